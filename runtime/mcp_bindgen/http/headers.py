@@ -93,7 +93,7 @@ def text(value: object) -> str | None:
     return str(int(value))
 
 
-def header_params(input_schema: Any) -> Mapping[Path, str]:
+def header_params(input_schema: object) -> Mapping[Path, str]:
     """Return the arguments that headers repeat: path of property names -> name of the header.
 
     Args:
@@ -122,7 +122,7 @@ def header_params(input_schema: Any) -> Mapping[Path, str]:
     return found
 
 
-def param_headers(input_schema: Any, arguments: Mapping[str, Any] | None) -> dict[str, str]:
+def param_headers(input_schema: object, arguments: Mapping[str, Any] | None) -> dict[str, str]:
     """Return the headers that repeat arguments of a call, encoded.
 
     Raises:
@@ -139,7 +139,7 @@ def param_headers(input_schema: Any, arguments: Mapping[str, Any] | None) -> dic
     return headers
 
 
-def check_params(input_schema: Any, arguments: Mapping[str, Any] | None, headers: Mapping[bytes, bytes]) -> None:
+def check_params(input_schema: object, arguments: Mapping[str, Any] | None, headers: Mapping[bytes, bytes]) -> None:
     """Check that the headers of a call repeat the arguments in its body.
 
     Args:
@@ -176,7 +176,7 @@ def _is_same(header: str, value: object) -> bool:
     return header == wanted
 
 
-def _value(arguments: Any, path: Path) -> Any:
+def _value(arguments: object, path: Path) -> Any:
     """Return the value at a path, or None."""
     for name in path:
         if not is_object(arguments):
@@ -185,7 +185,7 @@ def _value(arguments: Any, path: Path) -> Any:
     return arguments
 
 
-def _positions(schema: Any) -> Iterator[tuple[Path | None, dict[str, Any]]]:
+def _positions(schema: object) -> Iterator[tuple[Path | None, dict[str, Any]]]:
     """Yield every schema in a schema, with its path if `properties` alone lead there; a schema may be deeply nested."""
     waiting: list[tuple[Path | None, Any]] = [((), schema)]
     while waiting:

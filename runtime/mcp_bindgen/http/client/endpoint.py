@@ -65,7 +65,7 @@ class Endpoint:
 
     Raises:
         ConnectionClosed: The URL or a header is malformed.
-        ValueError: There are other credentials beside those of `authorizer`.
+        ValueError: There are credentials beside `authorizer`.
     """
 
     def __init__(
@@ -135,7 +135,7 @@ class Endpoint:
 
         Args:
             method: The HTTP method.
-            headers: Headers beside those of the endpoint, names in lower case.
+            headers: Further headers, names in lower case.
             content: The body.
             is_patient: True if the response may take any time.
             may_ask: True if the user may be asked to authorize.
@@ -265,7 +265,7 @@ async def open_endpoint(
     min_retry: float = MIN_RETRY,
     auth: Auth | None = None,
 ) -> AsyncGenerator[Endpoint]:
-    """Open an endpoint; without a client of the caller, make one that keeps `connections` connections."""
+    """Open an endpoint; without a client of the caller, make a client that keeps `connections` connections."""
     authorizer = auth.authorizer(url) if auth is not None else None
     async with AsyncExitStack() as stack:
         if client is None:

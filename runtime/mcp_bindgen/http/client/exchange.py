@@ -86,7 +86,7 @@ class HttpExchange:
     async def tell(self, message: Outgoing) -> None:
         """Send a notification or response; return when the server has taken it.
 
-        A message whose connection breaks off is sent again: the server may wait for it, and taking it twice does no
+        A message is sent again if its connection breaks off: the server may wait for it, and taking it twice does no
         harm.
 
         Raises:
@@ -114,7 +114,7 @@ class HttpExchange:
         """Keep a GET stream open for messages that belong to no request, as long as the server offers one.
 
         Args:
-            headers: Headers of this request, and of others without a message.
+            headers: Headers of this request, and of further requests without a message.
 
         Raises:
             Refused: The server offers no stream, or has forgotten the session.

@@ -29,7 +29,7 @@ class HeaderMirror:
         self._rules: dict[str, HeaderParams] = {rule.listed_by: rule for rule in rules if rule is not None}
         self._schemas: dict[tuple[HeaderParams, str], Any] = {}
 
-    def headers(self, method: Method, params: Any) -> Mapping[str, str]:
+    def headers(self, method: Method, params: object) -> Mapping[str, str]:
         """Return the headers of a message; raises `ValueError` if an argument cannot stand in a header."""
         found = {"MCP-Protocol-Version": self._revision, "Mcp-Method": method.name}
         if isinstance(method, Request) and method.named_by is not None:
@@ -42,7 +42,7 @@ class HeaderMirror:
         return found
 
     def source(self, method: Method) -> str | None:
-        """Return the method whose results define the headers of messages of `method`, or None."""
+        """Return the name of the list method with the schemas for a method, or None."""
         rule = _rule(method)
         return None if rule is None else rule.listed_by
 
@@ -65,7 +65,7 @@ class HeaderMirror:
         valid = [item for item, problem in zip(items, problems, strict=True) if problem is None]
         return answer if len(valid) == len(items) else answer.model_copy(update={rule.items: valid})
 
-    def _problem(self, rule: HeaderParams, item: Any) -> str | None:
+    def _problem(self, rule: HeaderParams, item: object) -> str | None:
         name, schema = getattr(item, rule.name), jsonrpc.plain(getattr(item, rule.schema))
         self._schemas.pop((rule, name), None)
         try:

@@ -89,7 +89,7 @@ async def sse(
         headers: Headers of each request, for example for authentication.
         timeout: Seconds for the connection, and for the server to take a message; a stream may be silent for ever.
         limit: Largest message, in bytes; a larger one is reported as too large.
-        client: HTTP client, which stays open; by default one that lasts as long as the connection.
+        client: HTTP client, which stays open; by default a client that is closed with the connection.
         auth: Authorization of the requests, such as `OAuth()`.
 
     Raises:

@@ -200,7 +200,7 @@ async def http(
         timeout: Seconds for a connection, and for the server to take a message that is no request. A response may take
             any time: callers limit it with an option of the request.
         limit: Largest message, in bytes; a larger one is reported as too large.
-        client: HTTP client, which stays open; by default one that lasts as long as the transport.
+        client: HTTP client, which stays open; by default a client that is closed with the transport.
         in_flight: Requests in flight at the same time; further ones wait. A subscription counts while it lasts.
         min_retry: Least seconds before a stream is resumed.
         auth: Authorization of the requests, such as `OAuth()`.

@@ -8,6 +8,7 @@ from typing import Unpack
 from mcp_bindgen.runtime.era.stateless.request_meta import may_state_version, stated_version
 from mcp_bindgen.runtime.protocol.envelope import parse
 from mcp_bindgen.runtime.protocol.errors import ProtocolError
+from mcp_bindgen.runtime.protocol.revision import Revision
 from mcp_bindgen.runtime.session.server import Server
 
 from .asgi_app import AppOptions, AsgiApp
@@ -56,7 +57,8 @@ class HttpApp(AsgiApp):
         self._path = path
         service, limits = self.service, self.limits
         served = [dispatcher.revision for dispatcher in service.dispatchers.values()]
-        self._stateless = {revision.name: revision for revision in served if revision.era.is_stateless}
+        self._stateless = {revision.name.encode(): revision for revision in served if revision.era.is_stateless}
+        self._newest = next(iter(self._stateless.values()), None)
         self._is_modern = len(self._stateless) == len(served)
         self._requests = Budgets(limits.requests, limits.requests_of_principal, "too many requests{} are in flight")
         self.probes = Probes(lambda: not self.is_leaving, store.ready if isinstance(store, RemoteStore) else None)
@@ -99,12 +101,13 @@ class HttpApp(AsgiApp):
         kind = call.headers.get(b"content-type", b"")
         if kind != JSON and kind.partition(b";")[0].strip().lower() != JSON:
             raise HttpError(415, "a message is application/json")
-        is_stateless = self._is_modern or call.header(VERSION) in self._stateless
+        is_stateless = self._is_modern or call.headers.get(VERSION, b"").strip(b" \t") in self._stateless
         session = None
         if self._sessions is not None and not is_stateless and SESSION in call.headers:
             session = await self._sessions.find(call)
         body = await self.intake.read(call)
-        is_stateless = is_stateless or self._is_stateless(body)  # its header should have said so, and it is refused
+        if not is_stateless and self._newest is not None and may_state_version(self._newest, body):
+            is_stateless = _names_revision(self._newest, body)  # its header should have done so, and it is refused
         if self._sessions is not None and not is_stateless:
             await self._sessions.post(call, body, session)
             return
@@ -126,12 +129,10 @@ class HttpApp(AsgiApp):
             allowed = "POST" if self._sessions is None else "POST, GET, DELETE"
             raise HttpError(405, f"use {allowed}", (b"allow", allowed.encode()))
 
-    def _is_stateless(self, body: bytes) -> bool:
-        """Return True if a message names its revision itself."""
-        revision = next(iter(self._stateless.values()), None)
-        if revision is None or not may_state_version(revision, body):
-            return False
-        try:
-            return stated_version(revision, parse(body)) is not None
-        except ProtocolError:
-            return False
+
+def _names_revision(revision: Revision, body: bytes) -> bool:
+    """Return True if a message names its revision itself."""
+    try:
+        return stated_version(revision, parse(body)) is not None
+    except ProtocolError:
+        return False

@@ -44,11 +44,11 @@ class AppOptions(TypedDict, total=False):
     """Options of all applications.
 
     Attributes:
-        revisions: Revisions to serve; by default all revisions that one of the servers can serve.
+        revisions: Revisions to serve; by default all revisions that the servers can serve.
         allowed_hosts: Hosts that clients may call: HOST, HOST:PORT, `*.DOMAIN`, an address or network, or `*`. By
-            default those in the environment variable `ALLOWED_HOSTS`, and without it this machine only.
-        allowed_origins: Web pages that may call: the same, or http[s]://HOST[:PORT]. By default those in
-            `ALLOWED_ORIGINS`, and without it those of this machine and of the single hosts that are allowed.
+            default the list in the environment variable `ALLOWED_HOSTS`, and without it this machine only.
+        allowed_origins: Web pages that may call: the same, or http[s]://HOST[:PORT]. By default the list
+            in `ALLOWED_ORIGINS`, and without it the pages of this machine and of the single hosts that are allowed.
         limits: Limits for messages, sessions and streams.
         keep_alive: Seconds between comments that keep an idle stream open; 15 by default, 0 sends none.
         principal: Returns the sender of a request where there is no `auth`. Sessions and the state of requests are

@@ -38,11 +38,11 @@ _STREAM_HEADERS = [
 ]
 
 
+@dataclass(frozen=True, eq=False, repr=False)
 class PublicHeaders(Mapping[str, str]):
-    """View of HTTP headers without those that hold credentials."""
+    """View of HTTP headers without credentials."""
 
-    def __init__(self, headers: Mapping[bytes, bytes]) -> None:
-        self._headers = headers
+    _headers: Mapping[bytes, bytes]
 
     def __getitem__(self, name: str) -> str:
         key = name.lower().encode("latin-1", "replace")

@@ -1,4 +1,4 @@
-"""Event store whose failures become HTTP refusals."""
+"""Event store with HTTP errors for its failures."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ T = TypeVar("T")
 
 
 class HttpErrorStore:
-    """Event store whose methods raise `HttpError` and write to the log when another store fails; see `EventStore`.
+    """Event store that raises `HttpError`, and writes to the log, when the wrapped store fails; see `EventStore`.
 
     Args:
         store: The store.

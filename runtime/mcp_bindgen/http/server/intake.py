@@ -115,7 +115,7 @@ class Intake:
             if not alarm.expired():
                 alarm.reschedule(0)
 
-    async def _wait(self, call: Call, work: Coroutine[Any, Any, bytes], trap: Any) -> bytes:
+    async def _wait(self, call: Call, work: Coroutine[Any, Any, bytes], trap: object) -> bytes:
         try:
             async with asyncio.timeout(self._limits.arrival) as alarm:
                 self._arriving[call] = alarm

@@ -41,7 +41,7 @@ class HttpLimits:
             with a waiting message takes no further one, and the sender waits.
         queued_of_principal: The same for one principal.
         abandoned: Seconds after which a request of a session is cancelled if its client has disconnected and does not
-            resume the stream. A request whose stream cannot be resumed is cancelled at once.
+            resume the stream. A request without a resumable stream is cancelled at once.
     """
 
     message: int = 4 * 1024 * 1024
@@ -133,7 +133,7 @@ class Budgets:
         self._parts: WeakValueDictionary[str, Budget] = WeakValueDictionary()
 
     def of(self, principal: str | None) -> Budget:
-        """Return the budget of a principal, which lasts while it is referenced; that of all clients without one."""
+        """Return the budget of a principal, which lasts while it is referenced, or of all clients."""
         if principal is None:
             return self.all
         found = self._parts.get(principal)

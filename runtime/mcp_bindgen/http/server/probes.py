@@ -15,7 +15,7 @@ from mcp_bindgen.runtime.logs import log
 from .call import TEXT, Call
 
 HEALTHZ, READYZ = "/healthz", "/readyz"
-"""The paths; unlike those of MCP, they end with `z`."""
+"""The paths; unlike the paths of MCP, they end with `z`."""
 
 _FRESH_SECONDS = 1.0  # for which a result is used again
 _TIMEOUT = 0.8  # seconds for the store; probes give up after a second by default
@@ -32,7 +32,7 @@ class Probes:
     def __init__(self, is_open: Callable[[], bool], can_store: Callable[[], Awaitable[bool]] | None = None) -> None:
         self._is_open, self._can_store = is_open, can_store
         self._asked_at = -_FRESH_SECONDS
-        self._is_reachable = True
+        self._is_reachable: bool = True
         self._asking = asyncio.Lock()
 
     async def is_ready(self) -> bool:

@@ -116,7 +116,7 @@ class SessionRegistry:
         self._tasks: set[asyncio.Task[None]] = set()
         self._sweeper: asyncio.Task[None] | None = None
         self._changing = asyncio.Lock()
-        self._variables = copy_context()  # for handlers, instead of those of the first request of a session
+        self._variables = copy_context()  # for handlers, instead of the context of the first request
         self._stopping = False
 
     # --- beginning --------------------------------------------------------------------------------------------
@@ -164,7 +164,7 @@ class SessionRegistry:
             await session.transport.fail_unanswered(stored.streams)
             return self._start(session)
 
-    def _may_serve(self, record: Any, principal: str | None) -> bool:
+    def _may_serve(self, record: dict[str, Any], principal: str | None) -> bool:
         """Return True if a stored session belongs to a principal, in a revision that is served here."""
         return record["principal"] == principal and record["memory"]["revision"] in self.service.dispatchers
 

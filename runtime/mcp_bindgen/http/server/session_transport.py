@@ -29,7 +29,7 @@ _MAX_ID_BYTES = 64 * 1024  # of the requests in a POST, which are kept with its 
 class SessionTransport(Transport):
     """Transport of a session.
 
-    Each message belongs to one stream: that of the POST whose request it answers or belongs to, else the stream of GET.
+    A message that answers or belongs to a request goes to the stream of its POST, any other to the stream of GET.
 
     Args:
         key: Key of the session in the store.
@@ -49,7 +49,7 @@ class SessionTransport(Transport):
         budget: See above.
         standing: The stream that belongs to no request.
         streams: Streams of requests that are open, or still read; by name.
-        supports_stream_polling: True if the client reconnects to a stream whose connection was closed.
+        supports_stream_polling: True if the client reconnects after its stream was closed.
         before_sending: Awaited before messages are sent.
     """
 
@@ -207,14 +207,14 @@ class SessionTransport(Transport):
                 await stream.settle([id_])
 
     def abandoned(self, seconds: float) -> list[Stream]:
-        """Return the streams whose client has been away for longer than that."""
+        """Return the streams without a connection for longer than `seconds`."""
         before = time.monotonic() - seconds
         return [
             one for one in self.streams.values() if one.disconnected_at is not None and one.disconnected_at < before
         ]
 
     async def abandon(self, stream: Stream, revision: Revision) -> None:
-        """Cancel the requests of a stream whose client is away."""
+        """Cancel the requests of a stream, as its client is away."""
         ids = set(stream.pending)
         for id_ in ids:
             self._routes.pop(id_, None)

@@ -19,7 +19,7 @@ from mcp_bindgen.runtime.protocol.capabilities import declared, is_declared, wit
 from mcp_bindgen.runtime.protocol.envelope import RequestId
 from mcp_bindgen.runtime.protocol.errors import ProtocolError, SessionRequired
 from mcp_bindgen.runtime.protocol.events import Event, Notified, Rejected, Requested
-from mcp_bindgen.runtime.protocol.methods import Notification, Path
+from mcp_bindgen.runtime.protocol.methods import Notification, Path, Request
 from mcp_bindgen.runtime.protocol.negotiated import Negotiated
 from mcp_bindgen.runtime.protocol.peer import Peer
 from mcp_bindgen.runtime.protocol.revision import Dispatcher, Handler, Revision
@@ -35,7 +35,7 @@ from .stateless import Exchange
 
 
 class _Unremembered(Negotiated):
-    """Negotiated features of a request whose client is unknown."""
+    """Negotiated features of a request from an unknown client."""
 
     def __init__(self, dispatcher: Dispatcher, offers: Mapping[str, Any], all_offers: Mapping[str, Any]) -> None:
         super().__init__(dispatcher)
@@ -54,13 +54,12 @@ class _Reply(Exchange):
     """Link to the client of a POST: its response alone."""
 
     peer: Peer
-    negotiated: Negotiated
 
-    async def request(self, method: Any, params: Any, *, related: RequestId | None = None) -> Any:
+    async def request(self, method: Request[Any, Any, Any], params: object, *, related: RequestId | None = None) -> Any:
         """Refuse: any worker could get the answer."""
         raise SessionRequired(method.name)
 
-    async def notify(self, method: Notification[Any], params: Any, *, related: RequestId | None = None) -> None:
+    async def notify(self, method: Notification[Any], params: object, *, related: RequestId | None = None) -> None:
         """Send a notification on the response; raises `SessionRequired` when it is over."""
         if self.has_ended:
             raise SessionRequired(f"{method.name} after the end of its request")
@@ -134,7 +133,7 @@ class Sessionless:
         return revision
 
     async def _answer(self, peer: Peer, reply: _Reply, events: Iterable[Event]) -> tuple[bytes, ProtocolError | None]:
-        """Handle the messages one after the other; the last answer is that of a whole batch."""
+        """Handle the messages one after the other; the last answer answers a whole batch."""
         data, error = b"", None
         turn = Turn()
         for event in events:
@@ -152,7 +151,7 @@ class Sessionless:
         return partial(_initialize, dispatcher.revision, handler) if route.method.name == INITIALIZE else handler
 
 
-async def _initialize(revision: Revision, handler: Handler, scope: RequestScope, params: Any) -> Any:
+async def _initialize(revision: Revision, handler: Handler, scope: RequestScope, params: object) -> Any:
     """Answer `initialize`, and declare only capabilities that need no session."""
     answer = handler(scope, params)
     wire = jsonrpc.plain(await answer if inspect.isawaitable(answer) else answer)

@@ -57,10 +57,10 @@ class HttpSessions:
         """
         if call.headers.get(VERSION) not in self._versions:
             check_version(call, self._stateful)
-        id_ = call.header(SESSION)
+        id_ = call.headers.get(SESSION)
         if id_ is None:
             raise refused(400, "the header Mcp-Session-Id is missing; a session begins with initialize")
-        return await self.registry.find(id_, call.principal)
+        return await self.registry.find(id_.decode("latin-1").strip(" \t"), call.principal)
 
     async def delete(self, call: Call) -> None:
         """Respond to a DELETE: end the session. Raises `HttpError`."""

@@ -74,11 +74,11 @@ class Exchange(EventWriter, Link):
         principal = self.origin.principal
         return None if principal is None else self._service.threads_of(principal)
 
-    async def request(self, method: Any, params: Any, *, related: RequestId | None = None) -> Any:
+    async def request(self, method: Request[Any, Any, Any], params: object, *, related: RequestId | None = None) -> Any:
         """Refuse: servers send no requests in this revision."""
         raise MethodNotFound(method.name)
 
-    async def notify(self, method: Notification[Any], params: Any, *, related: RequestId | None = None) -> None:
+    async def notify(self, method: Notification[Any], params: object, *, related: RequestId | None = None) -> None:
         """Send a notification on the stream that the response becomes.
 
         Raises:
@@ -132,13 +132,13 @@ class StatelessRequests:
         self._schemas = ArgumentSchemas(service)
 
     def leave(self) -> None:
-        """End all subscriptions in good order, also those that begin from now on."""
+        """End all subscriptions in good order, including subscriptions that begin later."""
         self.is_leaving = True
         for subscription in self._subscriptions:
             subscription.end()
 
     @asynccontextmanager
-    async def _listening(self, subscription: Subscription, wanted: Any) -> AsyncGenerator[None]:
+    async def _listening(self, subscription: Subscription, wanted: object) -> AsyncGenerator[None]:
         """Run a subscription with its filter."""
         async with nullcontext() if self._around is None else self._around(subscription, wanted):
             self._subscriptions.add(subscription)
@@ -212,7 +212,7 @@ class StatelessRequests:
         """Return a handler that reads the wanted headers again before the handler of the route runs."""
         handler = self._service.handler(dispatcher, route)
 
-        async def checked(scope: RequestScope, params: Any) -> Any:
+        async def checked(scope: RequestScope, params: object) -> Any:
             try:
                 await self._schemas.check(rule, dispatcher, scope.link, params, call.headers)
             except HeaderMismatch as error:
@@ -224,7 +224,7 @@ class StatelessRequests:
 
 
 class ArgumentSchemas:
-    """JSON Schemas of tools whose arguments are repeated in headers (MCP 2026-07-28, "Request Metadata").
+    """JSON Schemas of tools that repeat arguments in headers (MCP 2026-07-28, "Request Metadata").
 
     The server's own list has the schemas. It is read at the first call, and again when a call does not match it or
     names a tool that is not in it.
@@ -238,7 +238,7 @@ class ArgumentSchemas:
         self._known: dict[HeaderParams, dict[str, Any]] = {}
         self._unlisted: set[HeaderParams] = set()
 
-    def is_met(self, rule: HeaderParams, params: Any, headers: Mapping[bytes, bytes]) -> bool:
+    def is_met(self, rule: HeaderParams, params: object, headers: Mapping[bytes, bytes]) -> bool:
         """Return True if the headers of a call are known to match its arguments; if not, `check` decides."""
         if rule in self._unlisted:
             return True
@@ -254,7 +254,12 @@ class ArgumentSchemas:
         return True
 
     async def check(
-        self, rule: HeaderParams, dispatcher: Dispatcher, link: Link, params: Any, headers: Mapping[bytes, bytes]
+        self,
+        rule: HeaderParams,
+        dispatcher: Dispatcher,
+        link: Link,
+        params: object,
+        headers: Mapping[bytes, bytes],
     ) -> None:
         """Read the schemas again, and compare the headers of a call with its arguments.
 
@@ -269,12 +274,12 @@ class ArgumentSchemas:
             HeaderMismatch: The headers differ from the arguments.
         """
         name, arguments = getattr(params, rule.name), getattr(params, rule.arguments)
-        known = self._known[rule] = await self._read(rule, dispatcher, link, params.meta)
+        known = self._known[rule] = await self._read(rule, dispatcher, link, separated(params)[1])
         schema = known.get(name)
         if schema is not None:
             check_params(schema, arguments, headers)
 
-    async def _read(self, rule: HeaderParams, dispatcher: Dispatcher, link: Link, meta: Any) -> dict[str, Any]:
+    async def _read(self, rule: HeaderParams, dispatcher: Dispatcher, link: Link, meta: object) -> dict[str, Any]:
         """Return name -> JSON Schema, None for a schema that asks for no headers."""
         route = dispatcher.routes[rule.listed_by]
         found: dict[str, Any] = {}
@@ -302,7 +307,7 @@ def _operations(event: Requested | Notified) -> list[Operation]:
     return operations(event.route.method, params)
 
 
-def _check_headers(call: Call, revision: Revision, method: Request[Any, Any, Any], params: Any) -> None:
+def _check_headers(call: Call, revision: Revision, method: Request[Any, Any, Any], params: object) -> None:
     """Check that the headers agree with the body: intermediaries may have read the headers alone."""
     headers = call.headers
     if headers.get(VERSION) != revision.name.encode():
@@ -324,7 +329,7 @@ def _check_same(call: Call, name: bytes, wanted: str) -> None:
         raise HeaderMismatch(f"{shown} is missing" if header is None else f"{shown} differs from the body")
 
 
-def _mismatch(revision: Revision, reason: str, data: Any = None) -> ProtocolError:
+def _mismatch(revision: Revision, reason: str, data: object = None) -> ProtocolError:
     return ProtocolError(revision.errors["HEADER_MISMATCH"], f"Header mismatch: {reason}", data)
 
 

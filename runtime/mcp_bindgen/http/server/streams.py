@@ -96,7 +96,7 @@ class Stream:
             answered: Ids that it answers; the last pending id closes the stream.
             within: Seconds to wait before the reader is disconnected; by default as long as it reads.
         """
-        if self.is_full:
+        if self._buffer and self.is_full:
             with anyio.move_on_after(within) as patience:
                 await self.wait_for_room()
             if patience.cancelled_caught:
@@ -150,7 +150,7 @@ class Stream:
             self.on_done(self)
 
     async def persist(self) -> None:
-        """Keep all events in the store from now on, with those that are not read yet, if there is a store."""
+        """Keep all events in the store from now on, with unread events, if there is a store."""
         if self._store is not None and not self.persisted:
             await self._finish(self._persist(self._store))
 

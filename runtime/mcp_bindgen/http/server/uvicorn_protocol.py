@@ -27,7 +27,7 @@ class _BoundedConnection(asyncio.Protocol):
     """Limits for the time and the bytes that a connection takes outside of bodies.
 
     Bytes count from one response to the next, pipelined requests with their bodies. Beyond the limit the connection is
-    closed. A connection whose client does not read a response is aborted.
+    closed. A connection is aborted if its client does not read a response.
     """
 
     loop: asyncio.AbstractEventLoop

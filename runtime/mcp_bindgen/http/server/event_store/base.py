@@ -125,7 +125,7 @@ class EventStore(Protocol):
         Args:
             session: Key of the session.
             stream: Name of the stream.
-            events: The events; their numbers continue those of the stream.
+            events: The events; their numbers continue the stream.
             pending: Ids of the requests that it still has to answer; None when the stream is closed.
         """
         ...
@@ -133,7 +133,7 @@ class EventStore(Protocol):
     async def span(self, session: str, stream: str) -> tuple[int, int] | None:
         """Return the numbers of the oldest held event and of the last event; None if no event can be resumed after.
 
-        If no event is held, the first number is that of the next event.
+        If no event is held, the first number is the next event's.
         """
         ...
 

@@ -46,7 +46,7 @@ class MemoryEventStore:
     def __init__(self, limits: StoreLimits = STORE_LIMITS) -> None:
         self._limits = limits
         self._sessions: dict[str, _Session] = {}
-        self._accounts: dict[str, _Account] = {}  # those that have events
+        self._accounts: dict[str, _Account] = {}  # accounts with events
         self._count = self._size = 0
         self._next = 0
 
