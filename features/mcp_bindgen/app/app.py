@@ -30,7 +30,7 @@ from mcp_bindgen.extensions.apps.metadata import (
     tool_meta,
 )
 from mcp_bindgen.extensions.tasks.service import Tasks
-from mcp_bindgen.extensions.tasks.tools import Word, tool_task
+from mcp_bindgen.extensions.tasks.tools import TaskOption, tool_task
 from mcp_bindgen.runtime import bindings as packages
 from mcp_bindgen.runtime.protocol.routing import Returns
 from mcp_bindgen.runtime.session.context import Context
@@ -149,7 +149,7 @@ class App:
         meta: Mapping[str, Any] | None = None,
         ui: str | None = None,
         visibility: Sequence[Visibility] = (),
-        task: Word | None = None,
+        task: TaskOption | None = None,
     ) -> Callable[[F], F]: ...
 
     def tool(self, function: F | None = None, /, **options: Any) -> F | Callable[[F], F]:
@@ -252,7 +252,7 @@ class App:
         meta: Mapping[str, Any] | None = None,
         ui: str | None = None,
         visibility: Sequence[Visibility] = (),
-        task: Word | None = None,
+        task: TaskOption | None = None,
     ) -> None:
         """Offer a function as a tool, at any time; clients are told.
 

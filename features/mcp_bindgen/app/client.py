@@ -14,7 +14,7 @@ from .errors import ToolError, UnexpectedResult
 from .types import structured_content, typed
 
 if TYPE_CHECKING:
-    from mcp_bindgen.runtime.targets import Target
+    from mcp_bindgen.runtime.session.targets import Target
 
 C = TypeVar("C", bound=Client)
 R = TypeVar("R")

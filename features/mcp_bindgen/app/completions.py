@@ -55,7 +55,7 @@ class Completions(Feature):
         asked = Completion(of, name, params.argument.name, params.argument.value, known)
         own = self.contract.complete
         values = from_enum(self.contract.catalog, asked) if own is None else list(await own(asked, ctx))
-        most = self.package.methods.METHODS["completion/complete"].truncation.most
+        most = self.package.methods.METHODS["completion/complete"].truncation.max_items
         shown = {"values": values[:most], "total": len(values), "hasMore": len(values) > most}
         return self.result("completion/complete", {"completion": shown})
 

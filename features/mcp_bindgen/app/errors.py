@@ -7,7 +7,7 @@ from importlib.util import find_spec
 from typing import Any
 
 from mcp_bindgen.runtime.protocol.errors import INVALID_PARAMS, ProtocolError
-from mcp_bindgen.runtime.protocol.hints import WrongResult
+from mcp_bindgen.runtime.protocol.routing import WrongResult
 
 _SHOWN = 3
 

@@ -14,7 +14,6 @@ from pydantic_core import from_json, to_json
 
 from mcp_bindgen.extensions.apps.metadata import contents_meta, shows_apps, tools_for, visibility
 from mcp_bindgen.extensions.tasks.tools import ToolTask
-from mcp_bindgen.runtime.era.stateless.server import MISSING, single_errors
 from mcp_bindgen.runtime.logs import log
 from mcp_bindgen.runtime.protocol import jsonrpc
 from mcp_bindgen.runtime.protocol.access import Identity
@@ -26,10 +25,11 @@ from mcp_bindgen.runtime.protocol.errors import (
     ProtocolError,
 )
 from mcp_bindgen.runtime.protocol.extension import ExtensionResult
-from mcp_bindgen.runtime.protocol.hints import WrongResult, did_you_mean
 from mcp_bindgen.runtime.protocol.methods import Request
 from mcp_bindgen.runtime.protocol.revision import Revision
+from mcp_bindgen.runtime.protocol.routing import WrongResult, did_you_mean
 from mcp_bindgen.runtime.protocol.uris import canonical
+from mcp_bindgen.runtime.session.stateless_server import MISSING, single_errors
 
 from .call_arguments import ABSENT
 from .catalog import SCOPES, Entry, Kind

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Collection, Mapping
 
-from mcp_bindgen.runtime.protocol.uris import readings, rule_keys
+from mcp_bindgen.auth.uri_rules import readings, rule_keys
 
 from .catalog import LISTS, SCOPES, Entry, Kind
 from .features import Feature

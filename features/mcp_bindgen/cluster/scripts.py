@@ -7,7 +7,7 @@ Keys:
     `e:SESSION`: stream of the events of all streams of a session.
     `a:ACCOUNT`: bytes that the account of a principal is charged for each session (record, streams, event data).
     `f:ACCOUNT`: time of the oldest event of each session, in milliseconds.
-    `held`: counted bytes of each account, and of all accounts as `*`.
+    `counted_bytes`: counted bytes of each account, and of all accounts as `*`.
     `due`: times at which to check whether a session has expired, so that its account is discharged.
     `m:WORKER`, `q:WORKER`: messages for a worker, and the bytes of each account in them.
     `o:WORKER`: streams that a worker must finish.
@@ -36,7 +36,7 @@ local TOPIC = 8 * 1024 * 1024 -- bytes of the broadcasts that are kept; the olde
 local DAY = 24 * 3600 * 1000 -- milliseconds after which keys without a session expire unless a worker renews them
 local WORK = 500 -- events that one script evicts at most, so that it ends soon
 local P, me, id = ARGV[1], ARGV[2], ARGV[3]
-local S, L, HELD, DUE = P .. 's:' .. id, P .. 'e:' .. id, P .. 'held', P .. 'due'
+local S, L, COUNTED, DUE = P .. 's:' .. id, P .. 'e:' .. id, P .. 'counted_bytes', P .. 'due'
 local MEMBERS = {l = 'number', h = 'number', g = 'number', p = 'string', o = 'string', r = 'string', k = 'string',
   t = 'string'}
 local call = redis.call
@@ -69,14 +69,14 @@ end
 local function account(key)
   return call('HGET', P .. 's:' .. (key or id), 'who') or ''
 end
-local function held(who)
-  return tonumber(call('ZSCORE', HELD, who) or 0)
+local function counted_bytes(who)
+  return tonumber(call('ZSCORE', COUNTED, who) or 0)
 end
 local function charge(who, key, bytes)
   if bytes ~= 0 then
     increase(P .. 'a:' .. who, key, bytes)
-    call('ZINCRBY', HELD, bytes, who)
-    call('ZINCRBY', HELD, bytes, '*')
+    call('ZINCRBY', COUNTED, bytes, who)
+    call('ZINCRBY', COUNTED, bytes, '*')
   end
 end
 local function discharge(who, key)
@@ -86,13 +86,13 @@ local function discharge(who, key)
   call('ZREM', P .. 'f:' .. who, key)
   call('ZREM', DUE, who .. '|' .. key)
   if call('EXISTS', own) == 0 then
-    call('ZINCRBY', HELD, -held(who), '*')
-    call('ZREM', HELD, who)
+    call('ZINCRBY', COUNTED, -counted_bytes(who), '*')
+    call('ZREM', COUNTED, who)
   end
 end
 local function schedule(who, key, ttl) -- check after a time whether a session has expired
   call('ZADD', DUE, now() + ttl, who .. '|' .. key)
-  for _, one in ipairs({HELD, DUE, P .. 'a:' .. who, P .. 'f:' .. who}) do
+  for _, one in ipairs({COUNTED, DUE, P .. 'a:' .. who, P .. 'f:' .. who}) do
     call('PEXPIRE', one, math.max(DAY, 3 * ttl))
   end
 end
@@ -159,55 +159,38 @@ local function index(who, key) -- note the time of the oldest event of a session
     call('ZREM', order, key)
   end
 end
-local function drop(who, key, bytes, count, most, till) -- the oldest events of a session, until as much is gone
-  local hash, events, ids, size, streams = P .. 's:' .. key, P .. 'e:' .. key, {}, 0, {}
-  local some = call('XRANGE', events, '-', till, 'COUNT', count > 1 and most or 1)
-  if #some == 0 then -- another program has removed them
-    size = whole(call('HGET', hash, 'size')) or 0
-  elseif #(some[1][2][6] or '') < bytes then
-    some = call('XRANGE', events, '-', till, 'COUNT', most)
-  end
-  for _, entry in ipairs(some) do
-    if size >= bytes and #ids >= count then break end
-    local fields = entry[2]
-    size = size + (fields[5] == 'd' and #fields[6] or 0)
-    streams[fields[2]] = (streams[fields[2]] or 0) + 1
-    table.insert(ids, entry[1])
-  end
-  if #ids > 0 then call('XDEL', events, unpack(ids)) end
+local function drop(who, key) -- the oldest event of a session
+  local hash, events = P .. 's:' .. key, P .. 'e:' .. key
+  local entry = call('XRANGE', events, '-', '+', 'COUNT', 1)[1] or {'', {}}
+  local fields, size = entry[2], whole(call('HGET', hash, 'size')) or 0 -- all bytes if a foreign program removed events
+  if fields[2] and call('XDEL', events, entry[1]) == 1 then size = fields[5] == 'd' and #fields[6] or 0 end
   charge(who, key, -size)
   increase(hash, 'size', 0 - size)
-  for name, gone in pairs(streams) do
-    local s = stream(name, key)
-    if s then
-      s.h = math.max(s.h - gone, 0)
-      put(name, s, key)
-    end
+  local s = fields[2] and stream(fields[2], key)
+  if s then
+    s.h = math.max(s.h - 1, 0)
+    put(fields[2], s, key)
   end
-  return math.max(#ids, 1)
 end
-local function evict(who, bytes) -- the oldest events of a principal; returns their number, or nil if there are none
-  local oldest = call('ZRANGE', P .. 'f:' .. who, 0, 1, 'WITHSCORES')
-  local key, gone = oldest[1], 1
-  if not key then return nil end
-  if call('EXISTS', P .. 's:' .. key) == 0 then
+local function evict(who) -- the oldest event of a principal; false if there is none
+  local key = call('ZRANGE', P .. 'f:' .. who, 0, 0)[1]
+  if key and call('EXISTS', P .. 's:' .. key) == 0 then
     discharge(who, key)
-  else
-    gone = drop(who, key, bytes, 1, 100, whole(oldest[4]) and oldest[4] or '+')
+  elseif key then
+    drop(who, key)
     index(who, key)
   end
-  return gone
+  return key
 end
 local function room(who, bytes) -- evict events of this principal, or of the one with the most bytes
   local work, rank = WORK, 0
   while work > 0 do
-    local own, all = held(who) + bytes - OWN_BYTES, held('*') + bytes - ALL_BYTES
+    local own, all = counted_bytes(who) + bytes - OWN_BYTES, counted_bytes('*') + bytes - ALL_BYTES
     if own <= 0 and all <= 0 then return true end
-    local most = own > 0 and who or call('ZREVRANGE', HELD, rank, rank)[1]
+    local most = own > 0 and who or call('ZREVRANGE', COUNTED, rank, rank)[1]
     if not most then return false end
-    local gone = most ~= '*' and evict(most, own > 0 and own or all)
-    if gone then
-      work = work - gone
+    if most ~= '*' and evict(most) then
+      work = work - 1
     elseif own > 0 then
       return false
     else
@@ -217,14 +200,13 @@ local function room(who, bytes) -- evict events of this principal, or of the one
   return false
 end
 local function shrink() -- drop the oldest events of the session beyond its limits
-  local who, count, before = account(), call('XLEN', L)
-  while count > 1 do
-    local more, bytes = count - EVENTS, (whole(call('HGET', S, 'size')) or 0) - BYTES
-    if more <= 0 and bytes <= 0 then break end
-    drop(who, id, bytes, math.max(more, 1), math.min(count - 1, 100), '+')
-    count, before = call('XLEN', L), count
+  local who, all = account(), call('XLEN', L)
+  local count = all
+  while count > 1 and (count > EVENTS or (whole(call('HGET', S, 'size')) or 0) > BYTES) do
+    drop(who, id)
+    count = count - 1
   end
-  if before or not call('ZSCORE', P .. 'f:' .. who, id) then index(who, id) end
+  if count < all or not call('ZSCORE', P .. 'f:' .. who, id) then index(who, id) end
 end
 local function tell(name, s, number, data, over) -- the reader of a stream about an event
   if s.r and s.r ~= me and alive(s.r) then
@@ -257,13 +239,6 @@ end
 local function version() -- of the record of the session; false without a session
   local text = call('HGET', S, 'version')
   return text and (whole(text) or 0)
-end
-local function begin(who, format, idle, told)
-  call('HSET', S, 'v', format, 'needs', format, 'life', 0, 'version', 0, 'told', told, 'w:0', me, 'idle', idle,
-    'who', who, 'begun', now())
-  charge(who, id, SESSION)
-  schedule(who, id, idle)
-  touch()
 end
 local function record(text, ready) -- store the record of the session; false if the principal has too many bytes
   local who, more = account(), #text - call('HSTRLEN', S, 'record')
@@ -308,13 +283,13 @@ if most > 0 and call('HLEN', own) >= most then
   end
 end
 if not room(who, SESSION) then return -2 end
-local n = whole(call('HGET', P .. 'state', 'news')) or 0
-begin(who, ARGV[4], ARGV[5], n)
+local n = whole(call('HGET', P .. 'state', 'broadcast')) or 0
+call('HSET', S, 'needs', ARGV[4], 'epoch', 0, 'version', 0, 'broadcast', n, 'w:0', me, 'idle', ARGV[5], 'who', who,
+  'begun', now())
+charge(who, id, SESSION)
+schedule(who, id, tonumber(ARGV[5]))
+touch()
 return n
-""",
-    "SAVE": """
-if call('EXISTS', S) == 0 then begin(ARGV[7], ARGV[4], ARGV[5], 0) end
-return record(ARGV[6], 1) and 1 or 0
 """,
     "UPDATE": """
 local version_now = version()
@@ -326,10 +301,10 @@ return {record(ARGV[5], ARGV[6]) and version() or -1}
 local record = call('HGET', S, 'record')
 if not record then return false end
 if (whole(call('HGET', S, 'needs')) or 0) > tonumber(ARGV[4]) then return {-1} end
-local epoch = increase(S, 'life', 1)
+local epoch = increase(S, 'epoch', 1)
 call('HSET', S, 'w:' .. epoch, me)
 touch()
-local found = {epoch, record, version() or 0, whole(call('HGET', S, 'told')) or 0}
+local found = {epoch, record, version() or 0, whole(call('HGET', S, 'broadcast')) or 0}
 each('s:', function(name)
   local s = stream(name)
   if s and s.p then
@@ -344,12 +319,7 @@ if not version_now then return false end
 if ARGV[5] == '1' then touch() end
 return {version_now, version_now ~= tonumber(ARGV[4]) and (call('HGET', S, 'record') or '') or nil}
 """,
-    "CLOSE": """
-call('HDEL', S, 'w:' .. ARGV[4])
-""",
-    "FORGET": """
-forget(id)
-""",
+    "FORGET": "forget(id)",
     "WRITE": """
 if call('EXISTS', S) == 0 then return 0 end
 local name, over, pending, bytes, who = ARGV[4], ARGV[5] == '1', ARGV[6], 0, account()
@@ -395,14 +365,14 @@ return append(ARGV[5], ARGV[4])
 """,
     "TELL": """
 local known, before, number, data = tonumber(ARGV[4]), tonumber(ARGV[5]), tonumber(ARGV[6]), ARGV[7]
-local version_now, told = version(), call('HGET', S, 'told')
-if not version_now or not told then return {-1} end
-told = whole(told) or before
-if told >= number then return {0} end
-if told < before then return {-2, told} end
-if version_now > known then return {-3, version_now, call('HGET', S, 'record') or ''} end
-call('HSET', S, 'told', number)
-return {data == '' and 0 or append(data)}
+local version_now, last = version(), call('HGET', S, 'broadcast')
+if not version_now or not last then return {'gone'} end
+last = whole(last) or before
+if last >= number then return {'delivered'} end
+if last < before then return {'missed', last} end
+if version_now > known then return {'outdated', version_now, call('HGET', S, 'record') or ''} end
+call('HSET', S, 'broadcast', number)
+return {'delivered', data == '' and 0 or append(data)}
 """,
     "READ": """
 local name, after, room = ARGV[4], tonumber(ARGV[5]), tonumber(ARGV[6])
@@ -464,13 +434,13 @@ return send_others(#ARGV > 4 and epochs, 'post', 'body', ARGV[4])
 local lease, generation, is_new = tonumber(ARGV[4]), ARGV[5], ARGV[6] == '1'
 local t, state, workers = now(), P .. 'state', P .. 'workers'
 call('HSETNX', state, 'generation', generation)
-local last = tonumber(call('HGET', state, 'beat') or t) or t
+local last = tonumber(call('HGET', state, 'heartbeat') or t) or t
 if t - last > lease / 2 then -- no worker could renew its lease, so none is dead
   for _, worker in ipairs(call('ZRANGE', workers, 0, -1)) do call('ZADD', workers, t + lease, worker) end
 end
 local known = call('ZSCORE', workers, me) and 1 or 0
 if known == 1 or is_new then call('ZADD', workers, t + lease, me) end
-call('HSET', state, 'beat', t)
+call('HSET', state, 'heartbeat', t)
 for _, key in ipairs({'state', 'workers', 'topic', 'keys', 'm:' .. me, 'q:' .. me, 'o:' .. me}) do
   call('PEXPIRE', P .. key, DAY)
 end
@@ -489,7 +459,7 @@ local dead = {}
 for _, worker in ipairs(call('ZRANGEBYSCORE', workers, '-inf', t, 'LIMIT', 0, 1000)) do
   if string.find(worker, '^[%w_-]+$') then table.insert(dead, worker) else call('ZREM', workers, worker) end
 end
-return {known, call('HGET', state, 'generation'), whole(call('HGET', state, 'news')) or 0, unpack(dead)}
+return {known, call('HGET', state, 'generation'), whole(call('HGET', state, 'broadcast')) or 0, unpack(dead)}
 """,
     "UNFINISHED": """
 local owned, found = P .. 'o:' .. ARGV[4], {}
@@ -540,8 +510,8 @@ until #some == 0
     "PUBLISH": """
 local token, topic, state = P .. 'once:' .. ARGV[4], P .. 'topic', P .. 'state'
 if not call('SET', token, 1, 'NX', 'PX', 60000) then return end
-local n = (whole(call('HGET', state, 'news')) or 0) + 1
-local before = whole(call('HGET', state, 'news:' .. ARGV[5])) or 0
+local n = (whole(call('HGET', state, 'broadcast')) or 0) + 1
+local before = whole(call('HGET', state, 'broadcast:' .. ARGV[5])) or 0
 local function append()
   return redis.pcall('XADD', topic, string.format('%.0f-0', n), 'revision', ARGV[5], 'method', ARGV[6], 'data', ARGV[7],
     'before', before)
@@ -558,7 +528,7 @@ if append().err then -- a foreign row has a later number
     append()
   end
 end
-call('HSET', state, 'news', string.format('%.0f', n), 'news:' .. ARGV[5], string.format('%.0f', n))
+call('HSET', state, 'broadcast', string.format('%.0f', n), 'broadcast:' .. ARGV[5], string.format('%.0f', n))
 expire(topic, DAY)
 local size = increase(state, 'bytes', #ARGV[7])
 while call('XLEN', topic) > 1000 or (size > TOPIC and call('XLEN', topic) > 1) do
@@ -574,8 +544,8 @@ call('LTRIM', place, -1000, -1)
 call('PEXPIRE', place, ARGV[6])
 """,
     "TAKE_OVER": """
-local told = whole(call('LPOP', P .. 'h:' .. ARGV[4]))
-return told and told <= (whole(call('HGET', P .. 'state', 'news')) or 0) and told
+local last = whole(call('LPOP', P .. 'h:' .. ARGV[4]))
+return last and last <= (whole(call('HGET', P .. 'state', 'broadcast')) or 0) and last
 """,
     "KEYS": """
 local fresh, every, lifetime, settle = ARGV[4], tonumber(ARGV[5]), tonumber(ARGV[6]), tonumber(ARGV[7])
@@ -603,8 +573,8 @@ for _, one in ipairs(call('ZRANGEBYSCORE', proofs, '-inf', t, 'LIMIT', 0, 1000))
 end
 if call('ZSCORE', proofs, member) then return 0 end
 local own, count = whole(call('HGET', owners, owner)) or 0, call('ZCARD', proofs)
-local above_share = count >= most and own >= most / call('HLEN', owners)
-if own >= own_most or above_share or count >= 2 * most then return -1 end
+local above_fair_share = count >= most and own >= most / call('HLEN', owners)
+if own >= own_most or above_fair_share or count >= 2 * most then return -1 end
 call('ZADD', proofs, t + lasts, member)
 increase(owners, owner, 1)
 for _, key in ipairs({proofs, owners}) do

@@ -8,16 +8,14 @@ if TYPE_CHECKING:
     from .configuration import BadConfig as BadConfig
     from .configuration import Entry as Entry
     from .host import Host as Host
-    from .hosted_servers import Status as Status
-    from .offers import NotRouted as NotRouted
-    from .offers import Offer as Offer
+    from .host import NotRouted as NotRouted
+    from .host import Offer as Offer
+    from .host import Status as Status
     from .stored_login import LoginNeeded as LoginNeeded
 
 _MODULES = {
     "configuration": ["BadConfig", "Entry"],
-    "host": ["Host"],
-    "hosted_servers": ["Status"],
-    "offers": ["NotRouted", "Offer"],
+    "host": ["Host", "NotRouted", "Offer", "Status"],
     "stored_login": ["LoginNeeded"],
 }
 

@@ -9,9 +9,10 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Self
 
-from mcp_bindgen.runtime import targets
+from mcp_bindgen.runtime import connecting
 from mcp_bindgen.runtime.entry_points import TRANSPORTS
 from mcp_bindgen.runtime.model.json_types import is_object
+from mcp_bindgen.runtime.session import targets
 from mcp_bindgen.runtime.session.authorization import Auth
 
 from .auth_settings import AuthSettings
@@ -47,7 +48,7 @@ class Entry(targets.Entry):
         """
         found = super().read(value)
         if found.url is not None:
-            TRANSPORTS.find(targets.scheme_of(found.url))
+            TRANSPORTS.find(targets.scheme_of(found.url) or "")
         given: Mapping[str, Any] = value if is_object(value) else {}
         disabled = given.get("disabled", False)
         if not isinstance(disabled, bool):
@@ -125,7 +126,7 @@ def command_words(line: str) -> list[str]:
     if path.suffix == ".json" and path.is_file():
         names = [f"{line}#{name}" for name in read(path)]
         raise BadConfig(f"{line} is a file of servers: say {' or '.join(names[:5])}")
-    return targets.command_words(line)
+    return connecting.command_words(line)
 
 
 def entry(name: str, value: object) -> Entry:

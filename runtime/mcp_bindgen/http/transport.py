@@ -13,12 +13,11 @@ from typing import TYPE_CHECKING, Protocol
 from urllib.parse import urlsplit
 
 from mcp_bindgen.runtime.concurrency import Pauses
-from mcp_bindgen.runtime.entry_points import Address, EntryPoints, HasSchemes
+from mcp_bindgen.runtime.entry_points import Address, EntryPoints, HasSchemes, RunOptions
 from mcp_bindgen.runtime.logs import log
 from mcp_bindgen.runtime.session.authorization import Auth
 
 if TYPE_CHECKING:
-    from mcp_bindgen.runtime.serving import RunOptions
     from mcp_bindgen.runtime.session.server import Server
 
     from .server.event_store.base import EventStore

@@ -3,19 +3,19 @@
 from __future__ import annotations
 
 import argparse
-from collections.abc import Callable, Hashable, Mapping, Sequence
+from collections.abc import Callable, Collection, Hashable, Mapping, Sequence
 from contextlib import AbstractAsyncContextManager
 from dataclasses import dataclass, field
 from functools import cached_property
-from typing import TYPE_CHECKING, Generic, Protocol, TypeAlias, TypeVar
+from typing import TYPE_CHECKING, Generic, Protocol, TypeAlias, TypedDict, TypeVar
 
 from .concurrency import Pauses
 from .logs import log
-from .protocol.transport import Transport
-from .session.authorization import Auth
 
 if TYPE_CHECKING:
-    from .serving import RunOptions
+    from .protocol.access import AccessPolicy
+    from .protocol.transport import Transport
+    from .session.authorization import Auth
     from .session.server import Server
 
 
@@ -30,7 +30,7 @@ class HasSchemes(Protocol):
 
 T = TypeVar("T", bound=HasSchemes)
 
-Opener: TypeAlias = Callable[[], AbstractAsyncContextManager[Transport]]
+Opener: TypeAlias = "Callable[[], AbstractAsyncContextManager[Transport]]"
 
 
 @dataclass(frozen=True)
@@ -52,6 +52,16 @@ class Address:
     server: Hashable | None = None
     reopens: bool = False
     pauses: Pauses = field(default_factory=Pauses)
+
+
+class RunOptions(TypedDict, total=False):
+    """Options of `run`, which describes them."""
+
+    auth: AccessPolicy | Callable[[], AccessPolicy] | None
+    revisions: Sequence[str] | None
+    allowed_hosts: Collection[str] | None
+    allowed_origins: Collection[str] | None
+    log_format: str | None
 
 
 class TransportEntry(HasSchemes, Protocol):

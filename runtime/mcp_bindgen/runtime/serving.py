@@ -5,21 +5,18 @@ from __future__ import annotations
 import argparse
 import logging
 import sys
-from collections.abc import Callable, Collection, Sequence
+from collections.abc import Sequence
 from functools import partial
 from pathlib import Path
-from typing import TYPE_CHECKING, Protocol, TypedDict, Unpack
+from typing import Protocol, Unpack
 
 import anyio
 
 from .concurrency import leave
+from .entry_points import TRANSPORTS, RunOptions, TransportEntry
 from .logs import FORMATS, use_format
-from .protocol.access import AccessPolicy
 from .session.server import Server, lifespans, serve
 from .transports.stdio import StdioServerTransport
-
-if TYPE_CHECKING:
-    from .entry_points import TransportEntry
 
 
 class Served(Protocol):
@@ -28,16 +25,6 @@ class Served(Protocol):
     def servers(self) -> Sequence[Server]:
         """Return a server for each revision."""
         ...
-
-
-class RunOptions(TypedDict, total=False):
-    """Options of `run`, which describes them."""
-
-    auth: AccessPolicy | Callable[[], AccessPolicy] | None
-    revisions: Sequence[str] | None
-    allowed_hosts: Collection[str] | None
-    allowed_origins: Collection[str] | None
-    log_format: str | None
 
 
 def run(*served: Server | Served, **options: Unpack[RunOptions]) -> None:
@@ -104,8 +91,6 @@ def _transports(parser: argparse.ArgumentParser) -> Sequence[TransportEntry]:
     """Add the options of installed transports to the parser and return them; none if the command line has no option."""
     if not any(argument.startswith("-") for argument in sys.argv[1:]):
         return ()
-    from .entry_points import TRANSPORTS
-
     for distribution, transport in TRANSPORTS.objects:
         try:
             transport.add_arguments(parser)

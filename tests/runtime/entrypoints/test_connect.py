@@ -772,7 +772,7 @@ async def test_what_only_one_era_was_asked_is_not_remembered_of_the_server(comma
 
 @bounded()
 async def test_the_memory_is_bounded(monkeypatch: pytest.MonkeyPatch, command: Command) -> None:
-    monkeypatch.setattr(connecting, "_MOST_REMEMBERED", 2)
+    monkeypatch.setattr(connecting, "_MAX_REMEMBERED", 2)
     for number in range(3):
         async with connect(
             {"command": command.words("")[0], "args": command.words("plain")[1:], "cwd": "/" * (number + 1)}

@@ -15,8 +15,8 @@ from typing import Any
 import anyio
 import pytest
 
+from mcp_bindgen.host import BadConfig, Host, NotRouted, Offer, Status
 from mcp_bindgen.host.configuration import entry as read_entry
-from mcp_bindgen.host.host import BadConfig, Host, NotRouted, Offer, Status
 from mcp_bindgen.runtime import ConnectionClosed, ProtocolError
 from mcp_bindgen.v2025_11_25 import Client, methods
 from mcp_bindgen.v2025_11_25 import types as mcp

@@ -286,7 +286,7 @@ BAD: list[tuple[dict[str, Any], str]] = [
     ({"auth": {"scopes": ["a b"]}}, '"scopes" must be a list of texts without spaces'),
     ({"auth": {"dpop": "yes"}}, '"dpop" must be true or false'),
     ({"auth": {"clientSecret": "hidden"}}, '"clientSecret" needs "clientId"'),
-    ({"auth": {"clientId": "a", "clientMetadataUrl": "b"}}, "two ways to say who the client is"),
+    ({"auth": {"clientId": "a", "clientMetadataUrl": "b"}}, "both identify the client"),
     ({"auth": {"redirectUri": "https://example.com/cb"}}, '"redirectUri" must be like'),
     ({"auth": {"redirectUri": "http://127.0.0.1/cb"}}, '"redirectUri" must be like'),
     ({"auth": {"redirectUri": "http://127.0.0.1:x/cb"}}, '"redirectUri" must be like'),

@@ -7,12 +7,79 @@ import sqlite3
 import threading
 from collections.abc import Callable, Sequence
 from concurrent.futures import Future
+from dataclasses import dataclass
+from pathlib import Path
 from queue import SimpleQueue
 from typing import Any, TypeVar
 
 T = TypeVar("T")
 
+_STATE = """
+select user_version, (select count(*) from sqlite_master), (select count(*) from sqlite_master where name = ?)
+from pragma_user_version
+"""
 _Job = tuple[Callable[[sqlite3.Connection], Any], Future[Any]]
+
+
+@dataclass(frozen=True, slots=True)
+class FileFormat:
+    """Format of the files of a store.
+
+    Attributes:
+        kind: Name of the store in errors, with its article.
+        version: Version of the tables.
+        table: Name of one of the tables.
+        schema: Statements that create the tables.
+        settings: Settings (`pragma`) of a connection.
+        is_exclusive: True if one connection locks the file until it is closed.
+    """
+
+    kind: str
+    version: int
+    table: str
+    schema: str
+    settings: Sequence[str]
+    is_exclusive: bool = False
+
+    def connect(self, path: str | Path, wait: float) -> sqlite3.Connection:
+        """Open a file, and create or check its tables. A new file is readable by its owner only.
+
+        Args:
+            path: The file.
+            wait: Seconds to wait for another connection that locks the file.
+
+        Raises:
+            ValueError: The file is no such store, has another version, or is in use.
+            sqlite3.Error: The file cannot be opened.
+        """
+        Path(path).touch(0o600)
+        db = sqlite3.connect(path, timeout=wait, isolation_level=None, check_same_thread=False)
+        try:
+            self._prepare(db, path)
+        except BaseException as error:
+            db.close()
+            if not isinstance(error, sqlite3.DatabaseError):
+                raise
+            if not isinstance(error, sqlite3.OperationalError):
+                raise ValueError(f"{path} is not {self.kind}: {error}") from None
+            if not self.is_exclusive or error.sqlite_errorcode & 0xFF != sqlite3.SQLITE_BUSY:
+                raise
+            reason = "is in use: only one process, or worker, can serve the sessions of a file; give each its own"
+            raise ValueError(f"{path} {reason}") from None
+        return db
+
+    def _prepare(self, db: sqlite3.Connection, path: str | Path) -> None:
+        if self.is_exclusive:
+            db.execute("pragma locking_mode = exclusive")
+            db.executescript("begin exclusive; commit")  # takes the lock, which lasts until the file is closed
+        version, tables, is_ours = db.execute(_STATE, (self.table,)).fetchone()
+        is_new = version == tables == 0
+        if not is_new and not (version == self.version and is_ours):
+            raise ValueError(f"{path} is not {self.kind} of this version; choose another file, or delete it")
+        for setting in self.settings:
+            db.execute(f"pragma {setting}")
+        if is_new:
+            db.executescript(f"begin immediate; {self.schema} pragma user_version = {self.version}; commit;")
 
 
 class SqliteThread:

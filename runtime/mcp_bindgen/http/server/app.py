@@ -5,7 +5,7 @@ from __future__ import annotations
 from contextlib import AbstractAsyncContextManager, nullcontext
 from typing import Unpack
 
-from mcp_bindgen.runtime.era.stateless.request_meta import may_state_version, stated_version
+from mcp_bindgen.runtime.era.stateless import may_state_version, stated_version
 from mcp_bindgen.runtime.protocol.envelope import parse
 from mcp_bindgen.runtime.protocol.errors import ProtocolError
 from mcp_bindgen.runtime.protocol.revision import Revision

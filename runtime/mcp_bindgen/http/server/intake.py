@@ -10,10 +10,8 @@ from typing import Any
 from pydantic_core import to_json
 
 from mcp_bindgen.runtime.concurrency import resume
-from mcp_bindgen.runtime.era.lifecycle import CANCELLED, INITIALIZE, INITIALIZED, PROGRESS
-from mcp_bindgen.runtime.era.operations import operations_named
 from mcp_bindgen.runtime.model.json_types import is_object
-from mcp_bindgen.runtime.protocol.access import AccessPolicy, Operation
+from mcp_bindgen.runtime.protocol.access import AccessPolicy, Operation, operations_named
 from mcp_bindgen.runtime.protocol.envelope import (
     BatchTooLarge,
     Envelope,
@@ -23,6 +21,7 @@ from mcp_bindgen.runtime.protocol.envelope import (
     request_id,
 )
 from mcp_bindgen.runtime.protocol.errors import ProtocolError
+from mcp_bindgen.runtime.protocol.methods import CANCELLED, INITIALIZE, INITIALIZED, PROGRESS
 from mcp_bindgen.runtime.protocol.revision import Revision
 from mcp_bindgen.runtime.session.server import Service
 

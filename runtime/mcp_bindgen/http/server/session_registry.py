@@ -16,12 +16,13 @@ from typing import Any, Protocol, runtime_checkable
 import anyio
 from pydantic_core import from_json, to_json
 
-from mcp_bindgen.runtime.era.stateless.subscriptions import AroundSubscription
 from mcp_bindgen.runtime.logs import log
 from mcp_bindgen.runtime.protocol.errors import INVALID_REQUEST, ProtocolError
 from mcp_bindgen.runtime.protocol.revision import Revision
+from mcp_bindgen.runtime.session.handshake_server import snapshot
 from mcp_bindgen.runtime.session.server import Service
 from mcp_bindgen.runtime.session.session import Session
+from mcp_bindgen.runtime.session.subscriptions import AroundSubscription
 
 from .errors import STOPPING, HttpError, unavailable
 from .event_store.base import EventStore, StoredSession
@@ -73,7 +74,7 @@ class OpenSession:
 
     def snapshot(self) -> dict[str, Any] | None:
         """Return the state that another process needs; None before `initialize`."""
-        return self.session.peer.dispatcher.revision.era.snapshot(self.session)
+        return snapshot(self.session)
 
     def is_overdue(self, limits: HttpLimits) -> bool:
         """Return True if it was idle for too long, or its client never sent `notifications/initialized`."""

@@ -16,24 +16,22 @@ from typing import Any
 from anyio import CapacityLimiter
 
 from mcp_bindgen.runtime.concurrency import begin, within
-from mcp_bindgen.runtime.era.operations import operations
-from mcp_bindgen.runtime.era.stateless.request_meta import ParamsWithMeta, separated, stated_version
-from mcp_bindgen.runtime.era.stateless.subscriptions import AroundSubscription, Subscription
+from mcp_bindgen.runtime.era.stateless import ParamsWithMeta, separated, stated_version
 from mcp_bindgen.runtime.model.base import wire_name
 from mcp_bindgen.runtime.model.json_types import is_object
 from mcp_bindgen.runtime.protocol import jsonrpc
-from mcp_bindgen.runtime.protocol.access import AccessPolicy, InsufficientScope, Operation
+from mcp_bindgen.runtime.protocol.access import AccessPolicy, InsufficientScope, Operation, operations
 from mcp_bindgen.runtime.protocol.envelope import RequestId, invalid, parse
 from mcp_bindgen.runtime.protocol.errors import METHOD_NOT_FOUND, MethodNotFound, ProtocolError
 from mcp_bindgen.runtime.protocol.events import Notified, Rejected, Requested
-from mcp_bindgen.runtime.protocol.link import Link
 from mcp_bindgen.runtime.protocol.methods import HeaderParams, Notification, Request
 from mcp_bindgen.runtime.protocol.peer import Peer
-from mcp_bindgen.runtime.protocol.revision import Dispatcher, Handler, Revision
+from mcp_bindgen.runtime.protocol.request_scope import Handler, Link, RequestScope
+from mcp_bindgen.runtime.protocol.revision import Dispatcher, Revision
 from mcp_bindgen.runtime.protocol.routing import Route
 from mcp_bindgen.runtime.session.execution import execute
-from mcp_bindgen.runtime.session.request_scope import RequestScope
 from mcp_bindgen.runtime.session.server import Service
+from mcp_bindgen.runtime.session.subscriptions import AroundSubscription, Subscription
 
 from ..headers import ANNOTATION, PREFIX, HeaderMismatch, check_params, decode
 from .call import VERSION, Call, EventWriter, event
@@ -50,7 +48,7 @@ class Exchange(EventWriter, Link):
         service: The servers.
         write_timeout: Seconds for the client to read an event.
         keep_alive: Seconds between comments on an idle stream.
-        listening: Context of each subscription of the endpoint.
+        around_subscription: Context of each subscription of the endpoint.
 
     Attributes:
         origin: Origin of the request.
@@ -62,11 +60,11 @@ class Exchange(EventWriter, Link):
         service: Service,
         write_timeout: float,
         keep_alive: float = 0.0,
-        listening: AroundSubscription | None = None,
+        around_subscription: AroundSubscription | None = None,
     ) -> None:
         super().__init__(call, write_timeout, keep_alive)
         self.origin = call.origin
-        self.listening = listening
+        self.around_subscription = around_subscription
         self._service = service
 
     def thread_limit(self) -> CapacityLimiter | None:

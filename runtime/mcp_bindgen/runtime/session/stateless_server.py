@@ -1,0 +1,223 @@
+"""Servers in the stateless era: agreement of each request, questions in results, name of the server in results.
+
+MCP 2026-07-28, "Overview": Statelessness and `_meta`, "Discovery", "Multi Round-Trip Requests".
+"""
+
+from __future__ import annotations
+
+from collections.abc import Awaitable, Callable, Iterator, Sequence
+from dataclasses import replace
+from typing import Any, cast
+
+from pydantic_core import to_json
+
+from ..era.stateless import separated
+from ..model.base import Model
+from ..model.json_types import is_object
+from ..protocol import jsonrpc
+from ..protocol.capabilities import declared, missing
+from ..protocol.envelope import parse
+from ..protocol.errors import CapabilityMissing, MethodNotFound, MissingClientCapability
+from ..protocol.methods import DISCOVER, LISTEN, Path, Request
+from ..protocol.request_scope import Handler, Negotiated, RequestScope
+from ..protocol.revision import Dispatcher, Revision
+from ..protocol.routing import Route
+from ..protocol.transitions import Role
+from .handlers import ServerSide, bind_handler, empty_list, introduction
+from .rounds import Questions, asks_for_input, other_than_required
+from .subscriptions import listen
+
+MISSING = "MISSING_REQUIRED_CLIENT_CAPABILITY"
+
+
+def handler(server: ServerSide, dispatcher: Dispatcher, route: Route, supported: Sequence[str]) -> Handler:
+    """Return the handler of a route: the server's own, else the runtime's.
+
+    Args:
+        server: The server.
+        dispatcher: Its dispatcher.
+        route: The route.
+        supported: Names of the served revisions, the best first.
+
+    Raises:
+        MethodNotFound: There is neither.
+    """
+    method, revision = route.method, dispatcher.revision
+    offers = declared(server, dispatcher)
+    context = server.context
+    if not isinstance(method, Request):
+        if not dispatcher.is_handled(route, server):
+            return lambda scope, params: None
+        take = bind_handler(dispatcher, route, server)
+        told = Negotiated(dispatcher)
+        told.logs_by_default = False
+        if method.extension is not None:  # notifications do not repeat the capabilities of their sender
+            told.declared["client"], told.declared["server"] = {"extensions": {method.extension: {}}}, offers
+        return lambda scope, params: take(params, context(replace(scope, negotiated=told), params))
+    work = _work(server, dispatcher, route, supported, offers)
+    asks = any(asks_for_input(kind) for kind in method.alternatives)
+    signature = to_json(introduction(server, revision).model_dump())
+    envelope = {**jsonrpc.filled_in(getattr(revision.types, "Result", None)), **jsonrpc.filled_in(method.result)}
+    prefix = b'{"_meta":{' + to_json(revision.meta_keys["server_info"]) + b":" + signature + b"},"
+
+    async def handle(scope: RequestScope, params: Any) -> jsonrpc.Written:
+        params, meta = separated(params)
+        agreed = RequestNegotiated(dispatcher, offers, meta)
+        scope = RequestScope(scope.link, scope.origin, scope.request_id, agreed, meta)
+        try:
+            if asks:
+                answer = await _round(server, method, work, context, scope, params, agreed)
+            else:
+                answer = await work(params, context(scope, params))
+                if asks_for_input(type(answer)):
+                    raise TypeError(f"{method.name} cannot ask for input")
+        except (CapabilityMissing, ExceptionGroup) as error:
+            raise _for_client(revision, error) from None
+        if not route.is_custom:
+            jsonrpc.check_kind(method, answer, getattr(server.__class__, route.handler, work))
+        return _signed(answer, prefix, envelope)
+
+    return handle
+
+
+def _for_client(revision: Revision, error: Exception) -> Exception:
+    """Return the error for the client; if it consists of missing client capabilities only, one error lists all."""
+    found = list(single_errors(error))
+    owners = {one.owner if isinstance(one, CapabilityMissing) else "" for one in found}
+    if owners != {"client"}:
+        return error
+    return missing_client_capability(revision, *dict.fromkeys(one.capability[1:] for one in found))
+
+
+def single_errors(error: Exception) -> Iterator[Any]:
+    """Yield an error, or the errors inside a group."""
+    if not isinstance(error, ExceptionGroup):
+        yield error
+        return
+    for one in cast("ExceptionGroup[Exception]", error).exceptions:
+        yield from single_errors(one)
+
+
+def _work(
+    server: ServerSide, dispatcher: Dispatcher, route: Route, supported: Sequence[str], offers: dict[str, Any]
+) -> Callable[[Any, Any], Awaitable[Any]]:
+    """Return the server's own handler of a request, else the runtime's."""
+    name = route.method.name
+    if dispatcher.is_handled(route, server):
+        return bind_handler(dispatcher, route, server)
+    if name == LISTEN:
+        return lambda params, context: listen(server, dispatcher.revision, offers, params, context)
+    nothing = empty_list(dispatcher, route, server)
+
+    async def list_nothing(params: Any, context: Any) -> Any:
+        assert nothing is not None
+        return nothing()
+
+    if nothing is not None:
+        return list_nothing
+    if name != DISCOVER:
+        raise MethodNotFound(name)
+
+    async def discover(params: Any, context: Any) -> Any:
+        wire = {"supportedVersions": list(supported), "capabilities": offers, "instructions": server.instructions}
+        return {key: value for key, value in wire.items() if value is not None}  # `_signed` adds the rest
+
+    return discover
+
+
+async def _round(
+    server: ServerSide,
+    method: Request[Any, Any, Any],
+    work: Callable[[Any, Any], Awaitable[Any]],
+    context: Callable[..., Any],
+    scope: RequestScope,
+    params: Any,
+    agreed: Negotiated,
+) -> Any:
+    """Run one round of a handler that may ask the client."""
+
+    def purpose() -> Any:
+        mine = {"_meta", "inputResponses", "requestState"}
+        said = {key: value for key, value in jsonrpc.plain(params).items() if key not in mine}
+        name = introduction(server, agreed.dispatcher.revision).name
+        return [server.revision, name, method.name, said, scope.origin.principal]
+
+    revision = agreed.dispatcher.revision
+    state: dict[str, Any] = {}
+    told = params
+    if params.request_state is not None:
+        state = server.request_state_signer.verify(params.request_state, purpose())
+        told = params.model_copy(update={"request_state": state.get("own")})
+    questions = Questions({**state.get("answers", {}), **(params.input_responses or {})})
+    own: str | None = None
+    try:
+        answer = await work(told, context(scope, told, questions))
+        if not asks_for_input(type(answer)):
+            return answer
+        asked, own = jsonrpc.plain(answer), answer.request_state
+        questions_asked: dict[str, Any] = answer.input_requests or {}
+        absent = {
+            missing(revision.methods[one.method], revision, "server", agreed.declared, getattr(one, "params", None))
+            for one in questions_asked.values()
+        }
+        if absent - {None}:
+            raise missing_client_capability(revision, *sorted(path[1:] for path in absent if path is not None))
+    except BaseException as error:
+        other = other_than_required(error)
+        if other is error:
+            raise
+        if other is not None:
+            raise other from None
+        kind = next(kind for kind in method.alternatives if asks_for_input(kind))
+        asked = {**jsonrpc.filled_in(kind), "inputRequests": questions.open}
+    if own is not None or questions.used or "inputRequests" not in asked:
+        asked["requestState"] = server.request_state_signer.sign({"answers": questions.used, "own": own}, purpose())
+    return asked
+
+
+def _signed(answer: Any, prefix: bytes, envelope: dict[str, Any]) -> jsonrpc.Written:
+    """Return the JSON text of a result, with the name of the server in its `_meta`.
+
+    Args:
+        answer: The result.
+        prefix: Beginning of the text, with the name.
+        envelope: Constructor defaults of the result, for a result in wire form.
+    """
+    if isinstance(answer, Model) and getattr(answer, "result_type", None) and getattr(answer, "meta", None) is None:
+        return jsonrpc.Written(prefix + jsonrpc.write_result(answer)[1:])
+    if answer is None:
+        raise TypeError("a handler returned nothing")
+    wire: dict[str, Any] = dict(answer) if is_object(answer) else jsonrpc.plain(answer)
+    if wire.get("resultType", envelope.get("resultType")) == envelope.get("resultType"):
+        wire = {**envelope, **wire}
+    wire["_meta"] = {**parse(prefix[:-1] + b"}")["_meta"], **wire.get("_meta", {})}
+    return jsonrpc.Written(to_json(wire))
+
+
+def missing_client_capability(revision: Revision, *paths: Path) -> MissingClientCapability:
+    """Make the error that names missing client capabilities."""
+    return MissingClientCapability(revision.errors[MISSING], *paths)
+
+
+class RequestNegotiated(Negotiated):
+    """Agreement of one request, from its `_meta`.
+
+    Args:
+        dispatcher: Dispatcher of the revision of the request.
+        offers: Capabilities of the server.
+        meta: Typed `_meta` of the request.
+    """
+
+    logs_by_default = False
+
+    def __init__(self, dispatcher: Dispatcher, offers: dict[str, Any], meta: Any) -> None:
+        self.dispatcher = dispatcher
+        self.peer_info = getattr(meta, "client_info", None)
+        self.log_level = getattr(meta, "log_level", None)  # not where logging is an extension
+        self._offers = offers
+        self._meta = meta
+
+    @property
+    def declared(self) -> dict[Role, Any]:
+        """Side -> capabilities, in wire form."""
+        return {"client": self._meta.client_capabilities.model_dump(), "server": self._offers}

@@ -1,0 +1,206 @@
+"""Subscriptions of a stateless server (MCP 2026-07-28, "Subscriptions")."""
+
+from __future__ import annotations
+
+import inspect
+from collections import deque
+from collections.abc import AsyncGenerator, Callable, Generator, Mapping
+from contextlib import AbstractAsyncContextManager, asynccontextmanager, contextmanager, nullcontext
+from typing import Any, TypeAlias
+
+import anyio
+
+from ..concurrency import scheduled
+from ..protocol import jsonrpc
+from ..protocol.access import check_followed, followed_by
+from ..protocol.capabilities import is_offered
+from ..protocol.envelope import RequestId
+from ..protocol.errors import ConnectionClosed, MethodNotFound
+from ..protocol.methods import ACKNOWLEDGED, SUBSCRIBE, UPDATED, Notification, Request, filtered
+from ..protocol.request_scope import Link, Negotiated
+from ..protocol.revision import Revision
+from ..protocol.uris import canonical, followed_key
+from .context import Context
+from .handlers import ServerSide
+
+_MAX_WAITING = 1000  # notifications for a client that reads slowly
+
+
+class Subscription(Link):
+    """Link to a client that listens; notifications outside of its filter are not sent.
+
+    Notifications wait in a queue, so a slow client delays no sender.
+
+    Args:
+        context: Context of the request that listens.
+        agreed: Filter that the server agrees to.
+        hears: Returns whether the token permits notifications about a resource below a followed one, by its URI.
+
+    Attributes:
+        agreed: The filter.
+        ready: True if notifications can be sent.
+        negotiated: Agreement of the request that listens.
+        origin: Origin of the request that listens.
+        told: Number of the last broadcast that was sent, if workers share broadcasts.
+        is_ending: True if only waiting notifications are still sent.
+    """
+
+    ready = True
+    told = 0
+
+    def __init__(self, context: Context, agreed: Any, hears: Callable[[str], bool]) -> None:
+        self.negotiated: Negotiated = context.agreed
+        self.origin = context.origin
+        self._hears = hears
+        self._context = context
+        self._filters = [filter for _, filter in filtered(context.agreed.dispatcher.methods)]
+        self.agree(agreed)
+        self._key = context.agreed.dispatcher.revision.meta_keys["subscription_id"]
+        self._waiting: deque[tuple[Notification[Any], dict[str, Any]]] = deque()
+        self.is_ending = False
+        self._news = anyio.Event()
+        self._sent = anyio.Event()
+
+    def agree(self, agreed: Any) -> None:
+        """Replace the filter."""
+        self.agreed = agreed
+        self._index = {filter.member: filter.index(agreed) for filter in self._filters}
+
+    def _may_hear(self, member: str, uri: str) -> bool:
+        """Return whether the token permits a resource; resources in the filter were checked before."""
+        return self.follows(member, followed_key(uri)) or self._hears(uri)
+
+    def follows(self, member: str, value: str) -> bool:
+        """Return whether a list of the filter has a value."""
+        index = self._index[member]
+        return not isinstance(index, bool) and value in index
+
+    async def request(self, method: Request[Any, Any, Any], params: object, *, related: RequestId | None = None) -> Any:
+        """Refuse: a client cannot be asked over its subscription."""
+        raise MethodNotFound(method.name)
+
+    async def notify(self, method: Notification[Any], params: Any, *, related: RequestId | None = None) -> None:
+        """Queue a notification if the filter asks for it and the subscription is not ending.
+
+        Raises:
+            ConnectionClosed: The queue is full. The subscription ends, because the client would miss notifications.
+        """
+        if self.is_ending or not self.ready or method.filter is None:
+            return
+        if method.filter.asks_for(self._index.get(method.filter.member, False), params):
+            if method.name == UPDATED and not self._may_hear(method.filter.member, params.uri):
+                return
+            if len(self._waiting) >= _MAX_WAITING:
+                self.ready = False
+                raise ConnectionClosed("the client does not read")
+            self._waiting.append((method, {} if params is None else jsonrpc.plain(params)))
+            self._news.set()
+
+    async def serve(self, acknowledged: Notification[Any]) -> None:
+        """Send the acknowledgement, then notifications until either side ends the subscription.
+
+        Raises:
+            ConnectionClosed: The client is gone, or does not read.
+        """
+        try:
+            await self._send(acknowledged, {"notifications": jsonrpc.plain(self.agreed)})
+            while True:
+                while self._waiting and self.ready:
+                    await self._send(*self._waiting.popleft())
+                if not self.ready:
+                    raise ConnectionClosed("the client does not read")
+                if self.is_ending:
+                    return
+                self._sent.set()
+                self._sent, self._news = anyio.Event(), anyio.Event()
+                await self._news.wait()
+        finally:
+            self.ready = False
+            self._sent.set()
+
+    async def drained(self) -> None:
+        """Wait until the queue is empty or the subscription over."""
+        while self._waiting and self.ready:
+            await self._sent.wait()
+
+    async def _send(self, method: Notification[Any], wire: dict[str, Any]) -> None:
+        id_ = self._context.request_id
+        wire["_meta"] = {**wire.get("_meta", {}), self._key: id_}
+        await self._context.link.notify(method, jsonrpc.typed_params(method, wire), related=id_)
+
+    def end(self) -> None:
+        """End the subscription after the waiting notifications."""
+        self.is_ending = True
+        self._news.set()
+
+
+AroundSubscription: TypeAlias = Callable[[Subscription, Any], AbstractAsyncContextManager[None]]
+"""Surrounds a subscription, given the filter of its client; entered before the subscription begins."""
+
+Follow: TypeAlias = Callable[[Subscription, list[str]], AbstractAsyncContextManager[list[str]]]
+"""Follows resources for a subscription while a block lasts; yields the followed ones."""
+
+
+@asynccontextmanager
+async def _followed(subscription: Subscription, uris: list[str]) -> AsyncGenerator[list[str]]:
+    yield uris
+
+
+def _resources(revision: Revision, agreed: Any) -> str:
+    """Return the member of a filter that lists resources; empty if there is none."""
+    updated = revision.methods.get(UPDATED)
+    member = updated.filter.member if isinstance(updated, Notification) and updated.filter is not None else ""
+    return member if getattr(agreed, member, None) else ""
+
+
+async def listen(
+    server: ServerSide,
+    revision: Revision,
+    offers: Mapping[str, Any],
+    params: Any,
+    context: Context,
+    follow: Follow = _followed,
+) -> Any:
+    """Answer `subscriptions/listen`: serve a subscription until either side ends it."""
+    wanted = params.notifications
+    check_followed(followed_by(wanted))
+    dispatcher = context.agreed.dispatcher
+    for extension in dispatcher.extensions:
+        if any(getattr(wanted, name) is not None for name in extension.members(type(wanted).__name__)):
+            context.require_extension(extension)
+    agreed = {
+        filter.member: getattr(wanted, filter.member)
+        for method, filter in filtered(dispatcher.methods)
+        if getattr(wanted, filter.member, None) and is_offered(method, offers)
+    }
+    answer = server.agree(type(wanted)(**agreed), context)
+    identity, link = context.origin.identity, context.link
+
+    def hears(uri: str) -> bool:
+        return server.allows is None or server.allows(identity, revision.name, [(SUBSCRIBE, canonical(uri))])
+
+    subscription = Subscription(context, await answer if inspect.isawaitable(answer) else answer, hears)
+    resources = _resources(revision, subscription.agreed)
+    acknowledged: Any = revision.methods[ACKNOWLEDGED]
+    around = link.around_subscription
+    session_expires_at = None if identity is None else identity.session_expires_at
+    with link.ending(subscription.end):
+        async with follow(subscription, getattr(subscription.agreed, resources, None) or []) as followed:
+            if resources:
+                subscription.agree(subscription.agreed.model_copy(update={resources: followed}))
+            # Broadcasts from now on are sent after the acknowledgement. A client whose token expires listens again.
+            async with nullcontext() if around is None else around(subscription, wanted):
+                with attached(server, subscription), scheduled(session_expires_at, subscription.end):
+                    server.begin_subscription(subscription)
+                    await subscription.serve(acknowledged)
+    return {"_meta": {revision.meta_keys["subscription_id"]: context.request_id}}
+
+
+@contextmanager
+def attached(server: ServerSide, link: Link) -> Generator[None]:
+    """Add a link to the audience while a block lasts."""
+    server.audience.append(link)
+    try:
+        yield
+    finally:
+        server.audience.remove(link)
