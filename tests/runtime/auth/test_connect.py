@@ -69,7 +69,7 @@ def test_a_login_that_fails_is_not_begun_again_in_another_way() -> None:
                 async with connect(given.url, *CLIENTS, auth=oauth()):
                     pass
             assert given.counts("GET /authorize") == 1
-            with pytest.raises(AuthorizationError, match="nobody may be asked here"):
+            with pytest.raises(AuthorizationError, match="no user may be asked"):
                 async with connect(given.url, *CLIENTS, auth=oauth(login=None)):
                     pass
 

@@ -929,9 +929,9 @@ def test_clients_of_every_revision_over_http(wire: str) -> None:
 
 def sse_server(revision: str) -> Any:
     """An application of HTTP+SSE alone, as in 2024-11-05."""
-    from mcp_bindgen.http.server.legacy_sse import sse_app
+    from mcp_bindgen.http.server.legacy_sse import SseApp
 
-    return sse_app(server(revision), revisions=[revision])
+    return SseApp(server(revision), revisions=[revision])
 
 
 @bounded()

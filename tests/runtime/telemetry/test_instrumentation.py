@@ -463,7 +463,7 @@ async def test_refusals_are_counted_by_their_reason(seen: Seen) -> None:
     counted = {
         point.attributes["mcp_bindgen.reason"]: point.value for point in seen.points("mcp_bindgen.refused_requests")
     }
-    assert counted == {"too many messages of a connection wait": 2, "too many requests are at work": 1}
+    assert counted == {"too many messages of a connection wait": 2, "too many requests are in flight": 1}
 
 
 @bounded()
