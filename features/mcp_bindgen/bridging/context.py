@@ -112,5 +112,5 @@ class BridgedContext(Context):
 
     def _is_same_client(self, link: Subscription) -> bool:
         """Return True if a subscription is of the principal that sent this request."""
-        is_bridged = link.negotiated is not None and link.negotiated.dispatcher.revision is self.bridge.wire
+        is_bridged = link.negotiated.dispatcher.revision is self.bridge.wire
         return is_bridged and self.origin.principal == link.origin.principal

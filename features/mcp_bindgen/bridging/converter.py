@@ -120,7 +120,8 @@ class Converter:
         kind, is_stateless = ours.result, self.target.era.is_stateless
         has_prefilter = conversion is not None and conversion.prefilter
         known = fields_of(method.result)
-        source_era = {name for name in jsonrpc.fields_filled_in(kind) if name not in known} if has_prefilter else set()
+        filled = jsonrpc.fields_filled_in(kind) if has_prefilter else {}
+        source_era = {name for name in filled if name not in known}
 
         def write(result: Any, link: object) -> Any:
             if result is None:

@@ -32,15 +32,19 @@ class RevisionBridge(Protocol):
     @property
     def revision(self) -> Revision:
         """The wire revision."""
+        ...
 
     def plain(self, name: str) -> Handle:
         """Return the server's handler of a request, for params and results of the wire revision."""
+        ...
 
     def to_server(self, name: str, params: object, ctx: Any) -> Any:
         """Return params of the wire revision in the types of the server's revision."""
+        ...
 
     def to_wire(self, name: str, work: Handle) -> Handle:
         """Convert the results of a handler to the wire revision."""
+        ...
 
 
 class BridgedEngine(Protocol):
@@ -49,10 +53,12 @@ class BridgedEngine(Protocol):
     @property
     def handlers(self) -> Mapping[str, Handle]:
         """Method name -> handler, for params and results of that revision."""
+        ...
 
     @property
     def capabilities(self) -> Mapping[str, Any]:
         """The capabilities to declare in addition to those of these handlers."""
+        ...
 
 
 class BridgedServer(Protocol):
@@ -61,20 +67,25 @@ class BridgedServer(Protocol):
     @property
     def server(self) -> Any:
         """The server that the user wrote."""
+        ...
 
     @property
     def dispatcher(self) -> Dispatcher:
         """The routes of the other revision."""
+        ...
 
     @property
     def context(self) -> Any:
         """The class of the contexts that the server's handlers get."""
+        ...
 
     def operations(self, asked: Sequence[Operation]) -> Sequence[Operation]:
         """Return operations of the other revision, with the operations of the server's revision that they imply."""
+        ...
 
     def converted(self, method: Notification[Any], params: Any) -> tuple[Notification[Any], Any] | None:
         """Return a notification of the server in the other revision, or None if that cannot express it."""
+        ...
 
 
 class ClientBridges(Protocol[C]):
@@ -83,12 +94,15 @@ class ClientBridges(Protocol[C]):
     @property
     def revisions(self) -> Sequence[Revision]:
         """The revisions that the clients do not speak themselves."""
+        ...
 
     def wire_client(self, revision: Revision) -> C:
         """Return a client of a revision, which speaks for the nearest of the clients."""
+        ...
 
     def begin(self, wire_client: C, session: Any, tasks: Any) -> C:
         """Return the client that a `wire_client` speaks for, now that it is connected."""
+        ...
 
 
 class Bridging(Protocol):
@@ -104,9 +118,11 @@ class Bridging(Protocol):
         Raises:
             ValueError: One of `revisions` cannot be served.
         """
+        ...
 
     def clients(self, clients: Sequence[C]) -> ClientBridges[C]:
         """Return the bridges from clients to the revisions that they do not speak."""
+        ...
 
 
 @cache
