@@ -95,8 +95,7 @@ class Broadcasts:
             self._spawn(_notify_all(found, local))  # a slow connection delays no other client
 
     async def _send(self, subscription: Subscription, found: ReadBroadcast) -> None:
-        agreed = subscription.negotiated
-        if agreed is not None and agreed.dispatcher.revision.name == found.server.revision:
+        if subscription.negotiated.dispatcher.revision.name == found.server.revision:
             subscription.told = found.number
             await found.notify(subscription)
 
