@@ -300,8 +300,8 @@ def test_a_module_that_is_not_there(folder: Path) -> None:
 # --- a module is a server -------------------------------------------------------------------------------------
 
 TOOLS = "def double(number: int) -> int:\n    return 2 * number\n\n\n"
-ITSELF = "import sys\nfrom mcp_bindgen.runtime import run\nrun(sys.modules[__name__])\n"
-OTHER = "import plain\nfrom mcp_bindgen.runtime import run\nrun(plain)\n"
+ITSELF = "import sys\nfrom mcp_bindgen.app import run\nrun(sys.modules[__name__])\n"
+OTHER = "import plain\nfrom mcp_bindgen.app import run\nrun(plain)\n"
 WITH_APP = "from mcp_bindgen.app import App\napp = App('sums')\n@app.tool\n"
 
 
