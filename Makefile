@@ -29,6 +29,7 @@ peers: $(PEERS) ## the TypeScript SDK and its servers, for tests and benchmarks
 
 lint: $(READY) ## style and types
 	$(BIN)/ruff check
+	$(BIN)/lint-imports --no-cache --no-logo
 	$(BIN)/ruff format --check generator runtime features tests examples benchmarks
 	@$(MAKE) --no-print-directory --jobs=2 --output-sync mypy pyright
 
@@ -47,6 +48,7 @@ bench: $(READY) $(PEERS) ## costs, as ratios in one run
 	$(BIN)/python benchmarks/contracts.py
 	$(BIN)/python benchmarks/bridges.py
 	$(BIN)/python benchmarks/notes_servers.py
+	$(BIN)/python benchmarks/calls.py
 	$(BIN)/python benchmarks/stdio.py
 	$(BIN)/python benchmarks/clients.py
 	$(BIN)/python benchmarks/sse_idle.py

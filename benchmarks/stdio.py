@@ -1,4 +1,4 @@
-"""Echo servers over stdio, side by side: ours, the low-level servers of the official SDKs, a loop that checks nothing.
+"""Echo servers over stdio, side by side: ours, low-level servers of the official SDKs, two loops that check nothing.
 
 A raw driver writes prepared requests and counts answers, so that only the servers differ. With `--in-process` there
 are no pipes: what a call costs ours over the transport in memory, next to json.loads and json.dumps.
@@ -34,6 +34,7 @@ SERVERS: dict[str, list[str | Path]] = {
     "SDK low-level": [sys.executable, HERE / "peers" / "sdk_server.py"],
     "TypeScript SDK": [NODE, HERE / "peers" / "ts_server.mjs"],
     "bare loop": [sys.executable, HERE / "peers" / "bare_loop.py"],
+    "asyncio loop": [sys.executable, HERE / "peers" / "bare_loop.py", "--asyncio"],
 }
 COLUMNS = {
     "64 in flight/s": 0,

@@ -11,7 +11,7 @@ import anyio
 
 from mcp_bindgen.http.server.event_store.base import StoreUnavailable
 from mcp_bindgen.http.server.http_error_store import Guarded
-from mcp_bindgen.http.server.session_registry import OpenSession
+from mcp_bindgen.http.server.session_registry import OpenSession, unknown_event
 from mcp_bindgen.http.server.streams import LISTEN_STREAM, Stream, taken
 
 from .store import Position, SharedStore
@@ -26,20 +26,15 @@ class Readers:
     Args:
         store: What the workers share.
 
-    Attributes:
-        retry: Milliseconds after which clients come back to another worker; `None` unless this one is stopping.
     """
 
     def __init__(self, store: SharedStore) -> None:
-        self.retry: int | None = None
         self._store = store
         self._guarded = Guarded(store)
         self._open: dict[Place, tuple[Stream, str]] = {}
 
     @asynccontextmanager
-    async def reading(
-        self, session: OpenSession, name: str, after: int | None
-    ) -> AsyncGenerator[tuple[Stream, int] | None]:
+    async def reading(self, session: OpenSession, name: str, after: int | None) -> AsyncGenerator[tuple[Stream, int]]:
         """Be the reader of a stream, whoever writes it, while the block runs.
 
         Args:
@@ -48,10 +43,10 @@ class Readers:
             after: The number of the last event that the client has; `None` for the last one that was given to it.
 
         Yields:
-            The stream, and the number after which it is read; `None` where that cannot be resumed.
+            The stream, and the number after which it is read.
 
         Raises:
-            HttpError: Another connection reads it, and keeps it.
+            HttpError: The event is unknown, or another connection reads the stream and keeps it.
         """
         place, token = (session.key, name), secrets.token_urlsafe(9)
         before = self._open.get(place)
@@ -61,10 +56,11 @@ class Readers:
         position: Position | None = None
         try:
             position = await self._attached(place, token, after)
-            if position is not None:
-                stream.given = position.after
-                stream.advance(position.last, over=position.over)
-            yield None if position is None else (stream, position.after)
+            if position is None:
+                raise unknown_event()
+            stream.given = position.after
+            stream.advance(position.last, over=position.over)
+            yield stream, position.after
         finally:
             if self.find(place, token) is not None:
                 del self._open[place]
@@ -110,7 +106,6 @@ class Readers:
                 stream.end()
 
     def leave(self, retry: int) -> None:
-        """Tell all clients to come back in so many milliseconds, also those that come from now on."""
-        self.retry = retry
+        """Tell all clients to reconnect in so many milliseconds."""
         for stream, _ in list(self._open.values()):
             stream.leave(retry)

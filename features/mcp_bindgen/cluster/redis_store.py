@@ -22,11 +22,14 @@ from mcp_bindgen.http.server.event_store.base import (
     StoreUnavailable,
     account_of,
 )
+from mcp_bindgen.http.server.limits import HttpLimits
 from mcp_bindgen.runtime.model.json_types import is_object
 from mcp_bindgen.runtime.protocol.errors import StoreFull
+from mcp_bindgen.runtime.session.server import Service
 
 from . import scripts
 from .script_parts import script
+from .session_registry import SharedRegistry
 from .storage.redis import RedisConnection
 from .store import Beat, Current, Mail, News, Position, Shared, Told
 
@@ -88,6 +91,10 @@ class RedisStore:
         texts = {name: script(body, limits) for name, body in vars(scripts).items() if name.isupper()}
         self._connection = RedisConnection(url, texts, timeout=timeout, connections=connections)
         self._redis, self._try, self.ready = self._connection.redis, self._connection.attempt, self._connection.ready
+
+    def registry(self, service: Service, limits: HttpLimits) -> SharedRegistry:
+        """Return the registry of the sessions that the workers share."""
+        return SharedRegistry(service, self, limits)
 
     # --- asking -----------------------------------------------------------------------------------------------
 

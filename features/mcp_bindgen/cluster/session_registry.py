@@ -18,7 +18,7 @@ from mcp_bindgen.http.server.event_store.base import EventStore, StoredSession, 
 from mcp_bindgen.http.server.limits import HttpLimits
 from mcp_bindgen.http.server.session_registry import UNREADABLE, OpenSession, SessionRegistry, key_of
 from mcp_bindgen.http.server.session_transport import SessionTransport, unanswered
-from mcp_bindgen.http.server.streams import LISTEN_STREAM
+from mcp_bindgen.http.server.streams import LISTEN_STREAM, Stream, parse_event_id, taken
 from mcp_bindgen.runtime.era.stateless.request_state import RequestStateSigner
 from mcp_bindgen.runtime.era.stateless.subscriptions import Subscription, audience
 from mcp_bindgen.runtime.protocol import jsonrpc
@@ -64,6 +64,7 @@ class SharedRegistry(SessionRegistry):
         self._seal_keys = list(RequestStateSigner().keys)
         self.worker = Worker(store, self._take, self._spread, self._lose_all, self._renew_keys)
         self.subscriptions = SharedSubscriptions(service, store, self.worker)
+        self.around_subscription = self.subscriptions.continued
 
     # --- beginning and finding --------------------------------------------------------------------------------
 
@@ -72,8 +73,8 @@ class SharedRegistry(SessionRegistry):
         self.worker.check()
         session = await super().begin(principal)
         try:
-            most = 0 if principal is None else self._limits.sessions_of_principal
-            await self._shared.create(session.key, self._limits.idle, principal, most)
+            most = 0 if principal is None else self.limits.sessions_of_principal
+            await self._shared.create(session.key, self.limits.idle, principal, most)
         except StoreUnavailable:
             self._drop(session)
             raise
@@ -202,6 +203,15 @@ class SharedRegistry(SessionRegistry):
         if lives or everywhere:
             await self._shared.route(session.key, None if everywhere else lives, for_others(body))
 
+    @asynccontextmanager
+    async def reading(self, session: OpenSession, last_event_id: str | None) -> AsyncGenerator[tuple[Stream, int]]:
+        """Find the stream that a GET reads while the block runs, whichever worker writes it; see `SessionRegistry`."""
+        if last_event_id is None and session.transport.standing.is_read:
+            raise taken()
+        name, number = (LISTEN_STREAM, None) if last_event_id is None else parse_event_id(last_event_id) or ("", 0)
+        async with self.readers.reading(session, name, number) as found:
+            yield found
+
     # --- mail and broadcasts ----------------------------------------------------------------------------------
 
     async def _take(self, letter: Mail) -> None:
@@ -234,7 +244,7 @@ class SharedRegistry(SessionRegistry):
 
     async def _spread(self, news: News) -> None:
         """Tell the clients of this worker of a broadcast."""
-        server, found = self._service.server_of(news.revision), self.subscriptions.read(news)
+        server, found = self.service.server_of(news.revision), self.subscriptions.read(news)
         await self.subscriptions.tell(news, found)
         if server is None or found is None:
             return
@@ -278,7 +288,7 @@ class SharedRegistry(SessionRegistry):
 
     async def _renew_keys(self) -> None:
         """Use the keys of request state that all workers use."""
-        lifetime = max(server.request_state_signer.lifetime for server in self._service.servers)
+        lifetime = max(server.request_state_signer.lifetime for server in self.service.servers)
         keys = list(await self._shared.keys(lifetime))
         self._seal_keys[:] = [*keys, *(key for key in self._seal_keys if key not in keys)][: len(keys) + 1]
 
@@ -314,7 +324,7 @@ class SharedRegistry(SessionRegistry):
         await self._shared.close(session.key, session.transport.life)
 
     async def _look_after_all(self) -> None:
-        shared, limits = self._shared, self._limits
+        shared, limits = self._shared, self.limits
         self.worker.check()
         sessions = list(self._by_key.values())
         for session in sessions:
@@ -354,6 +364,7 @@ class SharedRegistry(SessionRegistry):
             self._drained = self._spawn(self._drain())
 
     async def _drain(self) -> None:
+        self.retry = _RETRY
         self.readers.leave(_RETRY)
         with anyio.move_on_after(_DRAIN):
             await self._closing.wait()
@@ -368,13 +379,13 @@ class SharedRegistry(SessionRegistry):
     @asynccontextmanager
     async def running(self) -> AsyncGenerator[None]:
         """Take part in the sessions of the workers while the block runs."""
-        servers = self._service.servers
+        servers = self.service.servers
         seal = RequestStateSigner(self._seal_keys)
         for server in servers:
             server.publish = self.publish
             if server.request_state_signer is Server.request_state_signer:
                 server.request_state_signer = seal
-        self._stopping, self._drained, self.readers.retry = False, None, None
+        self._stopping, self._drained, self.retry = False, None, None
         self._closing.clear()
         await self.worker.begin()
         beside = [asyncio.create_task(self.worker.live()), asyncio.create_task(self.worker.read())]

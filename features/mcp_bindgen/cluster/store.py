@@ -11,6 +11,9 @@ from dataclasses import dataclass
 from typing import Protocol, runtime_checkable
 
 from mcp_bindgen.http.server.event_store.base import EventStore, StoredSession
+from mcp_bindgen.http.server.limits import HttpLimits
+from mcp_bindgen.http.server.session_registry import SessionRegistry
+from mcp_bindgen.runtime.session.server import Service
 
 
 @dataclass(frozen=True, slots=True)
@@ -139,6 +142,10 @@ class SharedStore(EventStore, Protocol):
 
     worker: str
     pulse: float
+
+    def registry(self, service: Service, limits: HttpLimits) -> SessionRegistry:
+        """Return the registry of an endpoint: a `SharedRegistry` on this store."""
+        ...
 
     # --- sessions ---------------------------------------------------------------------------------------------
 

@@ -31,10 +31,16 @@ def lazy(package: str, exports: Mapping[str, str], *, module: str | None = None)
 def lazy_modules(
     package: str, modules: Mapping[str, Sequence[str]], *, module: str | None = None
 ) -> Callable[[str], object]:
-    """Make the `__getattr__` of a module, given the names of each submodule, and set its `__all__` to all of them.
+    """Make the `__getattr__` of a module from the names of each submodule; `__all__` and `dir()` list these names.
 
     For type checkers, the module imports the same names under `if TYPE_CHECKING`, each `as` itself: a re-export.
+
+    Args:
+        package: The package whose submodules are imported.
+        modules: Submodule -> its names; a submodule with a leading dot belongs to the package above.
+        module: The module whose `__getattr__` this is; by default the package.
     """
     exports = {name: submodule for submodule, names in modules.items() for name in names}
-    vars(sys.modules[module or package])["__all__"] = sorted(exports)
+    public = sorted(exports)
+    sys.modules[module or package].__dict__.update(__all__=public, __dir__=public.copy)
     return lazy(package, exports, module=module)

@@ -585,14 +585,14 @@ def test_names_of_a_package(package: str) -> None:
     assert not hasattr(module, "__wrapped__")
 
 
-@pytest.mark.parametrize("package", ["runtime", "runtime.contract", "runtime.http"])
+@pytest.mark.parametrize("package", ["app", "auth", "cluster", "host", "http", "runtime", "runtime.abi", "telemetry"])
 def test_type_checkers_and_python_see_the_same_names(package: str) -> None:
     module = import_module(f"mcp_bindgen.{package}")
     (block,) = [node for node in ast.parse(inspect.getsource(module)).body if isinstance(node, ast.If)]
     imports = [node for node in block.body if isinstance(node, ast.ImportFrom)]
-    assert sorted(alias.name for node in imports for alias in node.names) == module.__all__
+    assert sorted(alias.name for node in imports for alias in node.names) == module.__all__ == dir(module)
     for node in imports:
-        beside = import_module(f".{node.module}", module.__name__)
+        beside = import_module(f".{node.module}" if node.level else str(node.module), module.__package__)
         assert all(alias.name == alias.asname for alias in node.names)
         assert all(getattr(beside, alias.name) is getattr(module, alias.name) for alias in node.names)
 

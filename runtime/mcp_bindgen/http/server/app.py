@@ -7,8 +7,6 @@ from contextlib import AbstractAsyncContextManager, nullcontext
 
 from starlette.types import Scope
 
-from mcp_bindgen.cluster.session_registry import SharedRegistry
-from mcp_bindgen.cluster.store import SharedStore
 from mcp_bindgen.runtime.era.stateless.request_meta import may_state_version, stated_version
 from mcp_bindgen.runtime.protocol.access import AccessPolicy
 from mcp_bindgen.runtime.protocol.envelope import parse
@@ -21,9 +19,11 @@ from .call import JSON, VERSION, Call, HttpError
 from .event_store.base import EventStore
 from .event_store.memory import MemoryEventStore
 from .exchange import Exchanges
+from .http_error_store import Guarded
 from .limits import LIMITS, HttpLimits
 from .origin_policy import OriginPolicy
 from .probes import Probes
+from .session_registry import RegistryFactory, SessionRegistry
 from .sessionless import Sessionless
 from .sessions import SESSION, HttpSessions
 
@@ -87,25 +87,27 @@ class HttpApp(AsgiApp):
         if store is not None and not sessions:
             raise ValueError("a store is for sessions: leave it out, or sessions=False")
         self.probes = Probes(lambda: not self.is_leaving, getattr(store, "ready", None))
-        self._shared = SharedRegistry(service, store, limits) if isinstance(store, SharedStore) else None
-        around = None if self._shared is None else self._shared.subscriptions.continued
+        self._registry: SessionRegistry | None = None
+        if isinstance(store, RegistryFactory):
+            self._registry = store.registry(service, limits)
+        elif sessions and not self._is_modern:
+            self._registry = SessionRegistry(service, Guarded(store or MemoryEventStore()), limits)
+        around = None if self._registry is None else self._registry.around_subscription
         self._exchanges = Exchanges(service, keep_alive, limits.unread, auth, around)
-        if not self._is_modern and sessions:
-            self._sessions = HttpSessions(service, store or MemoryEventStore(), limits, keep_alive, shared=self._shared)
+        if not self._is_modern and self._registry is not None:
+            self._sessions = HttpSessions(self._registry, keep_alive)
         elif not self._is_modern:
             self._sessionless = Sessionless(service, keep_alive, limits.unread)
 
     def running(self) -> AbstractAsyncContextManager[None]:
         """Return the context in which sessions run."""
         self._exchanges.is_leaving = False
-        sessions = self._shared or self._sessions
-        return nullcontext() if sessions is None else sessions.running()
+        return nullcontext() if self._registry is None else self._registry.running()
 
     def end(self) -> None:
         """End sessions and subscriptions in good order."""
-        sessions = self._shared or self._sessions
-        if sessions is not None:
-            sessions.leave()
+        if self._registry is not None:
+            self._registry.leave()
         self._exchanges.leave()
 
     async def handle(self, call: Call) -> None:

@@ -11,23 +11,25 @@ from collections.abc import AsyncGenerator, Coroutine, Generator
 from contextlib import asynccontextmanager, contextmanager
 from contextvars import copy_context
 from dataclasses import dataclass, field
-from typing import Any
+from typing import Any, Protocol, runtime_checkable
 
 import anyio
 from pydantic_core import from_json, to_json
 
+from mcp_bindgen.runtime.era.stateless.subscriptions import AroundSubscription
 from mcp_bindgen.runtime.protocol.errors import INVALID_REQUEST, ProtocolError
 from mcp_bindgen.runtime.protocol.revision import Revision
 from mcp_bindgen.runtime.session.server import Service
 from mcp_bindgen.runtime.session.session import Session
 
 from .byte_budget import Budget, Budgets
-from .call import STOPPING, HttpError, unavailable
+from .call import STOPPING, HttpError, refused, unavailable
+from .envelope import Posted
 from .event_store.base import EventStore, StoredSession
 from .eviction import is_own, room_for
 from .limits import HttpLimits
 from .session_transport import SessionTransport
-from .streams import LISTEN_STREAM
+from .streams import LISTEN_STREAM, Stream, parse_event_id, taken
 
 log = logging.getLogger("mcp_bindgen")
 
@@ -108,13 +110,17 @@ class SessionRegistry:
         limits: How many there may be, and how much each of them takes.
 
     Attributes:
-        kind: The class of its sessions.
+        kind: Class of the sessions.
+        retry: Milliseconds after which clients reconnect to another worker; None unless this worker is stopping.
+        around_subscription: Context of each subscription of a stateless revision; None if nothing is shared.
     """
 
     kind: type[OpenSession] = OpenSession
+    retry: int | None = None
+    around_subscription: AroundSubscription | None = None
 
     def __init__(self, service: Service, store: EventStore | None, limits: HttpLimits) -> None:
-        self._service, self._store, self._limits = service, store, limits
+        self.service, self._store, self.limits = service, store, limits
         self._streams = Budgets(limits.streams, limits.streams_of_principal, "too many streams{} are open")
         self._queues = Budgets(limits.queued, limits.queued_of_principal, "too much{} waits to be read")
         self._open: dict[str, OpenSession] = {}
@@ -170,20 +176,20 @@ class SessionRegistry:
 
     def _may_serve(self, record: Any, principal: str | None) -> bool:
         """Tell whether a stored session is that of a principal, in a revision that is served here."""
-        return record["principal"] == principal and record["memory"]["revision"] in self._service.dispatchers
+        return record["principal"] == principal and record["memory"]["revision"] in self.service.dispatchers
 
     def _made(self, id_: str, principal: str | None) -> OpenSession:
         """Make a new session."""
         transport = self._transport(key_of(id_), principal)
-        return self.kind(id_, transport.key, principal, transport, self._service.session(transport))
+        return self.kind(id_, transport.key, principal, transport, self.service.session(transport))
 
     def _revived(self, id_: str, principal: str | None, stored: StoredSession, known: dict[str, Any]) -> OpenSession:
         """Make a session that goes on where it was left."""
         last = stored.streams[LISTEN_STREAM].last if LISTEN_STREAM in stored.streams else 0
         transport = self._transport(key_of(id_), principal, stored.life, last)
-        session = self.kind(id_, transport.key, principal, transport, self._service.session(transport), stored.record)
+        session = self.kind(id_, transport.key, principal, transport, self.service.session(transport), stored.record)
         self._note_polling(session, known)
-        self._service.restore(session.session, known, first_id=stored.life << 32)
+        self.service.restore(session.session, known, first_id=stored.life << 32)
         return session
 
     def _check_running(self) -> None:
@@ -198,13 +204,13 @@ class SessionRegistry:
             await self._forget(oldest)
 
     def _in_the_way(self, principal: str | None) -> OpenSession | None:
-        return room_for(principal, [one for one in self._open.values() if not one.ending], self._limits)
+        return room_for(principal, [one for one in self._open.values() if not one.ending], self.limits)
 
     def _transport(self, key: str, principal: str | None, life: int = 0, last: int = 0) -> SessionTransport:
         streams = self._streams.of(principal)
-        budget = Budget(self._limits.streams_of_session, "too many streams are open in this session", streams)
+        budget = Budget(self.limits.streams_of_session, "too many streams are open in this session", streams)
         queue = self._queues.of(principal)
-        return SessionTransport(key, self._limits, budget, queue, self._store, life, last, principal)
+        return SessionTransport(key, self.limits, budget, queue, self._store, life, last, principal)
 
     def _start(self, session: OpenSession) -> OpenSession:
         self._open[session.id] = session
@@ -220,12 +226,51 @@ class SessionRegistry:
         task.add_done_callback(self._tasks.discard)
         return task
 
+    # --- reading and forwarding, where several workers serve a session ----------------------------------------
+
+    async def forward(self, session: OpenSession, said: Posted, body: bytes) -> None:
+        """Pass on the messages of a POST that other workers wait for; there are none here."""
+
+    async def confirm(self, session: OpenSession) -> None:
+        """Note that the client of a session is initialized."""
+
+    @asynccontextmanager
+    async def reading(self, session: OpenSession, last_event_id: str | None) -> AsyncGenerator[tuple[Stream, int]]:
+        """Find the stream that a GET reads while the block runs.
+
+        Args:
+            session: The session.
+            last_event_id: The header `Last-Event-ID`; None opens the stream that belongs to no request.
+
+        Yields:
+            The stream, and the number of the last event that the client has.
+
+        Raises:
+            HttpError: The event is unknown, or another connection reads the stream.
+        """
+        standing = session.transport.standing
+        if last_event_id is None:
+            span = await self._span(session, LISTEN_STREAM) if standing.kept else None
+            if standing.is_read:
+                raise taken()
+            yield standing, standing.given if span is None else max(standing.given, span[0] - 1)
+            return
+        name, number = parse_event_id(last_event_id) or ("", 0)
+        span = await self._span(session, name)
+        if span is None or not span[0] - 1 <= number <= span[1]:
+            raise unknown_event()
+        stream = standing if name == LISTEN_STREAM else session.transport.streams.get(name)
+        yield stream or Stream(session.key, name, (), self._store, last=span[1], over=True, kept=True), number
+
+    async def _span(self, session: OpenSession, stream: str) -> tuple[int, int] | None:
+        return None if self._store is None else await self._store.span(session.key, stream)
+
     # --- living -----------------------------------------------------------------------------------------------
 
     async def _run(self, session: OpenSession) -> None:
         try:
             try:
-                await self._service.run(session.session)
+                await self.service.run(session.session)
             except Exception:
                 log.exception("a session failed")
             await self._wind_up(session)
@@ -255,7 +300,7 @@ class SessionRegistry:
                 await session.transport.standing.keep()
 
     def _note_polling(self, session: OpenSession, known: dict[str, Any]) -> None:
-        revision = self._service.dispatchers[known["revision"]].revision
+        revision = self.service.dispatchers[known["revision"]].revision
         session.transport.supports_stream_polling = revision.stream_polling
 
     # --- ending -----------------------------------------------------------------------------------------------
@@ -274,7 +319,7 @@ class SessionRegistry:
 
     async def _sweep(self) -> None:
         """End what nobody waits for, for as long as there are sessions."""
-        limits = self._limits
+        limits = self.limits
         pause = min(_SWEEP, limits.idle / 4, limits.handshake / 2, limits.abandoned / 2)
         while self._open:
             try:
@@ -286,7 +331,7 @@ class SessionRegistry:
             await asyncio.sleep(pause)
 
     async def _look_after_all(self) -> None:
-        limits = self._limits
+        limits = self.limits
         for session in list(self._open.values()):
             if session.is_overdue(limits):
                 await self.end(session)
@@ -307,7 +352,7 @@ class SessionRegistry:
         self._stopping = False
         self._variables = copy_context()
         if self._store is not None:
-            await self._store.sweep((), self._limits.idle)
+            await self._store.sweep((), self.limits.idle)
         try:
             yield
         finally:
@@ -320,6 +365,20 @@ class SessionRegistry:
                 for task in self._tasks:
                     task.cancel()
                 await asyncio.gather(*self._tasks, return_exceptions=True)
+
+
+@runtime_checkable
+class RegistryFactory(Protocol):
+    """Event store that several workers share; it makes the registry of their sessions."""
+
+    def registry(self, service: Service, limits: HttpLimits) -> SessionRegistry:
+        """Return the registry of an endpoint."""
+        ...
+
+
+def unknown_event() -> HttpError:
+    """Return the error for a `Last-Event-ID` that no stream can be resumed after."""
+    return refused(400, "Last-Event-ID: this event is not known, or what came after it is no longer held")
 
 
 def key_of(id_: str) -> str:

@@ -5,69 +5,42 @@ Here are the rules of HTTP. `_session_registry` has the sessions, each of which 
 
 from __future__ import annotations
 
-from contextlib import AbstractAsyncContextManager
 from dataclasses import dataclass
 from functools import partial
 
 import anyio
 
-from mcp_bindgen.cluster.session_registry import SharedRegistry
 from mcp_bindgen.runtime.concurrency import scheduled
 from mcp_bindgen.runtime.protocol.transport import Outgoing, incoming
-from mcp_bindgen.runtime.session.server import Service
 
 from .call import EVENTS, RETRY_SOON, Call, HttpError, check_version, refused
 from .envelope import Posted, posted
-from .event_store.base import EventStore
-from .http_error_store import Guarded
-from .limits import LIMITS, HttpLimits
 from .session_registry import OpenSession, SessionRegistry
-from .streams import LISTEN_STREAM, Stream, finish, parse_event_id, pour, taken
+from .streams import Stream, finish, pour
 
 SESSION = b"mcp-session-id"
 
 
 @dataclass(eq=False)
 class HttpSessions:
-    """The sessions of an endpoint.
+    """HTTP requests to the sessions of an endpoint.
 
     Args:
-        service: The servers.
-        store: Keeps events, so that clients can come back to a stream; a durable one keeps sessions, too.
-        limits: How many sessions there may be, and how much each of them takes.
+        registry: The sessions.
         keep_alive: Seconds between comments on an idle stream; 0 sends none.
         quick: Seconds to wait for an answer that needs no stream, but fits into a plain response.
         retry: Milliseconds after which clients shall come back to a stream that broke.
-        shared: The sessions, where several workers serve them; they keep events in a store of their own.
     """
 
-    service: Service
-    store: EventStore | None = None
-    limits: HttpLimits = LIMITS
+    registry: SessionRegistry
     keep_alive: float = 15.0
     quick: float = 0.05
     retry: int = 1000
-    shared: SharedRegistry | None = None
 
     def __post_init__(self) -> None:
-        self._store = None if self.store is None else Guarded(self.store)
+        self.service, self.limits = self.registry.service, self.registry.limits
         dispatchers = self.service.dispatchers
         self._stateful = [name for name, one in dispatchers.items() if not one.revision.era.is_stateless]
-        self._registry = self.shared or SessionRegistry(self.service, self._store, self.limits)
-
-    def running(self) -> AbstractAsyncContextManager[None]:
-        """Let sessions live while a block runs; it may be left out, then they end one by one.
-
-        All end with it, but those in a durable store can be taken up later.
-        """
-        return self._registry.running()
-
-    def leave(self) -> None:
-        """Hang up on all clients and let none in; call it when the process is about to stop.
-
-        Who comes back later, here or to another process with the same store, finds the session and its streams again.
-        """
-        self._registry.leave()
 
     # --- requests ---------------------------------------------------------------------------------------------
 
@@ -83,11 +56,11 @@ class HttpSessions:
         id_ = call.header(SESSION)
         if id_ is None:
             raise refused(400, "the header Mcp-Session-Id is missing; a session begins with initialize")
-        return await self._registry.find(id_, call.principal)
+        return await self.registry.find(id_, call.principal)
 
     async def delete(self, call: Call) -> None:
         """Respond to a DELETE: end the session. Raises `HttpError`."""
-        await self._registry.end(await self.find(call))
+        await self.registry.end(await self.find(call))
         await call.respond(204)
 
     # --- POST -------------------------------------------------------------------------------------------------
@@ -106,7 +79,7 @@ class HttpSessions:
         new = session is None and said.introduces
         if new:
             check_version(call, self.service.dispatchers)
-            session = await self._registry.begin(call.principal)
+            session = await self.registry.begin(call.principal)
         elif session is None or session.ending:
             session = await self.find(call)
         if said.batch and not session.revision.batches:
@@ -116,21 +89,20 @@ class HttpSessions:
                 if said.ids:
                     await self._converse(call, session, body, said, new)
                 else:
-                    if self.shared is not None:
-                        await self.shared.forward(session, said, body)
+                    await self.registry.forward(session, said, body)
                     session.transport.arrive(incoming(body, call.identity))
                     await session.transport.settle(said.cancelled)
-                    if self.shared is not None and said.confirms:
-                        await self.shared.confirm(session)
+                    if said.confirms:
+                        await self.registry.confirm(session)
                     await call.respond(202)
         finally:
             if new and session.snapshot() is None:
-                await self._registry.end(session)
+                await self.registry.end(session)
 
     async def _converse(self, call: Call, session: OpenSession, body: bytes, said: Posted, new: bool) -> None:
         """Respond to a POST that holds requests: at once as JSON if that is possible, else as a stream."""
-        if self.shared is not None and (said.answered or said.cancelled):
-            await self.shared.forward(session, said, body)
+        if said.answered or said.cancelled:
+            await self.registry.forward(session, said, body)
         stream = session.transport.expect(said.ids)
         headers = [(SESSION, session.id.encode())] if new else []
         try:
@@ -176,18 +148,8 @@ class HttpSessions:
         if not call.accepts(EVENTS):
             raise refused(406, "the answer is text/event-stream; the client must accept it")
         session = await self.find(call)
-        id_ = call.header(b"last-event-id")
-        if self.shared is None:
-            stream, after = await self._resumed(session, id_)
+        async with self.registry.reading(session, call.header(b"last-event-id")) as (stream, after):
             await self._read(call, session, stream, after)
-            return
-        if id_ is None and session.transport.standing.is_read:
-            raise taken()
-        name, number = (LISTEN_STREAM, None) if id_ is None else parse_event_id(id_) or ("", 0)
-        async with self.shared.readers.reading(session, name, number) as found:
-            if found is None:
-                raise _unknown_event()
-            await self._read(call, session, *found)
 
     async def _read(self, call: Call, session: OpenSession, stream: Stream, after: int) -> None:
         """Let a client read a stream from an event on."""
@@ -197,31 +159,9 @@ class HttpSessions:
                 session_expires_at = None if call.identity is None else call.identity.session_expires_at
                 with stream.reading(), scheduled(session_expires_at, partial(stream.leave, None)):
                     await call.open_stream()
-                    if self.shared is not None and self.shared.readers.retry is not None:
-                        stream.leave(self.shared.readers.retry)
+                    if self.registry.retry is not None:
+                        stream.leave(self.registry.retry)
                     await self._pour(call, session, stream, after)
                 await finish(call)
         finally:
             session.transport.budget.give_back()
-
-    async def _resumed(self, session: OpenSession, id_: str | None) -> tuple[Stream, int]:
-        """Return a stream, and the number of the last event on it that its client has."""
-        standing = session.transport.standing
-        if id_ is None:
-            span = await self._span(session, LISTEN_STREAM) if standing.kept else None
-            if standing.is_read:
-                raise taken()
-            return standing, standing.given if span is None else max(standing.given, span[0] - 1)
-        name, number = parse_event_id(id_) or ("", 0)
-        span = await self._span(session, name)
-        if span is None or not span[0] - 1 <= number <= span[1]:
-            raise _unknown_event()
-        stream = standing if name == LISTEN_STREAM else session.transport.streams.get(name)
-        return stream or Stream(session.key, name, (), self._store, last=span[1], over=True, kept=True), number
-
-    async def _span(self, session: OpenSession, stream: str) -> tuple[int, int] | None:
-        return None if self._store is None else await self._store.span(session.key, stream)
-
-
-def _unknown_event() -> HttpError:
-    return refused(400, "Last-Event-ID: this event is not known, or what came after it is no longer held")

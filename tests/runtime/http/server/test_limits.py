@@ -356,7 +356,7 @@ async def test_handshakes_that_are_not_ended_are_forgotten(kept: bool) -> None:
     async with wires(app) as http:
         session, late = await http.begin(), await http.begin(initialized=False)
         sessions: Any = app._sessions
-        await until(lambda: len(sessions._registry._open) == 1)
+        await until(lambda: len(sessions.registry._open) == 1)
         assert await (await http.call(session)).status() == 200
         assert await (await http.ask("POST", INITIALIZED, **late)).status() == 404
         assert not kept or len(store._sessions) == 1
@@ -561,7 +561,7 @@ async def test_a_session_ends_even_if_its_store_fails() -> None:
         for name in ("x", "x"):
             assert await (await http.call(again, name)).status() == 200
         assert app._sessions is not None
-        budget = app._sessions._registry._streams.all
+        budget = app._sessions.registry._streams.all
         await until(lambda: budget.free == 2)
 
 
@@ -658,7 +658,7 @@ async def test_whoever_does_not_read_holds_up_nobody_else() -> None:
     app = HttpApp(Chatty(), principal=who, limits=HttpLimits(queued=400_000, queued_of_principal=200_000, unread=20))
     async with wires(app) as http:
         assert app._sessions is not None
-        queues = app._sessions._registry._queues
+        queues = app._sessions.registry._queues
         held = []
         for _ in range(5):
             session = await http.begin(user=EVE)

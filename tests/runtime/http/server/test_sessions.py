@@ -25,8 +25,10 @@ from mcp_bindgen.http.server.byte_budget import Budget
 from mcp_bindgen.http.server.call import Call, HttpError
 from mcp_bindgen.http.server.event_store.base import Event, EventStore, StoreLimits, StoreUnavailable
 from mcp_bindgen.http.server.event_store.memory import MemoryEventStore
-from mcp_bindgen.http.server.limits import HttpLimits
+from mcp_bindgen.http.server.http_error_store import Guarded
+from mcp_bindgen.http.server.limits import LIMITS, HttpLimits
 from mcp_bindgen.http.server.origin_policy import OriginPolicy
+from mcp_bindgen.http.server.session_registry import SessionRegistry
 from mcp_bindgen.http.server.session_transport import SessionTransport
 from mcp_bindgen.http.server.sessions import SESSION, HttpSessions
 from mcp_bindgen.http.server.streams import Stream
@@ -344,9 +346,10 @@ async def served(*servers: Any, store: EventStore | None = None, **options: Any)
     """An endpoint while it runs, in the servers' own revisions; options may be limits."""
     servers = servers or (Tools(),)
     others = {name: options.pop(name) for name in ("keep_alive", "quick", "retry") if name in options}
-    sessions = HttpSessions(Service(servers, revisions=own(*servers)), store, HttpLimits(**options), **others)
-    async with sessions.running():
-        yield Endpoint(sessions)
+    kept = None if store is None else Guarded(store)
+    registry = SessionRegistry(Service(servers, revisions=own(*servers)), kept, HttpLimits(**options))
+    async with registry.running():
+        yield Endpoint(HttpSessions(registry, **others))
 
 
 def run(body: Callable[[], Awaitable[None]]) -> None:
@@ -506,7 +509,7 @@ def test_there_are_limits() -> None:
             await endpoint.begin()
         async with served(streams=0) as endpoint:
             assert (await endpoint.refused("POST", initialize(NEWEST)))[0] == 429
-            assert not endpoint.sessions._registry._open
+            assert not endpoint.sessions.registry._open
 
     run(body)
 
@@ -566,7 +569,7 @@ def test_no_log_shows_a_session_id(caplog: pytest.LogCaptureFixture) -> None:
             await exchange.whole()
             await peer.call("wait", size=1).whole()
             await peer.delete()
-            assert str(peer.headers["mcp_session_id"]) not in caplog.text + repr(endpoint.sessions._registry._open)
+            assert str(peer.headers["mcp_session_id"]) not in caplog.text + repr(endpoint.sessions.registry._open)
 
     with caplog.at_level(logging.DEBUG):
         run(body)
@@ -829,7 +832,7 @@ def test_idle_sessions_end() -> None:
             stream.cut()
             await asyncio.sleep(0.8)
             assert await listening.call("echo", text="x").head() == 404
-            assert not endpoint.sessions._registry._open
+            assert not endpoint.sessions.registry._open
             assert not store._sessions
 
     run(body)
@@ -837,12 +840,12 @@ def test_idle_sessions_end() -> None:
 
 def test_nobody_has_to_run_it() -> None:
     async def body() -> None:
-        endpoint = Endpoint(HttpSessions(Service([Tools()])))
+        endpoint = Endpoint(HttpSessions(SessionRegistry(Service([Tools()]), None, LIMITS)))
         peer = await endpoint.begin()
         assert await peer.text("wait", seconds=0.1) == "xxxx"
         assert await peer.delete() == 204
-        tasks = list(endpoint.sessions._registry._tasks)
-        await until(lambda: len(endpoint.sessions._registry._tasks) == 1)
+        tasks = list(endpoint.sessions.registry._tasks)
+        await until(lambda: len(endpoint.sessions.registry._tasks) == 1)
         for task in tasks:  # the sweeper is asleep
             task.cancel()
 
@@ -1230,7 +1233,7 @@ def test_connections_that_break_all_the_time(kind: str, tmp_path: Path) -> None:
         try:
             async with served(store=store) as endpoint:
                 await asyncio.gather(*(one(endpoint, random.Random(seed)) for seed in range(10)))
-                assert endpoint.sessions._registry._streams.all.free == 10_000
+                assert endpoint.sessions.registry._streams.all.free == 10_000
         finally:
             if isinstance(store, SqliteEventStore):
                 store.close()
@@ -1338,6 +1341,8 @@ import logging, os, socket, sys
 from pathlib import Path
 import uvicorn
 from mcp_bindgen.http.server.sessions import HttpSessions
+from mcp_bindgen.http.server.limits import LIMITS
+from mcp_bindgen.http.server.session_registry import SessionRegistry
 from mcp_bindgen.cluster.sqlite_store import SqliteEventStore
 from mcp_bindgen.http.server.streams import Stream
 from mcp_bindgen.runtime.session.server import Service
@@ -1354,7 +1359,8 @@ class Counting(Tools):
 
 listening = socket.create_server(("127.0.0.1", 0))
 print(listening.getsockname()[1], flush=True)
-endpoint = Endpoint(HttpSessions(Service([Counting()]), store=SqliteEventStore(sys.argv[1])))
+registry = SessionRegistry(Service([Counting()]), SqliteEventStore(sys.argv[1]), LIMITS)
+endpoint = Endpoint(HttpSessions(registry))
 uvicorn.Server(uvicorn.Config(endpoint, http=sys.argv[3], lifespan="off", log_config=None)).run([listening])
 """
 

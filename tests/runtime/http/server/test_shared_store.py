@@ -23,6 +23,7 @@ from mcp_bindgen import v2025_11_25, v2026_07_28
 from mcp_bindgen.auth.resource_server.dpop import InvalidProof, ProofVerifier
 from mcp_bindgen.cluster.redis_store import FORMAT, RedisReplayCache, RedisStore
 from mcp_bindgen.cluster.session_record import merged
+from mcp_bindgen.cluster.session_registry import SharedRegistry
 from mcp_bindgen.cluster.store import SharedStore
 from mcp_bindgen.cluster.streams import SharedStanding
 from mcp_bindgen.http.server.app import HttpApp
@@ -746,7 +747,7 @@ async def subscribed(two: Workers, client: Customer, *uris: str) -> AsyncIterato
         yield reached
 
 
-@pytest.mark.parametrize("leave", [HttpApp.leave, lambda app: app._shared._lose_all()])
+@pytest.mark.parametrize("leave", [HttpApp.leave, lambda app: app._registry._lose_all()])
 def test_the_next_worker_goes_on_with_a_subscription(
     redis: RedisServer, leave: Callable[[HttpApp], None], monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -795,7 +796,7 @@ def test_what_is_caught_up_with_is_what_the_server_agrees_to(
         client = Customer()
         uris = ["note://1/1", "note://1/secret", "note://1/2"]
         async with workers(redis, make=Fenced) as two, subscribed(two, client, *uris):
-            two.apps[0]._shared._lose_all()  # type: ignore[union-attr]
+            two.apps[0]._registry._lose_all()  # type: ignore[union-attr]
             for uri in ("secret", 1):
                 await _update(two.apps[1], uri)
             await until(lambda: len(client.heard) == 1)
@@ -807,7 +808,7 @@ def test_what_is_caught_up_with_is_what_the_server_agrees_to(
 
 
 def _workers(two: Workers) -> list[Any]:
-    return [app._shared.worker for app in two.apps if app._shared is not None]
+    return [app._registry.worker for app in two.apps if isinstance(app._registry, SharedRegistry)]
 
 
 def test_a_subscription_goes_on_when_the_store_has_lost_its_data(
@@ -850,8 +851,8 @@ def test_a_subscription_is_handed_over_once_and_to_nobody_else(redis: RedisServe
 def test_who_listens_with_another_principal_client_or_filter_gets_nothing_of_it(redis: RedisServer) -> None:
     async def body() -> None:
         async with workers(redis, make=Shop) as two:
-            shared = two.apps[0]._shared
-            assert shared is not None
+            shared = two.apps[0]._registry
+            assert isinstance(shared, SharedRegistry)
             keys = set()
             for user, name, uri in product((None, "anna", "bob"), ("one", "two"), ("note://1", "note://2")):
                 agreed = SimpleNamespace(peer_info={"name": name}, dispatcher=two.apps[0].servers[0].dispatcher)
