@@ -1034,7 +1034,8 @@ Missing()  # error
 
 def test_pyright_finds_what_does_not_keep_the_contract(tmp_path: Path) -> None:
     (tmp_path / "snippet.py").write_text(SNIPPET, "utf-8")
-    sources = [os.path.relpath(ROOT / name, tmp_path) for name in ("generator", "runtime", "features", "generated", ".")]
+    roots = ("generator", "runtime", "features", "generated", ".")
+    sources = [os.path.relpath(ROOT / name, tmp_path) for name in roots]
     config = {"include": ["snippet.py"], "extraPaths": sources, "typeCheckingMode": "strict"}
     (tmp_path / "pyrightconfig.json").write_text(json.dumps(config), "utf-8")
     words = [
