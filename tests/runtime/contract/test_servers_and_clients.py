@@ -476,7 +476,7 @@ def problems(schema: Any, value: Any) -> list[dict[str, str]]:
 
 def test_only_so_many_problems_are_told() -> None:
     found = problems({"items": {"type": "string"}}, list(range(100)))
-    assert len(found) == _validation.MOST + 1
+    assert len(found) == _validation.MAX_PROBLEMS + 1
     assert found[-1] == {"path": "params", "problem": "there is more"}
     assert len(problems({"items": {"type": "string"}}, list(range(10)))) == 10
 
@@ -558,7 +558,7 @@ def test_a_schema_that_contains_itself_twice_does_not_explain_deep_values(refere
         value = {"x": value}
     assert problems(schema, {"x": {"x": {}}}) == []
     (problem,) = problems(schema, value)
-    assert problem == {"path": "params", "problem": "does not fit the schema; it is too large to say where"}
+    assert problem == {"path": "params", "problem": "does not fit the schema; it is too large to locate the problem"}
 
 
 def test_deep_arguments_are_no_trouble() -> None:
@@ -611,7 +611,7 @@ async def test_a_schema_that_cannot_be_used_is_the_fault_of_the_server(
         await client.introduce("2025-11-25")
         answer = await client.ask(request(1, "tools/call", {"name": "get-forecast", "arguments": {"city": "x"}}))
     assert answer["result"]["isError"] is True
-    assert "the inputSchema of 'get-forecast' is not a schema that can be used" in caplog.text
+    assert "the inputSchema of 'get-forecast' is not a usable schema" in caplog.text
 
 
 def test_local_references_and_old_dialects_work() -> None:
@@ -798,14 +798,14 @@ def test_a_missing_package_is_named(monkeypatch: pytest.MonkeyPatch) -> None:
 def test_a_catalog_can_be_in_an_archive(tmp_path: Path) -> None:
     with ZipFile(tmp_path / "app.zip", "w") as archive:
         archive.writestr("weather/contract.json", '{"tools": [{"name": "zipped"}]}')
-    assert list(app.Catalog.beside(str(tmp_path / "app.zip" / "weather" / "base.py")).tools) == ["zipped"]
+    assert list(app.Catalog.beside(str(tmp_path / "app.zip" / "weather" / "base.py")).entries("tool")) == ["zipped"]
 
 
 @pytest.mark.parametrize("text", ["[]", "{", ""])
 def test_a_catalog_that_is_none_is_named(text: str, tmp_path: Path) -> None:
     (tmp_path / "contract.json").write_text(text)
     with pytest.raises(ValueError, match=r"contract\.json is not JSON|is not a JSON object"):
-        _ = app.Catalog.beside(str(tmp_path / "base.py")).tools
+        _ = app.Catalog.beside(str(tmp_path / "base.py")).entries("tool")
 
 
 # --- models -----------------------------------------------------------------------------------------------------
@@ -922,7 +922,7 @@ async def test_a_typed_client() -> None:
 
 @pytest.mark.parametrize("value", [float("nan"), float("inf"), [1.0, float("-inf")]])
 def test_numbers_that_json_does_not_have_are_named_in_one_line(value: object) -> None:
-    with pytest.raises(ValueError, match=r"^the argument 'b' has NaN or an infinity in it, which JSON does not have$"):
+    with pytest.raises(ValueError, match=r"^the argument 'b' contains NaN or an infinity, which JSON lacks$"):
         app.arguments({"a": 1.5, "b": value})
 
 
@@ -951,7 +951,7 @@ def test_structured_content_that_is_missing_or_wrong_is_named(revision: str) -> 
         app.structured(result(), models.GetForecastOutput)
     with pytest.raises(app.UnexpectedResult, match=r"structuredContent\.summary"):
         app.structured(result(structuredContent={"summary": 1, "temperatures": []}), models.GetForecastOutput)
-    with pytest.raises(app.ToolError, match="without a word"):
+    with pytest.raises(app.ToolError, match="without an error message"):
         app.structured(result(isError=True), models.GetForecastOutput)
 
 
