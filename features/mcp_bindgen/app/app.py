@@ -22,7 +22,7 @@ from typing import Any, Literal, TypeAlias, TypeVar, cast, overload
 import anyio
 from typing_extensions import TypedDict, Unpack
 
-from mcp_bindgen.extensions.apps.metadata import (
+from mcp_bindgen.extensions.apps import (
     MIME_TYPE,
     AppOptions,
     Visibility,

@@ -9,12 +9,11 @@ from contextlib import AbstractAsyncContextManager, suppress
 from dataclasses import dataclass
 from functools import partial
 from types import ModuleType
-from typing import Any, ClassVar, Literal, Protocol, TypeAlias, get_origin
+from typing import TYPE_CHECKING, Any, ClassVar, Literal, Protocol, TypeAlias, get_origin
 
 from pydantic_core import from_json, to_json
 
-from mcp_bindgen.extensions.apps.metadata import contents_meta, resource_uri, shows_apps, tools_for
-from mcp_bindgen.extensions.skills.folder import Skills, page
+from mcp_bindgen.extensions.apps import contents_meta, resource_uri, shows_apps, tools_for
 from mcp_bindgen.extensions.tasks.service import Tasks
 from mcp_bindgen.extensions.tasks.tools import ToolTask
 from mcp_bindgen.runtime.bindings import extension_of
@@ -42,6 +41,9 @@ from .catalog import KINDS, SCOPES, Catalog, Entry, Kind
 from .errors import InvalidArguments, InvalidResult, ResourceNotFound, ToolError
 from .handlers import BoundContract, BoundHandler
 from .values import ABSENT, TypeForm, adapter, structured_content
+
+if TYPE_CHECKING:
+    from mcp_bindgen.extensions.skills.folder import Skills
 
 ArgumentErrors: TypeAlias = Literal["protocol", "result"]
 """The response to a call with invalid arguments: an error of the protocol, or a result with `isError`."""
@@ -484,6 +486,8 @@ class SkillsFeature(Feature):
         return self._page("resources/directory/read", "resources", children, params)
 
     def _page(self, method: str, member: str, entries: Iterable[dict[str, Any]], params: Page) -> Any:
+        from mcp_bindgen.extensions.skills.folder import page  # contracts without skills do not load it
+
         try:
             shown, following = page(entries, params.cursor)
         except LookupError:
