@@ -22,6 +22,7 @@ from rounds import Found, in_turn
 
 from mcp_bindgen.bridging.chain import chain
 from mcp_bindgen.runtime import Server
+from mcp_bindgen.runtime.protocol.transport import Transport
 from mcp_bindgen.runtime.session.server import Service
 
 CALLS = 2000
@@ -90,7 +91,7 @@ def server(revision: str) -> Server:
     return found
 
 
-class Flood:
+class Flood(Transport):
     """A transport from which the same request comes again and again, and to which nobody listens."""
 
     def __init__(self, opening: Sequence[bytes], messages: Sequence[bytes]) -> None:

@@ -16,7 +16,7 @@ SERVER = Path(__file__).with_name("weather_server.py")
 WIDTH = 110
 
 
-class Shown:
+class Shown(Transport):
     """A transport that prints what travels over another one: `->` is sent by the client, `<-` by the server."""
 
     def __init__(self, inner: Transport) -> None:

@@ -7,7 +7,7 @@ from pathlib import Path
 
 import anyio
 
-from mcp_bindgen.host.host import Host
+from mcp_bindgen.host import Host
 from mcp_bindgen.v2025_11_25 import Client
 from mcp_bindgen.v2025_11_25 import types as mcp
 

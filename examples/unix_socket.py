@@ -9,15 +9,15 @@ from anyio.abc import ByteStream
 from anyio.streams.buffered import BufferedByteReceiveStream
 
 from mcp_bindgen.runtime import ConnectionClosed, Context, serve
-from mcp_bindgen.runtime.protocol.transport import MAX_MESSAGE
+from mcp_bindgen.runtime.protocol.transport import MAX_MESSAGE, Transport
 from mcp_bindgen.v2025_11_25 import Client, Server
 from mcp_bindgen.v2025_11_25 import types as mcp
 
 GONE = (anyio.EndOfStream, anyio.IncompleteRead, anyio.BrokenResourceError, anyio.ClosedResourceError)
 
 
-class Socket:
-    """One message a line. These three methods make it a `Transport`; nothing needs to be inherited."""
+class Socket(Transport):
+    """One message a line. These three methods are all that a `Transport` needs."""
 
     def __init__(self, stream: ByteStream) -> None:
         self.stream = stream

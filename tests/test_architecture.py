@@ -275,7 +275,7 @@ def test_a_command_loads_only_what_it_needs(command: str, needed: set[str]) -> N
     )
     assert loaded & (HEAVY | {"jsonschema_rs", "tomlkit", "mypy"}) - needed == {"typer"}
     runtime = {name.removeprefix(f"{NAMESPACE}.runtime") for name in loaded if name.startswith(f"{NAMESPACE}.runtime")}
-    assert runtime <= {"", ".home", ".lazy", ".user_bindings"}
+    assert runtime <= {"", ".bindings", ".home", ".lazy"}
 
 
 @pytest.mark.parametrize("revision", REVISIONS)

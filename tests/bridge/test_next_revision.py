@@ -36,6 +36,9 @@ CONVERT = """
 import json, sys
 from mcp_bindgen.bridging.chain import chain
 from mcp_bindgen.bridging.step import NotConvertible, Notes
+from mcp_bindgen.runtime import install
+
+install()
 
 def made(source, target, method, value):
     conversion = chain(source, target).results(method)
@@ -179,5 +182,5 @@ def test_steps_that_others_could_have_written_are_not_imported(home: Path) -> No
         stdin=json.dumps([(BASIS, NAME, "tools/call", LINKS)]),
         MCP_BINDGEN_HOME=str(home),
     )
-    assert "everybody can write to" in done.stderr
+    assert "every user can write to" in done.stderr
     assert done.returncode == 1

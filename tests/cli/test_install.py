@@ -11,7 +11,7 @@ from pathlib import Path
 import anyio
 import pytest
 
-from mcp_bindgen.host.host import Host
+from mcp_bindgen.host import Host
 from mcp_bindgen.install.hosts import HOSTS, place_of
 from mcp_bindgen.install.jsonc import loads
 from mcp_bindgen.v2025_11_25 import Client

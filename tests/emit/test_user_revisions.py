@@ -12,7 +12,7 @@ from typing import Any
 
 import pytest
 
-from mcp_bindgen.runtime import user_bindings
+from mcp_bindgen.runtime import bindings
 from mcp_bindgen.runtime.connecting import installed as clients
 from mcp_bindgen.runtime.home import home
 from mcp_bindgen.spec import BadInput, Store
@@ -70,7 +70,9 @@ def refused(done: Done) -> str:
 # --- a revision of the user's ---------------------------------------------------------------------------------
 
 USE = """
+from mcp_bindgen.runtime import install
 from mcp_bindgen.runtime.connecting import installed
+install()
 from mcp_bindgen.vdraft import Client, REVISION, Server, types
 assert types.FindBookResult
 print(*[client.revision for client in installed()])
@@ -235,6 +237,7 @@ def package(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     folder.mkdir(parents=True)
     (folder.parents[1]).chmod(0o700)
     (folder / "__init__.py").write_text("Client = 'imported'\n", "utf-8")
+    bindings.install()
     return folder
 
 
@@ -250,7 +253,7 @@ def found(package: Path) -> Any:
 
 def test_a_package_of_the_users_is_found(package: Path) -> None:
     assert found(package) == "imported"
-    assert user_bindings.packages() == [package.name]
+    assert bindings.user_packages() == [package.name]
 
 
 @pytest.mark.skipif(os.name != "posix", reason="the system closes the folders of users")
@@ -258,7 +261,7 @@ def test_advice_about_a_file_that_others_named_is_safe_to_paste_and_to_print(pac
     strange = package / "a; touch \x1b[31m b"
     strange.touch()
     strange.chmod(0o666)
-    objection = user_bindings.unsafe(package)
+    objection = bindings.unsafe(package)
     assert objection is not None
     assert objection.isprintable()
     assert objection.endswith(f"chmod o-w '{package}/a; touch \\x1b[31m b'")
@@ -268,13 +271,13 @@ def test_advice_about_a_file_that_others_named_is_safe_to_paste_and_to_print(pac
 @pytest.mark.parametrize(
     ("who", "says"),
     [
-        ("anybody may enter", "is open to others; look at what is in it, then run: chmod 700"),
-        ("anybody may write a file", "everybody can write to"),
-        ("anybody may write the package", "everybody can write to"),
-        ("anybody may replace the folder", "above it; set MCP_BINDGEN_HOME to a folder of yours"),
+        ("anybody may enter", "is open to other users; check its content, then run: chmod 700"),
+        ("anybody may write a file", "every user can write to"),
+        ("anybody may write the package", "every user can write to"),
+        ("anybody may replace the folder", "set MCP_BINDGEN_HOME to a folder of yours"),
         ("a link leads elsewhere", "is a link"),
         ("a file is a link", "is a link"),
-        ("somebody else owns it", "belongs to somebody else"),
+        ("somebody else owns it", "belongs to another user"),
     ],
 )
 def test_code_that_others_could_have_written_is_not_imported(
@@ -328,7 +331,7 @@ def test_no_folder_depends_on_the_current_one(package: Path, tmp_path: Path, mon
         found(package)
     with pytest.raises(BadInput, match="give it an absolute path"):
         Store()
-    assert user_bindings.packages() == []
+    assert bindings.user_packages() == []
     monkeypatch.setenv("MCP_BINDGEN_HOME", "")
     folder = home()
     assert folder is not None
@@ -337,7 +340,8 @@ def test_no_folder_depends_on_the_current_one(package: Path, tmp_path: Path, mon
 
 @pytest.mark.parametrize("flag", ["-s", "-I"])
 def test_python_can_be_told_to_leave_the_folder_out(kept: User, flag: str) -> None:
-    code = "import mcp_bindgen.runtime as _, mcp_bindgen.spec as spec; print(*spec.Store().pins); "
+    code = "import mcp_bindgen.runtime as runtime, mcp_bindgen.spec as spec; runtime.install(); "
+    code += "print(*spec.Store().pins); "
     code += "import mcp_bindgen.vdraft"
     done = kept.run(flag, "-c", code)
     assert done.stdout.split() == REVISIONS
@@ -346,7 +350,8 @@ def test_python_can_be_told_to_leave_the_folder_out(kept: User, flag: str) -> No
 
 def test_what_is_installed_comes_first(package: Path) -> None:
     package.rename(package.with_name("v2026_07_28"))
-    code = "import mcp_bindgen.runtime, mcp_bindgen.v2026_07_28 as it; print(it.__file__)"
+    code = "import mcp_bindgen.runtime; mcp_bindgen.runtime.install(); "
+    code += "import mcp_bindgen.v2026_07_28 as it; print(it.__file__)"
     assert Path(execute(sys.executable, "-c", code).stdout).parts[-2:] == ("v2026_07_28", "__init__.py\n")
     assert str(package.parent) not in execute(sys.executable, "-c", code).stdout
 
@@ -359,7 +364,8 @@ def test_bindings_of_another_generation_say_how_to_regenerate_them_and_that_work
     package.write_text(re.sub(r"require\(\d+,", "require(0,", text), "utf-8")
     stale = user.run("-c", USE)
     assert "run: mcp-bindgen generate draft" in stale.stderr
-    server = "from mcp_bindgen.runtime.connecting import installed; print(len(installed()))"
+    server = "from mcp_bindgen.runtime import install; install(); "
+    server += "from mcp_bindgen.runtime.connecting import installed; print(len(installed()))"
     assert user.run("-c", server).stdout == f"{len(REVISIONS)}\n"
     assert user.bindgen("generate", "draft").returncode == 0
     assert package.read_text("utf-8") == text

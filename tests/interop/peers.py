@@ -143,12 +143,11 @@ async def asking(report: Report, place: Place, roots: Sequence[str] = ROOTS) -> 
 
 
 class Listener(Recording):
-    """Says what the transport says of itself."""
+    """A recording that keeps the header mirror of its transport."""
 
-    @property
-    def mirror(self) -> Any:
-        """Whether it repeats the headers of messages."""
-        return getattr(self._transport, "mirror", None)
+    def __init__(self, transport: Transport, *revisions: str) -> None:
+        super().__init__(transport, *revisions)
+        self.mirror = transport.mirror
 
 
 @asynccontextmanager
@@ -207,7 +206,7 @@ async def filesystem_server(report: Report, place: Place, folder: Path) -> None:
 # --- our server -----------------------------------------------------------------------------------------------
 
 
-class Replay:
+class Replay(Transport):
     """A transport to nowhere, for a recording of what was said elsewhere."""
 
     def __init__(self) -> None:

@@ -12,6 +12,7 @@ from typing import Any
 import anyio
 
 from mcp_bindgen.runtime import ProtocolError, RequestTimeout, Transport, serve
+from mcp_bindgen.runtime.protocol.transport import Lost, Oversized
 from mcp_bindgen.runtime.transports.memory import pair
 from tests.support.checked_connections import bindings
 from tests.support.commands import ROOT
@@ -46,12 +47,17 @@ class Traffic:
         return found
 
 
-class _Tap:
+class _Tap(Transport):
     """A transport that notes what is sent over it."""
 
     def __init__(self, transport: Transport, notes: list[Any]) -> None:
         self._transport, self._notes = transport, notes
-        self.receive, self.close = transport.receive, transport.close
+
+    async def receive(self) -> Sequence[bytes | Oversized | Lost]:
+        return await self._transport.receive()
+
+    async def close(self) -> None:
+        await self._transport.close()
 
     async def send(self, messages: Sequence[bytes]) -> None:
         self._notes += map(json.loads, messages)

@@ -17,8 +17,8 @@ from mcp_bindgen.http.client.legacy_sse import sse
 from mcp_bindgen.http.server.legacy_sse import sse_app
 from mcp_bindgen.runtime import ProtocolError, connect, serve
 from mcp_bindgen.runtime.protocol.errors import INVALID_PARAMS, CapabilityMissing
-from mcp_bindgen.runtime.transports import pipes as _pipes
 from mcp_bindgen.runtime.transports.memory import pair
+from mcp_bindgen.runtime.transports.stdio import Pipes
 from tests.runtime.http.test_legacy_sse import running as hosted
 from tests.support.checked_connections import STATELESS, bindings, running
 
@@ -96,7 +96,7 @@ async def in_memory(revision: str) -> AsyncIterator[Any]:
 async def over_pipes(revision: str) -> AsyncIterator[Any]:
     """The transport of stdio, in one process."""
     (theirs, ours), (mine, yours) = os.pipe(), os.pipe()
-    left, right = _pipes.Pipes(mine, ours), _pipes.Pipes(theirs, yours)
+    left, right = Pipes(mine, ours), Pipes(theirs, yours)
     async with running(serve(right, failing(revision))), connect(left, bindings(revision).Client) as client:
         yield client
 

@@ -17,8 +17,8 @@ import httpx2
 import pytest
 from ruamel.yaml import YAML
 
+from mcp_bindgen.http.transport import open_store, setting
 from mcp_bindgen.runtime import run
-from mcp_bindgen.runtime.serving import _setting, _store
 from mcp_bindgen.v2025_11_25 import Server
 from tests.support.checked_connections import INITIALIZED, initialize, request
 from tests.support.commands import ROOT, inside
@@ -147,30 +147,30 @@ def test_a_store_comes_from_a_file_or_the_environment_and_no_error_tells_it(
 ) -> None:
     secret = tmp_path / "url"
     secret.write_text("redis://:pa:ss@127.0.0.1:1:x\n", "utf-8")
-    assert _setting("MCP_STORE") is None
+    assert setting("MCP_STORE") is None
     monkeypatch.setenv("MCP_STORE_FILE", str(secret))
-    found = _setting("MCP_STORE")
+    found = setting("MCP_STORE")
     assert found == "redis://:pa:ss@127.0.0.1:1:x"
     with pytest.raises(ValueError, match="malformed") as caught:
-        _store(found)
+        open_store(found)
     assert "pa" not in str(caught.value)
     monkeypatch.setenv("MCP_STORE", "events.db")
-    assert _setting("MCP_STORE") == "events.db"
+    assert setting("MCP_STORE") == "events.db"
     monkeypatch.delenv("MCP_STORE")
     monkeypatch.setenv("MCP_STORE_FILE", str(tmp_path / "missing"))
     with pytest.raises(ValueError, match="MCP_STORE_FILE"):
-        _setting("MCP_STORE")
+        setting("MCP_STORE")
     secret.write_text("\n", "utf-8")
     monkeypatch.setenv("MCP_STORE_FILE", str(secret))
     with pytest.raises(ValueError, match="is empty"):
-        _setting("MCP_STORE")
+        setting("MCP_STORE")
 
 
 @pytest.mark.parametrize("where", ["redis:/:pw@host", "user:pw@host:6379", ":pw@host:6379"])
 def test_a_url_with_a_mistake_is_no_file(where: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.chdir(tmp_path)
     with pytest.raises(ValueError, match="malformed") as caught:
-        _store(where)
+        open_store(where)
     assert "pw" not in str(caught.value)
     assert not list(tmp_path.iterdir())
 

@@ -13,7 +13,7 @@ import anyio
 import pytest
 
 from mcp_bindgen import v2025_11_25
-from mcp_bindgen.host.host import Host
+from mcp_bindgen.host import Host
 from tests.interop.processes import SDK_SERVER
 from tests.support.commands import COMMAND, Done, execute, inside, snapshot
 from tests.support.effort import cases

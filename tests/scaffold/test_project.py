@@ -18,6 +18,7 @@ import anyio
 import pytest
 
 from mcp_bindgen.protocol import build
+from mcp_bindgen.runtime.protocol.transport import Transport
 from mcp_bindgen.scaffold.features import choose, features
 from mcp_bindgen.scaffold.files import tree, write_new
 from mcp_bindgen.scaffold.layout import layout
@@ -294,7 +295,7 @@ def test_a_server_with_any_name_is_as_ruff_wants_it(tmp_path: Path) -> None:
     assert done.returncode == 0, done.stdout
 
 
-class Told:
+class Told(Transport):
     """A transport that brings what it is told to."""
 
     def __init__(self, *messages: bytes) -> None:

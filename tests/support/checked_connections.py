@@ -33,7 +33,7 @@ from mcp_bindgen.runtime.protocol.revision import Dispatcher
 from mcp_bindgen.runtime.protocol.transitions import Role, State
 from mcp_bindgen.runtime.protocol.transport import MAX_MESSAGE, Lost, Oversized
 from mcp_bindgen.runtime.transports.memory import pair
-from mcp_bindgen.runtime.transports.pipes import Pipes
+from mcp_bindgen.runtime.transports.stdio import Pipes
 from mcp_bindgen.spec import Store
 from tests.support.meta_keys import CLIENT_CAPABILITIES, CLIENT_INFO, VERSION
 
@@ -143,7 +143,7 @@ def strictly(data: bytes) -> Any:
     return json.loads(data.decode(), parse_constant=refuse)
 
 
-class Recording:
+class Recording(Transport):
     """A transport that keeps what travels over it, and whose `close` fails when something we sent breaks the schema.
 
     Args:

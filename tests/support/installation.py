@@ -10,7 +10,7 @@ import zipfile
 from dataclasses import dataclass
 from pathlib import Path
 
-from .commands import Done, execute, snapshot
+from .commands import ROOT, Done, execute, snapshot
 from .quickstart import wheel
 
 _MAIN = "from mcp_bindgen.cli import main; main()"
@@ -46,8 +46,8 @@ class Installation:
         return snapshot(self.site / "mcp_bindgen")
 
 
-def installed(folder: Path) -> Installation:
-    """The wheel, in an environment of its own that shares what it depends on with ours."""
+def installed(folder: Path, source: Path = ROOT) -> Installation:
+    """The wheel of a source tree, in an environment of its own that shares what it depends on with ours."""
     venv.create(folder / "venv", symlinks=os.name != "nt")
     python = folder / "venv" / "bin" / "python"
     ask = "import sysconfig; print(sysconfig.get_path('purelib'))"
@@ -55,7 +55,7 @@ def installed(folder: Path) -> Installation:
         Path(subprocess.check_output([one, "-c", ask], text=True).strip()) for one in (str(python), sys.executable)
     )
     (folder / "dist").mkdir()
-    with zipfile.ZipFile(wheel(folder / "dist")) as built:
+    with zipfile.ZipFile(wheel(folder / "dist", source)) as built:
         built.extractall(site)
     (site / "shared.pth").write_text(f"{shared}\n", "utf-8")
     return Installation(python, site, folder / "home")

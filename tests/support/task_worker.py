@@ -16,12 +16,11 @@ from typing import Any
 
 import anyio
 
-from mcp_bindgen.extensions.tasks.record import TaskRecord, new_id
-from mcp_bindgen.extensions.tasks.running import RunningTask
-from mcp_bindgen.extensions.tasks.service import Tasks, now
-from mcp_bindgen.extensions.tasks.store.base import TaskStore
-from mcp_bindgen.extensions.tasks.store.redis import RedisTaskStore
-from mcp_bindgen.extensions.tasks.store.sqlite import SqliteTaskStore
+from mcp_bindgen.extensions.tasks.record import TaskRecord, new_id, now
+from mcp_bindgen.extensions.tasks.redis_store import RedisTaskStore
+from mcp_bindgen.extensions.tasks.service import RunningTask, Tasks
+from mcp_bindgen.extensions.tasks.sqlite_store import SqliteTaskStore
+from mcp_bindgen.extensions.tasks.store import TaskStore
 
 WRITES = ("create", "lease", "swap", "release")
 LEASE = 0.5

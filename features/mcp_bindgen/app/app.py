@@ -32,7 +32,7 @@ from mcp_bindgen.extensions.apps import (
     tool_meta,
 )
 from mcp_bindgen.extensions.tasks.service import Tasks
-from mcp_bindgen.extensions.tasks.tools import Word, marked
+from mcp_bindgen.extensions.tasks.tools import TaskOption, marked
 from mcp_bindgen.extensions.tasks.tools import task as as_task
 from mcp_bindgen.runtime import bindings as packages
 from mcp_bindgen.runtime import serving
@@ -127,7 +127,7 @@ class ToolOptions(PromptOptions, total=False):
     annotations: Mapping[str, Any] | None
     ui: str | None
     visibility: Sequence[Visibility]
-    task: Word | None
+    task: TaskOption | None
 
 
 class UiOptions(EntryOptions, AppOptions, total=False):

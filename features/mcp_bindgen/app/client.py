@@ -9,14 +9,14 @@ from typing import TYPE_CHECKING, Any, ClassVar, Generic, Self, TypeVar, get_arg
 from pydantic import BaseModel
 from typing_extensions import get_original_bases
 
-from mcp_bindgen.runtime.connected_client import Client
 from mcp_bindgen.runtime.connecting import TIMEOUT
+from mcp_bindgen.runtime.session.client import Client
 
 from .errors import ToolError, UnexpectedResult
 from .values import ABSENT, TypeForm, structured_content, typed
 
 if TYPE_CHECKING:
-    from mcp_bindgen.runtime.targets import Target
+    from mcp_bindgen.runtime.session.targets import Target
 
 C = TypeVar("C", bound=Client)
 R = TypeVar("R")

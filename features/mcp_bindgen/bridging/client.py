@@ -33,6 +33,7 @@ from mcp_bindgen.runtime.protocol.options import Options
 from mcp_bindgen.runtime.protocol.revision import Dispatcher, Revision
 from mcp_bindgen.runtime.protocol.routing import Route, custom_routes
 from mcp_bindgen.runtime.session.client import Client
+from mcp_bindgen.runtime.session.request_scope import RequestScope
 from mcp_bindgen.runtime.session.session import Session
 
 from .chain import Chain, chain, package_name, packages
@@ -246,7 +247,9 @@ class ClientBridge:
         converted = _converted(self._back.params(theirs.name), wire, self._notes)
         claims = self._back.claims("params", theirs.name)
         typed = without_claims(lambda wire: ours.read(to_json(wire)), converted, claims)
-        answer = self.home.handler(self._ours, ours)(self.home.link, request_id, typed)
+        answer = self.home.handler(self._ours, ours)(
+            RequestScope(self.home.link, self.home.link.origin, request_id, self.home.link.negotiated), typed
+        )
         if inspect.isawaitable(answer):
             answer = await answer
         if not isinstance(theirs, Request):

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Any, ClassVar, cast
 
-from mcp_bindgen.runtime.era.stateless.subscriptions import Subscription, audience, principal_of
+from mcp_bindgen.runtime.era.stateless.subscriptions import Subscription, audience
 from mcp_bindgen.runtime.protocol import jsonrpc
 from mcp_bindgen.runtime.protocol.capabilities import missing
 from mcp_bindgen.runtime.protocol.errors import CapabilityMissing, ProtocolError
@@ -107,7 +107,7 @@ class BridgedContext(Context):
     def _is_theirs(self, link: Subscription) -> bool:
         """Tell whether a subscription is of the client that this request is of, as far as anybody knows."""
         bridged = link.negotiated is not None and link.negotiated.dispatcher.revision is self.bridge.wire
-        return bridged and principal_of(self) == link.principal
+        return bridged and self.origin.principal == link.origin.principal
 
 
 def implementation(revision: Revision, wire: dict[str, Any]) -> Any:

@@ -25,6 +25,7 @@ from mcp_bindgen.runtime.protocol.errors import ProtocolError, UnexpectedAnswer
 from mcp_bindgen.runtime.protocol.methods import Request
 from mcp_bindgen.runtime.protocol.revision import Dispatcher, Revision
 from mcp_bindgen.runtime.protocol.routing import Route
+from mcp_bindgen.runtime.session.request_scope import RequestScope
 
 from . import sender
 from .bridge import ServerBridge
@@ -388,7 +389,7 @@ class BridgedDispatcher(Dispatcher):
         params = jsonrpc.typed_params(route.method, {"uri": uri})
         try:
             await bound(self._ours, route, self._bridge.server)(
-                params, self.bridged.context(subscription, None, params, subscription.negotiated)
+                params, self.bridged.context(RequestScope.of(subscription), params)
             )
         except ProtocolError as error:
             log.info("%s %s: %s", name, uri, error)

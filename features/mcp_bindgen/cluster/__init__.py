@@ -1,7 +1,6 @@
 """Sessions, events and broadcasts that several workers share, and stores in SQLite and Redis.
 
-Imports `http` and `runtime`.
-Redis needs the extra `cluster`.
+Imports `http` and `runtime`. Redis needs the extra `cluster`.
 """
 
 from typing import TYPE_CHECKING
@@ -12,12 +11,10 @@ if TYPE_CHECKING:
     from .redis_store import RedisReplayCache as RedisReplayCache
     from .redis_store import RedisStore as RedisStore
     from .sqlite_store import SqliteEventStore as SqliteEventStore
-    from .store import SharedStore as SharedStore
 
 _MODULES = {
     "redis_store": ["RedisReplayCache", "RedisStore"],
     "sqlite_store": ["SqliteEventStore"],
-    "store": ["SharedStore"],
 }
 
 __getattr__ = lazy_modules(__name__, _MODULES)

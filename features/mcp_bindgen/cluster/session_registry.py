@@ -1,12 +1,13 @@
-"""Serve sessions that other workers serve at the same time."""
+"""Sessions that several workers serve at the same time."""
 
 from __future__ import annotations
 
 import asyncio
 import logging
 import time
-from collections.abc import AsyncGenerator
+from collections.abc import AsyncGenerator, Mapping
 from contextlib import asynccontextmanager, suppress
+from dataclasses import dataclass, field
 from typing import Any
 
 import anyio
@@ -14,41 +15,100 @@ from pydantic_core import from_json, to_json
 
 from mcp_bindgen.http.server.call import STOPPING
 from mcp_bindgen.http.server.envelope import Posted, for_others, read_posted
-from mcp_bindgen.http.server.event_store.base import EventStore, StoredSession, StoreUnavailable
+from mcp_bindgen.http.server.event_store.base import EventStore, StoreUnavailable
 from mcp_bindgen.http.server.limits import HttpLimits
 from mcp_bindgen.http.server.session_registry import UNREADABLE, OpenSession, SessionRegistry, key_of
-from mcp_bindgen.http.server.session_transport import SessionTransport, unanswered
-from mcp_bindgen.http.server.streams import LISTEN_STREAM, Stream, parse_event_id, taken
+from mcp_bindgen.http.server.session_transport import unanswered
+from mcp_bindgen.http.server.streams import LISTEN_STREAM, Stream
 from mcp_bindgen.runtime.era.stateless.request_state import RequestStateSigner
-from mcp_bindgen.runtime.era.stateless.subscriptions import Subscription, audience
+from mcp_bindgen.runtime.model.json_types import is_array
 from mcp_bindgen.runtime.protocol import jsonrpc
 from mcp_bindgen.runtime.protocol.capabilities import missing
-from mcp_bindgen.runtime.protocol.errors import ConnectionClosed
 from mcp_bindgen.runtime.protocol.methods import Notification
 from mcp_bindgen.runtime.session.server import Server, Service
-from mcp_bindgen.runtime.session.session import Session
 
-from .readers import Readers
-from .session_record import SharedSession
-from .store import Current, Mail, News, Shared, SharedStore
-from .streams import SharedStanding
-from .subscriptions import SharedSubscriptions
+from .broadcasts import Broadcasts, ReadBroadcast
+from .store import Broadcast, Delivery, SessionVersion, SharedStore, WorkerMessage
+from .streams import SharedListenStream, StreamReaders
 from .worker import Worker
 
 log = logging.getLogger("mcp_bindgen")
 
-_MOST_AT_ONCE = 100  # sessions that are told of a broadcast in one go
-_DRAIN = 7.0  # seconds for requests to finish when the process stops; less than `serve._GRACE`
-_RETRY = 500  # milliseconds after which a client shall come back to another worker
+_DELIVERY_BATCH = 100  # sessions that get a broadcast in one round trip
+_DRAIN_SECONDS = 7.0  # for requests to finish when the process stops; less than `serve._GRACE`
+_RECONNECT_MS = 500  # until clients of a stopping worker reconnect
+
+
+@dataclass(eq=False)
+class SharedSession(OpenSession):
+    """Session that this worker takes part in.
+
+    Attributes:
+        version: Version of the record that this worker knows.
+        base: That record.
+        is_confirmed: True if the client is initialized.
+        saving: Held while the record is stored or replaced.
+    """
+
+    version: int = 0
+    base: Mapping[str, Any] = field(default_factory=dict[str, Any])
+    is_confirmed: bool = False
+    saving: anyio.Lock = field(default_factory=lambda: anyio.Lock(fast_acquire=True))
+
+    def record(self, known: Mapping[str, Any]) -> dict[str, Any]:
+        """Return the record that other workers need. It keeps the members that a newer program has added."""
+        ready = self.is_confirmed or self.session.ready
+        memory = {**self.base.get("memory", {}), **known}
+        return {**self.base, "principal": self.principal, "memory": memory, "ready": ready}
+
+    def take_over(self, version: int, stored: bytes) -> None:
+        """Adopt a record that another worker has stored; changes that were made here remain.
+
+        Args:
+            version: Version of the record.
+            stored: The record; empty before the first one is stored.
+        """
+        known = self.snapshot()
+        theirs: dict[str, Any] = from_json(stored) if stored else dict(self.base)
+        if stored and known is not None:
+            memory = merged(self.base.get("memory", {}), self.record(known)["memory"], theirs["memory"])
+            if theirs["ready"] and not self.session.ready:
+                self.session.peer.confirmed()
+            self.is_confirmed = self.is_confirmed or bool(theirs["ready"])
+            self.revision.era.update(self.session, memory)
+        self.version, self.base, self.saved = version, theirs, stored
+
+
+def merged(base: Mapping[str, Any], ours: Mapping[str, Any], theirs: Mapping[str, Any]) -> dict[str, Any]:
+    """Return a record with the changes of two workers; our change of a member prevails over theirs.
+
+    Lists count as sets: the result has the additions of both workers, and lacks the removals of both.
+
+    Args:
+        base: Record that both workers began with.
+        ours: Record of this worker.
+        theirs: Record of the other worker.
+    """
+    found = dict(theirs)
+    for name, value in ours.items():
+        before, other = base.get(name), theirs.get(name)
+        if value == before:
+            continue
+        if is_array(value) and is_array(other):
+            known = before if is_array(before) else []
+            added = [item for item in value if item not in known and item not in other]
+            value = [item for item in other if item in value or item not in known] + added
+        found[name] = value
+    return found
 
 
 class SharedRegistry(SessionRegistry):
-    """The sessions that this worker takes part in.
+    """Sessions that this worker takes part in.
 
     Args:
         service: The servers.
-        store: What the workers share.
-        limits: How many there may be, and how much each of them takes.
+        store: Store of the workers.
+        limits: Limits of sessions.
     """
 
     kind = SharedSession
@@ -57,19 +117,18 @@ class SharedRegistry(SessionRegistry):
         super().__init__(service, store, limits)
         self._shared = store
         self._by_key: dict[str, SharedSession] = {}
-        self.readers = Readers(store)
-        self._opening: dict[str, asyncio.Lock] = {}
+        self.readers = StreamReaders(store)
         self._closing = asyncio.Event()
         self._drained: asyncio.Task[None] | None = None
-        self._seal_keys = list(RequestStateSigner().keys)
-        self.worker = Worker(store, self._take, self._spread, self._lose_all, self._renew_keys)
-        self.subscriptions = SharedSubscriptions(service, store, self.worker)
-        self.around_subscription = self.subscriptions.continued
+        self._signing_keys = list(RequestStateSigner().keys)
+        self.worker = Worker(store, self._handle, self._spread, self._lose_all, self._renew_keys)
+        self.broadcasts = Broadcasts(service, store, self.worker, self._spawn)
+        self.around_subscription = self.broadcasts.continued
 
     # --- beginning and finding --------------------------------------------------------------------------------
 
     async def begin(self, principal: str | None) -> OpenSession:
-        """Begin a session; raises `HttpError` when there are too many, or the store cannot take it."""
+        """Begin a session; raises `HttpError` if there are too many, or the store cannot take it."""
         self.worker.check()
         session = await super().begin(principal)
         try:
@@ -81,74 +140,56 @@ class SharedRegistry(SessionRegistry):
         return session
 
     async def find(self, id_: str, principal: str | None) -> OpenSession:
-        """Return the session with an id, as it is now for all workers; raises `HttpError` where it is over."""
+        """Return the session with an id in its current state; raises `HttpError` if it has ended."""
         self.worker.check()
         known = self._open.get(id_)
         if isinstance(known, SharedSession) and not known.ending:
-            await self._catch_up(known, await self._shared.enter(known.key, known.version))
+            await self._catch_up(known, await self._shared.refresh(known.key, known.version))
         return await super().find(id_, principal)
 
     async def _restore(self, id_: str, store: EventStore, principal: str | None) -> OpenSession | None:
         """Take part in a session that another worker has begun."""
-        key = key_of(id_)
-        lock = self._opening.setdefault(key, asyncio.Lock())
-        try:
-            async with lock:
-                if id_ in self._open:
-                    return self._open[id_]
-                stored = await self._shared.open(key)
-                if stored is None:
+        async with self._changing:
+            if id_ in self._open:
+                return self._open[id_]
+            key, session = key_of(id_), None
+            stored = await self._shared.load(key)
+            if stored is None:
+                return None
+            try:
+                record = from_json(stored.record)
+                if not self._may_serve(record, principal):
                     return None
-                taken = False
-                try:
-                    record = from_json(stored.record)
-                    if not self._may_serve(record, principal):
-                        return None
-                    await self._make_room(principal)
-                    session = self._start(self._revived(id_, principal, stored, record["memory"]))
-                    taken = True
-                finally:
-                    if not taken:  # who is refused again and again shall leave nothing in the store
-                        with anyio.CancelScope(shield=True), suppress(StoreUnavailable):
-                            await self._shared.close(key, stored.life)
-        finally:
-            if not lock.locked():
-                self._opening.pop(key, None)
-        await self._tell_missed(session, stored.told)
+                await self._make_room(principal)
+                found = self._revived(id_, principal, stored, record["memory"])
+                assert isinstance(found, SharedSession)
+                found.base, found.version, found.is_confirmed = record, stored.version, bool(record["ready"])
+                session = self._start(found)
+            finally:
+                if session is None:  # refused requests must leave nothing in the store
+                    with anyio.CancelScope(shield=True), suppress(StoreUnavailable):
+                        await self._shared.close(key, stored.life)
+        await self._deliver_missed(found, stored.last_broadcast)
         return session
 
     async def _make_room(self, principal: str | None) -> None:
-        """Make room for another session; a client may have said to another worker that it is initialized."""
+        """Make room for another session; the client of the oldest may have been initialized at another worker."""
         while (oldest := self._in_the_way(principal)) is not None:
             assert isinstance(oldest, SharedSession)
-            await self._catch_up(oldest, await self._shared.enter(oldest.key, oldest.version, keep=False))
+            await self._catch_up(oldest, await self._shared.refresh(oldest.key, oldest.version, keep=False))
             if not oldest.ending and not oldest.session.ready:
                 oldest.finish()
                 await self._forget(oldest)
 
-    def _made(self, id_: str, principal: str | None) -> SharedSession:
-        session = super()._made(id_, principal)
-        assert isinstance(session, SharedSession)
-        session.transport.standing = SharedStanding(session.key, self._shared, queue=self._queues.of(principal))
-        return session
-
-    def _revived(self, id_: str, principal: str | None, stored: StoredSession, known: dict[str, Any]) -> SharedSession:
-        session = super()._revived(id_, principal, stored, known)
-        assert isinstance(session, SharedSession)
-        assert isinstance(stored, Shared)
-        last = session.transport.standing.last
-        queue = self._queues.of(principal)
-        session.transport.standing = SharedStanding(session.key, self._shared, last=last, kept=True, queue=queue)
-        session.base, session.version = from_json(stored.record), stored.version
-        session.confirmed = bool(session.base["ready"])
-        return session
-
     def _start(self, session: OpenSession) -> OpenSession:
         assert isinstance(session, SharedSession)
         self._by_key[session.key] = session
+        last, kept = session.transport.standing.last, session.transport.standing.kept
+        queue = self._queues.of(session.principal)
+        session.transport.standing = SharedListenStream(session.key, self._shared, last=last, kept=kept, queue=queue)
         return super()._start(session)
 
-    # --- what a session is told -------------------------------------------------------------------------------
+    # --- records ----------------------------------------------------------------------------------------------
 
     async def _save(self, session: OpenSession) -> None:
         session.seen = time.monotonic()
@@ -157,29 +198,28 @@ class SharedRegistry(SessionRegistry):
             await self._share(session)
 
     async def _share(self, session: SharedSession) -> None:
-        """Store what other workers need, if it has changed; what they have changed meanwhile counts as well."""
+        """Store the record of a session if it has changed, merged with the changes of other workers."""
         known = session.snapshot()
         if known is None or to_json(session.record(known)) == session.saved:
             return
         async with session.saving:
-            while (record := session.record(session.snapshot() or {})) and to_json(record) != session.saved:
-                ready, version = record["ready"], session.version
-                current = await self._shared.update(session.key, to_json(record), version, ready=ready)
+            while (data := to_json(record := session.record(session.snapshot() or {}))) != session.saved:
+                current = await self._shared.update(session.key, data, session.version, ready=record["ready"])
                 if current is None:
                     self._drop(session)
                     return
                 if current.record is None:
                     self._note_polling(session, record["memory"])
-                    session.version, session.base, session.saved = current.version, record, to_json(record)
+                    session.version, session.base, session.saved = current.version, record, data
                 else:
                     session.take_over(current.version, current.record)
         await session.transport.standing.keep()
 
-    async def _catch_up(self, session: SharedSession, current: Current | None) -> None:
-        """Take over what has become of a session elsewhere."""
+    async def _catch_up(self, session: SharedSession, current: SessionVersion | None) -> None:
+        """Adopt the current record of a session."""
         if current is None:
             self._drop(session)
-        elif current.record is not None and current.version > session.version:
+        elif current.record is not None:
             async with session.saving:
                 if current.version > session.version:
                     try:
@@ -189,115 +229,107 @@ class SharedRegistry(SessionRegistry):
                         self._drop(session)
 
     async def confirm(self, session: OpenSession) -> None:
-        """Let all workers know that the client is initialized, before it is told that we know."""
+        """Tell all workers that the client is initialized, before the client gets the response."""
         assert isinstance(session, SharedSession)
-        session.confirmed = True
+        session.is_confirmed = True
         await self._share(session)
 
-    # --- what is posted ---------------------------------------------------------------------------------------
+    # --- messages between workers -----------------------------------------------------------------------------
 
     async def forward(self, session: OpenSession, said: Posted, body: bytes) -> None:
-        """Pass on to other workers what is for them: answers to their questions, progress of those, cancellations."""
-        lives = {number >> 32 for number in said.answered} - {session.transport.life}
-        everywhere = any(not session.transport.is_at_work_on(id_) for id_ in said.cancelled)
-        if lives or everywhere:
-            await self._shared.route(session.key, None if everywhere else lives, for_others(body))
+        """Forward the members of a POST that other workers wait for: responses, their progress, cancellations."""
+        epochs = {number >> 32 for number in said.answered} - {session.transport.life}
+        to_all = any(not session.transport.is_at_work_on(id_) for id_ in said.cancelled)
+        if epochs or to_all:
+            await self._shared.route(session.key, None if to_all else epochs, for_others(body))
 
     @asynccontextmanager
     async def reading(self, session: OpenSession, last_event_id: str | None) -> AsyncGenerator[tuple[Stream, int]]:
         """Find the stream that a GET reads while the block runs, whichever worker writes it; see `SessionRegistry`."""
-        if last_event_id is None and session.transport.standing.is_read:
-            raise taken()
-        name, number = (LISTEN_STREAM, None) if last_event_id is None else parse_event_id(last_event_id) or ("", 0)
-        async with self.readers.reading(session, name, number) as found:
+        async with self.readers.reading(session, last_event_id) as found:
             yield found
 
-    # --- mail and broadcasts ----------------------------------------------------------------------------------
-
-    async def _take(self, letter: Mail) -> None:
-        session = self._by_key.get(letter.session)
+    async def _handle(self, message: WorkerMessage) -> None:
+        session, fields = self._by_key.get(message.session), message.fields
         if session is None:
             return
-        name, streams = letter.fields.get("stream", b"").decode(), session.transport.streams
-        match letter.kind:
+        name = fields.get("stream", b"").decode()
+        key = (session.key, name)
+        match message.kind:
             case "event":
-                over, data = letter.fields["over"] == b"1", letter.fields["data"] or None
-                self.readers.advance((letter.session, name), int(letter.fields["number"]), data, over)
+                self.readers.advance(key, int(fields["number"]), fields["data"] or None, fields["over"] == b"1")
             case "hangup":
-                token = letter.fields["token"].decode()
-                found = self.readers.find((letter.session, name), token) if token else streams.get(name)
-                if found is not None:
-                    found.hang_up()
+                token = fields["token"].decode()
+                stream = self.readers.find(key, token) if token else session.transport.streams.get(name)
+                if stream is not None:
+                    stream.hang_up()
             case "post":
-                body = letter.fields["body"]
-                session.transport.take(body)
-                await session.transport.settle(read_posted(body).cancelled)
+                session.transport.take(fields["body"])
+                await session.transport.settle(read_posted(fields["body"]).cancelled)
             case "end":
                 self._drop(session)
             case _:
-                log.debug("mail from a newer program is left alone: %s", letter.kind)
+                log.debug("a message of a newer program is ignored: %s", message.kind)
+
+    # --- broadcasts -------------------------------------------------------------------------------------------
 
     async def publish(self, revision: str, method: Notification[Any], params: Any) -> None:
-        """Tell the clients of all workers something; see `Server.publish`."""
+        """Notify the clients of all workers; see `Server.publish`."""
         self.worker.check()
         await self._shared.publish(revision, method.name, jsonrpc.notification(method, params))
 
-    async def _spread(self, news: News) -> None:
-        """Tell the clients of this worker of a broadcast."""
-        server, found = self.service.server_of(news.revision), self.subscriptions.read(news)
-        await self.subscriptions.tell(news, found)
-        if server is None or found is None:
+    async def _spread(self, broadcast: Broadcast) -> None:
+        """Deliver a broadcast to the clients of this worker."""
+        found = self.broadcasts.read(broadcast)
+        if found is None:
             return
-        method, params = found
-        links = [link for link in audience(server) if not _is_shared(link) and not isinstance(link, Subscription)]
-        if links:
-            self._spawn(_tell(server, links, method, params))
-        sessions = [one for one in self._by_key.values() if self._is_for(one, news)]
-        for begin in range(0, len(sessions), _MOST_AT_ONCE):
-            await self._tell(sessions[begin : begin + _MOST_AT_ONCE], news, news.before, method, params)
+        await self.broadcasts.spread(found)
+        sessions = [one for one in self._by_key.values() if self._is_for(one, broadcast)]
+        for begin in range(0, len(sessions), _DELIVERY_BATCH):
+            await self._deliver(sessions[begin : begin + _DELIVERY_BATCH], found, broadcast.previous)
 
-    def _is_for(self, session: SharedSession, news: News) -> bool:
-        return not session.ending and session.snapshot() is not None and session.revision.name == news.revision
+    def _is_for(self, session: SharedSession, broadcast: Broadcast) -> bool:
+        is_served = not session.ending and session.snapshot() is not None
+        return is_served and session.revision.name == broadcast.revision
 
-    async def _tell(
-        self, sessions: list[SharedSession], news: News, before: int, method: Notification[Any], params: Any
-    ) -> None:
-        wanted = [news.data if _wants(one, method, params) else b"" for one in sessions]
-        rows = [(one.key, one.version, data) for one, data in zip(sessions, wanted, strict=True)]
-        told = await self._shared.tell_all(rows, before, news.number)
-        for session, data, found in zip(sessions, wanted, told, strict=True):
-            if found.gone:
-                self._drop(session)
-            elif found.behind is not None:
-                await self._tell_missed(session, found.behind)
-            elif found.current is not None:
-                await self._catch_up(session, found.current)
-                if not session.ending:
-                    await self._tell([session], news, before, method, params)
-            elif found.number:
-                session.transport.standing.advance(found.number, data)
+    async def _deliver(self, sessions: list[SharedSession], found: ReadBroadcast, previous: int) -> None:
+        data = [found.data if _wants(session, found.method, found.params) else b"" for session in sessions]
+        rows = [(session.key, session.version, one) for session, one in zip(sessions, data, strict=True)]
+        deliveries = await self._shared.deliver(rows, previous, found.number)
+        for session, delivery in zip(sessions, deliveries, strict=True):
+            match delivery:
+                case Delivery("gone"):
+                    self._drop(session)
+                case Delivery("missed", last):
+                    await self._deliver_missed(session, last)
+                case Delivery("outdated", version, record):
+                    await self._catch_up(session, SessionVersion(version, record))
+                    if not session.ending:
+                        await self._deliver([session], found, previous)
+                case Delivery(_, event) if event:
+                    session.transport.standing.advance(event, found.data)
+                case _:  # the client does not want the broadcast, or another worker has delivered it
+                    pass
 
-    async def _tell_missed(self, session: OpenSession, told: int) -> None:
-        """Tell a session of broadcasts for which no worker that took part in it was there."""
-        assert isinstance(session, SharedSession)
-        for news in await self._shared.missed(told):
-            found = self.subscriptions.read(news) if self._is_for(session, news) else None
+    async def _deliver_missed(self, session: SharedSession, last: int) -> None:
+        """Deliver the broadcasts after a number, which no worker of the session has received."""
+        for broadcast in await self._shared.broadcasts_after(last):
+            found = self.broadcasts.read(broadcast) if self._is_for(session, broadcast) else None
             if found is not None:
-                await self._tell([session], news, told, *found)
-                told = news.number
+                await self._deliver([session], found, last)
+                last = broadcast.number
 
     async def _renew_keys(self) -> None:
-        """Use the keys of request state that all workers use."""
+        """Adopt the keys of all workers for the state of requests; keep one own key until it is unused."""
         lifetime = max(server.request_state_signer.lifetime for server in self.service.servers)
-        keys = list(await self._shared.keys(lifetime))
-        self._seal_keys[:] = [*keys, *(key for key in self._seal_keys if key not in keys)][: len(keys) + 1]
+        keys = list(await self._shared.signing_keys(lifetime))
+        own = [key for key in self._signing_keys if key not in keys]
+        self._signing_keys[:] = [*keys, *own[:1]]
 
     # --- ending -----------------------------------------------------------------------------------------------
 
     def _drop(self, session: OpenSession) -> None:
-        """End a session here and nowhere else: it is over, or goes on without this worker."""
-        assert isinstance(session, SharedSession)
-        session.left = True
+        """End a session at this worker only: it is over, or continues at other workers."""
         session.finish()
         self._remove(session)
 
@@ -308,7 +340,7 @@ class SharedRegistry(SessionRegistry):
             del self._by_key[session.key]
 
     def _lose_all(self) -> None:
-        self.subscriptions.end()
+        self.broadcasts.end()
         for session in list(self._by_key.values()):
             self._drop(session)
 
@@ -317,7 +349,6 @@ class SharedRegistry(SessionRegistry):
         await self._shared.forget(session.key)
 
     async def _wind_up(self, session: OpenSession) -> None:
-        assert isinstance(session, SharedSession)
         self._drop(session)
         await session.transport.end("the session is over, or the store that it needs is away")
         self.readers.end(session.key)
@@ -329,44 +360,41 @@ class SharedRegistry(SessionRegistry):
         sessions = list(self._by_key.values())
         for session in sessions:
             for stream in session.transport.abandoned(limits.abandoned):
-                (found,) = await shared.look([(session.key, stream.name)])
-                if found is not None and found.busy:
-                    stream.left = time.monotonic()  # its client reads it elsewhere
+                (found,) = await shared.positions([(session.key, stream.name)])
+                if found is not None and found.busy_until:
+                    stream.left = time.monotonic()  # the client reads the stream at another worker
                 else:
                     await session.transport.abandon(stream, session.revision)
             if session.is_overdue(limits) and not session.transport.streams:
-                await self._catch_up(session, await shared.enter(session.key, session.version, keep=False))
+                await self._catch_up(session, await shared.refresh(session.key, session.version, keep=False))
                 if session.session.ready or session.ending:
                     self._drop(session)
                 else:
                     await self.end(session)
         used = [one for one in sessions if not one.ending and (one.requests or one.transport.streams)]
-        for session, found in zip(used, await shared.look([(one.key, LISTEN_STREAM) for one in used]), strict=True):
+        for session, found in zip(
+            used, await shared.positions([(one.key, LISTEN_STREAM) for one in used]), strict=True
+        ):
             if found is None:
                 self._drop(session)
-        await self.readers.look()
-        await self._finish_orphans()
-
-    async def _finish_orphans(self) -> None:
-        """Fail the requests of this worker whose sessions have ended here while the store was away."""
-        shared = self._shared
-        for key, name, pending in await shared.unfinished(shared.worker):
-            session = self._by_key.get(key)
-            if session is None or name not in session.transport.streams:
+        await self.readers.refresh()
+        for key, name, pending in await shared.unfinished(shared.worker):  # of sessions that ended during an outage
+            owner = self._by_key.get(key)
+            if owner is None or name not in owner.transport.streams:
                 reason = "the store was away when this request ended"
                 await shared.fail(key, name, shared.worker, unanswered(pending, reason))
 
-    # --- living -----------------------------------------------------------------------------------------------
+    # --- running ----------------------------------------------------------------------------------------------
 
     def leave(self) -> None:
-        """Finish the requests that are there and that still come on open connections; send readers to other workers."""
+        """Finish running requests and later ones on open connections; send readers to other workers."""
         if self._drained is None:
             self._drained = self._spawn(self._drain())
 
     async def _drain(self) -> None:
-        self.retry = _RETRY
-        self.readers.leave(_RETRY)
-        with anyio.move_on_after(_DRAIN):
+        self.retry = _RECONNECT_MS
+        self.readers.leave(_RECONNECT_MS)
+        with anyio.move_on_after(_DRAIN_SECONDS):
             await self._closing.wait()
             while any(stream.pending for one in self._by_key.values() for stream in one.transport.streams.values()):
                 await asyncio.sleep(0.02)
@@ -380,15 +408,15 @@ class SharedRegistry(SessionRegistry):
     async def running(self) -> AsyncGenerator[None]:
         """Take part in the sessions of the workers while the block runs."""
         servers = self.service.servers
-        seal = RequestStateSigner(self._seal_keys)
+        signer = RequestStateSigner(self._signing_keys)
         for server in servers:
             server.publish = self.publish
             if server.request_state_signer is Server.request_state_signer:
-                server.request_state_signer = seal
+                server.request_state_signer = signer
         self._stopping, self._drained, self.retry = False, None, None
         self._closing.clear()
         await self.worker.begin()
-        beside = [asyncio.create_task(self.worker.live()), asyncio.create_task(self.worker.read())]
+        tasks = [asyncio.create_task(self.worker.live()), asyncio.create_task(self.worker.read())]
         try:
             async with super().running():
                 try:
@@ -401,41 +429,22 @@ class SharedRegistry(SessionRegistry):
                             await asyncio.wait([self._drained])
         finally:
             with anyio.CancelScope(shield=True):
-                while left := [task for task in beside if not task.done()]:
+                while left := [task for task in tasks if not task.done()]:
                     for task in left:
                         task.cancel()
-                    await asyncio.wait(left, timeout=0.1)  # what waits for the store may swallow a cancellation
+                    await asyncio.wait(left, timeout=0.1)  # a call that waits for the store may swallow a cancellation
                 await self._shared.resign()
             for server in servers:
                 server.publish = None
-                if server.request_state_signer is seal:
+                if server.request_state_signer is signer:
                     del server.request_state_signer
 
 
-def _is_shared(link: Any) -> bool:
-    """Tell whether a link is a session that all workers know."""
-    return isinstance(link, Session) and isinstance(link.transport, SessionTransport)
-
-
 def _wants(session: SharedSession, method: Notification[Any], params: Any) -> bool:
-    """Tell whether the client of a session wants to be told."""
+    """Return True if the client of a session asked for a notification."""
     agreed = session.session.negotiated
-    if not session.session.ready or not session.revision.era.is_followed(agreed, method, params):
+    if not session.session.ready or not session.revision.era.is_followed(session.session, method, params):
         return False
     if method.extension is not None and missing(method, session.revision, "server", agreed.declared) is not None:
         return False
     return method is not session.revision.log or agreed.wants(params.level)
-
-
-async def _tell(server: Server, links: list[Any], method: Notification[Any], params: Any) -> None:
-    """Tell those who listen, and connections that are this worker's alone."""
-
-    async def one(link: Any) -> None:
-        with suppress(ConnectionClosed):
-            await server.context(link).notify(method, params)
-
-    known = [context.link for context in server.connections if type(context) is server.context]
-    async with anyio.create_task_group() as tasks:
-        for link in links:
-            if link in known:
-                tasks.start_soon(one, link)

@@ -1,4 +1,4 @@
-"""Store events in an SQLite file: sessions and their streams outlive the process."""
+"""Event store in an SQLite file: sessions and their streams survive the process."""
 
 from __future__ import annotations
 
@@ -17,9 +17,8 @@ from mcp_bindgen.http.server.event_store.base import (
     page,
 )
 
-from .storage.sqlite import SqliteThread
+from .storage.sqlite import FileFormat, SqliteThread
 
-_VERSION = 3
 _SCHEMA = """
 create table sessions (
     key text primary key, record blob not null, life integer not null default 0, seen real not null,
@@ -52,10 +51,19 @@ create trigger gone after delete on events begin
 end;
 """
 
+_FORMAT = FileFormat(
+    "an event store",
+    version=3,
+    table="accounts",
+    schema=_SCHEMA,
+    settings=("journal_mode = wal", "synchronous = normal", "foreign_keys = on"),
+    is_exclusive=True,
+)
 _UPSERT = """
 insert into streams values (?, ?, ?, ?)
 on conflict do update set last = max(last, excluded.last), pending = excluded.pending
 """
+_INSERT = "insert into events (session, stream, number, data, account) values (?, ?, ?, ?, ?)"
 _DELETE_EMPTY = """
 delete from streams where session = ?1 and name = ?2
     and not exists (select 1 from events where session = ?1 and stream = ?2)
@@ -63,71 +71,43 @@ delete from streams where session = ?1 and name = ?2
 
 
 class SqliteEventStore:
-    """Hold events in an SQLite file. One process at a time serves the sessions of a file, which is locked meanwhile.
+    """Event store in an SQLite file, which is locked: one process at a time serves its sessions.
 
-    What was written survives the end of the process at any moment, a power cut up to the last moments. A thread does
-    the work; what is asked for at the same time is committed together.
+    Data survive the end of the process at any moment. A power cut may lose the last moments. A thread runs the
+    statements, and commits simultaneous calls together.
 
     Args:
-        path: The file; it is made when it is not there, for its owner's eyes only.
-        limits: How much it holds.
+        path: The file. A new file is readable by its owner only.
+        limits: Limits of sessions, principals and the whole file.
         wait: Seconds to wait for another process that is about to close the file.
 
     Raises:
-        ValueError: The file is not ours, was written by another version, or is open already.
+        ValueError: The file is no event store, has another version, or is in use.
         sqlite3.Error: The file cannot be opened.
     """
 
     def __init__(self, path: str | Path, limits: StoreLimits = STORE_LIMITS, wait: float = 5.0) -> None:
         self._limits = limits
-        Path(path).touch(0o600)
-        self._db = sqlite3.connect(path, timeout=wait, isolation_level=None, check_same_thread=False)
-        try:
-            self._prepare(path)
-        except BaseException:
-            self._db.close()
-            raise
-        self._thread = SqliteThread(self._db, "mcp-event-store")
+        self._thread = SqliteThread(_FORMAT.connect(path, wait), "mcp-event-store")
         self._do = self._thread.do
 
-    def _prepare(self, path: str | Path) -> None:
-        db = self._db
-        try:
-            db.execute("pragma locking_mode = exclusive")
-            db.executescript("begin exclusive; commit")  # takes the lock, which lasts until the file is closed
-            (version,) = db.execute("pragma user_version").fetchone()
-            (tables,) = db.execute("select count(*) from sqlite_master").fetchone()
-            new = version == tables == 0
-            if version != _VERSION and not new:
-                raise ValueError(f"{path} is not an event store of this version; choose another file, or delete it")
-            db.execute("pragma journal_mode = wal")
-            db.execute("pragma synchronous = normal")
-            db.execute("pragma foreign_keys = on")
-            if new:
-                db.executescript(f"begin immediate; {_SCHEMA} pragma user_version = {_VERSION}; commit;")
-        except sqlite3.OperationalError as error:
-            if error.sqlite_errorcode & 0xFF != sqlite3.SQLITE_BUSY:
-                raise
-            reason = "is in use: only one process, or worker, can serve the sessions of a file; give each its own"
-            raise ValueError(f"{path} {reason}") from None
-        except sqlite3.DatabaseError as error:
-            raise ValueError(f"{path} is not an event store: {error}") from None
-
     def close(self) -> None:
-        """Finish what was asked for and close the file; safe to call twice."""
+        """Finish the waiting calls and close the file; safe to call twice."""
         self._thread.close()
 
     # --- sessions ---------------------------------------------------------------------------------------------
 
     async def save(self, session: str, record: bytes, principal: str | None = None) -> None:
         """Store the record of a session."""
-        statement = "insert into sessions (key, record, seen, account) values (?, ?, ?, ?)"
+        statement = """
+            insert into sessions (key, record, seen, account) values (?, ?, ?, ?)
+            on conflict do update set record = excluded.record
+        """
         row = (session, record, time.time(), account_of(principal))
-        replace = f"{statement} on conflict do update set record = excluded.record"
-        await self._do(lambda db: db.execute(replace, row).rowcount)
+        await self._do(lambda db: db.execute(statement, row).rowcount)
 
     async def load(self, session: str) -> StoredSession | None:
-        """Return a session."""
+        """Return a session, or None."""
 
         def job(db: sqlite3.Connection) -> StoredSession | None:
             statement = "update sessions set life = life + 1, seen = ? where key = ? returning record, life"
@@ -139,11 +119,11 @@ class SqliteEventStore:
         return await self._do(job)
 
     async def forget(self, session: str) -> None:
-        """Drop a session."""
+        """Delete a session."""
         await self._do(lambda db: db.execute("delete from sessions where key = ?", (session,)).rowcount)
 
     async def sweep(self, alive: Collection[str], idle: float) -> None:
-        """Forget sessions that are no longer in use."""
+        """Delete idle sessions."""
 
         def job(db: sqlite3.Connection) -> None:
             now = time.time()
@@ -163,15 +143,13 @@ class SqliteEventStore:
             if not found:
                 return
             account = str(found[0][0])
-            last = events[-1].number if events else 0
-            db.execute(_UPSERT, (session, stream, last, pending))
+            db.execute(_UPSERT, (session, stream, events[-1].number if events else 0, pending))
             clipped = self._limits.clipped
             rows = [(session, stream, event.number, clipped(event.data), account) for event in events]
-            insert = "insert into events (session, stream, number, data, account) values (?, ?, ?, ?, ?)"
-            db.executemany(insert, rows)
+            db.executemany(_INSERT, rows)
             if rows:
                 self._shrink(db, session, account)
-            if pending is None and not events:
+            elif pending is None:
                 db.execute(_DELETE_EMPTY, (session, stream))
 
         await self._do(job)
@@ -179,39 +157,33 @@ class SqliteEventStore:
     def _shrink(self, db: sqlite3.Connection, session: str, account: str) -> None:
         """Drop the oldest events of a session, then of its principal, then of the largest principals."""
 
-        def held(where: str, *values: str) -> tuple[int, int]:
-            rows = db.execute(f"select total(events), total(size) from {where}", values)  # noqa: S608
-            found: tuple[int, int] = rows.fetchone()
+        def stored(where: str, *values: str) -> tuple[int, int]:
+            found: tuple[int, int] = db.execute(f"select total(events), total(size) from {where}", values).fetchone()  # noqa: S608
             return found
 
         def drop(column: str, value: str) -> None:
             oldest = f"select min(place) from events where {column} = ?"  # noqa: S608
             db.execute(f"delete from events where place = ({oldest})", (value,))  # noqa: S608
 
-        def largest(by: str) -> str:
-            statement = f"select name from accounts order by {by} desc, name desc limit 1"  # noqa: S608
-            return str(db.execute(statement).fetchone()[0])
-
         limits = self._limits
-        while (own := held("sessions where key = ?", session))[0] > 1 and (
+        while (own := stored("sessions where key = ?", session))[0] > 1 and (
             own[0] > limits.events or own[1] > limits.size
         ):
             drop("session", session)
-        while held("accounts where name = ?", account)[1] > limits.size_of_principal:
+        while stored("accounts where name = ?", account)[1] > limits.size_of_principal:
             drop("account", account)
-        while (all_ := held("accounts"))[0] > limits.all_events or all_[1] > limits.all_size:
-            drop("account", largest("events" if all_[0] > limits.all_events else "size"))
+        while (total := stored("accounts"))[0] > limits.all_events or total[1] > limits.all_size:
+            by = "events" if total[0] > limits.all_events else "size"
+            largest = f"select name from accounts order by {by} desc, name desc limit 1"  # noqa: S608
+            drop("account", str(db.execute(largest).fetchone()[0]))
 
     async def span(self, session: str, stream: str) -> tuple[int, int] | None:
-        """Return what is held of a stream."""
-
+        """Return the numbers of the oldest and the last event of a stream, or None."""
         oldest = "select min(number) from events where session = ?1 and stream = ?2"
         statement = f"select coalesce(({oldest}), last + 1), last from streams where session = ?1 and name = ?2"  # noqa: S608
         return await self._do(lambda db: db.execute(statement, (session, stream)).fetchone())
 
     async def read(self, session: str, stream: str, after: int) -> Sequence[Event]:
         """Return the next events of a stream."""
-
         statement = "select number, data from events where session = ? and stream = ? and number > ? order by number"
-        place = (session, stream, after)
-        return await self._do(lambda db: page(Event(*row) for row in db.execute(statement, place)))
+        return await self._do(lambda db: page(Event(*row) for row in db.execute(statement, (session, stream, after))))

@@ -1,4 +1,4 @@
-"""Take part in an endpoint that several workers serve: stay alive for the others, read mail, see to those who died."""
+"""Lease of a worker, messages of the other workers, and cleanup after workers that died."""
 
 from __future__ import annotations
 
@@ -10,125 +10,122 @@ from mcp_bindgen.http.server.call import NOT_STORED, unavailable
 from mcp_bindgen.http.server.event_store.base import StoreUnavailable
 from mcp_bindgen.http.server.session_transport import unanswered
 
-from .store import Mail, News, SharedStore
+from .store import Broadcast, SharedStore, WorkerMessage
 
 log = logging.getLogger("mcp_bindgen")
 
-_AGAIN = 0.2  # seconds until the store is asked again when it was away
-_KEYS = 5  # beats after which the keys of request state are looked at
+_RETRY_SECONDS = 0.2  # until the next attempt while the store is unavailable
+_HEARTBEATS_PER_CHECK = 5
 _DIED = "the worker that handled this request has died"
 
 
 class Worker:
-    """A worker's life beside its requests.
+    """Membership of this process in the workers of an endpoint.
 
     Args:
-        store: What workers share.
-        on_mail: Takes a message for this worker.
-        on_news: Takes a broadcast.
-        on_lost: Called when others have taken this worker for dead, or the store has lost its data: all that this
-            worker has begun is over.
-        on_beat: Called now and then.
+        store: Store of the workers.
+        on_message: Handles a message for this worker.
+        on_broadcast: Handles a broadcast.
+        on_lost: Called if the other workers took this worker for dead, or the store has lost its data: all sessions
+            and subscriptions of this worker are over.
+        on_check: Called with every fifth heartbeat.
 
     Attributes:
-        generation: The name of the store's data; `None` before the other workers know this one.
-        news: The number of the last broadcast that this worker has read.
+        generation: Name of the store's data; None before the other workers know this worker.
+        last_broadcast: Number of the last broadcast that this worker has received.
     """
 
     def __init__(
         self,
         store: SharedStore,
-        on_mail: Callable[[Mail], Awaitable[None]],
-        on_news: Callable[[News], Awaitable[None]],
+        on_message: Callable[[WorkerMessage], Awaitable[None]],
+        on_broadcast: Callable[[Broadcast], Awaitable[None]],
         on_lost: Callable[[], None],
-        on_beat: Callable[[], Awaitable[None]],
+        on_check: Callable[[], Awaitable[None]],
     ) -> None:
         self._store = store
-        self._on_mail, self._on_news, self._on_lost, self._on_beat = on_mail, on_news, on_lost, on_beat
+        self._on_message, self._on_broadcast, self._on_lost, self._on_check = (
+            on_message,
+            on_broadcast,
+            on_lost,
+            on_check,
+        )
         self.generation: str | None = None
-        self.news = 0
-        self._beats = 0
+        self.last_broadcast = 0
+        self._heartbeats = 0
 
     def check(self) -> None:
-        """Raise `HttpError` before the other workers know this one."""
+        """Raise `HttpError` before the other workers know this worker."""
         if self.generation is None:
             raise unavailable(NOT_STORED)
 
-    @property
-    def is_known(self) -> bool:
-        """Whether the store was there and the other workers know this one."""
-        return self.generation is not None
-
     async def begin(self) -> None:
-        """Make this worker known, if the store is there."""
+        """Announce this worker, if the store is available."""
         try:
-            await self._beat()
+            await self._heartbeat()
         except StoreUnavailable:
             log.warning("the shared store is away; sessions cannot be served until it is there")
 
     async def live(self) -> None:
-        """Renew the lease of this worker, for ever."""
+        """Renew the lease of this worker until cancelled."""
         while True:
+            pause = self._store.heartbeat_interval
             try:
-                await self._beat()
+                await self._heartbeat()
             except StoreUnavailable:
-                await asyncio.sleep(_AGAIN)
-                continue
+                pause = _RETRY_SECONDS
             except Exception:
                 log.exception("the lease of this worker could not be renewed")
-            await asyncio.sleep(self._store.pulse)
+            await asyncio.sleep(pause)
 
-    async def _beat(self) -> None:
+    async def _heartbeat(self) -> None:
         store = self._store
-        beat = await store.beat()
-        if self.generation is not None and (not beat.known or beat.generation != self.generation):
+        found = await store.heartbeat()
+        if self.generation is not None and (not found.is_known or found.generation != self.generation):
             log.error("this worker was taken for dead, or the store has lost its data: its sessions begin anew")
             self.generation = None
             self._on_lost()
-            store.begin_anew()
-            beat = await store.beat()
+            store.new_name()
+            found = await store.heartbeat()
         if self.generation is None:
-            store.listen(beat.news)
-            self.generation, self.news = beat.generation, beat.news
-            self._beats = 0
-        if self._beats % _KEYS == 0:
-            await self._on_beat()
-        self._beats += 1
-        for dead in beat.dead:
-            await self._bury(dead)
+            store.receive_after(found.last_broadcast)
+            self.generation, self.last_broadcast, self._heartbeats = found.generation, found.last_broadcast, 0
+        if self._heartbeats % _HEARTBEATS_PER_CHECK == 0:
+            await self._on_check()
+        self._heartbeats += 1
+        for dead in found.dead:
+            await self._remove(dead)
 
-    async def _bury(self, dead: str) -> None:
-        """Fail the requests of a worker that has died; others may do the same at the same time."""
+    async def _remove(self, dead: str) -> None:
+        """Fail the requests of a dead worker. Several workers may do so at the same time."""
         log.warning("a worker has died: its requests are answered with errors")
         for session, name, pending in await self._store.unfinished(dead):
             await self._store.fail(session, name, dead, unanswered(pending, _DIED))
-        await self._store.bury(dead)
+        await self._store.remove_worker(dead)
 
     async def read(self) -> None:
-        """Read mail and broadcasts, for ever."""
+        """Handle messages and broadcasts until cancelled."""
         while True:
             if self.generation is None:
-                await asyncio.sleep(_AGAIN / 4)
+                await asyncio.sleep(_RETRY_SECONDS / 4)
                 continue
             try:
-                mail, news = await self._store.mail()
-            except StoreUnavailable:
-                await asyncio.sleep(_AGAIN)
+                messages, broadcasts = await self._store.receive()
+            except Exception as error:
+                if not isinstance(error, StoreUnavailable):
+                    log.exception("messages of other workers could not be read")
+                await asyncio.sleep(_RETRY_SECONDS)
                 continue
-            except Exception:
-                log.exception("mail could not be read")
-                await asyncio.sleep(_AGAIN)
-                continue
-            for letter in mail:
-                await self._take(self._on_mail(letter))
-            for one in news:
-                self.news = one.number
-                await self._take(self._on_news(one))
+            for message in messages:
+                await self._handle(self._on_message(message))
+            for broadcast in broadcasts:
+                self.last_broadcast = broadcast.number
+                await self._handle(self._on_broadcast(broadcast))
 
-    async def _take(self, work: Awaitable[None]) -> None:
+    async def _handle(self, work: Awaitable[None]) -> None:
         try:
             await work
         except StoreUnavailable:
-            log.warning("mail is lost: the store is away")
+            log.warning("a message of another worker is lost: the store is away")
         except Exception:
-            log.exception("mail is lost")
+            log.exception("a message of another worker is lost")

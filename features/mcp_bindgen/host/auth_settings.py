@@ -1,7 +1,4 @@
-"""Read the `auth` of an entry in an `mcpServers` file, and make of it what authorizes requests.
-
-What somebody told `mcp-bindgen login` is kept in the same form.
-"""
+"""Settings in the `auth` of an entry of an `mcpServers` file; `mcp-bindgen login` stores its options like this."""
 
 from __future__ import annotations
 
@@ -36,7 +33,7 @@ _MEMBERS = {
     ),
     "bearer": ("token", "tokenFile"),
 }
-"""Type -> what may stand beside it."""
+"""Type -> its other members."""
 
 _NEEDED = {
     "client_credentials": ("clientId", "issuer"),
@@ -47,35 +44,34 @@ _EITHER = {
     "client_credentials": ("clientSecret", "privateKey"),
     **dict.fromkeys(("workload_identity", "enterprise_managed", "bearer"), ("token", "tokenFile")),
 }
-"""Type -> two members of which it needs one."""
+"""Type -> two members, of which exactly one is required."""
 
-_LONGEST = 64 * 1024  # bytes of a file with a token
+_MAX_TOKEN_FILE_BYTES = 64 * 1024
 
 
 @dataclass(frozen=True)
 class AuthSettings:
-    """Say how to be authorized at a server; each attribute is the member of that name in camel case.
+    """Settings for authorization at a server; each attribute is the member of the same name in camel case.
 
     Attributes:
-        type: `oauth` has a user log in, `client_credentials` is for programs, `workload_identity` for what runs on a
-            platform that vouches for it, `enterprise_managed` for users whose identity provider decides, `bearer` sends
-            a token.
-        client_id: The client, if the authorization server knows one of ours.
-        client_secret: Its secret, if it has one.
+        type: `oauth` lets a user log in; `client_credentials` is for programs; `workload_identity` for workloads with
+            tokens of their platform; `enterprise_managed` for users of an identity provider; `bearer` sends a token.
+        client_id: A client that the authorization server knows.
+        client_secret: Its secret.
         private_key: The key that it signs with instead, as PEM.
-        client_metadata_url: Where the metadata document of the client is published.
-        redirect_uri: Where users come back to: an address of this machine; by default one with any free port.
-        issuer: The authorization server; by default what the server names.
-        scopes: What to ask for in place of what the server says.
-        dpop: Whether tokens are bound to a key; by default where both servers can.
-        omit_resource: Whether the issuer refuses to be told what a token is for.
-        assume_pkce: Whether the issuer protects codes by PKCE without saying so.
-        token: The token: what to send, the workload's, or the user's ID token.
-        token_file: A file with the token instead, which is read anew each time, as platforms write it anew.
-        token_type: What the user's token is, if it is no ID token: a type of token exchange (RFC 8693, section 3).
+        client_metadata_url: The URL of the metadata document of the client.
+        redirect_uri: The redirect URI, an address of this machine; by default one with any free port.
+        issuer: The authorization server; by default the server names it.
+        scopes: The scopes to request instead of those that the server names.
+        dpop: True to bind tokens to a key; by default if both servers support it.
+        omit_resource: True if the issuer refuses the parameter `resource`.
+        assume_pkce: True if the issuer supports PKCE without declaring it.
+        token: The token to send, the token of the workload, or the ID token of the user.
+        token_file: A file with the token instead; it is read for each use, as platforms renew it.
+        token_type: The type of the user's token, if it is no ID token (RFC 8693, section 3).
         provider: The issuer of the user's identity provider.
-        provider_client_id: The client there.
-        provider_client_secret: Its secret there, if it has one.
+        provider_client_id: The client at the provider.
+        provider_client_secret: Its secret there.
     """
 
     type: str = "oauth"
@@ -98,10 +94,10 @@ class AuthSettings:
 
     @classmethod
     def read(cls, value: Mapping[str, Any]) -> AuthSettings:
-        """Return what stands in a JSON object.
+        """Return the settings of a JSON object.
 
         Raises:
-            ValueError: Something there is unknown, missing, or of another type; the message names it and no value.
+            ValueError: A member is unknown, missing or invalid; the message names the member and no value.
         """
         kind: Any = value.get("type", "oauth")
         if not isinstance(kind, str) or kind not in _MEMBERS:
@@ -125,31 +121,31 @@ class AuthSettings:
         return settings
 
     def written(self) -> dict[str, Any]:
-        """Return it as a JSON object that `read` takes."""
+        """Return the settings as a JSON object that `read` takes."""
         found = {_camel(one.name): getattr(self, one.name) for one in fields(self)}
         known = {name: found[name] for name in ("type", *_MEMBERS[self.type])}
-        return {name: _plain(value) for name, value in known.items() if value is not None}
+        return {name: [*value] if name == "scopes" else value for name, value in known.items() if value is not None}
 
     def _check(self) -> None:
         departs = self.omit_resource or self.assume_pkce
         if self.client_secret and not self.client_id:
             raise ValueError('"clientSecret" needs "clientId"')
         if self.client_id and self.client_metadata_url:
-            raise ValueError('"clientId" and "clientMetadataUrl" are two ways to say who the client is')
+            raise ValueError('"clientId" and "clientMetadataUrl" both identify the client; give one')
         if self.client_secret and self.private_key:
-            raise ValueError('"clientSecret" and "privateKey" are two ways to prove who the client is')
+            raise ValueError('"clientSecret" and "privateKey" both authenticate the client; give one')
         if departs and not self.issuer:
             raise ValueError('"omitResource" and "assumePkce" depart from the protocol for one "issuer": name it')
         if self.issuer and not self.client_id and not departs and self.type == "oauth":
-            raise ValueError('"issuer" says who knows the client: name it in "clientId"')
+            raise ValueError('"issuer" needs "clientId"')
         if self.redirect_uri is not None:
             self.place()
 
     def place(self) -> tuple[str, int, str]:
-        """Return host, port and path of the address that users come back to; port 0 for any.
+        """Return host, port and path of the redirect URI; port 0 for any free port.
 
         Raises:
-            ValueError: It is none of this machine.
+            ValueError: It is no address of this machine.
         """
         if self.redirect_uri is None:
             return "127.0.0.1", 0, "/callback"
@@ -163,14 +159,12 @@ class AuthSettings:
             raise ValueError('"redirectUri" must be like http://127.0.0.1:8765/callback, with a port of this machine')
         return host, port, parts.path or "/"
 
-    # --- what it makes ----------------------------------------------------------------------------------------
-
     def auth(self, *, login: Login | None = None, store: Store | None = None) -> Auth:
-        """Return what authorizes requests in this way.
+        """Return what authorizes requests by these settings.
 
         Args:
-            login: How users log in; `None` if nobody may be asked.
-            store: Keeps what users are granted; by default the keyring, or files where there is none.
+            login: Lets users log in; `None` if no user may be asked.
+            store: Keeps grants; by default the keyring, or files where there is none.
 
         Raises:
             AuthorizationError: The extra `auth` is not installed, or a setting cannot be used.
@@ -206,7 +200,7 @@ class AuthSettings:
         return OAuth(known, client_metadata_url=self.client_metadata_url, login=login, **options)
 
     def _machine(self, client: KnownClient, options: Options) -> Auth:
-        """Return what authorizes requests without a user who logs in."""
+        """Return what authorizes the requests of a program."""
         from mcp_bindgen.auth.client.grants import ID_TOKEN
         from mcp_bindgen.auth.client.machines import ClientCredentials, EnterpriseManaged, WorkloadIdentity
 
@@ -219,12 +213,12 @@ class AuthSettings:
         return EnterpriseManaged(token, provider, there, client, token_type=self.token_type or ID_TOKEN, **options)
 
     async def _token(self) -> str:
-        """Return what the file with the token holds now; raise `AuthorizationError`."""
+        """Return the token in the file; raise `AuthorizationError` if it cannot be read."""
 
         def read() -> str:
             with Path(self.token_file or "").expanduser().open("rb") as file:
-                found = file.read(_LONGEST + 1)
-            if len(found) > _LONGEST or not found.strip():
+                found = file.read(_MAX_TOKEN_FILE_BYTES + 1)
+            if len(found) > _MAX_TOKEN_FILE_BYTES or not found.strip():
                 raise ValueError
             return found.decode("ascii").strip()
 
@@ -260,12 +254,8 @@ def _camel(name: str) -> str:
     return "".join([first, *map(str.capitalize, rest)])
 
 
-def _plain(value: Any) -> Any:
-    return [*value] if isinstance(value, tuple) else value
-
-
 def _checked(member: str, value: Mapping[str, Any]) -> Any:
-    """Return a member, as the attribute holds it; raise `ValueError` if it is of another type."""
+    """Return a member as the value of its attribute; raise `ValueError` if it is invalid."""
     found: Any = value[member]
     if member == "scopes":
         if not is_array(found) or not all(isinstance(one, str) and one and " " not in one for one in found):

@@ -1,22 +1,26 @@
-"""Read the `mcpServers` file that most MCP hosts read, strictly: each mistake is reported in one line."""
+"""Reader of the `mcpServers` file that most MCP hosts read; each mistake is reported in one line."""
 
 from __future__ import annotations
 
 import json
-import os
-import re
+import shlex
 from collections.abc import Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, replace
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any, Self
 
-from mcp_bindgen.runtime.model.json_types import is_array, is_object
+from mcp_bindgen.runtime import connecting
+from mcp_bindgen.runtime.entry_points import TRANSPORTS
+from mcp_bindgen.runtime.model.json_types import is_object
+from mcp_bindgen.runtime.session import targets
+from mcp_bindgen.runtime.session.authorization import Auth
 
 from .auth_settings import AuthSettings
+from .stored_login import StoredLogin
 
-_TRANSPORTS = ("http", "streamable-http", "sse")
-_VARIABLE = re.compile(r"\$\{(?:env:)?(\w+)(?::-([^}]*))?\}")
-"""`${NAME}`, or `${NAME:-what it is if it is not set}`; some hosts write `${env:NAME}`."""
+if TYPE_CHECKING:
+    from mcp_bindgen.auth.client.login import Login
+    from mcp_bindgen.auth.store import Store
 
 
 class BadConfig(ValueError):
@@ -24,37 +28,78 @@ class BadConfig(ValueError):
 
 
 @dataclass(frozen=True)
-class Entry:
-    """An entry for one server: a command to start, or the URL of one that runs.
+class Entry(targets.Entry):
+    """Entry for one server, which `connect` takes as a target.
 
     Attributes:
-        command: The program.
-        args: Its arguments.
-        env: Environment variables for it, beside the few that every child gets.
-        cwd: The folder to run it in.
-        url: Where it listens, if it is not a program to start.
-        headers: HTTP headers to send there.
-        type: Which transport it speaks at the URL, if that is known: `http` (or `streamable-http`), or `sse`.
-        auth: How to be authorized there, if that is known.
-        disabled: Whether hosts shall leave it out.
+        auth: The authorization settings of its URL, if known.
+        disabled: True if hosts leave the server out.
     """
 
-    command: str | None = None
-    args: tuple[str, ...] = ()
-    env: Mapping[str, str] = field(default_factory=dict[str, str])
-    cwd: str | None = None
-    url: str | None = None
-    headers: Mapping[str, str] = field(default_factory=dict[str, str])
-    type: str | None = None
     auth: AuthSettings | None = None
     disabled: bool = False
 
+    @classmethod
+    def read(cls, value: object) -> Self:
+        """Return a checked entry; unknown members are ignored, and variables of the environment are filled in.
+
+        Raises:
+            ValueError: A member is missing or invalid, or there is no transport for the URL; the message names it.
+        """
+        found = super().read(value)
+        if found.url is not None:
+            TRANSPORTS.find(targets.scheme_of(found.url) or "")
+        given: Mapping[str, Any] = value if is_object(value) else {}
+        disabled = given.get("disabled", False)
+        if not isinstance(disabled, bool):
+            raise ValueError('"disabled" must be true or false')
+        return replace(found, auth=_auth(found, given.get("auth")), disabled=disabled)
+
+    @property
+    def has_credentials(self) -> bool:
+        """True if the URL or the headers have credentials, which take the place of a login."""
+        in_url = "@" in (self.url or "").partition("://")[2].partition("/")[0]
+        return in_url or any(name.lower() == "authorization" for name in self.headers)
+
+    def authorization(self) -> Auth | None:
+        """Return what authorizes requests as `auth` says; `None` without `auth`."""
+        return None if self.auth is None else self.login_auth()
+
+    def login_auth(
+        self, command: str | None = None, *, login: Login | None = None, store: Store | None = None
+    ) -> Auth | None:
+        """Return what authorizes requests: stored logins by default; `None` where credentials are part of the entry.
+
+        Args:
+            command: The command that logs in, for errors.
+            login: Lets users log in; by default an error names the command.
+            store: Keeps logins; by default the keyring, or files where there is none.
+
+        Raises:
+            AuthorizationError: A package or a setting of the entry is missing.
+        """
+        if self.url is None or self.has_credentials:
+            return None
+        if self.auth is not None and self.auth.type != "oauth":
+            return self.auth.auth()
+        return StoredLogin(command or self.login_command(), self.auth, login=login, store=store)
+
+    def login_command(self, where: str | None = None) -> str:
+        """Return the shell command that logs in to the server.
+
+        Args:
+            where: The place of the entry, as `FILE.json#name`, if it stands in a file.
+        """
+        client = self.auth.client_id if self.auth is not None and where is None else None
+        more = ["--client-id", client] if client else []
+        return shlex.join(["mcp-bindgen", "login", where or (self.url or "").partition("?")[0], *more])
+
 
 def read(path: Path) -> dict[str, Any]:
-    """Return the `mcpServers` of a file, as they stand there.
+    """Return the `mcpServers` of a file, unchecked.
 
     Raises:
-        BadConfig: The file is missing or is no such JSON.
+        BadConfig: The file is missing or has no such JSON.
     """
     try:
         document = json.loads(path.read_text("utf-8"))
@@ -70,86 +115,47 @@ def read(path: Path) -> dict[str, Any]:
     return servers
 
 
-def refuse_file(target: str) -> None:
-    """Raise `BadConfig` if the words for one server name a whole file of servers."""
-    path = Path(target)
+def command_words(line: str) -> list[str]:
+    """Return the words of a command line.
+
+    Raises:
+        BadConfig: It is the name of a file of servers.
+        ValueError: It is no command line.
+    """
+    path = Path(line)
     if path.suffix == ".json" and path.is_file():
-        names = [f"{target}#{name}" for name in read(path)]
-        raise BadConfig(f"{target} is a file of servers: say {' or '.join(names[:5])}")
+        names = [f"{line}#{name}" for name in read(path)]
+        raise BadConfig(f"{line} is a file of servers: say {' or '.join(names[:5])}")
+    return connecting.command_words(line)
 
 
 def entry(name: str, value: object) -> Entry:
-    """Return one entry, checked; unknown members are allowed.
+    """Return a checked entry; unknown members are ignored.
 
     Args:
-        name: Its name in the file, if it has one.
+        name: Its name in the file, for errors; may be empty.
         value: The entry.
 
     Raises:
-        BadConfig: It cannot be used.
+        BadConfig: The entry cannot be used.
     """
+    try:
+        return Entry.read(value)
+    except ValueError as error:
+        raise BadConfig(f"server {name!r}: {error}" if name else str(error)) from None
 
-    def bad(reason: str) -> BadConfig:
-        return BadConfig(f"server {name!r}: {reason}" if name else reason)
 
-    def text(member: str) -> str | None:
-        found = given.get(member)
-        if found is None:
-            return None
-        if not (isinstance(found, str) and found):
-            raise bad(f'"{member}" must be text')
-        return str(filled(member, {member: found})[member])
-
-    def texts(member: str) -> dict[str, str]:
-        found = given.get(member, {})
-        if not is_object(found) or not all(isinstance(setting, str) for setting in found.values()):
-            raise bad(f'"{member}" must be an object with texts')
-        return filled(member, found)
-
-    def filled(member: str, found: Mapping[Any, Any]) -> dict[Any, Any]:
-        """Return an object with the values of environment variables in its texts."""
-        settings = [setting for setting in found.values() if isinstance(setting, str)]
-        wanted = [match for setting in settings for match in _VARIABLE.finditer(setting)]
-        missing = [match[1] for match in wanted if match[1] not in os.environ and match[2] is None]
-        if missing:
-            raise bad(f'"{member}" needs the environment variable {missing[0]}, which is not set')
-        return {
-            key: _VARIABLE.sub(lambda found: os.environ.get(found[1]) or found[2] or "", setting)
-            if isinstance(setting, str)
-            else setting
-            for key, setting in found.items()
-        }
-
-    def auth() -> AuthSettings | None:
-        found = given.get("auth")
-        if found is None:
-            return None
-        if not is_object(found):
-            raise bad('"auth" must be an object')
-        if url is None:
-            raise bad('"auth" is for URLs; a program takes its credentials from "env"')
-        if any(name.lower() == "authorization" for name in texts("headers")):
-            raise bad('"auth" and a header "Authorization" are two ways to be authorized')
-        try:
-            return AuthSettings.read(filled("auth", found))
-        except ValueError as error:
-            raise bad(f'"auth": {error}') from None
-
+def _auth(found: Entry, value: object) -> AuthSettings | None:
+    if value is None:
+        return None
     if not is_object(value):
-        raise bad("an entry must be an object")
-    given = value
-    is_off = given.get("disabled", False)
-    if not isinstance(is_off, bool):
-        raise bad('"disabled" must be true or false')
-    command, url, cwd, kind = text("command"), text("url"), text("cwd"), text("type")
-    if (command is None) == (url is None):
-        raise bad('it needs either "command" or "url"' + (", not both" if command else ""))
-    if url is not None and not url.startswith(("http://", "https://")):
-        raise bad('"url" must begin with http:// or https://')
-    if url is not None and kind is not None and kind not in _TRANSPORTS:
-        raise bad(f'"type" of a URL must be one of {", ".join(_TRANSPORTS)}')
-    args = given.get("args", [])
-    if not is_array(args) or not all(isinstance(argument, str) for argument in args):
-        raise bad('"args" must be a list of texts')
-    words = filled("args", dict(enumerate(args))).values()
-    return Entry(command, tuple(words), texts("env"), cwd, url, texts("headers"), kind, auth(), is_off)
+        raise ValueError('"auth" must be an object')
+    if found.url is None:
+        raise ValueError('"auth" is for URLs; a program takes its credentials from "env"')
+    if any(name.lower() == "authorization" for name in found.headers):
+        raise ValueError('"auth" and a header "Authorization" are two ways to be authorized')
+    members = {key: targets.expand("auth", one) if isinstance(one, str) else one for key, one in value.items()}
+    try:
+        return AuthSettings.read(members)
+    except ValueError as error:
+        raise ValueError(f'"auth": {error}') from None

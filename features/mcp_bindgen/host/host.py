@@ -5,11 +5,11 @@
             print(tool.server, tool.item.name)
         await host.call_tool("forecast", {"city": "Oslo"})
 
-Servers may be programs to start or URLs, and clients of one revision or of several. Each server runs in a task of its
-own, so one that fails takes nobody with it, and `failures` says why, with the end of its stderr. One that dies is
-started again by the next call that needs it; calls that were under way fail, and are never sent again.
+Servers are programs to start or URLs, and clients are of one revision or of several. Each server runs in a task of its
+own: a failed server stops no other, and `failures` has the reason with the end of its stderr. A server that died is
+restarted by the next call that needs it. Calls in flight fail then; they are never sent again.
 
-With `background=True` nobody waits for servers that start slowly, or never, and one that died comes back by itself:
+With `background=True` the block does not wait for slow servers, and a server that died is restarted at once:
 
     async with Host.from_config("mcp.json", client=Client, background=True) as host:
         async for status in host.started():
@@ -21,12 +21,21 @@ from __future__ import annotations
 import difflib
 import math
 import os
-from collections.abc import AsyncIterator, Callable, Mapping, Sequence
+from collections.abc import AsyncGenerator, AsyncIterator, Callable, Iterable, Mapping, Sequence
+from contextlib import asynccontextmanager
+from dataclasses import dataclass, field
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, TypeVar, cast
+from types import MappingProxyType
+from typing import TYPE_CHECKING, Any, Generic, Literal, Protocol, Self, TypeAlias, TypedDict, TypeVar, Unpack, cast
 
 import anyio
+from anyio import AsyncContextManagerMixin
+from anyio.abc import TaskGroup
+from anyio.streams.memory import MemoryObjectSendStream
 
+from mcp_bindgen.runtime.concurrency import Pauses
+from mcp_bindgen.runtime.connecting import connect
+from mcp_bindgen.runtime.logs import log
 from mcp_bindgen.runtime.protocol.capabilities import is_declared
 from mcp_bindgen.runtime.protocol.errors import (
     AuthorizationError,
@@ -35,47 +44,151 @@ from mcp_bindgen.runtime.protocol.errors import (
     RequestTimeout,
     UnexpectedAnswer,
 )
+from mcp_bindgen.runtime.session.authorization import Auth
 from mcp_bindgen.runtime.session.client import Client
 
-from .configuration import BadConfig, read
-from .hosted_servers import C_co, HostedServers, Status, choices, log
-from .offers import Calls, NotRouted, Offer, Prompts, Resources, T_co, Tools
+from .configuration import BadConfig, Entry, entry, read
+from .stderr_tail import StderrTail
 
 if TYPE_CHECKING:
     from mcp_bindgen.auth.client.login import Login
     from mcp_bindgen.auth.store import Store
 
-__all__ = ["BadConfig", "Host", "NotRouted", "Offer", "Status"]
-
 C = TypeVar("C", bound=Client)
+C_co = TypeVar("C_co", covariant=True)
+T_co = TypeVar("T_co", covariant=True)
+
+State: TypeAlias = Literal["starting", "ready", "failed", "disabled", "removed"]
 
 
-class Host(HostedServers[C_co]):
-    """Starts servers, keeps one client for each, and asks them as if they were one.
+class NotRouted(LookupError):
+    """A call without a target: its server or tool does not exist, or several servers offer a tool of that name."""
+
+
+@dataclass(frozen=True)
+class Offer(Generic[T_co]):
+    """Tool, prompt or resource of a server.
+
+    Attributes:
+        server: The server's name in the configuration.
+        item: The `Tool`, `Prompt` or `Resource` of the client's revision.
+    """
+
+    server: str
+    item: T_co
+
+
+class Tools(Protocol[T_co]):
+    """A client that can list tools."""
+
+    def iter_tools(self) -> AsyncIterator[T_co]:
+        """Return the tools of all pages."""
+        ...
+
+
+class Prompts(Protocol[T_co]):
+    """A client that can list prompts."""
+
+    def iter_prompts(self) -> AsyncIterator[T_co]:
+        """Return the prompts of all pages."""
+        ...
+
+
+class Resources(Protocol[T_co]):
+    """A client that can list resources."""
+
+    def iter_resources(self) -> AsyncIterator[T_co]:
+        """Return the resources of all pages."""
+        ...
+
+
+class Calls(Protocol[T_co]):
+    """A client that can call tools."""
+
+    async def call_tool(self, name: str, arguments: dict[str, Any] | None = None) -> T_co:
+        """Call a tool."""
+        ...
+
+
+@dataclass(frozen=True)
+class Status:
+    """Current state of a server.
+
+    Attributes:
+        name: Its name in the configuration.
+        state: `starting`, `ready`, `failed` (also if it died), `disabled` or `removed`.
+        error: The reason why it failed.
+    """
+
+    name: str
+    state: State
+    error: Exception | None = None
+
+
+class HostOptions(TypedDict, total=False):
+    """Options of `Host`, which describes them."""
+
+    start_timeout: float | None
+    restarts: int
+    restart_pause: float
+    relist_after: float
+    login: Login | None
+    store: Store | None
+    background: bool
+
+
+@dataclass(eq=False)
+class _Server:
+    """A server of a host.
+
+    Attributes:
+        entry: Its entry.
+        scope: Ends its connection; each connection has its own.
+        settled: Set when the connection is ready, or has failed.
+        restarted: Set when a restart has ended; `None` while there is none.
+        restarts: Number of restarts since a call last succeeded.
+        died: Time at which its connection ended, or at which it crashed during its start; `None` before that.
+        stderr: The end of its stderr, while it runs.
+    """
+
+    entry: Entry
+    scope: anyio.CancelScope = field(default_factory=anyio.CancelScope)
+    settled: anyio.Event = field(default_factory=anyio.Event)
+    restarted: anyio.Event | None = None
+    restarts: int = 0
+    died: float | None = None
+    stderr: StderrTail | None = None
+
+
+class Host(AsyncContextManagerMixin, Generic[C_co]):
+    """A set of servers, with a connected client for each, that can be asked as if they were one server.
 
     Args:
         servers: Name -> entry, as in `mcpServers`: `{"command": ..., "args": [...], "env": {...}, "cwd": ...}` or
             `{"url": ..., "headers": {...}, "auth": {...}, "type": "http" or "sse"}`. `${NAME}` stands for an
-            environment variable of ours, `${NAME:-text}` for `text` where there is none, in all of them.
-            `"disabled": true` leaves a server out. An entry that cannot be used is a failure of that server only.
-        client: The generated client class, or a subclass of it; it decides which revision is spoken. Of several, one
-            for each revision, every server gets the best that it understands.
-        start_timeout: Seconds that servers have to start; who needs longer has failed.
-        restarts: How often a server that died is started again before a call succeeds; 0 for never.
-        restart_pause: Seconds between its death and the first of these starts; each further one waits twice as long.
-        relist_after: Seconds after which a tool that no server offered is looked for again; sooner only after a server
-            said that its lists have changed, or was started again.
-        login: How users log in to servers that want it, such as `Browser()`. By default nobody is asked: earlier logins
-            are used, and where there is none, the failure names the command that makes one.
-        store: Keeps logins; by default where the command keeps them.
-        background: Do not wait for the servers: they start beside the block, and one that died, or crashed while it
-            started, is started again by itself, after `restart_pause` and up to `restarts` times, and not only by the
-            next call.
+            environment variable, `${NAME:-text}` for one with a default, in all members. `"disabled": true` leaves a
+            server out. An invalid entry is a failure of that server only.
+        client: The generated client class, or a subclass of it; it decides the revision. Of several classes, one for
+            each revision, each server gets the newest that it understands.
+        start_timeout: Seconds that a server has to start before it counts as failed.
+        restarts: Restarts of a server that died, before a call succeeds again; 0 for none.
+        restart_pause: Seconds between its death and the first restart; each further pause is twice as long.
+        relist_after: Seconds after which an unknown tool is looked for again; sooner only after a server announced
+            changed lists, or was restarted.
+        login: Lets users log in to servers that want it, such as `Browser()`. By default no user is asked: stored
+            logins are used, and without one the failure names the command that logs in.
+        store: Keeps logins; by default the store of the command.
+        background: Do not wait for servers to start, and restart a server that died or crashed during its start
+            without waiting for a call, after `restart_pause` and up to `restarts` times.
+
+    Attributes:
+        clients: The connected clients by server name.
+        failures: The reasons why servers could not be started, or died since then.
     """
 
     def __init__(
         self,
-        servers: Mapping[str, Any],
+        servers: Mapping[str, object],
         client: Callable[[], C_co] | Sequence[Callable[[], C_co]],
         *,
         start_timeout: float | None = 30,
@@ -86,17 +199,21 @@ class Host(HostedServers[C_co]):
         store: Store | None = None,
         background: bool = False,
     ) -> None:
-        super().__init__(
-            servers,
-            client,
-            start_timeout=start_timeout,
-            restarts=restarts,
-            restart_pause=restart_pause,
-            login=login,
-            store=store,
-            background=background,
-        )
+        self._given = dict(servers)
+        self._makers = [client] if callable(client) else list(client)
+        self._start_timeout = start_timeout
+        self._restarts = restarts
+        self._restart_pause = restart_pause
         self._relist_after = relist_after
+        self._login = login
+        self._store = store
+        self._background = background
+        self._file: Path | None = None
+        self._watchers: set[MemoryObjectSendStream[Status]] = set()
+        self._servers: dict[str, _Server] = {}
+        self._clients: dict[str, C_co] = {}
+        self._failures: dict[str, Exception] = {}
+        self._tasks: TaskGroup | None = None
         self._owners: dict[str, list[str]] = {}
         self._listing = anyio.Lock()
         self._listed: tuple[float, object] = -math.inf, None
@@ -107,54 +224,287 @@ class Host(HostedServers[C_co]):
         path: str | os.PathLike[str],
         *,
         client: Callable[[], C] | Sequence[Callable[[], C]],
-        start_timeout: float | None = 30,
-        restarts: int = 3,
-        restart_pause: float = 0.5,
-        relist_after: float = 30.0,
-        login: Login | None = None,
-        store: Store | None = None,
-        background: bool = False,
+        **options: Unpack[HostOptions],
     ) -> Host[C]:
         """Return a host for the servers of a JSON file: `{"mcpServers": {"name": {...}}}`; see `Host`.
 
         Raises:
-            BadConfig: The file is missing or is no such JSON.
+            BadConfig: The file is missing or has no such JSON.
         """
         try:
-            host = Host(
-                read(Path(path)),
-                client,
-                start_timeout=start_timeout,
-                restarts=restarts,
-                restart_pause=restart_pause,
-                relist_after=relist_after,
-                login=login,
-                store=store,
-                background=background,
-            )
+            host = Host(read(Path(path)), client, **options)
         except BadConfig as error:
             raise BadConfig(f"{os.fspath(path)}: {error}") from None
         host._file = Path(path)
         return host
 
+    @property
+    def clients(self) -> Mapping[str, C_co]:
+        """The connected clients by server name."""
+        return MappingProxyType(self._clients)
+
+    @property
+    def failures(self) -> Mapping[str, Exception]:
+        """The reasons why servers could not be started, or died since then."""
+        return MappingProxyType(self._failures)
+
+    # --- running ----------------------------------------------------------------------------------------------
+
+    @asynccontextmanager
+    async def __asynccontextmanager__(self) -> AsyncGenerator[Self]:
+        """Start all servers at once, and stop them at the end; wait for the start unless in the background."""
+        raised: Exception | None = None
+        self._servers = {}
+        async with anyio.create_task_group() as self._tasks:
+            try:
+                async with anyio.create_task_group() as starting:
+                    for name, value in self._given.items():
+                        if self._admit(name, value):
+                            tasks = self._tasks if self._background else starting
+                            tasks.start_soon(self._start, name, self._servers[name])
+                yield self
+            except Exception as error:  # the task group would wrap it in a group of exceptions
+                raised = error
+            finally:
+                self._servers = {}
+                self._tasks.cancel_scope.cancel()
+        self._clients.clear()
+        for watcher in self._watchers:
+            watcher.close()
+        if raised is not None:
+            raise raised
+
+    def _admit(self, name: str, value: object) -> bool:
+        """Take in a server; return whether it is to be started."""
+        try:
+            found = entry(name, value)
+        except BadConfig as error:
+            self._failures[name] = error if self._file is None else BadConfig(f"{self._file}: {error}")
+            log.warning("MCP %s", self._failures[name])
+            self._notify(name, "failed")
+            return False
+        if found.disabled:
+            self._notify(name, "disabled")
+            return False
+        self._servers[name] = _Server(found)
+        return True
+
+    async def add(self, name: str, value: object) -> None:
+        """Start another server in the background; `started` and `changes` tell when it is ready.
+
+        Args:
+            name: Its name, which no other server has.
+            value: Its entry, as in `mcpServers`.
+
+        Raises:
+            BadConfig: The entry cannot be used.
+            ValueError: There is a server of that name, or the host does not run.
+        """
+        if name in self._given:
+            raise ValueError(f"there is a server {name!r} already")
+        if self._tasks is None:
+            raise ValueError("the host does not run")
+        entry(name, value)
+        self._given[name] = value
+        if self._admit(name, value):
+            self._tasks.start_soon(self._start, name, self._servers[name])
+
     async def remove(self, name: str) -> None:
-        """Stop a server and forget it; calls that are under way there fail.
+        """Stop a server and forget it; its calls in flight fail.
 
         Raises:
             NotRouted: There is no such server.
         """
-        await super().remove(name)
-        self._owners = {tool: [one for one in owners if one != name] for tool, owners in self._owners.items()}
-        self._owners = {tool: owners for tool, owners in self._owners.items() if owners}
+        if name not in self._given:
+            raise self._absent(name)
+        del self._given[name]
+        server = self._servers.pop(name, None)
+        self._clients = {other: client for other, client in self._clients.items() if other != name}
+        self._failures.pop(name, None)
+        self._owners = {
+            tool: left for tool, all_ in self._owners.items() if (left := [other for other in all_ if other != name])
+        }
+        if server is not None:
+            server.scope.cancel()
+            server.settled.set()
+        self._notify(name, "removed")
 
-    # --- asking -----------------------------------------------------------------------------------------------
+    def status(self, name: str) -> Status:
+        """Return the state of a server.
+
+        Raises:
+            NotRouted: There is no such server.
+        """
+        if name not in self._given:
+            raise self._absent(name)
+        if name in self._clients:
+            return Status(name, "ready")
+        if name in self._failures:
+            return Status(name, "failed", self._failures[name])
+        return Status(name, "starting" if name in self._servers else "disabled")
+
+    async def started(self) -> AsyncIterator[Status]:
+        """Yield each server once it is ready or has failed; end when no server is starting any more."""
+        left = set(self._given)
+        async for status in self.changes():
+            if status.name in left and status.state != "starting":
+                left.discard(status.name)
+                yield status
+            if not left:
+                return
+
+    async def changes(self) -> AsyncIterator[Status]:
+        """Yield the state of each server, and then each change of a state, until the host ends."""
+        sender, receiver = anyio.create_memory_object_stream[Status](math.inf)
+        self._watchers.add(sender)
+        try:
+            for name in self._given:
+                sender.send_nowait(self.status(name))
+            async with receiver:
+                async for status in receiver:
+                    yield status
+        finally:
+            self._watchers.discard(sender)
+            sender.close()
+
+    def _notify(self, name: str, state: State) -> None:
+        for watcher in self._watchers:
+            watcher.send_nowait(Status(name, state, self._failures.get(name)))
+
+    # --- connections ------------------------------------------------------------------------------------------
+
+    async def _start(self, name: str, server: _Server) -> None:
+        """Start a server; return when it is ready, has failed or was too slow."""
+        tasks = self._tasks
+        if self._servers.get(name) is not server:  # it was removed before its start; another server may have its name
+            return
+        assert tasks is not None
+        self._notify(name, "starting")
+        scope = server.scope = anyio.CancelScope()
+        if server.settled.is_set():
+            server.settled = anyio.Event()
+        try:
+            command = server.entry.login_command(None if self._file is None else f"{self._file}#{name}")
+            auth = server.entry.login_auth(command, login=self._login, store=self._store)
+            pauses = auth.authorizer(server.entry.url or "").pauses if auth is not None else Pauses()
+        except AuthorizationError as error:
+            self._fail(name, scope, error)
+            server.settled.set()
+            return
+        tasks.start_soon(self._keep, name, server, auth, scope, server.settled)
+        with pauses.move_on_after(self._start_timeout):
+            await server.settled.wait()
+        if not server.settled.is_set():
+            reason = f"not ready within {self._start_timeout:g} s"
+            self._fail(name, scope, TimeoutError(server.stderr.after(reason) if server.stderr is not None else reason))
+            scope.cancel()
+
+    async def _keep(
+        self, name: str, server: _Server, auth: Auth | None, scope: anyio.CancelScope, settled: anyio.Event
+    ) -> None:
+        """Connect to a server and hold the connection until it ends or `scope` is cancelled."""
+        with scope, StderrTail(name) as server.stderr:
+            stderr = None if server.entry.command is None else server.stderr.writer
+            try:
+                clients: Any = [make() for make in self._makers]
+                async with connect(server.entry, *clients, auth=auth, timeout=None, stderr=stderr) as client:
+                    if not scope.cancel_called:
+                        known = {**self._clients, name: client}
+                        self._clients = {other: known[other] for other in self._given if other in known}
+                        server.died = None
+                        settled.set()
+                        self._notify(name, "ready")
+                        await client.link.closed.wait()
+                        raise ConnectionClosed("the server is gone")
+            except Exception as error:
+                if not scope.cancel_called:
+                    explained = server.stderr.after(error) if isinstance(error, ConnectionClosed) else str(error)
+                    self._fail(name, scope, error if explained == str(error) else ConnectionClosed(explained))
+        settled.set()
+
+    def _fail(self, name: str, scope: anyio.CancelScope, error: Exception) -> None:
+        """Note why a connection ended, unless the reason is known or another connection has taken its place."""
+        server = self._servers.get(name)
+        if server is None or server.scope is not scope or name in self._failures:
+            return
+        may_log_in = isinstance(error, AuthorizationError)  # the user may log in with the command meanwhile
+        crashed = self._background and isinstance(error, ConnectionClosed)  # at its first start, perhaps
+        if self._clients.pop(name, None) is not None or server.restarts or may_log_in or crashed:
+            server.died = anyio.current_time()
+        self._failures[name] = error
+        log.warning("MCP server %s: %s", name, error)
+        self._notify(name, "failed")
+        if self._background and not may_log_in and self._may_restart(name):
+            self._begin_restart(name, server)
+
+    def _may_restart(self, name: str) -> bool:
+        server = self._servers.get(name)
+        if server is None:
+            return False
+        return server.restarted is not None or (server.died is not None and server.restarts < self._restarts)
+
+    def _begin_restart(self, name: str, server: _Server) -> anyio.Event:
+        """Restart a server that has died, unless that is under way; return the event that is set at the end."""
+        if server.restarted is None:
+            assert self._tasks is not None
+            server.restarted = anyio.Event()
+            self._tasks.start_soon(self._restart, name, server, server.restarted)
+        return server.restarted
+
+    async def _restart(self, name: str, server: _Server, restarted: anyio.Event) -> None:
+        """Restart a server that has died, in a task of its own, which a cancelled caller does not stop."""
+        assert server.died is not None
+        try:
+            server.scope.cancel()
+            await anyio.sleep_until(server.died + self._restart_pause * 2**server.restarts)
+            if self._servers.get(name) is not server:  # it was removed; another server may have its name
+                return
+            if not isinstance(self._failures.pop(name, None), AuthorizationError):
+                server.restarts += 1
+            await self._start(name, server)
+        finally:
+            server.restarted = None
+            restarted.set()
+        is_present = self._servers.get(name) is server
+        if self._background and is_present and name in self._failures and self._may_restart(name):
+            self._begin_restart(name, server)
+
+    async def _client(self, name: str) -> C_co:
+        """Return the client of a server; restart a server that has died.
+
+        Raises:
+            NotRouted: There is no such server.
+            ConnectionClosed: It could not be started, or died too often.
+            AuthorizationError: It wants a login.
+        """
+        server = self._servers.get(name)
+        if server is not None and name not in self._clients and self._may_restart(name):
+            await self._begin_restart(name, server).wait()
+        elif server is not None and name not in self._clients and name not in self._failures:
+            await server.settled.wait()  # it is starting
+        client = self._clients.get(name)
+        if client is None:
+            raise self._absent(name)
+        return client
+
+    def _absent(self, server: str) -> Exception:
+        failure = self._failures.get(server)
+        if isinstance(failure, AuthorizationError):
+            return failure
+        if failure is not None:
+            return ConnectionClosed(f"the server {server!r} is not there: {failure}")
+        if server in self._given:
+            return NotRouted(f"the server {server!r} is not there: it is disabled")
+        return NotRouted(f"no server {server!r}; {_choices(self._clients, 'there are: ', 'there are none')}")
+
+    # --- requests ---------------------------------------------------------------------------------------------
 
     async def tools(self: Host[Tools[T_co]]) -> list[Offer[T_co]]:
-        """Return the tools of all servers, all pages; servers that cannot say are left out, and the log says why."""
-        self._listed = anyio.current_time(), self._changes()
+        """Return the tools of all servers, all pages; a server that cannot list them is left out and logged."""
+        self._listed = anyio.current_time(), self._changed()
         found = await self._union("tools", lambda client: client.iter_tools())
-        dead = {tool: [one for one in all_ if one not in self._clients] for tool, all_ in self._owners.items()}
-        owners = {tool: left for tool, left in dead.items() if left}  # so that a call there says what became of it
+        dead = {tool: [name for name in all_ if name not in self._clients] for tool, all_ in self._owners.items()}
+        owners = {tool: left for tool, left in dead.items() if left}  # a call there gets the reason
         for offer in found:
             owners.setdefault(cast(Any, offer.item).name, []).append(offer.server)
         self._owners = owners
@@ -176,13 +526,12 @@ class Host(HostedServers[C_co]):
         Args:
             tool: The tool's name.
             arguments: Its arguments.
-            server: Whose tool; not needed where only one server has a tool of that name. Who has which is remembered
-                from the last `tools()`.
+            server: The server; needed only if several servers have a tool of that name, as of the last `tools()`.
 
         Raises:
-            NotRouted: The server or tool is not there, or several servers have one.
-            ConnectionClosed: The server died meanwhile, or it cannot be started again.
-            AuthorizationError: The server wants a login, or more than was granted; the message names the command.
+            NotRouted: The server or tool does not exist, or several servers have the tool.
+            ConnectionClosed: The server died meanwhile, or cannot be restarted.
+            AuthorizationError: The server wants a login, or more scopes; the message names the command.
         """
         if server is None:
             server = await self._owner(tool)
@@ -204,7 +553,7 @@ class Host(HostedServers[C_co]):
             try:
                 client = await self._client(name)
             except (ConnectionClosed, NotRouted, AuthorizationError):
-                return  # the log says why
+                return  # logged before
             scope = self._servers[name].scope
             try:
                 if is_declared(cast(Client, client).server_capabilities, feature):
@@ -216,12 +565,12 @@ class Host(HostedServers[C_co]):
 
         async with anyio.create_task_group() as tasks:
             for name in self._servers:
-                if not self._background or name in self._clients:  # there nobody waits for who is not ready
+                if not self._background or name in self._clients:  # in the background, only ready servers count
                     tasks.start_soon(collect, name)
         return [Offer(name, item) for name in self._given for item in found.get(name, ())]
 
     async def _owner(self, tool: str) -> str:
-        """Return the one server that offers `tool`; ask again if it may have come since the last time."""
+        """Return the one server that offers a tool; list tools again if it may be new."""
         owners = self._callable(tool)
         if not owners:
             async with self._listing:
@@ -233,22 +582,28 @@ class Host(HostedServers[C_co]):
         if not owners:
             near = difflib.get_close_matches(tool, self._owners, n=3)
             offered = near or sorted(self._owners)
-            raise NotRouted(f"no server offers a tool {tool!r}; {choices(offered, 'there are: ', 'there are none')}")
+            raise NotRouted(f"no server offers a tool {tool!r}; {_choices(offered, 'there are: ', 'there are none')}")
         if len(owners) > 1:
-            raise NotRouted(f"several servers offer a tool {tool!r}; {choices(owners, 'say which: ', '')}")
+            raise NotRouted(f"several servers offer a tool {tool!r}; {_choices(owners, 'say which: ', '')}")
         return owners[0]
 
     def _callable(self, tool: str) -> list[str]:
-        """Return the servers that offered a tool and are there, or else those that may be started again."""
+        """Return the connected servers that offer a tool, or else those that may be restarted."""
         owners = self._owners.get(tool, [])
         alive = [name for name in owners if name in self._clients]
         return alive or [name for name in owners if self._may_restart(name)]
 
     def _may_be_new(self) -> bool:
-        """Tell whether there may be tools that were not there when they were last listed."""
-        when, changes = self._listed
-        return anyio.current_time() - when >= self._relist_after or changes != self._changes()
+        """Return whether there may be tools that were unknown when tools were last listed."""
+        when, changed = self._listed
+        return anyio.current_time() - when >= self._relist_after or changed != self._changed()
 
-    def _changes(self) -> object:
-        """Return what is another value once a server has other tools."""
+    def _changed(self) -> object:
+        """Return a value that differs once a server has other tools."""
         return {name: (client, cast(Client, client).changes) for name, client in self._clients.items()}
+
+
+def _choices(names: Iterable[str], some: str, none: str) -> str:
+    """Return `some` and the names, or `none` if there are no names."""
+    listed = ", ".join(names)
+    return some + listed if listed else none

@@ -1,10 +1,11 @@
-"""Log in to servers and out of them, and tell what is kept; needs the extra `auth`."""
+"""Logins and logouts, and a list of the stored logins; needs the extra `auth`."""
 
 from __future__ import annotations
 
-from collections.abc import Awaitable, Callable, Sequence
+from collections.abc import Sequence
 from contextlib import AbstractAsyncContextManager
 from dataclasses import dataclass
+from typing import Protocol, runtime_checkable
 from urllib.parse import urlsplit
 
 from mcp_bindgen.auth.challenges import Challenge
@@ -26,16 +27,16 @@ from .stored_login import SETTINGS, kept_settings, settings_key
 
 @dataclass(frozen=True)
 class Kept:
-    """Something that is kept, without its secrets.
+    """Stored login or registered client, without its secrets.
 
     Attributes:
         issuer: The authorization server.
-        resource: What was granted access to; `None` for a client that is only registered.
+        resource: The resource of the login; `None` for a client that is only registered.
         client: The client.
-        scopes: What was asked for and granted.
-        expires_at: When the access token ends, in seconds since 1970, if that is known.
-        refreshable: Whether it can be renewed without a login.
-        is_bound: Whether it is bound to a key.
+        scopes: The granted scopes.
+        expires_at: Expiry of the access token in seconds since 1970, if known.
+        refreshable: True if the login can be renewed without the user.
+        is_bound: True if its tokens are bound to a key.
     """
 
     issuer: str
@@ -48,20 +49,20 @@ class Kept:
 
 
 async def log_in(entry: Entry, settings: AuthSettings, login: Login, store: Store) -> Kept | None:
-    """Have a user log in to a server, and keep that once the server takes it; what was kept before stays until then.
+    """Let a user log in to a server; the login replaces an earlier one once the server accepts it.
 
     Args:
         entry: The server.
-        settings: How to be authorized there.
-        login: How the user logs in.
+        settings: The settings for authorization.
+        login: Lets the user log in.
         store: Keeps the login.
 
     Returns:
-        What was granted; `None` if the server asks for no login.
+        The login; `None` if the server asks for none.
 
     Raises:
-        AuthorizationError: The user is not granted access, or the servers cannot be used.
-        ConnectionClosed: There is no way to the server, or it does not take the login.
+        AuthorizationError: Access is denied, or the servers cannot be used.
+        ConnectionClosed: The server cannot be reached, or does not accept the login.
         ProtocolError: The server refuses.
     """
     assert entry.url is not None
@@ -84,23 +85,23 @@ async def log_in(entry: Entry, settings: AuthSettings, login: Login, store: Stor
 
 
 async def log_out(url: str, settings: AuthSettings | None, store: Store) -> tuple[int, list[AuthorizationError]]:
-    """Revoke and forget what was granted for a server, whoever the client was.
+    """Revoke and forget the logins to a server, of all clients.
 
     Args:
         url: The server.
-        settings: How a user logged in, if that is not kept.
+        settings: The settings of the login, if they are not stored.
         store: Keeps logins.
 
     Returns:
-        How many logins were forgotten, and why some could not be revoked.
+        The number of logins, and an error for each login that could not be revoked.
 
     Raises:
-        AuthorizationError: What is kept cannot be read or deleted.
+        AuthorizationError: The logins cannot be read or deleted.
     """
     try:
         resource = canonical(url)
     except ValueError:
-        raise AuthorizationError("a login is kept for something that is no URL") from None
+        raise AuthorizationError("a stored login is for an invalid URL") from None
     problems: list[AuthorizationError] = []
     keys = [key for key in await store.keys() if key.resource == resource]
     try:
@@ -122,7 +123,7 @@ async def log_out(url: str, settings: AuthSettings | None, store: Store) -> tupl
 
 
 async def forget_all(store: Store) -> tuple[int, list[AuthorizationError]]:
-    """Revoke and forget everything that is kept, registrations of clients included; see `log_out`."""
+    """Revoke and forget all logins and registered clients; see `log_out`."""
     count, problems = 0, list[AuthorizationError]()
     for resource in dict.fromkeys(key.resource for key in await store.keys() if key.resource):
         try:
@@ -136,7 +137,7 @@ async def forget_all(store: Store) -> tuple[int, list[AuthorizationError]]:
 
 
 async def kept(store: Store) -> list[Kept]:
-    """Return what is kept: logins, and clients that are registered."""
+    """Return the stored logins and registered clients."""
     found: list[Kept] = []
     for key in await store.keys():
         record = await store.load(key)
@@ -160,14 +161,20 @@ async def kept(store: Store) -> list[Kept]:
     return found
 
 
+@runtime_checkable
+class _FindsDamage(Protocol):
+    """A store that can find its unreadable records."""
+
+    async def damaged(self) -> Sequence[AuthorizationError]: ...
+
+
 async def damaged(store: Store) -> Sequence[AuthorizationError]:
-    """Return an error for each record of a store that cannot be read, as far as the store can tell."""
-    find: Callable[[], Awaitable[Sequence[AuthorizationError]]] | None = getattr(store, "damaged", None)
-    return () if find is None else await find()
+    """Return an error for each unreadable record, if the store can find these."""
+    return await store.damaged() if isinstance(store, _FindsDamage) else ()
 
 
 async def _offers_login(url: str) -> bool:
-    """Tell whether a server that lets anybody in names authorization servers all the same."""
+    """Return whether a server without required authorization names authorization servers."""
     host = urlsplit(url).hostname or ""
     fetcher = Fetcher(trusted=frozenset([host]), loopback=is_loopback(host))
     metadata = await find_resource(fetcher, url, None)
@@ -175,7 +182,7 @@ async def _offers_login(url: str) -> bool:
 
 
 async def _client_of(key: Key, settings: AuthSettings, store: Store) -> OAuth:
-    """Return what something was granted to; raise `AuthorizationError` if nobody knows."""
+    """Return the client of a grant; raise `AuthorizationError` if it is unknown."""
     grant = Grant.load(await store.load(key))
     if is_document_url(key.client):
         settings = AuthSettings(client_metadata_url=key.client)
@@ -183,7 +190,9 @@ async def _client_of(key: Key, settings: AuthSettings, store: Store) -> OAuth:
         return OAuth(client_name=key.client, login=None, store=store)
     elif key.client != settings.client_id:
         if grant is None or grant.client_id != key.client:
-            raise AuthorizationError(f"{key.issuer} was not told, as the registration of the client is not there")
+            raise AuthorizationError(
+                f"the login was not revoked at {key.issuer}: the registration of the client is lost"
+            )
         settings = AuthSettings(client_id=key.client)
     auth = settings.auth(store=store)
     assert isinstance(auth, OAuth)
@@ -191,7 +200,7 @@ async def _client_of(key: Key, settings: AuthSettings, store: Store) -> OAuth:
 
 
 class _Draft:
-    """Keeps a login apart until it is known to be good; registrations of clients are kept at once. It is a `Store`."""
+    """A `Store` that holds a new login back until the server has accepted it; registered clients are kept at once."""
 
     def __init__(self, store: Store) -> None:
         self._store = store
@@ -213,12 +222,12 @@ class _Draft:
         return [*await self._store.keys(), *await self.new.keys()]
 
     async def keep(self) -> None:
-        """Keep the login."""
+        """Move the login to the store."""
         for key in await self.new.keys():
             await _put(self._store, key, await self.new.load(key))
 
 
 async def _put(store: Store, key: Key, record: Record | None) -> None:
-    """Keep a record, whatever is kept there."""
+    """Write a record, whatever its predecessor."""
     while not await store.replace(key, await store.load(key), record):
         pass

@@ -1,4 +1,4 @@
-"""Keep the end of what a server writes to stderr: it often says why it died."""
+"""The end of the stderr of a server, which often has the reason why it died."""
 
 from __future__ import annotations
 
@@ -9,13 +9,13 @@ from typing import Self
 
 from mcp_bindgen.runtime.logs import harmless, servers
 
-_MOST = 4096
-_CHUNK = 64 * 1024
+_MAX_BYTES = 4096
+_CHUNK_BYTES = 64 * 1024
 _LINES = 3
 
 
 class StderrTail:
-    """A pipe for the stderr of a server, which is read as it comes and logged; only its end is kept.
+    """Pipe for the stderr of a server, which is logged line by line; its end is kept.
 
     Args:
         name: The server's name, for the log.
@@ -48,7 +48,7 @@ class StderrTail:
         os.close(self.writer)
 
     def after(self, reason: object) -> str:
-        """Return `reason` in one line, and the last lines that the server wrote, if it wrote any."""
+        """Return `reason` and the last lines of stderr, if any, in one line."""
         self._read()
         lines = [line.strip() for line in self._end.decode("utf-8", "replace").split("\n")]
         said = " | ".join(harmless(line) for line in [line for line in lines if line][-_LINES:])
@@ -56,10 +56,10 @@ class StderrTail:
 
     def _read(self) -> None:
         try:
-            chunk = os.read(self._reader, _CHUNK)
+            chunk = os.read(self._reader, _CHUNK_BYTES)
         except OSError:
             return
-        self._end = (self._end + chunk)[-_MOST:]
-        *lines, self._rest = (self._rest + chunk)[-_CHUNK:].split(b"\n")
+        self._end = (self._end + chunk)[-_MAX_BYTES:]
+        *lines, self._rest = (self._rest + chunk)[-_CHUNK_BYTES:].split(b"\n")
         for line in lines:
             servers.info("%s: %s", self._name, line.decode("utf-8", "replace"))

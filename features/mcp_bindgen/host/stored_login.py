@@ -1,4 +1,4 @@
-"""Use the logins that are kept, and say which command makes one where there is none."""
+"""Authorization by stored logins; without one, the error names the command that logs in."""
 
 from __future__ import annotations
 
@@ -9,24 +9,23 @@ from typing import TYPE_CHECKING, Any
 
 from mcp_bindgen.runtime.concurrency import Pauses
 from mcp_bindgen.runtime.protocol.errors import AuthorizationError
-from mcp_bindgen.runtime.session.authorization import Attempt, Auth, Authorizer
+from mcp_bindgen.runtime.session.authorization import Attempt, Authorizer
 
 from .auth_settings import MISSING, AuthSettings
-from .configuration import Entry
 
 if TYPE_CHECKING:
     from mcp_bindgen.auth.client.login import Login, Redirect
     from mcp_bindgen.auth.store import Key, Store
 
 SETTINGS = "login"
-"""Stands in the place of an issuer where the settings of a login are kept."""
+"""The issuer in the keys of records with the settings of a login."""
 
 
 class LoginNeeded(AuthorizationError):
-    """A server wants a user to log in, or to grant more, and nobody may be asked here.
+    """A server wants a login or more scopes, and no user may be asked here.
 
     Attributes:
-        command: The command that asks.
+        command: The command that logs in.
     """
 
     def __init__(self, url: str, command: str, scopes: str = "") -> None:
@@ -36,69 +35,30 @@ class LoginNeeded(AuthorizationError):
         self.command = command
 
 
-def login_command(entry: Entry, where: str | None = None) -> str:
-    """Return the command that logs in to the server of an entry; it can be pasted into a shell.
-
-    Args:
-        entry: The entry.
-        where: Where it stands, as `FILE.json#name`, if it does in a file.
-    """
-    client = entry.auth.client_id if entry.auth is not None and where is None else None
-    more = ["--client-id", client] if client else []
-    return shlex.join(["mcp-bindgen", "login", where or (entry.url or "").partition("?")[0], *more])
-
-
-def entry_auth(
-    entry: Entry, command: str | None = None, *, login: Login | None = None, store: Store | None = None
-) -> Auth | None:
-    """Return what authorizes requests to the server of an entry, if anything does.
-
-    Args:
-        entry: The entry.
-        command: The command that logs in to it.
-        login: How users log in; by default nobody is asked, and an error names the command.
-        store: Keeps logins; by default the keyring, or files where there is none.
-
-    Raises:
-        AuthorizationError: What the entry wants cannot be had here.
-    """
-    if entry.url is None or has_credentials(entry):
-        return None
-    if entry.auth is not None and entry.auth.type != "oauth":
-        return entry.auth.auth()
-    return StoredLogin(command or login_command(entry), entry.auth, login=login, store=store)
-
-
-def has_credentials(entry: Entry) -> bool:
-    """Tell whether an entry has credentials of its own, in its URL or its headers, which take the place of a login."""
-    in_url = "@" in (entry.url or "").partition("://")[2].partition("/")[0]
-    return in_url or any(name.lower() == "authorization" for name in entry.headers)
-
-
 def settings_key(resource: str) -> Key:
-    """Return the key of how somebody logged in to a resource."""
+    """Return the key of the settings of a login to a resource."""
     from mcp_bindgen.auth.store import Key
 
     return Key(SETTINGS, resource, "")
 
 
 async def kept_settings(resource: str, store: Store) -> AuthSettings:
-    """Return how somebody logged in to a resource; the usual way if nobody did."""
+    """Return the settings of the last login to a resource, or the default settings."""
     try:
         return AuthSettings.read(await store.load(settings_key(resource)) or {})
     except ValueError:
-        raise AuthorizationError(f"what is kept of the login to {resource} is damaged; log in again") from None
+        raise AuthorizationError(f"the stored login to {resource} is damaged; log in again") from None
 
 
 class StoredLogin:
-    """Send what a user was granted at an earlier login, once a server asks for it. It is an `Auth`.
+    """An `Auth` that uses an earlier login once a server asks for authorization.
 
-    Nothing is read, and nothing of `auth` imported, for servers that want no authorization.
+    Servers without authorization cause no access to the store, and no import of `auth`.
 
     Args:
         command: The command that logs in.
-        settings: How to be authorized; by default as at the last login.
-        login: How users log in; by default nobody is asked.
+        settings: The settings of the entry; by default those of the last login.
+        login: Lets users log in; by default no user is asked.
         store: Keeps logins; by default the keyring, or files where there is none.
     """
 
@@ -117,16 +77,16 @@ class StoredLogin:
         self._authorizers: dict[str, _Authorizer] = {}
 
     def authorizer(self, url: str) -> _Authorizer:
-        """Return what authorizes requests to a server."""
+        """Return the authorizer of a server, the same object each time."""
         if url not in self._authorizers:
             self._authorizers[url] = _Authorizer(url, self)
         return self._authorizers[url]
 
     async def make(self, url: str) -> Authorizer:
-        """Return what authorizes requests from now on.
+        """Return the real authorizer of a server.
 
         Raises:
-            AuthorizationError: The extra `auth` is not installed, or what is kept cannot be used.
+            AuthorizationError: The extra `auth` is not installed, or the stored login cannot be used.
         """
         shown = url.partition("?")[0]
         try:
@@ -141,7 +101,7 @@ class StoredLogin:
 
 
 class _Elsewhere:
-    """Refuses to have anybody log in here. It is a `Login`."""
+    """A `Login` that refuses with the command to run."""
 
     opens_logins = False
 
@@ -153,7 +113,7 @@ class _Elsewhere:
 
 
 class _Authorizer:
-    """Authorizes the requests to one server, once it asks. It is an `Authorizer`."""
+    """An `Authorizer` that makes the real one when the server asks for authorization."""
 
     def __init__(self, url: str, stored: StoredLogin) -> None:
         self.pauses = Pauses()
@@ -172,13 +132,13 @@ class _Authorizer:
         if self.real is not None:
             return self.real
         real: Any = await self._stored.make(self._url)
-        real.pauses = self.pauses  # whoever waits measures by these
+        real.pauses = self.pauses  # time limits of the connection use these
         made: Authorizer = real
         self.real = made
         return made
 
     async def missing(self, challenges: Sequence[str]) -> str:
-        """Return the scopes to log in with, as one text: those that were granted, and those that are wanted beside."""
+        """Return the granted and the challenged scopes as one text; empty if no challenge names a scope."""
         from mcp_bindgen.auth.challenges import parse
         from mcp_bindgen.auth.client.grants import split, union
 
@@ -190,7 +150,7 @@ class _Authorizer:
 
 
 class _Attempt:
-    """One request. It is an `Attempt`."""
+    """An `Attempt` for one request."""
 
     def __init__(self, authorizer: _Authorizer, may_ask: bool) -> None:
         self._authorizer = authorizer
@@ -216,7 +176,7 @@ class _Attempt:
             return await self._real.again(url, status, headers)
         except LoginNeeded as error:
             scopes = await self._authorizer.missing(challenges) if status == 403 else ""
-            self._authorizer.real = None  # the next request finds what somebody may have done about it
+            self._authorizer.real = None  # a login may be stored before the next request
             raise (LoginNeeded(url.partition("?")[0], error.command, scopes) if scopes else error) from None
 
 

@@ -253,7 +253,7 @@ _OTHER = "_OTHER"  # as the conventions for `error.type` say
 
 def _network(link: Any) -> _Attributes:
     """Return by what messages travel, as far as the transport says it."""
-    network: str | None = getattr(getattr(link, "transport", link), "network", None)
+    network: str | None = link.origin.network
     if network is None:
         return {}
     return {"network.transport": network} | ({"network.protocol.name": "http"} if network == "tcp" else {})

@@ -9,6 +9,7 @@ from typing import Annotated, Any
 import typer
 from typer.core import TyperGroup
 
+from mcp_bindgen.runtime import install
 from mcp_bindgen.spec import BadInput
 from mcp_bindgen.spec.errors import printable
 
@@ -97,6 +98,7 @@ def _options(
 def run() -> None:
     """Run the command that the arguments name."""
     guard_streams()
+    install()  # bindings in the user's folder
     try:
         sys.exit(app(standalone_mode=False) or 0)
     except _CLICK_ERROR as error:

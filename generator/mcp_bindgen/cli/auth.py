@@ -12,7 +12,6 @@ import typer
 
 from mcp_bindgen.host.auth_settings import MISSING
 from mcp_bindgen.host.configuration import Entry
-from mcp_bindgen.host.stored_login import has_credentials
 from mcp_bindgen.runtime.logs import harmless
 from mcp_bindgen.runtime.protocol.errors import AuthorizationError, ConnectionClosed, ProtocolError
 from mcp_bindgen.spec import BadInput
@@ -115,7 +114,7 @@ def server_entry(server: str) -> Entry:
     entry = entry_of(server)
     if entry.url is None:
         raise BadInput(f"{server!r} is a program, and logins are for URLs", fix="its credentials come from --env")
-    if has_credentials(entry):
+    if entry.has_credentials:
         raise BadInput("the URL or the headers have credentials, which take the place of a login")
     return entry
 

@@ -14,7 +14,7 @@ from typing import Annotated
 import anyio
 import typer
 
-from mcp_bindgen.runtime.targets import command_words
+from mcp_bindgen.host.configuration import command_words
 from mcp_bindgen.spec import BadInput
 
 from .live import Env, Revision, Timeout, entry_of

@@ -178,7 +178,7 @@ class Bench:
             yield _Recorded(transport, self)
 
 
-class _Recorded:
+class _Recorded(Transport):
     """A transport that tells what goes through it."""
 
     def __init__(self, inner: Transport, bench: Bench) -> None:

@@ -12,8 +12,8 @@ from urllib.parse import urlsplit
 
 import typer
 
+from mcp_bindgen.host.configuration import command_words
 from mcp_bindgen.install.hosts import HOSTS, Server, back_up, enter, place_of
-from mcp_bindgen.runtime.targets import command_words
 from mcp_bindgen.spec import BadInput, transaction
 from mcp_bindgen.spec.transaction import Change
 

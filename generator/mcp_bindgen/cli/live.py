@@ -20,8 +20,7 @@ from typing import IO, TYPE_CHECKING, Annotated, Any, TypeAlias, TypeVar
 import anyio
 import typer
 
-from mcp_bindgen.host.configuration import BadConfig, Entry, entry, read
-from mcp_bindgen.host.stored_login import entry_auth, login_command
+from mcp_bindgen.host.configuration import BadConfig, Entry, command_words, entry, read
 from mcp_bindgen.protocol import naming
 from mcp_bindgen.runtime import Options, connect
 from mcp_bindgen.runtime.concurrency import leave
@@ -38,7 +37,6 @@ from mcp_bindgen.runtime.protocol.errors import (
     UnsupportedRevision,
 )
 from mcp_bindgen.runtime.protocol.methods import untyped
-from mcp_bindgen.runtime.targets import command_words
 from mcp_bindgen.spec import BadInput, Store
 from mcp_bindgen.spec.errors import printable
 from mcp_bindgen.spec.json import is_array, is_object
@@ -191,7 +189,8 @@ class _Conversation:
             progress = None if dialogue is None else dialogue.on_progress
             client.options = Options(timeout=self.live.timeout, on_progress=progress)
         is_url = self.live.server.startswith(("http://", "https://"))
-        auth = entry_auth(self.live.target, login_command(self.live.target, None if is_url else self.live.server))
+        entry = self.live.target
+        auth = entry.login_auth(entry.login_command(None if is_url else self.live.server))
         limit = anyio.current_time() + self.live.timeout
         connection = connect(
             self.live.target, *clients, auth=auth, timeout=self.live.timeout, exactly=True, stderr=self.log

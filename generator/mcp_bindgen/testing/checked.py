@@ -47,7 +47,7 @@ async def connected(client: AnyClient, *servers: Server, schema: Path | None = N
     assert not watched.problems, "\n".join(watched.problems)
 
 
-class Watched:
+class Watched(Transport):
     """A transport that holds what arrives against the JSON Schema of a revision.
 
     Args:

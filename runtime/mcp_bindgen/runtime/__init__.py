@@ -5,9 +5,10 @@ from typing import TYPE_CHECKING
 from .lazy import lazy_modules
 
 if TYPE_CHECKING:
-    from .connected_client import Client as Client
+    from .bindings import install as install
     from .connecting import NoConnection as NoConnection
     from .connecting import connect as connect
+    from .entry_points import Address as Address
     from .era.stateless.request_state import RequestStateSigner as RequestStateSigner
     from .model.base import Model as Model
     from .model.scalars import Boolean as Boolean
@@ -45,16 +46,17 @@ if TYPE_CHECKING:
     from .protocol.transport import Transport as Transport
     from .serving import run as run
     from .session.authorization import Auth as Auth
+    from .session.client import Client as Client
     from .session.context import Context as Context
     from .session.questions import Root as Root
     from .session.result_cache import ResultCache as ResultCache
     from .session.server import Server as Server
     from .session.server import serve as serve
-    from .user_bindings import install as install
 
 _MODULES = {
-    "connected_client": ["Client"],
+    "bindings": ["install"],
     "connecting": ["NoConnection", "connect"],
+    "entry_points": ["Address"],
     "era.stateless.request_state": ["RequestStateSigner"],
     "model.base": ["Model"],
     "model.scalars": ["Boolean", "Integer", "Json", "Nullable", "Number"],
@@ -84,11 +86,11 @@ _MODULES = {
     "protocol.transport": ["Transport"],
     "serving": ["run"],
     "session.authorization": ["Auth"],
+    "session.client": ["Client"],
     "session.context": ["Context"],
     "session.questions": ["Root"],
     "session.result_cache": ["ResultCache"],
     "session.server": ["Server", "serve"],
-    "user_bindings": ["install"],
 }
 
 __getattr__ = lazy_modules(__name__, _MODULES)

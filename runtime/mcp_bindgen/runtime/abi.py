@@ -6,7 +6,6 @@ from .lazy import lazy as lazy
 from .lazy import lazy_modules
 
 if TYPE_CHECKING:
-    from .connected_client import Client as Client
     from .era.handshake import HANDSHAKE as HANDSHAKE
     from .era.stateless.era import STATELESS as STATELESS
     from .model.base import Model as Model
@@ -33,6 +32,7 @@ if TYPE_CHECKING:
     from .protocol.revision import Revision as Revision
     from .protocol.routing import Returns as Returns
     from .protocol.routing import Route as Route
+    from .session.client import Client as Client
     from .session.context import Context as Context
     from .session.server import Server as Server
 
@@ -60,7 +60,6 @@ def require(generation: int, package: str, command: str) -> None:
 
 
 _MODULES = {
-    "connected_client": ["Client"],
     "era.handshake": ["HANDSHAKE"],
     "era.stateless.era": ["STATELESS"],
     "model.base": ["Model"],
@@ -80,6 +79,7 @@ _MODULES = {
     ],
     "protocol.revision": ["Dispatcher", "Revision"],
     "protocol.routing": ["Returns", "Route"],
+    "session.client": ["Client"],
     "session.context": ["Context"],
     "session.server": ["Server"],
 }

@@ -1,33 +1,146 @@
-"""Find the bindings that are installed."""
+"""Packages of bindings: installed ones, and those that `mcp-bindgen schema import` keeps in the user's folder."""
 
 from __future__ import annotations
 
-import pkgutil
+import os
 import re
+import stat
+import sys
+from collections.abc import Sequence
 from importlib import import_module
-from types import ModuleType
+from pathlib import Path
+from typing import TYPE_CHECKING
 
-_PACKAGE = re.compile(r"v\d+(_\w+)+")
+from .home import bindings_folder
+
+if TYPE_CHECKING:
+    from importlib.machinery import ModuleSpec
+    from types import ModuleType
+
+_NAMESPACE = __name__.partition(".")[0]
+_STEPS = f"{_NAMESPACE}.bridges"
+_INSTALLED = re.compile(r"v\d+(_\w+)+")
+_PACKAGE = re.compile(r"v\w+")
 
 
 def namespace() -> ModuleType:
-    """Return the package that all bindings are in."""
-    return import_module(__name__.partition(".")[0])
+    """Return the namespace package of all bindings."""
+    return import_module(_NAMESPACE)
 
 
 def installed() -> list[ModuleType]:
-    """Return the bindings of all revisions that are installed; what is in the user's folder is not among them."""
-    home = namespace()
-    names = [found.name for found in pkgutil.iter_modules(home.__path__) if _PACKAGE.fullmatch(found.name)]
-    return [import_module(f"{home.__name__}.{name}") for name in names]
+    """Return the installed bindings of all revisions, without those in the user's folder."""
+    from pkgutil import iter_modules
+
+    names = [found.name for found in iter_modules(namespace().__path__) if _INSTALLED.fullmatch(found.name)]
+    return [import_module(f"{_NAMESPACE}.{name}") for name in names]
 
 
 def extension_of(package: ModuleType, name: str) -> ModuleType | None:
-    """Return the bindings of an extension of a revision, by the name of their module; `None` if there are none."""
+    """Return the bindings of an extension of a revision by the name of their module; `None` if there are none."""
     whole = f"{package.__name__}.extensions.{name}"
     try:
         return import_module(whole)
     except ModuleNotFoundError as error:
         if error.name is None or not whole.startswith(error.name):
-            raise  # it is there, and something that it needs is not
+            raise  # the module exists, and one of its imports does not
         return None
+
+
+# --- the user's folder ----------------------------------------------------------------------------------------
+
+
+class UserBindings:
+    """Finder of `sys.meta_path` for bindings and bridge steps in the user's folder, behind all other finders."""
+
+    def find_spec(
+        self, fullname: str, path: Sequence[str] | None = None, target: ModuleType | None = None
+    ) -> ModuleSpec | None:
+        """Return the spec of a package of bindings or of a step; `None` for any other name.
+
+        Raises:
+            ImportError: Another user could have written the package.
+        """
+        parent, _, name = fullname.rpartition(".")
+        if parent not in (_NAMESPACE, _STEPS) or not _PACKAGE.fullmatch(name):
+            return None
+        try:
+            folder = bindings_folder()
+        except ValueError as error:
+            raise ImportError(f"{fullname} is not looked for: {error}", name=fullname) from None
+        if folder is None:
+            return None
+        package = folder / ("bridges" if parent == _STEPS else name)
+        file = package / (f"{name}.py" if parent == _STEPS else "__init__.py")
+        if not file.is_file():
+            return None
+        objection = unsafe(package)
+        if objection is not None:
+            raise ImportError(f"{fullname} is not imported: {objection}", name=fullname)
+        from importlib.util import spec_from_file_location
+
+        inside = [str(package)] if parent == _NAMESPACE else None
+        return spec_from_file_location(fullname, file, submodule_search_locations=inside)
+
+
+def install() -> None:
+    """Let Python import the bindings in the user's folder, after all installed packages.
+
+    `connect` and the command line do this; a program that imports such bindings itself calls it before.
+    """
+    if not any(isinstance(finder, UserBindings) for finder in sys.meta_path):
+        sys.meta_path.append(UserBindings())
+
+
+def user_packages() -> list[str]:
+    """Return the names of the packages in the user's folder."""
+    try:
+        folder = bindings_folder()
+        found = [] if folder is None else sorted(path.parent.name for path in folder.glob("*/__init__.py"))
+    except (OSError, ValueError):
+        return []
+    return [name for name in found if _PACKAGE.fullmatch(name)]
+
+
+def unsafe(package: Path) -> str | None:
+    """Return why another user may have written code of a package, with the fix; `None` if the package is safe.
+
+    The folder `generated` must be closed to other users, its content must belong to the user, and no other user may be
+    able to replace a folder above it. On Windows the system closes the folders of a user.
+
+    Args:
+        package: The folder of the package, `HOME/generated/mcp_bindgen/NAME`, which need not exist yet.
+    """
+    if os.name != "posix":
+        return None
+    closed = package.parents[1]
+    try:
+        for path in (closed, package.parent, package, *package.rglob("*")):
+            if not os.path.lexists(path):
+                continue
+            found, shown = path.lstat(), _shown(path)
+            if stat.S_ISLNK(found.st_mode):
+                return f"{shown} is a link; replace it by its target"
+            if found.st_uid != os.geteuid():
+                return f"{shown} belongs to another user; remove it, and import the revision again"
+            if found.st_mode & stat.S_IWOTH:
+                return f"every user can write to {shown}; check its content, then run: chmod o-w {shown}"
+        if closed.lstat().st_mode & (stat.S_IRWXG | stat.S_IRWXO):
+            shown = _shown(closed)
+            return f"{shown} is open to other users; check its content, then run: chmod 700 {shown}"
+        for path in closed.resolve().parents:
+            found = path.stat()
+            if found.st_uid not in (0, os.geteuid()):
+                return f"the parent folder {path} belongs to another user; set MCP_BINDGEN_HOME to a folder of yours"
+            if found.st_mode & stat.S_IWOTH and not found.st_mode & stat.S_ISVTX:
+                return f"every user can write to the parent folder {path}; set MCP_BINDGEN_HOME to a folder of yours"
+    except OSError as error:
+        return f"{error.filename} cannot be read ({error.strerror})"
+    return None
+
+
+def _shown(path: Path) -> str:
+    """Return a path as one word for shells and terminals; another user may have chosen its name."""
+    from shlex import quote
+
+    return "".join(char if char.isprintable() else repr(char)[1:-1] for char in quote(str(path)))

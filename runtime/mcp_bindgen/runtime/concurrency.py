@@ -299,9 +299,3 @@ class Pauses:
             yield scope
         if scope.cancelled_caught:
             raise TimeoutError
-
-
-def pauses_of(transport: object) -> Pauses:
-    """Return what stops the clocks of a connection; nothing ever does if its transport has no such thing."""
-    found: Pauses | None = getattr(transport, "pauses", None)
-    return Pauses() if found is None else found

@@ -1,4 +1,4 @@
-"""Name the folder in which a user keeps revisions that are not part of the installation."""
+"""The user's folder, which holds revisions beside those of the installation."""
 
 from __future__ import annotations
 
@@ -11,18 +11,18 @@ VARIABLE = "MCP_BINDGEN_HOME"
 
 
 def home() -> Path | None:
-    """Return the folder: what `MCP_BINDGEN_HOME` says, else the system's place for the data of a user.
+    """Return the folder: `MCP_BINDGEN_HOME`, or by default the system's folder for the data of a user.
 
-    `None` where Python was told to leave out what the user installed (`-s`, `-I`, `PYTHONNOUSERSITE`).
+    `None` if Python runs without packages of the user (`-s`, `-I`, `PYTHONNOUSERSITE`).
 
     Raises:
-        ValueError: The variable is no absolute path, so the folder would depend on the current one.
+        ValueError: The variable is no absolute path; the folder would depend on the current folder.
     """
     if sys.flags.no_user_site:
         return None
     named = "" if sys.flags.ignore_environment else os.environ.get(VARIABLE, "")
     if not named:
-        from platformdirs import user_data_path  # takes time to load, and few programs come here
+        from platformdirs import user_data_path  # slow to load, and rarely needed
 
         return user_data_path("mcp-bindgen", appauthor=False)
     if not Path(named).is_absolute():
@@ -31,6 +31,6 @@ def home() -> Path | None:
 
 
 def bindings_folder() -> Path | None:
-    """Return the folder of the packages that were generated there; raises `ValueError` as `home`."""
+    """Return the folder of the generated packages; raises `ValueError` as `home` does."""
     folder = home()
     return folder / "generated" / "mcp_bindgen" if folder is not None else None

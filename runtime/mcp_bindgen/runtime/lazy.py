@@ -1,4 +1,4 @@
-"""Import names of packages when they are first used (PEP 562)."""
+"""Lazy exports: names of packages are imported at their first use (PEP 562)."""
 
 from __future__ import annotations
 
@@ -11,9 +11,9 @@ def lazy(package: str, exports: Mapping[str, str], *, module: str | None = None)
     """Make the `__getattr__` of a module.
 
     Args:
-        package: The package whose submodules are imported.
-        exports: Name -> the submodule that has it, or that it is itself.
-        module: The module whose `__getattr__` this is; by default the package.
+        package: The package of the submodules.
+        exports: Name -> its submodule; a submodule maps to itself.
+        module: The module that gets the `__getattr__`; by default the package.
     """
     owner = module or package
 
@@ -33,12 +33,12 @@ def lazy_modules(
 ) -> Callable[[str], object]:
     """Make the `__getattr__` of a module from the names of each submodule; `__all__` and `dir()` list these names.
 
-    For type checkers, the module imports the same names under `if TYPE_CHECKING`, each `as` itself: a re-export.
+    For type checkers, the module imports the same names `as` themselves under `if TYPE_CHECKING`, as re-exports.
 
     Args:
-        package: The package whose submodules are imported.
+        package: The package of the submodules.
         modules: Submodule -> its names; a submodule with a leading dot belongs to the package above.
-        module: The module whose `__getattr__` this is; by default the package.
+        module: The module that gets the `__getattr__`; by default the package.
     """
     exports = {name: submodule for submodule, names in modules.items() for name in names}
     public = sorted(exports)

@@ -43,6 +43,7 @@ from mcp_bindgen.runtime.model.base import wire_name
 from mcp_bindgen.runtime.protocol import errors
 from mcp_bindgen.runtime.protocol.routing import Route
 from mcp_bindgen.runtime.session.caller import Caller
+from mcp_bindgen.runtime.session.request_scope import RequestScope
 from mcp_bindgen.spec import Store
 from mcp_bindgen.v2025_11_25 import REVISION, Client, Context, Server, dispatcher, methods
 from mcp_bindgen.v2025_11_25 import types as mcp
@@ -69,7 +70,7 @@ Answer = TypeVar("Answer")
 every_revision = pytest.mark.parametrize("revision", REVISIONS)
 
 
-class FakeLink:
+class FakeLink(runtime.Link):
     """A way to a side that answers everything with the same answer."""
 
     def __init__(self, answer: Any = None, metadata: Mapping[str, Any] | None = None) -> None:
@@ -177,7 +178,7 @@ def test_coroutines_and_plain_functions_are_handlers() -> None:
 
 def test_a_handler_gets_the_context() -> None:
     Echo.heard.clear()
-    ctx = Context(FakeLink())
+    ctx = Context(RequestScope.of(FakeLink()))
     serve("ping", "{}", ctx=ctx)
     assert Echo.heard == [(mcp.RequestParams(), ctx)]
 
@@ -467,7 +468,7 @@ def test_arguments_become_params() -> None:
 
 def test_a_context_asks_the_client() -> None:
     link = FakeLink(mcp.CreateMessageResult(model="m", role="assistant", content=mcp.TextContent(text="hi")))
-    ctx = Context(link)
+    ctx = Context(RequestScope.of(link))
     message = mcp.SamplingMessage(role="user", content=mcp.TextContent(text="hello"))
 
     async def calls() -> None:
@@ -562,7 +563,7 @@ def test_calls_without_required_arguments_send_empty_params(revision: str) -> No
             if method.sender not in (sender, "both") or method.carrier == "embedded" or name in LIFECYCLE:
                 continue
             link = FakeLink(metadata=metadata)
-            caller = linked(cls, link) if issubclass(cls, runtime.Client) else cls(link)
+            caller = linked(cls, link) if issubclass(cls, runtime.Client) else cast(Any, cls)(RequestScope.of(link))
             call = getattr(caller, stub_of(revision, name))
             if any(argument.default is argument.empty for argument in inspect.signature(call).parameters.values()):
                 continue

@@ -533,11 +533,12 @@ def test_a_revision_is_imported_when_a_client_speaks_it(tmp_path: Path) -> None:
     code = """
 import json, sys
 from written_once import main, Notes
+from mcp_bindgen.runtime import Transport
 from mcp_bindgen.runtime.session.server import Service
 from mcp_bindgen.http import HttpApp
 service = Service([Notes()])
 assert len(service.supported) == 5
-peer = service.session(type("T", (), {})()).peer
+peer = service.session(type("T", (Transport,), {})()).peer
 def loaded():
     return sorted(n for n in sys.modules if n.startswith("mcp_bindgen.") and n.endswith((".types", "_to_v2025_11_25")))
 before = loaded()

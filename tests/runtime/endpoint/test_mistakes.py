@@ -8,7 +8,6 @@ from typing import Any
 import pytest
 
 from mcp_bindgen import app, v2025_11_25, v2026_07_28
-from mcp_bindgen.host.configuration import BadConfig
 from mcp_bindgen.runtime import ProtocolError, connect, serve
 from mcp_bindgen.runtime.protocol.hints import did_you_mean
 from mcp_bindgen.runtime.transports.memory import pair
@@ -158,10 +157,10 @@ async def test_an_answer_that_is_invalid_is_called_an_answer(revision: str) -> N
 async def test_a_file_of_servers_is_no_server(tmp_path: Any) -> None:
     config = tmp_path / "mcp.json"
     config.write_text('{"mcpServers": {"a": {"command": "x"}, "b": {"command": "y"}}}')
-    with pytest.raises(BadConfig) as caught:
+    with pytest.raises(ValueError, match="is a file of servers") as caught:
         async with connect(str(config)):
             pass
-    assert str(caught.value) == f"{config} is a file of servers: say {config}#a or {config}#b"
+    assert str(caught.value) == f"{config} is a file of servers; connect to one of its entries"
 
 
 # --- suggestions ----------------------------------------------------------------------------------------------

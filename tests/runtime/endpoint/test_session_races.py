@@ -13,6 +13,7 @@ import pytest
 
 from mcp_bindgen.http import HttpApp
 from mcp_bindgen.runtime import ConnectionClosed, RequestTimeout, connect, serve
+from mcp_bindgen.runtime.protocol.transport import Transport
 from mcp_bindgen.runtime.transports.memory import pair
 from mcp_bindgen.v2025_11_25 import Client, Context, Server
 from mcp_bindgen.v2025_11_25 import types as mcp
@@ -70,7 +71,7 @@ async def test_progress_that_comes_as_the_time_is_up_ends_no_connection() -> Non
         await client.ping()
 
 
-class Vanishing:
+class Vanishing(Transport):
     """A transport whose other side answers `initialize`, and is gone in the same moment."""
 
     def __init__(self) -> None:

@@ -772,7 +772,7 @@ async def test_what_only_one_era_was_asked_is_not_remembered_of_the_server(comma
 
 @bounded()
 async def test_the_memory_is_bounded(monkeypatch: pytest.MonkeyPatch, command: Command) -> None:
-    monkeypatch.setattr(connecting, "_MOST_REMEMBERED", 2)
+    monkeypatch.setattr(connecting, "_MAX_REMEMBERED", 2)
     for number in range(3):
         async with connect(
             {"command": command.words("")[0], "args": command.words("plain")[1:], "cwd": "/" * (number + 1)}
@@ -813,7 +813,9 @@ NOTHING: list[tuple[Any, str]] = [
     ("", "the command is empty"),
     ("it's", "not a command: it's: No closing quotation"),
     ({}, 'it needs either "command" or "url"'),
-    ({"url": "ftp://x"}, '"url" must begin with'),
+    ({"url": "ftp:x"}, '"url" must begin with'),
+    ({"url": "ftp://x"}, "no transport for ftp:; installed: http:, https:"),
+    ({"url": "http://x", "auth": {}}, 'the member "auth" of an entry is for hosts; pass auth='),
     ({"url": "http://x", "type": "websocket"}, '"type" of a URL must be one of http, streamable-http, sse'),
 ]
 

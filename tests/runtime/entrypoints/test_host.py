@@ -15,8 +15,8 @@ from typing import Any
 import anyio
 import pytest
 
+from mcp_bindgen.host import BadConfig, Host, NotRouted, Offer, Status
 from mcp_bindgen.host.configuration import entry as read_entry
-from mcp_bindgen.host.host import BadConfig, Host, NotRouted, Offer, Status
 from mcp_bindgen.runtime import ConnectionClosed, ProtocolError
 from mcp_bindgen.v2025_11_25 import Client, methods
 from mcp_bindgen.v2025_11_25 import types as mcp
@@ -439,7 +439,7 @@ BAD: list[tuple[object, str]] = [
     ({"mcpServers": {"x": {"command": "a", "url": "http://b"}}}, "server 'x': .*, not both$"),
     ({"mcpServers": {"x": {"command": ["a"]}}}, "server 'x': \"command\" must be text"),
     ({"mcpServers": {"x": {"command": ""}}}, "server 'x': \"command\" must be text"),
-    ({"mcpServers": {"x": {"url": "ftp://b"}}}, "server 'x': \"url\" must begin with http"),
+    ({"mcpServers": {"x": {"url": "ftp://b"}}}, "server 'x': no transport for ftp:; installed: http:, https:"),
     ({"mcpServers": {"x": {"command": "a", "args": "b"}}}, "server 'x': \"args\" must be a list of texts"),
     ({"mcpServers": {"x": {"command": "a", "args": [1]}}}, "server 'x': \"args\" must be a list of texts"),
     ({"mcpServers": {"x": {"command": "a", "env": ["B=1"]}}}, "server 'x': \"env\" must be an object with texts"),

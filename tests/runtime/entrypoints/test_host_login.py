@@ -169,12 +169,12 @@ async def test_a_token_comes_from_the_environment(servers: Guarded, monkeypatch:
     given = {"url": servers.url, "auth": {"type": "bearer", "token": "${KEY}"}}
     async with Host({"a": given}, Client) as host:
         assert await whoami(host) == "ada"
-    async with connect(given) as client:
+    async with connect(Entry.read(given)) as client:
         assert (await client.call_tool("whoami")).content[0].text == "ada"
     assert "key-123" not in repr(entry("a", given))
     monkeypatch.setenv("KEY", "key-124")
     with pytest.raises(ConnectionClosed, match="401") as caught:
-        async with connect(given):
+        async with connect(Entry.read(given)):
             pass
     assert "key-124" not in str(caught.value)
 
@@ -260,7 +260,7 @@ async def test_connect_names_the_command_for_an_entry_that_wants_a_login(
 ) -> None:
     monkeypatch.setattr(keyring_store, "default_store", MemoryStore)
     with pytest.raises(LoginNeeded, match=f"mcp-bindgen login {servers.url} --client-id desk"):
-        async with connect({"url": servers.url, "auth": {"clientId": "desk"}}):
+        async with connect(Entry.read({"url": servers.url, "auth": {"clientId": "desk"}})):
             pass
 
 
@@ -286,7 +286,7 @@ BAD: list[tuple[dict[str, Any], str]] = [
     ({"auth": {"scopes": ["a b"]}}, '"scopes" must be a list of texts without spaces'),
     ({"auth": {"dpop": "yes"}}, '"dpop" must be true or false'),
     ({"auth": {"clientSecret": "hidden"}}, '"clientSecret" needs "clientId"'),
-    ({"auth": {"clientId": "a", "clientMetadataUrl": "b"}}, "two ways to say who the client is"),
+    ({"auth": {"clientId": "a", "clientMetadataUrl": "b"}}, "both identify the client"),
     ({"auth": {"redirectUri": "https://example.com/cb"}}, '"redirectUri" must be like'),
     ({"auth": {"redirectUri": "http://127.0.0.1/cb"}}, '"redirectUri" must be like'),
     ({"auth": {"redirectUri": "http://127.0.0.1:x/cb"}}, '"redirectUri" must be like'),

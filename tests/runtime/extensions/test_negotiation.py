@@ -15,7 +15,10 @@ from mcp_bindgen.http.client.header_mirror import HeaderMirror
 from mcp_bindgen.http.server.app import HttpApp
 from mcp_bindgen.runtime import CapabilityMissing, ProtocolError, ResultCache, UnexpectedAnswer, connect, serve
 from mcp_bindgen.runtime.era.operations import operations
-from mcp_bindgen.runtime.protocol.access import Operation
+from mcp_bindgen.runtime.protocol.access import Operation, RequestOrigin
+from mcp_bindgen.runtime.protocol.negotiated import Negotiated
+from mcp_bindgen.runtime.session.recorder import Recorder
+from mcp_bindgen.runtime.session.request_scope import RequestScope
 from mcp_bindgen.runtime.session.server import Service
 from mcp_bindgen.runtime.transports.memory import pair
 from mcp_bindgen.runtime.transports.stdio import stdio
@@ -357,14 +360,14 @@ async def test_scopes_hold_for_methods_of_extensions() -> None:
     service = Service([Guarded()], Open())  # type: ignore[arg-type]
     dispatcher = service.dispatchers["2026-07-28"]
     handler = service.guarded(dispatcher, dispatcher.routes["stock/get"])
-    link = type("Link", (), {"identity": None})()
+    scope = RequestScope(Recorder(Negotiated(dispatcher)), RequestOrigin(), 1)
     for item, is_allowed in (("pear", True), ("fig", False)):
         params = types.GetStockRequestParams.model_validate({"item": item, "_meta": stating(DECLARED)})
         if is_allowed:
-            await handler(link, 1, params)
+            await handler(scope, params)
         else:
             with pytest.raises(ProtocolError, match="Insufficient scope: this needs rare"):
-                handler(link, 1, params)
+                handler(scope, params)
     assert asked == [("stock/get", "pear"), ("stock/get", "fig")]
 
 

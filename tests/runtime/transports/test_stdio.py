@@ -22,9 +22,8 @@ import pytest
 
 from mcp_bindgen.runtime import ConnectionClosed, ProtocolError, RequestTimeout, Server, Transport, serve
 from mcp_bindgen.runtime.protocol.transport import MAX_MESSAGE, Oversized
-from mcp_bindgen.runtime.transports.lines import Lines
 from mcp_bindgen.runtime.transports.memory import pair
-from mcp_bindgen.runtime.transports.stdio import stdio
+from mcp_bindgen.runtime.transports.stdio import Lines, stdio
 from mcp_bindgen.v2025_11_25 import Client, Context
 from mcp_bindgen.v2025_11_25 import Server as LatestServer
 from mcp_bindgen.v2025_11_25 import types as mcp

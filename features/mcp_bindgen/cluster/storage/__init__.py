@@ -1,4 +1,4 @@
-"""Ask SQLite and Redis: a thread for a file, a connection that knows when its store is away.
+"""Access to SQLite files and Redis, for stores of any feature.
 
-Imports nothing of the other folders. What is stored is the matter of those who use it.
+Imports the kernel's errors only. The stores define the stored data.
 """

@@ -1,12 +1,12 @@
-"""Ask Redis, or what speaks its protocol, such as Valkey: at once unless it is away, which is noticed and told once."""
+"""Connection to Redis, or to a server that speaks its protocol, such as Valkey."""
 
 from __future__ import annotations
 
 import asyncio
 import logging
 import time
-from collections.abc import Awaitable, Callable, Mapping, Sequence
-from typing import Any
+from collections.abc import Awaitable, Callable, Iterable, Mapping
+from typing import Any, TypeAlias
 
 from redis import exceptions
 from redis.asyncio import BlockingConnectionPool, Redis
@@ -17,28 +17,31 @@ from mcp_bindgen.runtime.protocol.errors import StoreUnavailable
 
 log = logging.getLogger("mcp_bindgen")
 
-_PAUSE = 0.2  # seconds without another try, once Redis turned out to be away
+Argument: TypeAlias = str | bytes | int | float
+"""Argument of a script."""
+
+_PAUSE = 0.2  # seconds without another attempt after Redis did not answer
 
 
 class RedisConnection:
-    """A connection to Redis, and scripts that run there as a whole.
+    """Connection to Redis that runs scripts, and fails at once while Redis is known to be unavailable.
 
     Args:
         url: `redis://`, `rediss://` (TLS) or `unix://`, with user, password and number of the database; or a client.
-        scripts: Name -> the text of a script.
+        scripts: Texts of the Lua scripts by name.
         timeout: Seconds to wait for Redis.
-        connections: The most connections.
+        connections: Maximum number of connections.
 
     Attributes:
         redis: The client.
-        is_away: Whether Redis did not answer when it was asked last.
+        is_away: True if Redis did not answer the last request.
 
     Raises:
-        ValueError: The URL is none of Redis.
+        ValueError: The URL has another scheme.
     """
 
     def __init__(self, url: str | Redis, scripts: Mapping[str, str], *, timeout: float, connections: int) -> None:
-        self.redis: Any = url  # untyped: half of what redis says of its types is that they are unknown
+        self.redis: Any = url  # untyped: redis annotates half of its parameters and results as unknown
         self._is_own = isinstance(url, str)
         if isinstance(url, str):
             pool: Any = BlockingConnectionPool
@@ -54,25 +57,28 @@ class RedisConnection:
         self.is_away = False
         self._timeout = timeout
         self._away_until = 0.0
-        self._scripts = {name: self.redis.register_script(text) for name, text in scripts.items()}
+        self._scripts: dict[str, Any] = {name: self.redis.register_script(text) for name, text in scripts.items()}
 
     async def attempt(self, work: Callable[[], Awaitable[Any]], *, waits: bool = False) -> Any:
-        """Ask Redis; raises `StoreUnavailable` while it is away, at once where that is known.
+        """Return the answer of Redis.
 
         Args:
-            work: Asks it.
-            waits: Whether the answer may take long although it is there.
+            work: Sends the command.
+            waits: True if the answer may take long although Redis is available.
+
+        Raises:
+            StoreUnavailable: Redis refuses the command, or is unavailable; at once if that is known.
         """
         now = time.monotonic()
         if now < self._away_until or (waits and self.is_away):
             raise StoreUnavailable()
         if self.is_away:
-            self._away_until = now + self._timeout  # one asks, the others need not wait for what it finds
+            self._away_until = now + self._timeout  # one request tries; the rest fail until it has an answer
         try:
             async with asyncio.timeout(self._timeout + 0.5):
                 answer = await _cancellable(work())
         except (exceptions.ResponseError, exceptions.OutOfMemoryError) as error:
-            self._back()
+            self._note_answer()
             log.error("Redis refuses: %s", error)
             raise StoreUnavailable() from error
         except (exceptions.RedisError, OSError, TimeoutError) as error:
@@ -84,52 +90,53 @@ class RedisConnection:
         except asyncio.CancelledError:
             self._away_until = 0.0
             raise
-        self._back()
+        self._note_answer()
         return answer
 
-    def _back(self) -> None:
+    def _note_answer(self) -> None:
         if self.is_away:
             log.warning("Redis is back")
         self.is_away, self._away_until = False, 0.0
 
-    async def run(self, name: str, *arguments: Any) -> Any:
-        """Run a script; raises as `attempt` does."""
-        script: Any = self._scripts[name]
-        return await self.attempt(lambda: script(args=arguments))
+    async def run(self, name: str, *arguments: Argument, patience: float = 0.0) -> Any:
+        """Run a script.
 
-    async def insist(self, patience: float, name: str, *arguments: Any) -> Any:
-        """Run a script that may be run twice; wait for so many seconds if the store is away."""
+        Args:
+            name: Name of the script.
+            arguments: Its arguments.
+            patience: Seconds to repeat the script while Redis is unavailable; only for scripts that may run twice.
+
+        Raises:
+            StoreUnavailable: See `attempt`.
+        """
         end = time.monotonic() + patience
         while True:
             try:
-                return await self.run(name, *arguments)
+                return await self.attempt(lambda: self._scripts[name](args=arguments))
             except StoreUnavailable:
-                if not self.is_away or time.monotonic() > end:
+                if not self.is_away or time.monotonic() >= end:
                     raise
             await asyncio.sleep(_PAUSE / 2)
 
-    async def run_all(self, calls: Sequence[tuple[str, Sequence[Any]]]) -> list[Any]:
-        """Run scripts in one round trip; raises as `attempt` does."""
-        if not calls:
-            return []
+    async def run_all(self, name: str, calls: Iterable[tuple[Argument, ...]]) -> list[Any]:
+        """Run a script with each of several lists of arguments, in one round trip; raises as `attempt` does."""
         pipe: Any = self.redis.pipeline(transaction=False)
-        for name, arguments in calls:
-            script: Any = self._scripts[name]
-            await script(args=arguments, client=pipe)
-        answers: list[Any] = await self.attempt(pipe.execute)
+        for arguments in calls:
+            await self._scripts[name](args=arguments, client=pipe)
+        answers: list[Any] = await self.attempt(pipe.execute) if len(pipe) else []
         return answers
 
     async def ready(self) -> bool:
-        """Tell whether Redis answers; `/readyz` asks that."""
+        """Return True if Redis answers; `/readyz` reports the result."""
         return bool(await self.attempt(self.redis.ping))
 
     async def close(self) -> None:
-        """Give up all connections; those of a client that was given stay."""
+        """Close all connections except those of a client that the caller passed."""
         await self.redis.aclose(close_connection_pool=self._is_own)
 
 
 async def _cancellable(work: Awaitable[Any]) -> Any:
-    """Await what may swallow a cancellation, as the client of Redis does while it connects."""
+    """Await a call that may swallow a cancellation, as the client of Redis does while it connects."""
     task = asyncio.current_task()
     before = 0 if task is None else task.cancelling()
     try:

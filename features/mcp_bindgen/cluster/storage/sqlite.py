@@ -1,4 +1,4 @@
-"""Ask an SQLite file from the event loop: one thread works, and commits together what is asked at the same time."""
+"""Asynchronous access to an SQLite file: one thread runs the jobs, and commits simultaneous jobs together."""
 
 from __future__ import annotations
 
@@ -7,37 +7,104 @@ import sqlite3
 import threading
 from collections.abc import Callable, Sequence
 from concurrent.futures import Future
+from dataclasses import dataclass
+from pathlib import Path
 from queue import SimpleQueue
 from typing import Any, TypeVar
 
 T = TypeVar("T")
 
-_Job = Callable[[sqlite3.Connection], Any]
+_STATE = """
+select user_version, (select count(*) from sqlite_master), (select count(*) from sqlite_master where name = ?)
+from pragma_user_version
+"""
+_Job = tuple[Callable[[sqlite3.Connection], Any], Future[Any]]
+
+
+@dataclass(frozen=True, slots=True)
+class FileFormat:
+    """Format of the files of a store.
+
+    Attributes:
+        kind: Name of the store in errors, with its article.
+        version: Version of the tables.
+        table: Name of one of the tables.
+        schema: Statements that create the tables.
+        settings: Settings (`pragma`) of a connection.
+        is_exclusive: True if one connection locks the file until it is closed.
+    """
+
+    kind: str
+    version: int
+    table: str
+    schema: str
+    settings: Sequence[str]
+    is_exclusive: bool = False
+
+    def connect(self, path: str | Path, wait: float) -> sqlite3.Connection:
+        """Open a file, and create or check its tables. A new file is readable by its owner only.
+
+        Args:
+            path: The file.
+            wait: Seconds to wait for another connection that locks the file.
+
+        Raises:
+            ValueError: The file is no such store, has another version, or is in use.
+            sqlite3.Error: The file cannot be opened.
+        """
+        Path(path).touch(0o600)
+        db = sqlite3.connect(path, timeout=wait, isolation_level=None, check_same_thread=False)
+        try:
+            self._prepare(db, path)
+        except BaseException as error:
+            db.close()
+            if not isinstance(error, sqlite3.DatabaseError):
+                raise
+            if not isinstance(error, sqlite3.OperationalError):
+                raise ValueError(f"{path} is not {self.kind}: {error}") from None
+            if not self.is_exclusive or error.sqlite_errorcode & 0xFF != sqlite3.SQLITE_BUSY:
+                raise
+            reason = "is in use: only one process, or worker, can serve the sessions of a file; give each its own"
+            raise ValueError(f"{path} {reason}") from None
+        return db
+
+    def _prepare(self, db: sqlite3.Connection, path: str | Path) -> None:
+        if self.is_exclusive:
+            db.execute("pragma locking_mode = exclusive")
+            db.executescript("begin exclusive; commit")  # takes the lock, which lasts until the file is closed
+        version, tables, is_ours = db.execute(_STATE, (self.table,)).fetchone()
+        is_new = version == tables == 0
+        if not is_new and not (version == self.version and is_ours):
+            raise ValueError(f"{path} is not {self.kind} of this version; choose another file, or delete it")
+        for setting in self.settings:
+            db.execute(f"pragma {setting}")
+        if is_new:
+            db.executescript(f"begin immediate; {self.schema} pragma user_version = {self.version}; commit;")
 
 
 class SqliteThread:
-    """The thread that works on a connection, which must not be used elsewhere from then on.
+    """Thread that runs jobs on a connection. No other code may use the connection from then on.
 
     Args:
-        db: The connection, in autocommit mode.
-        name: The name of the thread.
+        db: Connection in autocommit mode.
+        name: Name of the thread.
     """
 
     def __init__(self, db: sqlite3.Connection, name: str) -> None:
         self._db = db
-        self._jobs: SimpleQueue[tuple[_Job, Future[Any]] | None] = SimpleQueue()
+        self._jobs: SimpleQueue[_Job | None] = SimpleQueue()
         self._closed = False
         self._thread = threading.Thread(target=self._work, name=name, daemon=True)
         self._thread.start()
 
     def close(self) -> None:
-        """Finish what was asked for and close the connection; safe to call twice."""
+        """Finish the waiting jobs and close the connection; safe to call twice."""
         self._closed = True
         self._jobs.put(None)
         self._thread.join()
 
     async def do(self, job: Callable[[sqlite3.Connection], T]) -> T:
-        """Return what a job returns, once it is committed; what it raises undoes it.
+        """Return the result of a job after its commit; an exception of the job rolls its changes back.
 
         Raises:
             ValueError: The store is closed.
@@ -52,21 +119,21 @@ class SqliteThread:
         open_ = True
         while open_:
             batch = [self._jobs.get()]
-            while not self._jobs.empty():  # nobody else takes any
+            while not self._jobs.empty():  # no other thread takes jobs
                 batch.append(self._jobs.get())
             open_ = None not in batch
             jobs = [job for job in batch if job is not None and job[1].set_running_or_notify_cancel()]
             try:
                 self._commit(jobs)
             except Exception:
-                for job in jobs:  # each for itself, so that only those fail which must
+                for job in jobs:  # one by one, so that only the failing jobs fail
                     try:
                         self._commit([job])
                     except Exception as error:
                         job[1].set_exception(error)
         self._db.close()
 
-    def _commit(self, jobs: Sequence[tuple[_Job, Future[Any]]]) -> None:
+    def _commit(self, jobs: Sequence[_Job]) -> None:
         db = self._db
         db.execute("begin immediate")
         with db:  # commits, or rolls back

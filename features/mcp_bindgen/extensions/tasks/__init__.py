@@ -1,6 +1,6 @@
-"""Tasks: requests that go on after they were answered, and outlive connections and processes (extension "Tasks").
+"""Tasks: requests whose work continues after the response (extension "Tasks").
 
-A `TaskStore` holds them, a `TaskRunner` decides where they run.
+A `TaskStore` stores them, a `TaskRunner` decides where they run.
 """
 
 from typing import TYPE_CHECKING
@@ -8,40 +8,29 @@ from typing import TYPE_CHECKING
 from mcp_bindgen.runtime.lazy import lazy_modules
 
 if TYPE_CHECKING:
-    from .client import ClientEngine as ClientEngine
-    from .client import Task as Task
-    from .client import TaskCancelled as TaskCancelled
+    from .client import ClientEngine as ClientEngine, Task as Task, TaskCancelled as TaskCancelled
+    from .docket_runner import DocketRunner as DocketRunner
     from .engine import ServerEngine as ServerEngine
-    from .limits import TaskLimits as TaskLimits
+    from .procrastinate_runner import ProcrastinateRunner as ProcrastinateRunner
     from .record import TaskRecord as TaskRecord
-    from .runner import LocalRunner as LocalRunner
-    from .runner import Run as Run
-    from .runner import TaskRunner as TaskRunner
-    from .runners.docket import DocketRunner as DocketRunner
-    from .runners.procrastinate import ProcrastinateRunner as ProcrastinateRunner
-    from .service import Tasks as Tasks
-    from .service import UnknownTask as UnknownTask
-    from .store.base import TaskStore as TaskStore
-    from .store.memory import MemoryTaskStore as MemoryTaskStore
-    from .store.redis import RedisTaskStore as RedisTaskStore
-    from .store.sqlite import SqliteTaskStore as SqliteTaskStore
-    from .tools import ToolTask as ToolTask
-    from .tools import background as background
-    from .tools import task as task
+    from .redis_store import RedisTaskStore as RedisTaskStore
+    from .runners import LocalRunner as LocalRunner, Run as Run, TaskRunner as TaskRunner
+    from .service import Tasks as Tasks, UnknownTask as UnknownTask
+    from .sqlite_store import SqliteTaskStore as SqliteTaskStore
+    from .store import MemoryTaskStore as MemoryTaskStore, TaskLimits as TaskLimits, TaskStore as TaskStore
+    from .tools import ToolTask as ToolTask, background as background, task as task
 
 _MODULES = {
     "client": ["ClientEngine", "Task", "TaskCancelled"],
+    "docket_runner": ["DocketRunner"],
     "engine": ["ServerEngine"],
-    "limits": ["TaskLimits"],
+    "procrastinate_runner": ["ProcrastinateRunner"],
     "record": ["TaskRecord"],
-    "runner": ["LocalRunner", "Run", "TaskRunner"],
-    "runners.docket": ["DocketRunner"],
-    "runners.procrastinate": ["ProcrastinateRunner"],
+    "redis_store": ["RedisTaskStore"],
+    "runners": ["LocalRunner", "Run", "TaskRunner"],
     "service": ["Tasks", "UnknownTask"],
-    "store.base": ["TaskStore"],
-    "store.memory": ["MemoryTaskStore"],
-    "store.redis": ["RedisTaskStore"],
-    "store.sqlite": ["SqliteTaskStore"],
+    "sqlite_store": ["SqliteTaskStore"],
+    "store": ["MemoryTaskStore", "TaskLimits", "TaskStore"],
     "tools": ["ToolTask", "background", "task"],
 }
 

@@ -1,4 +1,4 @@
-"""Wait for tasks as a client: `call_tool` gives the result, `start_tool` a handle (extension "Tasks")."""
+"""Client engine of tasks: `call_tool` waits for the result, `start_tool` returns a handle (extension "Tasks")."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from mcp_bindgen.runtime.model.base import Model
 from mcp_bindgen.runtime.protocol import jsonrpc
 from mcp_bindgen.runtime.protocol.envelope import invalid_answer
 from mcp_bindgen.runtime.protocol.errors import INTERNAL_ERROR, ConnectionClosed, ProtocolError
-from mcp_bindgen.runtime.protocol.extension import Extension, ExtensionResult
+from mcp_bindgen.runtime.protocol.extension import Extension, ExtensionResult, ExtensionRoutes
 from mcp_bindgen.runtime.protocol.methods import Request
 from mcp_bindgen.runtime.session.client import Client
 
@@ -22,16 +22,16 @@ CALL, GET, UPDATE, CANCEL = "tools/call", "tasks/get", "tasks/update", "tasks/ca
 
 Params = TypeVar("Params")
 Result = TypeVar("Result")
+T = TypeVar("T")
 
-_SHORTEST, _LONGEST = 0.02, 60.0  # seconds between two looks, whatever the server suggests
-_POLL = 1.0  # seconds, where it suggests nothing
-_LAST = 5.0  # seconds for the word that a task is not needed any more
-_MOST_QUESTIONS = 1000  # of one task, that handlers answer
-_PATIENCE, _PAUSE = 60.0, 0.5  # seconds for which a server that was there may be away, and between two tries
+_MIN_POLL_SECONDS, _DEFAULT_POLL_SECONDS, _MAX_POLL_SECONDS = 0.02, 1.0, 60.0
+_CANCEL_SECONDS = 5.0  # for `tasks/cancel` of a call that was cancelled
+_MAX_QUESTIONS = 1000  # of one task
+_UNREACHABLE_SECONDS, _RETRY_SECONDS = 60.0, 0.5  # for a known server to be reachable again, and between two tries
 
 
 class TaskCancelled(Exception):
-    """A task was cancelled, so there is no result.
+    """A task was cancelled and has no result.
 
     Attributes:
         id: The task.
@@ -43,18 +43,21 @@ class TaskCancelled(Exception):
 
 
 class Task(Generic[Result]):
-    """A request that goes on at the server. Keep its `id`: `client.task(id)` finds it again, also after a restart.
+    """Handle of a task. `client.task(id)` makes it again from its `id`, also after a restart.
 
     Args:
-        client: Who asks for it.
-        method: What it answers.
-        id: Its id.
-        result: What the server has answered at once, if it has.
+        client: The client.
+        method: Method of the request that created the task.
+        id: Id of the task; empty if the server has answered the request at once.
+        result: The result of that answer.
 
     Attributes:
-        id: The same; empty where the server has answered at once.
-        is_over: Whether it is known to be over.
+        id: The same.
+        is_over: True if the task is known to be over.
+        is_new: True if the task was created just now, so that a poll should wait a moment.
     """
+
+    is_new = False
 
     def __init__(
         self, client: ClientEngine, method: Request[Any, Result, Any], id: str, result: Result | None = None
@@ -67,13 +70,13 @@ class Task(Generic[Result]):
         self.is_over = result is not None
 
     async def status(self) -> Any:
-        """Ask the server how far the task is.
+        """Ask the server for the state of the task.
 
         Returns:
-            The task as it is now, typed by its status: what it asks, its result or its error.
+            The task, typed by its status: with its questions, result or error.
 
         Raises:
-            ProtocolError: -32602, there is no such task, or it has expired; -32600, the server tells of another task.
+            ProtocolError: -32602, the task does not exist or has expired; -32600, the answer is about another task.
         """
         found = await self._client.tasks_request(GET, {"taskId": self.id})
         if found.task_id != self.id:
@@ -81,12 +84,12 @@ class Task(Generic[Result]):
         return found
 
     async def cancel(self) -> None:
-        """Tell the server that the task is not needed any more; it may end it, or not."""
+        """Ask the server to cancel the task; the server may ignore the request."""
         if self._result is None:
             await self._client.tasks_request(CANCEL, {"taskId": self.id})
 
     async def answer(self, answers: Mapping[str, Any]) -> None:
-        """Answer what the task asks, all or some of it.
+        """Answer questions of the task; other questions may be answered later.
 
         Args:
             answers: Key of a question -> result, typed or in wire form.
@@ -95,127 +98,129 @@ class Task(Generic[Result]):
         await self._client.tasks_request(UPDATE, {"taskId": self.id, "inputResponses": wire})
 
     async def updates(self) -> AsyncGenerator[Any]:
-        """Yield the task as `status` gives it, and again whenever it has changed, until it is over.
+        """Yield the task as `status` returns it, and again after each change, until it is over.
 
-        The server is asked as often as it suggests. While it is away for a moment, it is asked again.
+        The client polls at the interval that the server suggests, and retries while the server is unreachable.
         """
         known = None
+        if self.is_new:
+            await anyio.sleep(_MIN_POLL_SECONDS)
         while self._result is None:
-            found = await self._insist(self.status)
+            found = await self._retried(self.status)
             if found != known:
                 known = found
                 yield found
             if found.status not in ("working", "input_required"):
                 self.is_over = True
                 return
-            suggested = _POLL if found.poll_interval_ms is None else found.poll_interval_ms / 1000
-            await anyio.sleep(min(max(suggested, _SHORTEST), _LONGEST))
+            suggested = _DEFAULT_POLL_SECONDS if found.poll_interval_ms is None else found.poll_interval_ms / 1000
+            await anyio.sleep(min(max(suggested, _MIN_POLL_SECONDS), _MAX_POLL_SECONDS))
 
-    async def _insist(self, ask: Callable[[], Awaitable[Any]]) -> Any:
-        """Ask the server something that it may be asked twice; wait for a while where it is away."""
-        end = anyio.current_time() + _PATIENCE
+    async def _retried(self, ask: Callable[[], Awaitable[T]]) -> T:
+        """Send an idempotent request; retry while the server or its task store is unreachable."""
+        end = anyio.current_time() + _UNREACHABLE_SECONDS
         while True:
             try:
                 return await ask()
             except (ConnectionClosed, ProtocolError) as error:
-                away = isinstance(error, ConnectionClosed) or error.code == INTERNAL_ERROR  # as its store of tasks is
-                if not away or self._client.link.closed.is_set() or anyio.current_time() > end:
+                is_final = isinstance(error, ProtocolError) and error.code != INTERNAL_ERROR
+                if is_final or self._client.link.closed.is_set() or anyio.current_time() > end:
                     raise
-            await anyio.sleep(_PAUSE)
+            await anyio.sleep(_RETRY_SECONDS)
 
     async def result(self) -> Result:
-        """Wait until the task is over; what it asks meanwhile, the handlers of the client answer.
+        """Wait until the task is over; the client's handlers answer its questions.
 
         Raises:
-            ProtocolError: The request failed, there is no such task any more, or it does not stop asking.
+            ProtocolError: The request failed, the task does not exist any more, or it asks too many questions.
             TaskCancelled: The task was cancelled.
-            MethodNotFound: It asks something that the client has no handler for.
+            MethodNotFound: The client has no handler for a question.
         """
         async for found in self.updates():
             if found.status == "input_required":
-                await self._answer(found.input_requests)
+                await self._answer_by_handlers(found.input_requests)
             elif found.status == "completed":
-                return jsonrpc.typed_result(self._method, jsonrpc.plain(found)["result"])  # type: ignore[no-any-return]
+                return jsonrpc.typed_result(self._method, found.result)  # type: ignore[no-any-return]
             elif found.status == "failed":
-                error = jsonrpc.plain(found)["error"]
-                raise ProtocolError(error["code"], error["message"], error.get("data"))
+                raise ProtocolError(found.error.code, found.error.message, found.error.data)
             elif found.status == "cancelled":
                 raise TaskCancelled(self.id, found.status_message)
         assert self._result is not None
         return self._result
 
-    async def _answer(self, questions: Mapping[str, Any]) -> None:
-        """Answer what was not answered yet, by the handlers of the client, together."""
+    async def _answer_by_handlers(self, questions: Mapping[str, Any]) -> None:
+        """Answer all new questions together."""
         answers: dict[str, Any] = {}
-        for key, question in questions.items():
-            if key not in self._answered:
-                if len(self._answered) + len(answers) >= _MOST_QUESTIONS:
-                    raise invalid_answer("the task does not stop asking")
-                answers[key] = await self._client.answer(question.method, question.params)
+        for key in [key for key in questions if key not in self._answered]:
+            if len(self._answered) + len(answers) >= _MAX_QUESTIONS:
+                raise invalid_answer("the task does not stop asking")
+            answers[key] = await self._client.answer(questions[key].method, questions[key].params)
         if answers:
-            await self._insist(partial(self.answer, answers))
+            await self._retried(partial(self.answer, answers))
             self._answered.update(answers)
 
 
 class ClientEngine(Client):
-    """The base of generated clients that understand tasks.
+    """Base of generated clients that understand tasks.
 
     Attributes:
-        tasks_extension: The generated facts of the extension.
+        tasks_extension: Generated facts of the extension.
     """
 
     tasks_extension: ClassVar[Extension]
+    adds: ClassVar[ExtensionRoutes]
 
     def __init_subclass__(cls, **arguments: Any) -> None:
         super().__init_subclass__(**arguments)
-        if "adds" in vars(cls) and ClientEngine in cls.__bases__:
-            cls.tasks_extension = vars(cls)["adds"].extension
+        if ClientEngine in cls.__bases__:  # the generated class
+            cls.tasks_extension = cls.adds.extension
 
     async def start_tool(self, name: str, arguments: Mapping[str, Any] | None = None, **more: Any) -> Task[Any]:
-        """Call a tool, and return a handle without waiting for the end.
+        """Call a tool, and return a handle without waiting for the result.
 
         Args:
-            name: Which tool.
+            name: Name of the tool.
             arguments: Values for its input schema, by argument name.
             more: Other params of the call, in wire form.
 
         Returns:
-            The handle; where the server answers at once, it is over already.
+            The handle; it is over if the server has answered at once.
         """
         method: Request[Any, Any, Any] = self.dispatcher.revision.request(CALL)
         wire = {"name": name, "arguments": dict(arguments or {}), **more}
         params = jsonrpc.typed_params(method, {**wire, "_meta": {**self.link.metadata(), **more.get("_meta", {})}})
         answer = await rounds.settle(self, method, params, await self.request(method, params))
         if isinstance(answer, self.tasks_extension.types.CreateTaskResult):
-            return self._begun(method, answer)
+            return self._begun(method, answer.task_id)
         if isinstance(answer, ExtensionResult):
             answer = await self.settle(method, params, answer)
         return Task(self, method, "", answer)
 
     def task(self, id: str) -> Task[Any]:
-        """Return the handle of a task by its id, which a client may have kept over a restart."""
+        """Return the handle of a task with a known id."""
         return Task(self, self.dispatcher.revision.request(CALL), id)
 
     async def settle(self, method: Request[Params, Result, Any], params: Params, answer: ExtensionResult) -> Result:
-        """Wait for the result of a request that became a task, and cancel that where nobody waits or can answer."""
+        """Wait for the result of a request that became a task; cancel the task if the wait fails."""
         if not isinstance(answer, self.tasks_extension.types.CreateTaskResult):
             return await super().settle(method, params, answer)
-        task = self._begun(method, answer)
+        task = self._begun(method, answer.task_id)
         try:
-            result: Result = await task.result()
-            return result
+            return await task.result()
         except (ConnectionClosed, TaskCancelled):
             raise
         except BaseException:
             if not task.is_over:
-                with anyio.move_on_after(_LAST, shield=True), suppress(Exception):  # what went wrong is raised
+                with anyio.move_on_after(_CANCEL_SECONDS, shield=True), suppress(Exception):  # keep the first error
                     await task.cancel()
             raise
 
-    def _begun(self, method: Request[Any, Any, Any], answer: Any) -> Task[Any]:
+    def _begun(self, method: Request[Any, Result, Any], id: str) -> Task[Result]:
         if method.name not in self.tasks_extension.alternatives:
             raise invalid_answer(f"{method.name} was answered with a task")
-        return Task(self, method, answer.task_id)
+        task = Task(self, method, id)
+        task.is_new = True
+        return task
 
     async def tasks_request(self, name: str, wire: Mapping[str, Any]) -> Any:
         """Send a request of the extension, given its params in wire form."""

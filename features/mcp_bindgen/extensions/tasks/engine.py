@@ -1,22 +1,24 @@
-"""Make tasks of calls, answer what clients ask of them, and tell those who listen (extension "Tasks")."""
+"""Server engine of tasks: turns calls into tasks, answers requests about tasks and notifies subscribers."""
 
 from __future__ import annotations
 
 import inspect
-from collections.abc import AsyncGenerator, Callable, Generator, Mapping, Sequence
-from contextlib import asynccontextmanager, contextmanager
-from typing import Any, ClassVar
-from weakref import WeakValueDictionary
+from collections.abc import AsyncGenerator, Awaitable, Callable, Coroutine, Mapping, Sequence
+from contextlib import aclosing, asynccontextmanager, suppress
+from dataclasses import dataclass, field, replace
+from functools import cache, cached_property, wraps
+from typing import Any, ClassVar, ParamSpec, Protocol, TypeVar
+from weakref import WeakKeyDictionary, WeakValueDictionary
 
 from anyio import CapacityLimiter
 
-from mcp_bindgen.bridging.server import BridgedDispatcher, BridgedEngine
+from mcp_bindgen.runtime.concurrency import background_tasks
 from mcp_bindgen.runtime.era.lifecycle import LISTEN
 from mcp_bindgen.runtime.era.operations import operations
 from mcp_bindgen.runtime.era.sides import Handle, bound
 from mcp_bindgen.runtime.era.stateless.input_required import Questions, asks_for_input
 from mcp_bindgen.runtime.era.stateless.server import lacking
-from mcp_bindgen.runtime.era.stateless.subscriptions import Subscription, audience, principal_of
+from mcp_bindgen.runtime.era.stateless.subscriptions import Subscription, audience
 from mcp_bindgen.runtime.logs import log
 from mcp_bindgen.runtime.protocol import jsonrpc
 from mcp_bindgen.runtime.protocol.access import Identity, Operation
@@ -24,61 +26,126 @@ from mcp_bindgen.runtime.protocol.capabilities import declared
 from mcp_bindgen.runtime.protocol.envelope import RequestId
 from mcp_bindgen.runtime.protocol.errors import (
     INTERNAL_ERROR,
+    INVALID_PARAMS,
+    METHOD_NOT_FOUND,
     CapabilityMissing,
     ConnectionClosed,
     InvalidParams,
     ProtocolError,
+    SessionRequired,
     StoreUnavailable,
+    UnexpectedAnswer,
 )
-from mcp_bindgen.runtime.protocol.extension import Extension
+from mcp_bindgen.runtime.protocol.extension import Extension, ExtensionRoutes
+from mcp_bindgen.runtime.protocol.link import Link
 from mcp_bindgen.runtime.protocol.methods import Method, Notification, Request
 from mcp_bindgen.runtime.protocol.negotiated import Negotiated
+from mcp_bindgen.runtime.protocol.revision import Dispatcher, Revision
 from mcp_bindgen.runtime.session.context import Context
+from mcp_bindgen.runtime.session.request_scope import RequestScope
 from mcp_bindgen.runtime.session.server import Server
+from mcp_bindgen.runtime.session.session import Session
 
-from . import wire
-from .change_listeners import News
-from .core_tasks import RESULT, CoreTasks, WithoutTasks
-from .record import TaskRecord, new_id
-from .running import RunningTask
-from .service import Tasks, UnknownTask, now
+from .record import TaskClient, TaskRecord, new_id, now
+from .service import RunningTask, StatusSender, Tasks, UnknownTask
+from .store import PAGE_SIZE
 from .tools import ToolTask, deferred, marked
 
-CALL, GET, UPDATE, CANCEL, CHANGED = "tools/call", "tasks/get", "tasks/update", "tasks/cancel", "notifications/tasks"
+CALL, LIST_TOOLS = "tools/call", "tools/list"
+GET, UPDATE, CANCEL = "tasks/get", "tasks/update", "tasks/cancel"
+RESULT, LIST = "tasks/result", "tasks/list"  # in the core of MCP 2025-11-25
+CHANGED, STATUS = "notifications/tasks", "notifications/tasks/status"  # of the extension, and of that core
+RELATED = "io.modelcontextprotocol/related-task"
 
-_THREADS = 32  # threads for tasks of one principal whose handlers block
+_MAX_TTL_MS = 10**15
+_MAX_OWN_TASKS = 1000  # newest tasks of a session that it may list and is notified of
+
+_THREADS_PER_PRINCIPAL = 32  # for handlers of tasks that block
+
+P = ParamSpec("P")
+T = TypeVar("T")
+
+
+def _reachable(work: Callable[P, Awaitable[T]]) -> Callable[P, Coroutine[Any, Any, T]]:
+    """Return a function that raises `ProtocolError` while the task store is unreachable."""
+
+    @wraps(work)
+    async def run(*arguments: P.args, **named: P.kwargs) -> T:
+        try:
+            return await work(*arguments, **named)
+        except StoreUnavailable:
+            raise ProtocolError(INTERNAL_ERROR, "Tasks cannot be reached at the moment; try again later") from None
+
+    return run
+
+
+class RevisionAdapter(Protocol):
+    """Conversion between a revision on the wire and the revision of a server; `BridgedDispatcher` is one."""
+
+    revision: Revision
+
+    def plain(self, name: str) -> Handle:
+        """Return the server's handler of a request, for params and results of the revision on the wire."""
+        ...
+
+    def raised(self, name: str, params: Any, ctx: Any) -> Any:
+        """Convert params to the server's revision."""
+        ...
+
+    def lowered(self, name: str, work: Handle) -> Handle:
+        """Convert the results of a handler to the revision on the wire."""
+        ...
+
+
+class ForeignTasks(Protocol):
+    """Handlers of tasks for a revision without the extension.
+
+    Attributes:
+        handlers: Method name -> handler, for params and results of that revision.
+        capabilities: Capabilities beside those that follow from the handlers.
+    """
+
+    handlers: Mapping[str, Handle]
+    capabilities: Mapping[str, Any]
+
+
+@dataclass
+class _Handlers:
+    handlers: Mapping[str, Handle]
+    capabilities: Mapping[str, Any] = field(default_factory=dict[str, Any])
 
 
 class ServerEngine(Server):
-    """The base of generated servers that offer tasks.
+    """Base of generated servers that offer tasks.
 
     Attributes:
-        own_tasks: Where tasks are held and run; by default in memory, in this process.
-        tasks_extension: The generated facts of the extension.
+        own_tasks: The tasks of the server; by default in memory of this process.
+        tasks_extension: Generated facts of the extension.
     """
 
     own_tasks: Tasks | None = None
     tasks_extension: ClassVar[Extension]
-    context: ClassVar[Any]  # generated classes have narrower ones
+    adds: ClassVar[ExtensionRoutes]
+    context: ClassVar[Any]  # generated classes have narrower types
+    _stubs: ClassVar[Mapping[str, object]]
 
     def __init_subclass__(cls, **arguments: Any) -> None:
         super().__init_subclass__(**arguments)
-        if "adds" in vars(cls):
-            if ServerEngine in cls.__bases__:
-                cls.tasks_extension = vars(cls)["adds"].extension
+        if ServerEngine in cls.__bases__:  # the generated class
+            cls.tasks_extension = cls.adds.extension
+            cls._stubs = {name: getattr(cls, name) for name in _HANDLERS}
             return
-        for name, own in _HANDLERS.items():
-            generated = next(vars(kind)[name] for kind in cls.__mro__ if "adds" in vars(kind) and name in vars(kind))
-            if getattr(cls, name) is generated:
-                setattr(cls, name, own)
+        for name, handler in _HANDLERS.items():
+            if getattr(cls, name) is cls._stubs[name]:
+                setattr(cls, name, handler)
 
     def tasks_of(self, name: str) -> ToolTask | None:
-        """Return how a tool runs as a task; `None` where it never does."""
+        """Return the task options of a tool; `None` if the tool never runs as a task."""
         call = getattr(self, "call_tool")  # noqa: B009 - a generated stub
         return marked(call, name) or marked(call)
 
     def wants_tasks(self, params: Any, ctx: Context) -> bool:
-        """Tell whether the client of a call has said that it understands tasks."""
+        """Return True if the client of a call has declared the extension."""
         return ctx.extension(self.tasks_extension) is not None
 
     @asynccontextmanager
@@ -86,35 +153,37 @@ class ServerEngine(Server):
         """Run tasks while the server serves."""
         tasks = self.all_tasks()
         tasks.handlers[self.revision] = self._run
-        tasks.changed.append(self._tell)
+        tasks.observers.append(self._notify)
         try:
             async with super().extension_lifespan(), tasks.serving():
                 yield
         finally:
-            tasks.changed.remove(self._tell)
+            tasks.observers.remove(self._notify)
 
     def all_tasks(self) -> Tasks:
-        """Return where tasks are held and run."""
+        """Return the tasks of the server, for all revisions and principals."""
         if self.own_tasks is None:
             self.own_tasks = Tasks()
         return self.own_tasks
 
-    def bridged_engines(self, dispatcher: BridgedDispatcher) -> Sequence[BridgedEngine]:
-        """Return what serves tasks in another revision: as its core has them, or none at all."""
-        found = super().bridged_engines(dispatcher)
-        own = self.dispatcher.extended(type(self))
-        if not own.is_handled(own.routes[CALL], self):
+    @cached_property
+    def _core_tasks(self) -> list[CoreTasks]:
+        return []
+
+    def bridged_engines(self, dispatcher: RevisionAdapter) -> Sequence[ForeignTasks]:
+        """Return the handlers of tasks for another revision: tasks of its core, or none."""
+        found = super().bridged_engines(dispatcher)  # type: ignore[arg-type]
+        if not self._dispatcher.is_handled(self._dispatcher.routes[CALL], self):
             return found
         if RESULT not in dispatcher.revision.methods:
-            return [*found, WithoutTasks(self, dispatcher)]
-        made = CoreTasks(self, dispatcher)
-        vars(self).setdefault("_in_core", []).append(made)
-        return [*found, made]
+            return [*found, hidden_tools(self, dispatcher)]
+        self._core_tasks.append(CoreTasks(self, dispatcher))
+        return [*found, self._core_tasks[-1]]
 
-    # --- a call becomes a task --------------------------------------------------------------------------------
+    # --- creation ---------------------------------------------------------------------------------------------
 
     def around(self, method: Method, handler: Handle) -> Handle:
-        """Return what takes calls: it makes tasks of those that shall be tasks."""
+        """Return the handler of calls, which creates a task for a tool with task options."""
         work = super().around(method, handler)
         if method.name != CALL:
             return work
@@ -131,269 +200,453 @@ class ServerEngine(Server):
                 outcome = await deferred(work(params, ctx))
                 if outcome is not None:
                     return outcome
-            return self.created(await self.begin_task(tool, params, ctx))
+            return (await self.begin_task(tool, params, ctx)).wire(resultType="task")
 
         return call
 
-    def created(self, record: TaskRecord) -> Any:
-        """Return the result that says that a task was created."""
-        return self.tasks_extension.types.CreateTaskResult.model_validate(wire.created(record))
-
+    @_reachable
     async def begin_task(self, tool: ToolTask, params: Any, ctx: Context) -> TaskRecord:
-        """Create a task for a call, and have it run; raises `TooManyRequests`."""
-        limits, identity, made = self.all_tasks().limits, ctx.identity, now()
-        info = ctx.peer_info
+        """Create a task for a call, and submit it; raises `TooManyRequests`."""
+        limits, time, info = self.all_tasks().limits, now(), ctx.peer_info
         record = TaskRecord(
             id=new_id(),
-            principal=principal_of(ctx) or "",
             revision=self.revision,
             method=CALL,
             params=jsonrpc.plain(params),
-            client={
-                "capabilities": dict(ctx.peer_capabilities),
-                "info": None if info is None else jsonrpc.plain(info),
-            },
-            identity=None if identity is None else _identity_out(identity),
-            created=made,
-            updated=made,
-            ttl=limits.lifetime(limits.ttl if tool.ttl is None else tool.ttl),
+            origin=replace(ctx.origin, headers={}),
+            client=TaskClient(None if info is None else jsonrpc.plain(info), dict(ctx.peer_capabilities)),
+            created=time,
+            updated=time,
+            ttl=limits.ttl_ms(limits.ttl if tool.ttl is None else tool.ttl),
             poll=max(1, round(1000 * (limits.poll if tool.poll is None else tool.poll))),
             reruns=tool.reruns,
             answers=dict(ctx.answered),
         )
-        with _reachable():
-            return await self.all_tasks().create(record)
+        return await self.all_tasks().create(record)
+
+    # --- running ----------------------------------------------------------------------------------------------
+
+    @cached_property
+    def _dispatcher(self) -> Dispatcher:
+        return self.dispatcher.extended(type(self))
+
+    @cached_property
+    def _call(self) -> Handle:
+        return bound(self._dispatcher, self._dispatcher.routes[CALL], self)
+
+    @cached_property
+    def _capabilities(self) -> Mapping[str, Any]:
+        return declared(self, self._dispatcher)
+
+    @cached_property
+    def _threads(self) -> WeakValueDictionary[str, CapacityLimiter]:
+        return WeakValueDictionary()
 
     async def _run(self, record: TaskRecord, running: RunningTask) -> Mapping[str, Any]:
-        """Run the handler of a task: see `Handle`."""
-        dispatcher = self.dispatcher.extended(type(self))
-        revision = dispatcher.revision
-        route = dispatcher.routes[record.method]
-        method: Request[Any, Any, Any] = revision.request(record.method)
-        call = bound(dispatcher, route, self)
-        said = dict(record.params)
-        said["_meta"] = {**said.get("_meta", {}), "progressToken": record.id}
-        params = jsonrpc.typed_params(method, said)
-        agreed = Negotiated(dispatcher)
+        """Run the handler of a task: see `service.Handle`."""
+        revision = self._dispatcher.revision
+        method = revision.request(record.method)
+        wire = {**record.params, "_meta": {**record.params.get("_meta", {}), "progressToken": record.id}}
+        params = jsonrpc.typed_params(method, wire)
+        agreed = Negotiated(self._dispatcher)
         agreed.logs_by_default = False
-        agreed.declared["client"] = record.client["capabilities"]
-        agreed.declared["server"] = declared(self, dispatcher)
-        info = record.client.get("info")
-        agreed.peer_info = None if info is None else revision.types.Implementation.model_validate(info)
-        link = TaskLink(running, record, agreed, self._threads_of(record.principal))
+        agreed.declared.update({"client": record.client.capabilities, "server": self._capabilities})
+        if record.client.info is not None:
+            agreed.peer_info = revision.types.Implementation.model_validate(record.client.info)
+        threads = self._threads.get(record.principal) or CapacityLimiter(_THREADS_PER_PRINCIPAL)
+        self._threads[record.principal] = threads
+        link = TaskLink(running, agreed, threads)
         try:
             while True:
-                ctx = self.context(link, record.id, params, agreed, TaskQuestions(running))
-                answer = await call(params, ctx)
-                jsonrpc.check_kind(method, answer, call)
+                ctx = self.context(RequestScope(link, link.origin, record.id, agreed), params, TaskQuestions(running))
+                answer = await self._call(params, ctx)
+                jsonrpc.check_kind(method, answer, self._call)
+                result: dict[str, Any] = jsonrpc.plain(answer)
                 if not asks_for_input(type(answer)):
-                    result: Mapping[str, Any] = jsonrpc.plain(answer)
                     return result
-                responses = await running.ask(jsonrpc.plain(answer).get("inputRequests") or {})
-                more = {"inputResponses": responses, "requestState": answer.request_state}
-                params = jsonrpc.typed_params(method, {**said, **{k: v for k, v in more.items() if v is not None}})
+                more = {"inputResponses": await running.ask(result.get("inputRequests") or {})}
+                if answer.request_state is not None:
+                    more["requestState"] = answer.request_state
+                params = jsonrpc.typed_params(method, {**wire, **more})
         except CapabilityMissing as error:
             if error.owner != "client":
                 raise
             raise lacking(revision, error.capability[1:]) from None
 
-    def _threads_of(self, principal: str) -> CapacityLimiter:
-        """Return the threads for tasks of a principal whose handlers block."""
-        held: WeakValueDictionary[str, CapacityLimiter] = vars(self).setdefault("_threads", WeakValueDictionary())
-        found = held.get(principal)
-        if found is None:
-            found = held[principal] = CapacityLimiter(_THREADS)
-        return found
+    # --- requests about tasks ---------------------------------------------------------------------------------
 
-    # --- what clients ask of tasks ----------------------------------------------------------------------------
-
+    @_reachable
     async def find_task(self, id: str, ctx: Context) -> TaskRecord:
-        """Return a task of whoever sends a request, if their token still allows what it does.
+        """Return a task of the client that sends a request.
 
         Raises:
-            UnknownTask: They have no such task.
-            InsufficientScope: Their token lacks what the request of the task needs.
-            ProtocolError: The store is away.
+            UnknownTask: The client has no such task.
+            InsufficientScope: The token lacks a scope that the request of the task needs.
+            ProtocolError: The task store is unreachable.
         """
-        with _reachable():
-            record = await self.all_tasks().read(id, principal_of(ctx) or "")
+        record = await self.all_tasks().read(id, ctx.origin.principal or "")
         if self.authorize is not None:
             self.authorize(ctx.identity, record.revision, self._operations(record))
         return record
 
     def may_see(self, record: TaskRecord, identity: Identity | None) -> bool:
-        """Tell whether a token allows what a task does, so that its client may be told of it."""
+        """Return True if an identity has the scopes that the request of a task needs."""
         return self.allows is None or self.allows(identity, record.revision, self._operations(record))
 
     def _operations(self, record: TaskRecord) -> Sequence[Operation]:
         return operations(self.dispatcher.revision.request(record.method), record.params)
 
     def check_answers(self, record: TaskRecord, answers: Mapping[str, Any]) -> dict[str, Any]:
-        """Return the answers to what a task has asked; raises `InvalidParams` for one that is none to its question."""
+        """Return the answers to questions of a task; raise `InvalidParams` for an answer of the wrong type."""
         found: dict[str, Any] = {}
-        for key, answer in answers.items():
-            if key in record.asked and key not in record.answers:
-                method = self.dispatcher.revision.request(record.asked[key]["method"])
-                try:
-                    found[key] = jsonrpc.plain(jsonrpc.typed_result(method, answer))
-                except ProtocolError as error:
-                    problem = {"path": f"params.inputResponses.{key}", "problem": error.message}
-                    raise InvalidParams(UPDATE, [problem]) from None
+        for key in [key for key in answers if key in record.asked and key not in record.answers]:
+            method = self.dispatcher.revision.request(record.asked[key]["method"])
+            try:
+                found[key] = jsonrpc.plain(jsonrpc.typed_result(method, answers[key]))
+            except ProtocolError as error:
+                problem = {"path": f"params.inputResponses.{key}", "problem": error.message}
+                raise InvalidParams(UPDATE, [problem]) from None
         return found
 
-    # --- who listens ------------------------------------------------------------------------------------------
+    # --- subscriptions ----------------------------------------------------------------------------------------
 
     async def agree(self, wanted: Any, ctx: Context) -> Any:
-        """Leave out of a subscription the tasks that whoever asks for it does not have."""
+        """Return the filter of a subscription without the tasks that its client does not have."""
         found = super().agree(wanted, ctx)
         agreed = await found if inspect.isawaitable(found) else found
-        ids = getattr(agreed, self._member, None)
+        ids = _followed(agreed)
         if not ids:
             return agreed
-        most = self.all_tasks().limits.followed
-        if len(ids) > most:
-            problem = {
-                "path": "params.notifications.taskIds",
-                "problem": f"at most {most} tasks can be followed at once",
-            }
+        limit = self.all_tasks().limits.max_followed
+        if len(ids) > limit:
+            problem = {"path": "params.notifications.taskIds", "problem": f"at most {limit} tasks can be followed"}
             raise InvalidParams(LISTEN, [problem])
-        mine = [id for id in dict.fromkeys(ids) if await self._has(id, ctx)]
-        return agreed.model_copy(update={self._member: mine})
-
-    async def _has(self, id: str, ctx: Context) -> bool:
-        try:
-            await self.find_task(id, ctx)
-        except UnknownTask:
-            return False
-        return True
-
-    @property
-    def _member(self) -> str:
-        """The member of a filter with the ids of tasks."""
-        notification: Any = self.tasks_extension.methods[CHANGED]
-        member: str = notification.filter.member
-        return member
-
-    async def _tell(self, id: str | None) -> None:
-        """Tell those who listen to a task what it is now; `None` for all tasks that anybody listens to."""
-        for link in [one for one in audience(self) if isinstance(one, Subscription) and one.ready]:
-            if id is None:
-                self._news.add(link, getattr(link.agreed, self._member, None) or ())
-            elif link.follows(self._member, id):
-                self._news.add(link, [id])
-        in_core: Sequence[CoreTasks] = vars(self).get("_in_core", ())
-        for made in in_core:
-            await made.tell(id)
+        own = list[str]()
+        for id in dict.fromkeys(ids):
+            with suppress(UnknownTask):
+                own.append((await self.find_task(id, ctx)).id)
+        return agreed.model_copy(update={_FILTER: own})
 
     def begin_subscription(self, link: Subscription) -> None:
-        """Tell a client that begins to listen what its tasks are now, after the acknowledgement."""
+        """Send a new subscription the current state of its tasks, after the acknowledgement."""
         super().begin_subscription(link)
-        self._news.add(link, getattr(link.agreed, self._member, None) or ())
+        self._subscribers.add(link, _followed(link.agreed))
 
-    @property
-    def _news(self) -> News:
-        """What those who listen are to be told."""
-        found: News = vars(self).setdefault("_untold", News(self.all_tasks().soon, self._tell_one))
-        return found
+    def _notify(self, id: str | None) -> None:
+        """Notify clients that a task has changed; `None` stands for all tasks."""
+        for link in audience(self):
+            if isinstance(link, Subscription) and link.ready and (ids := _followed(link.agreed)):
+                self._subscribers.add(link, ids if id is None else [id] if link.follows(_FILTER, id) else ())
+        for engine in self._core_tasks:
+            engine.notify(id)
 
-    async def _tell_one(self, link: Subscription, id: str) -> None:
+    @cached_property
+    def _subscribers(self) -> StatusSender[Subscription]:
         notification: Notification[Any] = self.tasks_extension.methods[CHANGED]  # type: ignore[assignment]
-        if not link.ready:
-            return
-        try:
-            record = await self.all_tasks().read(id, link.principal or "")
-            told = _told(link)
-            if told.get(id) != record.version:
-                told[id] = record.version
-                await link.notify(notification, jsonrpc.typed_params(notification, wire.detailed(record)))
-                await link.drained()  # results may be large: one at a time
-        except (UnknownTask, StoreUnavailable, ConnectionClosed):
-            log.debug("a change of a task is not told")
-        except Exception:
-            log.exception("a change of a task could not be told")
+        sent = WeakKeyDictionary[Subscription, dict[str, int]]()  # subscription -> task id -> version
+
+        async def send(link: Subscription, record: TaskRecord) -> None:
+            versions = sent.setdefault(link, {})
+            if versions.get(record.id) != record.version:
+                versions[record.id] = record.version
+                await link.notify(notification, jsonrpc.typed_params(notification, record.detailed()))
+                await link.drained()  # one at a time: results may be large
+
+        return StatusSender(self.all_tasks(), send)
 
 
-def _told(link: Subscription) -> dict[str, int]:
-    """Return the versions of tasks that a client who listens was told of."""
-    found: dict[str, int] = vars(link).setdefault("tasks_told", {})
-    return found
+_FILTER = "task_ids"
+"""Field of a subscription filter with the ids of tasks; only revisions with the extension have it."""
 
 
-# --- handlers that take the place of generated stubs ----------------------------------------------------------
+def _followed(agreed: object) -> Sequence[str]:
+    """Return the ids of the tasks in a subscription filter."""
+    return getattr(agreed, _FILTER, None) or ()
+
+
+# --- handlers that replace generated stubs --------------------------------------------------------------------
 
 
 async def _get(self: ServerEngine, params: Any, ctx: Context) -> Any:
-    """Return a task as it is now."""
-    return wire.detailed(await self.find_task(params.task_id, ctx))
+    """Return the current state of a task."""
+    return (await self.find_task(params.task_id, ctx)).detailed()
 
 
+@_reachable
 async def _update(self: ServerEngine, params: Any, ctx: Context) -> Any:
-    """Take answers of the client to what a task has asked."""
+    """Store answers of the client."""
     record = await self.find_task(params.task_id, ctx)
     answers = self.check_answers(record, jsonrpc.plain(params).get("inputResponses") or {})
-    with _reachable():
-        await self.all_tasks().update(record.id, record.principal, answers)
+    await self.all_tasks().update(record.id, record.principal, answers)
     return {}
 
 
+@_reachable
 async def _cancel(self: ServerEngine, params: Any, ctx: Context) -> Any:
-    """End a task, unless it is over."""
+    """Cancel a task that is not over."""
     record = await self.find_task(params.task_id, ctx)
-    with _reachable():
-        await self.all_tasks().cancel(record.id, record.principal)
+    await self.all_tasks().cancel(record.id, record.principal)
     return {}
 
 
 _HANDLERS: Mapping[str, Callable[..., Any]] = {"get_task": _get, "update_task": _update, "cancel_task": _cancel}
 
 
-# --- what the handler of a task has of its client -------------------------------------------------------------
+# --- other revisions ------------------------------------------------------------------------------------------
 
 
-class TaskLink:
-    """The way to the client of a task: it is told of progress in the status, and asked by way of the record.
+def hidden_tools(server: ServerEngine, adapter: RevisionAdapter) -> ForeignTasks:
+    """Return the handlers for a revision without tasks; they hide the tools that run only as tasks."""
+
+    def shown(tool: dict[str, Any], options: ToolTask) -> dict[str, Any] | None:
+        return None if options.support == "required" else tool
+
+    return _Handlers({LIST_TOOLS: _tool_list(adapter, server, shown)})
+
+
+def _tool_list(
+    adapter: RevisionAdapter, server: ServerEngine, shown: Callable[[dict[str, Any], ToolTask], dict[str, Any] | None]
+) -> Handle:
+    """Return the handler of `tools/list`; `shown` changes or hides the entry of a tool with task options."""
+    own = cache(lambda: adapter.plain(LIST_TOOLS))  # not before the routes of the adapter exist
+
+    async def list_tools(params: Any, ctx: Context) -> Any:
+        listed = jsonrpc.plain(await own()(params, ctx))
+        found = [(tool, server.tasks_of(tool["name"])) for tool in listed["tools"]]
+        entries = (tool if options is None else shown(tool, options) for tool, options in found)
+        tools = [tool for tool in entries if tool is not None]
+        return jsonrpc.typed_result(adapter.revision.request(LIST_TOOLS), {**listed, "tools": tools})
+
+    return list_tools
+
+
+def task(record: TaskRecord) -> dict[str, Any]:
+    """Return a task in wire form; the status of a result with `isError` is `failed` in this revision."""
+    wire = record.wire()
+    wire["ttl"], wire["pollInterval"] = wire.pop("ttlMs"), wire.pop("pollIntervalMs")
+    if record.result is not None and record.result.get("isError"):
+        wire = {"statusMessage": "the tool failed", **wire, "status": "failed"}
+    return wire
+
+
+class CoreTasks(_Handlers):
+    """The tasks of a server for clients of a revision that has tasks in its core (MCP 2025-11-25, "Tasks").
+
+    There the client decides which calls become tasks, and it is asked questions while it waits for a result.
 
     Args:
-        running: The task.
-        record: What is known of it.
-        agreed: What its request may count on.
-        threads: See below.
-
-    Attributes:
-        principal: Whose it is.
-        identity: Who has asked for it, as the token said then.
-        negotiated: What its request may count on.
-        threads: The threads for handlers that block, of its principal.
+        server: The server.
+        adapter: Conversion between that revision and the server's.
     """
 
-    def __init__(self, running: RunningTask, record: TaskRecord, agreed: Negotiated, threads: CapacityLimiter) -> None:
-        self.principal = record.principal or None
-        self.identity = None if record.identity is None else _identity_in(record.identity)
-        self.negotiated = agreed
-        self.threads = threads
+    def __init__(self, server: ServerEngine, adapter: RevisionAdapter) -> None:
+        self._server = server
+        self._adapter = adapter
+        self._revision = adapter.revision
+        self._home = server.dispatcher.revision
+        self._own: WeakKeyDictionary[Session, dict[str, None]] = WeakKeyDictionary()  # session -> ids of its tasks
+        self._asking = set[tuple[str, str]]()
+        self._sessions = StatusSender(server.all_tasks(), self._send)
+        handlers: Mapping[str, Handle] = {
+            CALL: self.call_tool,
+            LIST_TOOLS: _tool_list(adapter, server, _with_support),
+            GET: self.get_task,
+            RESULT: self.result_of,
+            LIST: self.list_tasks,
+            CANCEL: self.cancel_task,
+        }
+        super().__init__(handlers, {"tasks": {"requests": {"tools": {"call": {}}}}})
+
+    @cached_property
+    def _call(self) -> Handle:
+        return self._adapter.plain(CALL)
+
+    @cached_property
+    def _outcome(self) -> Handle:
+        return self._adapter.lowered(CALL, self._read_outcome)
+
+    def _typed(self, name: str, wire: Mapping[str, Any]) -> Any:
+        return jsonrpc.typed_result(self._revision.request(name), wire)
+
+    # --- calls ------------------------------------------------------------------------------------------------
+
+    async def call_tool(self, params: Any, ctx: Context) -> Any:
+        """Call a tool, or create a task for the call.
+
+        Raises:
+            ProtocolError: -32601, the tool runs only as a task, or never.
+        """
+        tool, wanted = self._server.tasks_of(params.name), params.task
+        if wanted is None:
+            if tool is not None and tool.support == "required":
+                raise ProtocolError(METHOD_NOT_FOUND, f"the tool {params.name!r} runs only as a task")
+            return await self._call(params, ctx)
+        if tool is None:
+            raise ProtocolError(METHOD_NOT_FOUND, f"the tool {params.name!r} does not run as a task")
+        if wanted.ttl is not None:
+            tool = replace(tool, ttl=min(wanted.ttl, _MAX_TTL_MS) / 1000)
+        converted = self._adapter.raised(CALL, params.model_copy(update={"task": None}), ctx)
+        record = await self._server.begin_task(tool, converted, ctx)
+        if isinstance(ctx.link, Session):
+            own = self._own.setdefault(ctx.link, {})
+            own[record.id] = None
+            if len(own) > _MAX_OWN_TASKS:
+                del own[next(iter(own))]
+        return self._revision.types.CreateTaskResult.model_validate({"task": task(record)})
+
+    # --- requests about tasks ---------------------------------------------------------------------------------
+
+    async def get_task(self, params: Any, ctx: Context) -> Any:
+        """Return the current state of a task."""
+        return self._typed(GET, task(await self._server.find_task(params.task_id, ctx)))
+
+    async def list_tasks(self, params: Any, ctx: Context) -> Any:
+        """List the tasks of a principal that its token allows; without tokens, the tasks of this connection."""
+        cursor = None if params is None else params.cursor
+        try:
+            found = await (self._page(ctx.identity, cursor) if ctx.identity else self._own_page(ctx, cursor))
+        except UnknownTask:
+            raise ProtocolError(INVALID_PARAMS, "unknown cursor") from None
+        more = {"nextCursor": found[-1].id} if len(found) == PAGE_SIZE else {}
+        return self._typed(LIST, {"tasks": list(map(task, found)), **more})
+
+    async def _page(self, identity: Identity, cursor: str | None) -> list[TaskRecord]:
+        """Return the next `PAGE_SIZE` tasks that a token allows, or fewer at the end of the list."""
+        allowed: list[TaskRecord] = []
+        while len(allowed) < PAGE_SIZE and (found := await self._server.all_tasks().page(identity.principal, cursor)):
+            allowed += (record for record in found if self._server.may_see(record, identity))
+            cursor = found[-1].id
+        return allowed[:PAGE_SIZE]
+
+    async def _own_page(self, ctx: Context, cursor: str | None) -> list[TaskRecord]:
+        """Return the next `PAGE_SIZE` tasks of a connection; raise `UnknownTask` for an unknown cursor."""
+        ids = list(self._own.get(ctx.link, {})) if isinstance(ctx.link, Session) else []
+        if cursor is not None and cursor not in ids:
+            raise UnknownTask
+        found: list[TaskRecord] = []
+        for id in ids[0 if cursor is None else ids.index(cursor) + 1 :]:
+            with suppress(UnknownTask):
+                found.append(await self._server.find_task(id, ctx))
+            if len(found) == PAGE_SIZE:
+                break
+        return found
+
+    async def cancel_task(self, params: Any, ctx: Context) -> Any:
+        """Cancel a task; raise `ProtocolError` (-32602) if it is over."""
+        record = await self._server.find_task(params.task_id, ctx)
+        ended = record if record.is_over else await self._server.all_tasks().cancel(record.id, record.principal)
+        if record.is_over or ended.status != "cancelled":
+            raise ProtocolError(INVALID_PARAMS, f"the task is over: {task(ended)['status']}")
+        return self._typed(CANCEL, task(ended))
+
+    # --- results ----------------------------------------------------------------------------------------------
+
+    async def result_of(self, params: Any, ctx: Context) -> Any:
+        """Wait until a task is over, ask the client its questions meanwhile, and return its result."""
+        record = await self._server.find_task(params.task_id, ctx)
+        asked = set[str]()
+        async with background_tasks() as group, aclosing(self._server.all_tasks().versions(record.id)) as versions:
+            async for record in versions:
+                for key in set(record.open) - asked:
+                    asked.add(key)
+                    group.start_soon(self._ask, record, key, ctx)
+        if not record.is_over:
+            raise UnknownTask
+        wire = jsonrpc.plain(await self._outcome(record, ctx))
+        return self._typed(RESULT, _related(wire, record))
+
+    async def _read_outcome(self, record: TaskRecord, ctx: Context) -> Any:
+        """Return the result of a task that is over, in the server's revision; raise its error as `ProtocolError`."""
+        if record.error is not None:
+            raise ProtocolError(record.error["code"], record.error["message"], record.error.get("data"))
+        if record.result is None:
+            raise ProtocolError(INTERNAL_ERROR, "The task was cancelled")
+        return jsonrpc.typed_result(self._home.request(record.method), record.result)
+
+    async def _ask(self, record: TaskRecord, key: str, ctx: Context) -> None:
+        """Ask the client a question of a task, once at a time; the task fails if the client does not answer."""
+        if (record.id, key) in self._asking:
+            return
+        self._asking.add((record.id, key))
+        tasks, question = self._server.all_tasks(), record.asked[key]
+        method = self._home.request(question["method"])
+        try:
+            if key not in (await tasks.read(record.id, record.principal)).open:  # answered in the meantime
+                return
+            params = jsonrpc.typed_params(method, _related(question.get("params", {}), record))
+            answer = await ctx.request(method, params)
+            await tasks.update(record.id, record.principal, {key: jsonrpc.plain(answer)})
+        except (ConnectionClosed, SessionRequired):
+            raise
+        except (CapabilityMissing, ProtocolError, UnexpectedAnswer) as error:
+            log.info("a question of a task was not answered: %s", error)
+            code = error.code if isinstance(error, ProtocolError) else INTERNAL_ERROR
+            message = f"the client did not answer {method.name}: {error}"
+            await tasks.change(record, TaskRecord.failed, code, message)
+        finally:
+            self._asking.discard((record.id, key))
+
+    # --- notifications ----------------------------------------------------------------------------------------
+
+    def notify(self, id: str | None) -> None:
+        """Notify the sessions that have created a task of its change; `None` stands for all tasks."""
+        for session, own in self._own.items():
+            self._sessions.add(session, own if id is None else [id] if id in own else ())
+
+    async def _send(self, session: Session, record: TaskRecord) -> None:
+        method: Notification[Any] = self._revision.methods[STATUS]  # type: ignore[assignment]
+        if self._server.may_see(record, session.origin.identity):
+            await session.notify(method, jsonrpc.typed_params(method, task(record)))
+
+
+def _with_support(tool: dict[str, Any], options: ToolTask) -> dict[str, Any]:
+    return {**tool, "execution": {**tool.get("execution", {}), "taskSupport": options.support}}
+
+
+def _related(wire: Mapping[str, Any], record: TaskRecord) -> dict[str, Any]:
+    """Return params or a result with the id of the task in its `_meta`."""
+    return {**wire, "_meta": {**wire.get("_meta", {}), RELATED: {"taskId": record.id}}}
+
+
+# --- the client, as the handler of a task sees it -------------------------------------------------------------
+
+
+class TaskLink(Link):
+    """Link from the handler of a task to its client: questions and progress go through the record.
+
+    Args:
+        running: The run.
+        negotiated: What the request may rely on.
+        threads: Limits the threads for blocking handlers of the principal.
+    """
+
+    def __init__(self, running: RunningTask, negotiated: Negotiated, threads: CapacityLimiter) -> None:
+        self.origin = running.record.origin
+        self.negotiated: Negotiated = negotiated
+        self._threads = threads
         self._running = running
         self._questions = TaskQuestions(running)
+
+    def thread_limit(self) -> CapacityLimiter:
+        """Return the limit of threads for blocking handlers of the principal."""
+        return self._threads
 
     async def request(self, method: Request[Any, Any, Any], params: Any, *, related: RequestId | None = None) -> Any:
         """Ask the client, and wait for the answer."""
         return await self._questions.ask(self._questions.next_key(method.name), method, params)
 
     async def notify(self, method: Notification[Any], params: Any, *, related: RequestId | None = None) -> None:
-        """Tell of progress in the status of the task; log messages and all else are not sent for tasks."""
+        """Store progress as the status message of the task; drop all other notifications."""
         if method is self.negotiated.dispatcher.revision.progress:
             total = "" if params.total is None else f" of {params.total:g}"
-            await self._running.tell(getattr(params, "message", None) or f"{params.progress:g}{total}")
-
-    def metadata(self) -> Mapping[str, Any]:
-        """Return an empty object: there is nothing to say of the sender."""
-        return {}
+            await self._running.report(params.message or f"{params.progress:g}{total}")
 
 
 class TaskQuestions(Questions):
-    """The questions of a task while it runs.
+    """Questions of a handler that runs as a task; the handler waits for each answer.
 
     Args:
-        running: The task.
+        running: The run.
     """
 
     def __init__(self, running: RunningTask) -> None:
@@ -401,35 +654,7 @@ class TaskQuestions(Questions):
         self._running = running
 
     async def ask(self, key: str, method: Request[Any, Any, Any], params: Any) -> Any:
-        """Return the answer to a question, once the client has given it."""
-        question: dict[str, Any] = {"method": method.name}
-        if params is not None:
-            question["params"] = jsonrpc.plain(params)
+        """Return the answer of the client to a question."""
+        question = {"method": method.name} | ({} if params is None else {"params": jsonrpc.plain(params)})
         self.used |= await self._running.ask({key: question})
         return jsonrpc.typed_result(method, self.used[key])
-
-
-@contextmanager
-def _reachable() -> Generator[None]:
-    """Tell a client that the store of tasks is away."""
-    try:
-        yield
-    except StoreUnavailable:
-        raise ProtocolError(INTERNAL_ERROR, "Tasks cannot be reached at the moment; try again later") from None
-
-
-def _identity_out(identity: Identity) -> dict[str, Any]:
-    """Return who somebody is, as JSON; the token is not part of it."""
-    return {
-        "issuer": identity.issuer,
-        "subject": identity.subject,
-        "client": identity.client,
-        "scopes": sorted(identity.scopes),
-        "claims": dict(identity.claims),
-        "expires": identity.expires,
-    }
-
-
-def _identity_in(wire: Mapping[str, Any]) -> Identity:
-    members: dict[str, Any] = {**wire, "scopes": frozenset(wire["scopes"])}
-    return Identity(**members)

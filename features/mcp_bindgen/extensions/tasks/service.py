@@ -1,64 +1,133 @@
-"""Serve tasks, in the terms of JSON: create, read, answer, cancel and run them, whatever revision they belong to."""
+"""Service of tasks on JSON values, for all revisions: create, read, answer, cancel and run tasks."""
 
 from __future__ import annotations
 
 import asyncio
-import logging
 import secrets
 import time
-from collections.abc import AsyncGenerator, Awaitable, Callable, Mapping, Sequence
+from collections.abc import AsyncGenerator, Awaitable, Callable, Coroutine, Iterable, Mapping, Sequence
 from contextlib import aclosing, asynccontextmanager, suppress
-from typing import Any
+from typing import Any, Generic, TypeAlias, TypeVar
 from weakref import WeakValueDictionary
 
 import anyio
 from anyio.abc import TaskGroup
 
 from mcp_bindgen.runtime.concurrency import background_tasks
-from mcp_bindgen.runtime.era.stateless.input_required import other_than_required
-from mcp_bindgen.runtime.protocol.errors import INTERNAL_ERROR, INVALID_PARAMS, ProtocolError, StoreUnavailable
+from mcp_bindgen.runtime.era.stateless.input_required import InputRequired, other_than_required
+from mcp_bindgen.runtime.era.stateless.subscriptions import Subscription
+from mcp_bindgen.runtime.logs import log
+from mcp_bindgen.runtime.protocol.errors import (
+    INTERNAL_ERROR,
+    INVALID_PARAMS,
+    ConnectionClosed,
+    ProtocolError,
+    StoreUnavailable,
+)
+from mcp_bindgen.runtime.session.session import Session
 
-from .limits import TaskLimits
-from .record import TaskRecord
-from .runner import LocalRunner, TaskRunner
-from .running import Handle, Rule, RunningTask
-from .store.base import TaskStore
-from .store.memory import MemoryTaskStore
+from .record import TaskRecord, now
+from .runners import LocalRunner, TaskRunner
+from .store import MemoryTaskStore, TaskLimits, TaskStore
 
-log = logging.getLogger("mcp_bindgen")
+T = TypeVar("T")
 
-_PULSES = 4  # how often a lease is renewed before it would run out
-_SWEEP = 30.0  # seconds between two looks for tasks whose time is over
-_UNREADABLE = 3600.0  # seconds until a task whose record cannot be read is looked at again
-_LOOK = 5.0  # seconds after which a record is read again although nobody has told of a change
-_PAUSE = 0.5  # seconds before a store that is away is asked again
-_LAST = 5.0  # seconds in which a server that stops gives its tasks back
+_RENEWALS_PER_LEASE = 4
+_SWEEP_SECONDS = 30.0  # between two searches for removable tasks
+_UNREADABLE_SECONDS = 3600.0  # until an unreadable task is looked at again
+_REREAD_SECONDS = 5.0  # until a watched record is read again without a report of a change
+_RETRY_SECONDS = 0.5  # until an unreachable store is asked again
+_STOP_SECONDS = 5.0  # for a stopping server to give its tasks back
+_REPORT_SECONDS = 1.0  # between two stored progress reports of a task
 
 
 class UnknownTask(ProtocolError):
-    """There is no such task, or it is somebody else's: nobody is told which."""
+    """The task does not exist or belongs to a different principal; the error does not say which."""
 
     def __init__(self) -> None:
-        super().__init__(INVALID_PARAMS, "Unknown task: there is none of this id, or it has expired")
+        super().__init__(INVALID_PARAMS, "Unknown task: there is none with this id, or it has expired")
+
+
+class RunningTask:
+    """One run of a task.
+
+    Args:
+        service: The service of the task.
+        record: The task as it began this run.
+
+    Attributes:
+        record: The task as this run has seen it last.
+        scope: Cancels the handler.
+    """
+
+    def __init__(self, service: Tasks, record: TaskRecord) -> None:
+        self.record = record
+        self.scope = anyio.CancelScope()
+        self._service = service
+        self._next_report = 0.0
+
+    async def ask(self, questions: Mapping[str, Any]) -> dict[str, Any]:
+        """Ask the client all questions at the same time, and wait for all answers.
+
+        Args:
+            questions: Key -> request in wire form. The same key and question give the same answer when the handler
+                runs again.
+
+        Returns:
+            Key -> answer in wire form.
+
+        Raises:
+            InputRequired: The timeout of the runner has passed; the handler runs again after the answers.
+        """
+        await anyio.lowlevel.checkpoint()  # a cancellation comes first
+        await _retried(lambda: self.change(TaskRecord.asking, questions))
+        timeout = self._service.runner.answer_timeout if self.record.reruns else None
+        with anyio.move_on_after(timeout):
+            async for record in self._service.versions(self.record.id):
+                if record.is_over or record.runs != self.record.runs:
+                    continue  # over or taken over by a different worker: this handler is about to be cancelled
+                self.record, keys = record, record.keys_of(questions)
+                if record.answers.keys() >= set(keys.values()):
+                    return {key: record.answers[wire] for key, wire in keys.items()}
+        if timeout is None:
+            await anyio.sleep_forever()  # this handler is about to be cancelled
+        raise InputRequired
+
+    async def report(self, message: str) -> None:
+        """Store a status message; drop it if the last one is too recent."""
+        if time.monotonic() >= self._next_report:
+            self._next_report = time.monotonic() + _REPORT_SECONDS
+            with suppress(StoreUnavailable):
+                await self.change(TaskRecord.reported, message)
+
+    async def change(self, rule: Callable[..., TaskRecord], *arguments: object) -> None:
+        """Change the task as `Tasks.change` does, unless a later run has begun."""
+        record = await self._service.change(self.record, rule, *arguments, runs=self.record.runs)
+        if record is not None and record.runs == self.record.runs:
+            self.record = record
+
+
+Handle: TypeAlias = Callable[[TaskRecord, RunningTask], Awaitable[Mapping[str, Any]]]
+"""Runs the handler of a task; returns the result in wire form, or raises `ProtocolError`."""
 
 
 class Tasks:
     """The tasks of a server: `Tasks(SqliteTaskStore("tasks.db"))`.
 
-    Any number of processes may serve the tasks of one store; each task runs in one of them, which has its lease.
+    Any number of processes may serve the tasks of one store. Each task runs in one of them, which has its lease.
 
     Args:
-        store: Holds them; by default memory, which forgets them when the process ends.
-        runner: Decides where they run; by default in the event loop of the server.
-        limits: How many there may be, how large and for how long.
-        lease: Seconds after which a process that was not heard of counts as dead.
+        store: Stores tasks; by default in memory until the process ends.
+        runner: Runs tasks; by default in the event loop of the server.
+        limits: Number, size and lifetime of tasks.
+        lease: Seconds after which the tasks of a dead process are taken over.
 
     Attributes:
         store: The same.
         runner: The same.
         limits: The same.
-        handlers: Revision -> what runs the handlers of its tasks.
-        changed: Called with the id of each task that changes, in whichever process; `None` where any may have changed.
+        handlers: Revision -> handler of its tasks.
+        observers: Called with the id of each task that changes in any process; `None` if any task may have changed.
     """
 
     def __init__(
@@ -73,119 +142,106 @@ class Tasks:
         self.runner = LocalRunner() if runner is None else runner
         self.limits = limits or TaskLimits()
         self.handlers: dict[str, Handle] = {}
-        self.changed: list[Callable[[str | None], Awaitable[None]]] = []
+        self.observers: list[Callable[[str | None], None]] = []
         self._lease = lease
         self._worker = secrets.token_urlsafe(12)
-        self._running: dict[str, RunningTask] = {}
-        self._news: WeakValueDictionary[str, asyncio.Event] = WeakValueDictionary()
+        self._running: dict[str, RunningTask | None] = {}
+        self._changes: WeakValueDictionary[str, asyncio.Event] = WeakValueDictionary()
         self._serving = 0
         self._group: TaskGroup | None = None
 
-    @property
-    def patience(self) -> float | None:
-        """Seconds for which a handler waits for an answer before it is ended, to run again when that has come.
-
-        `None` is for ever; so waits one that may not run twice.
-        """
-        found: float | None = getattr(self.runner, "patience", None)
-        return found
-
     @asynccontextmanager
     async def serving(self) -> AsyncGenerator[None]:
-        """Look after the tasks of the store while a block lasts; several servers may share one object."""
+        """Run the tasks of the store while the block lasts; several servers may share one object."""
         self._serving += 1
         try:
             if self._serving > 1:
                 yield
                 return
-            async with background_tasks() as tasks:
-                self._group = tasks
-                tasks.start_soon(self._listen)
+            async with background_tasks() as self._group:
+                self._group.start_soon(self._watch)
                 async with self.runner.serving(self.run):
-                    tasks.start_soon(self._look_after)
-                    tasks.start_soon(self._sweep)
+                    self._group.start_soon(self._supervise)
+                    self._group.start_soon(self._sweep)
                     yield
         finally:
             self._serving -= 1
 
-    def soon(self, tell: Callable[[], Awaitable[None]]) -> None:
-        """Tell somebody of tasks beside whoever asks for that; while nothing is served, nobody is told."""
+    def start_soon(self, work: Callable[..., Coroutine[Any, Any, None]], *arguments: object) -> None:
+        """Start a coroutine function beside the requests; do nothing while no server serves."""
         if self._group is not None and self._serving:
-            self._group.start_soon(_awaited, tell)
+            self._group.start_soon(work, *arguments)
 
-    # --- what clients ask for ---------------------------------------------------------------------------------
+    # --- requests of clients ----------------------------------------------------------------------------------
 
     async def create(self, record: TaskRecord) -> TaskRecord:
-        """Create a task, and have it run; it is durable when this returns.
+        """Store a task and submit it to the runner; the task is durable when this returns.
 
         Raises:
-            TooManyRequests: There are too many.
-            ProtocolError: It is too large.
+            TooManyRequests: A limit of the store is reached.
+            ProtocolError: The task is too large.
         """
         if not self._serving:
             raise RuntimeError("tasks run only while their server serves: see lifespans()")
-        if len(record.dump()) > self.limits.size:
-            raise ProtocolError(INVALID_PARAMS, f"the request is too large for a task: over {self.limits.size} bytes")
+        if len(record.data) > self.limits.max_task_bytes:
+            limit = f"over {self.limits.max_task_bytes} bytes"
+            raise ProtocolError(INVALID_PARAMS, f"the request is too large for a task: {limit}")
         await self.store.create(record, self.limits)
         await self._submit(record.id)
         return record
 
     async def read(self, id: str, principal: str) -> TaskRecord:
-        """Return a task of a principal; raises `UnknownTask`."""
+        """Return a task of a principal; raise `UnknownTask` if the principal has no such task."""
         record = await self.store.read(id)
         if record is None or record.principal != principal:
             raise UnknownTask
         return record
 
     async def page(self, principal: str, after: str | None = None) -> Sequence[TaskRecord]:
-        """Return tasks of a principal in the order of their creation, those after one of them; raises `UnknownTask`."""
+        """Return a page of the tasks of a principal, in the order of creation; raise `UnknownTask` as `read` does.
+
+        Args:
+            principal: The principal.
+            after: Id of the last task of the previous page; `None` for the first page.
+        """
         try:
             return await self.store.page(principal, after)
         except KeyError:
             raise UnknownTask from None
 
     async def update(self, id: str, principal: str, answers: Mapping[str, Any]) -> None:
-        """Take answers to what a task has asked; those to anything else are left aside.
+        """Store answers to questions of a task; ignore all other answers.
 
         Raises:
             UnknownTask: The principal has no such task.
             ProtocolError: The answers are too large.
         """
         record = await self.read(id, principal)
+        if record.is_over:
+            return
         if not record.answered(now(), answers).open:
-            await self.store.release(id, "")  # before it is answered: who looks after tasks finds it, whoever dies now
-        answered = await self.change(id, lambda record, now: record.answered(now, answers))
+            await self.store.release(id, "")  # makes the task due first, in case this process dies before it submits
+        answered = await self.change(record, TaskRecord.answered, answers)
         if answered is not None and not answered.is_over and not answered.open:
             await self._submit(id)
 
     async def cancel(self, id: str, principal: str) -> TaskRecord:
-        """End a task, unless it is over; return what it is now. Its handler is cancelled; raises `UnknownTask`."""
-        await self.read(id, principal)
-        record = await self.change(id, lambda record, now: record.cancelled(now))
+        """Cancel a task that is not over, with its handler; return its current state. Raises `UnknownTask`."""
+        record = await self.change(await self.read(id, principal), TaskRecord.cancelled)
         if record is None:
             raise UnknownTask
         try:
             await self.runner.cancel(id)
         except Exception:
-            log.exception("the runner of tasks was not told that a task is cancelled")
+            log.exception("the runner was not told of a cancelled task")
         return record
 
-    async def versions(self, id: str, principal: str | None = None) -> AsyncGenerator[TaskRecord]:
-        """Yield a task, and again each time that it has changed, until it is over or gone.
-
-        Args:
-            id: The task.
-            principal: Whose it must be; `None` if that is known.
-
-        Raises:
-            UnknownTask: The principal has no such task.
-        """
+    async def versions(self, id: str) -> AsyncGenerator[TaskRecord]:
+        """Yield a task, and again after each change, until it is over or removed."""
         version = 0
         while True:
-            arrived = self._news.setdefault(id, asyncio.Event())  # noted before reading, so that nothing is missed
-            record = await self._patiently(id)
-            if principal is not None and (record is None or record.principal != principal):
-                raise UnknownTask
+            changed = self._changes.setdefault(id, asyncio.Event())  # before reading, so that no change is missed
+            record = await _retried(lambda: self.store.read(id))
             if record is None:
                 return
             if record.version > version:
@@ -193,87 +249,82 @@ class Tasks:
                 yield record
             if record.is_over:
                 return
-            with anyio.move_on_after(_LOOK):
-                await arrived.wait()
-
-    async def _patiently(self, id: str) -> TaskRecord | None:
-        while True:
-            try:
-                return await self.store.read(id)
-            except StoreUnavailable:
-                await anyio.sleep(_PAUSE)
+            with anyio.move_on_after(_REREAD_SECONDS):
+                await changed.wait()
 
     # --- changes ----------------------------------------------------------------------------------------------
 
-    async def change(self, id: str, rule: Rule, runs: int | None = None) -> TaskRecord | None:
+    async def change(
+        self, known: TaskRecord, rule: Callable[..., TaskRecord], *arguments: object, runs: int | None = None
+    ) -> TaskRecord | None:
         """Change a task that is not over.
 
         Args:
-            id: The task.
-            rule: Says how; it is asked again when somebody else was quicker.
-            runs: Which of its runs wants to change it, if only that one may.
+            known: The task as it was read; it is read again if it has changed since.
+            rule: Transition of `TaskRecord`. It returns its record if there is nothing to change.
+            arguments: Arguments of the transition, after the time.
+            runs: Number of the run that changes the task; a later run makes the change void. `None` for no such check.
 
         Returns:
-            What it is now: unchanged if it was over already; `None` if it is gone.
+            The task after the change, or the unchanged task; `None` if it was removed.
 
         Raises:
-            ProtocolError: It would become too large.
+            ProtocolError: The change makes the task too large.
         """
-        while True:
-            record = await self.store.read(id)
-            if record is None or record.is_over or (runs is not None and record.runs != runs):
-                return record
-            following = rule(record, now())
+        record: TaskRecord | None = known
+        while record is not None and not record.is_over and runs in (None, record.runs):
+            following = rule(record, now(), *arguments)
             if following is record:
-                return record
-            try:
-                size = len(following.dump())
-            except ValueError:  # as text that is no Unicode
-                if not following.is_over:
-                    raise
-                log.exception("the end of a task cannot be written in JSON")
-                following, size = record.failed(now(), INTERNAL_ERROR, "Internal error"), 0
-            if size > self.limits.size:
-                if not following.is_over:
-                    raise ProtocolError(INVALID_PARAMS, f"this is too large for a task: over {self.limits.size} bytes")
-                following = record.failed(now(), INTERNAL_ERROR, "the result is too large for a task")
-            if await self.store.swap(following):
-                self._tell(id)
+                break
+            if await self.store.swap(self._limited(record, following)):
+                self._wake(known.id)
                 return following
+            record = await self.store.read(known.id)
+        return record
 
-    async def insist(self, id: str, rule: Rule, runs: int | None = None) -> TaskRecord | None:
-        """Change a task as `change` does, and wait for the store while it is away."""
-        while True:
-            try:
-                return await self.change(id, rule, runs)
-            except StoreUnavailable:
-                await anyio.sleep(_PAUSE)
+    def _limited(self, record: TaskRecord, following: TaskRecord) -> TaskRecord:
+        """Return the next version of a task, or its failure if the end of the task cannot be stored."""
+        try:
+            size = len(following.data)
+        except ValueError:  # a value without JSON form
+            if not following.is_over:
+                raise
+            log.exception("the result of a task has no JSON form")
+            return record.failed(now(), INTERNAL_ERROR, "Internal error")
+        if size <= self.limits.max_task_bytes:
+            return following
+        if not following.is_over:
+            message = f"the task would become too large: over {self.limits.max_task_bytes} bytes"
+            raise ProtocolError(INVALID_PARAMS, message)
+        return record.failed(now(), INTERNAL_ERROR, "the result is too large for a task")
 
-    def _tell(self, id: str) -> None:
-        news = self._news.pop(id, None)
-        if news is not None:
-            news.set()
+    def _wake(self, id: str) -> None:
+        """Let `versions` of a task read it again."""
+        changed = self._changes.pop(id, None)
+        if changed is not None:
+            changed.set()
 
-    async def _listen(self) -> None:
-        """Pass on what changes in the store, and end what runs here for a task that is over."""
+    async def _watch(self) -> None:
+        """Report changes in the store, and end runs of tasks that are over."""
         while True:
             with suppress(StoreUnavailable):
                 async with aclosing(self.store.watch()) as changes:
                     async for id in changes:
-                        for one in list(self._news) if id is None else [id]:
-                            self._tell(one)
-                        for one in list(self._running) if id is None else [id] if id in self._running else []:
+                        for one in list(self._changes) if id is None else [id]:
+                            self._wake(one)
+                        for one in list(self._running) if id is None else self._running.keys() & {id}:
                             await self._check(one)
-                        for tell in self.changed:
-                            await tell(id)
-            await anyio.sleep(_PAUSE)
+                        for observe in self.observers:
+                            observe(id)
+            await anyio.sleep(_RETRY_SECONDS)
 
     async def _check(self, id: str) -> None:
-        """End what runs here for a task that is over, gone, or run by somebody else."""
+        """End the run of a task in this process if the task is over, removed or run by a different worker."""
         running = self._running.get(id)
-        record = await self._patiently(id)
-        if running is not None and running.runs and (record is None or record.is_over or record.runs != running.runs):
-            running.scope.cancel()
+        if running is not None:
+            record = await _retried(lambda: self.store.read(id))
+            if record is None or record.is_over or record.runs != running.record.runs:
+                running.scope.cancel()
 
     # --- running ----------------------------------------------------------------------------------------------
 
@@ -283,111 +334,139 @@ class Tasks:
         except Exception:
             log.exception("a task could not be submitted; it is tried again")
 
-    async def _look_after(self) -> None:
-        """Renew leases, submit what nobody runs, and end what has expired."""
+    async def _supervise(self) -> None:
+        """Renew leases, submit tasks without a worker, and end expired tasks."""
         while True:
             with suppress(StoreUnavailable):
-                async with anyio.create_task_group() as group:  # at the same time: a store may do them together
-                    for running in list(self._running.values()):
-                        group.start_soon(self._keep, running)
+                async with anyio.create_task_group() as group:  # concurrently: a store may join the requests
+                    for running in filter(None, list(self._running.values())):
+                        group.start_soon(self._renew, running.record)
                 for id in await self.store.due():
                     if id not in self._running:
                         await self._submit(id)
-            await anyio.sleep(self._lease / _PULSES)
+            await anyio.sleep(self._lease / _RENEWALS_PER_LEASE)
 
     async def _sweep(self) -> None:
-        """Drop what is over for long, beside all else: with many tasks it takes a while."""
+        """Remove tasks, apart from supervision: it may take long."""
         while True:
             with suppress(StoreUnavailable):
                 while await self.store.sweep():
                     await anyio.lowlevel.checkpoint()
-            await anyio.sleep(_SWEEP)
+            await anyio.sleep(_SWEEP_SECONDS)
 
-    async def _keep(self, running: RunningTask) -> None:
-        """Renew the lease of a task that runs here; end what runs for one that is lost or has expired."""
+    async def _renew(self, record: TaskRecord) -> None:
+        """Renew the lease of a task that runs in this process; end its run if the lease is lost or the task expired."""
         with suppress(StoreUnavailable):
-            if not await self.store.lease(running.id, self._worker, self._lease):
-                await self._check(running.id)
-            if running.expires is not None and running.expires <= now():
-                await self.change(running.id, _expired)
+            if not await self.store.lease(record.id, self._worker, self._lease):
+                await self._check(record.id)
+            if record.is_expired(now()):
+                await self.change(record, TaskRecord.expired)
 
     async def run(self, id: str) -> None:
-        """Run a task, if nobody else does: see `Run`."""
+        """Run a task unless it is running: see `Run`."""
         if id in self._running:
             return
-        running = self._running[id] = RunningTask(self, id)
+        self._running[id] = None
         try:
-            held = await self.store.read(id)
-            if held is None:
-                await self.store.lease(id, self._worker, _UNREADABLE)  # does nothing where there is no task
-                return
-            handle = self.handlers.get(held.revision)  # who has none may end it when its time is over
-            due = handle is not None or _expired(held, now()) is not held
-            if not due or not await self.store.lease(id, self._worker, self._lease):
-                return
-            record = await self.change(id, lambda record, time: _expired(record, time, record.begun(time)))
-            if record is None or record.is_over or handle is None:
-                return
-            running.runs, running.expires = record.runs, record.expires
-            waits = await self._work(handle, record, running)
+            running = self._running[id] = await self._begin(id)
+            is_waiting = running is not None and await self._work(running)
         finally:
             del self._running[id]
-        if waits:
-            await self.store.release(id, self._worker, record.expires)
-            left = await self.store.read(id)
-            if left is not None and not left.is_over and not left.open:  # the answers came meanwhile
+        if running is not None and is_waiting:
+            await self.store.release(id, self._worker, running.record.expires)
+            record = await self.store.read(id)
+            if record is not None and not record.is_over and not record.open:  # the answers arrived meanwhile
                 await self._submit(id)
 
-    async def _work(self, handle: Handle, record: TaskRecord, running: RunningTask) -> bool:
-        """Run the handler of a task and write down how it ends; return whether it waits for its client instead."""
-        end: Rule | None = None
+    async def _begin(self, id: str) -> RunningTask | None:
+        """Begin a run of a task; return `None` if this worker cannot run it."""
+        record = await self.store.read(id)
+        if record is None:
+            await self.store.lease(id, self._worker, _UNREADABLE_SECONDS)  # no effect on a removed task
+            return None
+        is_known = record.revision in self.handlers
+        if not is_known and not record.is_expired(now()):
+            return None
+        if not await self.store.lease(id, self._worker, self._lease):
+            return None
+        begun = await self.change(record, TaskRecord.begun if is_known else TaskRecord.expired)
+        return RunningTask(self, begun) if is_known and begun is not None and not begun.is_over else None
+
+    async def _work(self, running: RunningTask) -> bool:
+        """Run the handler of a task and store its end; return True if the task waits for its client instead."""
+        record = running.record
+        end: tuple[Callable[..., TaskRecord], *tuple[object, ...]] | None = None
         try:
             with running.scope:
-                result = await handle(record, running)
-                end = lambda record, now: record.completed(now, result)  # noqa: E731
+                end = TaskRecord.completed, await self.handlers[record.revision](record, running)
         except ProtocolError as error:
-            code, message, data = error.code, error.message, error.data
-            end = lambda record, now: record.failed(now, code, message, data)  # noqa: E731
-        except asyncio.CancelledError:
-            await self._give_back(record.id, running.runs)
-            raise
+            end = TaskRecord.failed, error.code, error.message, error.data
         except BaseException as error:
             other = other_than_required(error)
             if other is None:
-                await self.insist(record.id, lambda record, now: record.given_back(now), running.runs)
+                await _retried(lambda: running.change(TaskRecord.given_back))
                 return True
             if not isinstance(other, Exception):
-                await self._give_back(record.id, running.runs)
+                with anyio.move_on_after(_STOP_SECONDS, shield=True), suppress(StoreUnavailable):
+                    await running.change(TaskRecord.given_back)
+                    await self.store.release(record.id, self._worker)
                 raise
             log.exception("the handler of a task failed")
-            end = lambda record, now: record.failed(now, INTERNAL_ERROR, "Internal error")  # noqa: E731
-        if end is not None:  # else it was cancelled, because it is over or runs elsewhere
+            end = TaskRecord.failed, INTERNAL_ERROR, "Internal error"
+        if end is not None:  # else the run was cancelled: the task is over or runs elsewhere
             try:
-                await self.insist(record.id, end)
+                await _retried(lambda: self.change(running.record, *end))
             except asyncio.CancelledError:
-                with anyio.move_on_after(_LAST, shield=True):
-                    await self.insist(record.id, end)
+                with anyio.move_on_after(_STOP_SECONDS, shield=True):
+                    await _retried(lambda: self.change(running.record, *end))
                 raise
         return False
 
-    async def _give_back(self, id: str, runs: int) -> None:
-        """Let another process go on with a task because this one stops."""
-        with anyio.move_on_after(_LAST, shield=True), suppress(StoreUnavailable):
-            await self.change(id, lambda record, now: record.given_back(now), runs)
-            await self.store.release(id, self._worker)
+
+AnyLink = TypeVar("AnyLink", Session, Subscription)
 
 
-async def _awaited(tell: Callable[[], Awaitable[None]]) -> None:
-    await tell()
+class StatusSender(Generic[AnyLink]):
+    """Sends changed tasks to clients, each at its own pace; only task ids wait in memory.
+
+    Args:
+        tasks: The service.
+        send: Sends a task to a client; it returns when the client can take the next one.
+    """
+
+    def __init__(self, tasks: Tasks, send: Callable[[AnyLink, TaskRecord], Awaitable[None]]) -> None:
+        self._tasks = tasks
+        self._send: Callable[[AnyLink, TaskRecord], Awaitable[None]] = send
+        self._waiting: dict[AnyLink, dict[str, None]] = {}
+
+    def add(self, link: AnyLink, ids: Iterable[str]) -> None:
+        """Send tasks to a client, each in its state at the time of sending."""
+        new = dict.fromkeys(ids)
+        if new and link in self._waiting:
+            self._waiting[link].update(new)
+        elif new:
+            self._waiting[link] = new
+            self._tasks.start_soon(self._send_all, link, new)
+
+    async def _send_all(self, link: AnyLink, ids: dict[str, None]) -> None:
+        try:
+            while ids and link.ready:
+                id = next(iter(ids))
+                del ids[id]
+                try:
+                    await self._send(link, await self._tasks.read(id, link.origin.principal or ""))
+                except (UnknownTask, StoreUnavailable, ConnectionClosed):
+                    log.debug("the change of a task is not sent")
+                except Exception:
+                    log.exception("the change of a task could not be sent")
+        finally:
+            del self._waiting[link]
 
 
-def now() -> int:
-    """Return the time, in milliseconds since 1970."""
-    return round(time.time() * 1000)
-
-
-def _expired(record: TaskRecord, time: int, following: TaskRecord | None = None) -> TaskRecord:
-    """Return a task as failed if its time is over, else what follows."""
-    if record.expires is None or record.expires > time:
-        return following or record
-    return record.failed(time, INTERNAL_ERROR, "the task was not done before its time to live was over")
+async def _retried(ask: Callable[[], Awaitable[T]]) -> T:
+    """Ask the store; retry while it is unreachable."""
+    while True:
+        try:
+            return await ask()
+        except StoreUnavailable:
+            await anyio.sleep(_RETRY_SECONDS)

@@ -1,4 +1,4 @@
-"""Say which tools are tasks: `@app.tool(task="optional")`, `@task("required")` on a method, `@task(tools={...})`."""
+"""Task options of tools: `@app.tool(task="optional")`, `@task("required")` on a method, `@task(tools={...})`."""
 
 from __future__ import annotations
 
@@ -13,26 +13,27 @@ from mcp_bindgen.runtime.bindings import extension_of
 from mcp_bindgen.runtime.era.stateless.input_required import InputRequired
 
 F = TypeVar("F", bound=Callable[..., Any])
+T = TypeVar("T")
 
 Support: TypeAlias = Literal["optional", "required"]
-"""Whether a tool that is a task runs in the foreground, too, for clients that do not know tasks."""
+"""`optional`: clients without the extension wait for the result. `required`: their calls are refused."""
 
 ATTRIBUTE = "__mcp_task__"
-"""The attribute of a handler that says which tools of it are tasks."""
+"""Attribute of a handler that holds its task options."""
 
 
 @dataclass(frozen=True, kw_only=True)
 class ToolTask:
-    """How a tool runs as a task.
+    """Task options of a tool.
 
     Attributes:
-        support: Whether clients that do not know tasks are served, too (`optional`), or refused (`required`).
-        ttl: Seconds that a task is kept from its creation, within the limits; `None` for what these say.
-        poll: Seconds that a client should wait between two looks at a task; `None` for what the limits say.
-        reruns: How often a task may run again from its beginning after the process that ran it died. With 0, such a
-            task fails; with more, what its handler does must bear being done twice.
-        late: Whether the handler itself says from when on it is a task, by `await background(ctx)`. What it asks the
-            client before is answered in rounds, as for any other request.
+        support: Behaviour for clients without the extension.
+        ttl: Seconds from creation to expiry, within the limits of the server; `None` for the server's default.
+        poll: Poll interval of clients in seconds; `None` for the server's default.
+        reruns: Number of additional runs after the process of a task has died. With 0 the task fails; otherwise the
+            handler must tolerate that its work is done twice.
+        late: True if the call becomes a task at `await background(ctx)` in the handler. Earlier questions are answered
+            in rounds, as for any request.
     """
 
     support: Support = "optional"
@@ -42,80 +43,80 @@ class ToolTask:
     late: bool = False
 
 
-Word: TypeAlias = Support | ToolTask
-"""What makes a tool a task: a word, or all that can be said."""
+TaskOption: TypeAlias = Support | ToolTask
+"""Short and full form of task options."""
 
 
-def tool_task(word: Word) -> ToolTask:
-    """Return all that can be said for a word; raise `ValueError` if it is none."""
-    if isinstance(word, ToolTask):
-        return word
-    if word not in get_args(Support):
-        raise ValueError(f"task={word!r}: a tool is a task as 'optional', 'required' or ToolTask(...)")
-    return ToolTask(support=word)
+def tool_task(option: TaskOption) -> ToolTask:
+    """Return the full form of task options; raise `ValueError` for an unknown short form."""
+    if isinstance(option, ToolTask):
+        return option
+    if option not in get_args(Support):
+        raise ValueError(f"task={option!r}: use 'optional', 'required' or ToolTask(...)")
+    return ToolTask(support=option)
 
 
-def task(word: Word = "optional", /, *, tools: Mapping[str, Word] | None = None) -> Callable[[F], F]:
-    """Mark a handler as a task: the method of a tool in a contract, or with `tools` the `call_tool` of a server.
+def task(option: TaskOption = "optional", /, *, tools: Mapping[str, TaskOption] | None = None) -> Callable[[F], F]:
+    """Set the task options of a handler: the method of a tool in a contract, or the `call_tool` of a server.
 
     Args:
-        word: How the tool is a task; on the `call_tool` of a server, how all tools are.
-        tools: For the handler of all tools of a server: those that are tasks, by name.
+        option: The task options of the tool; on `call_tool`, of all tools.
+        tools: Tool name -> task options, for `call_tool`; other tools never run as tasks.
     """
-    marks = {"": tool_task(word)} if tools is None else {name: tool_task(one) for name, one in tools.items()}
+    options = {"": tool_task(option)} if tools is None else {name: tool_task(one) for name, one in tools.items()}
 
     def mark(handler: F) -> F:
-        setattr(handler, ATTRIBUTE, marks)
+        setattr(handler, ATTRIBUTE, options)
         return handler
 
     return mark
 
 
 def marked(handler: object, name: str = "") -> ToolTask | None:
-    """Return how a tool runs as a task, by the mark of its handler; `None` where it never does.
+    """Return the task options that `task` has set; `None` if the tool never runs as a task.
 
     Args:
         handler: The handler.
-        name: Which tool, where the handler is that of all tools of a server.
+        name: The tool, if the handler serves several.
     """
-    marks: Mapping[str, ToolTask] = getattr(handler, ATTRIBUTE, {})
-    return marks.get(name)
+    options: Mapping[str, ToolTask] = getattr(handler, ATTRIBUTE, {})
+    return options.get(name)
 
 
 def with_tasks(package: ModuleType) -> Any:
-    """Return the generated class of servers of a revision that offers tasks; where there is none, the usual one."""
+    """Return the generated server class of a revision with tasks; without the extension, the usual one."""
     return (extension_of(package, "tasks") or package).Server
 
 
 def has_tasks(package: ModuleType) -> bool:
-    """Tell whether a revision has tasks in its core, which the server of another revision with tasks can serve."""
+    """Return True if a revision has tasks in its core; the server of a revision with the extension can serve it."""
     return "tasks/result" in import_module(f"{package.__name__}.methods").METHODS
 
 
 class Deferred(InputRequired):
-    """Leaves a handler that goes on as a task."""
+    """Ends a handler whose call becomes a task."""
 
 
-_deferring: ContextVar[bool] = ContextVar("deferring", default=False)
-"""Whether the request that is handled becomes a task where its handler says so."""
+_may_defer: ContextVar[bool] = ContextVar("may_defer", default=False)
+"""True while a handler may turn its call into a task."""
 
 
 async def background(ctx: object) -> None:
-    """Go on as a task from here: for the handler of a tool that is `late`.
+    """Turn the call into a task, for the handler of a tool that is `late`.
 
-    The client is answered with the task, whose handler runs again from its beginning, with the answers that it has got.
-    There, and for clients that do not know tasks, nothing happens.
+    The client receives the task. The handler runs again from its beginning as a task, with the answers so far. In a
+    task, and for clients without the extension, this does nothing.
 
     Args:
-        ctx: The context of the handler.
+        ctx: Context of the handler.
     """
-    if _deferring.get():
+    if _may_defer.get():
         raise Deferred
 
 
-async def deferred(work: Awaitable[Any]) -> Any:
-    """Return what a handler returns; `None` where it goes on as a task."""
-    token = _deferring.set(True)
+async def deferred(work: Awaitable[T]) -> T | None:
+    """Return the result of a handler; `None` if the handler has called `background`."""
+    token = _may_defer.set(True)
     try:
         return await work
     except Deferred:
@@ -125,4 +126,4 @@ async def deferred(work: Awaitable[Any]) -> Any:
             raise
         return None
     finally:
-        _deferring.reset(token)
+        _may_defer.reset(token)

@@ -12,8 +12,9 @@ import httpx2
 from anyio.abc import TaskGroup
 
 from mcp_bindgen.runtime.concurrency import background_tasks
+from mcp_bindgen.runtime.protocol.access import RequestOrigin
 from mcp_bindgen.runtime.protocol.errors import AuthorizationError, ConnectionClosed, Refused
-from mcp_bindgen.runtime.protocol.transport import MAX_MESSAGE, Lost, Outgoing
+from mcp_bindgen.runtime.protocol.transport import MAX_MESSAGE, Lost, Outgoing, Transport
 from mcp_bindgen.runtime.session.authorization import Auth
 
 from ..event_stream import Event, EventDecoder
@@ -27,7 +28,7 @@ _CONNECTIONS = 2  # the stream, and one for messages
 _POST = {"content-type": JSON}
 
 
-class SseClientTransport:
+class SseClientTransport(Transport):
     """The client's end, made by `sse`: events come from a stream, and each message is a POST of its own.
 
     Args:
@@ -41,7 +42,7 @@ class SseClientTransport:
         extensions: The extensions of the protocol that authorization uses.
     """
 
-    network = "tcp"
+    origin = RequestOrigin(network="tcp")
 
     def __init__(
         self, response: httpx2.Response, events: AsyncIterator[Event], messages: Endpoint, tasks: TaskGroup

@@ -16,8 +16,9 @@ import httpx2
 from anyio.abc import TaskGroup
 
 from mcp_bindgen.runtime.concurrency import background_tasks
+from mcp_bindgen.runtime.protocol.access import RequestOrigin
 from mcp_bindgen.runtime.protocol.errors import ConnectionClosed
-from mcp_bindgen.runtime.protocol.transport import MAX_MESSAGE, Lost, Outgoing
+from mcp_bindgen.runtime.protocol.transport import MAX_MESSAGE, Lost, Outgoing, Transport
 from mcp_bindgen.runtime.session.authorization import Auth
 
 from ..event_stream import MIN_RETRY
@@ -35,7 +36,7 @@ _UNREAD = 16  # batches that wait to be received
 _FAREWELL = 2.0  # seconds for the server to take note that a session is over
 
 
-class HttpClientTransport:
+class HttpClientTransport(Transport):
     """The client's end, made by `http`.
 
     Requests are concurrent. A notification or an answer is with the server before later messages are sent.
@@ -51,7 +52,7 @@ class HttpClientTransport:
         extensions: The extensions of the protocol that authorization uses.
     """
 
-    network = "tcp"
+    origin = RequestOrigin(network="tcp")
 
     mirror = HeaderMirror
 

@@ -2,14 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterable
+from collections.abc import Collection, Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from typing import Any
 
 from starlette.types import Receive, Scope, Send
 
 from mcp_bindgen.runtime.protocol import jsonrpc, observation
-from mcp_bindgen.runtime.protocol.access import Identity
+from mcp_bindgen.runtime.protocol.access import Identity, RequestOrigin
 from mcp_bindgen.runtime.protocol.errors import (
     INVALID_REQUEST,
     ProtocolError,
@@ -74,6 +74,28 @@ def not_stored(error: StoreUnavailable) -> HttpError:
     return too_many(str(error)) if isinstance(error, StoreFull) else unavailable(NOT_STORED)
 
 
+class PublicHeaders(Mapping[str, str]):
+    """View of HTTP headers without those that hold credentials."""
+
+    def __init__(self, headers: Mapping[bytes, bytes]) -> None:
+        self._headers = headers
+
+    def __getitem__(self, name: str) -> str:
+        key = name.lower().encode("latin-1", "replace")
+        if key in _CREDENTIALS:
+            raise KeyError(name)
+        return self._headers[key].decode("latin-1")
+
+    def __iter__(self) -> Iterator[str]:
+        return (name.decode("latin-1") for name in self._headers if name not in _CREDENTIALS)
+
+    def __len__(self) -> int:
+        return sum(1 for _ in self)
+
+
+_CREDENTIALS = frozenset((b"authorization", b"proxy-authorization", b"dpop", b"cookie"))
+
+
 @dataclass(slots=True, eq=False)
 class Call:
     """An HTTP request, and the way to respond to it.
@@ -102,6 +124,13 @@ class Call:
     held: int = 0
     share: Any = None
     record: RequestRecord | None = None
+
+    @property
+    def origin(self) -> RequestOrigin:
+        """Origin of the messages in its body."""
+        client = self.scope.get("client")
+        address = None if client is None else client[0]
+        return RequestOrigin(self.identity, self.principal, PublicHeaders(self.headers), address, "tcp")
 
     @property
     def path(self) -> str:

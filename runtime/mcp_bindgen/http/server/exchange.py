@@ -8,9 +8,9 @@ from __future__ import annotations
 
 import asyncio
 import inspect
-from collections.abc import AsyncGenerator, Callable, Iterable, Mapping
+from collections.abc import AsyncGenerator, Callable, Iterable
 from contextlib import asynccontextmanager, nullcontext, suppress
-from functools import cached_property, partial
+from functools import partial
 from typing import Any
 
 from anyio import CapacityLimiter
@@ -25,11 +25,13 @@ from mcp_bindgen.runtime.protocol.access import AccessPolicy, InsufficientScope,
 from mcp_bindgen.runtime.protocol.envelope import RequestId, invalid, parse
 from mcp_bindgen.runtime.protocol.errors import METHOD_NOT_FOUND, ConnectionClosed, MethodNotFound, ProtocolError
 from mcp_bindgen.runtime.protocol.events import Event, Notified, Rejected, Requested
+from mcp_bindgen.runtime.protocol.link import Link
 from mcp_bindgen.runtime.protocol.methods import HeaderParams, Notification
 from mcp_bindgen.runtime.protocol.peer import Peer
 from mcp_bindgen.runtime.protocol.revision import Dispatcher, Handler, Revision
 from mcp_bindgen.runtime.protocol.routing import Route
 from mcp_bindgen.runtime.session.execution import execute
+from mcp_bindgen.runtime.session.request_scope import RequestScope
 from mcp_bindgen.runtime.session.server import Service
 
 from ..headers import HeaderMismatch, decode
@@ -37,7 +39,7 @@ from .call import VERSION, Call, event
 from .header_validation import ArgumentSchemas
 
 
-class Exchange:
+class Exchange(Link):
     """The way to the client of one request: its response.
 
     Args:
@@ -48,12 +50,9 @@ class Exchange:
 
     Attributes:
         listening: The same.
-        principal: Who sent it, if that is known.
-        identity: Whose token came with it, where tokens are verified.
+        origin: Origin of the request.
         streaming: Whether the response is a stream of events.
     """
-
-    network = "tcp"
 
     def __init__(
         self,
@@ -62,8 +61,7 @@ class Exchange:
         threads_of: Callable[[str], CapacityLimiter] | None = None,
         listening: AroundSubscription | None = None,
     ) -> None:
-        self.principal = call.principal
-        self.identity = call.identity
+        self.origin = call.origin
         self.listening = listening
         self._threads_of = threads_of
         self._unread = unread
@@ -72,15 +70,10 @@ class Exchange:
         self._over = False
         self._writing = asyncio.Lock()
 
-    @property
-    def is_over(self) -> bool:
-        """Whether the request is answered, or its client does not read."""
-        return self._over
-
-    @cached_property
-    def threads(self) -> CapacityLimiter | None:
+    def thread_limit(self) -> CapacityLimiter | None:
         """The threads for handlers that block of whoever sent it, if that is known."""
-        return self._threads_of(self.principal) if self._threads_of is not None and self.principal is not None else None
+        principal = self.origin.principal
+        return None if self._threads_of is None or principal is None else self._threads_of(principal)
 
     async def request(self, method: Any, params: Any, *, related: RequestId | None = None) -> Any:
         """Refuse: servers send no requests in this revision."""
@@ -93,10 +86,6 @@ class Exchange:
             ConnectionClosed: The request is answered, or its client does not read.
         """
         await self.write(event(jsonrpc.notification(method, params)))
-
-    def metadata(self) -> Mapping[str, Any]:
-        """Return an empty object: only requests say something of their sender."""
-        return {}
 
     async def write(self, data: bytes) -> None:
         """Send a part of the stream; raise `ConnectionClosed` as `notify` does."""
@@ -242,12 +231,12 @@ class Exchanges:
         """Return a handler that reads anew which headers are wanted, before the handler of the route runs."""
         handler = self._service.handler(dispatcher, route)
 
-        async def checked(link: Any, id_: RequestId | None, params: Any) -> Any:
+        async def checked(scope: RequestScope, params: Any) -> Any:
             try:
-                await self._schemas.check(rule, dispatcher, link, params, call.headers)
+                await self._schemas.check(rule, dispatcher, scope.link, params, call.headers)
             except HeaderMismatch as error:
                 raise _mismatch(dispatcher.revision, str(error)) from None
-            answer = handler(link, id_, params)
+            answer = handler(scope, params)
             return await answer if inspect.isawaitable(answer) else answer
 
         return checked

@@ -11,6 +11,7 @@ from mcp_bindgen.runtime.protocol.envelope import parse
 from mcp_bindgen.runtime.protocol.link import Link
 from mcp_bindgen.runtime.protocol.methods import HeaderParams
 from mcp_bindgen.runtime.protocol.revision import Dispatcher
+from mcp_bindgen.runtime.session.request_scope import RequestScope
 from mcp_bindgen.runtime.session.server import Service
 
 from ..headers import ANNOTATION, PREFIX, HeaderMismatch, check_params
@@ -73,7 +74,7 @@ class ArgumentSchemas:
         said = {key: value for key, value in jsonrpc.plain(meta).items() if key not in about_the_call}
         wire: dict[str, Any] = {"_meta": said}
         while True:
-            text: bytes = await handler(link, None, jsonrpc.typed_params(route.method, wire))
+            text: bytes = await handler(RequestScope.of(link), jsonrpc.typed_params(route.method, wire))
             page = parse(text)
             asks = ANNOTATION.encode() in text
             items, name, schema = map(wire_name, (rule.items, rule.name, rule.schema))

@@ -17,10 +17,10 @@ import anyio
 from starlette.types import Scope
 
 from mcp_bindgen.runtime.era.operations import operations_named
-from mcp_bindgen.runtime.protocol.access import AccessPolicy, Identity, Operation
+from mcp_bindgen.runtime.protocol.access import AccessPolicy, Identity, Operation, RequestOrigin
 from mcp_bindgen.runtime.protocol.envelope import read_envelopes
 from mcp_bindgen.runtime.protocol.errors import ConnectionClosed, ProtocolError
-from mcp_bindgen.runtime.protocol.transport import incoming
+from mcp_bindgen.runtime.protocol.transport import Transport, incoming
 from mcp_bindgen.runtime.session.server import Server, Service
 from mcp_bindgen.runtime.session.session import Session
 
@@ -38,7 +38,7 @@ _GRACE = 5.0  # seconds for what a closed session still has to say
 _NAP = 3600.0  # seconds to sleep at most: timers cannot be set for any time
 
 
-class SseServerTransport:
+class SseServerTransport(Transport):
     """The server's end of one stream: a bounded queue of messages out, and none in: a POST waits until it is taken.
 
     Args:
@@ -48,18 +48,17 @@ class SseServerTransport:
 
     Attributes:
         independent: Who answers one request does not wait for another one.
-        principal: Who opened the stream.
+        origin: Origin of the stream.
         stream: What is sent to the client.
         turn: Held by the POST that is being taken, so that messages keep their order and only one is in memory.
     """
 
-    network = "tcp"
     independent = True
 
     def __init__(
         self, principal: str | None = None, unasked: float = LIMITS.unasked, queue: Budget | None = None
     ) -> None:
-        self.principal = principal
+        self.origin = RequestOrigin(principal=principal, network="tcp")
         self._unasked = unasked
         self._arriving, self._incoming = anyio.create_memory_object_stream[bytes](0)
         self.stream = Stream("", LISTEN_STREAM, queue=queue)
@@ -227,7 +226,7 @@ class SseApp(AsgiApp):
                     call.identity, negotiated.dispatcher.revision.name, _asked(body, self._service.limits.batch_members)
                 )
             session.extend(call.identity)
-            if not await transport.arrive(incoming(body, call.identity)):
+            if not await transport.arrive(incoming(body, call.origin)):
                 raise HttpError(404, "the session is over")
         await call.respond(202, b"accepted", TEXT)
 

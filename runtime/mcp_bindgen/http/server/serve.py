@@ -1,4 +1,4 @@
-"""Serve over HTTP with uvicorn until the process is told to stop."""
+"""HTTP servers on uvicorn that run until the process is told to stop."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from contextlib import suppress
 from select import select
 from socket import socket
 from types import FrameType
-from typing import Any
+from typing import Any, TypedDict, Unpack
 
 import uvicorn
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
@@ -24,23 +24,24 @@ from .app import HttpApp
 from .asgi_app import AsgiApp
 from .event_store.base import EventStore
 from .legacy_sse import sse_app
-from .limits import LIMITS, HttpLimits
+from .limits import HttpLimits
 from .origin_policy import ANY_ADDRESS, LOOPBACK, chosen_hosts
 from .stop_signals import knows_stop
 from .uvicorn_protocol import HttpProtocol
 
-_GRACE = 8.0  # seconds between the signal to stop and the end of the last request
-_ACCEPT = 1.0  # seconds of these for connections that wait to be accepted
-_LINGER = 3.0  # seconds of these for requests on idle connections: proxies have to notice that the port is closed
+_GRACE_SECONDS = 8.0  # between the signal to stop and the end of the last request
+_ACCEPT_SECONDS = 1.0  # of the grace: for connections that wait to be accepted
+_LINGER_SECONDS = 3.0  # of the grace: for requests on idle connections, until proxies notice the closed port
 
 
 class _Uvicorn(uvicorn.Server):
-    """Print where it listens, and stop in an order in which a proxy loses no request.
+    """Server that prints its address, and stops in an order that loses no request of a proxy.
 
     Attributes:
-        path: The path that is printed.
-        ending: Called when the process stops, so that endless responses end.
-        is_leaving: True if no connections are accepted any more.
+        path: The path to print.
+        ending: Ends endless responses; called when the process stops.
+        hosts: Hosts that requests may name; the operator is told if public names are missing.
+        is_leaving: True if the server accepts no more connections.
     """
 
     path = "/"
@@ -53,7 +54,7 @@ class _Uvicorn(uvicorn.Server):
         await super().startup(sockets)
         host, port = self.config.host, self.servers[0].sockets[0].getsockname()[1]
         shown = f"[{host}]" if ":" in host else host
-        gc.freeze()  # what is loaded stays, so no collection need look at it again: it would be a pause for all clients
+        gc.freeze()  # a full collection of the loaded modules would be a pause for all clients
         announce(f"listening on http://{shown}:{port}{self.path}")
         if set(ANY_ADDRESS).issubset(self.hosts):
             announce("called by IP addresses and localhost only; allow names with --allowed-host or ALLOWED_HOSTS")
@@ -66,15 +67,15 @@ class _Uvicorn(uvicorn.Server):
             super().handle_exit(sig, frame)
 
     async def shutdown(self, sockets: list[socket] | None = None) -> None:
-        """Close the port first; then answer what still comes on open connections, and close these one by one.
+        """Close the port first, then answer requests on open connections, and close these one by one.
 
-        A proxy that sends a request on a connection while it is closed cannot know whether the request was handled. So
-        idle connections stay open for a moment after SIGTERM, and each response says that its connection is closed.
+        A proxy cannot know whether a request was handled if its connection is closed meanwhile. So idle connections
+        stay open for a moment after SIGTERM, and each response announces that its connection is closed.
         """
         now = asyncio.get_running_loop().time
         begun = now()
         ports = [one for server in self.servers for one in server.sockets]
-        while now() < begun + _ACCEPT and select(ports, (), (), 0)[0]:
+        while now() < begun + _ACCEPT_SECONDS and select(ports, (), (), 0)[0]:
             await asyncio.sleep(0)  # closing the port resets connections that wait, and uvloop accepts one at a time
         self.is_leaving = True
         for server in self.servers:
@@ -84,9 +85,9 @@ class _Uvicorn(uvicorn.Server):
         for connection in connections:
             if not connection.may_be_reused:
                 connection.cycle.keep_alive = False
-        while self._lingers and now() < begun + _LINGER and any(one.may_be_reused for one in connections):
+        while self._lingers and now() < begun + _LINGER_SECONDS and any(one.may_be_reused for one in connections):
             await asyncio.sleep(0.02)
-        self.config.timeout_graceful_shutdown = math.ceil(begun + _GRACE - now())
+        self.config.timeout_graceful_shutdown = math.ceil(begun + _GRACE_SECONDS - now())
         await super().shutdown(sockets)
 
 
@@ -99,12 +100,12 @@ def parse_address(address: str) -> tuple[str, int]:
 
 
 def hosts_for(host: str, given: Collection[str] | None = None) -> Collection[str]:
-    """Return the hosts that a server may be called by.
+    """Return the hosts that requests to a server may name.
 
     Args:
-        host: The address that it listens at.
-        given: The hosts that are allowed in place of the default: on a loopback address those of this machine, on any
-            other also all IP addresses. Names are never a default, as DNS rebinding comes by a name.
+        host: The address of the server.
+        given: The hosts to allow instead of the default: the hosts of this machine, and all IP addresses unless `host`
+            is a loopback address. Names are never a default, as DNS rebinding uses names.
     """
     chosen = chosen_hosts(given)
     if chosen is not None:
@@ -122,9 +123,9 @@ async def serve_app(
     Args:
         app: The application.
         address: HOST:PORT.
-        path: Where it serves, to be shown.
-        ending: Called when the process shall stop, so that endless responses end.
-        hosts: The hosts that it may be called by; where they are a default without public names, the operator is told.
+        path: The path to print.
+        ending: Ends endless responses; called when the process stops.
+        hosts: The hosts that requests may name; the operator is told if they are a default without public names.
 
     Raises:
         ValueError: The address is not HOST:PORT.
@@ -148,46 +149,47 @@ async def serve_app(
     await server.serve()
 
 
+class HttpOptions(TypedDict, total=False):
+    """Options of `serve_http` and `serve_sse`; `HttpApp` describes them."""
+
+    revisions: Sequence[str] | None
+    limits: HttpLimits
+    auth: AccessPolicy | None
+    allowed_hosts: Collection[str] | None
+    allowed_origins: Collection[str] | None
+
+
 async def serve_http(
     *servers: Server,
     address: str,
-    revisions: Sequence[str] | None = None,
     store: EventStore | None = None,
     sessions: bool = True,
-    limits: HttpLimits = LIMITS,
-    auth: AccessPolicy | None = None,
-    allowed_hosts: Collection[str] | None = None,
-    allowed_origins: Collection[str] | None = None,
     log_format: str | None = None,
+    **options: Unpack[HttpOptions],
 ) -> None:
-    """Serve Streamable HTTP at `/mcp`, and HTTP with server-sent events at `/sse` for the oldest clients.
+    """Serve Streamable HTTP at `/mcp`, and HTTP with server-sent events at `/sse`, until the process is told to stop.
 
     `/healthz` and `/readyz` answer the probes of orchestrators.
 
     Args:
         servers: The servers, at most one for each revision.
-        address: HOST:PORT. A loopback address is reached from this machine only.
-        revisions: The revisions to serve; by default all that one of the servers can be made to serve.
-        store: Keeps what clients may have missed; by default in memory.
-        sessions: Whether stateful clients get sessions; see `HttpApp`. Without them nothing is served at `/sse`.
-        limits: How much it takes of its clients.
-        auth: Verifies the token of each request; see `HttpApp`.
-        allowed_hosts: The hosts that it may be called by, such as the public name behind a proxy; see `HttpApp`. By
-            default those in the environment variable `ALLOWED_HOSTS`, and without it those of this machine and, unless
-            it listens on a loopback address, all IP addresses.
-        allowed_origins: The web pages that may call it; see `HttpApp`.
-        log_format: `json` writes the records of the root logger as JSON, with one for each request; `text` leaves the
-            log as it is. By default as the environment variable `MCP_LOG_FORMAT` says.
+        address: HOST:PORT. A loopback address can be reached from this machine only.
+        store: Keeps sessions and the events that clients may have missed; by default in memory.
+        sessions: True to give sessions to stateful clients; see `HttpApp`. Without sessions, `/sse` is not served.
+        log_format: `json` writes the records of the root logger as JSON, with one for each request; `text` does not
+            change the log. By default the environment variable `MCP_LOG_FORMAT` decides.
+        options: Options of `HttpApp`. `allowed_hosts`, such as the public name behind a proxy, is by default the
+            environment variable `ALLOWED_HOSTS`, or else the hosts of this machine and, unless the address is a
+            loopback address, all IP addresses.
 
     Raises:
-        ValueError: The address is not HOST:PORT, or a server needs scopes and there is no `auth`, or there is a store
-            for sessions that there are not, or a revision cannot be served.
+        ValueError: The address is not HOST:PORT, a server needs scopes without `auth`, a store is given without
+            sessions, or a revision cannot be served.
     """
     use_format(log_format)
-    hosts = hosts_for(parse_address(address)[0], allowed_hosts)
-    common: Any = {"revisions": revisions, "limits": limits, "auth": auth, "allowed_origins": allowed_origins}
-    app = HttpApp(*servers, store=store, sessions=sessions, allowed_hosts=hosts, **common)
-    legacy: AsgiApp = sse_app(*servers, allowed_hosts=hosts, **common) if sessions else app
+    hosts = options["allowed_hosts"] = hosts_for(parse_address(address)[0], options.get("allowed_hosts"))
+    app = HttpApp(*servers, store=store, sessions=sessions, **options)
+    legacy: AsgiApp = sse_app(*servers, **options) if sessions else app
 
     async def either(scope: Scope, receive: Receive, send: Send) -> None:
         chosen = legacy if scope.get("path") in ("/sse", "/messages") else app
@@ -202,26 +204,13 @@ async def serve_http(
 
 
 async def serve_sse(
-    *servers: Server,
-    address: str,
-    revisions: Sequence[str] | None = None,
-    limits: HttpLimits = LIMITS,
-    auth: AccessPolicy | None = None,
-    allowed_hosts: Collection[str] | None = None,
-    allowed_origins: Collection[str] | None = None,
-    log_format: str | None = None,
+    *servers: Server, address: str, log_format: str | None = None, **options: Unpack[HttpOptions]
 ) -> None:
     """Serve HTTP with server-sent events at `/sse` until the process is told to stop (SIGINT, SIGTERM).
 
-    The arguments are those of `serve_http`.
-
-    Raises:
-        ValueError: The address is not HOST:PORT, a server needs scopes and there is no `auth`, or a revision cannot
-            be served.
+    The arguments and errors are those of `serve_http`.
     """
     use_format(log_format)
-    hosts = hosts_for(parse_address(address)[0], allowed_hosts)
-    app = sse_app(
-        *servers, revisions=revisions, allowed_hosts=hosts, allowed_origins=allowed_origins, limits=limits, auth=auth
-    )
+    hosts = options["allowed_hosts"] = hosts_for(parse_address(address)[0], options.get("allowed_hosts"))
+    app = sse_app(*servers, **options)
     await serve_app(app, address, "/sse", app.leave, hosts)

@@ -12,10 +12,11 @@ import anyio
 from pydantic_core import from_json, to_json
 
 from mcp_bindgen.runtime.protocol import jsonrpc
+from mcp_bindgen.runtime.protocol.access import RequestOrigin
 from mcp_bindgen.runtime.protocol.envelope import RequestId, invalid
 from mcp_bindgen.runtime.protocol.errors import INTERNAL_ERROR, ConnectionClosed, ProtocolError, StoreFull
 from mcp_bindgen.runtime.protocol.revision import Revision
-from mcp_bindgen.runtime.protocol.transport import Lost, Outgoing, Oversized
+from mcp_bindgen.runtime.protocol.transport import Lost, Outgoing, Oversized, Transport
 
 from .byte_budget import Budget
 from .call import HttpError, too_many
@@ -29,7 +30,7 @@ _POSTS = 64  # messages that wait for the session to take them
 _ID_BYTES = 64 * 1024  # of the ids of the requests in a POST, which are kept with its stream
 
 
-class SessionTransport:
+class SessionTransport(Transport):
     """The transport of a session.
 
     Every message goes to one stream: that of the POST whose request it answers or belongs to, else the standing one.
@@ -56,7 +57,6 @@ class SessionTransport:
         before_sending: Awaited before anything is sent.
     """
 
-    network = "tcp"
     independent = True
 
     def __init__(
@@ -70,7 +70,7 @@ class SessionTransport:
         last: int = 0,
         principal: str | None = None,
     ) -> None:
-        self.principal = principal
+        self.origin = RequestOrigin(principal=principal, network="tcp")
         self.budget = budget
         self._queue = queue
         self.streams: dict[str, Stream] = {}

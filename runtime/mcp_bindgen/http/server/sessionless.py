@@ -25,6 +25,7 @@ from mcp_bindgen.runtime.protocol.peer import Peer
 from mcp_bindgen.runtime.protocol.revision import Dispatcher, Handler, Revision
 from mcp_bindgen.runtime.protocol.routing import Route
 from mcp_bindgen.runtime.session.execution import execute
+from mcp_bindgen.runtime.session.request_scope import RequestScope
 from mcp_bindgen.runtime.session.server import Service
 
 from .call import VERSION, Call, HttpError, check_version, refused
@@ -60,7 +61,7 @@ class _Reply(Exchange):
 
     async def notify(self, method: Notification[Any], params: Any, *, related: RequestId | None = None) -> None:
         """Send a notification on the response; raises `SessionRequired` when that is over."""
-        if self.is_over:
+        if self._over:
             raise SessionRequired(f"{method.name} after the end of its request")
         await super().notify(method, params, related=related)
 
@@ -148,8 +149,8 @@ class Sessionless:
         return partial(_introduce, dispatcher.revision, handler) if route.method.name == INITIALIZE else handler
 
 
-async def _introduce(revision: Revision, handler: Handler, link: Any, id_: RequestId | None, params: Any) -> Any:
+async def _introduce(revision: Revision, handler: Handler, scope: RequestScope, params: Any) -> Any:
     """Answer a handshake, and declare only what can be kept."""
-    answer = handler(link, id_, params)
+    answer = handler(scope, params)
     wire = jsonrpc.plain(await answer if inspect.isawaitable(answer) else answer)
     return {**wire, "capabilities": without_flags(wire["capabilities"], "server", revision)}

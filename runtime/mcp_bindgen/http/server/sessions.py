@@ -90,7 +90,7 @@ class HttpSessions:
                     await self._converse(call, session, body, said, new)
                 else:
                     await self.registry.forward(session, said, body)
-                    session.transport.arrive(incoming(body, call.identity))
+                    session.transport.arrive(incoming(body, call.origin))
                     await session.transport.settle(said.cancelled)
                     if said.confirms:
                         await self.registry.confirm(session)
@@ -108,7 +108,7 @@ class HttpSessions:
         try:
             with stream.reading():
                 try:
-                    session.transport.arrive(incoming(body, call.identity))
+                    session.transport.arrive(incoming(body, call.origin))
                 except HttpError:
                     await session.transport.settle(said.ids)
                     raise

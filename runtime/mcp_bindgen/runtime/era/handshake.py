@@ -20,7 +20,7 @@ from ..protocol.transitions import State
 from ..protocol.uris import followed_key, lineage
 from .lifecycle import CANCELLED, INITIALIZE, INITIALIZED, PING, SET_LEVEL, SUBSCRIBE, UNSUBSCRIBE, UPDATED
 from .operations import check_followed
-from .sides import bound, empty_list, extensions, introduction
+from .sides import bound, empty_list, introduction
 
 VERSION_HEADER = "MCP-Protocol-Version"
 
@@ -103,21 +103,21 @@ class Handshake:
                 nothing = empty_list(dispatcher, route, server)
                 if nothing is None:
                     raise MethodNotFound(name)
-                return lambda session, id_, params: nothing()
-            return lambda session, id_, params: (default or _nothing)(server, session, params)
+                return lambda scope, params: nothing()
+            return lambda scope, params: (default or _nothing)(server, scope.link, params)
         work, context = bound(dispatcher, route, server), server.context
         if name == INITIALIZE:
-            return lambda session, id_, params: _initialize_by(work, session, params, context(session, id_, params))
+            return lambda scope, params: _initialize_by(work, scope.link, params, context(scope, params))
         if name in _NOTED:
-            return lambda session, id_, params: _note(name, work, session, params, context(session, id_, params))
-        return lambda session, id_, params: work(params, context(session, id_, params))
+            return lambda scope, params: _note(name, work, scope.link, params, context(scope, params))
+        return lambda scope, params: work(params, context(scope, params))
 
-    def is_followed(self, agreed: Any, method: Notification[Any], params: Any) -> bool:
+    def is_followed(self, link: Any, method: Notification[Any], params: Any) -> bool:
         """Tell whether the client has subscribed, where something is for subscribers."""
-        followed: set[str] | None = agreed.subscriptions
+        followed: set[str] | None = link.negotiated.subscriptions
         if method.name != UPDATED or followed is None or followed_key(params.uri) in followed:
             return True
-        return not followed.isdisjoint(lineage(params.uri)) and (agreed.hears is None or agreed.hears(params.uri))
+        return not followed.isdisjoint(lineage(params.uri)) and link.allows_resource(params.uri)
 
     def snapshot(self, session: Any) -> dict[str, Any] | None:
         """Return what a session must know to go on in another process; `None` before the client has said it."""
@@ -176,7 +176,7 @@ class Handshake:
             ProtocolError: The server refuses, or does not say which revision it speaks.
         """
         dispatcher: Dispatcher = session.peer.dispatcher
-        session.negotiated.declared["client"] = declared(client, dispatcher, extensions(session))
+        session.negotiated.declared["client"] = declared(client, dispatcher, session.transport.extensions)
         method = dispatcher.revision.request(INITIALIZE)
         wire = {
             "protocolVersion": dispatcher.revision.name,

@@ -11,7 +11,7 @@ from typing import Any, Generic, TypeVar
 import anyio
 from anyio.abc import TaskGroup
 
-from ..concurrency import pauses_of
+from ..concurrency import Pauses
 from ..protocol.access import lacks_scope
 from ..protocol.errors import (
     INVALID_PARAMS,
@@ -116,7 +116,7 @@ class Negotiation(Generic[C]):
         self._attach = attach
         self._tasks = tasks
         self._patience = patience
-        self._pauses = pauses_of(session.transport)
+        self._pauses = session.transport.pauses or Pauses()
         self._asking = anyio.CancelScope()
         self._asked = False
         self._offered: list[str] = []

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import inspect
-from collections.abc import Awaitable, Callable, Mapping
+from collections.abc import Awaitable, Callable
 from typing import Any, TypeAlias
 
 from ..concurrency import in_thread
@@ -43,12 +43,6 @@ def extensions_of(kind: type, dispatcher: Dispatcher) -> tuple[Extension, ...]:
     if unknown:
         raise TypeError(f"{kind.__name__}.extension_settings: {unknown[0]!r} is no extension of its bases")
     return dispatcher.extensions
-
-
-def extensions(session: Any) -> Mapping[str, Any]:
-    """Return the extensions of the protocol that the transport of a client's session uses."""
-    found: Mapping[str, Any] = getattr(session.transport, "extensions", {})
-    return found
 
 
 async def checked_roots(answer: Awaitable[Any]) -> Any:

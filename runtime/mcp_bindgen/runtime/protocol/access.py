@@ -175,6 +175,29 @@ def _naming_attributes(kind: Hashable) -> tuple[str | None, str | None]:
     return wire.get("name"), wire.get("uri")
 
 
+@dataclass(frozen=True, slots=True)
+class RequestOrigin:
+    """Origin of a message, as far as its transport knows it.
+
+    Attributes:
+        identity: Verified token of the message; `None` where messages carry no tokens.
+        principal: Key of the user that the message counts for; `None` if unknown.
+        headers: HTTP headers, names in lower case; credentials (`Authorization`, `DPoP`, `Cookie`, ...) are left out.
+        address: IP address of the client; `None` if unknown.
+        network: `pipe` or `tcp`; `None` if neither.
+    """
+
+    identity: Identity | None = None
+    principal: str | None = None
+    headers: Mapping[str, str] = field(default_factory=dict[str, str], repr=False)
+    address: str | None = None
+    network: str | None = None
+
+
+UNKNOWN_ORIGIN = RequestOrigin()
+"""Origin of messages whose transport knows nothing about its peer."""
+
+
 class HttpRequest(Protocol):
     """The part of an HTTP request that tells who sends it.
 

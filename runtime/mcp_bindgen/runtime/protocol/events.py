@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Any
 
-from .access import Identity
+from .access import RequestOrigin
 from .envelope import RequestId
 from .errors import ProtocolError
 from .methods import Request
@@ -15,16 +15,16 @@ from .routing import Route
 
 @dataclass(slots=True)
 class Requested:
-    """The other side sent a request, in some revision: handle it, then call `Peer.respond` or `Peer.fail`.
+    """The peer sent a request, in some revision: handle it, then call `Peer.respond` or `Peer.fail`.
 
-    `identity` says whose token came with it, where messages come with tokens.
+    `origin` is that of this message; `None` stands for the transport's.
     """
 
     id: RequestId
     route: Route
     params: Any
     dispatcher: Dispatcher
-    identity: Identity | None = None
+    origin: RequestOrigin | None = None
 
 
 @dataclass(slots=True)
@@ -34,7 +34,7 @@ class Notified:
     route: Route
     params: Any
     dispatcher: Dispatcher
-    identity: Identity | None = None
+    origin: RequestOrigin | None = None
 
 
 @dataclass(slots=True)

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Mapping
 from typing import Any, Literal, TypeAlias, get_args
 
 from .errors import CapabilityMissing
@@ -26,14 +26,11 @@ class Negotiated:
         log_level: The least severe log messages that the client wants; `None` if it did not say.
         subscriptions: The `followed_key` of the resources that the client follows (stateful revisions);
             `None` for all.
-        hears: Decides whether the client's token allows to hear of a resource below one that it follows, given the
-            URI; `None` where there are no tokens.
         logs_by_default: Whether a client that did not say wants all of them, or none.
     """
 
     logs_by_default = True
     subscriptions: set[str] | None = None
-    hears: Callable[[str], bool] | None = None
 
     def __init__(self, dispatcher: Dispatcher) -> None:
         self.dispatcher = dispatcher

@@ -16,7 +16,7 @@ from pydantic_core import from_json, to_json
 
 from ..model.json_types import is_array, is_object
 from . import jsonrpc
-from .access import Identity
+from .access import RequestOrigin
 from .batch import Batch
 from .envelope import (
     Envelope,
@@ -88,13 +88,13 @@ class Peer:
     # --- receiving --------------------------------------------------------------------------------------------
 
     def take(self, message: bytes | Oversized | Lost) -> Iterable[Event]:
-        """Return the events of what a transport gives, with the identity of the token that a message came with."""
+        """Return the events of what a transport delivers, with the origin of the message."""
         if isinstance(message, Oversized):
             return self.receive_oversized(message.limit, message.head)
         if isinstance(message, Lost):
             return self.lose(message.id, message.error)
         events = self.read(message)
-        return _identified(events, message.identity) if isinstance(message, Incoming) else events
+        return _with_origin(events, message.origin) if isinstance(message, Incoming) else events
 
     def receive(self, data: bytes) -> list[Event]:
         """Return the events of one message (or batch). Whatever `data` holds, this does not raise."""
@@ -419,8 +419,8 @@ class Peer:
             raise ConnectionClosed("the connection is closed")
 
 
-def _identified(events: Iterable[Event], identity: Identity) -> Iterator[Event]:
+def _with_origin(events: Iterable[Event], origin: RequestOrigin) -> Iterator[Event]:
     for event in events:
         if isinstance(event, Requested | Notified):
-            event.identity = identity
+            event.origin = origin
         yield event

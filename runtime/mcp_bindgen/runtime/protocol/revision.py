@@ -19,8 +19,8 @@ from .methods import Method, Notification, Path, Request
 from .routing import Route, custom_routes
 from .transitions import Role, State
 
-Handler: TypeAlias = Callable[[Any, "RequestId | None", Any], Any]
-"""Takes a message: the link that it came by, the id of a request, its params. Returns the result or an awaitable."""
+Handler: TypeAlias = Callable[[Any, Any], Any]
+"""Takes the `RequestScope` of a message and its params; returns the result or an awaitable."""
 
 
 class Connection(Protocol):
@@ -110,7 +110,7 @@ class Era(Protocol):
         """Return what answers the messages of a route; raises `MethodNotFound` where nothing does."""
         ...
 
-    def is_followed(self, agreed: Any, method: Notification[Any], params: Any) -> bool:
+    def is_followed(self, link: Any, method: Notification[Any], params: Any) -> bool:
         """Tell whether a client wants to be told this unasked, as far as it has said so on its connection."""
         ...
 

@@ -1,12 +1,13 @@
-"""Define transports. Ours are `memory`, `stdio`, `sse` and `http`; yours can be anything that moves messages."""
+"""Transports: what they deliver, what they send, and what a session may ask of them."""
 
 from __future__ import annotations
 
-from collections.abc import Collection, Mapping, Sequence
+from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import dataclass
-from typing import Protocol
+from typing import Any, Protocol
 
-from .access import Identity
+from ..concurrency import Pauses
+from .access import UNKNOWN_ORIGIN, RequestOrigin
 from .envelope import RequestId
 from .methods import Method
 
@@ -28,17 +29,15 @@ class Oversized:
 
 
 class Incoming(bytes):
-    """A message that came with a token: its JSON text, and whose token it was."""
+    """JSON text of a message, with the origin of this message."""
 
-    identity: Identity
+    origin: RequestOrigin
 
 
-def incoming(message: bytes, identity: Identity | None) -> bytes:
-    """Return a message with the identity that it came with, if it did."""
-    if identity is None:
-        return message
+def incoming(message: bytes, origin: RequestOrigin) -> Incoming:
+    """Return a message with its origin."""
     marked = Incoming(message)
-    marked.identity = identity
+    marked.origin = origin
     return marked
 
 
@@ -85,14 +84,21 @@ class Lost:
 
 
 class Transport(Protocol):
-    """Moves whole messages between two sides; it knows neither revisions nor what messages mean.
+    """Carrier of whole messages between two sides. Inherit from it: only the first three methods are required.
 
-    It may have more: `mirror`, which makes from a `Revision` what keeps track of headers, if it sends any;
-    `principal`, who is on the other side; `pauses`, which stop the clocks while somebody is asked for authorization,
-    and `extensions`, those of the protocol that authorization uses;
-    `independent`, true if sending waits for the reader of one stream only, so that messages need not wait for each
-    other; `network`, by what messages travel: `pipe` or `tcp`; `close_stream`, see `Context.close_stream`.
+    Attributes:
+        origin: Origin of all messages that are no `Incoming`.
+        independent: True if `send` waits only for the reader of one stream, so that messages never wait for each other.
+        pauses: Stops time limits while a user is asked for authorization; `None` if that never happens.
+        extensions: Extensions of the protocol that authorization uses: id -> settings.
+        mirror: Makes from a `Revision` the object that copies parts of messages into headers; `None` without headers.
     """
+
+    origin: RequestOrigin = UNKNOWN_ORIGIN
+    independent: bool = False
+    pauses: Pauses | None = None
+    extensions: Mapping[str, Any] = {}
+    mirror: Callable[[Any], Any] | None = None
 
     async def receive(self) -> Sequence[bytes | Oversized | Lost]:
         """Return the next messages, at least one, in order; an empty sequence when the other side is gone."""
@@ -111,3 +117,7 @@ class Transport(Protocol):
     async def close(self) -> None:
         """Close the connection and free what it holds; safe to call twice."""
         ...
+
+    def close_stream(self, related: RequestId | None, retry: int | None = None) -> bool:
+        """Close the stream of a request; its client reconnects after `retry` ms. Return False if it cannot."""
+        return False

@@ -42,7 +42,7 @@ class Caller:
     @property
     def negotiated(self) -> Negotiated | None:
         """What the two sides agreed on, if the link knows."""
-        return getattr(self.link, "negotiated", None)
+        return self.link.negotiated
 
     def peer_settings(self, extension: Extension) -> Any:
         """Return the settings with which the other side declares an extension that this side declares, too.

@@ -8,7 +8,7 @@ from collections.abc import Awaitable, Callable, Mapping
 from contextlib import AbstractAsyncContextManager
 from functools import partial
 from types import EllipsisType
-from typing import Any, ClassVar, Protocol, Self, TypeVar, cast
+from typing import TYPE_CHECKING, Any, ClassVar, Protocol, Self, TypeVar, Unpack, cast
 
 import anyio
 from pydantic import BaseModel
@@ -19,7 +19,6 @@ from ..era.stateless.subscription_client import Listening, check_filter, reaches
 from ..logs import log
 from ..protocol import jsonrpc
 from ..protocol.capabilities import is_offered, unmet
-from ..protocol.envelope import RequestId
 from ..protocol.errors import (
     INVALID_PARAMS,
     CapabilityMissing,
@@ -35,11 +34,16 @@ from ..protocol.methods import Method, Request
 from ..protocol.options import Limits, Options, Progress
 from ..protocol.revision import Dispatcher, Handler
 from ..protocol.routing import Route
+from ..protocol.transitions import Role
 from .caller import Caller
 from .context import Context
+from .request_scope import RequestScope
 from .result_cache import CacheScope, ResultCache
 from .session import Session
 from .timeouts import in_handler
+
+if TYPE_CHECKING:
+    from .targets import ConnectOptions, Target
 
 Params = TypeVar("Params")
 Result = TypeVar("Result")
@@ -130,6 +134,28 @@ class Client(Caller):
             cls.revision = cls.dispatcher.revision.name
         elif hasattr(cls, "dispatcher"):
             cls.extensions = extensions_of(cls, cls.dispatcher)
+
+    @classmethod
+    def connect(cls, target: Target, **options: Unpack[ConnectOptions]) -> AbstractAsyncContextManager[Self]:
+        """Make a client that is connected for as long as the `async with` block lasts; see `connected`."""
+        return cls().connected(target, **options)
+
+    def connected(self, target: Target, **options: Unpack[ConnectOptions]) -> AbstractAsyncContextManager[Self]:
+        """Connect this client to a server, until the `async with` block ends.
+
+        A server of another revision is reached over a bridge; `wire_revision` is the revision that it speaks.
+
+        Args:
+            target: A URL, a command line, its words, an entry of an `mcpServers` file, or a transport.
+            options: Options of `mcp_bindgen.runtime.connect`, such as `headers`, `auth`, `timeout` and `exactly`.
+
+        Raises:
+            UnsupportedRevision: No bridge leads to a revision of the server, or it does not speak `exactly` this one.
+            ConnectionClosed: The server ended before the handshake was over, or the time limit was reached.
+        """
+        from .. import connect
+
+        return connect(target, self, **options)
 
     @property
     def wire_revision(self) -> str:
@@ -273,7 +299,7 @@ class Client(Caller):
         route = dispatcher.embedded.get(method)
         if route is None:
             raise MethodNotFound(method)
-        return await self.handler(dispatcher, route)(self.link, None, params)
+        return await self.handler(dispatcher, route)(RequestScope.of(self.link), params)
 
     def with_options(
         self,
@@ -330,16 +356,16 @@ class Client(Caller):
         has_needs = bool(route.method.needs)
         extension = route.method.extension
 
-        def handle(link: Any, id_: RequestId | None, params: Any) -> Any:
-            if is_news and extension is not None and not is_offered(route.method, link.negotiated.declared["server"]):
+        def handle(scope: RequestScope, params: Any) -> Any:
+            if is_news and extension is not None and not is_offered(route.method, _declared(scope)["server"]):
                 log.debug("%s is ignored: the server does not declare its extension", route.method.name)
                 return {}
             if (is_news and not self._concerns_handlers(route, params)) or work is None:
                 return {}
             if has_needs:
-                _check_received(link, route.method, params)
-            in_handler.set(id_ is not None)
-            answer = work(params, Context(link, id_, params))
+                _check_received(_declared(scope), route.method, params)
+            in_handler.set(scope.request_id is not None)
+            answer = work(params, Context(scope, params))
             return checked_roots(answer) if has_roots else answer
 
         return handle
@@ -359,8 +385,12 @@ class Client(Caller):
             self.cache.forget(self._scope, public=True)
 
 
-def _check_received(link: Session, method: Method, params: Any) -> None:
+def _declared(scope: RequestScope) -> Mapping[Role, Mapping[str, Any]]:
+    return {"client": {}, "server": {}} if scope.negotiated is None else scope.negotiated.declared
+
+
+def _check_received(declared: Mapping[Role, Mapping[str, Any]], method: Method, params: Any) -> None:
     """Raise `ProtocolError` (-32602) when a request needs what this client has not declared."""
-    lacking = unmet(method, link.negotiated.declared, params, received=True)
+    lacking = unmet(method, declared, params, received=True)
     if lacking is not None:
         raise ProtocolError(INVALID_PARAMS, str(CapabilityMissing(method.name, lacking)))

@@ -13,17 +13,17 @@ from ..era.stateless.input_required import Questions
 from ..logs import log
 from ..model.json_types import is_object
 from ..protocol import jsonrpc
-from ..protocol.access import Identity
+from ..protocol.access import Identity, RequestOrigin
 from ..protocol.capabilities import is_declared
 from ..protocol.envelope import RequestId
 from ..protocol.errors import CapabilityMissing, ConnectionClosed, UnexpectedAnswer
 from ..protocol.extension import Extension
-from ..protocol.link import Link
 from ..protocol.methods import Notification, Request
 from ..protocol.negotiated import LEVELS, Level, Negotiated
 from ..protocol.revision import Revision
 from .caller import Caller
 from .questions import Form, Root, check_answer, sampling_params, text_of
+from .request_scope import RequestScope
 from .session import Session
 
 Params = TypeVar("Params")
@@ -36,9 +36,12 @@ class Context(Caller):
     """The request of a handler, and what it may do meanwhile.
 
     Attributes:
-        request_id: The request's id; `None` for a notification.
-        identity: Who sent it, where tokens say so: whose token came with this very request. In what
-            `Server.connections` gives, it is who sent the newest message.
+        scope: Scope of the request.
+        link: Way to the sender.
+        origin: Origin of the request: token, user, headers, address. In `Server.connections`, that of the newest
+            message.
+        identity: Verified token of the request; `None` where requests carry no tokens.
+        request_id: Id of the request; `None` for a notification.
     """
 
     _token: Any = None
@@ -46,17 +49,16 @@ class Context(Caller):
 
     def __init__(
         self,
-        link: Link,
-        request_id: RequestId | None = None,
+        scope: RequestScope,
         params: Any = None,
-        negotiated: Negotiated | None = None,
         questions: Questions | None = None,
     ) -> None:
-        self.link = link
-        self.request_id = request_id
+        self.scope = scope
+        self.link = scope.link
+        self.origin: RequestOrigin = scope.origin
+        self.identity: Identity | None = scope.origin.identity
+        self.request_id: RequestId | None = scope.request_id
         self.params = params
-        self.identity: Identity | None = getattr(link, "identity", None)
-        self._negotiated = negotiated
         self._questions = questions
         self._asked: set[str] = set()
 
@@ -68,7 +70,7 @@ class Context(Caller):
     @property
     def negotiated(self) -> Negotiated | None:
         """What the request may count on, if that is known."""
-        return self._negotiated or getattr(self.link, "negotiated", None)
+        return self.scope.negotiated
 
     @property
     def session(self) -> Session:
@@ -80,7 +82,7 @@ class Context(Caller):
     @property
     def threads(self) -> CapacityLimiter | None:
         """The threads for handlers that block, of this connection or of this user; `None` where nobody counts them."""
-        return getattr(self.link, "threads", None)
+        return self.link.thread_limit()
 
     @property
     def revision(self) -> str:
@@ -146,7 +148,7 @@ class Context(Caller):
     @property
     def meta(self) -> Mapping[str, Any]:
         """The `_meta` of the request, in wire form."""
-        meta = getattr(self._negotiated, "meta", None) or getattr(self.params, "meta", None)
+        meta = self.scope.meta or getattr(self.params, "meta", None)
         if meta is None and isinstance(self.params, BaseModel):
             meta = (self.params.model_extra or {}).get("_meta")  # revisions that do not name it let it pass
         if isinstance(meta, BaseModel):
@@ -177,11 +179,11 @@ class Context(Caller):
             revision, spoken = self._words, agreed.dispatcher.revision
             if self.request_id is None and method.extension is not None and not _is_known(method, agreed):
                 return
-            if self.request_id is None and not spoken.era.is_followed(agreed, method, params):
+            if self.request_id is None and not spoken.era.is_followed(self.link, method, params):
                 return
             if method is revision.log and not agreed.wants(getattr(params, "level", LEVELS[-1])):
                 return
-            if (method is revision.log or method is revision.progress) and self._is_over():
+            if (method is revision.log or method is revision.progress) and self.scope.is_over:
                 return
             if method is revision.progress and not self._advances(params):
                 return
@@ -190,11 +192,6 @@ class Context(Caller):
 
     async def _tell(self, method: Notification[Any], params: Any) -> None:
         await self.link.notify(method, params, related=self.request_id)
-
-    def _is_over(self) -> bool:
-        """Tell whether the request was answered or cancelled, as far as the connection goes on."""
-        link = self.link
-        return isinstance(link, Session) and self.request_id is not None and link.is_over(self.request_id)
 
     def _advances(self, params: Any) -> bool:
         """Tell whether progress goes on, as each notification of it must; what is told of others is not looked at."""
@@ -317,8 +314,7 @@ class Context(Caller):
         Returns:
             Whether that was possible: what is sent meanwhile is kept, and the client knows how to come back.
         """
-        close = getattr(getattr(self.link, "transport", None), "close_stream", None)
-        return close is not None and close(self.request_id, round(retry * 1000))
+        return self.link.close_stream(self.request_id, round(retry * 1000))
 
     async def progress(self, progress: float, total: float | None = None, message: str | None = None) -> None:
         """Tell the other side how far the request is; do nothing when it did not ask.

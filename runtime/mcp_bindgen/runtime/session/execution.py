@@ -13,10 +13,12 @@ from ..protocol import jsonrpc, observation
 from ..protocol.errors import INTERNAL_ERROR, INVALID_REQUEST, CapabilityMissing, ProtocolError
 from ..protocol.events import Notified, Requested
 from ..protocol.hints import WrongResult
+from ..protocol.link import Link
 from ..protocol.observation import Handling
 from ..protocol.peer import Peer
 from ..protocol.revision import Dispatcher, Handler
 from ..protocol.routing import Route
+from .request_scope import RequestScope
 
 FindHandler = Callable[[Dispatcher, Route], Handler]
 """Returns the handler of a route of a revision; raises `MethodNotFound` where there is none."""
@@ -26,7 +28,7 @@ Answer = tuple[bytes, ProtocolError | None]
 
 
 async def execute(
-    find: FindHandler, peer: Peer, link: Any, event: Requested | Notified, seen: Handling | None = None
+    find: FindHandler, peer: Peer, link: Link, event: Requested | Notified, seen: Handling | None = None
 ) -> Answer:
     """Run the handler of a message, and answer it.
 
@@ -51,7 +53,8 @@ async def execute(
     method = event.route.method
     try:
         handler = find(event.dispatcher, event.route)
-        answer = handler(link, id_, event.params)
+        scope = RequestScope(link, event.origin or link.origin, id_, link.negotiated)
+        answer = handler(scope, event.params)
         if inspect.isawaitable(answer):
             answer = await answer
         if seen is not None:
@@ -77,7 +80,7 @@ async def execute(
         log.exception("what the handler of %s was waiting for is cancelled", method.name)
     except WrongResult as error:
         log.exception("the handler of %s failed", method.name)
-        if error.told and peer.role == "server" and link.identity is None:
+        if error.told and peer.role == "server" and (event.origin or link.origin).identity is None:
             return _refuse(peer, id_, method.name, ProtocolError(INTERNAL_ERROR, f"Internal error: {error.told}"))
     except Exception:
         log.exception("the handler of %s failed", method.name)

@@ -2,15 +2,15 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
 from typing import Any
 
 from ..protocol.envelope import RequestId
+from ..protocol.link import Link
 from ..protocol.methods import Notification
 from ..protocol.negotiated import LEVELS, Negotiated
 
 
-class Recorder:
+class Recorder(Link):
     """A link to no client in particular: it notes what is to be told.
 
     Args:
@@ -22,7 +22,7 @@ class Recorder:
 
     def __init__(self, agreed: Negotiated) -> None:
         agreed.log_level, agreed.subscriptions = LEVELS[0], None
-        self.negotiated = agreed
+        self.negotiated: Negotiated = agreed
         self.told: list[tuple[Notification[Any], Any]] = []
 
     async def request(self, method: Any, params: Any, *, related: RequestId | None = None) -> Any:
@@ -32,7 +32,3 @@ class Recorder:
     async def notify(self, method: Notification[Any], params: Any, *, related: RequestId | None = None) -> None:
         """Note a notification."""
         self.told.append((method, params))
-
-    def metadata(self) -> Mapping[str, Any]:
-        """Return an empty object: there is nothing to say of the sender."""
-        return {}

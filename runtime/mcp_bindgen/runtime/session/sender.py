@@ -27,7 +27,7 @@ class Sender:
 
     def __init__(self, transport: Transport, lost: Callable[[str], object]) -> None:
         self.tasks: TaskGroup | None = None
-        self.independent: bool = getattr(transport, "independent", False)
+        self.independent = transport.independent
         self._transport = transport
         self._lost = lost
         self._queue: list[Outgoing] = []

@@ -16,7 +16,6 @@ from mcp_bindgen.bridging.offer import converted_for_all, served, tell_what_is_m
 from mcp_bindgen.bridging.server import BridgedDispatcher, BridgedEngine, BridgedServer
 
 from ..concurrency import Turn
-from ..era.lifecycle import SUBSCRIBE
 from ..era.operations import operations
 from ..era.sides import Handle, extensions_of
 from ..era.stateless.request_meta import ParamsWithMeta
@@ -33,9 +32,9 @@ from ..protocol.peer import Peer
 from ..protocol.revision import Dispatcher, Handler
 from ..protocol.routing import Returns, Route
 from ..protocol.transport import Transport
-from ..protocol.uris import canonical
 from .context import Context
 from .recorder import Recorder
+from .request_scope import RequestScope
 from .session import Session
 
 Publish = Callable[[str, Notification[Any], Any], Awaitable[None]]
@@ -167,7 +166,7 @@ class Server:
         """
         links: list[Any] = [link for link in audience(self) if isinstance(link, Session | Subscription) and link.ready]
         found = [(self._context_in(link.negotiated.dispatcher), link) for link in links]
-        return [context(link) for context, link in found if context is not None]
+        return [context(RequestScope.of(link)) for context, link in found if context is not None]
 
     def _context_in(self, dispatcher: Dispatcher) -> type[Context] | None:
         """Return the context of this server's handlers for clients of a revision; `None` where another serves it."""
@@ -197,7 +196,7 @@ class Server:
             agreed.declared["server"] = declared(self, agreed.dispatcher)
             agreed.declared["client"] = {"extensions": {one.id: {} for one in self.extensions}}
             recorder = Recorder(agreed)
-            await tell(self.context(recorder))
+            await tell(self.context(RequestScope.of(recorder)))
             for method, params in recorder.told:
                 await self.publish(self.revision, method, params)
                 for other, *told in converted_for_all(self, method, params):
@@ -281,18 +280,18 @@ class Service:
         """Return the same as `handler`, which first checks the scopes of the link's identity."""
         handler = self.handler(dispatcher, route)
 
-        async def checked_in_turns(link: Any, id_: Any, params: Any, asked: Sequence[Operation]) -> Any:
-            await self.authorize_all(link.identity, dispatcher.revision.name, asked)
-            answer = handler(link, id_, params)
+        async def checked_in_turns(scope: RequestScope, params: Any, asked: Sequence[Operation]) -> Any:
+            await self.authorize_all(scope.origin.identity, dispatcher.revision.name, asked)
+            answer = handler(scope, params)
             return await answer if inspect.isawaitable(answer) else answer
 
         @wraps(handler)
-        def checked(link: Any, id_: Any, params: Any) -> Any:
+        def checked(scope: RequestScope, params: Any) -> Any:
             asked = operations(route.method, params.params if isinstance(params, ParamsWithMeta) else params)
             if len(asked) > _MAX_CHECKED_AT_ONCE:
-                return checked_in_turns(link, id_, params, asked)
-            self.authorize(link.identity, dispatcher.revision.name, asked)
-            return handler(link, id_, params)
+                return checked_in_turns(scope, params, asked)
+            self.authorize(scope.origin.identity, dispatcher.revision.name, asked)
+            return handler(scope, params)
 
         return checked
 
@@ -360,13 +359,10 @@ class Service:
         """Return a session for a new connection."""
         peer = Peer("server", self.dispatchers)
         session = Session(peer, transport, self.find, self.servers[-1].options, self.limits)
-        if session.principal is not None:
-            session.threads = self.threads_of(session.principal)
+        if session.origin.principal is not None:
+            session.threads = self.threads_of(session.origin.principal)
         if self._access_policy is not None:
-            agreed = session.negotiated
-            agreed.hears = lambda uri: self.allows(
-                session.identity, agreed.dispatcher.revision.name, [(SUBSCRIBE, canonical(uri))]
-            )
+            session.access = self.allows
         return session
 
     def threads_of(self, principal: str) -> anyio.CapacityLimiter:

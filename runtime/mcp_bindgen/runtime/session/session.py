@@ -5,30 +5,32 @@ from __future__ import annotations
 import asyncio
 import logging
 from collections import deque
-from collections.abc import Awaitable, Callable, Iterator, Mapping
+from collections.abc import Awaitable, Callable, Iterator, Mapping, Sequence
 from contextvars import copy_context
-from functools import cached_property, partial
+from functools import partial
 from time import monotonic
-from typing import Any, TypeVar
+from typing import Any, TypeAlias, TypeVar
 
 import anyio
 from anyio.abc import TaskGroup
 
-from ..concurrency import Turn, begin, pauses_of
+from ..concurrency import Turn, begin
+from ..era.lifecycle import SUBSCRIBE
 from ..logs import log
 from ..protocol import observation
-from ..protocol.access import Identity
+from ..protocol.access import Identity, Operation
 from ..protocol.batch import BatchReply
 from ..protocol.envelope import RequestId
 from ..protocol.errors import ConnectionClosed, NotInitialized, RequestTimeout, TooManyRequests
 from ..protocol.events import Answered, CancelRequested, Event, Notified, Pending, Progressed, Rejected, Requested
+from ..protocol.link import Link
 from ..protocol.methods import Method, Notification, Request
 from ..protocol.negotiated import Negotiated
 from ..protocol.options import Limits, Options
 from ..protocol.peer import Peer
-from ..protocol.revision import Revision
 from ..protocol.transitions import State
 from ..protocol.transport import Lost, Outgoing, Oversized, Transport
+from ..protocol.uris import canonical
 from .execution import FindHandler, execute
 from .observed import asked
 from .sender import Sender
@@ -38,10 +40,13 @@ from .workload import Workload
 Params = TypeVar("Params")
 Answer = TypeVar("Answer")
 
+Access: TypeAlias = Callable[[Identity | None, str | None, Sequence[Operation]], bool]
+"""Decides whether an identity may do some operations of a revision."""
+
 _GRACE = 1.0  # seconds for handlers to finish when the other side has nothing more to say
 
 
-class Session:
+class Session(Link):
     """A connection at work. It is the `Link` of contexts and clients.
 
     Requests are handled in the task that reads them, so that a handler that finishes at once costs no task. A handler
@@ -58,9 +63,9 @@ class Session:
         negotiated: What the two sides agreed on.
         meta: What requests say of this side in their `_meta` (stateless revisions).
         headers: Returns what a transport with headers repeats there of a message of ours.
-        transport_mirror: Makes what keeps track of such headers; `None` where the transport has none.
-        principal: Who is on the other side, if the transport knows.
-        identity: Who sent the newest message, where messages come with tokens.
+        threads: Limit of threads that several connections share; by default each has its own.
+        access: Decides whether an identity may do some operations of a revision; `None` where messages carry no
+            tokens.
         endless: Ends of what would not end by itself; called when the other side has nothing more to say.
         introductions: How often this side has introduced itself again, because the other one forgot it.
         closed: Set when the connection is over.
@@ -79,12 +84,12 @@ class Session:
         self.options = options or Options()
         self.limits = limits or Limits()
         peer.max_batch_members = self.limits.batch_members
-        self.negotiated = Negotiated(peer.dispatcher)
+        self.negotiated: Negotiated = Negotiated(peer.dispatcher)
         self.meta: Mapping[str, Any] = {}
         self.headers: Callable[[Method, Any], Mapping[str, str]] | None = None
-        self.transport_mirror: Callable[[Revision], Any] | None = getattr(transport, "mirror", None)
-        self.principal: str | None = getattr(transport, "principal", None)
-        self.identity: Identity | None = None
+        self.origin = transport.origin
+        self.access: Access | None = None
+        self.threads: anyio.CapacityLimiter | None = None
         self.introductions = 0
         self.endless: set[Callable[[], object]] = set()
         self.closed = anyio.Event()
@@ -98,17 +103,27 @@ class Session:
         self._sender = Sender(transport, self._finish)
         self._tasks: TaskGroup | None = None
         self._work = Workload(self.limits, independent=self._sender.independent)
-        self._timeouts = Timeouts(peer.pending, self._is_asked, self._expire, pauses_of(transport))
+        self._timeouts = Timeouts(peer.pending, self._is_asked, self._expire, transport.pauses)
 
-    @cached_property
-    def threads(self) -> anyio.CapacityLimiter:
-        """The threads for handlers that block."""
-        return anyio.CapacityLimiter(self.limits.threads)
+    def thread_limit(self) -> anyio.CapacityLimiter:
+        """Return the limit of threads for blocking handlers."""
+        if self.threads is None:
+            self.threads = anyio.CapacityLimiter(self.limits.threads)
+        return self.threads
 
     @property
     def ready(self) -> bool:
         """Whether the other side can be told something unasked now."""
         return self.peer.state is State.READY and not self.peer.dispatcher.revision.era.is_stateless
+
+    def close_stream(self, related: RequestId | None, retry: int | None = None) -> bool:
+        """Close the stream of a request; see `Transport.close_stream`."""
+        return self.transport.close_stream(related, retry)
+
+    def allows_resource(self, uri: str) -> bool:
+        """Return whether the token of the newest message permits notifications about a resource."""
+        revision = self.negotiated.dispatcher.revision.name
+        return self.access is None or self.access(self.origin.identity, revision, [(SUBSCRIBE, canonical(uri))])
 
     def is_over(self, id_: RequestId) -> bool:
         """Tell whether a request of the other side was answered or cancelled, while the connection goes on."""
@@ -219,7 +234,7 @@ class Session:
 
     def _begin(self, event: Requested | Notified) -> Awaitable[Any] | None:
         """Start a handler; returns what is left to do if it has to wait, else its answer is ready to be sent."""
-        self.identity = event.identity or self.identity
+        self.origin = event.origin or self.origin
         answered, rest = begin(execute(self._find, self.peer, self, event), copy_context())
         if rest is None and answered[0]:
             self._reply(answered[0], event.id if isinstance(event, Requested) else None)

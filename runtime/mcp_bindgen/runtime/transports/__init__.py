@@ -1,1 +1,1 @@
-"""Ways for messages to travel that need no HTTP. Imports `core` and `endpoint`."""
+"""Transports without HTTP: stdio, and memory."""

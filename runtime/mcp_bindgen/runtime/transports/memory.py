@@ -8,12 +8,12 @@ import anyio
 from anyio.streams.memory import MemoryObjectReceiveStream, MemoryObjectSendStream
 
 from ..protocol.errors import ConnectionClosed
-from ..protocol.transport import Oversized
+from ..protocol.transport import Oversized, Transport
 
 _WAITING = 64
 
 
-class MemoryTransport:
+class MemoryTransport(Transport):
     """One end of a connection in memory; `pair` makes both."""
 
     def __init__(

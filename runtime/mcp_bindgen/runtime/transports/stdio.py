@@ -1,51 +1,293 @@
-"""Messages over standard input and output, one a line (MCP, "Transports": stdio).
+"""Newline-delimited messages over file descriptors (MCP, "Transports": stdio), without blocking the event loop.
 
-`StdioServerTransport` takes the process's own streams for itself, so that nothing else can get between the messages.
-`stdio` starts a server as a child process and connects to it.
+`StdioServerTransport` takes over the streams of the process. `stdio` starts a server as a child process. Pipes and
+sockets are watched by the event loop (asyncio, uvloop). Files, and event loops without `add_reader` such as the
+Proactor loop of Windows, are served by threads.
 """
 
 from __future__ import annotations
 
+import asyncio
 import os
 import signal
+import stat
 import sys
-from collections.abc import AsyncGenerator, Mapping
+from collections.abc import AsyncGenerator, Callable, Mapping, Sequence
 from contextlib import asynccontextmanager, suppress
+from functools import partial
 from pathlib import Path
-from typing import IO, Any
+from threading import Thread
+from typing import IO, Any, TypeVar
 
 import anyio
 from anyio.abc import Process
 
+from ..protocol.access import RequestOrigin
 from ..protocol.errors import ConnectionClosed
-from ..protocol.transport import MAX_MESSAGE
-from .pipes import CHUNK, Pipes
+from ..protocol.transport import MAX_MESSAGE, Oversized, Transport
 
-INHERITED = (
-    "HOME",
-    "LANG",
-    "LC_ALL",
-    "LOGNAME",
-    "PATH",
-    "SHELL",
-    "TERM",
-    "TMPDIR",
-    "USER",
-    "SYSTEMROOT",
-    "APPDATA",
-    "TEMP",
-)
-"""What a child sees of our environment unless it is told otherwise; secrets do not travel by accident."""
+T = TypeVar("T")
+
+_CHUNK_BYTES = 256 * 1024
+_HEAD_BYTES = 256  # kept of an oversized line
+
+
+class Lines:
+    """Splitter of chunks into lines.
+
+    Args:
+        limit: The largest line in bytes; a larger line is skipped and `Oversized` stands in for it.
+    """
+
+    def __init__(self, limit: int = MAX_MESSAGE) -> None:
+        self.limit = limit
+        self._parts: list[bytes] = []
+        self._size = 0
+        self._skipping: Oversized | None = None
+
+    def feed(self, chunk: bytes) -> list[bytes | Oversized]:
+        """Return the lines that `chunk` completes, without their line ends and without blank lines."""
+        *complete, rest = chunk.split(b"\n")
+        if complete and not self._size and len(chunk) <= self.limit:  # nothing to join, nothing too large
+            self._add(rest)
+            return [line for line in complete if line and not line.isspace()]
+        found: list[bytes | Oversized] = []
+        for line in complete:
+            self._add(line)
+            message = self._skipping or b"".join(self._parts)
+            self._parts, self._size, self._skipping = [], 0, None
+            if isinstance(message, Oversized) or message.strip():
+                found.append(message)
+        self._add(rest)
+        return found
+
+    def _add(self, part: bytes) -> None:
+        self._size += len(part)
+        if self._skipping is None and part:
+            self._parts.append(part)
+            if self._size > self.limit:
+                head = b"".join(part[:_HEAD_BYTES] for part in self._parts[:_HEAD_BYTES])[:_HEAD_BYTES]
+                self._skipping = Oversized(self.limit, head)
+                self._parts.clear()
+
+
+class _Watched:
+    """Reader of a descriptor that the event loop watches; a registration for each read would cost time."""
+
+    def __init__(self, descriptor: int, loop: asyncio.AbstractEventLoop) -> None:
+        self._descriptor = descriptor
+        self._loop = loop
+        self._waiter: asyncio.Future[None] | None = None
+        self._watching = False
+        self._closed = False
+        os.set_blocking(descriptor, False)
+
+    def _wake(self) -> None:
+        if self._waiter is None:  # nothing reads now: stop watching until the next read
+            self._loop.remove_reader(self._descriptor)
+            self._watching = False
+        elif not self._waiter.done():
+            self._waiter.set_result(None)
+
+    async def read(self) -> bytes:
+        """Return the next chunk; an empty one at the end, or after `close`."""
+        while not self._closed:
+            await self._wait()  # even if there is more to read: a busy peer must not starve other tasks
+            if not self._closed:  # a closed descriptor may block again
+                with suppress(BlockingIOError):
+                    return os.read(self._descriptor, _CHUNK_BYTES)
+        return b""
+
+    async def _wait(self) -> None:
+        if not self._watching:
+            self._loop.add_reader(self._descriptor, self._wake)
+            self._watching = True
+        self._waiter = self._loop.create_future()
+        try:
+            await self._waiter
+        finally:
+            self._waiter = None
+
+    def close(self) -> bool:
+        """Stop reading; return whether the descriptor may be closed."""
+        self._closed = True
+        self._loop.remove_reader(self._descriptor)
+        os.set_blocking(self._descriptor, True)  # another process may share the pipe
+        if self._waiter is not None and not self._waiter.done():
+            self._waiter.set_result(None)
+        return True
+
+
+class _Threaded:
+    """Reader of a descriptor by threads; a cancelled read leaves its chunk to the next one."""
+
+    def __init__(self, descriptor: int) -> None:
+        self._descriptor = descriptor
+        self._chunk: asyncio.Future[bytes] | None = None
+
+    async def read(self) -> bytes:
+        """Return the next chunk; an empty one at the end, or after `close`."""
+        if self._chunk is None:
+            self._chunk = _in_thread(lambda: os.read(self._descriptor, _CHUNK_BYTES))
+        chunk = await asyncio.shield(self._chunk)
+        self._chunk = None
+        return chunk
+
+    def close(self) -> bool:
+        """Stop reading; return whether the descriptor may be closed, which would block while a thread reads it."""
+        if self._chunk is None or self._chunk.done():
+            return True
+        self._chunk.set_result(b"")
+        return False
+
+
+def _can_watch(descriptor: int, *, terminals: bool = False) -> bool:
+    """Return whether the event loop can wait for a descriptor: pipes, sockets and perhaps terminals, but no files."""
+    mode = os.fstat(descriptor).st_mode
+    if not (stat.S_ISFIFO(mode) or stat.S_ISSOCK(mode) or (terminals and os.isatty(descriptor))):
+        return False
+    try:
+        asyncio.get_running_loop().remove_reader(descriptor)
+    except NotImplementedError:
+        return False
+    return True
+
+
+def _in_thread(work: Callable[[], T]) -> asyncio.Future[T]:
+    """Run blocking work in a daemon thread: the end of the process does not wait for it."""
+    loop = asyncio.get_running_loop()
+    future: asyncio.Future[T] = loop.create_future()
+    future.add_done_callback(lambda done: done.cancelled() or done.exception())  # an error need not be awaited
+
+    def run() -> None:
+        try:
+            settle = partial(future.set_result, work())
+        except OSError as error:
+            settle = partial(future.set_exception, error)
+        with suppress(RuntimeError):  # the event loop is closed
+            loop.call_soon_threadsafe(lambda: future.done() or settle())
+
+    Thread(target=run, daemon=True).start()
+    return future
+
+
+def _reader(descriptor: int) -> _Watched | _Threaded:
+    """Return a reader that does not block the event loop."""
+    if _can_watch(descriptor, terminals=True):
+        return _Watched(descriptor, asyncio.get_running_loop())
+    return _Threaded(descriptor)
+
+
+class Pipes(Transport):
+    """Transport over two file descriptors, which it owns.
+
+    Args:
+        source: The descriptor that messages are read from.
+        sink: The descriptor that messages are written to.
+        limit: The largest message, in bytes.
+
+    Attributes:
+        has_heard: True if the other side has sent anything.
+    """
+
+    origin = RequestOrigin(network="pipe")
+
+    def __init__(self, source: int, sink: int, limit: int = MAX_MESSAGE) -> None:
+        self.has_heard = False
+        self._lines = Lines(limit)
+        self._source = source
+        self._sink = sink
+        self._reader = _reader(source)
+        self._watches_sink = _can_watch(sink)
+        if self._watches_sink:
+            os.set_blocking(sink, False)
+        self._writing: asyncio.Future[None] | None = None
+        self._rest = b""
+        self._open = True
+
+    async def receive(self) -> Sequence[bytes | Oversized]:
+        """Return the next messages; none when the other side has ended."""
+        while self._open:
+            try:
+                chunk = await self._reader.read()
+            except OSError:  # a socket may end with an error
+                return ()
+            if not chunk:
+                return ()
+            self.has_heard = True
+            messages = self._lines.feed(chunk)
+            if messages:
+                return messages
+        return ()
+
+    async def send(self, messages: Sequence[bytes]) -> None:
+        """Write messages; wait while the pipe is full.
+
+        A cancelled call may leave a partly written message; the next call writes the rest of it first.
+
+        Raises:
+            ConnectionClosed: The other side reads no more, or this side is closed.
+        """
+        begun, self._rest = self._rest, b""
+        data = begun + b"\n".join([*messages, b""])
+        view = memoryview(data)
+        try:
+            while view:
+                if not self._open:
+                    raise ConnectionClosed("the connection is closed")
+                if not self._watches_sink:
+                    await self._written()
+                    self._writing, view = _in_thread(partial(_write, self._sink, view)), view[:0]
+                    await self._written()
+                    break
+                try:
+                    view = view[os.write(self._sink, view) :]
+                except BlockingIOError:
+                    await anyio.wait_writable(self._sink)
+        except (OSError, anyio.ClosedResourceError):
+            raise ConnectionClosed("the other side is gone") from None
+        except BaseException:
+            written = len(data) - len(view)
+            self._rest = _line(data, written) if written else begun
+            raise
+
+    async def _written(self) -> None:
+        """Wait for the thread that writes, if there is one; it goes on if this is cancelled."""
+        if self._writing is not None:
+            await asyncio.shield(self._writing)
+
+    async def close(self) -> None:
+        """Close both descriptors; the other side sees the end of its input."""
+        if self._open:
+            self._close_sink()
+            if self._reader.close():
+                os.close(self._source)
+
+    def _close_sink(self) -> None:
+        self._open = False
+        if self._watches_sink:
+            os.set_blocking(self._sink, True)  # another process may share the pipe
+        anyio.notify_closing(self._sink)
+        if self._writing is None or self._writing.done():  # closing would block while a thread writes
+            os.close(self._sink)
+
+
+def _write(descriptor: int, view: memoryview) -> None:
+    while view:
+        view = view[os.write(descriptor, view) :]
+
+
+def _line(data: bytes, written: int) -> bytes:
+    """Return the rest of the line in which writing stopped."""
+    return b"" if data[written - 1] == ord("\n") else data[written : data.index(b"\n", written) + 1]
 
 
 class StdioServerTransport(Pipes):
-    """The server's end. While it is open, `print` goes to stderr and nobody else reads stdin.
+    """The server's end. While it is open, `print` goes to stderr, and stdin reads nothing.
 
     Args:
         limit: The largest message, in bytes.
     """
-
-    network = "pipe"
 
     def __init__(self, limit: int = MAX_MESSAGE) -> None:
         sys.stdout.flush()
@@ -58,48 +300,50 @@ class StdioServerTransport(Pipes):
         sys.stdout = sys.stderr
 
     async def close(self) -> None:
-        """Restore the process's own streams."""
+        """Restore the streams of the process."""
         if self._open:
-            source, sink, stdout = self._saved
-            os.dup2(source, 0)
-            os.dup2(sink, 1)
-            os.close(source)
-            os.close(sink)
-            sys.stdout = stdout
+            source, sink, sys.stdout = self._saved
+            for saved, number in ((source, 0), (sink, 1)):
+                os.dup2(saved, number)
+                os.close(saved)
         await super().close()
 
 
-_SILENT = 0.2  # seconds that a server has to end which never said anything
+INHERITED = (
+    *("HOME", "LANG", "LC_ALL", "LOGNAME", "PATH", "SHELL", "TERM", "TMPDIR", "USER"),
+    *("SYSTEMROOT", "APPDATA", "TEMP"),
+)
+"""Environment variables that a child process gets by default; secrets do not travel by accident."""
+
+_SILENT_GRACE_SECONDS = 0.2  # for a server that never wrote anything
 
 
 class StdioClientTransport(Pipes):
-    """The client's end: a child process.
+    """The client's end, beside a child process.
 
     Attributes:
-        process: The child.
+        process: The child process.
     """
-
-    network = "pipe"
 
     def __init__(self, process: Process, source: int, sink: int, limit: int) -> None:
         super().__init__(source, sink, limit)
         self.process = process
 
     async def close(self) -> None:
-        """End the child's input. What it still writes is for `drain`: a closed output would break it."""
+        """End the child's input. `drain` reads its further output, as a closed output would break the child."""
         if self._open:
-            self._open = False
+            self._close_sink()
             self._reader.close()
-            anyio.notify_closing(self._sink)
-            os.close(self._sink)
 
     async def drain(self) -> None:
-        """Read and discard what the child still writes, until it ends."""
-        with suppress(OSError):
-            while True:
-                await anyio.wait_readable(self._source)
-                if not os.read(self._source, CHUNK):
-                    return
+        """Read and discard the output of the child until it ends."""
+        reader = _reader(self._source)
+        try:
+            with suppress(OSError):
+                while await reader.read():
+                    pass
+        finally:
+            reader.close()
 
 
 @asynccontextmanager
@@ -113,18 +357,17 @@ async def stdio(
     limit: int = MAX_MESSAGE,
     grace: float = 2.0,
 ) -> AsyncGenerator[StdioClientTransport]:
-    """Start a server and connect to it; afterwards the server and all that it started are gone.
+    """Start a server as a child process and connect to it; at the end, kill it with all its own children.
 
     Args:
         command: The program.
         arguments: Its arguments.
-        env: Environment variables for it, beside the few that `INHERITED` names.
+        env: Environment variables for it, beside those of `INHERITED`.
         inherit_env: Pass on the whole environment.
         cwd: The folder to run it in.
-        stderr: Where its error output goes; by default to ours.
+        stderr: Receives its error output; by default the stderr of this process.
         limit: The largest message, in bytes.
-        grace: Seconds to wait after closing its input, and again after asking it to terminate; less for one that never
-            said anything, which has nothing to finish.
+        grace: Seconds to wait after closing its input, and again after SIGTERM; at most 0.2 if it never wrote anything.
 
     Raises:
         ConnectionClosed: The program cannot be started.
@@ -142,7 +385,7 @@ async def stdio(
             env={**known, **(env or {})},
             start_new_session=True,
         )
-    except (OSError, ValueError) as error:  # no such program, or NUL or half a character in a word
+    except (OSError, ValueError) as error:  # no such program, or NUL or an incomplete character in a word
         os.close(source)
         os.close(sink)
         reason = error.strerror if isinstance(error, OSError) else error
@@ -158,17 +401,17 @@ async def stdio(
             await transport.close()
             async with anyio.create_task_group() as tasks:
                 tasks.start_soon(transport.drain)
-                await _stop(process, grace if transport.has_heard else min(grace, _SILENT))
+                await _stop(process, grace if transport.has_heard else min(grace, _SILENT_GRACE_SECONDS))
                 tasks.cancel_scope.cancel()
             os.close(source)
             await process.aclose()
 
 
 async def _stop(process: Process, grace: float) -> None:
-    """Wait for the child to end by itself, then kill it; its own children, in its group, are killed, too."""
-    for insist in (None, signal.SIGTERM, signal.SIGKILL):
-        if insist is not None:
-            _signal(process.pid, insist)
+    """Wait for the child to end, then terminate and kill it; kill its own children, which are in its group."""
+    for number in (None, signal.SIGTERM, signal.SIGKILL):
+        if number is not None:
+            _signal(process.pid, number)
         with anyio.move_on_after(grace):
             await process.wait()
             break

@@ -5,7 +5,6 @@ from __future__ import annotations
 import json
 import time
 from collections.abc import Callable, Iterator
-from types import SimpleNamespace
 from typing import Any
 
 import anyio
@@ -20,8 +19,11 @@ from mcp_bindgen.auth import ResourceServer, StaticTokens
 from mcp_bindgen.http.server.app import HttpApp
 from mcp_bindgen.runtime import Identity
 from mcp_bindgen.runtime.era.operations import operations_named
-from mcp_bindgen.runtime.protocol.access import InsufficientScope
+from mcp_bindgen.runtime.protocol.access import InsufficientScope, RequestOrigin
 from mcp_bindgen.runtime.protocol.jsonrpc import typed_params
+from mcp_bindgen.runtime.protocol.negotiated import Negotiated
+from mcp_bindgen.runtime.session.recorder import Recorder
+from mcp_bindgen.runtime.session.request_scope import RequestScope
 from mcp_bindgen.runtime.session.server import Service
 from tests.runtime.core.test_uris import spellings
 from tests.support.checked_connections import bounded
@@ -364,7 +366,7 @@ async def test_others_run_while_a_session_has_a_large_filter_checked() -> None:
     async with anyio.create_task_group() as tasks:
         tasks.start_soon(others)
         with pytest.raises(InsufficientScope):
-            await handle(SimpleNamespace(identity=KEYS[NOTHING]), 1, params)
+            await handle(RequestScope(Recorder(Negotiated(dispatcher)), RequestOrigin(KEYS[NOTHING]), 1), params)
         tasks.cancel_scope.cancel()
     assert turns > 10
 

@@ -24,6 +24,7 @@ from mcp_bindgen.runtime import (
     serve,
 )
 from mcp_bindgen.runtime.era.stateless.request_state import RequestStateSigner
+from mcp_bindgen.runtime.protocol.access import RequestOrigin
 from mcp_bindgen.runtime.transports.memory import pair
 from mcp_bindgen.v2026_07_28 import types as mcp
 from tests.support.checked_connections import (
@@ -920,7 +921,7 @@ async def test_the_state_of_one_server_or_client_is_nothing_to_another() -> None
             answered = await retried(client, "tools/call", state, **CALL)
             assert ("result" in answered) is fine
     left, right = pair()
-    right.principal = "somebody"  # type: ignore[attr-defined]
+    right.origin = RequestOrigin(principal="somebody")
     async with running(serve(right, Pays())):
         answered = await retried(Raw(left), "tools/call", state, **CALL)
         assert answered["error"]["code"] == PARAMS

@@ -17,6 +17,8 @@ from mcp_bindgen.runtime.era.handshake import HANDSHAKE
 from mcp_bindgen.runtime.era.stateless.subscriptions import Subscription, audience
 from mcp_bindgen.runtime.protocol import uris
 from mcp_bindgen.runtime.protocol.negotiated import Negotiated
+from mcp_bindgen.runtime.protocol.transport import Transport
+from mcp_bindgen.runtime.session.recorder import Recorder
 from mcp_bindgen.runtime.transports.memory import pair
 from mcp_bindgen.v2026_07_28 import types as mcp
 from tests.support.checked_connections import (
@@ -364,7 +366,7 @@ def _more(recording: Recording, than: int) -> bool:
     return len(recording.sent) > than
 
 
-class Slow:
+class Slow(Transport):
     """A transport on which writing takes a moment.
 
     Args:
@@ -441,7 +443,8 @@ def test_an_update_is_looked_up_and_not_compared_with_each_uri(monkeypatch: pyte
     params = method.params(uri="note://n3/5/below")
     assert [n for n, index in enumerate(indexes) if method.filter.asks_for(index, params)] == [3]
     agreed = Negotiated(v2025_11_25.dispatcher.SERVER)
+    link = Recorder(agreed)
     agreed.subscriptions = set(indexes[3])
     params = v2025_11_25.methods.METHODS[UPDATED].params(uri=params.uri)
-    assert HANDSHAKE.is_followed(agreed, v2025_11_25.methods.METHODS[UPDATED], params)  # type: ignore[arg-type]
+    assert HANDSHAKE.is_followed(link, v2025_11_25.methods.METHODS[UPDATED], params)  # type: ignore[arg-type]
     assert len(calls) <= 2

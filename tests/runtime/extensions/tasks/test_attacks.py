@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 from collections.abc import Mapping
 from contextlib import AsyncExitStack
+from dataclasses import replace
 from typing import Any
 
 import anyio
@@ -13,7 +14,7 @@ import pytest
 from mcp_bindgen.app import App
 from mcp_bindgen.extensions.tasks import LocalRunner, MemoryTaskStore, Tasks
 from mcp_bindgen.extensions.tasks.record import TaskRecord
-from mcp_bindgen.extensions.tasks.running import RunningTask
+from mcp_bindgen.extensions.tasks.service import RunningTask
 from mcp_bindgen.runtime import Context, ProtocolError
 from mcp_bindgen.runtime.era.stateless.subscriptions import Subscription
 from mcp_bindgen.runtime.protocol.errors import StoreUnavailable
@@ -82,7 +83,7 @@ async def test_a_queue_that_is_away_does_not_hinder_a_cancellation() -> None:
 
 async def test_an_answer_is_not_lost_when_the_queue_is_away() -> None:
     class Impatient(LocalRunner):
-        patience = 0.02
+        answer_timeout = 0.02
         is_away = False
 
         async def submit(self, id: str) -> None:
@@ -150,8 +151,7 @@ async def test_a_run_that_another_worker_has_taken_over_learns_no_answers() -> N
     service = service_of(for_ever, store)
     made = task(runs=2, reruns=5)
     await store.create(made, QUICK)
-    late = RunningTask(service, made.id)
-    late.runs = 1
+    late = RunningTask(service, replace(made, runs=1))
     with anyio.move_on_after(0.1):
         pytest.fail(f"it goes on with {await late.ask({'name': NAME})}")
 

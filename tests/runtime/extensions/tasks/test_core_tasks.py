@@ -235,7 +235,7 @@ async def test_clients_of_revisions_without_tasks_do_not_see_what_needs_them() -
 
 @pytest.mark.parametrize("ttl", [10**30, 10**400, -1], ids=["long", "endless", "negative"])
 async def test_any_time_to_live_may_be_wished_for(ttl: int, tmp_path: Path) -> None:
-    limits = TaskLimits(poll=0.02, longest=None)
+    limits = TaskLimits(poll=0.02, max_ttl=None)
     app = App("jobs", tasks=Tasks(SqliteTaskStore(tmp_path / "tasks.db"), limits=limits, lease=0.2))
 
     @app.tool(task="optional")

@@ -286,7 +286,7 @@ async def test_a_subscription_follows_so_many_tasks_only(servers: list[Server]) 
 
 
 async def test_too_many_tasks_are_refused() -> None:
-    app = App("few", tasks=Tasks(limits=TaskLimits(open_each=1)))
+    app = App("few", tasks=Tasks(limits=TaskLimits(max_open_per_principal=1)))
 
     @app.tool(task="optional")
     async def wait() -> str:

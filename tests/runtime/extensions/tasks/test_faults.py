@@ -17,8 +17,7 @@ import anyio
 import pytest
 
 from mcp_bindgen.extensions.tasks.record import TaskRecord, new_id
-from mcp_bindgen.extensions.tasks.running import RunningTask
-from mcp_bindgen.extensions.tasks.service import Tasks
+from mcp_bindgen.extensions.tasks.service import RunningTask, Tasks
 from mcp_bindgen.runtime import ProtocolError, connect
 from mcp_bindgen.v2026_07_28 import types as mcp
 from mcp_bindgen.v2026_07_28.extensions import tasks

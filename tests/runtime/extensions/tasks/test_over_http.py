@@ -128,8 +128,8 @@ def test_clients_of_the_revision_with_tasks_in_its_core_see_their_own_only(prote
 
 def test_lists_and_statuses_have_the_tasks_alone_that_a_token_allows(monkeypatch: pytest.MonkeyPatch) -> None:
     """Pages are full although tasks are left out, and their cursors name no task that is."""
-    monkeypatch.setattr("mcp_bindgen.extensions.tasks.core_tasks.MOST", 3)
-    monkeypatch.setattr("mcp_bindgen.extensions.tasks.store.memory.MOST", 3)
+    monkeypatch.setattr("mcp_bindgen.extensions.tasks.engine.PAGE_SIZE", 3)
+    monkeypatch.setattr("mcp_bindgen.extensions.tasks.store.PAGE_SIZE", 3)
     with running(Verifier(), servers=app(MemoryTaskStore(), "mcp:write").servers()) as server:
         session = server.session("ada")
 
@@ -171,8 +171,8 @@ def test_lists_and_statuses_have_the_tasks_alone_that_a_token_allows(monkeypatch
 
 
 def test_a_record_that_cannot_be_read_hides_no_other_task(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    for module in ("core_tasks", "store.sqlite"):
-        monkeypatch.setattr(f"mcp_bindgen.extensions.tasks.{module}.MOST", 3)
+    for module in ("engine", "sqlite_store"):
+        monkeypatch.setattr(f"mcp_bindgen.extensions.tasks.{module}.PAGE_SIZE", 3)
     file = tmp_path / "tasks.db"
     with running(Verifier(), servers=app(SqliteTaskStore(file), "mcp:write").servers()) as server:
         session = server.session("ada")

@@ -17,9 +17,8 @@ import pytest
 from psycopg import AsyncConnection
 
 from mcp_bindgen.extensions.tasks import DocketRunner, ProcrastinateRunner, TaskRecord, TaskRunner, Tasks
-from mcp_bindgen.extensions.tasks.record import new_id
-from mcp_bindgen.extensions.tasks.running import RunningTask
-from mcp_bindgen.extensions.tasks.service import now
+from mcp_bindgen.extensions.tasks.record import new_id, now
+from mcp_bindgen.extensions.tasks.service import RunningTask
 from tests.support.checked_connections import bounded
 from tests.support.postgres_server import postgres_server
 from tests.support.redis_server import RedisServer, redis_server
@@ -178,7 +177,7 @@ async def test_a_database_without_the_tables_is_refused(postgres: str) -> None:
 
 @pytest.mark.parametrize("name", ["docket", "procrastinate"])
 def test_a_missing_package_is_named_with_its_extra(name: str, monkeypatch: pytest.MonkeyPatch) -> None:
-    module = f"mcp_bindgen.extensions.tasks.runners.{name}"
+    module = f"mcp_bindgen.extensions.tasks.{name}_runner"
     monkeypatch.delitem(sys.modules, module)
     monkeypatch.setitem(sys.modules, name, None)
     with pytest.raises(ImportError, match=rf"pip install 'mcp-bindgen\[{name}\]'"):

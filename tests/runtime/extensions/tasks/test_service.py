@@ -12,14 +12,12 @@ from typing import Any
 import anyio
 import pytest
 
-from mcp_bindgen.extensions.tasks.limits import TaskLimits
 from mcp_bindgen.extensions.tasks.record import TaskRecord, new_id
-from mcp_bindgen.extensions.tasks.runner import LocalRunner
-from mcp_bindgen.extensions.tasks.running import Handle, RunningTask
-from mcp_bindgen.extensions.tasks.service import Tasks, UnknownTask
-from mcp_bindgen.extensions.tasks.store.base import TaskStore
-from mcp_bindgen.extensions.tasks.store.memory import MemoryTaskStore
-from mcp_bindgen.extensions.tasks.store.sqlite import SqliteTaskStore
+from mcp_bindgen.extensions.tasks.runners import LocalRunner
+from mcp_bindgen.extensions.tasks.service import Handle, RunningTask, Tasks, UnknownTask
+from mcp_bindgen.extensions.tasks.sqlite_store import SqliteTaskStore
+from mcp_bindgen.extensions.tasks.store import MemoryTaskStore, TaskLimits, TaskStore
+from mcp_bindgen.runtime.protocol.access import RequestOrigin
 from mcp_bindgen.runtime.protocol.errors import INTERNAL_ERROR, ProtocolError
 
 pytestmark = pytest.mark.anyio
@@ -56,10 +54,10 @@ def tasks(handle: Handle, store: TaskStore | None = None, *, lease: float = 0.4,
     return made
 
 
-def task(**more: Any) -> TaskRecord:
+def task(*, principal: str | None = None, **more: Any) -> TaskRecord:
     now = round(time.time() * 1000)
     members = {"id": new_id(), "revision": "x", "method": "tools/call", "created": now, "updated": now, "ttl": 60_000}
-    return TaskRecord(**{**members, **more})
+    return TaskRecord(origin=RequestOrigin(principal=principal), **{**members, **more})
 
 
 async def until(service: Tasks, id: str, *statuses: str) -> TaskRecord:
@@ -200,7 +198,6 @@ async def test_a_task_of_another_principal_is_unknown() -> None:
             service.read(id, "eve"),
             service.cancel(id, "eve"),
             service.update(id, "eve", {}),
-            anext(service.versions(id, "eve")),
             service.page("eve", id),
         ):
             with pytest.raises(UnknownTask) as theirs:
@@ -294,7 +291,7 @@ async def test_an_answer_reaches_the_worker_that_waits_for_it(tmp_path: Path) ->
 
 async def test_a_handler_that_waits_for_long_ends_and_runs_again_with_the_answer() -> None:
     class Impatient(LocalRunner):
-        patience = 0.05
+        answer_timeout = 0.05
 
     service = tasks(curious, runner=Impatient())
     async with service.serving():
@@ -322,14 +319,14 @@ async def test_what_is_too_large_is_refused_or_fails() -> None:
     async def large(record: TaskRecord, running: RunningTask) -> Mapping[str, Any]:
         return {"x": "x" * 5000}
 
-    service = tasks(large, limits=TaskLimits(size=2000))
+    service = tasks(large, limits=TaskLimits(max_task_bytes=2000))
     async with service.serving():
         with pytest.raises(ProtocolError, match="too large"):
             await service.create(task(params={"x": "x" * 5000}))
         record = await until(service, (await service.create(task())).id)
         assert record.status == "failed"
         assert "too large" in str(record.message)
-    service = tasks(curious, limits=TaskLimits(size=2000))
+    service = tasks(curious, limits=TaskLimits(max_task_bytes=2000))
     async with service.serving():
         id = (await service.create(task())).id
         await until(service, id, "input_required")
@@ -341,7 +338,7 @@ async def test_what_is_too_large_is_refused_or_fails() -> None:
 async def test_progress_is_told_in_the_status_not_too_often() -> None:
     async def busy(record: TaskRecord, running: RunningTask) -> Mapping[str, Any]:
         for number in range(50):
-            await running.tell(f"step {number}")
+            await running.report(f"step {number}")
         await anyio.sleep_forever()
         return {}
 

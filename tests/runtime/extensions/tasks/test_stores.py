@@ -13,12 +13,11 @@ from typing import Any
 import anyio
 import pytest
 
-from mcp_bindgen.extensions.tasks.limits import TaskLimits
-from mcp_bindgen.extensions.tasks.record import TaskRecord, new_id
-from mcp_bindgen.extensions.tasks.store.base import LINGER, TaskStore
-from mcp_bindgen.extensions.tasks.store.memory import MemoryTaskStore
-from mcp_bindgen.extensions.tasks.store.redis import RedisTaskStore
-from mcp_bindgen.extensions.tasks.store.sqlite import SqliteTaskStore
+from mcp_bindgen.extensions.tasks.record import LINGER_MS, TaskRecord, new_id
+from mcp_bindgen.extensions.tasks.redis_store import RedisTaskStore
+from mcp_bindgen.extensions.tasks.sqlite_store import SqliteTaskStore
+from mcp_bindgen.extensions.tasks.store import MemoryTaskStore, TaskLimits, TaskStore
+from mcp_bindgen.runtime.protocol.access import Identity, RequestOrigin
 from mcp_bindgen.runtime.protocol.errors import TooManyRequests
 from tests.support.redis_server import RedisServer, redis_server
 
@@ -62,14 +61,14 @@ async def closing(store: TaskStore) -> AsyncGenerator[TaskStore]:
         await store.aclose()
 
 
-def task(**more: Any) -> TaskRecord:
+def task(*, principal: str | None = None, **more: Any) -> TaskRecord:
     now = round(time.time() * 1000)
     members = {"id": new_id(), "revision": "x", "method": "tools/call", "created": now, "updated": now, "ttl": 60_000}
-    return TaskRecord(**{**members, **more})
+    return TaskRecord(origin=RequestOrigin(Identity(subject="x"), principal), **{**members, **more})
 
 
 async def test_what_was_created_is_there_for_every_process(again: Open, store: TaskStore) -> None:
-    record = task(params={"name": "né"}, principal="ada", identity={"subject": "ada"})
+    record = task(params={"name": "né"}, principal="ada")
     await store.create(record, LIMITS)
     async with closing(again()) as other:
         assert await other.read(record.id) == record
@@ -134,8 +133,10 @@ async def test_tasks_are_listed_for_their_principal_alone_in_order(store: TaskSt
 
 
 async def test_only_what_is_over_and_expired_is_swept(store: TaskStore) -> None:
-    past = round(time.time() * 1000) - LINGER - 100_000
-    gone, runs, late, eternal = (task(created=past, updated=past, ttl=ttl) for ttl in (10, 10, LINGER + 99_000, None))
+    past = round(time.time() * 1000) - LINGER_MS - 100_000
+    gone, runs, late, eternal = (
+        task(created=past, updated=past, ttl=ttl) for ttl in (10, 10, LINGER_MS + 99_000, None)
+    )
     fresh = task(created=past, ttl=10)
     for record in (gone, runs, late, eternal, fresh):
         await store.create(record, LIMITS)
@@ -150,7 +151,7 @@ async def test_only_what_is_over_and_expired_is_swept(store: TaskStore) -> None:
 
 
 async def test_a_principal_and_all_together_have_limits(store: TaskStore) -> None:
-    few = TaskLimits(open_each=2, open=3)
+    few = TaskLimits(max_open_per_principal=2, max_open=3)
     first = task(principal="ada")
     for record in (first, task(principal="ada"), task(principal="bob")):
         await store.create(record, few)
@@ -161,18 +162,18 @@ async def test_a_principal_and_all_together_have_limits(store: TaskStore) -> Non
     await store.swap(first.cancelled(1))
     await store.create(task(principal="ada"), few)
     with pytest.raises(TooManyRequests):
-        await store.create(task(principal="eve"), TaskLimits(kept=4))
+        await store.create(task(principal="eve"), TaskLimits(max_tasks=4))
     with pytest.raises(TooManyRequests):
-        await store.create(task(principal="ada"), TaskLimits(kept_each=3))
+        await store.create(task(principal="ada"), TaskLimits(max_tasks_per_principal=3))
     with pytest.raises(TooManyRequests):
-        await store.create(task(principal="ada"), TaskLimits(bytes_each=300))
+        await store.create(task(principal="ada"), TaskLimits(max_bytes_per_principal=300))
     with pytest.raises(TooManyRequests):
-        await store.create(task(principal="eve"), TaskLimits(bytes=400))
-    await store.create(task(principal="eve"), TaskLimits(bytes_each=300))
+        await store.create(task(principal="eve"), TaskLimits(max_bytes=400))
+    await store.create(task(principal="eve"), TaskLimits(max_bytes_per_principal=300))
 
 
 async def test_sweeping_makes_room(store: TaskStore) -> None:
-    one = TaskLimits(kept=1, kept_each=1)
+    one = TaskLimits(max_tasks=1, max_tasks_per_principal=1)
     record = task(created=0, updated=0, ttl=1)
     await store.create(record, one)
     await store.swap(record.cancelled(0))

@@ -288,7 +288,7 @@ class Now(v2026_07_28.Server):
                 await ctx.ask_params("who", mcp.ElicitRequestURLParams(message="", url="https://example.org"))
                 return mcp.InputRequiredResult(request_state="more")
             case "who":
-                return mcp.CallToolResult(content=[mcp.TextContent(text=str(ctx.link.principal))])  # type: ignore[attr-defined]
+                return mcp.CallToolResult(content=[mcp.TextContent(text=str(ctx.origin.principal))])
             case "change":
                 await self.broadcast(lambda client: client.notify_tool_list_changed())
             case _:

@@ -12,7 +12,7 @@ from typing import Any
 import anyio
 import pytest
 
-from mcp_bindgen.cluster.script_parts import LETTER_BYTES, SESSION_BYTES
+from mcp_bindgen.cluster.scripts import MESSAGE_BYTES, SESSION_BYTES
 from mcp_bindgen.http.server.event_store.base import Event, StoreLimits, account_of
 from mcp_bindgen.http.server.limits import HttpLimits
 from mcp_bindgen.runtime.protocol.errors import StoreFull
@@ -40,7 +40,9 @@ def recounted(redis: RedisServer) -> tuple[Counter[str], dict[str, int]]:
         for name, text in fields.items():
             if name.startswith(b"s:"):
                 assert f'"h":{held[name[2:].decode()]}'.encode() in text
-    said = {name.decode(): int(score) for name, score in client.zrange(f"{PREFIX}held", 0, -1, withscores=True)}
+    said = {
+        name.decode(): int(score) for name, score in client.zrange(f"{PREFIX}counted_bytes", 0, -1, withscores=True)
+    }
     return found, said
 
 
@@ -81,7 +83,7 @@ def test_nothing_is_miscounted_whatever_happens(redis: RedisServer, seed: int) -
                             pending = chance.choice([None, b"[1]", b'["%s"]' % data])
                             await store.write(session, stream, [Event(number, data)], pending)
                         case 7 | 8:
-                            await store.add(session, "0", data)
+                            await store.add(session, data)
                         case 9:
                             await store.attach(session, chance.choice(["0", stream]), "token", None, True)
                         case 10:
@@ -90,16 +92,16 @@ def test_nothing_is_miscounted_whatever_happens(redis: RedisServer, seed: int) -
                             for kind in "se":
                                 redis.client.delete(f"{PREFIX}{kind}:{session}")
                             redis.client.zadd(f"{PREFIX}due", {f"{account_of(user)}|{session}": 1}, xx=True)
-                            await store.beat()
+                            await store.heartbeat()
                         case 12:  # a worker dies
                             for key, name, _ in await store.unfinished(store.worker):
                                 await store.fail(key, name, store.worker, b"dead")
-                            await store.bury(store.worker)
-                            store.begin_anew()
-                            await store.beat()
+                            await store.remove_worker(store.worker)
+                            store.new_name()
+                            await store.heartbeat()
                         case _:
                             number = turn + 1
-                            await store.tell_all([(session, 0, data)], 0, number)
+                            await store.deliver([(session, 0, data)], 0, number)
                 except StoreFull:
                     pass
                 check(redis, limits, slack=1000)
@@ -136,7 +138,7 @@ def test_a_principal_that_pushes_much_shuts_out_nobody(tmp_path: Any) -> None:
                     await store.forget(session)
                 if turn % 10 == 0:
                     await made[1].create(f"anna{turn}", 60, "anna", 100)
-                    assert await made[1].enter("calm", 0) is not None
+                    assert await made[1].refresh("calm", 0) is not None
                     assert redis.client.info("memory")["used_memory"] < 20 << 20
             assert await made[1].read("calm", "a", 0) == [Event(1, b"kept")]
             check(redis, limits)
@@ -230,28 +232,28 @@ def test_sessions_of_a_principal_are_counted_for_all_workers(redis: RedisServer)
     run(body)
 
 
-def test_mail_of_a_principal_is_bounded_and_counted_until_it_is_read(redis: RedisServer) -> None:
+def test_messages_of_a_principal_are_bounded_and_counted_until_they_are_read(redis: RedisServer) -> None:
     async def body() -> None:
         async with stores(redis, 2, limits=StoreLimits(mail_of_principal=4000)) as (one, other):
             for session, user in (("s", "anna"), ("t", "bob")):
                 await one.create(session, 60, user, 9)
                 await one.update(session, b"{}", 0)
-                await other.open(session)
+                await other.load(session)
             await one.route("s", None, bytes(3000))
             with pytest.raises(StoreFull):
                 await one.route("s", None, bytes(1000))
             await one.route("t", None, bytes(1000))
             box = f"{PREFIX}m:{other.worker}"
-            other.listen(0)
-            letters, _ = await other.mail()
-            assert [letter.session for letter in letters] == ["s", "t"]
+            other.receive_after(0)
+            messages, _ = await other.receive()
+            assert [message.session for message in messages] == ["s", "t"]
             assert redis.client.xlen(box) == redis.client.exists(f"{PREFIX}q:{other.worker}") == 0
             for _ in range(100):  # events for a reader elsewhere: it finds in the stream what was not enclosed
-                await one.add("s", "0", bytes(300))
+                await one.add("s", bytes(300))
                 await other.attach("s", "0", "token", None, True)
-            assert redis.client.xlen(box) <= 4000 // LETTER_BYTES
-            assert (await other.look([("s", "0")]))[0].last == 100  # type: ignore[union-attr]
-            await one.bury(other.worker)
+            assert redis.client.xlen(box) <= 4000 // MESSAGE_BYTES
+            assert (await other.positions([("s", "0")]))[0].last == 100  # type: ignore[union-attr]
+            await one.remove_worker(other.worker)
             assert redis.client.exists(f"{PREFIX}q:{other.worker}") == 0
 
     run(body)
@@ -310,9 +312,9 @@ def test_a_worker_lives_on_beside_state_that_nobody_can_read(
     async def body() -> None:
         redis.client.set(f"{PREFIX}keys", "[5, {}]")
         async with stores(redis, 1) as (dead,), workers(redis, lease=0.4) as two:
-            assert all(len(key) == 32 for key in await dead.keys(1))
+            assert all(len(key) == 32 for key in await dead.signing_keys(1))
             session = await two.begin()
-            await dead.open(redis.client.keys("*:s:*")[0].decode().rpartition(":")[2])
+            await dead.load(redis.client.keys("*:s:*")[0].decode().rpartition(":")[2])
             key = redis.client.keys("*:s:*")[0].decode().rpartition(":")[2]
             await dead.write(key, "x", [Event(1, b"{}")], b"garbage")
             redis.client.zadd(f"{PREFIX}workers", {dead.worker: 1})
@@ -333,7 +335,9 @@ def test_room_is_looked_for_in_a_bounded_number_of_accounts(redis: RedisServer) 
 
     async def body() -> None:
         async with stores(redis, limits=StoreLimits(all_size=1_000_000)) as (store,):
-            redis.client.zadd(f"{PREFIX}held", {"*": 5_000_000, **{f"user{number}": 1000 for number in range(5000)}})
+            redis.client.zadd(
+                f"{PREFIX}counted_bytes", {"*": 5_000_000, **{f"user{number}": 1000 for number in range(5000)}}
+            )
             redis.client.config_resetstat()
             with pytest.raises(StoreFull):
                 await store.create("s", 60, "anna", 9)
@@ -356,9 +360,9 @@ def test_garbage_in_what_all_workers_use_stops_none_of_them(
             spoilt, session = await one.begin(user="anna"), await one.begin(user="bob")
             (key,) = (key for key in client.keys("*:s:*") if client.hget(key, "who") == account_of("anna").encode())
             (worker,) = {name.decode() for name in client.zrange(f"{PREFIX}workers", 0, -1)} - {store.worker}
-            for field in ("version", "told", "size", "begun", "idle", "s:0"):
+            for field in ("version", "broadcast", "size", "begun", "idle", "s:0"):
                 client.hset(key, field, garbage)
-            for field in ("news", "bytes", "beat", "news:2025-11-25"):
+            for field in ("broadcast", "bytes", "heartbeat", "broadcast:2025-11-25"):
                 client.hset(f"{PREFIX}state", field, garbage)
             for name in ("due", "workers", "proofs"):
                 client.zadd(f"{PREFIX}{name}", {garbage: 1})

@@ -21,11 +21,10 @@ from hypothesis import strategies as st
 
 from mcp_bindgen import v2025_11_25, v2026_07_28
 from mcp_bindgen.auth.resource_server.dpop import InvalidProof, ProofVerifier
-from mcp_bindgen.cluster.redis_store import FORMAT, RedisReplayCache, RedisStore
-from mcp_bindgen.cluster.session_record import merged
-from mcp_bindgen.cluster.session_registry import SharedRegistry
-from mcp_bindgen.cluster.store import SharedStore
-from mcp_bindgen.cluster.streams import SharedStanding
+from mcp_bindgen.cluster.redis_store import RedisReplayCache, RedisStore
+from mcp_bindgen.cluster.session_registry import SharedRegistry, merged
+from mcp_bindgen.cluster.store import FORMAT, SharedStore
+from mcp_bindgen.cluster.streams import SharedListenStream
 from mcp_bindgen.http.server.app import HttpApp
 from mcp_bindgen.http.server.envelope import for_others
 from mcp_bindgen.http.server.event_store.base import PAGE, Event, StoreLimits, StoreUnavailable
@@ -34,6 +33,7 @@ from mcp_bindgen.runtime import Server
 from mcp_bindgen.runtime.era.stateless import subscription_client
 from mcp_bindgen.runtime.era.stateless.request_state import RequestStateSigner
 from mcp_bindgen.runtime.era.stateless.subscriptions import Subscription, audience
+from mcp_bindgen.runtime.protocol.access import RequestOrigin
 from mcp_bindgen.runtime.protocol.errors import ProtocolError
 from mcp_bindgen.v2025_11_25 import types as mcp
 from tests.runtime.entrypoints.test_connect import listening
@@ -302,7 +302,7 @@ def test_a_session_that_only_a_newer_program_understands_is_left_to_that(redis: 
     run(body)
 
 
-def test_mail_of_an_unknown_kind_is_left_alone(redis: RedisServer) -> None:
+def test_a_message_of_an_unknown_kind_is_ignored(redis: RedisServer) -> None:
     async def body() -> None:
         async with workers(redis) as two:
             session = await two.begin()
@@ -345,7 +345,7 @@ def test_what_two_workers_have_changed_is_merged(base: dict[str, Any], ours: dic
 async def stores(redis: RedisServer, count: int = 1, **options: Any) -> AsyncIterator[list[RedisStore]]:
     made = [RedisStore(redis.url, **options) for _ in range(count)]
     for one in made:
-        await one.beat()
+        await one.heartbeat()
     try:
         yield made
     finally:
@@ -427,7 +427,7 @@ def test_one_of_two_wins(redis: RedisServer) -> None:
             await asyncio.gather(*(other.fail("s", "a", one.worker, b"dead") for _ in range(5)))
             await one.write("s", "a", events(2), None)
             assert [event.data for event in await one.read("s", "a", 0)] == [b"111", b"dead"]
-            told = await asyncio.gather(*(store.tell_all([("s", 1, b"news")], 0, 1) for store in (one, other) * 3))
+            told = await asyncio.gather(*(store.deliver([("s", 1, b"news")], 0, 1) for store in (one, other) * 3))
             assert sorted(found.number for (found,) in told) == [0, 0, 0, 0, 0, 1]
 
     run(body)
@@ -439,14 +439,14 @@ def test_a_worker_that_was_taken_for_dead_begins_no_stream(redis: RedisServer) -
             await one.create("s", 60)
             await other.write("s", "a", events(1), b"[1]")
             await one.fail("s", "a", other.worker, b"dead")
-            await one.bury(other.worker)
+            await one.remove_worker(other.worker)
             with pytest.raises(StoreUnavailable):
                 await other.write("s", "b", events(1), b"[2]")
             assert await one.span("s", "b") is None
             await other.write("s", "a", events(2), None)  # it is over, and its client was told so
             assert [event.data for event in await one.read("s", "a", 0)] == [b"111", b"dead"]
-            other.begin_anew()
-            await other.beat()
+            other.new_name()
+            await other.heartbeat()
             await other.write("s", "b", events(1), b"[2]")
             assert await one.span("s", "b") == (1, 1)
 
@@ -460,37 +460,37 @@ def test_workers_whose_lease_runs_out_are_dead_unless_the_store_was_away(redis: 
             beat: Any = None
             for _ in range(6):
                 await asyncio.sleep(0.1)
-                beat = await one.beat()
+                beat = await one.heartbeat()
             assert list(beat.dead) == [other.worker]
-            await one.bury(other.worker)
-            assert not (await other.beat()).known
-            other.begin_anew()
-            assert (await other.beat()).known
+            await one.remove_worker(other.worker)
+            assert not (await other.heartbeat()).is_known
+            other.new_name()
+            assert (await other.heartbeat()).is_known
             await asyncio.sleep(0.6)  # nobody could say anything
-            assert list((await one.beat()).dead) == []
-            assert (await other.beat()).known
+            assert list((await one.heartbeat()).dead) == []
+            assert (await other.heartbeat()).is_known
 
     run(body)
 
 
 @pytest.mark.full
 def test_keys_are_the_same_everywhere_and_replaced_in_time(redis: RedisServer, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("mcp_bindgen.cluster.redis_store._SETTLE", 0.2)
+    monkeypatch.setattr("mcp_bindgen.cluster.store._KEY_DELAY_SECONDS", 0.2)
 
     async def body() -> None:
         async with stores(redis, 2, rotate=0.5) as (one, other):
-            first = list(await one.keys(0.3))
+            first = list(await one.signing_keys(0.3))
             assert len(first) == 1
-            assert list(await other.keys(0.3)) == first
+            assert list(await other.signing_keys(0.3)) == first
             await asyncio.sleep(0.6)
-            second = list(await one.keys(0.3))
+            second = list(await one.signing_keys(0.3))
             assert second[0] == first[0]  # it is used until everybody can know the next
             assert len(second) == 2
             await asyncio.sleep(0.3)
-            third = list(await other.keys(0.3))
+            third = list(await other.signing_keys(0.3))
             assert third == second[::-1]
             await asyncio.sleep(0.3)
-            assert first[0] not in await one.keys(0.3)
+            assert first[0] not in await one.signing_keys(0.3)
 
     run(body)
 
@@ -557,9 +557,9 @@ def _shifted(seconds: float) -> float:
 
 
 def test_proofs_are_counted_by_key_and_refused_beyond(redis: RedisServer, monkeypatch: pytest.MonkeyPatch) -> None:
-    module = "mcp_bindgen.cluster.redis_store"
-    monkeypatch.setattr(f"{module}._NAMES_OF_OWNER", 3)
-    monkeypatch.setattr(f"{module}._NAMES", 7)
+    module = "mcp_bindgen.cluster.store"
+    monkeypatch.setattr(f"{module}._MAX_PROOFS_OF_OWNER", 3)
+    monkeypatch.setattr(f"{module}._MAX_PROOFS", 7)
 
     async def body() -> None:
         async with stores(redis, 2) as made:
@@ -622,7 +622,7 @@ def test_the_command_line_says_where_sessions_are_kept(redis: RedisServer, tmp_p
     ("options", "reason"),
     [
         (["--store", "x.db"], "--store is for --http"),
-        (["--http", "127.0.0.1:0", "--store", "ftp://x"], "redis://"),
+        (["--http", "127.0.0.1:0", "--store", "ftp://x"], "redis:"),
         (["--http", "127.0.0.1:0", "--store", "/no/such/folder/x.db"], "/no/such/folder/x.db"),
     ],
 )
@@ -641,7 +641,7 @@ def test_no_secret_of_the_url_is_logged(caplog: pytest.LogCaptureFixture) -> Non
     async def body() -> None:
         store = RedisStore("redis://user:hunter2@127.0.0.1:1/0", timeout=0.5)
         with pytest.raises(StoreUnavailable):
-            await store.beat()
+            await store.heartbeat()
 
     run(body)
     assert "Redis is away" in caplog.text
@@ -652,15 +652,15 @@ def test_a_slow_reader_misses_nothing_that_two_workers_say_at_once(redis: RedisS
     async def body() -> None:
         async with stores(redis, 2) as (one, other):
             await one.create("s", 60)
-            stream = SharedStanding("s", one, kept=True)
+            stream = SharedListenStream("s", one, kept=True)
             said = [b"%d" % number for number in range(1, 6)]
             with stream.reading():
                 await stream.put(said[0])
-                assert await other.add("s", "0", said[1]) == 2  # the mail that says so is not read yet
+                assert await other.add("s", said[1]) == 2  # the message that says so is not read yet
                 await stream.put(said[2])
                 stream.advance(2, said[1])
                 await stream.put(said[3])
-                stream.advance(await other.add("s", "0", said[4]), said[4])
+                stream.advance(await other.add("s", said[4]), said[4])
                 read: list[Event] = []
                 while len(read) < len(said):
                     read += await stream.read(read[-1].number if read else 0)
@@ -835,7 +835,7 @@ def test_a_subscription_goes_on_when_the_store_has_lost_its_data(
 def test_a_subscription_is_handed_over_once_and_to_nobody_else(redis: RedisServer) -> None:
     async def body() -> None:
         store = RedisStore(redis.url)
-        redis.client.hset("mcp-bindgen:state", "news", 2000)
+        redis.client.hset("mcp-bindgen:state", "broadcast", 2000)
         for told in (7, 9):
             await store.hand_over("a", told)
         assert [await store.take_over(key) for key in ("b", "a", "a", "a")] == [None, 7, 9, None]
@@ -856,10 +856,9 @@ def test_who_listens_with_another_principal_client_or_filter_gets_nothing_of_it(
             keys = set()
             for user, name, uri in product((None, "anna", "bob"), ("one", "two"), ("note://1", "note://2")):
                 agreed = SimpleNamespace(peer_info={"name": name}, dispatcher=two.apps[0].servers[0].dispatcher)
-                link = SimpleNamespace(principal=user)
-                context: Any = SimpleNamespace(link=link, negotiated=agreed, identity=None)
+                context: Any = SimpleNamespace(negotiated=agreed, origin=RequestOrigin(principal=user))
                 wanted = v2026_07_28.types.SubscriptionFilter(resource_subscriptions=[uri])
-                keys.add(shared.subscriptions._key(Subscription(context, wanted, lambda uri: True), wanted))
+                keys.add(shared.broadcasts._name(Subscription(context, wanted, lambda uri: True), wanted))
             assert len(keys) == 12
 
     run(body)

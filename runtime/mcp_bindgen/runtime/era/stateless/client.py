@@ -18,7 +18,7 @@ from ...protocol.errors import ProtocolError, UnexpectedAnswer, UnsupportedRevis
 from ...protocol.methods import Request, untyped
 from ...protocol.revision import Dispatcher, Revision
 from ..lifecycle import DISCOVER
-from ..sides import extensions, introduction
+from ..sides import introduction
 from .input_required import asks_for_input
 
 UNSUPPORTED = "UNSUPPORTED_PROTOCOL_VERSION"
@@ -68,11 +68,11 @@ def _prepare(client: Any, session: Any) -> None:
     """Tell a session what requests have to say."""
     dispatcher: Dispatcher = session.peer.dispatcher
     revision = dispatcher.revision
-    session.negotiated.declared["client"] = declared(client, dispatcher, extensions(session))
+    session.negotiated.declared["client"] = declared(client, dispatcher, session.transport.extensions)
     session.meta = said(client, revision, session.negotiated.declared["client"])
     session.meta |= jsonrpc.filled_in(revision.request(DISCOVER).params.model_fields["meta"].annotation)
-    if session.transport_mirror is not None:
-        client.mirror = session.transport_mirror(revision)
+    if session.transport.mirror is not None:
+        client.mirror = session.transport.mirror(revision)
         session.headers = client.mirror.headers
 
 

@@ -104,7 +104,7 @@ class Stateless:
         """Return what answers the messages of a route; raises `MethodNotFound` where nothing does."""
         return handler(server, dispatcher, route, supported)
 
-    def is_followed(self, agreed: Any, method: Notification[Any], params: Any) -> bool:
+    def is_followed(self, link: Any, method: Notification[Any], params: Any) -> bool:
         """Tell that it is: a `Subscription` knows what it was asked for."""
         return True
 

@@ -83,9 +83,9 @@ class RequestNegotiated(Negotiated):
         self.peer_info = getattr(meta, "client_info", None)
         self.log_level = getattr(meta, "log_level", None)  # not where logging is an extension
         self._offers = offers
-        self.meta = meta
+        self._meta = meta
 
     @property
     def declared(self) -> dict[Role, Any]:
         """Side -> its capabilities, in wire form."""
-        return {"client": self.meta.client_capabilities.model_dump(), "server": self._offers}
+        return {"client": self._meta.client_capabilities.model_dump(), "server": self._offers}

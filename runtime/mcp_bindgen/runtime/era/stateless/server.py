@@ -6,6 +6,7 @@ MCP 2026-07-28, "Overview": Statelessness and `_meta`, "Discovery", "Multi Round
 from __future__ import annotations
 
 from collections.abc import Awaitable, Callable, Iterator, Sequence
+from dataclasses import replace
 from typing import Any, cast
 
 from pydantic_core import to_json
@@ -14,13 +15,13 @@ from ...model.base import Model
 from ...model.json_types import is_object
 from ...protocol import jsonrpc
 from ...protocol.capabilities import declared, missing
-from ...protocol.envelope import RequestId, parse
+from ...protocol.envelope import parse
 from ...protocol.errors import CapabilityMissing, MethodNotFound, MissingClientCapability
-from ...protocol.link import Link
 from ...protocol.methods import Path, Request
 from ...protocol.negotiated import Negotiated
 from ...protocol.revision import Dispatcher, Handler, Revision
 from ...protocol.routing import Route
+from ...session.request_scope import RequestScope
 from ..lifecycle import DISCOVER, LISTEN
 from ..sides import bound, empty_list, introduction
 from . import subscriptions
@@ -47,27 +48,28 @@ def handler(server: Any, dispatcher: Dispatcher, route: Route, supported: Sequen
     context = server.context
     if not isinstance(method, Request):
         if not dispatcher.is_handled(route, server):
-            return lambda link, id_, params: None
+            return lambda scope, params: None
         take = bound(dispatcher, route, server)
         told = Negotiated(dispatcher)
         told.logs_by_default = False
         if method.extension is not None:  # notifications do not say what their sender declares
             told.declared["client"], told.declared["server"] = {"extensions": {method.extension: {}}}, offers
-        return lambda link, id_, params: take(params, context(link, id_, params, told))
+        return lambda scope, params: take(params, context(replace(scope, negotiated=told), params))
     work = _work(server, dispatcher, route, supported, offers)
     asks = any(asks_for_input(kind) for kind in method.alternatives)
     signature = to_json(introduction(server, revision).model_dump())
     envelope = {**jsonrpc.filled_in(getattr(revision.types, "Result", None)), **jsonrpc.filled_in(method.result)}
     prefix = b'{"_meta":{' + to_json(revision.meta_keys["server_info"]) + b":" + signature + b"},"
 
-    async def handle(link: Link, id_: RequestId | None, params: Any) -> jsonrpc.Written:
+    async def handle(scope: RequestScope, params: Any) -> jsonrpc.Written:
         params, meta = separated(params)
         agreed = RequestNegotiated(dispatcher, offers, meta)
+        scope = RequestScope(scope.link, scope.origin, scope.request_id, agreed, meta)
         try:
             if asks:
-                answer = await _round(server, method, work, context, link, id_, params, agreed)
+                answer = await _round(server, method, work, context, scope, params, agreed)
             else:
-                answer = await work(params, context(link, id_, params, agreed))
+                answer = await work(params, context(scope, params))
                 if asks_for_input(type(answer)):
                     raise TypeError(f"{method.name} cannot ask for input")
         except (CapabilityMissing, ExceptionGroup) as error:
@@ -129,8 +131,7 @@ async def _round(
     method: Request[Any, Any, Any],
     work: Callable[[Any, Any], Awaitable[Any]],
     context: Callable[..., Any],
-    link: Link,
-    id_: RequestId | None,
+    scope: RequestScope,
     params: Any,
     agreed: Negotiated,
 ) -> Any:
@@ -140,7 +141,7 @@ async def _round(
         mine = {"_meta", "inputResponses", "requestState"}
         said = {key: value for key, value in jsonrpc.plain(params).items() if key not in mine}
         name = introduction(server, agreed.dispatcher.revision).name
-        return [server.revision, name, method.name, said, getattr(link, "principal", None)]
+        return [server.revision, name, method.name, said, scope.origin.principal]
 
     revision = agreed.dispatcher.revision
     state: dict[str, Any] = {}
@@ -151,7 +152,7 @@ async def _round(
     questions = Questions({**state.get("answers", {}), **(params.input_responses or {})})
     own: str | None = None
     try:
-        answer = await work(told, context(link, id_, told, agreed, questions))
+        answer = await work(told, context(scope, told, questions))
         if not asks_for_input(type(answer)):
             return answer
         asked, own = jsonrpc.plain(answer), answer.request_state

@@ -27,14 +27,7 @@ from ..operations import check_followed, followed_by
 _MOST_WAITING = 1000  # notifications for a client that reads slowly
 
 
-def principal_of(context: Any) -> str | None:
-    """Return who sends a request, as a token or else the connection says; `None` where nobody is told apart."""
-    identity: Identity | None = context.identity
-    found: str | None = getattr(context.link, "principal", None) if identity is None else identity.principal
-    return found
-
-
-class Subscription:
+class Subscription(Link):
     """The way to a client that listens: what it did not ask for is not sent.
 
     What is to be sent waits in a queue, so that a slow reader holds up no sender.
@@ -48,8 +41,7 @@ class Subscription:
         agreed: The filter.
         ready: Whether the client can be told something.
         negotiated: What the request that listens may count on.
-        identity: Who listens, where tokens say so.
-        principal: Who listens, where anybody is told apart.
+        origin: Origin of the request that listens.
         told: The number of the last broadcast that it was told, where several workers share those.
         is_ending: True if nothing more is sent but what waits.
     """
@@ -59,8 +51,7 @@ class Subscription:
 
     def __init__(self, context: Any, agreed: Any, hears: Callable[[str], bool]) -> None:
         self.negotiated: Negotiated | None = context.negotiated
-        self.identity: Identity | None = context.identity
-        self.principal = principal_of(context)
+        self.origin = context.origin
         self._hears = hears
         self._context = context
         self._filters = [filter for _, filter in filtered(context.negotiated.dispatcher.methods)]
@@ -138,10 +129,6 @@ class Subscription:
         wire["_meta"] = {**wire.get("_meta", {}), self._key: id_}
         await self._context.link.notify(method, jsonrpc.typed_params(method, wire), related=id_)
 
-    def metadata(self) -> Mapping[str, Any]:
-        """Return an empty object: there is nothing to say of the sender."""
-        return {}
-
     def end(self) -> None:
         """End the subscription in good order."""
         self.is_ending = True
@@ -188,7 +175,7 @@ async def listen(
         if getattr(wanted, filter.member, None) and is_offered(method, offers)
     }
     answer = server.agree(type(wanted)(**agreed), context)
-    identity: Identity | None = context.identity
+    identity: Identity | None = context.origin.identity
 
     def hears(uri: str) -> bool:
         return server.allows is None or server.allows(identity, revision.name, [(SUBSCRIBE, canonical(uri))])

@@ -1,0 +1,47 @@
+"""Entry point of stores by URL: an SQLite file, or Redis. Loads the rest when it is used."""
+
+from __future__ import annotations
+
+import sqlite3
+from importlib.util import find_spec
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from mcp_bindgen.http.server.event_store.base import EventStore
+
+
+class FileStores:
+    """SQLite files."""
+
+    schemes = ("file",)
+
+    def open(self, url: str) -> EventStore:
+        """Return the store in the file of `file:PATH`; raises `ValueError` if it cannot be opened."""
+        from .sqlite_store import SqliteEventStore
+
+        path = url.removeprefix("file:")
+        try:
+            return SqliteEventStore(path)
+        except (OSError, sqlite3.Error) as error:
+            raise ValueError(f"{path}: {error}") from None
+
+
+class RedisStores:
+    """Redis databases, by TCP, TLS or a Unix socket."""
+
+    schemes = ("redis", "rediss", "unix")
+
+    def open(self, url: str) -> EventStore:
+        """Return the store in a database; raises `ValueError` if the URL is malformed or redis is not installed."""
+        if find_spec("redis") is None:
+            raise ValueError("Redis needs a package that is not installed: pip install 'mcp-bindgen[cluster]'")
+        from .redis_store import RedisStore
+
+        try:
+            return RedisStore(url)
+        except ValueError:  # its text may hold a part of the password
+            raise ValueError("the URL of the store is malformed; use redis://[USER:PASSWORD@]HOST:PORT") from None
+
+
+FILES = FileStores()
+REDIS = RedisStores()

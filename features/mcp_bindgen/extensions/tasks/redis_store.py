@@ -1,0 +1,216 @@
+"""Task store in Redis or a compatible server such as Valkey, for workers on many machines.
+
+Each operation is one script, which Redis runs atomically. All scripts begin with `_COMMON`. Arguments: the prefix of
+all keys, the task id, and the arguments of the script. A task is a hash: `r` the record, `v` its version, `w` the
+principal, `o` the worker that has the lease. `open` and `over` are sorted sets of ids, scored by the end of the lease
+and by the time from which the record is removable. `n:` holds the usage of a principal or of all, `l:` the tasks of a
+principal in the order of creation.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import AsyncGenerator, Sequence
+from functools import partial
+from hashlib import sha256
+from typing import Any
+
+from redis.asyncio import Redis
+
+from mcp_bindgen.cluster.storage.redis import RedisConnection
+from mcp_bindgen.runtime.protocol.errors import StoreUnavailable
+
+from .record import TaskRecord
+from .store import PAGE_SIZE, TaskLimits, Usage, load
+
+_RETRY_SECONDS = 0.5
+
+_COMMON = """
+local P, id = ARGV[1], ARGV[2]
+local T = P .. 't:' .. id
+local call = redis.call
+local function now()
+  local t = call('TIME')
+  return t[1] * 1000 + math.floor(t[2] / 1000)
+end
+local function usage(name)
+  local n = call('HMGET', P .. 'n:' .. name, 'open', 'tasks', 'bytes')
+  return {tonumber(n[1] or 0), tonumber(n[2] or 0), tonumber(n[3] or 0)}
+end
+local function count(principal, open, tasks, bytes)
+  for _, name in ipairs({principal, ''}) do
+    local key = P .. 'n:' .. name
+    call('HINCRBY', key, 'open', open)
+    call('HINCRBY', key, 'bytes', bytes)
+    if call('HINCRBY', key, 'tasks', tasks) <= 0 and name ~= '' then call('DEL', key) end
+  end
+end
+"""
+_SCRIPTS = {
+    "create": """
+local principal, record = ARGV[3], ARGV[4]
+local own, all = usage(principal), usage('')
+for i = 1, 3 do
+  if own[i] >= tonumber(ARGV[4 + i]) or all[i] >= tonumber(ARGV[7 + i]) then return {own, all} end
+end
+call('HSET', T, 'r', record, 'v', 1, 'w', principal, 'o', '')
+call('ZADD', P .. 'open', 0, id)
+call('ZADD', P .. 'l:' .. principal, call('HINCRBY', P .. 'n:', 'place', 1), id)
+count(principal, 1, 1, #record)
+call('PUBLISH', P .. 'changed', id)
+return false
+""",
+    "swap": """
+local before, record, over, removable_at = tonumber(ARGV[3]), ARGV[4], ARGV[5] == '1', ARGV[6]
+local found = call('HMGET', T, 'v', 'w', 'r')
+if not found[1] or tonumber(found[1]) ~= before then return 0 end
+call('HSET', T, 'r', record, 'v', before + 1)
+count(found[2], over and -1 or 0, 0, #record - #found[3])
+if over then
+  call('ZREM', P .. 'open', id)
+  call('ZADD', P .. 'over', removable_at, id)
+  call('HSET', T, 'o', '')
+end
+call('PUBLISH', P .. 'changed', id)
+return 1
+""",
+    "lease": """
+local worker, t = ARGV[3], now()
+local until_ = call('ZSCORE', P .. 'open', id)
+if not until_ then return 0 end
+local current = call('HGET', T, 'o')
+if current ~= '' and current ~= worker and tonumber(until_) > t then return 0 end
+call('HSET', T, 'o', worker)
+call('ZADD', P .. 'open', t + ARGV[4], id)
+return 1
+""",
+    "release": """
+if call('HGET', T, 'o') == ARGV[3] and call('ZSCORE', P .. 'open', id) then
+  call('HSET', T, 'o', '')
+  call('ZADD', P .. 'open', ARGV[4], id)
+end
+""",
+    "due": """
+return call('ZRANGEBYSCORE', P .. 'open', '-inf', now(), 'LIMIT', 0, ARGV[3])
+""",
+    "page": """
+local principal, after = ARGV[3], '-inf'
+if id ~= '' then
+  after = call('ZSCORE', P .. 'l:' .. principal, id)
+  if not after then return false end
+  after = '(' .. after
+end
+local found = {}
+for _, one in ipairs(call('ZRANGEBYSCORE', P .. 'l:' .. principal, after, '+inf', 'LIMIT', 0, ARGV[4])) do
+  table.insert(found, call('HGET', P .. 't:' .. one, 'r'))
+end
+return found
+""",
+    "sweep": """
+local removed = call('ZRANGEBYSCORE', P .. 'over', '-inf', now(), 'LIMIT', 0, ARGV[3])
+for _, one in ipairs(removed) do
+  local key = P .. 't:' .. one
+  local found = call('HMGET', key, 'w', 'r')
+  call('DEL', key)
+  call('ZREM', P .. 'over', one)
+  if found[1] then
+    call('ZREM', P .. 'l:' .. found[1], one)
+    count(found[1], 0, -1, -#found[2])
+  end
+end
+return #removed
+""",
+}
+
+
+class RedisTaskStore:
+    """Task store in Redis 7 or newer, for all workers of an endpoint. The clock of Redis decides about leases.
+
+    Durability is that of Redis: use `appendonly yes`, and `appendfsync always` against power failures. Redis Cluster is
+    not supported; for Sentinel pass its client.
+
+    Args:
+        url: URL with the scheme `redis`, `rediss` (TLS) or `unix`, with credentials and database; or a client.
+        prefix: Prefix of all keys; applications that share a database need different ones.
+        timeout: Seconds to wait for Redis.
+        connections: Maximum number of connections.
+
+    Raises:
+        ValueError: The URL is not a Redis URL.
+    """
+
+    def __init__(
+        self, url: str | Redis, *, prefix: str = "mcp-bindgen:tasks:", timeout: float = 2.0, connections: int = 16
+    ) -> None:
+        scripts = {name: _COMMON + text for name, text in _SCRIPTS.items()}
+        self._connection = RedisConnection(url, scripts, timeout=timeout, connections=connections)
+        self._prefix = prefix
+        self.ready = self._connection.ready
+
+    async def _run(self, name: str, id: str, *arguments: str | bytes | float) -> Any:
+        return await self._connection.run(name, self._prefix, id, *arguments)
+
+    async def create(self, record: TaskRecord, limits: TaskLimits) -> None:
+        """Add a task."""
+        own = (limits.max_open_per_principal, limits.max_tasks_per_principal, limits.max_bytes_per_principal)
+        total = (limits.max_open, limits.max_tasks, limits.max_bytes)
+        full = await self._run("create", record.id, _hashed(record.principal), record.data, *own, *total)
+        if full is not None:
+            limits.check(Usage(*full[1]), Usage(*full[0]))
+
+    async def read(self, id: str) -> TaskRecord | None:
+        """Return a task."""
+        return load(await self._connection.attempt(partial(self._connection.redis.hget, f"{self._prefix}t:{id}", "r")))
+
+    async def swap(self, record: TaskRecord) -> bool:
+        """Replace the previous version of a task."""
+        state = (int(record.is_over), record.removable_at)
+        return bool(await self._run("swap", record.id, record.version - 1, record.data, *state))
+
+    async def lease(self, id: str, worker: str, seconds: float) -> bool:
+        """Take or renew the lease of a task."""
+        return bool(await self._run("lease", id, worker, round(seconds * 1000)))
+
+    async def release(self, id: str, worker: str, until: int | None = 0) -> None:
+        """End the lease of a worker."""
+        await self._run("release", id, worker, "inf" if until is None else until)
+
+    async def due(self) -> Sequence[str]:
+        """Return ids of tasks that need a worker."""
+        return [id.decode(errors="replace") for id in await self._run("due", "", PAGE_SIZE)]
+
+    async def page(self, principal: str, after: str | None = None) -> Sequence[TaskRecord]:
+        """Return tasks of a principal."""
+        found = await self._run("page", after or "", _hashed(principal), PAGE_SIZE)
+        if found is None:
+            raise KeyError(after)
+        return [record for data in found if (record := load(data)) is not None]
+
+    async def sweep(self) -> int:
+        """Remove tasks."""
+        return int(await self._run("sweep", "", PAGE_SIZE))
+
+    async def watch(self) -> AsyncGenerator[str | None]:
+        """Yield the ids of tasks that change in any process; `None` after each new connection to Redis."""
+        while True:
+            channel: Any = self._connection.redis.pubsub(ignore_subscribe_messages=True)
+            try:
+                await self._connection.attempt(partial(channel.subscribe, f"{self._prefix}changed"))
+                yield None
+                while True:
+                    message = await self._connection.attempt(partial(channel.get_message, timeout=1.0))
+                    if message is not None:
+                        yield message["data"].decode(errors="replace")
+            except StoreUnavailable:
+                await asyncio.sleep(_RETRY_SECONDS)
+            finally:
+                await channel.aclose()
+
+    async def aclose(self) -> None:
+        """Close all connections, except those of a client that the caller gave."""
+        await self._connection.close()
+
+
+def _hashed(principal: str) -> str:
+    """Return a principal as part of a key."""
+    return sha256(principal.encode()).hexdigest()[:32]

@@ -1,0 +1,215 @@
+"""Task store in an SQLite file; tasks survive the process, and the processes of one machine can share the file."""
+
+from __future__ import annotations
+
+import sqlite3
+import time
+from collections.abc import AsyncGenerator, Callable, Sequence
+from contextlib import suppress
+from pathlib import Path
+from typing import TypeVar
+
+import anyio
+
+from mcp_bindgen.cluster.storage.sqlite import SqliteThread
+from mcp_bindgen.runtime.logs import log
+from mcp_bindgen.runtime.protocol.errors import StoreUnavailable
+
+from .record import TaskRecord
+from .store import PAGE_SIZE, TaskLimits, Usage, load
+
+T = TypeVar("T")
+
+_VERSION = 1
+_POLL_SECONDS = 0.2  # until a change of another process is noticed
+_READ_TIMEOUT_SECONDS = 0.01  # the event loop waits for another process
+_SCHEMA = """
+create table if not exists tasks (
+    place integer primary key autoincrement, id text not null unique, principal text not null,
+    version integer not null, record blob not null, open integer not null, removable_at real not null,
+    worker text not null default '', until real not null default 0, change integer not null default 0
+);
+create index if not exists tasks_of on tasks (principal, place);
+create index if not exists tasks_due on tasks (until) where open;
+create index if not exists tasks_removable on tasks (removable_at) where not open;
+create index if not exists tasks_changed on tasks (change);
+create table if not exists changes (number integer not null);
+insert into changes select 0 where not exists (select 1 from changes);
+create table if not exists usage (
+    principal text primary key, open integer not null, tasks integer not null, bytes integer not null
+);
+create trigger if not exists inserted after insert on tasks begin
+    update changes set number = number + 1;
+    update tasks set change = (select number from changes) where place = new.place;
+    insert into usage values (new.principal, new.open, 1, length(new.record)) on conflict do update
+        set open = open + excluded.open, tasks = tasks + 1, bytes = bytes + excluded.bytes;
+end;
+create trigger if not exists updated after update of record on tasks begin
+    update changes set number = number + 1;
+    update tasks set change = (select number from changes) where place = new.place;
+    update usage set open = open + new.open - old.open, bytes = bytes + length(new.record) - length(old.record)
+        where principal = new.principal;
+end;
+create trigger if not exists deleted after delete on tasks begin
+    update usage set open = open - old.open, tasks = tasks - 1, bytes = bytes - length(old.record)
+        where principal = old.principal;
+    delete from usage where principal = old.principal and tasks = 0;
+end;
+"""
+_STATE = """
+select user_version, (select count(*) from sqlite_master), (select count(*) from sqlite_master where name = 'usage')
+from pragma_user_version
+"""
+_USAGE = "select coalesce(sum(open), 0), coalesce(sum(tasks), 0), coalesce(sum(bytes), 0) from usage"
+
+
+class SqliteTaskStore:
+    """Task store in an SQLite file, for the processes of one machine.
+
+    Each commit waits for the disk, so a stored task survives the end of the process and of the machine.
+
+    Args:
+        path: The file. A new file is readable by its owner only.
+        wait: Seconds to wait for another process that writes.
+
+    Raises:
+        ValueError: The file is not a task store, or has a different version.
+        sqlite3.Error: The file cannot be opened.
+    """
+
+    def __init__(self, path: str | Path, wait: float = 5.0) -> None:
+        self._path = path
+        self._changed = anyio.Event()
+        Path(path).touch(0o600)
+        db = self._connect(wait)
+        try:
+            self._prepare(db)
+        except BaseException:
+            db.close()
+            raise
+        self._thread = SqliteThread(db, "mcp-task-store")
+
+    def _connect(self, wait: float) -> sqlite3.Connection:
+        return sqlite3.connect(self._path, timeout=wait, isolation_level=None, check_same_thread=False)
+
+    def _prepare(self, db: sqlite3.Connection) -> None:
+        try:
+            version, tables, has_usage = db.execute(_STATE).fetchone()
+            is_new = version == tables == 0
+            if not is_new and not (version == _VERSION and has_usage):
+                reason = "is not a task store of this version; choose another file, or delete it"
+                raise ValueError(f"{self._path} {reason}")
+            db.execute("pragma journal_mode = wal")
+            db.execute("pragma synchronous = full")
+            if is_new:
+                db.executescript(f"begin immediate; {_SCHEMA} pragma user_version = {_VERSION}; commit;")
+        except sqlite3.OperationalError:
+            raise
+        except sqlite3.DatabaseError as error:
+            raise ValueError(f"{self._path} is not a task store: {error}") from None
+
+    async def aclose(self) -> None:
+        """Finish pending jobs and close the file."""
+        self._thread.close()
+
+    async def _do(self, job: Callable[[sqlite3.Connection], T]) -> T:
+        try:
+            return await self._thread.do(job)
+        except sqlite3.OperationalError as error:
+            log.error("the task store failed: %s", error)
+            raise StoreUnavailable() from error
+
+    async def _change(self, statement: str, *values: object) -> int:
+        """Execute a statement that changes tasks; return the number of changed rows."""
+        return await self._do(lambda db: db.execute(statement, values).rowcount)
+
+    def _wake_watchers(self) -> None:
+        self._changed.set()
+        self._changed = anyio.Event()
+
+    async def create(self, record: TaskRecord, limits: TaskLimits) -> None:
+        """Add a task."""
+
+        def job(db: sqlite3.Connection) -> None:
+            own = db.execute(f"{_USAGE} where principal = ?", (record.principal,)).fetchone()
+            limits.check(Usage(*db.execute(_USAGE).fetchone()), Usage(*own))
+            columns = "insert into tasks (id, principal, version, record, open, removable_at)"
+            row = (record.id, record.principal, record.version, record.data, not record.is_over, record.removable_at)
+            db.execute(f"{columns} values (?, ?, ?, ?, ?, ?)", row)
+
+        await self._do(job)
+        self._wake_watchers()
+
+    async def read(self, id: str) -> TaskRecord | None:
+        """Return a task."""
+        row = await self._do(lambda db: db.execute("select record from tasks where id = ?", (id,)).fetchone())
+        return row and load(row[0])
+
+    async def swap(self, record: TaskRecord) -> bool:
+        """Replace the previous version of a task."""
+        statement = "update tasks set version = ?, record = ?, open = ?, removable_at = ? where id = ? and version = ?"
+        state = (record.version, record.data, not record.is_over, record.removable_at)
+        is_swapped = await self._change(statement, *state, record.id, record.version - 1) == 1
+        if is_swapped:
+            self._wake_watchers()
+        return is_swapped
+
+    async def lease(self, id: str, worker: str, seconds: float) -> bool:
+        """Take or renew the lease of a task."""
+        free = "id = ?3 and open and (worker in ('', ?1) or until <= ?4)"
+        statement = f"update tasks set worker = ?1, until = ?2 where {free}"  # noqa: S608
+        return await self._change(statement, worker, _now() + seconds * 1000, id, _now()) == 1
+
+    async def release(self, id: str, worker: str, until: int | None = 0) -> None:
+        """End the lease of a worker."""
+        statement = "update tasks set worker = '', until = ? where id = ? and open and worker = ?"
+        await self._change(statement, float("inf") if until is None else until, id, worker)
+
+    async def due(self) -> Sequence[str]:
+        """Return ids of tasks that need a worker."""
+        statement = "select id from tasks where open and until <= ? order by until limit ?"
+        return await self._do(lambda db: [id for (id,) in db.execute(statement, (_now(), PAGE_SIZE))])
+
+    async def page(self, principal: str, after: str | None = None) -> Sequence[TaskRecord]:
+        """Return tasks of a principal."""
+
+        def job(db: sqlite3.Connection) -> list[tuple[bytes]]:
+            place = (0,)
+            if after is not None:
+                statement = "select place from tasks where id = ? and principal = ?"
+                place = db.execute(statement, (after, principal)).fetchone()
+                if place is None:
+                    raise KeyError(after)
+            statement = "select record from tasks where principal = ? and place > ? order by place limit ?"
+            return db.execute(statement, (principal, *place, PAGE_SIZE)).fetchall()
+
+        return [record for (data,) in await self._do(job) if (record := load(data)) is not None]
+
+    async def sweep(self) -> int:
+        """Remove tasks."""
+        removable = "select place from tasks where not open and removable_at <= ? limit ?"
+        return await self._change(f"delete from tasks where place in ({removable})", _now(), PAGE_SIZE)  # noqa: S608
+
+    async def watch(self) -> AsyncGenerator[str | None]:
+        """Yield the ids of tasks that change in any process."""
+        db = self._connect(_READ_TIMEOUT_SECONDS)  # reads only, in the event loop
+        changes = "select id, change from tasks where change > ? order by change"
+        try:
+            last = await self._do(lambda db: int(db.execute("select number from changes").fetchone()[0]))
+            seen = None
+            while True:
+                changed, rows = self._changed, list[tuple[str, int]]()
+                with suppress(sqlite3.OperationalError):  # locked by another process: retry after the pause
+                    version = db.execute("pragma data_version").fetchone()
+                    rows = db.execute(changes, (last,)).fetchall() if version != seen else []
+                    seen = version
+                for id, last in rows:  # noqa: B007
+                    yield id
+                with anyio.move_on_after(_POLL_SECONDS):
+                    await changed.wait()
+        finally:
+            db.close()
+
+
+def _now() -> float:
+    return time.time() * 1000

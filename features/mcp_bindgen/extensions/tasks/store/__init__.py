@@ -1,1 +1,0 @@
-"""Stores of tasks: in memory, in an SQLite file, in Redis."""

@@ -1,0 +1,170 @@
+"""Entry point of Streamable HTTP and HTTP+SSE, for URLs of `connect` and options of `run`; loads the rest on use."""
+
+from __future__ import annotations
+
+import argparse
+import os
+import re
+from collections.abc import Callable, Mapping, Sequence
+from functools import partial
+from importlib.util import find_spec
+from pathlib import Path
+from typing import TYPE_CHECKING, Protocol
+from urllib.parse import urlsplit
+
+from mcp_bindgen.runtime.concurrency import Pauses
+from mcp_bindgen.runtime.entry_points import Address, EntryPoints, HasSchemes, RunOptions
+from mcp_bindgen.runtime.logs import log
+from mcp_bindgen.runtime.session.authorization import Auth
+
+if TYPE_CHECKING:
+    from mcp_bindgen.runtime.session.server import Server
+
+    from .server.event_store.base import EventStore
+
+_NEEDS = {"client": ("httpx2",), "server": ("starlette", "uvicorn")}
+
+
+class StoreEntry(HasSchemes, Protocol):
+    """Object of an entry point `mcp_bindgen.stores`; its module imports the standard library and the kernel only."""
+
+    def open(self, url: str) -> EventStore:
+        """Return the store at a URL, or in a file, which is `file:` and a path.
+
+        Raises:
+            ValueError: The store cannot be opened, or a package is not installed. The message holds no password.
+        """
+        ...
+
+
+STORES: EntryPoints[StoreEntry] = EntryPoints("mcp_bindgen.stores", "store")
+
+
+class HttpTransport:
+    """Streamable HTTP and HTTP+SSE (MCP, "Transports")."""
+
+    schemes = ("http", "https")
+
+    def open(self, url: str, headers: Mapping[str, str], auth: Auth | None) -> Address:
+        """Return the address for a URL; HTTP+SSE is its fallback.
+
+        Raises:
+            ImportError: httpx2 is not installed.
+            AuthorizationError: `auth` cannot be used at this URL.
+        """
+        if missing := _missing("client"):
+            raise ImportError(missing)
+        from .client.legacy_sse import sse
+        from .client.transport import http
+
+        parts = urlsplit(url)
+        host = parts.netloc.rpartition("@")[2]
+        place = f"{parts.scheme}://{host}{parts.path}"
+        return Address(
+            partial(http, url, headers=headers, auth=auth),
+            partial(sse, url, headers=headers, auth=auth),
+            place=place,
+            server=f"{place}?{parts.query}",
+            pauses=auth.authorizer(url).pauses if auth is not None else Pauses(),
+        )
+
+    def add_arguments(self, parser: argparse.ArgumentParser) -> None:
+        """Add `--http`, `--sse` and their options; `run` describes them."""
+        parser.epilog = f"example: {parser.prog} --http 127.0.0.1:8000"
+        ways = parser.add_mutually_exclusive_group()
+        ways.add_argument("--http", metavar="HOST:PORT", help="serve Streamable HTTP instead of stdio")
+        ways.add_argument("--sse", metavar="HOST:PORT", help="serve HTTP+SSE instead of stdio")
+        parser.add_argument("--no-sessions", action="store_true", help="with --http: any worker can take any message")
+        parser.add_argument(
+            "--store",
+            metavar="WHERE",
+            help="with --http: keep sessions in a file, or at redis://HOST:PORT [MCP_STORE, or MCP_STORE_FILE]",
+        )
+        for noun, variable in (("host", "ALLOWED_HOSTS"), ("origin", "ALLOWED_ORIGINS")):
+            help_ = f"with --http or --sse: allow this {noun} instead of the default; repeatable [{variable}]"
+            parser.add_argument(f"--allowed-{noun}", action="append", metavar="NAME", help=help_)
+
+    def serve(
+        self, servers: Sequence[Server], chosen: argparse.Namespace, options: RunOptions
+    ) -> Callable[[], object] | None:
+        """Return a function that serves over HTTP; `None` without `--http` or `--sse`.
+
+        Raises:
+            ValueError: The options cannot be used, or a package is not installed.
+        """
+        for option, value, is_allowed, ways in (
+            ("--no-sessions", chosen.no_sessions, chosen.http, "--http"),
+            ("--store", chosen.store, chosen.http, "--http"),
+            ("--allowed-host", chosen.allowed_host, chosen.http or chosen.sse, "--http and --sse"),
+            ("--allowed-origin", chosen.allowed_origin, chosen.http or chosen.sse, "--http and --sse"),
+        ):
+            if value and is_allowed is None:
+                raise ValueError(f"{option} is for {ways}")
+        if chosen.http is None and chosen.sse is None:
+            return None
+        if missing := _missing("server"):
+            raise ValueError(missing)
+        import anyio
+
+        from .server.serve import serve_http, serve_sse
+
+        store, auth = None, options.get("auth")
+        if chosen.http is not None:
+            if "@" in (chosen.store or ""):
+                log.warning("any user of this machine can read the password in --store; put the URL into MCP_STORE")
+            store = open_store(chosen.store or (None if chosen.no_sessions else setting("MCP_STORE")))
+        common = partial(
+            serve_sse if chosen.http is None else partial(serve_http, store=store, sessions=not chosen.no_sessions),
+            *servers,
+            address=chosen.sse if chosen.http is None else chosen.http,
+            auth=auth() if callable(auth) else auth,
+            revisions=options.get("revisions"),
+            allowed_hosts=chosen.allowed_host or options.get("allowed_hosts"),
+            allowed_origins=chosen.allowed_origin or options.get("allowed_origins"),
+            log_format=options.get("log_format"),
+        )
+        return partial(anyio.run, common, backend_options={"use_uvloop": find_spec("uvloop") is not None})
+
+
+TRANSPORT = HttpTransport()
+
+
+def _missing(side: str) -> str | None:
+    """Return which packages of a side are not installed, and the fix; `None` if all are."""
+    packages = " and ".join(name for name in _NEEDS[side] if find_spec(name) is None)
+    return f"Streamable HTTP needs {packages}: pip install 'mcp-bindgen[http]'" if packages else None
+
+
+def setting(name: str) -> str | None:
+    """Return an environment variable, or the content of the file that `NAME_FILE` names; `None` if neither is set.
+
+    Raises:
+        ValueError: The file cannot be read, or is empty.
+    """
+    file = os.environ.get(f"{name}_FILE")
+    value = os.environ.get(name, "").strip()
+    if value or not file:
+        return value or None
+    try:
+        value = Path(file).read_text("utf-8").strip()
+    except (OSError, UnicodeDecodeError) as error:
+        raise ValueError(f"{name}_FILE: {error}") from None
+    if not value:
+        raise ValueError(f"{name}_FILE: {file} is empty; write the value into it")
+    return value
+
+
+def open_store(where: str | None) -> EventStore | None:
+    """Return the store for the value of `--store`.
+
+    Raises:
+        ValueError: It cannot be opened; the message holds no password.
+    """
+    if where is None:
+        return None
+    scheme, mark, _ = where.partition("://")
+    if mark:
+        return STORES.find(scheme.lower()).open(where)
+    if re.match(r"(\w\w+)?:", where):  # the rest may be a password, which an error about a file would show
+        raise ValueError("the URL of the store is malformed; use redis://[USER:PASSWORD@]HOST:PORT")
+    return STORES.find("file").open(f"file:{where}")

@@ -1,0 +1,229 @@
+"""Transports and stores of installed distributions: found by entry points, for URLs and options only."""
+
+from __future__ import annotations
+
+import json
+import os
+import shlex
+import subprocess
+import sys
+import time
+from pathlib import Path
+
+import pytest
+
+from tests.support.checked_connections import INITIALIZED, initialize, request
+from tests.support.commands import ROOT, Done, execute
+
+SERVER = """
+import sys
+from mcp_bindgen.runtime import run
+from unix_socket import Upper
+run(Upper(), revisions=["2025-11-25"])
+"""
+
+CLIENT = """
+import sys, anyio
+from mcp_bindgen.runtime import connect
+from mcp_bindgen.v2025_11_25 import Client
+
+async def main():
+    async with connect(sys.argv[1], Client) as client:
+        result = await client.call_tool("upper", {"text": "hello"})
+        print(result.content[0].text)
+
+anyio.run(main)
+"""
+
+ACME = '''
+"""A transport over Unix sockets; its module imports the standard library and the kernel only."""
+
+from contextlib import asynccontextmanager
+from functools import partial
+from urllib.parse import urlsplit
+
+from mcp_bindgen.runtime import Address
+
+
+@asynccontextmanager
+async def opened(path):
+    import anyio
+    from unix_socket import Socket
+
+    async with await anyio.connect_unix(path) as stream:
+        yield Socket(stream)
+
+
+async def listen(path, servers, options):
+    import anyio
+    from mcp_bindgen.runtime import serve
+    from unix_socket import Socket
+
+    async def answer(stream):
+        await serve(Socket(stream), *servers, revisions=options.get("revisions"))
+
+    async with await anyio.create_unix_listener(path) as listener:
+        await listener.serve(answer)
+
+
+class Transport:
+    schemes = ("acme",)
+
+    def open(self, url, headers, auth):
+        return Address(partial(opened, urlsplit(url).path), place=url, server=url)
+
+    def add_arguments(self, parser):
+        parser.add_argument("--acme", metavar="PATH", help="serve at a Unix socket")
+
+    def serve(self, servers, chosen, options):
+        import anyio
+
+        return None if chosen.acme is None else partial(anyio.run, listen, chosen.acme, servers, options)
+
+
+TRANSPORT = Transport()
+'''
+
+
+def install(site: Path, distribution: str, code: str, **groups: str) -> None:
+    """Installs a distribution with one module, and an entry point in each group."""
+    module = distribution.replace("-", "_")
+    (site / f"{module}.py").write_text(code, "utf-8")
+    info = site / f"{module}-1.0.dist-info"
+    info.mkdir()
+    (info / "METADATA").write_text(f"Metadata-Version: 2.1\nName: {distribution}\nVersion: 1.0\n", "utf-8")
+    points = "".join(f"[mcp_bindgen.{group}]\n{module} = {module}:{name}\n" for group, name in groups.items())
+    (info / "entry_points.txt").write_text(points, "utf-8")
+
+
+def search(site: Path) -> dict[str, str]:
+    """The environment of programs that see a folder of distributions."""
+    return {"PYTHONPATH": os.pathsep.join([str(site), str(ROOT / "examples")])}
+
+
+def run(site: Path, program: str, *arguments: object, stdin: str = "") -> Done:
+    return execute(sys.executable, "-c", program, *arguments, stdin=stdin, cwd=None, **search(site))
+
+
+@pytest.fixture
+def site(tmp_path: Path) -> Path:
+    """A folder of distributions with a transport for `acme:` and `--acme`."""
+    (tmp_path / "site").mkdir()
+    install(tmp_path / "site", "acme-transport", ACME, transports="TRANSPORT")
+    return tmp_path / "site"
+
+
+def test_an_installed_transport_serves_its_option_and_opens_its_urls(site: Path, tmp_path: Path) -> None:
+    path = tmp_path / "s"
+    server = subprocess.Popen([sys.executable, "-c", SERVER, "--acme", str(path)], env={**os.environ, **search(site)})
+    try:
+        deadline = time.monotonic() + 60
+        while not path.exists() and time.monotonic() < deadline:
+            assert server.poll() is None
+            time.sleep(0.05)
+        done = run(site, CLIENT, f"acme://{path}")
+        assert (done.returncode, done.stdout) == (0, "HELLO\n"), done.stderr
+    finally:
+        server.kill()
+        server.wait()
+
+
+def test_options_of_installed_transports_are_listed_and_exclude_each_other(site: Path, tmp_path: Path) -> None:
+    shown = run(site, SERVER, "--help").stdout
+    for option in ("--acme PATH", "--http HOST:PORT", "--sse HOST:PORT", "--store WHERE", "--log-format"):
+        assert option in shown
+    done = run(site, SERVER, "--acme", tmp_path / "s", "--http", "127.0.0.1:0")
+    assert done.returncode == 2
+    assert "the options choose several transports; choose one" in done.stderr
+    done = run(site, SERVER, "--http", "127.0.0.1:0", "--sse", "127.0.0.1:0")
+    assert "not allowed with argument --http" in done.stderr
+
+
+def test_a_scheme_that_no_transport_has_is_named(site: Path) -> None:
+    done = run(site, CLIENT, "wss://example.com/mcp")
+    assert "ValueError: no transport for wss:; installed: acme:, http:, https:" in done.stderr
+
+
+def test_two_distributions_with_one_scheme_or_option_are_named(site: Path) -> None:
+    install(site, "other", ACME, transports="TRANSPORT")
+    done = run(site, CLIENT, "acme:///tmp/x")
+    assert "ValueError: acme-transport and other both have a transport for acme:; uninstall one" in done.stderr
+    done = run(site, SERVER, "--acme", "x")
+    assert done.returncode == 2
+    assert "adds an option of another distribution: argument --acme" in done.stderr
+
+
+def test_a_transport_that_cannot_be_imported_stops_no_other(site: Path) -> None:
+    install(site, "broken", "import nothing_of_this_name\n", transports="TRANSPORT")
+    done = run(site, CLIENT, "wss://x")
+    assert "the transport broken of broken is left out: No module named 'nothing_of_this_name'" in done.stderr
+    assert "no transport for wss:; installed: acme:, http:, https:" in done.stderr
+
+
+NEVER = """
+import importlib.metadata
+known = importlib.metadata.entry_points
+
+def entry_points(group):  # libraries scan groups of their own
+    assert not group.startswith("mcp_bindgen."), "installed packages are scanned"
+    return known(group=group)
+
+importlib.metadata.entry_points = entry_points
+"""
+
+
+def test_without_an_option_or_a_url_no_installed_package_is_scanned(site: Path) -> None:
+    first = [initialize("2025-11-25"), INITIALIZED, request(2, "tools/list")]
+    lines = "".join(f"{json.dumps(message)}\n" for message in first)
+    done = run(site, NEVER + SERVER, stdin=lines)
+    assert [json.loads(line)["id"] for line in done.stdout.splitlines()] == [0, 2], done.stderr
+    assert "installed packages are scanned" in run(site, NEVER + SERVER, "--log-format", "text").stderr
+    started = shlex.join([sys.executable, "-c", f"import sys; sys.path[:0] = {[str(ROOT / 'examples')]}\n{SERVER}"])
+    done = run(site, NEVER + CLIENT, started)
+    assert (done.returncode, done.stdout) == (0, "HELLO\n"), done.stderr
+    assert "installed packages are scanned" in run(site, NEVER + CLIENT, "http://127.0.0.1:1/mcp").stderr
+
+
+def test_missing_packages_of_http_are_named(site: Path) -> None:
+    hidden = "import sys\nsys.modules['httpx2'] = sys.modules['uvicorn'] = None\n"
+    patched = "from importlib import util\nfind = util.find_spec\n" + (
+        "util.find_spec = lambda name, *more: None if name in ('httpx2', 'uvicorn') else find(name, *more)\n"
+    )
+    done = run(site, hidden + patched + CLIENT, "http://127.0.0.1:1/mcp")
+    assert "ImportError: Streamable HTTP needs httpx2: pip install 'mcp-bindgen[http]'" in done.stderr
+    done = run(site, hidden + patched + SERVER, "--http", "127.0.0.1:0")
+    assert done.returncode == 2
+    assert "error: Streamable HTTP needs uvicorn: pip install 'mcp-bindgen[http]'" in done.stderr
+
+
+def test_entry_points_of_ours_load_nothing_but_the_standard_library_and_the_kernel(site: Path) -> None:
+    program = """
+import sys
+import mcp_bindgen.http.transport, mcp_bindgen.cluster.entry_point
+loaded = {name.partition(".")[0] for name in sys.modules}
+print(*sorted(loaded & {"httpx2", "starlette", "uvicorn", "redis", "uvloop"}))
+print(*sorted(name for name in sys.modules if name.startswith(("mcp_bindgen.http.", "mcp_bindgen.cluster."))))
+"""
+    done = run(site, program)
+    assert done.stdout == "\nmcp_bindgen.cluster.entry_point mcp_bindgen.http.transport\n", done.stderr
+
+
+STORE = """
+class Store:
+    schemes = ("acme",)
+
+    def open(self, url):
+        raise ValueError("the store was opened")
+
+STORE = Store()
+"""
+
+
+def test_an_installed_store_opens_its_urls(site: Path) -> None:
+    install(site, "acme-store", STORE, stores="STORE")
+    done = run(site, SERVER, "--http", "127.0.0.1:0", "--store", "acme://host")
+    assert done.returncode == 2
+    assert "error: the store was opened" in done.stderr
+    done = run(site, SERVER, "--http", "127.0.0.1:0", "--store", "mysql://user:pw@host")
+    assert "error: no store for mysql:; installed: acme:, file:, redis:, rediss:, unix:" in done.stderr
+    assert "pw" not in done.stderr
