@@ -37,9 +37,9 @@ from mcp_bindgen.extensions.tasks.tools import task as as_task
 from mcp_bindgen.runtime import bindings as packages
 from mcp_bindgen.runtime import serving
 from mcp_bindgen.runtime.concurrency import background_tasks
+from mcp_bindgen.runtime.entry_points import RunOptions
 from mcp_bindgen.runtime.logs import log
 from mcp_bindgen.runtime.protocol import jsonrpc
-from mcp_bindgen.runtime.protocol.access import AccessPolicy
 from mcp_bindgen.runtime.protocol.errors import SessionRequired
 from mcp_bindgen.runtime.protocol.routing import Returns
 from mcp_bindgen.runtime.session.context import Context
@@ -250,9 +250,10 @@ class App:
         """
         check_uri(uri)
         _check_options(options, UiOptions)
-        own = cast(EntryOptions, {name: options[name] for name in options if name in EntryOptions.__annotations__})  # type: ignore[literal-required]
-        shown = cast(AppOptions, {name: options[name] for name in options if name not in own})  # type: ignore[literal-required]
-        return self.resource(uri, mime_type=MIME_TYPE, meta=resource_meta(**shown) or None, **own)
+        own = {name: value for name, value in options.items() if name in EntryOptions.__annotations__}
+        shown = {name: value for name, value in options.items() if name not in own}
+        meta = resource_meta(**cast(AppOptions, shown)) or None
+        return self.resource(uri, mime_type=MIME_TYPE, meta=meta, **cast(EntryOptions, own))
 
     def completion(self, of: str, argument: str) -> Callable[[Completes], Completes]:
         """Complete an argument of a prompt, or a variable of a URI template, with the values of a function.
@@ -481,37 +482,19 @@ def _check_options(options: Mapping[str, object], known: type) -> None:
         raise TypeError(f"unknown option {name!r}; use {', '.join(sorted(known.__annotations__))}")
 
 
-def run(
-    *served: Server | serving.Served | ModuleType,
-    auth: AccessPolicy | Callable[[], AccessPolicy] | None = None,
-    revisions: Sequence[str] | None = None,
-    allowed_hosts: Collection[str] | None = None,
-    allowed_origins: Collection[str] | None = None,
-    log_format: str | None = None,
-) -> None:
+def run(*served: Server | serving.Served | ModuleType, **options: Unpack[RunOptions]) -> None:
     """Serve an `App`, a module or servers as the command line says, like `mcp_bindgen.runtime.run`.
 
     Args:
         served: An `App`, a module, an object of a contract's class, or servers, at most one for each revision. A module
             stands for the `App` in it; if it has none, each public function of the module is a tool.
-        auth: Access policy of requests over HTTP, or a function that makes it.
-        revisions: The revisions to serve.
-        allowed_hosts: Values of `Host` that requests over HTTP may have.
-        allowed_origins: Origins of web pages that may send requests.
-        log_format: `text` or `json`.
+        options: See `mcp_bindgen.runtime.run`.
 
     Raises:
         BadFunction: A function of a module cannot be a tool.
         ValueError: There is nothing to serve, or two servers for a revision.
     """
-    serving.run(
-        *(_app_of(one) if isinstance(one, ModuleType) else one for one in served),
-        auth=auth,
-        revisions=revisions,
-        allowed_hosts=allowed_hosts,
-        allowed_origins=allowed_origins,
-        log_format=log_format,
-    )
+    serving.run(*(_app_of(one) if isinstance(one, ModuleType) else one for one in served), **options)
 
 
 def _app_of(module: ModuleType) -> App:

@@ -16,7 +16,7 @@ from mcp_bindgen.runtime.session.server import Server
 
 from .catalog import Catalog
 from .complexity import MOST_STEPS
-from .features import FEATURES, ArgumentErrors, Completion, Feature, Lifespan, from_enum
+from .features import ArgumentErrors, Completion, Feature, Lifespan, features_of, from_enum
 from .handlers import BoundContract, asynchronous, missing_method
 
 
@@ -125,11 +125,10 @@ def servers_of(
         info: The servers' `Implementation` in wire form.
         instructions: Advice to models on the use of the servers.
     """
-    features = tuple(feature for feature in FEATURES if feature.is_in(contract))
     tasks = settings.tasks
     if tasks is None and any(handler.task for handler in contract.handlers["tool"].values()):
         tasks = Tasks()
-    shared, servers = _shared(lifespan), list[Feature]()
+    features, shared, servers = features_of(contract), _shared(lifespan), list[Feature]()
     bases = {package: package.Server if tasks is None else with_tasks(package) for package in revisions}
     is_offered = any(base is not package.Server for package, base in bases.items())
     for package, base in bases.items():

@@ -63,25 +63,20 @@ _MAX_NAME_CHARACTERS = 100  # of a name that is repeated
 class Page(Protocol):
     """The params of a list method."""
 
-    @property
-    def cursor(self) -> str | None: ...
+    cursor: str | None
 
 
 class Call(Protocol):
     """The params of a method that calls an entry by its name."""
 
-    @property
-    def name(self) -> str: ...
-
-    @property
-    def arguments(self) -> Mapping[str, Any] | None: ...
+    name: str
+    arguments: Mapping[str, Any] | None
 
 
 class Addressed(Protocol):
     """The params of a method that names a URI."""
 
-    @property
-    def uri(self) -> str: ...
+    uri: str
 
 
 class Feature(Server):
@@ -97,7 +92,6 @@ class Feature(Server):
         own_tasks: The service that runs tools as tasks; `None` if no tool is a task.
         has_tasks: True if tools can run as tasks.
         has_tasks_elsewhere: True if they cannot, but can in another revision that is served.
-        members: The lists of a contract from which the feature answers.
         extension: The module of the extension to which the feature belongs; revisions without the extension lack it.
     """
 
@@ -110,17 +104,11 @@ class Feature(Server):
     own_tasks: Tasks | None = None
     has_tasks: bool = False
     has_tasks_elsewhere: bool = False
-    members: ClassVar[tuple[str, ...]] = ()
     extension: ClassVar[str] = ""
 
     def lifespan(self) -> AbstractAsyncContextManager[None]:  # type: ignore[override]
         """Return the lifespan that the servers of the contract share."""
         return self.shared_lifespan()
-
-    @classmethod
-    def is_in(cls, contract: BoundContract) -> bool:
-        """Return True if a contract has one of the lists, even an empty one."""
-        return any(member in contract.catalog.document for member in cls.members)
 
     def find(self, kind: Kind, name: str, ctx: Context) -> BoundHandler:
         """Return the handler for a name; raise `ProtocolError` (-32602), which suggests a similar name."""
@@ -196,7 +184,6 @@ def lists(
 class Tools(Feature):
     """Answers `tools/list` and `tools/call`."""
 
-    members = ("tools",)
     list_tools = lists("tools/list", "tools", tools_for)
 
     def tasks_of(self, name: str) -> ToolTask | None:
@@ -256,7 +243,6 @@ class Tools(Feature):
 class Prompts(Feature):
     """Answers `prompts/list` and `prompts/get`."""
 
-    members = ("prompts",)
     list_prompts = lists("prompts/list", "prompts")
 
     async def get_prompt(self, params: Call, ctx: Context) -> Any:
@@ -281,7 +267,6 @@ class Prompts(Feature):
 class Resources(Feature):
     """Answers `resources/list`, `resources/templates/list` and `resources/read`."""
 
-    members = ("resources", "resourceTemplates")
     list_resources = lists("resources/list", "resources")
     list_resource_templates = lists("resources/templates/list", "resourceTemplates")
 
@@ -323,11 +308,6 @@ class Resources(Feature):
 class Subscriptions(Feature):
     """Answers `resources/subscribe` and `resources/unsubscribe`; in stateless revisions clients listen instead."""
 
-    @classmethod
-    def is_in(cls, contract: BoundContract) -> bool:
-        """Return True if the contents of resources may change."""
-        return UPDATED in contract.announces
-
     async def subscribe(self, params: Addressed, ctx: Context) -> Any:
         """Accept a subscription to a resource; raise `ProtocolError` if there is none."""
         if not self.contract.knows(params.uri):
@@ -360,14 +340,6 @@ class Completion:
 
 class Completions(Feature):
     """Answers `completion/complete` for the arguments of prompts and the variables of templates."""
-
-    @classmethod
-    def is_in(cls, contract: BoundContract) -> bool:
-        """Return True if a contract lists values, or has a method of its own that completes."""
-        if contract.complete is not None:
-            return bool(contract.handlers["prompt"] or contract.handlers["template"])
-        entries = [*contract.catalog.entries("prompt").values(), *contract.catalog.entries("template").values()]
-        return any("enum" in argument for entry in entries for argument in _arguments(entry))
 
     async def complete(self, params: Any, ctx: Context) -> Any:
         """Complete a value; raise `ProtocolError` if the contract has no such prompt, template or argument."""
@@ -408,12 +380,6 @@ def _arguments(entry: Entry) -> Iterator[Entry]:
 class Scoped(Feature):
     """States the scopes that calls of tools, prompts and resources need (MCP, "Authorization")."""
 
-    @classmethod
-    def is_in(cls, contract: BoundContract) -> bool:
-        """Return True if an entry of the contract states scopes."""
-        document = contract.catalog.document
-        return any(entry.get(SCOPES) for place in KINDS.values() for entry in document.get(place.member, ()))
-
     def required_scopes(self, method: str, name: str | None) -> Collection[str]:
         """Return the scopes of the entry that is called, and of all entries to which a URI may belong.
 
@@ -446,21 +412,11 @@ class AppsFeature(Feature):
 
     extension = "apps"
 
-    @classmethod
-    def is_in(cls, contract: BoundContract) -> bool:
-        """Return True if an app shows the results of a tool."""
-        return any(resource_uri(tool.entry) is not None for tool in contract.handlers["tool"].values())
-
 
 class SkillsFeature(Feature):
     """Answers `skills/list`, `skills/get` and `resources/directory/read`; the files themselves are resources."""
 
     extension = "skills"
-
-    @classmethod
-    def is_in(cls, contract: BoundContract) -> bool:
-        """Return True if a contract has skills."""
-        return contract.skills is not None
 
     @property
     def _skills(self) -> Skills:
@@ -499,8 +455,27 @@ class SkillsFeature(Feature):
         return jsonrpc.typed_result(bindings.methods.METHODS[method], wire)
 
 
-FEATURES = (Tools, Prompts, Resources, Subscriptions, Completions, Scoped, AppsFeature, SkillsFeature)
-"""All features, in the order of the bases of a server's class."""
+def features_of(contract: BoundContract) -> tuple[type[Feature], ...]:
+    """Return the features of a contract, in the order of the bases of a server's class.
+
+    A list in the document counts even if it is empty. Completion needs values of an `enum`, or a method that completes.
+    """
+    document, handlers, entries = contract.catalog.document, contract.handlers, contract.catalog.entries
+    listed = [entry for place in KINDS.values() for entry in document.get(place.member, ())]
+    described = [*entries("prompt").values(), *entries("template").values()]
+    has_values = any("enum" in argument for entry in described for argument in _arguments(entry))
+    completes = has_values if contract.complete is None else handlers["prompt"] or handlers["template"]
+    present = {
+        Tools: "tools" in document,
+        Prompts: "prompts" in document,
+        Resources: "resources" in document or "resourceTemplates" in document,
+        Subscriptions: UPDATED in contract.announces,
+        Completions: completes,
+        Scoped: any(entry.get(SCOPES) for entry in listed),
+        AppsFeature: any(resource_uri(tool.entry) is not None for tool in handlers["tool"].values()),
+        SkillsFeature: contract.skills is not None,
+    }
+    return tuple(feature for feature, is_present in present.items() if is_present)
 
 
 def not_found(package: ModuleType, uri: str) -> ProtocolError:

@@ -165,7 +165,7 @@ class OutputSchemas:
         elif hasattr(answer, "content") and not answer.is_error:  # else it asks for input, or failed
             self._check(params.name, structured_content(answer))
 
-    def _keep(self, name: str, schema: object) -> None:
+    def _keep(self, name: str, schema: dict[str, Any] | None) -> None:
         self._validators.pop(name, None)
         if schema is not None:
             self._validators[name] = Validator(schema, f"the outputSchema of {name!r}")

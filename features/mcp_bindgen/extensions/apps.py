@@ -1,6 +1,6 @@
 """MCP Apps (extension `io.modelcontextprotocol/ui`): metadata of tools and resources, for servers and hosts.
 
-A server links tools to `ui://` resources, whose HTML a host shows in a sandboxed frame. The list of tools for a client
+A server links tools to `ui://` resources. A host shows their HTML in a sandboxed frame. The list of tools for a client
 depends on the capabilities of the client. Hosts get the policies that frames need.
 """
 

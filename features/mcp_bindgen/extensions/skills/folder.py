@@ -87,7 +87,7 @@ def digest(data: bytes) -> str:
 class Skills:
     """The skills of folders: each folder with a `SKILL.md`, at any depth, is a skill under `skill://PATH`.
 
-    Files and folders whose names begin with a dot, `__pycache__` and symbolic links are left out.
+    Hidden files and folders, `__pycache__` and symbolic links are left out.
 
     Args:
         folders: The folders. A folder that has a `SKILL.md` itself is a single skill.

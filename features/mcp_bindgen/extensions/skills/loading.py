@@ -46,13 +46,13 @@ class SkillEntry:
 
     Args:
         skill: The `Skill` of `skills/list` or `skills/get`, typed or in wire form.
-        dynamic: True to accept a skill whose content is generated, so that it cannot be verified.
+        dynamic: True to accept a skill with generated content, which cannot be verified.
 
     Attributes:
         uri: The URI of its `SKILL.md`.
         root: The URI of its folder.
         frontmatter: Its description by the author: untrusted.
-        files: Path in the folder -> URI, digest and size; `None` for a skill whose content is generated.
+        files: Path in the folder -> URI, digest and size; `None` for a skill with generated content.
 
     Raises:
         SkillRefused: It breaks a rule, or is larger than hosts must accept.
@@ -157,7 +157,7 @@ async def load_skill(
     Args:
         client: The client of the server that sent the entry.
         skill: The entry, of `skills/list` or `skills/get`.
-        dynamic: True to accept a skill whose content is generated, so that it cannot be verified.
+        dynamic: True to accept a skill with generated content, which cannot be verified.
 
     Raises:
         SkillRefused: The entry breaks a rule, or size, digest or frontmatter of the file differ from the entry. If the
