@@ -184,7 +184,7 @@ class App:
         self.document = self._contract.catalog.document
         self.dynamic = frozenset(dynamic)
         self.revisions, self.tasks = revisions, tasks
-        self.argument_errors = argument_errors
+        self.argument_errors: ArgumentErrors | None = argument_errors
         self.hide_errors = hide_errors
         self._lifespan = lifespan
         self._completes: dict[tuple[str, str], Callable[[Completion], Awaitable[Sequence[str]]]] = {}

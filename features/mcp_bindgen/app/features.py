@@ -349,7 +349,7 @@ class Completions(Feature):
         if names and params.argument.name not in names:
             raise ProtocolError(INVALID_PARAMS, f"The {of} {name} has no such argument")
         context: Any = getattr(params, "context", None)  # revisions since 2025-06-18 have it
-        known = (context and context.arguments) or {}
+        known: Mapping[str, str] = (context and context.arguments) or {}
         asked = Completion(of, name, params.argument.name, params.argument.value, known)
         own = self.contract.complete
         values = from_enum(self.contract.catalog, asked) if own is None else list(await own(asked, ctx))

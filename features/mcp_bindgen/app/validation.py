@@ -114,9 +114,8 @@ def _refuse(uri: str) -> Any:
 def _causes(errors: Iterable[ValidationError]) -> Iterator[ValidationError]:
     """Yield the most specific errors: those of a single alternative, if all other alternatives are ruled out."""
     for error in errors:
-        branches: list[list[ValidationError]] = []
-        if error.kind.name in ("anyOf", "oneOf"):
-            branches = error.kind.context  # type: ignore[attr-defined]
+        kind: Any = error.kind
+        branches: list[list[ValidationError]] = kind.context if kind.name in ("anyOf", "oneOf") else []
         depth = len(error.instance_path)
         meant = [branch for branch in branches if branch and not any(_is_another(one, depth) for one in branch)]
         yield from _causes(meant[0]) if len(meant) == 1 else [error]

@@ -120,7 +120,7 @@ def _merged(wire: object, found: Any, path: str) -> Iterator[str]:
     if getattr(found, "__pydantic_root_model__", False):
         found = found.root
     if isinstance(found, set | frozenset):
-        if is_array(wire) and _size(wire) != _size(found):
+        if is_array(wire) and _size(wire) != _size(found):  # pyright: ignore[reportUnknownArgumentType]
             yield path
     elif is_array(wire) and hasattr(found, "__iter__"):
         for index, (one, item) in enumerate(zip(wire, found, strict=False)):
@@ -140,7 +140,8 @@ def _members(found: object) -> dict[Any, object]:
     if is_object(found):
         return found
     members: dict[Any, object] = dict(getattr(found, "__dict__", {}))
-    for name, field in getattr(type(found), "__pydantic_fields__", {}).items():
+    fields: dict[str, Any] = getattr(type(found), "__pydantic_fields__", {})
+    for name, field in fields.items():
         aliases = getattr(field.validation_alias, "choices", [field.validation_alias])
         members |= dict.fromkeys((one for one in aliases if isinstance(one, str)), getattr(found, name))
     return members

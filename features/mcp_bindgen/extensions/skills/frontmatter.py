@@ -62,6 +62,9 @@ def check(frontmatter: dict[str, Any]) -> None:
             raise BadFrontmatter(f"has the key {key!r} in its metadata, which is reserved for extensions of MCP")
 
 
+_SAFE: Any = SafeConstructor  # ruamel.yaml has no types
+
+
 class _AsWritten(SafeConstructor):
     """Constructs JSON values from YAML: a date or bytes become the text as written.
 
@@ -73,12 +76,13 @@ class _AsWritten(SafeConstructor):
             raise BadFrontmatter("has << in its frontmatter, which YAML 1.2 does not have: write out the members")
 
     def construct_text(self, node: object) -> str:
-        text: str = self.construct_scalar(node)
+        text: str = _SAFE.construct_scalar(self, node)
         return text.encode("utf-16", "surrogatepass").decode("utf-16")  # JSON escapes, two for a character
 
 
+_KIND: Any = _AsWritten
 for _tag in ("str", "timestamp", "binary"):
-    _AsWritten.add_constructor(f"tag:yaml.org,2002:{_tag}", _AsWritten.construct_text)
+    _KIND.add_constructor(f"tag:yaml.org,2002:{_tag}", _AsWritten.construct_text)
 
 
 def _yaml(text: str) -> Any:
@@ -93,7 +97,8 @@ def _yaml(text: str) -> Any:
                 raise BadFrontmatter(f"has frontmatter that is nested deeper than {_MAX_DEPTH} levels")
         value = yaml.load(text)
     except MarkedYAMLError as error:
-        raise BadFrontmatter(f"has frontmatter that is not YAML: {error.problem or error.context}") from None
+        marked: Any = error
+        raise BadFrontmatter(f"has frontmatter that is not YAML: {marked.problem or marked.context}") from None
     except BadFrontmatter:
         raise
     except (YAMLError, ValueError, LookupError, AssertionError) as error:  # the last two for odd tags and directives
