@@ -18,7 +18,7 @@ from mcp_bindgen.http.client.legacy_sse import sse
 from mcp_bindgen.http.client.transport import http
 from mcp_bindgen.runtime import ConnectionClosed, ProtocolError, RequestTimeout
 from mcp_bindgen.runtime.protocol.errors import CapabilityMissing, UnexpectedAnswer, UnsupportedRevision
-from mcp_bindgen.runtime.protocol.options import Options
+from mcp_bindgen.runtime.protocol.limits import Options
 from mcp_bindgen.runtime.transports.memory import pair
 from mcp_bindgen.runtime.transports.stdio import stdio
 

@@ -13,8 +13,8 @@ from typing import Any
 import anyio
 
 from mcp_bindgen.runtime import ProtocolError, Server, run
-from mcp_bindgen.runtime.era.stateless.request_state import RequestStateSigner
-from mcp_bindgen.runtime.protocol.options import Options
+from mcp_bindgen.runtime.protocol.limits import Options
+from mcp_bindgen.runtime.session.rounds import RequestStateSigner
 from tests.support.checked_connections import STATEFUL, STATELESS, bindings
 
 REVISIONS = [*STATEFUL, STATELESS]

@@ -18,8 +18,7 @@ from starlette.types import Message, Receive, Scope, Send
 from mcp_bindgen import v2025_11_25, v2026_07_28
 from mcp_bindgen.cluster.sqlite_store import SqliteEventStore
 from mcp_bindgen.http.server.app import HttpApp
-from mcp_bindgen.runtime.era.stateless.request_state import RequestStateSigner
-from mcp_bindgen.runtime.era.stateless.subscriptions import audience
+from mcp_bindgen.runtime.session.rounds import RequestStateSigner
 from mcp_bindgen.v2026_07_28 import types as mcp
 
 WORKER = str(os.getpid())
@@ -86,7 +85,7 @@ class Tools:
                 "sessions": len(sessions._registry._open),
                 "streams": sessions._registry._streams.all.free,
                 "requests": served._requests.all.used,
-                "listeners": sum(len(audience(server)) for server in served.servers),
+                "listeners": sum(len(server.audience) for server in served.servers),
                 "memory": tracemalloc.get_traced_memory()[0],
             }
         )

@@ -90,14 +90,9 @@ class Contract(ABC):
 class Settings(Protocol):
     """The settings of a contract's servers; see `Contract`."""
 
-    @property
-    def argument_errors(self) -> ArgumentErrors | None: ...
-
-    @property
-    def hide_errors(self) -> bool | None: ...
-
-    @property
-    def tasks(self) -> Tasks | None: ...
+    argument_errors: ArgumentErrors | None
+    hide_errors: bool | None
+    tasks: Tasks | None
 
 
 def servers_of(

@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from importlib.util import find_spec
 
 from mcp_bindgen.runtime.protocol.errors import INVALID_PARAMS, ProtocolError
-from mcp_bindgen.runtime.protocol.hints import WrongResult
+from mcp_bindgen.runtime.protocol.routing import WrongResult
 
 _SHOWN = 3
 

@@ -13,11 +13,11 @@ from typing import TYPE_CHECKING, Any, ClassVar, Literal, Protocol, TypeAlias, g
 
 from pydantic_core import from_json, to_json
 
+from mcp_bindgen.auth.uri_rules import readings, rule_keys
 from mcp_bindgen.extensions.apps import contents_meta, resource_uri, shows_apps, tools_for
 from mcp_bindgen.extensions.tasks.service import Tasks
 from mcp_bindgen.extensions.tasks.tools import ToolTask
 from mcp_bindgen.runtime.bindings import extension_of
-from mcp_bindgen.runtime.era.stateless.server import MISSING, single_errors
 from mcp_bindgen.runtime.logs import log
 from mcp_bindgen.runtime.model.base import Model
 from mcp_bindgen.runtime.model.json_types import is_array, is_object
@@ -31,11 +31,12 @@ from mcp_bindgen.runtime.protocol.errors import (
     ProtocolError,
 )
 from mcp_bindgen.runtime.protocol.extension import ExtensionResult
-from mcp_bindgen.runtime.protocol.hints import WrongResult, did_you_mean
 from mcp_bindgen.runtime.protocol.methods import Request
-from mcp_bindgen.runtime.protocol.uris import canonical, readings, rule_keys
+from mcp_bindgen.runtime.protocol.routing import WrongResult, did_you_mean
+from mcp_bindgen.runtime.protocol.uris import canonical
 from mcp_bindgen.runtime.session.context import Context
 from mcp_bindgen.runtime.session.server import Server
+from mcp_bindgen.runtime.session.stateless_server import MISSING, single_errors
 
 from .catalog import KINDS, SCOPES, Catalog, Entry, Kind
 from .errors import InvalidArguments, InvalidResult, ResourceNotFound, ToolError
@@ -353,7 +354,7 @@ class Completions(Feature):
         asked = Completion(of, name, params.argument.name, params.argument.value, known)
         own = self.contract.complete
         values = from_enum(self.contract.catalog, asked) if own is None else list(await own(asked, ctx))
-        most = self.package.methods.METHODS["completion/complete"].truncation.most
+        most = self.package.methods.METHODS["completion/complete"].truncation.max_items
         shown = {"values": values[:most], "total": len(values), "hasMore": len(values) > most}
         return self.result("completion/complete", {"completion": shown})
 

@@ -25,7 +25,7 @@ from pydantic_core import core_schema, to_jsonable_python
 from mcp_bindgen.runtime.model.base import Model
 from mcp_bindgen.runtime.model.json_types import is_array, is_object
 from mcp_bindgen.runtime.protocol import jsonrpc
-from mcp_bindgen.runtime.protocol.hints import place_of
+from mcp_bindgen.runtime.protocol.routing import place_of
 from mcp_bindgen.runtime.session.context import Context
 
 from .catalog import Entry

@@ -9,11 +9,12 @@ from difflib import get_close_matches
 from os import PathLike
 from typing import TYPE_CHECKING, Any, TypeVar, get_args
 
+from mcp_bindgen.auth.uri_rules import rule_keys
 from mcp_bindgen.extensions.apps import visibility
 from mcp_bindgen.extensions.tasks.tools import Support, marked, tool_task
 from mcp_bindgen.runtime.concurrency import in_thread
 from mcp_bindgen.runtime.model.json_types import is_object
-from mcp_bindgen.runtime.protocol.uris import canonical, rule_keys
+from mcp_bindgen.runtime.protocol.uris import canonical
 from mcp_bindgen.runtime.session.context import Context
 
 from .catalog import KINDS, SCOPES, Catalog, Entry, Kind

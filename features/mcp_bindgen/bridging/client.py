@@ -20,20 +20,19 @@ import anyio
 from anyio.abc import TaskGroup
 from pydantic_core import to_json
 
-from mcp_bindgen.runtime.era.stateless.client import said
 from mcp_bindgen.runtime.logs import log
 from mcp_bindgen.runtime.model.json_types import is_object
 from mcp_bindgen.runtime.protocol import jsonrpc
 from mcp_bindgen.runtime.protocol.capabilities import declared, merge, tree_of
 from mcp_bindgen.runtime.protocol.envelope import RequestId
 from mcp_bindgen.runtime.protocol.errors import ProtocolError
+from mcp_bindgen.runtime.protocol.limits import Options
 from mcp_bindgen.runtime.protocol.methods import Method, Notification, Request
-from mcp_bindgen.runtime.protocol.negotiated import Negotiated
-from mcp_bindgen.runtime.protocol.options import Options
+from mcp_bindgen.runtime.protocol.request_scope import Negotiated, RequestScope
 from mcp_bindgen.runtime.protocol.revision import Dispatcher, Revision
 from mcp_bindgen.runtime.protocol.routing import Route, custom_routes
 from mcp_bindgen.runtime.session.client import Client
-from mcp_bindgen.runtime.session.request_scope import RequestScope
+from mcp_bindgen.runtime.session.negotiation import said
 from mcp_bindgen.runtime.session.session import Session
 
 from .chain import Chain, chain, package_name, packages

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from typing import Any, ClassVar, cast
 
-from mcp_bindgen.runtime.era.stateless.subscriptions import Subscription, audience
 from mcp_bindgen.runtime.protocol import jsonrpc
 from mcp_bindgen.runtime.protocol.capabilities import missing
 from mcp_bindgen.runtime.protocol.errors import CapabilityMissing, ProtocolError
@@ -12,6 +11,7 @@ from mcp_bindgen.runtime.protocol.methods import Method, Notification, Request
 from mcp_bindgen.runtime.protocol.revision import Revision
 from mcp_bindgen.runtime.session.context import Context
 from mcp_bindgen.runtime.session.session import Session
+from mcp_bindgen.runtime.session.subscriptions import Subscription
 
 from .bridge import ServerBridge
 from .step import NotConvertible
@@ -49,7 +49,7 @@ class BridgedContext(Context):
         if agreed is not None:
             capability = missing(method, self._words, agreed.dispatcher.role, agreed.declared, params)
             if capability is not None:
-                raise agreed.lacking(method.name, capability)
+                raise agreed.missing_capability_error(method.name, capability)
 
     # --- questions --------------------------------------------------------------------------------------------
 
@@ -100,7 +100,7 @@ class BridgedContext(Context):
         if theirs.filter is None or isinstance(self.link, Subscription):
             await super()._tell(theirs, told)
             return
-        for link in audience(bridge.server):  # who asks and who listens are two requests of one client
+        for link in bridge.server.audience:  # who asks and who listens are two requests of one client
             if isinstance(link, Subscription) and link.ready and self._is_theirs(link):
                 await link.notify(theirs, told)
 

@@ -13,7 +13,6 @@ from typing import Any
 import anyio
 from anyio.abc import TaskGroup, TaskStatus
 
-from mcp_bindgen.runtime.era.lifecycle import DISCOVER, LISTEN, PING, SET_LEVEL, SUBSCRIBE, UNSUBSCRIBE
 from mcp_bindgen.runtime.logs import log
 from mcp_bindgen.runtime.protocol import jsonrpc
 from mcp_bindgen.runtime.protocol.capabilities import is_declared, is_offered
@@ -24,8 +23,18 @@ from mcp_bindgen.runtime.protocol.errors import (
     ProtocolError,
     RequestTimeout,
 )
-from mcp_bindgen.runtime.protocol.methods import Method, Notification, filtered
-from mcp_bindgen.runtime.protocol.negotiated import LEVELS
+from mcp_bindgen.runtime.protocol.methods import (
+    DISCOVER,
+    LISTEN,
+    PING,
+    SET_LEVEL,
+    SUBSCRIBE,
+    UNSUBSCRIBE,
+    Method,
+    Notification,
+    filtered,
+)
+from mcp_bindgen.runtime.protocol.request_scope import LEVELS
 from mcp_bindgen.runtime.protocol.revision import Revision
 from mcp_bindgen.runtime.protocol.uris import followed_key
 

@@ -11,7 +11,7 @@ from typing import Any
 from pydantic import BaseModel, TypeAdapter, ValidationError, create_model
 from pydantic_core import to_json
 
-from mcp_bindgen.runtime.era.stateless.request_meta import ROUND
+from mcp_bindgen.runtime.era.stateless import ROUND
 from mcp_bindgen.runtime.model.base import Model, wire_name
 from mcp_bindgen.runtime.model.scalars import Json
 from mcp_bindgen.runtime.model.validation import problems

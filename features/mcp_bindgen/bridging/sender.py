@@ -7,11 +7,11 @@ from weakref import WeakKeyDictionary
 
 from pydantic import ValidationError
 
-from mcp_bindgen.runtime.era.sides import Handle
-from mcp_bindgen.runtime.era.stateless.request_meta import ROUND
+from mcp_bindgen.runtime.era.stateless import ROUND
 from mcp_bindgen.runtime.protocol import jsonrpc
-from mcp_bindgen.runtime.protocol.negotiated import Negotiated
+from mcp_bindgen.runtime.protocol.request_scope import Negotiated
 from mcp_bindgen.runtime.protocol.revision import Revision
+from mcp_bindgen.runtime.session.handlers import Handle
 
 from .context import implementation
 

@@ -10,11 +10,7 @@ from typing import Any, Protocol, cast
 
 import anyio
 
-from mcp_bindgen.runtime.era.lifecycle import ELICIT, INITIALIZE, LISTEN, SUBSCRIBE, UNSUBSCRIBE
-from mcp_bindgen.runtime.era.sides import Handle, bound
-from mcp_bindgen.runtime.era.stateless import subscriptions
-from mcp_bindgen.runtime.era.stateless.input_required import asks_for_input
-from mcp_bindgen.runtime.era.stateless.request_meta import ROUND
+from mcp_bindgen.runtime.era.stateless import ROUND
 from mcp_bindgen.runtime.logs import log
 from mcp_bindgen.runtime.model.base import wire_name
 from mcp_bindgen.runtime.model.json_types import is_array, is_object
@@ -22,10 +18,13 @@ from mcp_bindgen.runtime.protocol import jsonrpc
 from mcp_bindgen.runtime.protocol.access import Operation
 from mcp_bindgen.runtime.protocol.capabilities import declare, declared, is_declared, merge, tree_of
 from mcp_bindgen.runtime.protocol.errors import ProtocolError, UnexpectedAnswer
-from mcp_bindgen.runtime.protocol.methods import Request
+from mcp_bindgen.runtime.protocol.methods import ELICIT, INITIALIZE, LISTEN, SUBSCRIBE, UNSUBSCRIBE, Request
+from mcp_bindgen.runtime.protocol.request_scope import RequestScope
 from mcp_bindgen.runtime.protocol.revision import Dispatcher, Revision
 from mcp_bindgen.runtime.protocol.routing import Route
-from mcp_bindgen.runtime.session.request_scope import RequestScope
+from mcp_bindgen.runtime.session import subscriptions
+from mcp_bindgen.runtime.session.handlers import Handle, bind_handler
+from mcp_bindgen.runtime.session.rounds import asks_for_input
 
 from . import sender
 from .bridge import ServerBridge
@@ -57,7 +56,7 @@ class BridgedServer:
         self.revision = wire.name
         self.bridge = ServerBridge(server, server.dispatcher.extended(type(server)), wire)
         self.dispatcher = BridgedDispatcher(self)
-        vars(self)["_audience"] = subscriptions.audience(server)
+        self.audience = server.audience
 
     def __getattr__(self, name: str) -> Any:
         return getattr(self.server, name)  # instructions, options, limits, the seal of states
@@ -219,7 +218,7 @@ class BridgedDispatcher(Dispatcher):
         """Return the handler of the server for a route of a revision, with conversions."""
         name, server = route.method.name, self._bridge.server
         ours = self._home(name) or route
-        work = bound(self._ours, ours, server)
+        work = bind_handler(self._ours, ours, server)
         if name == INITIALIZE:
             return partial(self._initialize, work, ours)
         if not isinstance(route.method, Request):
@@ -388,7 +387,7 @@ class BridgedDispatcher(Dispatcher):
             return True
         params = jsonrpc.typed_params(route.method, {"uri": uri})
         try:
-            await bound(self._ours, route, self._bridge.server)(
+            await bind_handler(self._ours, route, self._bridge.server)(
                 params, self.bridged.context(RequestScope.of(subscription), params)
             )
         except ProtocolError as error:

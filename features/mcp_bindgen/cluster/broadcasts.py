@@ -14,15 +14,14 @@ from mcp_bindgen.http.server.event_store.base import StoreUnavailable
 from mcp_bindgen.http.server.session_registry import UNREADABLE
 from mcp_bindgen.http.server.session_transport import SessionTransport
 from mcp_bindgen.runtime.concurrency import Turn
-from mcp_bindgen.runtime.era.stateless.subscriptions import Subscription, audience
 from mcp_bindgen.runtime.logs import log
 from mcp_bindgen.runtime.protocol import jsonrpc
 from mcp_bindgen.runtime.protocol.errors import ConnectionClosed
-from mcp_bindgen.runtime.protocol.link import Link
 from mcp_bindgen.runtime.protocol.methods import Notification
-from mcp_bindgen.runtime.session.request_scope import RequestScope
+from mcp_bindgen.runtime.protocol.request_scope import Link, RequestScope
 from mcp_bindgen.runtime.session.server import Server, Service
 from mcp_bindgen.runtime.session.session import Session
+from mcp_bindgen.runtime.session.subscriptions import Subscription
 
 from .store import Broadcast, SharedStore
 from .worker import Worker
@@ -85,7 +84,7 @@ class Broadcasts:
         """Send a broadcast to the subscriptions and local connections of its revision."""
         turn = Turn()
         local: list[Link] = []
-        for link in list(audience(found.server)):
+        for link in list(found.server.audience):
             if isinstance(link, Subscription):
                 if link.told < found.number and not link.is_ending:
                     await self._send(link, found)
@@ -104,7 +103,7 @@ class Broadcasts:
     def end(self) -> None:
         """End all subscriptions in good order: clients subscribe again and get the broadcasts that they missed."""
         for server in self._service.servers:
-            for link in audience(server):
+            for link in server.audience:
                 if isinstance(link, Subscription):
                     link.end()
 

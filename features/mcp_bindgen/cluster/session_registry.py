@@ -20,11 +20,13 @@ from mcp_bindgen.http.server.limits import HttpLimits
 from mcp_bindgen.http.server.session_registry import UNREADABLE, OpenSession, SessionRegistry, key_of
 from mcp_bindgen.http.server.session_transport import unanswered
 from mcp_bindgen.http.server.streams import LISTEN_STREAM, Stream
-from mcp_bindgen.runtime.era.stateless.request_state import RequestStateSigner
 from mcp_bindgen.runtime.model.json_types import is_array
 from mcp_bindgen.runtime.protocol import jsonrpc
 from mcp_bindgen.runtime.protocol.capabilities import missing
 from mcp_bindgen.runtime.protocol.methods import Notification
+from mcp_bindgen.runtime.protocol.request_scope import is_followed
+from mcp_bindgen.runtime.session.handshake_server import update
+from mcp_bindgen.runtime.session.rounds import RequestStateSigner
 from mcp_bindgen.runtime.session.server import Server, Service
 
 from .broadcasts import Broadcasts, ReadBroadcast
@@ -75,7 +77,7 @@ class SharedSession(OpenSession):
             if theirs["ready"] and not self.session.ready:
                 self.session.peer.confirmed()
             self.is_confirmed = self.is_confirmed or bool(theirs["ready"])
-            self.revision.era.update(self.session, memory)
+            update(self.session, memory)
         self.version, self.base, self.saved = version, theirs, stored
 
 
@@ -443,7 +445,7 @@ class SharedRegistry(SessionRegistry):
 def _wants(session: SharedSession, method: Notification[Any], params: Any) -> bool:
     """Return True if the client of a session asked for a notification."""
     agreed = session.session.negotiated
-    if not session.session.ready or not session.revision.era.is_followed(session.session, method, params):
+    if not session.session.ready or not is_followed(session.session, session.revision, method, params):
         return False
     if method.extension is not None and missing(method, session.revision, "server", agreed.declared) is not None:
         return False

@@ -20,12 +20,11 @@ from opentelemetry.trace import Link, SpanKind, StatusCode, TracerProvider
 from pydantic import BaseModel
 from pydantic_core import from_json
 
-from mcp_bindgen.runtime.era.lifecycle import CALL_TOOL, GET_PROMPT
 from mcp_bindgen.runtime.model.json_types import is_object
 from mcp_bindgen.runtime.protocol import jsonrpc
 from mcp_bindgen.runtime.protocol.errors import ProtocolError, RequestTimeout
 from mcp_bindgen.runtime.protocol.events import Notified, Requested
-from mcp_bindgen.runtime.protocol.methods import Method
+from mcp_bindgen.runtime.protocol.methods import CALL_TOOL, GET_PROMPT, Method
 from mcp_bindgen.runtime.protocol.observation import observe
 from mcp_bindgen.runtime.protocol.revision import Revision
 from mcp_bindgen.runtime.protocol.transitions import Role

@@ -19,7 +19,7 @@ COMPLETE: Final[Request[types.CompleteRequestParams, types.CompleteResult]] = Re
         values="values",
         total="total",
         more="has_more",
-        most=100,
+        max_items=100,
     ),
     capabilities={
         "client": ("server", "completions"),

@@ -29,7 +29,7 @@ REVISION: Final = Revision(
         "server_info": "io.modelcontextprotocol/serverInfo",
         "subscription_id": "io.modelcontextprotocol/subscriptionId",
     },
-    stale={
+    cache_invalidations={
         "notifications/tools/list_changed": ("tools/list",),
         "notifications/prompts/list_changed": ("prompts/list",),
         "notifications/resources/list_changed": (

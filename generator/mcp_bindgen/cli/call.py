@@ -14,8 +14,8 @@ from typing import Annotated, Any, TypeAlias
 import typer
 
 from mcp_bindgen.runtime import InvalidItem
-from mcp_bindgen.runtime.era.lifecycle import INITIALIZE
 from mcp_bindgen.runtime.protocol.errors import InvalidParams, UnexpectedAnswer
+from mcp_bindgen.runtime.protocol.methods import INITIALIZE
 from mcp_bindgen.runtime.protocol.revision import Revision as Facts
 from mcp_bindgen.runtime.protocol.routing import Route
 from mcp_bindgen.spec import BadInput

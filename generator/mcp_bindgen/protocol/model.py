@@ -75,21 +75,21 @@ class HeaderParams:
 
 @dataclass(frozen=True)
 class Truncation:
-    """A list of limited length in a result; all but `most` are names of fields, in Python.
+    """A list of limited length in a result; all but `max_items` are names of fields, in Python.
 
     Attributes:
         holder: What holds the list.
         values: The list.
         total: How many values there are.
         more: Whether there are more.
-        most: How many values may be sent.
+        max_items: How many values may be sent.
     """
 
     holder: str
     values: str
     total: str
     more: str
-    most: int
+    max_items: int
 
 
 @dataclass(frozen=True)

@@ -65,6 +65,7 @@ _SERVERS = frozenset(
         "allows",
         "announces",
         "around",
+        "audience",
         "authorize",
         "begin_subscription",
         "bridged_engines",
@@ -81,6 +82,7 @@ _SERVERS = frozenset(
 )
 _CONTEXTS = frozenset(
     {
+        "agreed",
         "answered",
         "ask",
         "ask_by",
@@ -92,6 +94,7 @@ _CONTEXTS = frozenset(
         "identity",
         "log",
         "meta",
+        "origin",
         "params",
         "peer_capabilities",
         "peer_info",
@@ -100,6 +103,7 @@ _CONTEXTS = frozenset(
         "require_extension",
         "roots",
         "sample",
+        "scope",
         "session",
         "threads",
         "warning",

@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from mcp_bindgen.protocol import Protocol
 from mcp_bindgen.protocol.calls import receives
 from mcp_bindgen.protocol.model import Method, Sender
-from mcp_bindgen.runtime.era.lifecycle import DISCOVER, INITIALIZE, LISTEN, PING
+from mcp_bindgen.runtime.protocol.methods import DISCOVER, INITIALIZE, LISTEN, PING
 from mcp_bindgen.spec import BadInput
 from mcp_bindgen.spec.errors import suggestion
 

@@ -9,7 +9,7 @@ if TYPE_CHECKING:
     from .connecting import NoConnection as NoConnection
     from .connecting import connect as connect
     from .entry_points import Address as Address
-    from .era.stateless.request_state import RequestStateSigner as RequestStateSigner
+    from .session.rounds import RequestStateSigner as RequestStateSigner
     from .model.base import Model as Model
     from .model.scalars import Boolean as Boolean
     from .model.scalars import Integer as Integer
@@ -32,13 +32,13 @@ if TYPE_CHECKING:
     from .protocol.errors import UnexpectedAnswer as UnexpectedAnswer
     from .protocol.errors import UnsupportedRevision as UnsupportedRevision
     from .protocol.invalid_items import InvalidItem as InvalidItem
-    from .protocol.link import Link as Link
+    from .protocol.request_scope import Link as Link
     from .protocol.methods import Method as Method
     from .protocol.methods import Notification as Notification
     from .protocol.methods import Request as Request
-    from .protocol.negotiated import Level as Level
-    from .protocol.options import Limits as Limits
-    from .protocol.options import Options as Options
+    from .protocol.request_scope import Level as Level
+    from .protocol.limits import Limits as Limits
+    from .protocol.limits import Options as Options
     from .protocol.revision import Dispatcher as Dispatcher
     from .protocol.revision import Revision as Revision
     from .protocol.routing import Returns as Returns
@@ -57,7 +57,7 @@ _MODULES = {
     "bindings": ["install"],
     "connecting": ["NoConnection", "connect"],
     "entry_points": ["Address"],
-    "era.stateless.request_state": ["RequestStateSigner"],
+    "session.rounds": ["RequestStateSigner"],
     "model.base": ["Model"],
     "model.scalars": ["Boolean", "Integer", "Json", "Nullable", "Number"],
     "protocol.access": ["Identity", "InsufficientScope"],
@@ -77,10 +77,9 @@ _MODULES = {
         "UnsupportedRevision",
     ],
     "protocol.invalid_items": ["InvalidItem"],
-    "protocol.link": ["Link"],
     "protocol.methods": ["Method", "Notification", "Request"],
-    "protocol.negotiated": ["Level"],
-    "protocol.options": ["Limits", "Options"],
+    "protocol.request_scope": ["Level", "Link"],
+    "protocol.limits": ["Limits", "Options"],
     "protocol.revision": ["Dispatcher", "Revision"],
     "protocol.routing": ["Returns", "handles"],
     "protocol.transport": ["Transport"],

@@ -7,7 +7,7 @@ from .lazy import lazy_modules
 
 if TYPE_CHECKING:
     from .era.handshake import HANDSHAKE as HANDSHAKE
-    from .era.stateless.era import STATELESS as STATELESS
+    from .era.stateless import STATELESS as STATELESS
     from .model.base import Model as Model
     from .model.scalars import Boolean as Boolean
     from .model.scalars import Constant as Constant
@@ -19,7 +19,7 @@ if TYPE_CHECKING:
     from .protocol.extension import Extension as Extension
     from .protocol.extension import ExtensionResult as ExtensionResult
     from .protocol.extension import ExtensionRoutes as ExtensionRoutes
-    from .protocol.meta_keys import MetaKey as MetaKey
+    from .protocol.extension import MetaKey as MetaKey
     from .protocol.methods import Filter as Filter
     from .protocol.methods import HeaderParams as HeaderParams
     from .protocol.methods import Need as Need
@@ -46,7 +46,7 @@ def require(generation: int, package: str, command: str) -> None:
     Args:
         generation: The generation of the package.
         package: Its import name.
-        command: What makes it anew.
+        command: Command that generates it again.
 
     Raises:
         ImportError: The two do not fit.
@@ -61,12 +61,11 @@ def require(generation: int, package: str, command: str) -> None:
 
 _MODULES = {
     "era.handshake": ["HANDSHAKE"],
-    "era.stateless.era": ["STATELESS"],
+    "era.stateless": ["STATELESS"],
     "model.base": ["Model"],
     "model.scalars": ["Boolean", "Constant", "Integer", "Json", "Nullable", "Number"],
     "protocol.errors": ["MethodNotFound"],
-    "protocol.extension": ["Extension", "ExtensionResult", "ExtensionRoutes"],
-    "protocol.meta_keys": ["MetaKey"],
+    "protocol.extension": ["Extension", "ExtensionResult", "ExtensionRoutes", "MetaKey"],
     "protocol.methods": [
         "Filter",
         "HeaderParams",

@@ -52,7 +52,7 @@ def begin(work: Coroutine[Any, Any, T], variables: Variables | None = None) -> t
         variables: The context variables that it sees; by default those of the task.
 
     Returns:
-        Its result and `None`, or else `None` and what to await for the result, in the same task.
+        Its result and `None`, or else `None` and the awaitable of its result, for the same task.
     """
     try:
         trap = work.send(None) if variables is None else variables.run(work.send, None)
@@ -77,7 +77,7 @@ async def within(seconds: float | None, work: Coroutine[Any, Any, T]) -> T:
 
 
 def is_being_cancelled() -> bool:
-    """Tell whether somebody cancels this task, and not only what it was waiting for."""
+    """Return whether this task is cancelled, and not only the future that it waits for."""
     task = asyncio.current_task()
     return task is None or task.cancelling() > 0
 
@@ -106,7 +106,7 @@ class Turn:
             self.begin()
 
 
-_FAR = 30 * 24 * 3600.0  # seconds that nobody needs to wait for
+_FAR = 30 * 24 * 3600.0  # seconds beyond which a timer is pointless
 
 
 @contextmanager
@@ -115,7 +115,7 @@ def scheduled(when: float | None, call: Callable[[], object]) -> Generator[None]
 
     Args:
         when: The time, in seconds since 1970; `None` for never.
-        call: What to call, in the event loop.
+        call: Function to call, in the event loop.
     """
     pause = math.inf if when is None else when - time.time()
     timer = asyncio.get_running_loop().call_later(max(pause, 0.0), call) if pause < _FAR else None
@@ -136,7 +136,7 @@ _at_work: set[object] = set()
 
 
 def thread_limiter() -> anyio.CapacityLimiter:
-    """Return what limits the threads for handlers that block, in this event loop: set its `total_tokens`."""
+    """Return the limit of threads for blocking handlers, in this event loop: set its `total_tokens`."""
     return _of_this_loop(_limiter, _MAX_THREADS)
 
 
@@ -149,7 +149,7 @@ def leave(status: int = 0) -> None:
     if _at_work:
         log.warning("the process ends although handlers still block: %d", len(_at_work))
         for end in (logging.shutdown, sys.stdout.flush, sys.stderr.flush):
-            with suppress(OSError, ValueError):  # nobody reads it any longer, or it is closed
+            with suppress(OSError, ValueError):  # the reader is gone, or the stream closed
                 end()
         os._exit(status)
 
@@ -157,7 +157,7 @@ def leave(status: int = 0) -> None:
 def in_thread(handler: Callable[..., Any]) -> Callable[..., Awaitable[Any]]:
     """Make a coroutine function of a handler that blocks: it runs in a thread.
 
-    Its last argument is the context of the request, whose `threads` limits those of one connection.
+    Its last argument is the context of the request, whose `threads` limit the threads of one connection.
     """
 
     async def run(*arguments: Any) -> Any:
@@ -168,7 +168,7 @@ def in_thread(handler: Callable[..., Any]) -> Callable[..., Awaitable[Any]]:
 
 
 async def _run_in_thread(work: Callable[[], T], own: anyio.CapacityLimiter | None) -> T:
-    """Run `work` in a thread; who is cancelled does not wait for it, but it counts until it ends."""
+    """Run `work` in a thread; a cancelled caller does not wait for it, but it counts until it ends."""
     limiters = [limiter for limiter in (own, thread_limiter()) if limiter is not None]
     loop, thread, starting = asyncio.get_running_loop(), object(), Lock()
     given_up = begun = False
@@ -230,7 +230,7 @@ async def background_tasks() -> AsyncGenerator[TaskGroup]:
 
 
 def _single(group: BaseExceptionGroup[Any]) -> BaseException:
-    """Return the only exception of a group, so that callers can catch what they expect; else the group."""
+    """Return the only exception of a group, so that callers can catch it by its type; else the group."""
     if len(group.exceptions) != 1:
         return group
     only: Any = group.exceptions[0]
@@ -238,11 +238,11 @@ def _single(group: BaseExceptionGroup[Any]) -> BaseException:
 
 
 class Pauses:
-    """Stop the clocks of a connection while somebody is asked, as a login takes minutes.
+    """Time limits that stop while a user is asked, as a login takes minutes.
 
     Attributes:
-        is_paused: Whether somebody is asked now.
-        ended: Called when nobody is asked any more.
+        is_paused: True while a user is asked.
+        ended: Called after the user's answer.
     """
 
     def __init__(self) -> None:
@@ -252,7 +252,7 @@ class Pauses:
 
     @property
     def is_paused(self) -> bool:
-        """Whether somebody is asked now."""
+        """True while a user is asked."""
         return self._asked > 0
 
     @contextmanager
@@ -276,7 +276,7 @@ class Pauses:
 
     @contextmanager
     def move_on_after(self, seconds: float | None) -> Generator[anyio.CancelScope]:
-        """Cancel the block after so many seconds in which nobody is asked; `None` for never."""
+        """Cancel the block after so many seconds, not counting questions to users; `None` for never."""
         with anyio.CancelScope() as scope:
             if seconds is not None:
                 self._left[scope] = seconds

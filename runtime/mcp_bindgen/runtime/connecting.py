@@ -22,16 +22,17 @@ from mcp_bindgen.bridging.client import Bridges
 from . import bindings
 from .concurrency import background_tasks
 from .entry_points import TRANSPORTS, Address
-from .era.lifecycle import DISCOVER
-from .era.negotiation import Clients, Negotiation
 from .logs import log
 from .protocol.errors import ConnectionClosed, ProtocolError, RequestTimeout
+from .protocol.methods import DISCOVER
 from .protocol.peer import Peer
-from .protocol.revision import Dispatcher, Handler
+from .protocol.request_scope import Handler
+from .protocol.revision import Dispatcher
 from .protocol.routing import Route
 from .protocol.transport import Transport
 from .session.authorization import Auth
 from .session.client import Client
+from .session.negotiation import Clients, Negotiation
 from .session.result_cache import CacheScope, ResultCache
 from .session.session import Session
 from .session.targets import ConnectOptions, Entry, Target, scheme_of

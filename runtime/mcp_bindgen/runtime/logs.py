@@ -1,4 +1,4 @@
-"""Log, with the text of others made harmless: what a peer sends must not forge lines, steer terminals or fill disks."""
+"""Logs with harmless text: a peer must not forge lines, steer terminals or fill disks."""
 
 from __future__ import annotations
 
@@ -46,11 +46,11 @@ log = logging.getLogger("mcp_bindgen")
 log.addFilter(_Harmless())
 
 audit = logging.getLogger("mcp_bindgen.audit")
-"""Who was refused what, and why: a logger of its own, so that it can be kept apart."""
+"""Refusals and their reasons: a logger of its own, so that it can be kept apart."""
 audit.addFilter(_Harmless())
 
 servers = logging.getLogger("mcp_bindgen.servers")
-"""What servers write to stderr, line by line: a logger of its own, so that it can be kept apart."""
+"""Error output of servers, line by line: a logger of its own, so that it can be kept apart."""
 servers.addFilter(_Harmless())
 
 requests = logging.getLogger("mcp_bindgen.requests")
@@ -68,8 +68,8 @@ request_fields: ContextVar[Mapping[str, Any] | None] = ContextVar("request_field
 class JsonFormatter(logging.Formatter):
     """Formatter that writes a record as one line of ASCII JSON.
 
-    Members are `time`, `level`, `logger`, `message`, the fields of the HTTP request in whose context it was logged,
-    those that the record has in `fields`, and `exception`. No text can end the line or add a member.
+    Members are `time`, `level`, `logger`, `message`, the fields of its HTTP request,
+    the record's own `fields`, and `exception`. No text can end the line or add a member.
     """
 
     def format(self, record: logging.LogRecord) -> str:
@@ -108,7 +108,7 @@ def log_as_json() -> None:
 
 
 def use_format(name: str | None) -> None:
-    """Log in a form of `FORMATS`; None is that of the environment variable `MCP_LOG_FORMAT`, else text.
+    """Log in a form of `FORMATS`; None selects the environment variable `MCP_LOG_FORMAT`, else text.
 
     Raises:
         ValueError: There is no such form.

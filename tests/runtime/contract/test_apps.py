@@ -718,7 +718,7 @@ async def test_news_that_cannot_be_told_end_nothing(caplog: pytest.LogCaptureFix
 
 @bounded()
 async def test_a_client_follows_only_so_many_resources(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("mcp_bindgen.runtime.era.operations.MAX_FOLLOWED_URIS", 2)
+    monkeypatch.setattr("mcp_bindgen.runtime.protocol.access.MAX_FOLLOWED_URIS", 2)
     app = App("contents", dynamic=["contents"])
 
     @app.resource("note://{id}")

@@ -214,7 +214,7 @@ async def test_only_what_is_wrong_with_a_batch_is_logged(over: str, caplog: pyte
 @OVER
 @bounded()
 async def test_the_answers_to_a_batch_are_bounded(over: str, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("mcp_bindgen.runtime.protocol.batch._MAX_REPLY_BYTES", 20_000)
+    monkeypatch.setattr("mcp_bindgen.runtime.protocol.peer._MAX_REPLY_BYTES", 20_000)
     async with TRANSPORTS[over](Busy()) as ask:
         answered = await ask(calls(100, {}))
     assert [one["id"] for one in answered] == list(range(1, 101))

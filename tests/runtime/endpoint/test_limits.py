@@ -81,7 +81,7 @@ async def test_what_waits_is_cancelled_until_it_begins(turns: int) -> None:
             return await super().call_tool(params, ctx)
 
     left, right = pair()
-    raw, server = Raw(left), Stuck(at_work=1)
+    raw, server = Raw(left), Stuck(in_flight=1)
     async with running(serve(right, server)):
         await raw.introduce(LATEST)
         await raw.send(call(1), call(2, "stick"))
@@ -137,7 +137,7 @@ async def test_two_sides_with_much_to_say_do_not_block_each_other(make: Make) ->
 async def test_who_does_not_read_is_cut_off_in_the_end(make: Make, caplog: pytest.LogCaptureFixture) -> None:
     left, right = make()
     raw = Raw(left)
-    slow = Waiting(unread=LARGE, waiting=10, patience=0.05)
+    slow = Waiting(max_unsent_bytes=LARGE, waiting=10, write_timeout=0.05)
     async with anyio.create_task_group() as tasks:
         tasks.start_soon(serve, right, slow)
         await raw.introduce(LATEST)
@@ -157,7 +157,7 @@ async def test_who_does_not_read_is_cut_off_in_the_end(make: Make, caplog: pytes
 
 @bounded(20)
 async def test_more_than_can_be_handled_waits_and_more_than_that_is_refused() -> None:
-    busy = Waiting(at_work=4, waiting=8)
+    busy = Waiting(in_flight=4, waiting=8)
     async with played(busy) as (raw, _):
         await raw.introduce(LATEST)
         for n in range(20):
@@ -179,7 +179,7 @@ async def test_more_than_can_be_handled_waits_and_more_than_that_is_refused() ->
 @bounded(20)
 async def test_answers_are_read_while_requests_wait_for_their_turn() -> None:
     class Asking(Server):
-        limits = Limits(at_work=1)
+        limits = Limits(in_flight=1)
 
         async def call_tool(self, params: mcp.CallToolRequestParams, ctx: Context) -> mcp.CallToolResult:
             return said(str(len((await ctx.list_roots()).roots)))
@@ -195,7 +195,7 @@ async def test_answers_are_read_while_requests_wait_for_their_turn() -> None:
 
 @bounded(20)
 async def test_notifications_count_too(caplog: pytest.LogCaptureFixture) -> None:
-    busy = Waiting(at_work=3, waiting=5)
+    busy = Waiting(in_flight=3, waiting=5)
     async with played(busy) as (raw, _):
         await raw.introduce(LATEST)
         for _ in range(20):

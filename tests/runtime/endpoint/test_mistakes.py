@@ -9,7 +9,7 @@ import pytest
 
 from mcp_bindgen import app, v2025_11_25, v2026_07_28
 from mcp_bindgen.runtime import ProtocolError, connect, serve
-from mcp_bindgen.runtime.protocol.hints import did_you_mean
+from mcp_bindgen.runtime.protocol.routing import did_you_mean
 from mcp_bindgen.runtime.transports.memory import pair
 from tests.runtime.contract.weather.base import ForecastContract
 from tests.support.checked_connections import STATEFUL, STATELESS, bindings, bounded, connected, running

@@ -25,8 +25,8 @@ from mcp_bindgen.runtime import (
     connect,
     serve,
 )
-from mcp_bindgen.runtime.era.stateless import subscription_client as listening_module
-from mcp_bindgen.runtime.era.stateless.subscriptions import Subscription, audience
+from mcp_bindgen.runtime.session import subscription_client as listening_module
+from mcp_bindgen.runtime.session.subscriptions import Subscription
 from mcp_bindgen.runtime.transports.memory import pair
 from mcp_bindgen.v2025_11_25 import Client as OldClient
 from mcp_bindgen.v2026_07_28 import Client, Server
@@ -124,7 +124,7 @@ def test_changes_are_heard_while_the_block_lasts(way: Callable[[Any], Any]) -> N
                 await until(lambda: client.heard.count("tools") == 2)
                 assert client.heard == ["acknowledged", "tools", "shop:1/a", "tools"]
                 assert (await client.list_tools()).tools == []
-            await until(lambda: not [link for link in audience(shop) if isinstance(link, Subscription)])
+            await until(lambda: not [link for link in shop.audience if isinstance(link, Subscription)])
             await tools(shop)
             await client.list_tools()
             assert client.heard.count("tools") == 2
@@ -185,7 +185,7 @@ async def test_over_stdio(tmp_path: Path) -> None:
 
 def end_all(shop: Any) -> None:
     """Ends all subscriptions in good order, as a server does that stops."""
-    for link in audience(shop):
+    for link in shop.audience:
         if isinstance(link, Subscription):
             link.end()
 
@@ -210,7 +210,7 @@ def test_a_stream_that_the_server_ends_in_good_order_is_opened_again(way: Callab
                 changes = client.changes
                 end_all(shop)
                 await until(partial(_has_changed, client, changes))  # something may have been missed
-                await until(lambda: any(isinstance(one, Subscription) and one.ready for one in audience(shop)))
+                await until(lambda: any(isinstance(one, Subscription) and one.ready for one in shop.audience))
         assert client.heard == ["acknowledged", "tools", "tools", "tools"]
 
     run()

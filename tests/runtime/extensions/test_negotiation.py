@@ -14,12 +14,9 @@ from mcp_bindgen import v2025_11_25, v2026_07_28
 from mcp_bindgen.http.client.header_mirror import HeaderMirror
 from mcp_bindgen.http.server.app import HttpApp
 from mcp_bindgen.runtime import CapabilityMissing, ProtocolError, ResultCache, UnexpectedAnswer, connect, serve
-from mcp_bindgen.runtime.era.operations import operations
-from mcp_bindgen.runtime.protocol.access import Operation, RequestOrigin
-from mcp_bindgen.runtime.protocol.negotiated import Negotiated
-from mcp_bindgen.runtime.session.recorder import Recorder
-from mcp_bindgen.runtime.session.request_scope import RequestScope
-from mcp_bindgen.runtime.session.server import Service
+from mcp_bindgen.runtime.protocol.access import Operation, RequestOrigin, operations
+from mcp_bindgen.runtime.protocol.request_scope import Negotiated, RequestScope
+from mcp_bindgen.runtime.session.server import Recorder, Service
 from mcp_bindgen.runtime.transports.memory import pair
 from mcp_bindgen.runtime.transports.stdio import stdio
 from mcp_bindgen.v2026_07_28 import types as mcp

@@ -24,8 +24,8 @@ from mcp_bindgen.http.client.transport import http
 from mcp_bindgen.http.server.app import HttpApp
 from mcp_bindgen.http.server.limits import HttpLimits
 from mcp_bindgen.runtime import ConnectionClosed, ProtocolError, connect
-from mcp_bindgen.runtime.era.stateless.request_state import RequestStateSigner
 from mcp_bindgen.runtime.protocol.transport import Outgoing
+from mcp_bindgen.runtime.session.rounds import RequestStateSigner
 from mcp_bindgen.v2026_07_28 import types as mcp
 from tests.support.checked_connections import INITIALIZED, STATELESS, bounded, initialize, lone, request
 from tests.support.effort import cases
@@ -377,7 +377,7 @@ async def test_states_that_are_forged_stolen_or_too_old() -> None:
             other = dice.choice([c for c in "Aab0_-.=~ é" if c != state[place]])
             forged = dice.choice([state[:place] + other + state[place + 1 :], state[:place] or "x", state + other])
             assert refused(await call(state=forged)), forged
-        foreign = RequestStateSigner([b"x" * 16]).seal({"answers": {"first": first["first"]}, "own": None}, None)
+        foreign = RequestStateSigner([b"x" * 16]).sign({"answers": {"first": first["first"]}, "own": None}, None)
         for stolen in (
             await call("b", state),
             await call("a", state, arguments={"amount": 1}),

@@ -86,7 +86,7 @@ class Tools:
     """Tools of any revision."""
 
     types: Any
-    limits = Limits(at_work=2, waiting=1)
+    limits = Limits(in_flight=2, waiting=1)
 
     def __init__(self) -> None:
         self.found: list[Any] = []

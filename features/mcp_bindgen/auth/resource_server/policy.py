@@ -5,8 +5,8 @@ from __future__ import annotations
 import re
 from collections.abc import Collection, Mapping
 
+from mcp_bindgen.auth.uri_rules import rule_keys
 from mcp_bindgen.runtime.protocol.access import Operation, Scopes
-from mcp_bindgen.runtime.protocol.uris import rule_keys
 
 EVERYTHING = "*"
 """Stands for every request in a table of scopes."""

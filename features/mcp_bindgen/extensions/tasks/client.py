@@ -9,13 +9,13 @@ from typing import Any, ClassVar, Generic, TypeVar
 
 import anyio
 
-from mcp_bindgen.runtime.era.stateless import client as rounds
 from mcp_bindgen.runtime.model.base import Model
 from mcp_bindgen.runtime.protocol import jsonrpc
 from mcp_bindgen.runtime.protocol.envelope import invalid_answer
 from mcp_bindgen.runtime.protocol.errors import INTERNAL_ERROR, ConnectionClosed, ProtocolError
 from mcp_bindgen.runtime.protocol.extension import Extension, ExtensionResult, ExtensionRoutes
 from mcp_bindgen.runtime.protocol.methods import Request
+from mcp_bindgen.runtime.session import rounds
 from mcp_bindgen.runtime.session.client import Client
 
 CALL, GET, UPDATE, CANCEL = "tools/call", "tasks/get", "tasks/update", "tasks/cancel"

@@ -13,15 +13,9 @@ from weakref import WeakKeyDictionary, WeakValueDictionary
 from anyio import CapacityLimiter
 
 from mcp_bindgen.runtime.concurrency import background_tasks
-from mcp_bindgen.runtime.era.lifecycle import LISTEN
-from mcp_bindgen.runtime.era.operations import operations
-from mcp_bindgen.runtime.era.sides import Handle, bound
-from mcp_bindgen.runtime.era.stateless.input_required import Questions, asks_for_input
-from mcp_bindgen.runtime.era.stateless.server import lacking
-from mcp_bindgen.runtime.era.stateless.subscriptions import Subscription, audience
 from mcp_bindgen.runtime.logs import log
 from mcp_bindgen.runtime.protocol import jsonrpc
-from mcp_bindgen.runtime.protocol.access import Identity, Operation
+from mcp_bindgen.runtime.protocol.access import Identity, Operation, operations
 from mcp_bindgen.runtime.protocol.capabilities import declared
 from mcp_bindgen.runtime.protocol.envelope import RequestId
 from mcp_bindgen.runtime.protocol.errors import (
@@ -37,14 +31,16 @@ from mcp_bindgen.runtime.protocol.errors import (
     UnexpectedAnswer,
 )
 from mcp_bindgen.runtime.protocol.extension import Extension, ExtensionRoutes
-from mcp_bindgen.runtime.protocol.link import Link
-from mcp_bindgen.runtime.protocol.methods import Method, Notification, Request
-from mcp_bindgen.runtime.protocol.negotiated import Negotiated
+from mcp_bindgen.runtime.protocol.methods import LISTEN, Method, Notification, Request
+from mcp_bindgen.runtime.protocol.request_scope import Link, Negotiated, RequestScope
 from mcp_bindgen.runtime.protocol.revision import Dispatcher, Revision
 from mcp_bindgen.runtime.session.context import Context
-from mcp_bindgen.runtime.session.request_scope import RequestScope
+from mcp_bindgen.runtime.session.handlers import Handle, bind_handler
+from mcp_bindgen.runtime.session.rounds import Questions, asks_for_input
 from mcp_bindgen.runtime.session.server import Server
 from mcp_bindgen.runtime.session.session import Session
+from mcp_bindgen.runtime.session.stateless_server import missing_client_capability
+from mcp_bindgen.runtime.session.subscriptions import Subscription
 
 from .record import TaskClient, TaskRecord, new_id, now
 from .service import RunningTask, StatusSender, Tasks, UnknownTask
@@ -232,7 +228,7 @@ class ServerEngine(Server):
 
     @cached_property
     def _call(self) -> Handle:
-        return bound(self._dispatcher, self._dispatcher.routes[CALL], self)
+        return bind_handler(self._dispatcher, self._dispatcher.routes[CALL], self)
 
     @cached_property
     def _capabilities(self) -> Mapping[str, Any]:
@@ -271,7 +267,7 @@ class ServerEngine(Server):
         except CapabilityMissing as error:
             if error.owner != "client":
                 raise
-            raise lacking(revision, error.capability[1:]) from None
+            raise missing_client_capability(revision, error.capability[1:]) from None
 
     # --- requests about tasks ---------------------------------------------------------------------------------
 
@@ -334,7 +330,7 @@ class ServerEngine(Server):
 
     def _notify(self, id: str | None) -> None:
         """Notify clients that a task has changed; `None` stands for all tasks."""
-        for link in audience(self):
+        for link in self.audience:
             if isinstance(link, Subscription) and link.ready and (ids := _followed(link.agreed)):
                 self._subscribers.add(link, ids if id is None else [id] if link.follows(_FILTER, id) else ())
         for engine in self._core_tasks:

@@ -14,8 +14,6 @@ import anyio
 from anyio.abc import TaskGroup
 
 from mcp_bindgen.runtime.concurrency import background_tasks
-from mcp_bindgen.runtime.era.stateless.input_required import InputRequired, other_than_required
-from mcp_bindgen.runtime.era.stateless.subscriptions import Subscription
 from mcp_bindgen.runtime.logs import log
 from mcp_bindgen.runtime.protocol.errors import (
     INTERNAL_ERROR,
@@ -24,7 +22,9 @@ from mcp_bindgen.runtime.protocol.errors import (
     ProtocolError,
     StoreUnavailable,
 )
+from mcp_bindgen.runtime.session.rounds import InputRequired, other_than_required
 from mcp_bindgen.runtime.session.session import Session
+from mcp_bindgen.runtime.session.subscriptions import Subscription
 
 from .record import TaskRecord, now
 from .runners import LocalRunner, TaskRunner

@@ -10,7 +10,7 @@ from types import ModuleType
 from typing import Any, Literal, TypeAlias, TypeVar, get_args
 
 from mcp_bindgen.runtime.bindings import extension_of
-from mcp_bindgen.runtime.era.stateless.input_required import InputRequired
+from mcp_bindgen.runtime.session.rounds import InputRequired
 
 F = TypeVar("F", bound=Callable[..., Any])
 T = TypeVar("T")

@@ -7,7 +7,7 @@ from contextlib import AbstractAsyncContextManager, nullcontext
 
 from starlette.types import Scope
 
-from mcp_bindgen.runtime.era.stateless.request_meta import may_state_version, stated_version
+from mcp_bindgen.runtime.era.stateless import may_state_version, stated_version
 from mcp_bindgen.runtime.protocol.access import AccessPolicy
 from mcp_bindgen.runtime.protocol.envelope import parse
 from mcp_bindgen.runtime.protocol.errors import ProtocolError

@@ -6,12 +6,11 @@ from dataclasses import dataclass
 
 from pydantic_core import to_json
 
-from mcp_bindgen.runtime.era.lifecycle import CANCELLED, INITIALIZE, INITIALIZED, PROGRESS
-from mcp_bindgen.runtime.era.operations import operations_named
 from mcp_bindgen.runtime.model.json_types import is_array, is_object
-from mcp_bindgen.runtime.protocol.access import Operation
+from mcp_bindgen.runtime.protocol.access import Operation, operations_named
 from mcp_bindgen.runtime.protocol.envelope import BatchTooLarge, RequestId, invalid, parse, read_envelopes, request_id
 from mcp_bindgen.runtime.protocol.errors import ProtocolError
+from mcp_bindgen.runtime.protocol.methods import CANCELLED, INITIALIZE, INITIALIZED, PROGRESS
 
 from .call import EVENTS, JSON, Call, HttpError, refused
 

@@ -16,23 +16,21 @@ from typing import Any
 from anyio import CapacityLimiter
 
 from mcp_bindgen.runtime.concurrency import begin, within
-from mcp_bindgen.runtime.era.operations import operations
-from mcp_bindgen.runtime.era.stateless.request_meta import ParamsWithMeta, separated, stated_version
-from mcp_bindgen.runtime.era.stateless.subscriptions import AroundSubscription, Subscription
+from mcp_bindgen.runtime.era.stateless import ParamsWithMeta, separated, stated_version
 from mcp_bindgen.runtime.model.json_types import is_object
 from mcp_bindgen.runtime.protocol import jsonrpc
-from mcp_bindgen.runtime.protocol.access import AccessPolicy, InsufficientScope, Operation
+from mcp_bindgen.runtime.protocol.access import AccessPolicy, InsufficientScope, Operation, operations
 from mcp_bindgen.runtime.protocol.envelope import RequestId, invalid, parse
 from mcp_bindgen.runtime.protocol.errors import METHOD_NOT_FOUND, ConnectionClosed, MethodNotFound, ProtocolError
 from mcp_bindgen.runtime.protocol.events import Event, Notified, Rejected, Requested
-from mcp_bindgen.runtime.protocol.link import Link
 from mcp_bindgen.runtime.protocol.methods import HeaderParams, Notification
 from mcp_bindgen.runtime.protocol.peer import Peer
-from mcp_bindgen.runtime.protocol.revision import Dispatcher, Handler, Revision
+from mcp_bindgen.runtime.protocol.request_scope import Handler, Link, RequestScope
+from mcp_bindgen.runtime.protocol.revision import Dispatcher, Revision
 from mcp_bindgen.runtime.protocol.routing import Route
 from mcp_bindgen.runtime.session.execution import execute
-from mcp_bindgen.runtime.session.request_scope import RequestScope
 from mcp_bindgen.runtime.session.server import Service
+from mcp_bindgen.runtime.session.subscriptions import AroundSubscription, Subscription
 
 from ..headers import HeaderMismatch, decode
 from .call import VERSION, Call, event
@@ -49,7 +47,7 @@ class Exchange(Link):
         listening: Surrounds each subscription of the endpoint.
 
     Attributes:
-        listening: The same.
+        around_subscription: The same.
         origin: Origin of the request.
         streaming: Whether the response is a stream of events.
     """
@@ -62,7 +60,7 @@ class Exchange(Link):
         listening: AroundSubscription | None = None,
     ) -> None:
         self.origin = call.origin
-        self.listening = listening
+        self.around_subscription = listening
         self._threads_of = threads_of
         self._unread = unread
         self.streaming = False

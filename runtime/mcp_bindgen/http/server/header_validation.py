@@ -8,10 +8,9 @@ from typing import Any
 from mcp_bindgen.runtime.model.base import wire_name
 from mcp_bindgen.runtime.protocol import jsonrpc
 from mcp_bindgen.runtime.protocol.envelope import parse
-from mcp_bindgen.runtime.protocol.link import Link
 from mcp_bindgen.runtime.protocol.methods import HeaderParams
+from mcp_bindgen.runtime.protocol.request_scope import Link, RequestScope
 from mcp_bindgen.runtime.protocol.revision import Dispatcher
-from mcp_bindgen.runtime.session.request_scope import RequestScope
 from mcp_bindgen.runtime.session.server import Service
 
 from ..headers import ANNOTATION, PREFIX, HeaderMismatch, check_params

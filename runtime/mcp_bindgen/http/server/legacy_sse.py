@@ -16,8 +16,7 @@ from urllib.parse import parse_qs, quote
 import anyio
 from starlette.types import Scope
 
-from mcp_bindgen.runtime.era.operations import operations_named
-from mcp_bindgen.runtime.protocol.access import AccessPolicy, Identity, Operation, RequestOrigin
+from mcp_bindgen.runtime.protocol.access import AccessPolicy, Identity, Operation, RequestOrigin, operations_named
 from mcp_bindgen.runtime.protocol.envelope import read_envelopes
 from mcp_bindgen.runtime.protocol.errors import ConnectionClosed, ProtocolError
 from mcp_bindgen.runtime.protocol.transport import Transport, incoming

@@ -15,9 +15,9 @@ from typing import Any
 
 from starlette.types import Message, Scope, Send
 
-from mcp_bindgen.runtime.era.operations import operations_named
 from mcp_bindgen.runtime.logs import request_fields, requests
 from mcp_bindgen.runtime.model.json_types import is_object
+from mcp_bindgen.runtime.protocol.access import operations_named
 from mcp_bindgen.runtime.protocol.envelope import read_envelopes
 from mcp_bindgen.runtime.protocol.errors import ProtocolError
 

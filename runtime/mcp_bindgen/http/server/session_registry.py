@@ -16,11 +16,12 @@ from typing import Any, Protocol, runtime_checkable
 import anyio
 from pydantic_core import from_json, to_json
 
-from mcp_bindgen.runtime.era.stateless.subscriptions import AroundSubscription
 from mcp_bindgen.runtime.protocol.errors import INVALID_REQUEST, ProtocolError
 from mcp_bindgen.runtime.protocol.revision import Revision
+from mcp_bindgen.runtime.session.handshake_server import snapshot
 from mcp_bindgen.runtime.session.server import Service
 from mcp_bindgen.runtime.session.session import Session
+from mcp_bindgen.runtime.session.subscriptions import AroundSubscription
 
 from .byte_budget import Budget, Budgets
 from .call import STOPPING, HttpError, refused, unavailable
@@ -86,7 +87,7 @@ class OpenSession:
 
     def snapshot(self) -> dict[str, Any] | None:
         """Return what the session must know to go on in another process; `None` before its client has said it."""
-        return self.session.peer.dispatcher.revision.era.snapshot(self.session)
+        return snapshot(self.session)
 
     def is_overdue(self, limits: HttpLimits) -> bool:
         """Tell whether nobody has used it for long, or its client never said that it is initialized."""

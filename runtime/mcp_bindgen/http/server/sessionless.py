@@ -11,21 +11,19 @@ from functools import partial
 from typing import Any
 
 from mcp_bindgen.runtime.concurrency import Turn, begin
-from mcp_bindgen.runtime.era.handshake import needs_session
-from mcp_bindgen.runtime.era.lifecycle import INITIALIZE
 from mcp_bindgen.runtime.protocol import jsonrpc
 from mcp_bindgen.runtime.protocol.access import InsufficientScope
 from mcp_bindgen.runtime.protocol.capabilities import declared, is_declared, without_flags
 from mcp_bindgen.runtime.protocol.envelope import RequestId
 from mcp_bindgen.runtime.protocol.errors import ProtocolError, SessionRequired
 from mcp_bindgen.runtime.protocol.events import Event, Notified, Rejected, Requested
-from mcp_bindgen.runtime.protocol.methods import Notification, Path
-from mcp_bindgen.runtime.protocol.negotiated import Negotiated
+from mcp_bindgen.runtime.protocol.methods import INITIALIZE, Notification, Path
 from mcp_bindgen.runtime.protocol.peer import Peer
-from mcp_bindgen.runtime.protocol.revision import Dispatcher, Handler, Revision
+from mcp_bindgen.runtime.protocol.request_scope import Handler, Negotiated, RequestScope
+from mcp_bindgen.runtime.protocol.revision import Dispatcher, Revision
 from mcp_bindgen.runtime.protocol.routing import Route
 from mcp_bindgen.runtime.session.execution import execute
-from mcp_bindgen.runtime.session.request_scope import RequestScope
+from mcp_bindgen.runtime.session.handshake_server import needs_session
 from mcp_bindgen.runtime.session.server import Service
 
 from .call import VERSION, Call, HttpError, check_version, refused
@@ -41,12 +39,12 @@ class _Unremembered(Negotiated):
         self.declared["server"] = offers
         self._all_offers = all_offers
 
-    def lacking(self, method: str, capability: Path) -> Exception:
+    def missing_capability_error(self, method: str, capability: Path) -> Exception:
         """Make the error for a message that needs a capability: with a session, it might be there."""
         owner, *path = capability
         if owner == "client" or is_declared(self._all_offers, *path):
             return SessionRequired(method)
-        return super().lacking(method, capability)
+        return super().missing_capability_error(method, capability)
 
 
 class _Reply(Exchange):

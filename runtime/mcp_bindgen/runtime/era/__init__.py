@@ -1,4 +1,4 @@
-"""How a connection begins and what each request carries, for each of the two eras of the protocol.
+"""The two eras of the protocol: how connections begin, and how messages name their revision.
 
 Imports `core`.
 """

@@ -1,4 +1,4 @@
-"""The base of all generated models: what Python shows and what goes on the wire, without loss in between."""
+"""Base of all generated models: Python names inside, wire names outside, nothing lost in between."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Tell what kind of JSON value a Python value is, in a way that type checkers follow."""
+"""Type guards for JSON values that type checkers follow."""
 
 from __future__ import annotations
 
@@ -9,12 +9,12 @@ from typing_extensions import TypeIs
 
 
 def is_object(value: object) -> TypeIs[dict[str, Any]]:
-    """Tell whether `value` is a JSON object."""
+    """Return whether `value` is a JSON object."""
     return isinstance(value, dict)
 
 
 def is_array(value: object) -> TypeIs[list[Any]]:
-    """Tell whether `value` is a JSON array."""
+    """Return whether `value` is a JSON array."""
     return isinstance(value, list)
 
 

@@ -17,7 +17,7 @@ _NO_JSON: LiteralString = "Input should be a JSON value with finite numbers"
 class _Alternatives:
     """The six types of JSON value, tried in order, with one message when none fits; written without a second look.
 
-    What is read from JSON text can be nothing else, if its numbers are finite; trying there would be slow, because a
+    Values from JSON text can have no other type, if their numbers are finite; trying there would be slow, because a
     type that does not fit copies the value with all that is in it.
     """
 
@@ -128,4 +128,4 @@ class IsConstant:
 
 
 Constant: TypeAlias = Annotated[T, IsConstant]
-"""A required constant of a contract: its constructor fills it in. Any other default is what absence means."""
+"""A required constant of a contract: its constructor fills it in. Any other default stands for absence."""

@@ -1,4 +1,4 @@
-"""Describe what is wrong with a JSON text in words that are safe to send: no values, no addresses."""
+"""Problems of JSON texts in words that are safe to send: no values, no addresses."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from .json_types import is_array, is_object
 
 
 def problems(error: ValidationError, root: str, data: bytes | str) -> list[dict[str, str]]:
-    """List what is wrong with a JSON text and where."""
+    """List the problems of a JSON text with their paths."""
     return [{"path": ".".join([root, *steps]), "problem": said} for steps, said in located(error, data)]
 
 

@@ -1,11 +1,8 @@
-"""Define who sends a request and what that is allowed: identities, scopes and the gate that an endpoint asks.
-
-MCP, "Authorization". How a token is verified is the matter of `auth`; what is here is all that other layers know of it.
-"""
+"""Access control: identities, origins, scopes and the operations that need them (MCP, "Authorization")."""
 
 from __future__ import annotations
 
-from collections.abc import Collection, Hashable, Mapping, MutableMapping, Sequence
+from collections.abc import Callable, Collection, Hashable, Mapping, MutableMapping, Sequence
 from dataclasses import dataclass, field
 from functools import cache, cached_property
 from typing import Any, Protocol, TypeAlias, cast
@@ -16,12 +13,13 @@ from ..logs import audit
 from ..model.base import wire_name
 from ..model.json_types import is_object
 from .errors import INVALID_PARAMS, INVALID_REQUEST, ProtocolError
+from .methods import COMPLETE, LISTEN, SUBSCRIBE, Method
 from .uris import MAX_URI_CHARACTERS, canonical
 
 Operation: TypeAlias = "tuple[str, str | None]"
-"""A method, and what it is called on: the name of a tool or prompt, the URI of a resource; `None` for neither.
+"""A method and its target: the name of a tool or prompt, the URI of a resource; `None` for neither.
 
-A URI is in its canonical form; one that was sent in another form makes two operations.
+A URI is in its canonical form; a URI that was sent in another form makes two operations.
 """
 
 Scopes: TypeAlias = (
@@ -57,7 +55,7 @@ class InsufficientScope(ProtocolError):
 
 
 def lacks_scope(error: ProtocolError) -> bool:
-    """Tell whether a server has refused a request because its token lacks a scope."""
+    """Return whether a server has refused a request because its token lacks a scope."""
     return is_object(error.data) and error.data.get("error") == _LACKING
 
 
@@ -77,13 +75,13 @@ class AccessDenied(Exception):
 
 @dataclass(frozen=True, kw_only=True)
 class Identity:
-    """Tell who sends a request, as the verified token says. It never holds the token.
+    """Identity of the sender of a request, from a verified token. It never holds the token.
 
     Attributes:
-        issuer: Who says so: the issuer of the token; empty for keys of this server's own.
+        issuer: Issuer of the token; empty for keys of this server's own.
         subject: The user, or the client that acts for itself.
-        client: The OAuth client that the token was issued to, if that is known.
-        scopes: What the token allows, with all that it implies.
+        client: OAuth client of the token, if known.
+        scopes: Scopes of the token, with all that they imply.
         claims: All that the issuer says; empty for keys of this server's own.
         expires: When the token expires, in seconds since 1970; `None` for never, or not known.
         cache_until: Until when its verifier may be spared, in seconds since 1970; `None`: it is asked each time.
@@ -99,7 +97,7 @@ class Identity:
 
     @cached_property
     def principal(self) -> str:
-        """Issuer, subject and client as one text: what sessions belong to, whatever token says it."""
+        """Issuer, subject and client as one text: the key of the owner of sessions, for any of its tokens."""
         return to_json([self.issuer, self.subject, self.client]).decode()
 
     @property
@@ -108,7 +106,7 @@ class Identity:
         return None if self.expires is None else self.expires + SKEW
 
     def has(self, *scopes: str) -> bool:
-        """Tell whether the token allows all of these."""
+        """Return whether the token allows all of these."""
         return self.scopes.issuperset(scopes)
 
     def require(self, *scopes: str) -> None:
@@ -124,13 +122,13 @@ class Identity:
 
 
 def report_refusal(identity: Identity | None, reason: str, operation: str, level: int = 30) -> None:
-    """Write a line of the audit log: who was refused what, and why; never the token.
+    """Write a refusal to the audit log; the token is never part of it.
 
     Args:
-        identity: Who it was, if that is known.
+        identity: Identity of the sender, if known.
         reason: Why.
-        operation: What was asked for.
-        level: The level of the record; by default that of warnings.
+        operation: Description of the operation.
+        level: Level of the record; the default is warning.
     """
     who, fields = "somebody", {"reason": reason, "operation": operation}
     if identity is not None:
@@ -140,13 +138,13 @@ def report_refusal(identity: Identity | None, reason: str, operation: str, level
 
 
 def operation_targets(method: str, params: Any) -> list[Operation]:
-    """Return what a method is called on; where there are a name and a URI, both, as only one of them has a meaning.
+    """Return the operations of a method: with a name and a URI both, because only one of the two has a meaning.
 
     A URI is returned in its canonical form, and as it was sent where that differs.
 
     Args:
         method: The method.
-        params: What has the name or the URI, typed or in wire form.
+        params: Params with the name or the URI, typed or in wire form.
 
     Raises:
         ProtocolError: The URI is too long (-32602).
@@ -175,6 +173,10 @@ def _naming_attributes(kind: Hashable) -> tuple[str | None, str | None]:
     return wire.get("name"), wire.get("uri")
 
 
+Access: TypeAlias = Callable[[Identity | None, str | None, Sequence[Operation]], bool]
+"""Returns whether an identity may do some operations of a revision, given by name."""
+
+
 @dataclass(frozen=True, slots=True)
 class RequestOrigin:
     """Origin of a message, as far as its transport knows it.
@@ -199,11 +201,11 @@ UNKNOWN_ORIGIN = RequestOrigin()
 
 
 class HttpRequest(Protocol):
-    """The part of an HTTP request that tells who sends it.
+    """The part of an HTTP request that authentication reads.
 
     Attributes:
         scope: Its ASGI scope.
-        headers: Its headers, names in lower case; what was sent twice is joined by commas.
+        headers: Its headers, names in lower case; repeated headers are joined by commas.
     """
 
     scope: MutableMapping[str, Any]
@@ -211,7 +213,7 @@ class HttpRequest(Protocol):
 
 
 class AccessPolicy(Protocol):
-    """Decides who may do what over HTTP; `auth.server.ResourceServer` is one.
+    """Access policy of an HTTP endpoint; `auth.server.ResourceServer` is one.
 
     Attributes:
         metadata_path: Where its metadata is served; `None` where there is none.
@@ -224,7 +226,7 @@ class AccessPolicy(Protocol):
         ...
 
     async def authenticate(self, request: HttpRequest) -> Identity:
-        """Return who sends a request; raises `AccessDenied`."""
+        """Return the identity of the sender of a request; raises `AccessDenied`."""
         ...
 
     def needed(self, operation: Operation) -> frozenset[str]:
@@ -237,7 +239,7 @@ class AccessPolicy(Protocol):
 
 
 def check(identity: Identity | None, needed: Collection[str], operations: Sequence[Operation]) -> None:
-    """Check that an identity has what its operations need.
+    """Check that an identity has the scopes of its operations.
 
     Raises:
         InsufficientScope: It lacks something; with all that they need.
@@ -246,3 +248,65 @@ def check(identity: Identity | None, needed: Collection[str], operations: Sequen
         named = ", ".join(method if name is None else f"{method} {name!r}" for method, name in operations)
         report_refusal(identity, "insufficient scope", f"{named} needs {' '.join(sorted(needed))}")
         raise InsufficientScope(sorted(needed))
+
+
+MAX_FOLLOWED_URIS = 1000
+"""Resources that a client follows with one session or one subscription."""
+
+MAX_FOLLOWED_BYTES = 256 * 1024
+"""Bytes of their URIs."""
+
+
+def operations(method: Method, params: Any) -> list[Operation]:
+    """Return the operations of a message, given its typed params; see `operations_named`.
+
+    A method of an extension is called on the name in its headers. A request that listens asks to subscribe to
+    each resource that its filter names.
+
+    Raises:
+        ProtocolError: A filter names too many resources.
+    """
+    if method.name == LISTEN:
+        uris = followed_by(params.notifications)
+        check_followed(uris)
+        subscribed = [one for uri in dict.fromkeys(uris) for one in operation_targets(SUBSCRIBE, {"uri": uri})]
+        return [(method.name, None), *subscribed]
+    named_by: str | None = getattr(method, "named_by", None)
+    if method.extension is None or named_by is None:
+        return operations_named(method.name, params)
+    return [(method.name, getattr(params, named_by))]
+
+
+def operations_named(method: str, params: Any) -> list[Operation]:
+    """Return the operations of a message; it needs the scopes of all of them.
+
+    A completion asks for the entry that its reference names.
+
+    Args:
+        method: Its method.
+        params: Its params, typed or in wire form.
+    """
+    if method == COMPLETE:
+        return operation_targets(method, params.get("ref") if is_object(params) else getattr(params, "ref", None))
+    return operation_targets(method, params)
+
+
+def followed_by(wanted: Any) -> list[str]:
+    """Return the URIs of the resources that a typed filter names."""
+    return getattr(wanted, "resource_subscriptions", None) or []
+
+
+def check_followed(uris: Collection[str]) -> None:
+    """Check how many resources a client follows, with one session or one subscription.
+
+    Raises:
+        ProtocolError: There are too many, or their URIs are too long (-32602).
+    """
+    if len(uris) > MAX_FOLLOWED_URIS:
+        found = f"{len(uris)} resources"
+    elif sum(len(uri.encode("utf-8", "surrogatepass")) for uri in uris) > MAX_FOLLOWED_BYTES:
+        found = f"URIs of more than {MAX_FOLLOWED_BYTES} bytes"
+    else:
+        return
+    advice = f"subscribe to at most {MAX_FOLLOWED_URIS} resources, with URIs of at most {MAX_FOLLOWED_BYTES} bytes"
+    raise ProtocolError(INVALID_PARAMS, f"too many subscriptions: {found}; {advice}")

@@ -1,35 +1,49 @@
-"""Derive what either side declares, and check what may be sent because of it."""
+"""Capabilities: derive them from handlers, and check messages against them."""
 
 from __future__ import annotations
 
 from collections.abc import Collection, Iterable, Mapping, Sequence
-from typing import Any
+from typing import Any, Protocol
 
 from ..model.json_types import is_object
 from .methods import Method, Path
 from .revision import Dispatcher, Revision
-from .transitions import Role
-
-_OTHER: dict[Role, Role] = {"client": "server", "server": "client"}
+from .transitions import OTHER_ROLE, Role
 
 
-def declared(target: Any, dispatcher: Dispatcher, extensions: Mapping[str, Any] | None = None) -> dict[str, Any]:
-    """Return the capabilities that `target` declares, in wire form: those of its handlers, and what it adds.
+class Declaring(Protocol):
+    """A side that declares capabilities: a server or a client."""
+
+    @property
+    def extension_settings(self) -> Mapping[str, Any]:
+        """Id of an extension -> settings, typed or in wire form."""
+        ...
+
+    @property
+    def announces(self) -> Collection[str] | None:
+        """Notifications about changes that the side may send; `None` for all."""
+        ...
+
+    def extra_capabilities(self) -> Mapping[str, Any]:
+        """Return capabilities beside those of the handlers, in wire form."""
+        ...
+
+
+def declared(target: Declaring, dispatcher: Dispatcher, extensions: Mapping[str, Any] | None = None) -> dict[str, Any]:
+    """Return the capabilities that `target` declares, in wire form: those of its handlers, and extra ones.
 
     Args:
         target: The server or client.
-        dispatcher: What it takes.
+        dispatcher: Its dispatcher.
         extensions: The extensions that are used beside its own, for revisions that know extensions.
 
     Raises:
         ProtocolError: The settings that it states of an extension are not valid.
     """
-    more: Mapping[str, Any] = target.extra_capabilities()
-    announced: Collection[str] | None = getattr(target, "announces", None)
-    found = merge(declare(dispatcher.role, dispatcher.revision, dispatcher.offered(target), announced), more)
-    handled = set(dispatcher.offered(target)) if dispatcher.extensions else set[str]()
+    offered = dispatcher.offered(target)
+    found = merge(declare(dispatcher.role, dispatcher.revision, offered, target.announces), target.extra_capabilities())
     own = {
-        one.id: one.declared(dispatcher.role, target.extension_settings.get(one.id, {}), handled)
+        one.id: one.declared(dispatcher.role, target.extension_settings.get(one.id, {}), offered)
         for one in dispatcher.extensions
     }
     if extensions and "extensions" in dispatcher.revision.types.ClientCapabilities.model_fields:
@@ -46,7 +60,7 @@ def declare(
     possible, unless the other side has to ask for it with a request, or `announced` lists other notifications only.
     Every server can log, because the runtime sees to it.
     """
-    other = _OTHER[role]
+    other = OTHER_ROLE[role]
     found: dict[str, Any] = {}
     log = revision.log
     if log is not None and role in log.capabilities:
@@ -103,7 +117,7 @@ def without_flags(tree: Mapping[str, Any], role: Role, revision: Revision) -> di
 
 
 def is_declared(tree: Mapping[str, Any], *path: str) -> bool:
-    """Tell whether the capabilities of a side have what names lead to."""
+    """Return whether the capabilities of a side hold a path."""
     node: Any = tree
     for name in path:
         node = node.get(name) if is_object(node) else None
@@ -113,7 +127,7 @@ def is_declared(tree: Mapping[str, Any], *path: str) -> bool:
 
 
 def is_offered(method: Method, offers: Mapping[str, Any]) -> bool:
-    """Tell whether a server declares what a notification of its needs, if it needs anything."""
+    """Return whether a server declares the capability that a notification of it needs, if any."""
     if method.extension is not None and method.declared_by != "client":
         return is_declared(offers, "extensions", method.extension)
     needed = method.capabilities.get("server")
@@ -123,14 +137,14 @@ def is_offered(method: Method, offers: Mapping[str, Any]) -> bool:
 def missing(
     method: Method, revision: Revision, role: Role, declared: Mapping[Role, Mapping[str, Any]], params: Any = None
 ) -> Path | None:
-    """Return the capability that a method needs and nobody declared; `None` when it may be sent by `role`."""
+    """Return the undeclared capability that a method needs; `None` if `role` may send it."""
     if method.extension is not None:
-        sides: tuple[Role, ...] = (_OTHER[role], role)
+        sides: tuple[Role, ...] = (OTHER_ROLE[role], role)
         needed: list[Path] = [
             (side, "extensions", method.extension) for side in sides if method.declared_by in (side, "both")
         ]
         if method.setting is not None:
-            needed.append((_OTHER[role], "extensions", method.extension, method.setting))
+            needed.append((OTHER_ROLE[role], "extensions", method.extension, method.setting))
         return next((path for path in needed if not _is_declared(declared, path)), None)
     path = method.capabilities.get(role)
     if path is not None and method is not revision.log and not _is_declared(declared, path):
@@ -141,13 +155,13 @@ def missing(
 def unmet(
     method: Method, declared: Mapping[Role, Mapping[str, Any]], params: Any, *, received: bool = False
 ) -> Path | None:
-    """Return the capability that the params of a request need and nobody declared, if there is one.
+    """Return the undeclared capability that the params of a request need, if there is one.
 
     Args:
         method: The method.
-        declared: Side -> what it declared.
+        declared: Side -> its capabilities.
         params: The typed params.
-        received: Whether the request came, and is not about to be sent.
+        received: True if the request came, and is not about to be sent.
     """
     for need in method.needs:
         if not (received and need.tolerated) and need.arises(params) and not _is_declared(declared, need.capability):

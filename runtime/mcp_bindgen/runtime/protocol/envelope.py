@@ -1,4 +1,4 @@
-"""Read the envelope of a JSON-RPC message: what kind of message it is, and whom it concerns (JSON-RPC 2.0, 4 and 5)."""
+"""Envelopes of JSON-RPC messages: kind, id and method (JSON-RPC 2.0, sections 4 and 5)."""
 
 from __future__ import annotations
 
@@ -15,10 +15,10 @@ Kind = Literal["request", "notification", "result", "error"]
 
 @dataclass(frozen=True, slots=True)
 class Envelope:
-    """A JSON-RPC message whose content was not looked at yet.
+    """A JSON-RPC message with unread content.
 
     Attributes:
-        kind: What kind of message it is.
+        kind: Kind of the message.
         id: The id of the request that it is or answers; `None` for notifications, and for errors that answer none.
         method: The name of its method; empty for answers.
         message: The whole message.
@@ -31,12 +31,12 @@ class Envelope:
 
     @property
     def params(self) -> Any:
-        """The params in wire form, of whatever type; `None` when there are none."""
+        """The params in wire form, of any type; `None` when there are none."""
         return self.message.get("params")
 
     @property
     def is_answer(self) -> bool:
-        """Whether it answers a request."""
+        """True if it answers a request."""
         return self.kind in ("result", "error")
 
 
@@ -44,7 +44,7 @@ def read_envelope(message: object) -> Envelope:
     """Read the envelope of a parsed message.
 
     Raises:
-        ProtocolError: -32600, it is not a JSON-RPC message; `request_id` tells whom to answer.
+        ProtocolError: -32600, it is not a JSON-RPC message; `request_id` returns the id for the response.
     """
     if not is_object(message):
         raise invalid("a message is a JSON object")
@@ -111,7 +111,7 @@ def parse(data: bytes) -> Any:
 
 
 def is_answer(message: dict[str, Any]) -> bool:
-    """Tell whether a message answers a request."""
+    """Return whether a message answers a request."""
     return "method" not in message and ("result" in message or "error" in message)
 
 

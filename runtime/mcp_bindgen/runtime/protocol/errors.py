@@ -82,14 +82,14 @@ class MethodNotFound(ProtocolError):
 
 
 class NotInitialized(ProtocolError):
-    """A message came before the handshake; clients that do not know yet what they talk to send one on purpose."""
+    """A message came before the handshake; probing clients send one on purpose."""
 
     def __init__(self) -> None:
         super().__init__(INVALID_REQUEST, "Invalid request: the connection is not initialized")
 
 
 class InvalidParams(ProtocolError):
-    """The params do not fit the method; `data` lists what is wrong and where."""
+    """The params do not fit the method; `data` lists the problems with their paths."""
 
     def __init__(self, method: str, problems: list[dict[str, str]]) -> None:
         first = problems[0]
@@ -97,11 +97,11 @@ class InvalidParams(ProtocolError):
 
 
 class MissingClientCapability(ProtocolError):
-    """The request needs what its client did not declare; `data` has it in the form of capabilities.
+    """The request needs a capability that its client did not declare; `data` holds it in the form of capabilities.
 
     Args:
         code: The error code of the revision.
-        paths: What is missing: the names that lead to each.
+        paths: The missing capabilities, as paths.
     """
 
     def __init__(self, code: int, *paths: Sequence[str]) -> None:
@@ -115,7 +115,7 @@ class MissingClientCapability(ProtocolError):
 
 
 class UnsupportedVersion(ProtocolError):
-    """The request is in a revision that is not served here; `data` names those that are.
+    """The request is in a revision that is not served; `data` names the served revisions.
 
     Args:
         code: The error code of the revision.
@@ -132,7 +132,7 @@ class UnexpectedAnswer(Exception):
     """A request was answered by something that its stub does not return.
 
     Attributes:
-        answer: What came.
+        answer: The result.
     """
 
     def __init__(self, method: str, answer: object) -> None:
@@ -158,12 +158,12 @@ class NotAnswered(Exception):
 
 
 class CapabilityMissing(Exception):
-    """A side did not declare what this needs, so nothing was sent.
+    """A side did not declare a needed capability, so nothing was sent.
 
     Args:
         method: The method.
-        capability: Who would declare it, and the names that lead to it.
-        revision: The revision, if nobody can declare it there.
+        capability: The side that would declare it, and its path.
+        revision: The revision, if it does not define the capability.
 
     Attributes:
         owner: The side: `client` or `server`.
@@ -181,7 +181,7 @@ class CapabilityMissing(Exception):
 
 
 class SessionLost(ConnectionClosed):
-    """The server has forgotten this session; a new handshake begins another one."""
+    """The server has lost this session; a new handshake begins a new one."""
 
 
 class Refused(ConnectionClosed):
@@ -197,10 +197,10 @@ class Refused(ConnectionClosed):
 
 
 class AuthorizationError(Exception):
-    """There is no way to be authorized, or not now; the message says why and what to do, and nothing secret.
+    """Authorization failed; the message states the reason and the fix, and no secret.
 
     Attributes:
-        is_temporary: Whether the same may work later, without anybody's doing.
+        is_temporary: True if a later attempt may succeed without any change.
     """
 
     def __init__(self, reason: str, *, is_temporary: bool = False) -> None:
@@ -216,7 +216,7 @@ class UnsupportedRevision(Exception):
     """The two sides have no revision in common.
 
     Attributes:
-        revision: The one that the server speaks, or the first of them; empty where it does not say.
+        revision: First revision that the server names; empty if it names none.
         revisions: All that it says it speaks.
     """
 
@@ -236,4 +236,4 @@ class StoreUnavailable(Exception):
 
 
 class StoreFull(StoreUnavailable):
-    """A principal holds as much in a store as it may; the message says of what."""
+    """A principal has reached its limit in a store; the message names the limit."""

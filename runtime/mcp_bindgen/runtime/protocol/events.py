@@ -1,4 +1,4 @@
-"""Define what can happen on a connection, as a `Peer` sees it."""
+"""Events of a connection, from the view of a `Peer`."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ from .routing import Route
 class Requested:
     """The peer sent a request, in some revision: handle it, then call `Peer.respond` or `Peer.fail`.
 
-    `origin` is that of this message; `None` stands for the transport's.
+    `origin` is the origin of this message; `None` stands for the transport's.
     """
 
     id: RequestId
@@ -64,7 +64,7 @@ class CancelRequested:
 
 @dataclass(slots=True)
 class Rejected:
-    """Something unusable came; `reply` is what to send back, possibly nothing, and `id` the request it answers."""
+    """An unusable message; `reply` is the response to send, possibly empty, and `id` that of the request."""
 
     error: ProtocolError
     reply: bytes
@@ -76,7 +76,7 @@ Event = Requested | Notified | Answered | Progressed | CancelRequested | Rejecte
 
 @dataclass(slots=True, eq=False)
 class Pending:
-    """A request of ours that waits for its answer. `waiter` belongs to whoever sent it."""
+    """A request of this side that waits for its response. `waiter` belongs to its sender."""
 
     id: int
     method: Request[Any, Any, Any]

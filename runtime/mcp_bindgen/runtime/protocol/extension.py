@@ -1,23 +1,21 @@
-"""Describe an extension of the protocol as the runtime sees it.
-
-MCP 2026-07-28, "Extensions Overview": identifiers, negotiation and settings.
-"""
+"""Extensions of the protocol: facts, negotiation, additions to classes (MCP 2026-07-28, "Extensions Overview")."""
 
 from __future__ import annotations
 
-from collections.abc import Collection, Mapping
-from dataclasses import dataclass, field
+from collections.abc import Collection, Iterable, Mapping
+from copy import copy
+from dataclasses import dataclass, field, replace
 from functools import cached_property
 from importlib import import_module
 from types import ModuleType
-from typing import Any, Protocol
+from typing import Any, Generic, Protocol, TypeVar
 
-from pydantic import BaseModel, TypeAdapter, ValidationError
+from pydantic import BaseModel, TypeAdapter, ValidationError, create_model
 
 from ..model.base import Model, wire_name
 from ..model.json_types import is_object
 from .errors import INVALID_PARAMS, ProtocolError
-from .methods import Method
+from .methods import Method, Request, classes, result_type
 from .routing import Route
 from .transitions import Role
 
@@ -83,11 +81,11 @@ class Extension:
         return found
 
     def extends_core(self, revision: CoreRevision) -> bool:
-        """Tell whether a revision is the one that it extends."""
+        """Return whether it extends a revision."""
         return self.revision is revision
 
     def is_in(self, capabilities: Mapping[str, Any]) -> bool:
-        """Tell whether a side declares it, by all that the side declares in wire form."""
+        """Return whether a side declares it, by all that the side declares in wire form."""
         declared = capabilities.get("extensions")
         return is_object(declared) and declared.get(self.id, False) not in (None, False)
 
@@ -119,8 +117,8 @@ class Extension:
 
         Args:
             role: The side.
-            settings: What it states, typed or in wire form.
-            handled: The methods that it handles: those that need a setting of it set that to true.
+            settings: Its settings, typed or in wire form.
+            handled: Methods that it handles; the settings that these methods need are set to true.
 
         Raises:
             ProtocolError: They are not valid.
@@ -164,3 +162,142 @@ class ExtensionRoutes:
         self.extension = extension
         self.role: Role = role
         self.routes = routes
+
+
+def added_to(kind: type) -> tuple[ExtensionRoutes, ...]:
+    """Return the additions of the extensions among the bases of a class, in the order of the bases."""
+    return tuple(vars(base)["adds"] for base in kind.__mro__ if "adds" in vars(base))
+
+
+def joined(kind: type, core: Mapping[str, Method], routes: Iterable[Route]) -> list[Route]:
+    """Return the routes of a class: core routes with the additions of extensions, and the extensions' own routes.
+
+    Args:
+        kind: The class.
+        core: Method name -> descriptor, of all methods of core.
+        routes: The routes of its side in core.
+
+    Raises:
+        TypeError: A method, a handler or a member is taken twice, or an extension is of another core.
+    """
+    added = added_to(kind)
+    _check_taken(kind, core, routes, added)
+    extensions = [one.extension for one in added]
+    kinds = _Members(kind, extensions)
+    found: list[Route] = []
+    for route in routes:
+        method = kinds.extended(route.method)
+        if isinstance(method, Request):
+            method = with_answers(method, extensions)
+        found.append(route if method is route.method else Route(method, route.handler))
+    return [*found, *(route for one in added for route in one.routes)]
+
+
+def with_answers(method: Request[Any, Any, Any], extensions: Iterable[Extension]) -> Request[Any, Any, Any]:
+    """Return a method of core with the types by which extensions may answer it; the same if there are none."""
+    more = [kind for one in extensions for kind in one.answering(method.name)]
+    return replace(method, alternatives=(*method.alternatives, *more)) if more else method
+
+
+def _check_taken(
+    kind: type, core: Mapping[str, Method], routes: Iterable[Route], added: Iterable[ExtensionRoutes]
+) -> None:
+    taken: dict[str, object] = {}
+
+    def take(what: str, owner: object) -> None:
+        known = taken.setdefault(what, owner)
+        if known is not owner:
+            raise TypeError(f"{kind.__name__}: {what} is taken by {known} and by {owner}")
+
+    base = getattr(kind, "dispatcher").revision  # noqa: B009 - no attribute of classes in general
+    owner = f"MCP {base.name}"
+    for name, method in core.items():
+        take(f"the method {name!r}", owner)
+        for one in classes(*(getattr(method, "answers", ()))):
+            take(f"the resultType {result_type(one)!r} of {name!r}", owner)
+    for route in routes:
+        take(f"the handler {route.handler!r}", owner)
+    for addition in added:
+        extension = addition.extension
+        if not extension.extends_core(base):
+            raise TypeError(f"{kind.__name__}: {extension} extends MCP {extension.revision.name}, not {owner}")
+        for name in extension.methods:
+            take(f"the method {name!r}", extension)
+        for route in addition.routes:
+            take(f"the handler {route.handler!r}", extension)
+        for name in extension.alternatives:
+            for answer in extension.answering(name):
+                take(f"the resultType {result_type(answer)!r} of {name!r}", extension)
+        for definition in extension.extends:
+            for wire in extension.members(definition).values():
+                take(f"{definition}.{wire}", extension)
+
+
+class _Members:
+    """Params types with the members that extensions add to core definitions, so that one pass reads them."""
+
+    def __init__(self, kind: type, extensions: Iterable[Extension]) -> None:
+        self._kinds: dict[Any, type[BaseModel]] = {}
+        own: dict[Any, list[Any]] = {}
+        for one in extensions:
+            for definition, name in one.extends.items():
+                own.setdefault(getattr(one.core_types, definition), []).append(getattr(one.types, name))
+        for base, more in own.items():
+            made: Any = create_model(base.__name__, __base__=(base, *more), __module__=base.__module__)
+            self._kinds[base] = made
+
+    def extended(self, method: Method) -> Method:
+        """Return a method with params of such a type; the same if it has none."""
+        fields: Mapping[str, Any] = getattr(method.params, "model_fields", {}) if self._kinds else {}
+        made: dict[str, Any] = {}
+        for name, one in fields.items():
+            for base, more in self._kinds.items():
+                if one.annotation is base or one.annotation == base | None:
+                    found = copy(one)
+                    found.annotation = more if one.annotation is base else more | None
+                    made[name] = (found.annotation, found)
+        if not made:
+            return method
+        base = method.params
+        return replace(method, params=create_model(base.__name__, __base__=base, __module__=base.__module__, **made))
+
+
+T = TypeVar("T")
+M = TypeVar("M", bound=BaseModel)
+
+
+@dataclass(frozen=True)
+class MetaKey(Generic[T]):
+    """A member of `_meta` with a type.
+
+    Attributes:
+        key: Its name.
+        type: Type of its value.
+    """
+
+    key: str
+    type: Any
+
+    @cached_property
+    def _adapter(self) -> TypeAdapter[T]:
+        return TypeAdapter(self.type)
+
+    def read(self, holder: BaseModel) -> T | None:
+        """Return the member in the `_meta` of an object; `None` if it is absent.
+
+        Raises:
+            pydantic.ValidationError: It is not of the type.
+        """
+        meta = getattr(holder, "meta", None)
+        members = meta.model_dump() if isinstance(meta, BaseModel) else meta
+        return self._adapter.validate_python(members[self.key]) if is_object(members) and self.key in members else None
+
+    def put(self, holder: M, value: T) -> M:
+        """Return an object like `holder`, with `value` as a member of its `_meta`.
+
+        Raises:
+            pydantic.ValidationError: `value` is not of the type.
+        """
+        written = holder.model_dump()
+        member = self._adapter.dump_python(self._adapter.validate_python(value))
+        return holder.model_validate({**written, "_meta": {**(written.get("_meta") or {}), self.key: member}})

@@ -1,4 +1,4 @@
-"""Keep what is valid of a result that is not: leave out single entries of its lists, and report each of them.
+"""Invalid items of results: leave out single entries of lists, and report each of them.
 
 Only clients do so, and only when a result as a whole was refused, so valid results cost nothing.
 """
@@ -26,7 +26,7 @@ _CONTENT, _STRUCTURED, _LIFETIME = "content", "structuredContent", "ttlMs"
 
 @dataclass(frozen=True)
 class InvalidItem:
-    """A part of a result that a client left out, or mended, because it is not valid.
+    """A part of a result that a client left out, or valid, because it is not valid.
 
     Attributes:
         method: The method that was answered.
@@ -42,41 +42,41 @@ class InvalidItem:
         return f"{self.method}: {self.pointer}: {self.problem}"
 
 
-def mend(method: Request[Any, Any, Any], wire: Any) -> tuple[Any, list[InvalidItem]]:
-    """Return a result that is not valid without those entries of its lists that are not, and what was left out.
+def drop_invalid(method: Request[Any, Any, Any], wire: Any) -> tuple[Any, list[InvalidItem]]:
+    """Return an invalid result without the invalid entries of its lists, and a record of each entry.
 
-    Two mistakes are mended: a negative lifetime means zero (MCP 2026-07-28, "Caching"), and structured content without
+    Two mistakes are valid: a negative lifetime means zero (MCP 2026-07-28, "Caching"), and structured content without
     the list of content gets an empty one.
 
     Args:
-        method: What the result answers.
+        method: Method of the request.
         wire: The result in wire form; it may still not be valid afterwards.
     """
     fields = _wire_fields(method.result)
     if not is_object(wire) or not fields:
         return wire, []
     found: list[InvalidItem] = []
-    mended = dict(wire)
+    valid = dict(wire)
     lifetime = wire.get(_LIFETIME)
     if _LIFETIME in fields and isinstance(lifetime, int | float) and lifetime < 0:
-        mended[_LIFETIME] = 0
+        valid[_LIFETIME] = 0
     if _CONTENT in fields and _CONTENT not in wire and _STRUCTURED in wire:
-        mended[_CONTENT] = []
+        valid[_CONTENT] = []
         found.append(InvalidItem(method.name, f"/{_CONTENT}", "Field required"))
     for name, items in fields.items():
         entries = wire.get(name)
         if items is None or not is_array(entries):
             continue
         problems = [_problem(items, entry) for entry in entries]
-        mended[name] = [entry for entry, problem in zip(entries, problems, strict=True) if problem is None]
+        valid[name] = [entry for entry, problem in zip(entries, problems, strict=True) if problem is None]
         for position, problem in enumerate(problems):
             if problem is not None:
                 found.append(InvalidItem(method.name, f"/{name}/{position}{problem[0]}", problem[1]))
-    return mended, found
+    return valid, found
 
 
 def _problem(items: TypeAdapter[Any], entry: Any) -> tuple[str, str] | None:
-    """Return where in an entry the first problem is, and what it is; `None` for a valid entry."""
+    """Return the pointer and text of the first problem of an entry; `None` for a valid entry."""
     data = to_json(entry)
     try:
         items.validate_json(data)
@@ -87,7 +87,7 @@ def _problem(items: TypeAdapter[Any], entry: Any) -> tuple[str, str] | None:
 
 
 def _escaped(step: str) -> str:
-    """Return a step of a pointer as it may be shown: what others chose is cut, and nothing in it acts on a terminal."""
+    """Return a step of a pointer for display: shortened, and without control characters."""
     shown = json.dumps(step if len(step) <= _LONGEST_STEP else f"{step[:_LONGEST_STEP]}...")[1:-1]
     return shown.replace("~", "~0").replace("/", "~1")
 

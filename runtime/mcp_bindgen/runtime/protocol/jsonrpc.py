@@ -1,7 +1,7 @@
 """Read and write JSON-RPC 2.0 messages, each in a single pass over its bytes.
 
-Reading peeks at the bytes to guess what a message is and lets pydantic-core validate the guess, envelope and params at
-once; a wrong guess fails there and is looked at the slow way. Writing joins bytes around what pydantic-core serialises.
+Reading peeks at the bytes to guess the kind of a message and lets pydantic-core validate the guess, envelope and params
+at once; a wrong guess fails there and takes the slow way. Writing joins bytes around the output of pydantic-core.
 """
 
 from __future__ import annotations
@@ -22,9 +22,8 @@ from ..model.validation import located
 from .envelope import RequestId, invalid_answer
 from .errors import ProtocolError
 from .extension import ExtensionResult
-from .hints import WrongResult
 from .methods import Method, Request, result_type
-from .routing import Route, record
+from .routing import Route, WrongResult, record
 
 METHOD = re.compile(rb'"method"\s*:\s*"([^"\\]{1,128})"')
 ANSWER = re.compile(rb'\s*\{\s*"jsonrpc"\s*:\s*"2\.0"\s*,\s*"id"\s*:\s*(\d{1,18})\s*,\s*"result"\s*:')
@@ -102,7 +101,7 @@ def typed_params(method: Method, wire: dict[str, Any]) -> Any:
 def typed_result(method: Request[Any, Any, Any], wire: Any) -> Any:
     """Return the result of a method from its wire form; raise `ProtocolError` when it is none.
 
-    What a constructor would fill in may be missing: older servers leave `resultType` out (MCP 2026-07-28, "Overview").
+    Constructor defaults may be missing: older servers leave `resultType` out (MCP 2026-07-28, "Overview").
     """
     reader = result_reader(method)
     with suppress(ValidationError):  # one of the alternatives, too, which must not be filled in
@@ -118,7 +117,7 @@ def typed_result(method: Request[Any, Any, Any], wire: Any) -> Any:
 
 
 def filled_in(kind: Any) -> dict[str, Any]:
-    """Return what the constructor of a model fills in, in wire form; nothing for what is no model."""
+    """Return the constructor defaults of a model, in wire form; nothing for other types."""
     return {field.alias or wire_name(name): field.default for name, field in fields_filled_in(kind).items()}
 
 
@@ -159,13 +158,13 @@ def write_result(result: Any) -> bytes:
 
 
 def check_kind(method: Method, result: Any, handler: Callable[..., Any]) -> None:
-    """Check that what a handler returned is a result of the method, typed or in wire form.
+    """Check that a handler returned a result of its method, typed or in wire form.
 
-    A model of another revision counts as its wire form; what an extension brings is for classes that have it.
+    A model of another revision counts as its wire form; results of extensions are for classes that have them.
 
     Args:
         method: The method.
-        result: What was returned.
+        result: The returned value.
         handler: The handler, for the error.
 
     Raises:
@@ -175,7 +174,7 @@ def check_kind(method: Method, result: Any, handler: Callable[..., Any]) -> None
         return
     classes = method.answers
     if None not in method.result_types:
-        named = result.get("resultType") if is_object(result) else getattr(result, "result_type", None)
+        named = result_type_of(result)
         if named is not None and named not in method.result_types:
             raise WrongResult(f"the handler of {method.name} returned a result of an unknown type: {named!r}", handler)
     if type(result) in classes:
@@ -187,6 +186,12 @@ def check_kind(method: Method, result: Any, handler: Callable[..., Any]) -> None
         returned = "nothing" if result is None else type(result).__name__
         said = f"returned {returned}, expected {' or '.join(kind.__name__ for kind in classes)}"
         raise WrongResult(f"the handler of {method.name} {said}", handler)
+
+
+def result_type_of(result: Any) -> str | None:
+    """Return the `resultType` of a result, typed or in wire form."""
+    found: str | None = result.get("resultType") if is_object(result) else getattr(result, "result_type", None)
+    return found
 
 
 def plain(value: Any) -> Any:

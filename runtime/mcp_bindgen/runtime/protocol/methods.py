@@ -1,4 +1,4 @@
-"""Descriptors of the protocol's methods: what the generated method tables are made of."""
+"""Descriptors of methods, as generated tables hold them, and the method names that the runtime knows."""
 
 from __future__ import annotations
 
@@ -12,6 +12,26 @@ from typing_extensions import TypeVar
 from ..model.json_types import is_array
 from .uris import followed_key, lineage
 
+INITIALIZE = "initialize"
+INITIALIZED = "notifications/initialized"
+CANCELLED = "notifications/cancelled"
+PING = "ping"
+SET_LEVEL = "logging/setLevel"
+DISCOVER = "server/discover"
+CALL_TOOL = "tools/call"
+GET_PROMPT = "prompts/get"
+LISTEN = "subscriptions/listen"
+ACKNOWLEDGED = "notifications/subscriptions/acknowledged"
+COMPLETE = "completion/complete"
+SUBSCRIBE = "resources/subscribe"
+UNSUBSCRIBE = "resources/unsubscribe"
+ELICIT = "elicitation/create"
+SAMPLE = "sampling/createMessage"
+LIST_ROOTS = "roots/list"
+UPDATED = "notifications/resources/updated"
+PROGRESS = "notifications/progress"
+
+
 Params = TypeVar("Params")
 Result = TypeVar("Result")
 Answer = TypeVar("Answer", default=Result)
@@ -22,15 +42,15 @@ Sender = Literal["client", "server", "both"]
 Carrier = Literal["message", "embedded"]
 
 Path: TypeAlias = tuple[str, ...]
-"""A capability: who declares it, and the names that lead to it, e.g. `("server", "resources", "subscribe")`."""
+"""A capability: the side that declares it, and its path, e.g. `("server", "resources", "subscribe")`."""
 
 
 @dataclass(frozen=True, eq=False)
 class HeaderParams:
-    """The fields for HTTP headers that repeat arguments of a request, where the schema of what is called asks for it.
+    """Fields for HTTP headers that repeat arguments of a request, if the schema of its target asks for them.
 
     Attributes:
-        listed_by: The method that lists what can be called.
+        listed_by: Method that lists the targets.
         items: The field of its result that holds the items.
         name: The field by which an item is named.
         schema: The field of an item with the JSON Schema of its arguments.
@@ -46,45 +66,49 @@ class HeaderParams:
 
 @dataclass(frozen=True)
 class Truncation:
-    """A list of limited length in a result; all but `most` are names of fields.
+    """A list of limited length in a result; all but `max_items` are names of fields.
 
     Attributes:
-        holder: What holds the list.
+        holder: Field that holds the list.
         values: The list.
         total: How many values there are.
-        more: Whether there are more.
-        most: How many values may be sent.
+        more: True if there are more.
+        max_items: How many values may be sent.
     """
 
     holder: str
     values: str
     total: str
     more: str
-    most: int
+    max_items: int
 
     def excess(self, result: Any) -> int:
         """Return how many values of a typed result are too many."""
-        return max(0, len(getattr(getattr(result, self.holder, None), self.values, ())) - self.most)
+        return max(0, len(getattr(getattr(result, self.holder, None), self.values, ())) - self.max_items)
 
     def applied(self, result: Any) -> Any:
         """Return a typed result with its first values only, and with how many there are."""
         holder = getattr(result, self.holder)
         values = getattr(holder, self.values)
         total = getattr(holder, self.total)
-        told = {self.values: values[: self.most], self.more: True, self.total: len(values) if total is None else total}
+        told = {
+            self.values: values[: self.max_items],
+            self.more: True,
+            self.total: len(values) if total is None else total,
+        }
         return result.model_copy(update={self.holder: holder.model_copy(update=told)})
 
 
 @dataclass(frozen=True)
 class Need:
-    """A capability that a request needs because of what its params hold.
+    """A capability that a request needs because of a field of its params.
 
     Attributes:
         field: The field of the params.
         capability: The capability, e.g. `("client", "elicitation", "url")`.
         values: The values of the field that need it, `None` among them if its absence does; empty if any value does.
-        tolerated: Whether only the sender checks it.
-        implied: Whether who declares the capability above it, and no other below that, declares this one.
+        tolerated: True if only the sender checks it.
+        implied: True if declaring the capability above it, and nothing else below that, declares this capability.
     """
 
     field: str
@@ -94,7 +118,7 @@ class Need:
     implied: bool = False
 
     def arises(self, params: Any) -> bool:
-        """Tell whether typed params need the capability."""
+        """Return whether typed params need the capability."""
         value = getattr(params, self.field, None)
         return value in self.values if self.values else value is not None
 
@@ -106,7 +130,7 @@ class Filter:
     Attributes:
         member: The field of the filter.
         compares: The field of the notification's params that is compared with the values there; `None` for a flag.
-        by: How: `equal` to one of them, or `part` of one that is a URI.
+        by: Comparison: `equal` to a value, or `part` of a value that is a URI.
     """
 
     member: str
@@ -121,7 +145,7 @@ class Filter:
         return frozenset(map(followed_key, wanted) if self.by == "part" else wanted)
 
     def asks_for(self, index: bool | frozenset[str], params: Any) -> bool:
-        """Tell whether a filter asks for a notification with these typed params, given what `index` returned for it."""
+        """Return whether a filter asks for a notification with these typed params, given the result of `index`."""
         if isinstance(index, bool):
             return index
         value: str = getattr(params, self.compares or "")
@@ -132,26 +156,26 @@ class Filter:
 class Request(Generic[Params, Result, Answer]):
     """A method that is answered.
 
-    `Params` and `Result` are the types of its params and of what usually answers it; `Answer` is everything that may
-    answer it.
+    `Params` and `Result` are the types of its params and of its usual result; `Answer` is the type of all its
+    results.
 
     Attributes:
         name: The method's name on the wire, e.g. `tools/call`.
-        sender: Who may send it.
+        sender: Side that may send it.
         params: The type of its params, or `None` when it has none.
         result: The type that usually answers it.
         alternatives: Types that may answer it instead.
         asked_by: The field of its params that asks for an alternative, if it must be asked for.
         truncation: The list of limited length in its result, if there is one.
-        params_required: Whether `params` must be there even if empty.
-        carrier: A message of its own, or embedded in results and params of others.
+        params_required: True if `params` must be there even if empty.
+        carrier: A message of its own, or embedded in results and params of other messages.
         capabilities: Sender -> the capability that must be declared before that side may send it.
-        needs: What must be declared beside that, by what its params hold.
+        needs: Capabilities that values of its params need in addition.
         items: The field of its result with the entries, if it lists something page by page.
-        named_by: The field of its params that names what it is about, where HTTP headers repeat it.
+        named_by: Field of its params with the name of its target, if HTTP headers repeat it.
         header_params: Where HTTP headers may repeat its arguments, if they may.
         extension: The id of the extension that brings it; `None` for core's.
-        declared_by: Who must have declared that extension.
+        declared_by: Sides that must have declared this extension.
         setting: The setting that the receiver must have declared as true with it, if there is one.
     """
 
@@ -176,17 +200,17 @@ class Request(Generic[Params, Result, Answer]):
 
     @cached_property
     def answers(self) -> tuple[type[Any], ...]:
-        """The classes of what may answer it."""
+        """Classes of its possible results."""
         return tuple(classes(self.result, *self.alternatives))
 
     @cached_property
     def result_types(self) -> frozenset[str | None]:
-        """What is `resultType` in what may answer it; `None` among them where something has none."""
+        """Values of `resultType` of its possible results; `None` for a result without."""
         return frozenset(map(result_type, self.answers))
 
     @cached_property
     def is_cacheable(self) -> bool:
-        """Whether its result says for how long it is fresh, and for whom (MCP 2026-07-28, "Caching")."""
+        """True if its result states a lifetime and a scope for caches (MCP 2026-07-28, "Caching")."""
         return any({"ttl_ms", "cache_scope"} <= getattr(one, "model_fields", {}).keys() for one in classes(self.result))
 
 
@@ -202,7 +226,7 @@ def classes(*kinds: Any) -> Iterator[type[Any]]:
 
 @dataclass(frozen=True, eq=False)
 class Notification(Generic[Params]):
-    """A method that is not answered. The other attributes are those of `Request`.
+    """A method without a response. The other attributes are those for `Request`.
 
     Attributes:
         filter: The member of a subscription's filter that asks for it, if it comes by subscription.
@@ -223,7 +247,7 @@ class Notification(Generic[Params]):
 
 
 def result_type(kind: Any) -> str | None:
-    """Return what results of a class have as `resultType`; `None` if nothing there tells them apart."""
+    """Return the `resultType` of a class of results; `None` if it has none."""
     field = getattr(kind, "model_fields", {}).get("result_type")
     return field.default if field is not None and isinstance(field.default, str) else None
 

@@ -1,13 +1,10 @@
-"""Let one observer see what is handled, asked, begun and refused; where there is none, this costs one look at a name.
-
-OpenTelemetry is one such observer (`runtime.telemetry`); nothing of it is imported here.
-"""
+"""Observation: one observer sees requests, connections and refusals. Without an observer it costs one comparison."""
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Awaitable, Callable, Mapping
 from contextlib import AbstractContextManager, nullcontext
-from typing import Any, Protocol
+from typing import Any, Protocol, TypeVar
 
 from .errors import ProtocolError
 from .events import Notified, Requested
@@ -20,7 +17,7 @@ class Handling(Protocol):
     """Observe a message while it is handled; leaving it by an exception says so, too."""
 
     def answered(self, answer: Any) -> None:
-        """Take note of what the handler returned."""
+        """Observe the result of the handler."""
         ...
 
     def finished(self, error: ProtocolError | None) -> None:
@@ -32,7 +29,7 @@ class Asking(Protocol):
     """Observe a request of ours; leaving it by an exception says so, too.
 
     Attributes:
-        meta: What the request says beside what it would, in its `_meta`.
+        meta: Members to add to the `_meta` of the request.
     """
 
     meta: Mapping[str, Any]
@@ -43,7 +40,7 @@ class Asking(Protocol):
 
 
 class Observer(Protocol):
-    """Sees what goes on. It is called in the task, and in the context variables, of what it sees."""
+    """Observer of requests, connections and refusals; called in the task and the context variables of the event."""
 
     def handling(self, role: Role, link: Any, event: Requested | Notified) -> AbstractContextManager[Handling]:
         """See a message being handled.
@@ -74,7 +71,7 @@ class Observer(Protocol):
         ...
 
     def refused(self, reason: str) -> None:
-        """See that something is refused because too much goes on; there are few reasons, and none tells of anybody."""
+        """Observe a refusal because of a limit; the reason is one of few and names no client."""
         ...
 
 
@@ -83,7 +80,7 @@ current: Observer | None = None
 
 
 def observe(observer: Observer | None) -> None:
-    """Let an observer see everything from now on, in place of the one before; `None` for nobody."""
+    """Set the observer, in place of the previous one; `None` for no observer."""
     global current
     current = observer
 
@@ -97,3 +94,16 @@ def refused(reason: str) -> None:
     """Let the observer, if there is one, see a refusal."""
     if current is not None:
         current.refused(reason)
+
+
+T = TypeVar("T")
+
+
+async def asked(
+    observer: Observer, link: Any, method: Request[Any, Any, Any], params: Any, ask: Callable[..., Awaitable[T]]
+) -> T:
+    """Send a request by `ask`, which takes the method, the params and the observer's members of `_meta`."""
+    with observer.asking(link.peer.role, link, link.peer.dispatcher.revision, method, params) as seen:
+        answer = await ask(method, params, meta=seen.meta)
+        seen.answered(answer)
+        return answer

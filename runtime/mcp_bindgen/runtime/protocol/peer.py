@@ -1,15 +1,16 @@
 """One end of a connection as a state machine: bytes in, events out; calls in, bytes out. No sockets, no event loop.
 
-It keeps what JSON-RPC and the lifecycle demand: ids that are never used twice, pending requests, the requests being
-handled, batches, cancellation, and what may be said before the handshake is over.
+It keeps the state that JSON-RPC and the lifecycle demand: unused ids, pending requests, the requests being
+handled, batches, cancellation, and the messages that are legal before the end of the handshake.
 """
 
 from __future__ import annotations
 
 import itertools
 import logging
-from collections.abc import Iterable, Iterator, Mapping, Sequence
-from typing import Any
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import Any, TypeAlias
 
 from pydantic import ValidationError
 from pydantic_core import from_json, to_json
@@ -17,7 +18,6 @@ from pydantic_core import from_json, to_json
 from ..model.json_types import is_array, is_object
 from . import jsonrpc
 from .access import RequestOrigin
-from .batch import Batch
 from .envelope import (
     Envelope,
     RequestId,
@@ -29,19 +29,111 @@ from .envelope import (
     read_envelope,
     request_id,
 )
-from .errors import ConnectionClosed, InvalidParams, MethodNotFound, ProtocolError
-from .events import Answered, CancelRequested, Event, Notified, Pending, Progressed, Rejected, Requested
-from .invalid_items import InvalidItem, mend
-from .methods import Notification, Request
-from .options import Limits
-from .revision import Dispatcher, Era
+from .errors import (
+    INTERNAL_ERROR,
+    ConnectionClosed,
+    InvalidParams,
+    MethodNotFound,
+    ProtocolError,
+)
+from .events import (
+    Answered,
+    CancelRequested,
+    Event,
+    Notified,
+    Pending,
+    Progressed,
+    Rejected,
+    Requested,
+)
+from .invalid_items import InvalidItem, drop_invalid
+from .limits import Limits
+from .methods import INITIALIZED, Notification, Request
+from .revision import Dispatcher, Era, Revision
 from .routing import Route
 from .transitions import ConnectionTrigger, Role, State, next_state
 from .transport import Incoming, Lost, Oversized
 
+_MAX_REPLY_BYTES = 64 * 1024 * 1024  # of the answers to one batch; clients take no larger message
+
+
+class BatchReply(bytes):
+    """The answers to a batch, as JSON text.
+
+    Attributes:
+        ids: The ids of the requests in that batch.
+    """
+
+    ids: Collection[RequestId] = ()
+
+
+@dataclass(slots=True, eq=False)
+class Batch:
+    """The answers to a batch; they leave together, once the whole batch is read and answered."""
+
+    _is_read: bool = False
+    _ids: set[RequestId] = field(default_factory=set[RequestId])
+    _owed: set[RequestId] = field(default_factory=set[RequestId])
+    _parts: list[bytes] = field(default_factory=list[bytes])
+    _size: int = 0
+
+    def read(self, messages: Sequence[Any], receive: Callable[[Any], list[Event]]) -> Iterator[Event]:
+        """Yield the events of each message; the next message is read when the caller asks for its events.
+
+        Args:
+            messages: The parsed messages.
+            receive: Returns the events of one message.
+        """
+        for place, message in enumerate(messages, 1):
+            events = receive(message)
+            self._is_read = place == len(messages)
+            for event in events:
+                if isinstance(event, Rejected) and event.reply:
+                    self._parts.append(event.reply)
+                    event.reply = b""
+                    if event.id is not None:
+                        self._ids.add(event.id)
+                yield event
+        reply = self._reply()
+        if reply:
+            yield Rejected(invalid("parts of a batch"), reply)  # or nothing: the last message may need no answer
+
+    def has(self, id_: RequestId) -> bool:
+        """Return whether a request of this batch has an id."""
+        return id_ in self._ids
+
+    def expect(self, id_: RequestId) -> None:
+        """Note a request that has to be answered."""
+        self._ids.add(id_)
+        self._owed.add(id_)
+
+    def answered(self, id_: RequestId, answer: bytes) -> bytes:
+        """Note that a request is answered, or with an empty answer that it is dropped.
+
+        Returns:
+            The answers to the batch, if this was the last one. An answer for which there is no room is an error there.
+        """
+        self._owed.discard(id_)
+        if self._size + len(answer) > _MAX_REPLY_BYTES:
+            reason = f"Internal error: the answers to the batch are larger than {_MAX_REPLY_BYTES} bytes; ask for less"
+            answer = jsonrpc.failure(id_, ProtocolError(INTERNAL_ERROR, reason))
+        self._size += len(answer)
+        if answer:
+            self._parts.append(answer)
+        return self._reply()
+
+    def _reply(self) -> bytes:
+        if not self._parts or self._owed or not self._is_read:
+            return b""
+        reply = BatchReply(b"[" + b",".join(self._parts) + b"]")
+        reply.ids = self._ids
+        self._parts.clear()
+        return reply
+
+
 log = logging.getLogger("mcp_bindgen")
 
-_MOST_QUARANTINED = 1000  # records that are kept
+_MAX_INVALID_ITEMS = 1000  # records that are kept
 
 
 class Peer:
@@ -49,12 +141,12 @@ class Peer:
 
     Args:
         role: Which end.
-        dispatchers: Revision -> what this end takes in it, the oldest revision first. A server picks one of them when
+        dispatchers: Revision -> dispatcher, the oldest revision first. A server picks one of them when
             the client introduces itself, or for each request that names its revision.
-        supported: The revisions to name to who wants another one, the best first; by default those above.
+        supported: Names of the revisions for errors, the best first; by default those above.
 
     Attributes:
-        invalid_items: What a client left out of results because it was not valid, each once.
+        invalid_items: Invalid parts of results that a client left out, each once.
         max_batch_members: Messages in one batch; see `Limits`.
     """
 
@@ -97,11 +189,11 @@ class Peer:
         return _with_origin(events, message.origin) if isinstance(message, Incoming) else events
 
     def receive(self, data: bytes) -> list[Event]:
-        """Return the events of one message (or batch). Whatever `data` holds, this does not raise."""
+        """Return the events of one message (or batch). This never raises, whatever the bytes."""
         return list(self.read(data))
 
     def read(self, data: bytes) -> Iterable[Event]:
-        """Return what `receive` does; of a batch, the next message is read when the caller asks for the next event."""
+        """Return the events of `receive`; of a batch, the next message is read when the next event is asked for."""
         if self.state is State.CLOSED:
             return []
         event = self._receive_quickly(data)
@@ -246,26 +338,33 @@ class Peer:
         return Requested(envelope.id, route, params, dispatcher)
 
     def _notified(self, route: Route, params: Any, dispatcher: Dispatcher) -> Event:
-        method, revision = route.method, dispatcher.revision
-        if method is revision.cancelled:
-            id_ = getattr(params, "request_id", None)
-            if id_ in self.handling and (self.state is not State.NEW or id_ != self.initialize_request_id):
-                return CancelRequested(id_, getattr(params, "reason", None))
-            ours = self.pending.get(id_) if isinstance(id_, int) else None
-            if ours is not None and revision.era.can_cancel(ours.method, by_sender=False):
-                return Answered(self.pending.pop(ours.id), error=ConnectionClosed("the server ended the subscription"))
-        elif method is revision.progress:
-            token = getattr(params, "progress_token", None)
-            if isinstance(token, int) and token in self.pending:
-                return Progressed(self.pending[token], params)
-        else:
-            revision.era.noticed(self, method)
-        return Notified(route, params, dispatcher)
+        reaction = REACTIONS.get(dispatcher.revision.utilities.get(route.method.name, route.method.name))
+        event = None if reaction is None else reaction(self, params, dispatcher.revision)
+        return Notified(route, params, dispatcher) if event is None else event
+
+    def _react_to_cancelled(self, params: Any, revision: Revision) -> Event | None:
+        id_ = getattr(params, "request_id", None)  # a draft may have no such member
+        if id_ in self.handling and (self.state is not State.NEW or id_ != self.initialize_request_id):
+            return CancelRequested(id_, getattr(params, "reason", None))
+        ours = self.pending.get(id_) if isinstance(id_, int) else None
+        if ours is None or not revision.era.can_cancel(ours.method, by_sender=False):
+            return None
+        return Answered(self.pending.pop(ours.id), error=ConnectionClosed("the server ended the subscription"))
+
+    def _react_to_progress(self, params: Any, revision: Revision) -> Event | None:
+        token = getattr(params, "progress_token", None)
+        pending = self.pending.get(token) if isinstance(token, int) else None
+        return None if pending is None else Progressed(pending, params)
+
+    def _react_to_initialized(self, params: Any, revision: Revision) -> Event | None:
+        if self.role == "server" and self.state is State.NEGOTIATED:
+            self.confirmed()
+        return None
 
     def _answer(self, envelope: Envelope) -> list[Event]:
         pending = self.pending.pop(envelope.id, None) if isinstance(envelope.id, int) else None
         if pending is None:
-            return []  # late, or never asked for: nobody waits for it
+            return []  # late, or never asked for
         if envelope.kind == "error":
             return [Answered(pending, error=answered_error(envelope.message["error"]))]
         try:
@@ -274,9 +373,9 @@ class Peer:
             return [Answered(pending, error=error)]
 
     def read_result(self, method: Request[Any, Any, Any], wire: Any) -> tuple[Any, Any]:
-        """Return a result from its wire form, typed, and the wire form without what had to be left out.
+        """Return a result from its wire form, typed, and the wire form without invalid items.
 
-        A client leaves out what is not valid of a result's lists, and keeps a record of it in `invalid_items`.
+        A client leaves out invalid items of a result's lists, and records them in `invalid_items`.
 
         Raises:
             ProtocolError: The result is not valid.
@@ -286,17 +385,17 @@ class Peer:
         except ProtocolError:
             if self.role != "client":
                 raise
-            mended, left_out = mend(method, wire)
-            if mended == wire:
+            valid, left_out = drop_invalid(method, wire)
+            if valid == wire:
                 raise
-            result = jsonrpc.typed_result(method, mended)
+            result = jsonrpc.typed_result(method, valid)
             for one in left_out:
-                self.quarantine(one)
-            return result, mended
+                self.record_invalid(one)
+            return result, valid
 
-    def quarantine(self, one: InvalidItem) -> None:
-        """Keep a record of what is left out of a result, and log it; each is kept once, and no more than 1,000."""
-        if one not in self.invalid_items and len(self.invalid_items) < _MOST_QUARANTINED:
+    def record_invalid(self, one: InvalidItem) -> None:
+        """Record and log an invalid item of a result; each is recorded once, up to 1,000."""
+        if one not in self.invalid_items and len(self.invalid_items) < _MAX_INVALID_ITEMS:
             self.invalid_items[one] = None
             log.warning("a part of a result is left out: %s", one)
 
@@ -315,7 +414,7 @@ class Peer:
         Args:
             method: The method.
             params: Its params.
-            progress: Whether to ask for progress notifications, with the request's id as token.
+            progress: True if to ask for progress notifications, with the request's id as token.
             meta: Members of its `_meta`, unless it says any of them itself.
 
         Raises:
@@ -345,7 +444,7 @@ class Peer:
         return jsonrpc.notification(method, params)
 
     def cancel(self, pending: Pending, reason: str) -> bytes:
-        """Give up a request of ours; returns what to send so that the other side gives up too, if it may be told."""
+        """Give up a request of this side; return the message that cancels it, if the peer may be told."""
         revision = self.dispatcher.revision
         if self.pending.pop(pending.id, None) is None or not revision.era.can_cancel(pending.method, by_sender=True):
             return b""
@@ -356,7 +455,7 @@ class Peer:
         return jsonrpc.notification(method, params)
 
     def respond(self, id_: RequestId, result: Any) -> bytes:
-        """Answer a request of theirs; empty when it was cancelled or when its batch still waits for others."""
+        """Answer a request of the peer; empty when it was cancelled or when its batch is incomplete."""
         return self._close(id_, jsonrpc.response(id_, result)) if id_ in self.handling else b""
 
     def fail(self, id_: RequestId, error: ProtocolError) -> bytes:
@@ -379,8 +478,8 @@ class Peer:
         self._happened(ConnectionTrigger.AGREED)
 
     @property
-    def is_introducing(self) -> bool:
-        """Whether the handshake is being answered."""
+    def is_initializing(self) -> bool:
+        """True if the handshake is being answered."""
         return self.initialize_request_id in self.handling
 
     def best(self, era: Era, wanted: object) -> Dispatcher:
@@ -389,7 +488,7 @@ class Peer:
         return next((dispatcher for dispatcher in ours if dispatcher.revision.name == wanted), ours[-1])
 
     def confirmed(self) -> None:
-        """Note that the client has taken the answer to its handshake."""
+        """Note that the client has received the result of `initialize`."""
         self._happened(ConnectionTrigger.CONFIRMED)
 
     def _happened(self, happening: ConnectionTrigger) -> None:
@@ -401,7 +500,7 @@ class Peer:
         return [] if pending is None else [Answered(pending, error=error)]
 
     def resume(self, revision: str, first_id: int) -> None:
-        """Resume as a server whose handshake was done elsewhere, with ids of its own from `first_id` on."""
+        """Resume as a server after a handshake in another process, with ids of its own from `first_id` on."""
         self.dispatcher = self.dispatchers[revision]
         self._happened(ConnectionTrigger.RESUMED)
         self._ids = itertools.count(first_id)
@@ -424,3 +523,14 @@ def _with_origin(events: Iterable[Event], origin: RequestOrigin) -> Iterator[Eve
         if isinstance(event, Requested | Notified):
             event.origin = origin
         yield event
+
+
+Reaction: TypeAlias = Callable[[Peer, Any, Revision], Event | None]
+"""Reacts to a notification, given its typed params and its revision; returns an event in place of `Notified`."""
+
+REACTIONS: Mapping[str, Reaction] = {
+    "cancelled": Peer._react_to_cancelled,
+    "progress": Peer._react_to_progress,
+    INITIALIZED: Peer._react_to_initialized,
+}
+"""Utility or method name of a notification -> reaction of the protocol; handlers see every other notification."""

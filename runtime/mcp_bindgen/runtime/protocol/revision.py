@@ -8,19 +8,15 @@ from dataclasses import dataclass, field
 from functools import cached_property
 from importlib import import_module
 from types import ModuleType
-from typing import Any, Protocol, TypeAlias
+from typing import Any, Protocol
 from weakref import WeakKeyDictionary
 
-from .composition import added_to, joined, with_answers
 from .envelope import Envelope, RequestId
 from .errors import MethodNotFound
-from .extension import Extension
+from .extension import Extension, added_to, joined, with_answers
 from .methods import Method, Notification, Path, Request
 from .routing import Route, custom_routes
 from .transitions import Role, State
-
-Handler: TypeAlias = Callable[[Any, Any], Any]
-"""Takes the `RequestScope` of a message and its params; returns the result or an awaitable."""
 
 
 class Connection(Protocol):
@@ -33,8 +29,8 @@ class Connection(Protocol):
     initialize_request_id: RequestId | None
 
     @property
-    def is_introducing(self) -> bool:
-        """Whether the handshake is being answered."""
+    def is_initializing(self) -> bool:
+        """True if the handshake is being answered."""
         ...
 
     def negotiated(self, revision: str | None = None) -> None:
@@ -45,24 +41,18 @@ class Connection(Protocol):
         """Return the revision of an era that is wanted, if it is served, else the newest."""
         ...
 
-    def confirmed(self) -> None:
-        """Note that the client has taken the answer to its handshake."""
-        ...
-
 
 class Era(Protocol):
     """The difference between revisions with a handshake and those in which every request speaks for itself.
 
     Attributes:
         initial: The state in which a connection begins.
-        is_stateless: Whether the answer to a request depends on nothing else that was said, so that hanging up cancels
-            it and nobody can be told anything unasked.
+        is_stateless: True if requests depend on no earlier message, so that hanging up cancels a request
+            and nothing can be sent unasked.
     """
 
     initial: State
     is_stateless: bool
-
-    # --- messages, for `Peer` ---------------------------------------------------------------------------------
 
     def peek(self, data: bytes, ours: Mapping[str, Dispatcher], current: Dispatcher) -> Dispatcher | None:
         """Guess from its bytes which revision a message is in; `None` where only its whole text can tell.
@@ -81,7 +71,7 @@ class Era(Protocol):
         ...
 
     def is_open(self, connection: Connection, method: str) -> bool:
-        """Tell whether a message of a method needs no closer look at the state of the connection."""
+        """Return whether a message of a method needs no closer look at the state of the connection."""
         ...
 
     def admit(self, connection: Connection, dispatcher: Dispatcher, envelope: Envelope, in_batch: bool) -> Dispatcher:
@@ -89,51 +79,15 @@ class Era(Protocol):
         ...
 
     def accepts(self, dispatcher: Dispatcher, params: Any) -> bool:
-        """Tell whether the typed params of a request carry what every request of the era must carry."""
+        """Return whether the typed params of a request carry the members that the era requires."""
         ...
 
     def complete(self, dispatcher: Dispatcher, envelope: Envelope, params: Any) -> Any:
-        """Return the params of a request with what every request of the era must carry; raises `InvalidParams`."""
-        ...
-
-    def noticed(self, connection: Connection, method: Method) -> None:
-        """Take note of a notification."""
+        """Return the params of a request with the members that the era requires; raises `InvalidParams`."""
         ...
 
     def can_cancel(self, method: Method, *, by_sender: bool) -> bool:
-        """Tell whether a side may cancel a request of a method: its sender, or else its receiver."""
-        ...
-
-    # --- servers ----------------------------------------------------------------------------------------------
-
-    def handler(self, server: Any, /, dispatcher: Dispatcher, route: Route, supported: Sequence[str]) -> Handler:
-        """Return what answers the messages of a route; raises `MethodNotFound` where nothing does."""
-        ...
-
-    def is_followed(self, link: Any, method: Notification[Any], params: Any) -> bool:
-        """Tell whether a client wants to be told this unasked, as far as it has said so on its connection."""
-        ...
-
-    def snapshot(self, session: Any) -> dict[str, Any] | None:
-        """Return what a session must know to go on in another process, as JSON; `None` where there is nothing."""
-        ...
-
-    def restore(self, session: Any, snapshot: Mapping[str, Any], offers: Mapping[str, Any], first_id: int) -> None:
-        """Make a new session go on where another one was."""
-        ...
-
-    def update(self, session: Any, snapshot: Mapping[str, Any]) -> None:
-        """Take over what the session was told in another process since it was restored here."""
-        ...
-
-    # --- clients ----------------------------------------------------------------------------------------------
-
-    async def introduce(self, client: Any, /, session: Any) -> None:
-        """Get to know the server; raises `UnsupportedRevision` where it does not speak the client's revision."""
-        ...
-
-    def answers_by_default(self, method: Method) -> bool:
-        """Tell whether a client takes a message that it has no handler for."""
+        """Return whether a side may cancel a request of a method: its sender, or else its receiver."""
         ...
 
 
@@ -148,18 +102,18 @@ class Revision:
         era: Its era.
         package: The import name of its bindings.
         cancelled_name: The name of the notification that takes a request back.
-        progress_name: The name of the one that tells how far a request is.
-        log_name: The name of the one that carries log messages.
+        progress_name: The name of the notification about progress.
+        log_name: The name of the notification with log messages.
         ping_name: The name of the request that asks whether the other side is still there.
-        errors: Name -> code, of the errors that the protocol adds to those of JSON-RPC.
+        errors: Name -> code, of the errors that the protocol adds to JSON-RPC's.
         meta_keys: Python name -> key, of the members of `_meta` that requests, results and notifications carry.
-        stale: Notification -> the methods whose results it makes stale.
-        batches: Whether there are JSON-RPC batches.
-        stream_polling: Whether clients take an event without data and come back to a stream that the server closed.
-        unnamed_over_http: Whether a message over HTTP is in this revision that belongs to no session and names none.
+        cache_invalidations: Notification -> methods whose cached results it invalidates.
+        batches: True if there are JSON-RPC batches.
+        stream_polling: True if clients take an event without data and come back to a stream that the server closed.
+        unnamed_over_http: True if a message over HTTP is in this revision that belongs to no session and names none.
         trace_context: The members of `_meta` that carry the context of a trace, in the forms of the W3C.
-        argument_errors_in_results: Whether a tool answers arguments that do not fit with a result, and not an error.
-        draft: Whether it is not released yet: with those who speak a released revision of the same era, that is spoken.
+        argument_errors_in_results: True if a tool answers arguments that do not fit with a result, and not an error.
+        draft: True if unreleased: peers of a released revision of the same era speak the released one.
         missing: The definitions that a connection begins with and that its schema lacks.
     """
 
@@ -172,7 +126,7 @@ class Revision:
     ping_name: str = ""
     errors: Mapping[str, int] = field(default_factory=dict[str, int])
     meta_keys: Mapping[str, str] = field(default_factory=dict[str, str])
-    stale: Mapping[str, tuple[str, ...]] = field(default_factory=dict[str, tuple[str, ...]])
+    cache_invalidations: Mapping[str, tuple[str, ...]] = field(default_factory=dict[str, tuple[str, ...]])
     batches: bool = False
     stream_polling: bool = False
     unnamed_over_http: bool = False
@@ -202,9 +156,14 @@ class Revision:
 
     @cached_property
     def flags(self) -> frozenset[Path]:
-        """Capabilities that are `true` where others are objects."""
+        """Capabilities that are `true` and not objects."""
         found: frozenset[Path] = getattr(import_module(f"{self.package}.methods"), "FLAGS", frozenset())
         return found
+
+    @cached_property
+    def utilities(self) -> Mapping[str, str]:
+        """Method name -> utility, of the notifications that the protocol itself reacts to."""
+        return {self.cancelled_name: "cancelled", self.progress_name: "progress"}
 
     @cached_property
     def cancelled(self) -> Notification[Any] | None:
@@ -213,12 +172,12 @@ class Revision:
 
     @cached_property
     def progress(self) -> Notification[Any] | None:
-        """The one that tells how far a request is."""
+        """The notification about progress."""
         return self._notification(self.progress_name)
 
     @cached_property
     def log(self) -> Notification[Any] | None:
-        """The one that carries log messages."""
+        """The notification with log messages."""
         return self._notification(self.log_name)
 
     @cached_property
@@ -259,7 +218,7 @@ class Dispatcher:
         routes: One for each method that the other side sends.
 
     Attributes:
-        extensions: The extensions of the class whose routes these are.
+        extensions: The extensions of the class behind these routes.
     """
 
     extensions: tuple[Extension, ...] = ()
@@ -293,7 +252,7 @@ class Dispatcher:
         return ChainMap(*(dict(one.methods) for one in self.extensions), dict(self.revision.methods))
 
     def extended(self, kind: type) -> Dispatcher:
-        """Return the dispatcher for objects of a class, with what its extensions add, and the methods of its own.
+        """Return the dispatcher for objects of a class, with the additions of extensions, and its own methods.
 
         Raises:
             TypeError: Extensions of the class do not go together.
@@ -321,7 +280,7 @@ class Dispatcher:
         return found
 
     def is_handled(self, route: Route, target: object) -> bool:
-        """Tell whether `target` overrides the stub of a route, or brought the route itself."""
+        """Return whether `target` overrides the stub of a route, or brought the route itself."""
         if route.is_custom:
             return True
         name = route.handler
@@ -346,5 +305,5 @@ class Dispatcher:
 
 
 def _has_stubs(kind: type) -> bool:
-    """Tell whether a class is a generated one, of core or of an extension."""
+    """Return whether a class is a generated one, of core or of an extension."""
     return not vars(kind).keys().isdisjoint(("dispatcher", "adds"))

@@ -1,11 +1,13 @@
-"""Route the methods of the protocol to the handlers of a user's object."""
+"""Routes from methods to the handlers of a user's class, and hints for handlers that are wrong."""
 
 from __future__ import annotations
 
 import inspect
-from collections.abc import Awaitable, Callable, Collection
+from collections.abc import Awaitable, Callable, Collection, Iterable
 from dataclasses import dataclass
 from functools import cached_property
+from itertools import islice
+from pathlib import Path
 from typing import Any, Literal, NotRequired, TypeAlias, TypeVar
 
 from pydantic import TypeAdapter, ValidationError
@@ -13,14 +15,55 @@ from typing_extensions import TypedDict
 
 from ..model.validation import problems
 from .errors import InvalidParams
-from .hints import did_you_mean, place_of
 from .methods import Method
+
+_LONGEST = 100  # characters of a name that is looked at
+_MOST = 1000  # names that it is compared with
+
+
+class WrongResult(TypeError):
+    """A handler returned no result of its method, or breaks its contract.
+
+    Args:
+        reason: Description of the mistake.
+        function: The handler; the error has its file and line.
+
+    Attributes:
+        told: The same for callers, with the name of the file and the line only.
+    """
+
+    def __init__(self, reason: str, function: Callable[..., Any] | None = None) -> None:
+        place = "" if function is None else place_of(function)
+        super().__init__(f"{reason} ({place})" if place else reason)
+        self.told = f"{reason} ({Path(place).name})" if place else reason
+
+
+def did_you_mean(name: str, known: Iterable[str], cutoff: float = 0.7) -> str:
+    """Return `; did you mean 'x'?` for the nearest of some names, or nothing.
+
+    Args:
+        name: The name that does not exist.
+        known: The existing names.
+        cutoff: How near it must be, from 0 to 1.
+    """
+    from difflib import get_close_matches  # only mistakes wait for the import
+
+    near = get_close_matches(name[:_LONGEST], list(islice(known, _MOST)), n=1, cutoff=cutoff)
+    return f"; did you mean {near[0]!r}?" if near else ""
+
+
+def place_of(function: Callable[..., Any]) -> str:
+    """Return the file and line of a function, also of a bound or wrapped one."""
+    inner: Any = inspect.unwrap(function)
+    code = getattr(getattr(inner, "__func__", inner), "__code__", None)
+    return "unknown place" if code is None else f"{code.co_filename}:{code.co_firstlineno}"
+
 
 T = TypeVar("T")
 F = TypeVar("F", bound=Callable[..., Any])
 
 Returns: TypeAlias = T | Awaitable[T]
-"""What a handler may return: the result, or something to await for it. So handlers may be `def` or `async def`."""
+"""Type of a handler: it returns the result, or an awaitable of it. So handlers may be `def` or `async def`."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -30,7 +73,7 @@ class Route:
     Attributes:
         method: The method.
         handler: The name of the attribute that handles it.
-        is_custom: Whether the user brought the method, so that there is no stub to override.
+        is_custom: True if the user brought the method, so that there is no stub to override.
     """
 
     method: Method
@@ -46,7 +89,7 @@ class Route:
     def read_message(self) -> Callable[[bytes], dict[str, Any] | None]:
         """Read a whole message, envelope and params in one pass, from its JSON text.
 
-        It raises `ValidationError` for what is not valid, and returns `None` for what needs a closer look.
+        It raises `ValidationError` for invalid messages, and returns `None` if the message needs a closer look.
         """
         return message_reader(self.method, self.method.params)
 
@@ -81,7 +124,7 @@ def message_reader(method: Method, params: Any) -> Callable[[bytes], dict[str, A
 def check_names(kind: type, revision: str, handlers: Collection[str]) -> None:
     """Check that no method of a class was meant to be a handler and is called otherwise.
 
-    A method counts that takes what handlers take and has nearly the name of one. Names with an underscore are let be.
+    A method counts if it has the parameters of a handler and nearly its name. Names with an underscore are skipped.
 
     Args:
         kind: The class.
@@ -89,7 +132,7 @@ def check_names(kind: type, revision: str, handlers: Collection[str]) -> None:
         handlers: The names of the stubs that it may override.
 
     Raises:
-        TypeError: There is one; the error says what may have been meant.
+        TypeError: There is one; the error names the likely handler.
     """
     for name, value in vars(kind).items():
         known = name.startswith("_") or any(hasattr(base, name) for base in kind.__bases__)

@@ -1,7 +1,7 @@
 """Define the states of a connection, and every transition that is legal, in one table.
 
 A connection begins in the state that its era says: NEW where a handshake comes first, READY where every request speaks
-for itself. Each `ConnectionTrigger` below leads from there to another state; what is not in the table is a
+for itself. Each `ConnectionTrigger` below leads from there to another state; a trigger outside of the table is a
 mistake of the side that causes it, and raises. Messages have no transitions of their own: a request is *handled* from
 the moment it is accepted until it is answered, dropped or the connection closes, and a request of ours is *pending*
 until its answer comes, it is cancelled or the connection closes. Both are sets of ids in `Peer`, in any state.
@@ -18,6 +18,8 @@ from enum import Enum
 from typing import Literal
 
 Role = Literal["client", "server"]
+
+OTHER_ROLE: Mapping[Role, Role] = {"client": "server", "server": "client"}
 
 
 class State(Enum):
@@ -51,7 +53,7 @@ TRANSITIONS: Mapping[tuple[Role, State], Mapping[ConnectionTrigger, State]] = {
     ("client", State.READY): {ConnectionTrigger.AGREED: State.READY, ConnectionTrigger.CLOSED: State.CLOSED},
     ("client", State.CLOSED): {ConnectionTrigger.CLOSED: State.CLOSED},
 }
-"""Role and state -> what may happen, and the state after it."""
+"""Role and state -> legal triggers, and the state after each."""
 
 
 def next_state(role: Role, state: State, happening: ConnectionTrigger) -> State:

@@ -1,4 +1,4 @@
-"""Transports: what they deliver, what they send, and what a session may ask of them."""
+"""Transports: the messages that they deliver and send."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ class Oversized:
 
     Args:
         limit: The limit, in bytes.
-        head: How the message began, if that is still known; it may show whom to tell.
+        head: Beginning of the message, if still known; it may hold the id for a response.
     """
 
     def __init__(self, limit: int, head: bytes = b"") -> None:
@@ -42,19 +42,19 @@ def incoming(message: bytes, origin: RequestOrigin) -> Incoming:
 
 
 class Outgoing(bytes):
-    """A message on its way out: its JSON text, and what a transport with several streams or with headers wants to know.
+    """An outgoing message: its JSON text, and facts for transports with several streams or with headers.
 
     Attributes:
         id: The id of the request that it is; `None` for other messages.
         method: The method that it names; `None` for answers.
         related: The id of the other side's request that it answers or belongs to, if any.
         batch_ids: The ids of the other side's requests that it answers, if it is a batch of answers.
-        headers: What a transport with headers repeats there.
+        headers: HTTP headers of the message.
         cancels: The id of our own request that it takes back.
-        begins_session: Whether it is the request that begins a session.
-        opens_stream: Whether the other side may speak unasked once it has taken this.
-        refused: Whether it answers a request that was not even begun, because too much was going on.
-        self_contained: Whether its answer depends on nothing else that was said, so that hanging up cancels it
+        begins_session: True if it is the request that begins a session.
+        opens_stream: True if the other side may speak unasked once it has taken this.
+        refused: True if it answers a request that was not even begun, because too much was going on.
+        self_contained: True if its answer depends on nothing else that was said, so that hanging up cancels it
             (stateless revisions).
     """
 
@@ -76,7 +76,7 @@ class Lost:
 
     Attributes:
         id: The id of the request.
-        error: What its caller is told.
+        error: Error for its caller.
     """
 
     id: int
@@ -107,7 +107,7 @@ class Transport(Protocol):
     async def send(self, messages: Sequence[bytes]) -> None:
         """Send messages in order and return once they are on their way; wait while the other side is slow.
 
-        Those that a session sends are `Outgoing`.
+        Messages of a session are `Outgoing`.
 
         Raises:
             ConnectionClosed: The other side is gone.
@@ -115,7 +115,7 @@ class Transport(Protocol):
         ...
 
     async def close(self) -> None:
-        """Close the connection and free what it holds; safe to call twice."""
+        """Close the connection and free its resources; safe to call twice."""
         ...
 
     def close_stream(self, related: RequestId | None, retry: int | None = None) -> bool:

@@ -1,4 +1,4 @@
-"""Define what authorizes the HTTP requests of a client. Ours is in `auth/client`; yours can be anything."""
+"""Protocols for the authorization of HTTP requests: `mcp_bindgen.auth` has implementations."""
 
 from __future__ import annotations
 
@@ -25,10 +25,10 @@ class Attempt(Protocol):
         Args:
             url: Where the response came from.
             status: Its status.
-            headers: Its headers, names in any case, those that are repeated more than once.
+            headers: Its headers, names in any case; repeated headers occur repeatedly.
 
         Raises:
-            AuthorizationError: The server wants what cannot be had.
+            AuthorizationError: The server asks for an authorization that is unavailable.
         """
         ...
 
@@ -38,7 +38,7 @@ class Authorizer(Protocol):
 
     @property
     def pauses(self) -> Pauses:
-        """Stops the clocks while somebody is asked."""
+        """Stops time limits while a user is asked."""
         ...
 
     @property
@@ -50,14 +50,14 @@ class Authorizer(Protocol):
         """Begin a request.
 
         Args:
-            may_ask: Whether it is worth a login; what only accompanies other requests is not.
+            may_ask: True if the request is worth a login; requests that only accompany another request are not.
         """
         ...
 
 
 class Auth(Protocol):
-    """Knows how to get at servers; what `connect` takes as `auth`."""
+    """Source of authorizers for servers; the type of `connect(auth=...)`."""
 
     def authorizer(self, url: str) -> Authorizer:
-        """Return what authorizes requests to a server, the same one each time."""
+        """Return the authorizer for requests to a server, the same one each time."""
         ...

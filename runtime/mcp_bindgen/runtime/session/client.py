@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import copy
 import math
-from collections.abc import Awaitable, Callable, Mapping
+from collections.abc import Awaitable, Callable, Collection, Mapping
 from contextlib import AbstractAsyncContextManager
 from functools import partial
 from types import EllipsisType
@@ -13,9 +13,6 @@ from typing import TYPE_CHECKING, Any, ClassVar, Protocol, Self, TypeVar, Unpack
 import anyio
 from pydantic import BaseModel
 
-from ..era.sides import bound, checked_roots, extensions_of
-from ..era.stateless import client as rounds
-from ..era.stateless.subscription_client import Listening, check_filter, reaches, subscribed
 from ..logs import log
 from ..protocol import jsonrpc
 from ..protocol.capabilities import is_offered, unmet
@@ -30,16 +27,19 @@ from ..protocol.errors import (
 )
 from ..protocol.extension import Extension, ExtensionResult
 from ..protocol.invalid_items import InvalidItem
-from ..protocol.methods import Method, Request
-from ..protocol.options import Limits, Options, Progress
-from ..protocol.revision import Dispatcher, Handler
+from ..protocol.limits import Limits, Options, Progress
+from ..protocol.methods import PING, Method, Request
+from ..protocol.request_scope import Handler, RequestScope
+from ..protocol.revision import Dispatcher
 from ..protocol.routing import Route
 from ..protocol.transitions import Role
-from .caller import Caller
-from .context import Context
-from .request_scope import RequestScope
+from .context import Caller, Context
+from .handlers import bind_handler, checked_roots, extensions_of
+from .negotiation import introduce
 from .result_cache import CacheScope, ResultCache
+from .rounds import settle, understood
 from .session import Session
+from .subscription_client import Listening, check_filter, reaches, subscribed
 from .timeouts import in_handler
 
 if TYPE_CHECKING:
@@ -52,31 +52,31 @@ Filter = TypeVar("Filter", bound=BaseModel)
 
 
 class HeaderMirror(Protocol):
-    """A mirror that repeats parts of messages in headers, and learns from results what is wanted there."""
+    """Mirror that copies parts of messages into headers, as results of the server ask for."""
 
     def headers(self, method: Method, params: Any) -> Mapping[str, str]:
         """Return the headers of a message."""
         ...
 
     def learn(self, method: Method, answer: Any, report: Callable[[InvalidItem], object]) -> Any:
-        """Learn from a result which headers are wanted; leave out, and report, entries whose headers are invalid."""
+        """Learn from a result which headers are needed; leave out, and report, entries whose headers are invalid."""
         ...
 
     def source(self, method: Method) -> str | None:
-        """Return the method whose results say which headers messages of `method` need, if there is one."""
+        """Return the method whose results name the headers of messages of `method`, if there is one."""
         ...
 
 
 class ResultChecks(Protocol):
-    """What checks results beyond the types of the protocol, such as `contract.OutputSchemas`."""
+    """Checks of results beyond the types of the protocol, such as `app.OutputSchemas`."""
 
     def check(self, method: Method, params: Any, answer: Any) -> None:
-        """Check what answers a request, or learn from it how to check others; raise an exception to refuse it."""
+        """Check the result of a request, or learn from it how to check later results; raise to refuse it."""
         ...
 
 
 class Bridge(Protocol):
-    """Make a client speak another revision than its own."""
+    """Conversion between a client and a server of another revision."""
 
     async def request(self, method: Request[Any, Any, Any], params: Any, options: Options, *, fresh: bool) -> Any:
         """Send a request of the client's revision and return its usual result."""
@@ -88,29 +88,32 @@ class Bridge(Protocol):
 
 
 class Client(Caller):
-    """The base of generated clients: call what the server offers, override `on_...` for what it may ask.
+    """Base of generated clients: call the server's methods, override `on_...` to handle the server's messages.
 
     Attributes:
         dispatcher: The generated routes to its handlers.
         revision: The revision it speaks.
-        options: How requests are sent; `with_options` changes it for a few calls.
-        limits: How much of the server's is taken at once; those of the first client given to `connect` count.
-        server_info: How the server introduced itself.
-        server_capabilities: What it declared, in wire form.
-        instructions: How it wants to be used, if it says so.
-        mirror: What is repeated in HTTP headers, where that is done.
-        cache: Keeps results for as long as the server says that they are fresh, if there is one.
-        checks: Checks results beyond the types of the protocol, if anything does.
-        changes: How often the server has told of changes: of its lists, or of a resource.
-        extensions: The extensions among its bases; it declares them to every server.
-        extension_settings: Id of an extension -> the settings that stand beside it, typed or in wire form.
+        options: Options of requests; `with_options` changes them for a few calls.
+        info: Introduction of the client, an `Implementation`.
+        announces: Notifications about changes that it may send; `None` for all.
+        limits: Limits of the connection, for messages of the server; the first client given to `connect` decides.
+        server_info: Introduction of the server, an `Implementation`.
+        server_capabilities: Capabilities of the server, in wire form.
+        instructions: Advice of the server to models.
+        mirror: Copies parts of messages into HTTP headers; `None` if unused.
+        cache: Cache of results; `None` for none.
+        checks: Checks of results; `None` for none.
+        changes: Number of changes that the server has announced, of its lists or of a resource.
+        extensions: Extensions among its bases; it declares them to every server.
+        extension_settings: Id of an extension -> its settings, typed or in wire form.
     """
 
     dispatcher: ClassVar[Dispatcher]
     revision: ClassVar[str]
     extensions: ClassVar[tuple[Extension, ...]] = ()
     extension_settings: Mapping[str, Any] = {}
-    info: Any
+    info: Any = None
+    announces: Collection[str] | None = None
     options: Options = Options()
     limits: Limits = Limits()
     server_info: Any = None
@@ -159,30 +162,30 @@ class Client(Caller):
 
     @property
     def wire_revision(self) -> str:
-        """The revision of the connection: another one than this client's where the server does not speak that."""
+        """Revision of the connection; differs from the client's if a bridge converts."""
         return self.link.peer.dispatcher.revision.name
 
     @property
     def invalid_items(self) -> tuple[InvalidItem, ...]:
-        """What of results was left out because it is not valid; the rest of those results was kept."""
+        """Invalid parts of results that were left out; the rest of these results was kept."""
         return tuple(self.link.peer.invalid_items)
 
     def subscribed(self, wanted: Filter, *more: BaseModel) -> AbstractAsyncContextManager[Filter]:
-        """Subscribe to changes while the block lasts; they reach the `on_...` handlers (stateless revisions).
+        """Subscribe to changes while a block lasts; the `on_...` handlers get them (stateless revisions).
 
-        When the stream ends, be it lost or ended by the server, the client forgets cached results and listens again.
+        When the stream is lost or ended by the server, the client forgets cached results and listens again.
 
         Args:
-            wanted: A `SubscriptionFilter`, or what an extension adds to one: what to hear of.
-            more: What extensions add to it, in their own types.
+            wanted: A `SubscriptionFilter`, or the part of an extension of it.
+            more: Parts of extensions, in their own types.
 
         Returns:
-            A context manager that gives what the server agreed to, in the type of `wanted`.
+            A context manager that yields the filter of the server's acknowledgement, in the type of `wanted`.
 
         Raises:
-            CapabilityMissing: The server does not declare an extension that is needed.
+            CapabilityMissing: The server does not declare a needed extension.
             ProtocolError: The server has no subscriptions.
-            RequestTimeout: It did not acknowledge this one in time.
+            RequestTimeout: The server did not acknowledge the subscription in time.
         """
         check_filter(self.link.negotiated, wanted, *more)
         if self._bridge is not None:
@@ -190,7 +193,7 @@ class Client(Caller):
         return subscribed(self, self._listening, wanted, more, self._forget)
 
     async def request(self, method: Request[Params, Any, Answer], params: Params) -> Answer:
-        """Send any request of the method table, or one of your own, and return whatever answers it."""
+        """Send any request of the method table, or one of your own, and return its result, of whatever type."""
         self.check(method, params)
         if self.extensions and self._bridge is None:
             negotiated = self.link.negotiated
@@ -203,11 +206,12 @@ class Client(Caller):
             ask = partial(self._request, method, params)
             answer = await self.cache.through(self._scope, method, params, ask, fresh=self._fresh)
         if self.mirror is not None:
-            answer = self.mirror.learn(method, answer, self.link.peer.quarantine)
-        understood: Answer = rounds.understood(method, answer)
+            answer = self.mirror.learn(method, answer, self.link.peer.record_invalid)
+        answer = understood(method, answer)
         if self.checks is not None:
-            self.checks.check(method, params, understood)
-        return understood
+            self.checks.check(method, params, answer)
+        result: Answer = answer
+        return result
 
     async def _request(self, method: Request[Params, Any, Answer], params: Params) -> Answer:
         known = self.link.introductions
@@ -223,18 +227,18 @@ class Client(Caller):
         return await self.link.request(method, params, self.options)
 
     async def _introduce(self, known: int) -> None:
-        """Introduce this client to the server, unless that was done again after the `known` time."""
+        """Introduce this client to the server again, unless it was introduced since introduction `known`."""
         async with self._introducing:
             if known == self.link.introductions:
-                await self.link.peer.dispatcher.revision.era.introduce(self, self.link)
+                await introduce(self, self.link)
                 self.link.introductions += 1
                 await self._resume()
 
     async def _resume(self) -> None:
-        """Say again what the server has forgotten, now that this client was introduced to it anew."""
+        """Repeat the state that the server has lost, after a new introduction."""
 
     async def _relearn(self, method: Request[Any, Any, Any]) -> None:
-        """Read a list again, because what one of its entries wants to see in headers has changed."""
+        """Read a list again, because the headers that its entries ask for have changed."""
         client = self.with_options(fresh=True)
 
         def page(cursor: str | None) -> Awaitable[Any]:
@@ -245,22 +249,22 @@ class Client(Caller):
             pass
 
     async def call(self, method: Request[Params, Result, Any], params: Params) -> Result:
-        """Send a request and return its usual result; what the server asks meanwhile, the handlers answer.
+        """Send a request and return its usual result; the handlers answer questions of the server meanwhile.
 
-        Where an extension answers otherwise, `settle` gets the usual result.
+        If an extension answers with a result of its own, `settle` gets the usual result.
 
         Raises:
             ProtocolError: The server answered with an error.
-            MethodNotFound: It asked something that this client has no handler for.
-            RequestTimeout: It was not done in time; the handlers' time counts for `Options.total_timeout`.
-            UnexpectedAnswer: It answered with one of the method's alternatives.
+            MethodNotFound: The client has no handler for a question.
+            RequestTimeout: The time is up; the handlers' time counts for `Options.total_timeout`.
+            UnexpectedAnswer: The result is one of the method's alternatives.
         """
         total = self.options.total_timeout
         deadline = math.inf if total is None else anyio.current_time() + total
         answer = await self.request(method, params)
         if type(answer) is not method.result and isinstance(answer, (ExtensionResult, *method.alternatives)):
             with anyio.CancelScope(deadline=deadline) as scope:
-                answer = await rounds.settle(self, method, params, answer)
+                answer = await settle(self, method, params, answer)
                 if isinstance(answer, ExtensionResult):
                     answer = await self.settle(method, params, answer)
             if scope.cancelled_caught:
@@ -271,13 +275,13 @@ class Client(Caller):
         return cast(Result, result)
 
     async def settle(self, method: Request[Params, Result, Any], params: Params, answer: ExtensionResult) -> Result:
-        """Return the usual result of a request that an extension has answered otherwise.
+        """Return the usual result of a request, given the result of an extension.
 
-        A client of an extension overrides this where there is a way from the one to the other, and calls
-        `super().settle` for what is not its own.
+        A client of an extension overrides this if the extension has a way to the usual result, and calls
+        `super().settle` for results of other extensions.
 
         Raises:
-            UnexpectedAnswer: There is none.
+            UnexpectedAnswer: No extension has a way to it.
         """
         raise UnexpectedAnswer(method.name, answer)
 
@@ -285,8 +289,7 @@ class Client(Caller):
         """Return the settings with which the server declares an extension, typed where their type is stated.
 
         Returns:
-            The settings, empty where it states none; `None` where it does not declare the extension, or this client
-            does not.
+            The settings, empty if it states none; `None` if it or this client does not declare the extension.
 
         Raises:
             ProtocolError: They are not valid.
@@ -311,13 +314,13 @@ class Client(Caller):
     ) -> Self:
         """Return this client with other options: `await client.with_options(timeout=5).call_tool("x")`.
 
-        What is not given stays as it is.
+        Options that are not given stay as they are.
 
         Args:
             timeout: Seconds to wait for an answer or for progress; `None` for no limit.
             total_timeout: Seconds to wait in all; `None` for no limit.
             on_progress: Called with the params of each progress notification.
-            fresh: Ask the server, whatever the cache knows.
+            fresh: Ask the server, whatever is cached.
         """
         view = copy.copy(self)
         view._fresh = fresh or self._fresh
@@ -329,11 +332,11 @@ class Client(Caller):
         return view
 
     def extra_capabilities(self) -> Mapping[str, Any]:
-        """Return capabilities to declare beside those that follow from the handlers, in wire form."""
+        """Return capabilities to declare beside those of the handlers, in wire form."""
         return {}
 
     def attach(self, session: Session, scope: CacheScope) -> None:
-        """Make this client speak over a session; `scope` says what of a cache it may see."""
+        """Connect this client to a session; `scope` selects the results of a cache that it may see."""
         self.link = session
         self.mirror = None
         self._bridge = None
@@ -342,14 +345,14 @@ class Client(Caller):
         self._listening: dict[int, Listening] = {}
 
     def attach_bridged(self, link: Any, bridge: Bridge) -> None:
-        """Make this client speak over a bridge to a server of another revision; `link` is the connection behind it."""
+        """Connect this client to a bridge; `link` is the connection behind it."""
         self.attach(link, CacheScope(None, link))
         self._bridge = bridge
 
     def handler(self, dispatcher: Dispatcher, route: Route) -> Handler:
-        """Return the handler for the messages of a route; raises `MethodNotFound` where there is none."""
-        work = bound(dispatcher, route, self) if dispatcher.is_handled(route, self) else None
-        if work is None and not dispatcher.revision.era.answers_by_default(route.method):
+        """Return the handler of a route; raises `MethodNotFound` if there is none."""
+        work = bind_handler(dispatcher, route, self) if dispatcher.is_handled(route, self) else None
+        if work is None and route.method.kind == "request" and route.method.name != PING:
             raise MethodNotFound(route.method.name)
         is_news = route.method.kind == "notification"
         has_roots = "roots" in getattr(getattr(route.method, "result", None), "model_fields", {})
@@ -371,7 +374,7 @@ class Client(Caller):
         return handle
 
     def _concerns_handlers(self, route: Route, params: Any) -> bool:
-        """Take note of a notification; return whether it concerns the handlers."""
+        """React to a notification; return whether it concerns the handlers."""
         if route.method.capabilities.get("server") in self.dispatcher.revision.flags:
             self.changes += 1
         if self.cache is not None and self._bridge is None:
@@ -379,7 +382,7 @@ class Client(Caller):
         return reaches(self._listening, self.link, route, params)
 
     def _forget(self) -> None:
-        """Forget all results, because news of a change may have been missed."""
+        """Forget all results, because notifications of changes may be lost."""
         self.changes += 1
         if self.cache is not None:
             self.cache.forget(self._scope, public=True)
@@ -390,7 +393,7 @@ def _declared(scope: RequestScope) -> Mapping[Role, Mapping[str, Any]]:
 
 
 def _check_received(declared: Mapping[Role, Mapping[str, Any]], method: Method, params: Any) -> None:
-    """Raise `ProtocolError` (-32602) when a request needs what this client has not declared."""
+    """Raise `ProtocolError` (-32602) if a request needs a capability that this client has not declared."""
     lacking = unmet(method, declared, params, received=True)
     if lacking is not None:
         raise ProtocolError(INVALID_PARAMS, str(CapabilityMissing(method.name, lacking)))

@@ -1,39 +1,142 @@
-"""Give a handler what it knows of its request, and its way back to the side that sent it."""
+"""Contexts: the request of a handler, and typed calls to the other side."""
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import AsyncIterator, Awaitable, Callable, Mapping
 from typing import Any, TypeVar, overload
 
 from anyio import CapacityLimiter
 from pydantic import BaseModel
 
-from ..era.lifecycle import ELICIT, LIST_ROOTS, SAMPLE
-from ..era.stateless.input_required import Questions
 from ..logs import log
 from ..model.json_types import is_object
 from ..protocol import jsonrpc
 from ..protocol.access import Identity, RequestOrigin
-from ..protocol.capabilities import is_declared
-from ..protocol.envelope import RequestId
+from ..protocol.capabilities import is_declared, missing
+from ..protocol.envelope import RequestId, invalid_answer
 from ..protocol.errors import CapabilityMissing, ConnectionClosed, UnexpectedAnswer
 from ..protocol.extension import Extension
-from ..protocol.methods import Notification, Request
-from ..protocol.negotiated import LEVELS, Level, Negotiated
+from ..protocol.methods import ELICIT, LIST_ROOTS, SAMPLE, Method, Notification, Request
+from ..protocol.request_scope import LEVELS, Level, Link, Negotiated, RequestScope, is_followed
 from ..protocol.revision import Revision
-from .caller import Caller
+from ..protocol.transitions import Role
 from .questions import Form, Root, check_answer, sampling_params, text_of
-from .request_scope import RequestScope
+from .rounds import Questions
 from .session import Session
 
+T = TypeVar("T")
 Params = TypeVar("Params")
 Result = TypeVar("Result")
 Answer = TypeVar("Answer")
-T = TypeVar("T")
+M = TypeVar("M", bound=BaseModel)
+
+
+class Caller:
+    """One side's typed calls to the other.
+
+    Args:
+        link: The way there.
+
+    Attributes:
+        max_pages: The most pages of a list that are read.
+    """
+
+    max_pages: int = 1000
+
+    def __init__(self, link: Link) -> None:
+        self.link = link
+
+    @property
+    def negotiated(self) -> Negotiated | None:
+        """Agreement of both sides; `None` if the link has none."""
+        return self.link.negotiated
+
+    def peer_settings(self, extension: Extension) -> Any:
+        """Return the settings with which the other side declares an extension that this side declares, too.
+
+        Args:
+            extension: The extension.
+
+        Returns:
+            The settings, typed where their type is stated; `None` where either side does not declare it, or the
+            connection is in another revision.
+
+        Raises:
+            ProtocolError: They are not valid.
+        """
+        agreed = self.negotiated
+        if agreed is None or not extension.extends_core(agreed.dispatcher.revision):
+            return None
+        ours = agreed.dispatcher.role
+        theirs: Role = "client" if ours == "server" else "server"
+        if not extension.is_in(agreed.declared[ours]):
+            return None
+        return extension.settings_of(theirs, agreed.declared[theirs])
+
+    def check(self, method: Method, params: Any) -> None:
+        """Raise `CapabilityMissing` when a method, or these params of it, need a capability that was not declared."""
+        agreed = self.negotiated
+        if agreed is not None:
+            dispatcher = agreed.dispatcher
+            capability = missing(method, dispatcher.revision, dispatcher.role, agreed.declared, params)
+            if capability is not None:
+                raise agreed.missing_capability_error(method.name, capability)
+
+    async def request(self, method: Request[Params, Any, Answer], params: Params) -> Answer:
+        """Send any request of the method table, or one of your own, and return its result, of whatever type.
+
+        Raises:
+            CapabilityMissing: The other side did not declare a needed capability; nothing was sent.
+            ProtocolError: The answer is an error.
+            ConnectionClosed: The connection ended first.
+        """
+        self.check(method, params)
+        return await self.link.request(method, params)
+
+    async def call(self, method: Request[Params, Result, Any], params: Params) -> Result:
+        """Send a request and return its usual result.
+
+        Raises:
+            ProtocolError: The other side answered with an error.
+            UnexpectedAnswer: It answered with one of the method's alternatives.
+        """
+        answer = await self.request(method, params)
+        if isinstance(answer, method.alternatives):
+            raise UnexpectedAnswer(method.name, answer)
+        result: Result = answer
+        return result
+
+    async def notify(self, method: Notification[Params], params: Params) -> None:
+        """Send any notification of the method table, or one of your own; raise as `request` does."""
+        self.check(method, params)
+        await self.link.notify(method, params)
+
+    async def pages(self, call: Callable[[str | None], Awaitable[T]]) -> AsyncIterator[T]:
+        """Yield the pages of a paginated list, typed or in wire form: call again with each cursor until there is none.
+
+        Raises:
+            ProtocolError: The list has no end: a cursor comes again, or there are more than `max_pages`.
+        """
+        cursor: str | None = None
+        seen: set[str | None] = {cursor}
+        for _ in range(self.max_pages):
+            page = await call(cursor)
+            yield page
+            cursor = page.get("nextCursor") if is_object(page) else getattr(page, "next_cursor", None)
+            if cursor is None:
+                return
+            if cursor in seen:
+                raise invalid_answer(f"the list has no end: it gives the cursor {cursor[:60]!r} twice")
+            seen.add(cursor)
+        raise invalid_answer(f"the list has more than {self.max_pages} pages; max_pages allows more")
+
+    def metadata(self, model: type[M], extra: Mapping[str, Any] | None) -> M:
+        """Return the `_meta` of a request: the members that the link requires, and the caller's."""
+        return model.model_validate({**self.link.metadata(), **(extra or {})})
 
 
 class Context(Caller):
-    """The request of a handler, and what it may do meanwhile.
+    """Context of a request; also sends requests and notifications to its sender.
 
     Attributes:
         scope: Scope of the request.
@@ -64,12 +167,12 @@ class Context(Caller):
 
     @property
     def answered(self) -> Mapping[str, Any]:
-        """Key -> answer in wire form, for the questions of this handler that were answered in rounds before it ran."""
+        """Key -> answer in wire form, for questions of this handler in earlier rounds."""
         return {} if self._questions is None else self._questions.used
 
     @property
     def negotiated(self) -> Negotiated | None:
-        """What the request may count on, if that is known."""
+        """Agreement that the request counts on, if known."""
         return self.scope.negotiated
 
     @property
@@ -81,33 +184,33 @@ class Context(Caller):
 
     @property
     def threads(self) -> CapacityLimiter | None:
-        """The threads for handlers that block, of this connection or of this user; `None` where nobody counts them."""
+        """Limit of threads for blocking handlers, of this connection or user; `None` if there is none."""
         return self.link.thread_limit()
 
     @property
     def revision(self) -> str:
-        """The revision of the handler: that of its class."""
+        """Revision of the handler's class."""
         return self._words.name
 
     @property
     def wire_revision(self) -> str:
-        """The revision of the connection: another one than the handler's where its server serves that, too."""
-        return self._agreed.dispatcher.revision.name
+        """Revision of the connection; differs from the handler's if the server is bridged."""
+        return self.agreed.dispatcher.revision.name
 
     @property
     def _words(self) -> Revision:
         """The facts of the handler's revision, in which it is told everything, and says everything."""
-        return self._agreed.dispatcher.revision
+        return self.agreed.dispatcher.revision
 
     @property
     def peer_info(self) -> Any:
-        """How the other side introduced itself: an `Implementation`, or `None`."""
-        return self._agreed.peer_info
+        """Introduction of the other side: an `Implementation`, or `None`."""
+        return self.agreed.peer_info
 
     @property
     def peer_capabilities(self) -> Mapping[str, Any]:
-        """What the other side declared, in wire form."""
-        agreed = self._agreed
+        """Capabilities of the other side, in wire form."""
+        agreed = self.agreed
         return agreed.declared["client" if agreed.dispatcher.role == "server" else "server"]
 
     def extension(self, extension: Extension) -> Any:
@@ -116,8 +219,8 @@ class Context(Caller):
         In the stateless era a client declares its extensions anew in every request.
 
         Returns:
-            The settings, empty where it states none; `None` where it does not declare the extension, or this server
-            does not: do then without it, or `require_extension`.
+            The settings, empty if it states none; `None` if it or this server does not declare the extension: do
+            without, or call `require_extension`.
 
         Raises:
             ProtocolError: They are not valid.
@@ -125,21 +228,22 @@ class Context(Caller):
         return self.peer_settings(extension)
 
     def require_extension(self, extension: Extension) -> Any:
-        """Return the same as `extension`, where there is no way without it.
+        """Return the same as `extension`; raise if the client does not declare it.
 
         Raises:
-            CapabilityMissing: The client does not declare it. Let it pass: the client is told what it lacks (error
-                -32021 of MCP 2026-07-28).
+            CapabilityMissing: The client does not declare it. Do not catch it: the client gets an error that names it
+                (-32021 of MCP 2026-07-28).
             ProtocolError: Its settings are not valid.
         """
         found = self.peer_settings(extension)
         if found is None:
-            theirs = "client" if self._agreed.dispatcher.role == "server" else "server"
-            raise self._agreed.lacking("the request", (theirs, "extensions", extension.id))
+            theirs = "client" if self.agreed.dispatcher.role == "server" else "server"
+            raise self.agreed.missing_capability_error("the request", (theirs, "extensions", extension.id))
         return found
 
     @property
-    def _agreed(self) -> Negotiated:
+    def agreed(self) -> Negotiated:
+        """Agreement that the request counts on; raises `ConnectionClosed` if there is none."""
         agreed = self.negotiated
         if agreed is None:
             raise ConnectionClosed("this context has no connection")
@@ -156,7 +260,7 @@ class Context(Caller):
         return meta if is_object(meta) else {}
 
     async def request(self, method: Request[Params, Any, Answer], params: Params) -> Answer:
-        """Send any request of the method table, or one of your own, and return whatever answers it."""
+        """Send any request of the method table, or one of your own, and return its result, of whatever type."""
         self.check(method, params)
         answer: Answer = await self._ask(None, method, params)
         return answer
@@ -170,7 +274,7 @@ class Context(Caller):
     async def notify(self, method: Notification[Params], params: Params) -> None:
         """Send any notification of the method table, or one of your own.
 
-        Log messages are sent only if the client wants them; neither they nor progress follow the end of the request.
+        Log messages are sent only if the client wants them; log messages and progress end with the request.
         """
         if method.filter is not None and self.request_id is not None:
             raise RuntimeError(f"{method.name} is for those who listen: see Server.broadcast")
@@ -179,7 +283,7 @@ class Context(Caller):
             revision, spoken = self._words, agreed.dispatcher.revision
             if self.request_id is None and method.extension is not None and not _is_known(method, agreed):
                 return
-            if self.request_id is None and not spoken.era.is_followed(self.link, method, params):
+            if self.request_id is None and not is_followed(self.link, spoken, method, params):
                 return
             if method is revision.log and not agreed.wants(getattr(params, "level", LEVELS[-1])):
                 return
@@ -194,7 +298,7 @@ class Context(Caller):
         await self.link.notify(method, params, related=self.request_id)
 
     def _advances(self, params: Any) -> bool:
-        """Tell whether progress goes on, as each notification of it must; what is told of others is not looked at."""
+        """Return whether progress increases, as each notification of it must; progress of other requests passes."""
         if params.progress_token != (self._token or self.meta.get("progressToken")):
             return True
         if self._reached is not None and params.progress <= self._reached:
@@ -210,19 +314,19 @@ class Context(Caller):
     async def ask(self, message: str, type: Any, *, key: str | None = None) -> Any: ...
 
     async def ask(self, message: str, type: Any, *, key: str | None = None) -> Any:
-        """Ask the user something: `await ctx.ask("Delete it?", bool)`, in the way of the revision that is spoken.
+        """Ask the user a question: `await ctx.ask("Delete it?", bool)`, in the way of the spoken revision.
 
-        In a stateful revision the question is a request of its own. In a stateless one the handler ends here, and runs
-        again from its beginning once the user has answered: what it does before is then done again. Not for secrets.
+        In a stateful revision the question is a request. In a stateless revision the handler ends here, and runs again
+        from its beginning after the user has answered: all earlier side effects happen again. Not for secrets.
 
         Args:
-            message: What the user reads.
-            type: What is asked for: `bool`, `str`, `int`, `float`, a date, a `Literal` or enum of texts, a list of one
+            message: Text for the user.
+            type: Type of the answer: `bool`, `str`, `int`, `float`, a date, a `Literal` or enum of texts, a list of one
                 (from 2025-11-25), or a flat object of such: a pydantic model, a dataclass or a `TypedDict`.
-            key: Names the question among those of this handler; by default its message does.
+            key: Name of the question in this handler; the default is its message.
 
         Returns:
-            The answer. Who declines a question for a `bool` has said no: that is `False`.
+            The answer. Declining a question for a `bool` counts as no: `False`.
 
         Raises:
             NotAnswered: The user declined or cancelled, or the client answered something else. A tool may let it pass.
@@ -244,14 +348,14 @@ class Context(Caller):
         temperature: float | None = None,
         key: str | None = None,
     ) -> str:
-        """Let a model of the client write an answer to a prompt, and return its text.
+        """Return the answer of a model of the client to a prompt.
 
         Args:
-            prompt: What the user of the model says.
-            max_tokens: The most tokens to write.
-            system_prompt: The system prompt that the server would like.
-            temperature: How random the answer is, on the scale of the provider.
-            key: Names the question among those of this handler; by default its prompt does.
+            prompt: Text of the user's message to the model.
+            max_tokens: Maximum number of tokens.
+            system_prompt: Suggested system prompt.
+            temperature: Randomness, on the scale of the provider.
+            key: Name of the question in this handler; the default is its prompt.
 
         Raises:
             CapabilityMissing: The client has no model to share.
@@ -263,7 +367,7 @@ class Context(Caller):
         return text_of(method, await self.ask_by(self._once(key or prompt), method, params))
 
     async def roots(self) -> list[Root]:
-        """Return the directories and files that the user works in; raise `CapabilityMissing` if none can be said."""
+        """Return the user's directories and files; raise `CapabilityMissing` if the client cannot list them."""
         method = self._asks(LIST_ROOTS)
         answer = await self.ask_by(method.name, method, jsonrpc.typed_params(method, {}))
         return [Root(root.uri, root.name) for root in answer.roots]
@@ -288,7 +392,7 @@ class Context(Caller):
 
         Raises:
             NotAnswered: The content of a form does not fit the schema that the form was requested with.
-            CapabilityMissing: The client did not declare what the question needs.
+            CapabilityMissing: The client did not declare a capability that the question needs.
         """
         self.check(method, params)
         answer: Any = await self._ask(key, method, params)
@@ -306,23 +410,23 @@ class Context(Caller):
         return await self._questions.ask(key or self._questions.next_key(method.name), method, params)
 
     def close_stream(self, retry: float = 1.0) -> bool:
-        """Close the stream to the client while the request goes on; the client reconnects for the rest.
+        """Close the stream of the request while it runs; the client reconnects for the rest.
 
         Args:
-            retry: After how many seconds it should.
+            retry: Seconds before the client should reconnect.
 
         Returns:
-            Whether that was possible: what is sent meanwhile is kept, and the client knows how to come back.
+            True if the stream was closed: events are kept meanwhile, and the client knows how to reconnect.
         """
         return self.link.close_stream(self.request_id, round(retry * 1000))
 
     async def progress(self, progress: float, total: float | None = None, message: str | None = None) -> None:
-        """Tell the other side how far the request is; do nothing when it did not ask.
+        """Send progress of the request; do nothing if its sender did not ask for progress.
 
         Args:
-            progress: How much is done; it must grow from call to call, or else it is not sent.
-            total: How much there is in all, if known.
-            message: What is going on (from 2025-03-26).
+            progress: Amount done; it must grow from call to call, or it is not sent.
+            total: Total amount, if known.
+            message: Description of the current step (from 2025-03-26).
         """
         if self._token is None:
             self._token = self.meta.get("progressToken")
@@ -332,28 +436,28 @@ class Context(Caller):
         await self._notify(self._words.progress, wire)
 
     async def debug(self, data: Any, logger: str | None = None) -> None:
-        """Send a log message for those who look for a mistake; see `log`."""
+        """Send a log message for debugging; see `log`."""
         await self.log("debug", data, logger)
 
     async def info(self, data: Any, logger: str | None = None) -> None:
-        """Send a log message about what is as it should be; see `log`."""
+        """Send a log message about normal operation; see `log`."""
         await self.log("info", data, logger)
 
     async def warning(self, data: Any, logger: str | None = None) -> None:
-        """Send a log message about what may go wrong; see `log`."""
+        """Send a log message about a possible problem; see `log`."""
         await self.log("warning", data, logger)
 
     async def error(self, data: Any, logger: str | None = None) -> None:
-        """Send a log message about what went wrong; see `log`."""
+        """Send a log message about an error; see `log`."""
         await self.log("error", data, logger)
 
     async def log(self, level: Level, data: Any, logger: str | None = None) -> None:
         """Send a log message, unless the client does not want it.
 
         Args:
-            level: How severe it is.
+            level: Severity.
             data: Any JSON value.
-            logger: Which part of the server speaks.
+            logger: Name of the part of the server.
         """
         await self._notify(self._words.log, {"level": level, "data": data, "logger": logger})
 
@@ -365,5 +469,5 @@ class Context(Caller):
 
 
 def _is_known(method: Notification[Any], agreed: Negotiated) -> bool:
-    """Tell whether a client has declared the extension that a notification belongs to, if it has to."""
+    """Return whether a client has declared the extension that a notification belongs to, if it has to."""
     return method.declared_by == "server" or is_declared(agreed.declared["client"], "extensions", str(method.extension))

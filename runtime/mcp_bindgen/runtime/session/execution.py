@@ -1,4 +1,4 @@
-"""Run the handler of a message: the one way from a message to its answer, whatever it travelled by."""
+"""Execution of handlers: the one way from a message to its response, for every transport."""
 
 from __future__ import annotations
 
@@ -12,13 +12,11 @@ from ..logs import log
 from ..protocol import jsonrpc, observation
 from ..protocol.errors import INTERNAL_ERROR, INVALID_REQUEST, CapabilityMissing, ProtocolError
 from ..protocol.events import Notified, Requested
-from ..protocol.hints import WrongResult
-from ..protocol.link import Link
 from ..protocol.observation import Handling
 from ..protocol.peer import Peer
-from ..protocol.revision import Dispatcher, Handler
-from ..protocol.routing import Route
-from .request_scope import RequestScope
+from ..protocol.request_scope import Handler, Link, RequestScope
+from ..protocol.revision import Dispatcher
+from ..protocol.routing import Route, WrongResult
 
 FindHandler = Callable[[Dispatcher, Route], Handler]
 """Returns the handler of a route of a revision; raises `MethodNotFound` where there is none."""
@@ -32,17 +30,17 @@ async def execute(
 ) -> Answer:
     """Run the handler of a message, and answer it.
 
-    What a failure becomes is the same everywhere: an error of the protocol is sent as it is; a capability that the
+    Failures have the same results on every transport: an error of the protocol is sent as it is; a capability that the
     other side did not declare is an invalid request; everything else is logged and an internal error, a capability
-    that this side itself did not declare included. Clients without a token read of a handler that returned the wrong
-    type what it returned; of anything else nothing.
+    that this side itself did not declare included. Clients without a token read which type a handler returned if it is
+    wrong, and nothing about any other failure.
 
     Args:
         find: Finds the handler.
         peer: The protocol's state, which writes the answer.
         link: The way to the other side.
         event: The message.
-        seen: Who is shown what the handler returned; by default the observer, if there is one.
+        seen: Observation of the handler's result; by default that by the observer, if there is one.
     """
     if seen is None and observation.current is not None:
         with observation.current.handling(peer.role, link, event) as seen:
@@ -88,7 +86,7 @@ async def execute(
 
 
 def _is_unasked(method: Any, asked_by: str, params: Any, answer: Any) -> bool:
-    """Tell whether an answer is one of those that only a member of the params can ask for."""
+    """Return whether a result belongs to the alternatives that only a member of the params can ask for."""
     return isinstance(answer, method.alternatives) and getattr(params, asked_by, None) is None
 
 

@@ -34,7 +34,7 @@ class Root(NamedTuple):
 
     Attributes:
         uri: Its `file://` URI.
-        name: What to call it, if the client says.
+        name: Its display name, if the client states one.
     """
 
     uri: str
@@ -195,7 +195,7 @@ def sampling_params(
 
 
 def text_of(method: Request[Any, Any, Any], result: Any) -> str:
-    """Return what a model wrote; raise `UnexpectedAnswer` if that is no text."""
+    """Return the text of a model's message; raise `UnexpectedAnswer` if it has none."""
     content: Any = result.content
     blocks: list[Any] = content if is_array(content) else [content]
     texts = [block.text for block in blocks if block.type == "text"]

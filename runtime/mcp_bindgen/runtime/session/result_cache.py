@@ -25,11 +25,11 @@ _LONGEST = 365 * 24 * 3600.0  # seconds
 
 @dataclass(frozen=True)
 class CacheScope:
-    """The scope of a cached result: who asks.
+    """Scope of a cached result.
 
     Attributes:
-        server: What identifies the server, and the revision that is spoken.
-        connection: What identifies the connection: private results are for no other one.
+        server: Key of the server and of the spoken revision.
+        connection: Key of the connection; private results belong to one connection.
     """
 
     server: Hashable
@@ -52,10 +52,10 @@ class _Entry:
 
 
 class ResultCache:
-    """Keeps results; clients that share one share what is public.
+    """Cache of results; clients that share a cache share public results.
 
     Args:
-        limit: How many results are kept; those that were not asked for the longest go first.
+        limit: Number of results; beyond it the least recently used result is dropped.
         clock: Gives the time in seconds; it never goes back.
     """
 
@@ -80,7 +80,7 @@ class ResultCache:
         """Return a copy of the cached answer to a request, or else the server's answer, which is cached if it may be.
 
         Args:
-            scope: Who asks.
+            scope: Scope of the caller.
             method: The method.
             params: Its params; their `_meta` makes no difference.
             ask: Asks the server.
@@ -107,8 +107,8 @@ class ResultCache:
         return answer
 
     def invalidate(self, server: Hashable, revision: Revision, notification: str, params: Any = None) -> None:
-        """Forget what a notification of a server makes stale; where it names a resource, only results about that."""
-        methods = revision.stale.get(notification, ())
+        """Forget the results that a notification of a server invalidates; of a resource, only results about it."""
+        methods = revision.cache_invalidations.get(notification, ())
         if methods:
             uri = getattr(params, "uri", None)
             changed = frozenset[str]() if uri is None else lineage(uri)
@@ -121,7 +121,7 @@ class ResultCache:
             )
 
     def forget(self, scope: CacheScope, *, public: bool = False) -> None:
-        """Forget what is private to a connection, and if wanted all that is known of its server."""
+        """Forget the private results of a connection, and on request all results of its server."""
         self._drop(lambda key, entry: key.connection == scope.connection or (public and key.server == scope.server))
 
     def _find(self, key: _Key) -> Any:
@@ -159,7 +159,7 @@ class ResultCache:
 
 
 def _is_complete(params: Any, answer: Any) -> bool:
-    """Tell whether a result depends on nothing but the params that are part of its key."""
+    """Return whether a result depends on nothing but the params that are part of its key."""
     if getattr(params, "input_responses", None) is not None or getattr(params, "request_state", None) is not None:
         return False
     return isinstance(answer, BaseModel) and getattr(answer, "result_type", None) == "complete"

@@ -1,11 +1,11 @@
-"""The base of generated servers, and serving them over a transport."""
+"""Base of generated servers, and their service over transports."""
 
 from __future__ import annotations
 
 import inspect
 from collections.abc import AsyncGenerator, Awaitable, Callable, Collection, Mapping, Sequence
 from contextlib import AsyncExitStack, asynccontextmanager, suppress
-from functools import update_wrapper, wraps
+from functools import cached_property, update_wrapper, wraps
 from typing import Any, ClassVar
 from weakref import WeakValueDictionary
 
@@ -16,57 +16,80 @@ from mcp_bindgen.bridging.offer import converted_for_all, served, tell_what_is_m
 from mcp_bindgen.bridging.server import BridgedDispatcher, BridgedEngine, BridgedServer
 
 from ..concurrency import Turn
-from ..era.operations import operations
-from ..era.sides import Handle, extensions_of
-from ..era.stateless.request_meta import ParamsWithMeta
-from ..era.stateless.request_state import RequestStateSigner
-from ..era.stateless.subscriptions import Subscription, attached, audience
-from ..protocol.access import AccessPolicy, Identity, Operation, check
+from ..era.stateless import ParamsWithMeta
+from ..protocol.access import Access, AccessPolicy, Identity, Operation, check, operations
 from ..protocol.capabilities import declared
+from ..protocol.envelope import RequestId
 from ..protocol.errors import ConnectionClosed, SessionRequired
 from ..protocol.extension import Extension
+from ..protocol.limits import Limits, Options
 from ..protocol.methods import Method, Notification
-from ..protocol.negotiated import Negotiated
-from ..protocol.options import Limits, Options
 from ..protocol.peer import Peer
-from ..protocol.revision import Dispatcher, Handler
+from ..protocol.request_scope import LEVELS, Handler, Link, Negotiated, RequestScope
+from ..protocol.revision import Dispatcher
 from ..protocol.routing import Returns, Route
 from ..protocol.transport import Transport
+from . import handshake_server, stateless_server
 from .context import Context
-from .recorder import Recorder
-from .request_scope import RequestScope
+from .handlers import Handle, extensions_of
+from .rounds import RequestStateSigner
 from .session import Session
+from .subscriptions import Subscription, attached
+
+
+class Recorder(Link):
+    """Link that records the notifications of a broadcast, to pass them on to other processes.
+
+    Args:
+        agreed: Agreement of any client of the revision; it is changed to want every notification.
+
+    Attributes:
+        told: Notifications and their params.
+    """
+
+    def __init__(self, agreed: Negotiated) -> None:
+        agreed.log_level, agreed.subscriptions = LEVELS[0], None
+        self.negotiated: Negotiated = agreed
+        self.told: list[tuple[Notification[Any], Any]] = []
+
+    async def request(self, method: Any, params: Any, *, related: RequestId | None = None) -> Any:
+        """Refuse: a broadcast has no client that could respond."""
+        raise RuntimeError(f"{method.name}: a broadcast to several processes can only notify")
+
+    async def notify(self, method: Notification[Any], params: Any, *, related: RequestId | None = None) -> None:
+        """Note a notification."""
+        self.told.append((method, params))
+
 
 Publish = Callable[[str, Notification[Any], Any], Awaitable[None]]
-"""Tells the clients of all processes something, given the revision that they speak."""
+"""Notifies the clients of all processes, given a revision."""
 
 _MAX_TOLD_AT_ONCE = 100  # clients of a broadcast
 _MAX_CHECKED_AT_ONCE = 10  # operations of a request
 
 
 class Server:
-    """The base of generated servers: override what you offer; what is not overridden is answered with -32601.
+    """Base of generated servers: override the methods that you offer; all others are answered with -32601.
 
     Attributes:
-        dispatcher: The generated routes to its handlers.
-        context: The generated class of what its handlers know of their requests; where several extensions have one
-            each, a class of all of them.
+        dispatcher: Generated routes to its handlers.
+        context: Generated class of the contexts; where extensions have contexts, a class that joins them.
         revision: The revision it speaks.
-        announces: The notifications about changes that it may send, by their methods, and so declares; `None` for all
-            that are about what it offers.
-        instructions: How a model should use the server, told to every client.
-        options: How the server's own requests are sent.
-        limits: How much of one client's is taken at once.
-        has_sessions: Whether clients are remembered, so that they can be asked and told something; not where
-            `HttpApp(..., sessions=False)` serves a stateful revision.
-        request_state_signer: Protects the state that a client carries between rounds of a request (stateless eras).
-            Processes that serve the same clients need one with the same keys; a shared store gives them such keys.
-        publish: Tells the clients of all processes, where there are several; set by what serves them.
-        extensions: The extensions among its bases; it declares them to every client of its revision.
-        extension_settings: Id of an extension -> the settings that stand beside it, typed or in wire form.
-        authorize: Checks that an identity has the scopes that operations need, as `Service.authorize` does; set by what
-            serves them, where tokens are verified.
-        allows: Tells whether an identity has them, as `Service.allows` does; set likewise.
+        announces: Notifications about changes that it may send, by their methods, and so declares; `None` for all
+            that concern its features.
+        instructions: Advice to models, sent to every client.
+        options: Options of the server's own requests.
+        limits: Limits of one client's connection.
+        has_sessions: True if clients can be asked and notified; False where `HttpApp(..., sessions=False)` serves a
+            stateful revision.
+        request_state_signer: Signs the state that a client carries between rounds of a request (stateless revisions).
+            Processes that serve the same clients need the same keys; a shared store provides them.
+        publish: Sends notifications to the clients of all processes; set by the endpoint that shares a store.
+        extensions: Extensions among its bases; it declares them to every client of its revision.
+        extension_settings: Id of an extension -> its settings, typed or in wire form.
+        authorize: Checks the scopes of operations, as `Service.authorize` does; set by an endpoint that verifies
+            tokens.
+        allows: Returns whether an identity has these scopes, as `Service.allows` does; set likewise.
     """
 
     dispatcher: ClassVar[Dispatcher]
@@ -74,7 +97,7 @@ class Server:
     revision: ClassVar[str]
     extensions: ClassVar[tuple[Extension, ...]] = ()
     extension_settings: Mapping[str, Any] = {}
-    info: Any
+    info: Any = None
     announces: Collection[str] | None = None
     instructions: str | None = None
     options: Options = Options(timeout=None)
@@ -83,7 +106,7 @@ class Server:
     request_state_signer: RequestStateSigner = RequestStateSigner()
     publish: Publish | None = None
     authorize: Callable[[Identity | None, str | None, Sequence[Operation]], None] | None = None
-    allows: Callable[[Identity | None, str | None, Sequence[Operation]], bool] | None = None
+    allows: Access | None = None
 
     def __init_subclass__(cls, **arguments: Any) -> None:
         super().__init_subclass__(**arguments)
@@ -95,40 +118,45 @@ class Server:
             if not all(issubclass(cls.context, one) for one in contexts):
                 cls.context = type("Context", contexts, {"__doc__": Context.__doc__, "__module__": cls.__module__})
 
+    @cached_property
+    def audience(self) -> list[Link]:
+        """Links to its clients: connections and subscriptions."""
+        return []
+
     @asynccontextmanager
     async def lifespan(self) -> AsyncGenerator[None]:
-        """Start and stop what the server owns: override it, and `yield` while it serves."""
+        """Start and stop the server's resources: override it, and `yield` while it serves."""
         yield
 
     @asynccontextmanager
     async def extension_lifespan(self) -> AsyncGenerator[None]:
-        """Run what an extension of the server does beside requests; entered after the lifespans of all servers.
+        """Run the background work of an extension; entered after the lifespans of all servers.
 
-        An extension whose engine does something overrides this, and enters `super().extension_lifespan()` around it.
+        An extension with background work overrides this, and enters `super().extension_lifespan()` around it.
         """
         yield
 
     def extra_capabilities(self) -> Mapping[str, Any]:
-        """Return capabilities to declare beside those that follow from the handlers, in wire form."""
+        """Return capabilities to declare beside those of the handlers, in wire form."""
         return {}
 
     def required_scopes(self, method: str, name: str | None) -> Collection[str]:
-        """Return the scopes that the token of a request needs, beside those that the endpoint asks for.
+        """Return the scopes that the token of a request needs, beside those of the endpoint.
 
         A server that overrides this can be served over HTTP only where tokens are verified.
 
         Args:
             method: The method of a message.
-            name: What it is called on: the name of a tool or prompt, the URI of a resource; `None` for neither. A URI
-                is in its canonical form (RFC 3986, section 6.2.2), with scheme and host in lower case. One that was
-                sent in another form is asked for in both, and the scopes of both are needed.
+            name: Target of the method: the name of a tool or prompt, the URI of a resource; `None` for neither. A URI
+                is in its canonical form (RFC 3986, section 6.2.2), with scheme and host in lower case. A URI
+                in another form is passed in both forms; the scopes of both are needed.
         """
         return ()
 
     def around(self, method: Method, handler: Handle) -> Handle:
-        """Return what takes the messages of a method, given the server's handler: by default the handler itself.
+        """Return the handler of a method, given the server's handler: by default the same.
 
-        An extension whose engine has a part in what others handle overrides this, and begins with `super().around`.
+        An extension that takes part in other methods overrides this, and begins with `super().around`.
 
         Args:
             method: The method.
@@ -137,9 +165,9 @@ class Server:
         return handler
 
     def bridged_engines(self, dispatcher: BridgedDispatcher) -> Sequence[BridgedEngine]:
-        """Return what the engines of extensions answer themselves in another revision that the server serves.
+        """Return the methods that engines of extensions answer in another revision that the server serves.
 
-        An engine of which that revision has something adds to what `super().bridged_engines` returns.
+        An engine that is part of that revision adds to `super().bridged_engines`.
 
         Args:
             dispatcher: The way from that revision to the server's handlers.
@@ -147,24 +175,24 @@ class Server:
         return ()
 
     def agree(self, wanted: Any, ctx: Context) -> Returns[Any]:
-        """Return what a client that listens will hear of, of what it wants: by default all of it (stateless revisions).
+        """Return the part of a filter that a client gets: by default all of it (stateless revisions).
 
         Args:
-            wanted: The filter, without what the server does not offer; with the members of its extensions.
+            wanted: The filter, without features that the server does not offer; with the members of its extensions.
             ctx: The request.
         """
         return wanted
 
     def begin_subscription(self, link: Any) -> None:
-        """React to a client that begins to listen, once broadcasts reach it (stateless revisions)."""
+        """Called when a client begins to listen and gets broadcasts (stateless revisions)."""
 
     @property
     def connections(self) -> list[Context]:
-        """A context for each client that can be told something now: those that are connected, or that listen.
+        """Context for each client that can be notified now: connected clients, and clients that listen.
 
-        Where several processes share a store, these are the clients of this one: use `broadcast`.
+        Where several processes share a store, these are the clients of this process: use `broadcast`.
         """
-        links: list[Any] = [link for link in audience(self) if isinstance(link, Session | Subscription) and link.ready]
+        links: list[Any] = [link for link in self.audience if isinstance(link, Session | Subscription) and link.ready]
         found = [(self._context_in(link.negotiated.dispatcher), link) for link in links]
         return [context(RequestScope.of(link)) for context, link in found if context is not None]
 
@@ -175,19 +203,19 @@ class Server:
         return self.context if dispatcher.revision.name == self.revision else None
 
     async def broadcast(self, tell: Callable[[Any], Awaitable[None]]) -> None:
-        """Tell all clients something: `await server.broadcast(lambda client: client.notify_tool_list_changed())`.
+        """Notify all clients: `await server.broadcast(lambda client: client.notify_tool_list_changed())`.
 
-        They are told at the same time; who is slow delays nobody, and who is gone is left out. Only those are told of a
-        resource who follow it.
+        All clients are notified at the same time; a slow client delays no other, and a lost client is left out.
+        Updates of a resource are sent to its followers only.
 
-        Where several processes share a store, the clients of all are told: `tell` is called once, with a context that
-        stands for all of them and can only notify.
+        Where several processes share a store, `tell` is called once, with a context that notifies the clients of all
+        processes and can do nothing else.
 
         Args:
-            tell: Tells one client, given its context.
+            tell: Notifies one client, given its context.
 
         Raises:
-            SessionRequired: Nobody can be told, because stateful clients are served without sessions.
+            SessionRequired: No client can be notified, because stateful clients are served without sessions.
         """
         if not self.has_sessions and not self.connections:
             raise SessionRequired("broadcast")
@@ -210,26 +238,26 @@ class Server:
         async with anyio.create_task_group() as tasks:
             for number, context in enumerate(self.connections, 1):
                 tasks.start_soon(one, context)
-                if number % _MAX_TOLD_AT_ONCE == 0:  # so that requests are handled in between
+                if number % _MAX_TOLD_AT_ONCE == 0:  # requests are handled in between
                     await checkpoint()
 
 
 class Service:
-    """Servers that are served together, at most one for each revision, and what serves other revisions by them.
+    """Servers that are served together, at most one for each revision, and bridges to further revisions.
 
     Args:
         servers: The servers.
-        access_policy: Says which scopes messages need, where they come with tokens.
+        access_policy: Returns the scopes of operations; `None` where messages carry no tokens.
         revisions: The revisions to serve; by default all that one of the servers can be made to serve.
 
     Attributes:
         servers: The servers, the best revision last.
-        dispatchers: Revision -> what is taken in it.
-        limits: How much of one client's is taken at once: as the best revision's server says.
-        find: Finds the handler of a route, as `handler` or `guarded` does.
+        dispatchers: Revision -> dispatcher.
+        limits: Limits of one connection: those for the best revision's server.
+        find: Returns the handler of a route: `handler` or `guarded`.
 
     Raises:
-        ValueError: There is none, or there are two for a revision, or a revision is wanted that cannot be served.
+        ValueError: There is no server, there are two for one revision, or a revision cannot be served.
     """
 
     def __init__(
@@ -266,18 +294,19 @@ class Service:
         return list(reversed(self.dispatchers))
 
     def handler(self, dispatcher: Dispatcher, route: Route) -> Handler:
-        """Return what takes the messages of a route; raises `MethodNotFound` where nothing does."""
+        """Return the handler of a route; raises `MethodNotFound` if there is none."""
         found = self._handlers.get(route)
         if found is None:
             revision = dispatcher.revision
             server = self._by_revision[revision.name]
-            found = revision.era.handler(server, dispatcher, route, self.supported)
+            half = stateless_server if revision.era.is_stateless else handshake_server
+            found = half.handler(server, dispatcher, route, self.supported)
             update_wrapper(found, getattr(type(_original(server)), route.handler, found), assigned=(), updated=())
             self._handlers[route] = found
         return found
 
     def guarded(self, dispatcher: Dispatcher, route: Route) -> Handler:
-        """Return the same as `handler`, which first checks the scopes of the link's identity."""
+        """Return the handler of a route, after a check of the request's scopes."""
         handler = self.handler(dispatcher, route)
 
         async def checked_in_turns(scope: RequestScope, params: Any, asked: Sequence[Operation]) -> Any:
@@ -299,8 +328,8 @@ class Service:
         """Return the scopes that operations need together.
 
         Args:
-            revision: The revision that they are in, if that is known.
-            operations: What is asked for, at least one.
+            revision: Their revision, if known.
+            operations: Operations, at least one.
         """
         if self._access_policy is None:
             return frozenset()
@@ -316,23 +345,23 @@ class Service:
         return needed
 
     def authorize(self, identity: Identity | None, revision: str | None, operations: Sequence[Operation]) -> None:
-        """Check that an identity has all that `needed_scopes` says.
+        """Check that an identity has the needed scopes.
 
         Raises:
-            InsufficientScope: It lacks one; with all that is needed.
+            InsufficientScope: A scope is missing; the error lists all needed scopes.
         """
         if self._access_policy is not None:
             check(identity, self.needed_scopes(revision, operations), operations)
 
     def allows(self, identity: Identity | None, revision: str | None, operations: Sequence[Operation]) -> bool:
-        """Tell whether an identity has all that `needed_scopes` says."""
+        """Return whether an identity has the needed scopes."""
         needed = self.needed_scopes(revision, operations)
         return not needed or (identity is not None and identity.has(*needed))
 
     async def authorize_all(
         self, identity: Identity | None, revision: str | None, operations: Sequence[Operation]
     ) -> None:
-        """Check the operations of a message or batch as `authorize` does, and let other tasks run meanwhile."""
+        """Check the operations of a message or batch as `authorize` does; other tasks run in between."""
         if self._access_policy is None:
             return
         needed: frozenset[str] = frozenset()
@@ -348,11 +377,11 @@ class Service:
         return found
 
     def server_of(self, revision: str) -> Server | None:
-        """Return the server of a revision by its name; `None` where that is not served."""
+        """Return the server of a revision by name; `None` if the revision is not served."""
         return self._by_revision.get(revision)
 
     def is_handled(self, dispatcher: Dispatcher, route: Route) -> bool:
-        """Tell whether a server has a handler of its own for a route."""
+        """Return whether a server has a handler of its own for a route."""
         return dispatcher.is_handled(route, self._by_revision[dispatcher.revision.name])
 
     def session(self, transport: Transport) -> Session:
@@ -366,17 +395,17 @@ class Service:
         return session
 
     def threads_of(self, principal: str) -> anyio.CapacityLimiter:
-        """Return the threads for handlers that block of a principal, however many connections it has."""
+        """Return the limit of threads for a principal, over all of its connections."""
         found = self._threads.get(principal)
         if found is None:
             found = self._threads[principal] = anyio.CapacityLimiter(self.limits.threads)
         return found
 
     def restore(self, session: Session, snapshot: Mapping[str, Any], first_id: int) -> None:
-        """Make a new session go on where another one was: see `Era.restore`; raises `KeyError`."""
+        """Resume a session of another process; see `handshake_server.restore`; raises `KeyError`."""
         server = self._by_revision[snapshot["revision"]]
         dispatcher = self.dispatchers[server.revision]
-        dispatcher.revision.era.restore(session, snapshot, declared(server, dispatcher), first_id)
+        handshake_server.restore(session, snapshot, declared(server, dispatcher), first_id)
 
     async def run(self, session: Session) -> None:
         """Serve a connection until either side ends it."""
@@ -387,7 +416,7 @@ class Service:
 
 
 def _original(server: Server | BridgedServer) -> Server:
-    """Return the server that a user wrote behind one that may be made of it."""
+    """Return the user's server behind a server, which may be bridged."""
     found: Server = server.server if isinstance(server, BridgedServer) else server
     return found
 
@@ -407,7 +436,7 @@ async def serve(transport: Transport, *servers: Server, revisions: Sequence[str]
 
 @asynccontextmanager
 async def lifespans(servers: Sequence[Server]) -> AsyncGenerator[None]:
-    """Enter the lifespans of all servers, then those of their extensions, and leave them in reverse."""
+    """Enter the lifespans of all servers, then those for extensions, and leave them in reverse."""
     async with AsyncExitStack() as stack:
         for server in servers:
             await stack.enter_async_context(server.lifespan())

@@ -1,47 +1,216 @@
-"""Drive a `Peer` over a `Transport`: read, hand messages to handlers, write what they answer."""
+"""Sessions: drive a `Peer` over a `Transport`, within limits."""
 
 from __future__ import annotations
 
 import asyncio
 import logging
-from collections import deque
-from collections.abc import Awaitable, Callable, Iterator, Mapping, Sequence
+import math
+from collections import OrderedDict, deque
+from collections.abc import Awaitable, Callable, Generator, Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from contextvars import copy_context
 from functools import partial
 from time import monotonic
-from typing import Any, TypeAlias, TypeVar
+from typing import Any, TypeVar
 
 import anyio
 from anyio.abc import TaskGroup
 
-from ..concurrency import Turn, begin
-from ..era.lifecycle import SUBSCRIBE
+from ..concurrency import Turn, begin, within
 from ..logs import log
 from ..protocol import observation
-from ..protocol.access import Identity, Operation
-from ..protocol.batch import BatchReply
+from ..protocol.access import Access
 from ..protocol.envelope import RequestId
 from ..protocol.errors import ConnectionClosed, NotInitialized, RequestTimeout, TooManyRequests
-from ..protocol.events import Answered, CancelRequested, Event, Notified, Pending, Progressed, Rejected, Requested
-from ..protocol.link import Link
-from ..protocol.methods import Method, Notification, Request
-from ..protocol.negotiated import Negotiated
-from ..protocol.options import Limits, Options
-from ..protocol.peer import Peer
+from ..protocol.events import (
+    Answered,
+    CancelRequested,
+    Event,
+    Notified,
+    Pending,
+    Progressed,
+    Rejected,
+    Requested,
+)
+from ..protocol.limits import Limits, Options
+from ..protocol.methods import SUBSCRIBE, Method, Notification, Request
+from ..protocol.observation import asked
+from ..protocol.peer import BatchReply, Peer
+from ..protocol.request_scope import Link, Negotiated
 from ..protocol.transitions import State
 from ..protocol.transport import Lost, Outgoing, Oversized, Transport
 from ..protocol.uris import canonical
 from .execution import FindHandler, execute
-from .observed import asked
-from .sender import Sender
 from .timeouts import Timeouts, Waiter, in_handler, resolve
-from .workload import Workload
+
+Work = Requested | Notified | Rejected
+"""An event that starts work, or at least needs a response."""
+
+
+class Workload:
+    """Work of a connection: running handlers, unread responses, and events that wait.
+
+    Args:
+        limits: The limits.
+        independent: True if responses wait only for their own reader, so they need not be counted.
+
+    Attributes:
+        in_flight: How many handlers wait for something.
+        unread: The size of answers that the other side has not read yet, in bytes.
+    """
+
+    def __init__(self, limits: Limits, *, independent: bool) -> None:
+        self.in_flight = 0
+        self.unread = 0
+        self._limits = limits
+        self._most_unread = math.inf if independent else limits.max_unsent_bytes
+        self._held: OrderedDict[object, tuple[Work, int]] = OrderedDict()
+        self._bytes = 0
+
+    def __len__(self) -> int:
+        return len(self._held)
+
+    @property
+    def is_unread(self) -> bool:
+        """True if the other side leaves too many answers unread."""
+        return self.unread > self._most_unread
+
+    @property
+    def is_full(self) -> bool:
+        """True if too much waits already."""
+        return len(self._held) >= self._limits.waiting or self._bytes >= self._limits.waiting_bytes
+
+    def has_room(self) -> bool:
+        """Return whether another handler may begin."""
+        return self.in_flight < self._limits.in_flight and self.unread <= self._most_unread
+
+    def is_free(self) -> bool:
+        """Return whether nothing waits, and another handler may begin."""
+        return not self._held and self.has_room()
+
+    def must_wait(self, event: Event) -> bool:
+        """Return whether an event has to wait for its turn.
+
+        Events without work never wait. A peer that reads its responses gets errors and pings at once.
+        still there.
+        """
+        if isinstance(event, Rejected):
+            return self.is_unread and bool(event.reply)
+        if not isinstance(event, Requested | Notified):
+            return False
+        return self.is_unread or event.route.method is not event.dispatcher.revision.ping
+
+    async def settle(self, turn: Callable[[], Awaitable[None]]) -> str | None:
+        """Wait while the other side leaves too many answers unread and too much waits (backpressure).
+
+        Args:
+            turn: Waits until some of the answers were read.
+
+        Returns:
+            Why the connection has to be closed; `None` where it goes on.
+        """
+        try:
+            async with asyncio.timeout(self._limits.write_timeout):
+                while self.is_unread and self.is_full:
+                    await turn()
+        except TimeoutError:
+            return f"the other side does not read: {self.unread} bytes of answers wait"
+        return None
+
+    def hold(self, event: Work, size: int) -> None:
+        """Keep an event, of a message of `size` bytes, until it is `taken`."""
+        self._held[event.id if isinstance(event, Requested) else object()] = event, size
+        self._bytes += size
+
+    @property
+    def may_begin(self) -> int:
+        """Number of waiting events that may begin now."""
+        return min(len(self._held), self._limits.in_flight - self.in_flight) if self.has_room() else 0
+
+    def taken(self) -> Work | None:
+        """Take the first event that waits, if there still is one."""
+        if not self._held:
+            return None
+        _, (event, size) = self._held.popitem(last=False)
+        self._bytes -= size
+        return event
+
+    def drop(self, id_: RequestId) -> bool:
+        """Drop the request with an id, if it waits."""
+        _, size = self._held.pop(id_, (None, None))
+        self._bytes -= size or 0
+        return size is not None
+
+
+class Sender:
+    """Sends the messages of a session.
+
+    Args:
+        transport: How they travel.
+        lost: Called with the reason when the other side turns out to be gone.
+
+    Attributes:
+        tasks: Where the queue is sent; nothing is queued before there is such a place.
+        independent: True if messages need not wait for each other.
+    """
+
+    def __init__(self, transport: Transport, lost: Callable[[str], object]) -> None:
+        self.tasks: TaskGroup | None = None
+        self.independent = transport.independent
+        self._transport = transport
+        self._lost = lost
+        self._queue: list[Outgoing] = []
+        self._sending = asyncio.Lock()
+
+    async def send(self, messages: Sequence[Outgoing] | None = None) -> bool:
+        """Send messages, or else the queue; returns whether the other side was still there."""
+        try:
+            if self.independent and messages:
+                await self._transport.send(messages)
+                return True
+            async with self._sending:
+                if messages is None:
+                    messages, self._queue = self._queue, []
+                if messages:
+                    await self._transport.send(messages)
+        except ConnectionClosed as error:
+            self._lost(str(error))
+            return False
+        return True
+
+    async def post(self, message: Outgoing, options: Options, *, alone: bool) -> None:
+        """Send a request in time, at once if it is alone; requests of the same moment leave together.
+
+        Raises:
+            TimeoutError: The other side does not read.
+        """
+        if self.tasks is not None and (not alone or self._queue or self._sending.locked()):
+            self.send_soon(message)
+            return
+        limits = [limit for limit in (options.timeout, options.total_timeout) if limit is not None]
+        await (within(min(limits), self.send([message])) if limits else self.send([message]))
+
+    def send_soon(self, message: Outgoing) -> None:
+        """Queue a message without waiting for a slow reader; messages queued at the same time are sent together."""
+        self._queue.append(message)
+        if len(self._queue) == 1 and self.tasks is not None:
+            self.tasks.start_soon(self.send)
+
+    def withdraw(self, message: Outgoing) -> bool:
+        """Remove a message from the queue; returns whether it was still there."""
+        if message not in self._queue:
+            return False
+        self._queue.remove(message)
+        return True
+
+    async def turn(self) -> None:
+        """Wait until the current send is over."""
+        async with self._sending:
+            pass
+
 
 Params = TypeVar("Params")
 Answer = TypeVar("Answer")
-
-Access: TypeAlias = Callable[[Identity | None, str | None, Sequence[Operation]], bool]
-"""Decides whether an identity may do some operations of a revision."""
 
 _GRACE = 1.0  # seconds for handlers to finish when the other side has nothing more to say
 
@@ -49,8 +218,8 @@ _GRACE = 1.0  # seconds for handlers to finish when the other side has nothing m
 class Session(Link):
     """A connection at work. It is the `Link` of contexts and clients.
 
-    Requests are handled in the task that reads them, so that a handler that finishes at once costs no task. A handler
-    that waits keeps that task and its cancel scope, and another one goes on reading.
+    Requests are handled in the task that reads them, so a handler that finishes at once costs no task. A handler
+    that waits keeps this task and its cancel scope, and another task goes on reading.
 
     Args:
         peer: The protocol's state.
@@ -60,13 +229,12 @@ class Session(Link):
         limits: How much of the other side's is taken at once.
 
     Attributes:
-        negotiated: What the two sides agreed on.
-        meta: What requests say of this side in their `_meta` (stateless revisions).
-        headers: Returns what a transport with headers repeats there of a message of ours.
+        negotiated: Agreement of both sides.
+        meta: Members of the `_meta` of each request (stateless revisions).
+        headers: Returns the HTTP headers of a message; `None` if it needs none.
         threads: Limit of threads that several connections share; by default each has its own.
         access: Decides whether an identity may do some operations of a revision; `None` where messages carry no
             tokens.
-        endless: Ends of what would not end by itself; called when the other side has nothing more to say.
         introductions: How often this side has introduced itself again, because the other one forgot it.
         closed: Set when the connection is over.
     """
@@ -91,7 +259,7 @@ class Session(Link):
         self.access: Access | None = None
         self.threads: anyio.CapacityLimiter | None = None
         self.introductions = 0
-        self.endless: set[Callable[[], object]] = set()
+        self._endless: set[Callable[[], object]] = set()
         self.closed = anyio.Event()
         self._find = find
         self._events: Iterator[Event] = iter(())
@@ -113,7 +281,7 @@ class Session(Link):
 
     @property
     def ready(self) -> bool:
-        """Whether the other side can be told something unasked now."""
+        """True if the other side can be told something unasked now."""
         return self.peer.state is State.READY and not self.peer.dispatcher.revision.era.is_stateless
 
     def close_stream(self, related: RequestId | None, retry: int | None = None) -> bool:
@@ -125,8 +293,17 @@ class Session(Link):
         revision = self.negotiated.dispatcher.revision.name
         return self.access is None or self.access(self.origin.identity, revision, [(SUBSCRIBE, canonical(uri))])
 
+    @contextmanager
+    def ending(self, end: Callable[[], object]) -> Generator[None]:
+        """Call `end` if the peer's input ends while a block runs that would never end by itself."""
+        self._endless.add(end)
+        try:
+            yield
+        finally:
+            self._endless.discard(end)
+
     def is_over(self, id_: RequestId) -> bool:
-        """Tell whether a request of the other side was answered or cancelled, while the connection goes on."""
+        """Return whether a request of the other side was answered or cancelled, while the connection goes on."""
         is_cancelled = id_ in self._running and self._running[id_].cancel_called
         return (is_cancelled or id_ not in self.peer.handling) and not self.closed.is_set()
 
@@ -182,12 +359,12 @@ class Session(Link):
                     continue
                 if monotonic() > turn.end:
                     await turn.give_way()
-                if (work.at_work or work.unread) and not work.is_free() and work.must_wait(event):
+                if (work.in_flight or work.unread) and not work.is_free() and work.must_wait(event):
                     self._hold(event)
                 elif isinstance(event, Requested | Notified):
                     rest = self._begin(event)
                     if rest is not None:
-                        self._work.at_work += 1
+                        self._work.in_flight += 1
                         self._tasks.start_soon(self._lead)
                         await self._complete(event, rest, scope)
                         return
@@ -225,15 +402,15 @@ class Session(Link):
 
     async def _let_finish(self) -> None:
         """Give handlers a moment, because a side with nothing more to say may still listen: `server < file`."""
-        for end in self.endless:
+        for end in self._endless:
             end()
         if self.peer.role == "server":
             with anyio.move_on_after(_GRACE):
-                while (self._work.at_work or self._work or self._work.unread) and not self.closed.is_set():
+                while (self._work.in_flight or self._work or self._work.unread) and not self.closed.is_set():
                     await anyio.sleep(0.01)
 
     def _begin(self, event: Requested | Notified) -> Awaitable[Any] | None:
-        """Start a handler; returns what is left to do if it has to wait, else its answer is ready to be sent."""
+        """Start a handler; return the rest of its work if it has to wait, else queue its response."""
         self.origin = event.origin or self.origin
         answered, rest = begin(execute(self._find, self.peer, self, event), copy_context())
         if rest is None and answered[0]:
@@ -253,7 +430,7 @@ class Session(Link):
                 data = self.peer.drop(id_)
             raise
         finally:
-            self._work.at_work -= 1
+            self._work.in_flight -= 1
             if id_ is not None:
                 del self._running[id_]
                 if self.peer.role == "client":
@@ -270,13 +447,13 @@ class Session(Link):
             self._outgoing.append(message)
 
     async def _go_on(self) -> None:
-        """Send the answer of a handler that has waited, and begin what waits for its turn."""
+        """Send the response of a handler that has waited, and begin waiting events."""
         if self._outgoing:
             await self._answer()
         elif self._work:
             self._unhold()
 
-    # --- what waits for its turn ------------------------------------------------------------------------------
+    # --- waiting events -------------------------------------------------------------------------------------------
 
     def _hold(self, event: Any) -> None:
         """Keep an event until there is room for it; refuse it if the other side reads, but asks too much."""
@@ -292,10 +469,10 @@ class Session(Link):
             self._reply(self.peer.fail(event.id, error), event.id, refused=True)
 
     def _unhold(self) -> None:
-        """Begin what waits for its turn, as far as there is room now; until it begins, it can be cancelled."""
+        """Begin waiting events as far as there is room; until an event begins, it can be cancelled."""
         assert self._tasks is not None
         for _ in range(self._work.may_begin):
-            self._work.at_work += 1
+            self._work.in_flight += 1
             self._tasks.start_soon(self._handle_held)
 
     async def _handle_held(self) -> None:
@@ -306,7 +483,7 @@ class Session(Link):
             elif event is not None:
                 rest = self._begin(event)
             if rest is None:
-                self._work.at_work -= 1
+                self._work.in_flight -= 1
             else:
                 assert isinstance(event, Requested | Notified)
                 await self._complete(event, rest, scope)
@@ -351,8 +528,8 @@ class Session(Link):
             options: How it is sent; by default as the session's are.
             related: The request of the other side that it belongs to.
             opened: Called with its id before it is sent.
-            begins_session: Whether it begins a session, where a transport has such.
-            meta: Members of its `_meta`, beside what its params say; an observer gives them.
+            begins_session: True if it begins a session, where a transport has such.
+            meta: Members of its `_meta`, beside those of its params; an observer adds them.
 
         Raises:
             ProtocolError: The answer is an error.
@@ -389,12 +566,12 @@ class Session(Link):
         return answer
 
     def _expire(self, pending: Pending) -> None:
-        """Fail a request whose time is up, and tell the other side."""
+        """Fail a request after its time limit, and tell the other side."""
         self._give_up(pending, pending.waiter.message, "timed out")
         resolve(Answered(pending, error=RequestTimeout(f"{pending.method.name} was not answered in time")))
 
     def _is_asked(self) -> bool:
-        """Tell whether a client is at work on what the server asked."""
+        """Return whether a client is running a handler of a request of the server."""
         return self.peer.role == "client" and bool(self._running)
 
     async def notify(
@@ -411,7 +588,7 @@ class Session(Link):
             method: The method.
             params: Its params.
             related: The request of the other side that it belongs to.
-            opens_stream: Whether the other side may speak unasked from then on.
+            opens_stream: True if the other side may speak unasked from then on.
 
         Raises:
             ConnectionClosed: The connection is over.
@@ -422,7 +599,7 @@ class Session(Link):
             raise ConnectionClosed("the connection is closed")
 
     def metadata(self) -> Mapping[str, Any]:
-        """Return what requests must say of this side; nothing in stateful revisions."""
+        """Return the members of `_meta` that each request needs; nothing in stateful revisions."""
         return self.meta
 
     def _outgoing_message(self, data: bytes, method: Method, params: Any, related: RequestId | None) -> Outgoing:

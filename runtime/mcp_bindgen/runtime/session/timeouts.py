@@ -14,7 +14,7 @@ from typing import Any
 from ..concurrency import Pauses
 from ..logs import log
 from ..protocol.events import Answered, Pending
-from ..protocol.options import Options
+from ..protocol.limits import Options
 from ..protocol.transport import Outgoing
 
 _RESOLUTION = 0.01  # seconds at least between two looks at all requests
@@ -23,7 +23,7 @@ _MAX_UNREPORTED = 1000  # progress notifications of a request that wait for its 
 _FAILED = "the progress callback of %s failed"
 
 in_handler: ContextVar[bool] = ContextVar("in_handler", default=False)
-"""Whether a client's handler of a request runs in this context."""
+"""True if a client's handler of a request runs in this context."""
 
 
 @dataclass(slots=True, eq=False)
@@ -34,7 +34,7 @@ class Waiter:
         answered: Where the answer comes.
         options: How the request is sent.
         message: The request as it was sent.
-        is_nested: Whether a handler that is at work sends it.
+        is_nested: True if a handler that is at work sends it.
         reporting: Awaits progress callbacks, if they have to be awaited.
         unreported: The progress that came while a callback ran; the oldest is dropped beyond `_MAX_UNREPORTED`.
         due: When its time is up, on the clock of the loop, unless there is progress.
@@ -56,9 +56,9 @@ class Waiter:
             self.reporting.cancel()
 
     async def reported(self, answered: Answered) -> None:
-        """Wait until the progress callbacks of a request that succeeded have ended; cancel those of one that failed.
+        """Wait for the progress callbacks of a request that succeeded; cancel those for a request that failed.
 
-        Those that still run at the deadline are cancelled, too.
+        Callbacks that run at the deadline are cancelled, too.
         """
         if answered.error is not None:
             self.stop_reporting()
@@ -73,7 +73,7 @@ class Waiter:
 
 
 async def _report(pending: Pending, told: object) -> None:
-    """Await what a progress callback returned, then call it for the progress that came meanwhile, in order."""
+    """Await the result of a progress callback, then call it for newer progress, in order."""
     unreported: deque[Any] = pending.waiter.unreported
     task = asyncio.current_task()
     while told is not None or unreported:
@@ -88,7 +88,7 @@ async def _report(pending: Pending, told: object) -> None:
 
 
 def _told(pending: Pending, params: Any) -> object:
-    """Call the progress callback of a request; return what it returned, or None if it failed."""
+    """Call the progress callback of a request; return its result, or None if it failed."""
     try:
         return pending.waiter.options.on_progress(params)
     except Exception:
@@ -110,9 +110,9 @@ class Timeouts:
 
     Args:
         pending: The requests that wait, by id.
-        is_at_work: Tells whether a handler is at work on what the other side asked. Meanwhile `Options.timeout` does
-            not run, because a person may be answering; for what such a handler asks itself it does.
-        expired: Called with a request whose time is up.
+        is_at_work: Returns whether a handler of a request of the peer runs. Meanwhile `Options.timeout` does
+            not run, because a person may be answering; it does run for requests of this handler.
+        expired: Called with a request at its time limit.
         pauses: Tells while a person is asked for authorization; meanwhile it does not run either.
     """
 

@@ -18,13 +18,10 @@ from mcp_bindgen.app import App
 from mcp_bindgen.auth import ResourceServer, StaticTokens
 from mcp_bindgen.http.server.app import HttpApp
 from mcp_bindgen.runtime import Identity
-from mcp_bindgen.runtime.era.operations import operations_named
-from mcp_bindgen.runtime.protocol.access import InsufficientScope, RequestOrigin
+from mcp_bindgen.runtime.protocol.access import InsufficientScope, RequestOrigin, operations_named
 from mcp_bindgen.runtime.protocol.jsonrpc import typed_params
-from mcp_bindgen.runtime.protocol.negotiated import Negotiated
-from mcp_bindgen.runtime.session.recorder import Recorder
-from mcp_bindgen.runtime.session.request_scope import RequestScope
-from mcp_bindgen.runtime.session.server import Service
+from mcp_bindgen.runtime.protocol.request_scope import Negotiated, RequestScope
+from mcp_bindgen.runtime.session.server import Recorder, Service
 from tests.runtime.core.test_uris import spellings
 from tests.support.checked_connections import bounded
 from tests.support.http_wires import listening

@@ -23,8 +23,8 @@ from mcp_bindgen.runtime import (
     UnexpectedAnswer,
     serve,
 )
-from mcp_bindgen.runtime.era.stateless.request_state import RequestStateSigner
 from mcp_bindgen.runtime.protocol.access import RequestOrigin
+from mcp_bindgen.runtime.session.rounds import RequestStateSigner
 from mcp_bindgen.runtime.transports.memory import pair
 from mcp_bindgen.v2026_07_28 import types as mcp
 from tests.support.checked_connections import (
@@ -761,7 +761,7 @@ quick = settings(max_examples=examples(50, 150), deadline=None, derandomize=True
 def refused(seal: RequestStateSigner, text: str, purpose: object = PURPOSE) -> bool:
     """Whether a state is refused."""
     with pytest.raises(ProtocolError) as caught:
-        seal.open(text, purpose)
+        seal.verify(text, purpose)
     assert caught.value.code == PARAMS
     return True
 
@@ -770,7 +770,7 @@ def refused(seal: RequestStateSigner, text: str, purpose: object = PURPOSE) -> b
 @given(JSON, JSON)
 def test_a_state_comes_back_for_the_same_purpose(state: Any, purpose: Any) -> None:
     seal = RequestStateSigner([KEY])
-    assert seal.open(seal.seal(state, purpose), purpose) == state
+    assert seal.verify(seal.sign(state, purpose), purpose) == state
 
 
 @quick
@@ -778,15 +778,15 @@ def test_a_state_comes_back_for_the_same_purpose(state: Any, purpose: Any) -> No
 def test_a_state_is_good_for_one_purpose(state: Any, purpose: Any, other: Any) -> None:
     seal = RequestStateSigner([KEY])
     if json.dumps(purpose, sort_keys=True) != json.dumps(other, sort_keys=True):
-        assert refused(seal, seal.seal(state, purpose), other)
+        assert refused(seal, seal.sign(state, purpose), other)
 
 
-SEALED = RequestStateSigner([KEY], clock=lambda: 0.0).seal({"answers": {"a": 1}, "own": "é"}, PURPOSE)
+SEALED = RequestStateSigner([KEY], clock=lambda: 0.0).sign({"answers": {"a": 1}, "own": "é"}, PURPOSE)
 
 
 def test_no_bit_can_be_changed() -> None:
     seal = RequestStateSigner([KEY], clock=lambda: 0.0)
-    assert seal.open(SEALED, PURPOSE) == {"answers": {"a": 1}, "own": "é"}
+    assert seal.verify(SEALED, PURPOSE) == {"answers": {"a": 1}, "own": "é"}
     for place in range(len(SEALED)):
         for one in ("A", "B", "_", "=", ".", "é", "", "\n", " "):
             changed = SEALED[:place] + one + SEALED[place + 1 :]
@@ -815,11 +815,11 @@ def test_nothing_can_be_added(more: str, before: bool) -> None:
 
 def test_keys_can_be_replaced() -> None:
     old, both, new = RequestStateSigner([OTHER]), RequestStateSigner([KEY, OTHER]), RequestStateSigner([KEY])
-    assert both.open(old.seal(1, PURPOSE), PURPOSE) == 1
-    assert new.open(both.seal(2, PURPOSE), PURPOSE) == 2
-    assert refused(new, old.seal(1, PURPOSE))
-    assert refused(old, both.seal(2, PURPOSE))
-    assert refused(RequestStateSigner(), RequestStateSigner().seal(1, PURPOSE))
+    assert both.verify(old.sign(1, PURPOSE), PURPOSE) == 1
+    assert new.verify(both.sign(2, PURPOSE), PURPOSE) == 2
+    assert refused(new, old.sign(1, PURPOSE))
+    assert refused(old, both.sign(2, PURPOSE))
+    assert refused(RequestStateSigner(), RequestStateSigner().sign(1, PURPOSE))
 
 
 @pytest.mark.parametrize("keys", [[], [b""], [KEY, b"short"]])
@@ -831,12 +831,12 @@ def test_keys_must_be_long(keys: list[bytes]) -> None:
 def test_a_state_expires() -> None:
     now = [1000.0]
     seal = RequestStateSigner([KEY], lifetime=60, clock=lambda: now[0])
-    sealed = seal.seal("x", PURPOSE)
+    sealed = seal.sign("x", PURPOSE)
     now[0] += 59.9
-    assert seal.open(sealed, PURPOSE) == "x"
+    assert seal.verify(sealed, PURPOSE) == "x"
     now[0] += 0.2
     with pytest.raises(ProtocolError, match="expired"):
-        seal.open(sealed, PURPOSE)
+        seal.verify(sealed, PURPOSE)
 
 
 def test_a_seal_does_not_show_its_keys() -> None:

@@ -13,12 +13,11 @@ import pytest
 
 from mcp_bindgen import v2025_11_25, v2026_07_28
 from mcp_bindgen.runtime import CapabilityMissing, ConnectionClosed, serve
-from mcp_bindgen.runtime.era.handshake import HANDSHAKE
-from mcp_bindgen.runtime.era.stateless.subscriptions import Subscription, audience
 from mcp_bindgen.runtime.protocol import uris
-from mcp_bindgen.runtime.protocol.negotiated import Negotiated
+from mcp_bindgen.runtime.protocol.request_scope import Negotiated, is_followed
 from mcp_bindgen.runtime.protocol.transport import Transport
-from mcp_bindgen.runtime.session.recorder import Recorder
+from mcp_bindgen.runtime.session.server import Recorder
+from mcp_bindgen.runtime.session.subscriptions import Subscription
 from mcp_bindgen.runtime.transports.memory import pair
 from mcp_bindgen.v2026_07_28 import types as mcp
 from tests.support.checked_connections import (
@@ -203,7 +202,7 @@ async def test_several_subscriptions_on_one_connection() -> None:
         assert heard(recording, "1") == [PROMPTS]
         assert heard(recording, 2) == [TOOLS, PROMPTS, RESOURCES]
         await client.send(notification("notifications/cancelled", {"requestId": 2}))
-        await until(lambda: len(audience(server)) == 3)
+        await until(lambda: len(server.audience) == 3)
         await server.tell()
         await client.ask(lone(9, "tools/list"))
         assert heard(recording, 1) == [TOOLS] * 2
@@ -230,7 +229,7 @@ async def test_the_server_ends_subscriptions_in_good_order() -> None:
     async with played(server) as (client, _):
         await listening(client, 7, toolsListChanged=True)
         await server.broadcast(lambda one: one.notify_tool_list_changed())
-        for link in audience(server):
+        for link in server.audience:
             if isinstance(link, Subscription):
                 link.end()
         assert (await client.receive())["method"] == TOOLS
@@ -249,7 +248,7 @@ async def test_a_client_that_is_gone_leaves_nothing_behind() -> None:
         async with played(server) as (client, _):
             await listening(client, 1, toolsListChanged=True)
             assert len(server.connections) == 1
-        assert audience(server) == []
+        assert server.audience == []
     gc.collect()
     assert not [one for one in gc.get_objects() if isinstance(one, Subscription)]
 
@@ -446,5 +445,5 @@ def test_an_update_is_looked_up_and_not_compared_with_each_uri(monkeypatch: pyte
     link = Recorder(agreed)
     agreed.subscriptions = set(indexes[3])
     params = v2025_11_25.methods.METHODS[UPDATED].params(uri=params.uri)
-    assert HANDSHAKE.is_followed(link, v2025_11_25.methods.METHODS[UPDATED], params)  # type: ignore[arg-type]
+    assert is_followed(link, agreed.dispatcher.revision, v2025_11_25.methods.METHODS[UPDATED], params)
     assert len(calls) <= 2

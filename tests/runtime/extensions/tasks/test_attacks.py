@@ -16,8 +16,8 @@ from mcp_bindgen.extensions.tasks import LocalRunner, MemoryTaskStore, Tasks
 from mcp_bindgen.extensions.tasks.record import TaskRecord
 from mcp_bindgen.extensions.tasks.service import RunningTask
 from mcp_bindgen.runtime import Context, ProtocolError
-from mcp_bindgen.runtime.era.stateless.subscriptions import Subscription
 from mcp_bindgen.runtime.protocol.errors import StoreUnavailable
+from mcp_bindgen.runtime.session.subscriptions import Subscription
 from mcp_bindgen.v2026_07_28 import types as mcp
 from mcp_bindgen.v2026_07_28.extensions import tasks
 from tests.runtime.extensions.tasks.test_engine import QUICK, served, text

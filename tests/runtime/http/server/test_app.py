@@ -25,7 +25,6 @@ from mcp_bindgen.http.server import exchange
 from mcp_bindgen.http.server.app import HttpApp
 from mcp_bindgen.http.server.limits import HttpLimits
 from mcp_bindgen.runtime import Json, Notification, ProtocolError, Request, handles
-from mcp_bindgen.runtime.era.stateless.subscriptions import audience
 from mcp_bindgen.v2026_07_28 import types as mcp
 from tests.support.checked_connections import (
     INITIALIZED,
@@ -1016,7 +1015,7 @@ async def test_subscriptions_end_in_good_order_with_the_server() -> None:
             "resultType": "complete",
             "_meta": {SUBSCRIPTION: 7, SERVER_INFO: {"name": "now", "version": "1"}},
         }
-    assert audience(server) == []
+    assert server.audience == []
 
 
 @bounded()

@@ -771,7 +771,7 @@ async def test_handlers_whose_clients_hang_up_take_a_limited_number_of_threads(w
 @bounded()
 async def test_a_session_that_may_not_even_wait_is_told_with_a_429() -> None:
     class Narrow(Then):
-        limits = Limits(at_work=1, waiting=1)
+        limits = Limits(in_flight=1, waiting=1)
 
     async with wires(HttpApp(Narrow())) as http:
         session = await http.begin()

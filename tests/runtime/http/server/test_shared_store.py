@@ -30,11 +30,11 @@ from mcp_bindgen.http.server.envelope import for_others
 from mcp_bindgen.http.server.event_store.base import PAGE, Event, StoreLimits, StoreUnavailable
 from mcp_bindgen.http.server.limits import HttpLimits
 from mcp_bindgen.runtime import Server
-from mcp_bindgen.runtime.era.stateless import subscription_client
-from mcp_bindgen.runtime.era.stateless.request_state import RequestStateSigner
-from mcp_bindgen.runtime.era.stateless.subscriptions import Subscription, audience
 from mcp_bindgen.runtime.protocol.access import RequestOrigin
 from mcp_bindgen.runtime.protocol.errors import ProtocolError
+from mcp_bindgen.runtime.session import subscription_client
+from mcp_bindgen.runtime.session.rounds import RequestStateSigner
+from mcp_bindgen.runtime.session.subscriptions import Subscription
 from mcp_bindgen.v2025_11_25 import types as mcp
 from tests.runtime.entrypoints.test_connect import listening
 from tests.support.checked_connections import bounded, until
@@ -502,9 +502,9 @@ def test_all_workers_open_what_one_has_sealed(redis: RedisServer) -> None:
     async def body() -> None:
         async with workers(redis, make=New) as two:
             first, second = [app.servers[0] for app in two.apps]
-            assert second.request_state_signer.open(first.request_state_signer.seal("x", 1), 1) == "x"
+            assert second.request_state_signer.verify(first.request_state_signer.sign("x", 1), 1) == "x"
         with pytest.raises(ProtocolError):  # later they are on their own again
-            first.request_state_signer.open(RequestStateSigner().seal("x", 1), 1)
+            first.request_state_signer.verify(RequestStateSigner().sign("x", 1), 1)
         mine = RequestStateSigner([b"0123456789abcdef"])
         New.request_state_signer = mine
         async with workers(redis, 1, make=New) as one:
@@ -764,7 +764,7 @@ def test_the_next_worker_goes_on_with_a_subscription(
             for number in (2, 3):
                 await _update(two.apps[1], number)
             await until(lambda: len(client.heard) == 3)
-            assert len(audience(two.apps[1].servers[0])) == 1
+            assert len(two.apps[1].servers[0].audience) == 1
             await _update(two.apps[0], 4)
             await until(lambda: len(client.heard) == 4)
         assert client.heard == [f"note://1/{number}" for number in (1, 2, 3, 4)]
@@ -825,7 +825,7 @@ def test_a_subscription_goes_on_when_the_store_has_lost_its_data(
             known = [worker.generation for worker in _workers(two)]
             redis.client.flushall()
             await until(lambda: all(worker.generation not in (*known, None) for worker in _workers(two)))
-            await until(lambda: any(not getattr(one, "is_ending", True) for one in audience(two.apps[0].servers[0])))
+            await until(lambda: any(not getattr(one, "is_ending", True) for one in two.apps[0].servers[0].audience))
             await _update(two.apps[1], 6)  # numbers begin anew
             await until(lambda: len(client.heard) == 6)
 
@@ -856,7 +856,7 @@ def test_who_listens_with_another_principal_client_or_filter_gets_nothing_of_it(
             keys = set()
             for user, name, uri in product((None, "anna", "bob"), ("one", "two"), ("note://1", "note://2")):
                 agreed = SimpleNamespace(peer_info={"name": name}, dispatcher=two.apps[0].servers[0].dispatcher)
-                context: Any = SimpleNamespace(negotiated=agreed, origin=RequestOrigin(principal=user))
+                context: Any = SimpleNamespace(agreed=agreed, origin=RequestOrigin(principal=user))
                 wanted = v2026_07_28.types.SubscriptionFilter(resource_subscriptions=[uri])
                 keys.add(shared.broadcasts._name(Subscription(context, wanted, lambda uri: True), wanted))
             assert len(keys) == 12

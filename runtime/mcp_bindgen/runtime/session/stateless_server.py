@@ -1,4 +1,4 @@
-"""Answer stateless requests: what each may count on, questions to the client, and the server's signature.
+"""Servers in the stateless era: agreement of each request, questions in results, name of the server in results.
 
 MCP 2026-07-28, "Overview": Statelessness and `_meta`, "Discovery", "Multi Round-Trip Requests".
 """
@@ -11,37 +11,36 @@ from typing import Any, cast
 
 from pydantic_core import to_json
 
-from ...model.base import Model
-from ...model.json_types import is_object
-from ...protocol import jsonrpc
-from ...protocol.capabilities import declared, missing
-from ...protocol.envelope import parse
-from ...protocol.errors import CapabilityMissing, MethodNotFound, MissingClientCapability
-from ...protocol.methods import Path, Request
-from ...protocol.negotiated import Negotiated
-from ...protocol.revision import Dispatcher, Handler, Revision
-from ...protocol.routing import Route
-from ...session.request_scope import RequestScope
-from ..lifecycle import DISCOVER, LISTEN
-from ..sides import bound, empty_list, introduction
-from . import subscriptions
-from .input_required import Questions, asks_for_input, other_than_required
-from .request_meta import RequestNegotiated, separated
+from ..era.stateless import separated
+from ..model.base import Model
+from ..model.json_types import is_object
+from ..protocol import jsonrpc
+from ..protocol.capabilities import declared, missing
+from ..protocol.envelope import parse
+from ..protocol.errors import CapabilityMissing, MethodNotFound, MissingClientCapability
+from ..protocol.methods import DISCOVER, LISTEN, Path, Request
+from ..protocol.request_scope import Handler, Negotiated, RequestScope
+from ..protocol.revision import Dispatcher, Revision
+from ..protocol.routing import Route
+from ..protocol.transitions import Role
+from .handlers import ServerSide, bind_handler, empty_list, introduction
+from .rounds import Questions, asks_for_input, other_than_required
+from .subscriptions import listen
 
 MISSING = "MISSING_REQUIRED_CLIENT_CAPABILITY"
 
 
-def handler(server: Any, dispatcher: Dispatcher, route: Route, supported: Sequence[str]) -> Handler:
-    """Return what answers the messages of a route.
+def handler(server: ServerSide, dispatcher: Dispatcher, route: Route, supported: Sequence[str]) -> Handler:
+    """Return the handler of a route: the server's own, else the runtime's.
 
     Args:
         server: The server.
-        dispatcher: What it takes.
-        route: The method.
-        supported: The revisions that are served here, the best first.
+        dispatcher: Its dispatcher.
+        route: The route.
+        supported: Names of the served revisions, the best first.
 
     Raises:
-        MethodNotFound: Nothing does.
+        MethodNotFound: There is neither.
     """
     method, revision = route.method, dispatcher.revision
     offers = declared(server, dispatcher)
@@ -49,10 +48,10 @@ def handler(server: Any, dispatcher: Dispatcher, route: Route, supported: Sequen
     if not isinstance(method, Request):
         if not dispatcher.is_handled(route, server):
             return lambda scope, params: None
-        take = bound(dispatcher, route, server)
+        take = bind_handler(dispatcher, route, server)
         told = Negotiated(dispatcher)
         told.logs_by_default = False
-        if method.extension is not None:  # notifications do not say what their sender declares
+        if method.extension is not None:  # notifications do not repeat the capabilities of their sender
             told.declared["client"], told.declared["server"] = {"extensions": {method.extension: {}}}, offers
         return lambda scope, params: take(params, context(replace(scope, negotiated=told), params))
     work = _work(server, dispatcher, route, supported, offers)
@@ -82,16 +81,16 @@ def handler(server: Any, dispatcher: Dispatcher, route: Route, supported: Sequen
 
 
 def _for_client(revision: Revision, error: Exception) -> Exception:
-    """Return what a client is told of an error: if all of it is capabilities that it lacks, which these are."""
+    """Return the error for the client; if it consists of missing client capabilities only, one error lists all."""
     found = list(single_errors(error))
     owners = {one.owner if isinstance(one, CapabilityMissing) else "" for one in found}
     if owners != {"client"}:
         return error
-    return lacking(revision, *dict.fromkeys(one.capability[1:] for one in found))
+    return missing_client_capability(revision, *dict.fromkeys(one.capability[1:] for one in found))
 
 
 def single_errors(error: Exception) -> Iterator[Any]:
-    """Yield an error, or those inside of a group."""
+    """Yield an error, or the errors inside a group."""
     if not isinstance(error, ExceptionGroup):
         yield error
         return
@@ -100,14 +99,14 @@ def single_errors(error: Exception) -> Iterator[Any]:
 
 
 def _work(
-    server: Any, dispatcher: Dispatcher, route: Route, supported: Sequence[str], offers: dict[str, Any]
+    server: ServerSide, dispatcher: Dispatcher, route: Route, supported: Sequence[str], offers: dict[str, Any]
 ) -> Callable[[Any, Any], Awaitable[Any]]:
     """Return the server's own handler of a request, else the runtime's."""
     name = route.method.name
     if dispatcher.is_handled(route, server):
-        return bound(dispatcher, route, server)
+        return bind_handler(dispatcher, route, server)
     if name == LISTEN:
-        return lambda params, context: subscriptions.listen(server, dispatcher.revision, offers, params, context)
+        return lambda params, context: listen(server, dispatcher.revision, offers, params, context)
     nothing = empty_list(dispatcher, route, server)
 
     async def list_nothing(params: Any, context: Any) -> Any:
@@ -127,7 +126,7 @@ def _work(
 
 
 async def _round(
-    server: Any,
+    server: ServerSide,
     method: Request[Any, Any, Any],
     work: Callable[[Any, Any], Awaitable[Any]],
     context: Callable[..., Any],
@@ -135,7 +134,7 @@ async def _round(
     params: Any,
     agreed: Negotiated,
 ) -> Any:
-    """Run a handler that may ask the client, with the answers so far."""
+    """Run one round of a handler that may ask the client."""
 
     def purpose() -> Any:
         mine = {"_meta", "inputResponses", "requestState"}
@@ -147,7 +146,7 @@ async def _round(
     state: dict[str, Any] = {}
     told = params
     if params.request_state is not None:
-        state = server.request_state_signer.open(params.request_state, purpose())
+        state = server.request_state_signer.verify(params.request_state, purpose())
         told = params.model_copy(update={"request_state": state.get("own")})
     questions = Questions({**state.get("answers", {}), **(params.input_responses or {})})
     own: str | None = None
@@ -162,7 +161,7 @@ async def _round(
             for one in questions_asked.values()
         }
         if absent - {None}:
-            raise lacking(revision, *sorted(path[1:] for path in absent if path is not None))
+            raise missing_client_capability(revision, *sorted(path[1:] for path in absent if path is not None))
     except BaseException as error:
         other = other_than_required(error)
         if other is error:
@@ -172,17 +171,17 @@ async def _round(
         kind = next(kind for kind in method.alternatives if asks_for_input(kind))
         asked = {**jsonrpc.filled_in(kind), "inputRequests": questions.open}
     if own is not None or questions.used or "inputRequests" not in asked:
-        asked["requestState"] = server.request_state_signer.seal({"answers": questions.used, "own": own}, purpose())
+        asked["requestState"] = server.request_state_signer.sign({"answers": questions.used, "own": own}, purpose())
     return asked
 
 
 def _signed(answer: Any, prefix: bytes, envelope: dict[str, Any]) -> jsonrpc.Written:
-    """Return the JSON text of a result, with the name of the server that gives it in its `_meta`.
+    """Return the JSON text of a result, with the name of the server in its `_meta`.
 
     Args:
         answer: The result.
-        prefix: How its text begins, with that name.
-        envelope: What the constructor of the usual result fills in, for one that is given in wire form.
+        prefix: Beginning of the text, with the name.
+        envelope: Constructor defaults of the result, for a result in wire form.
     """
     if isinstance(answer, Model) and getattr(answer, "result_type", None) and getattr(answer, "meta", None) is None:
         return jsonrpc.Written(prefix + jsonrpc.write_result(answer)[1:])
@@ -195,6 +194,30 @@ def _signed(answer: Any, prefix: bytes, envelope: dict[str, Any]) -> jsonrpc.Wri
     return jsonrpc.Written(to_json(wire))
 
 
-def lacking(revision: Revision, *paths: Path) -> MissingClientCapability:
-    """Make the error that names capabilities which the client did not declare."""
+def missing_client_capability(revision: Revision, *paths: Path) -> MissingClientCapability:
+    """Make the error that names missing client capabilities."""
     return MissingClientCapability(revision.errors[MISSING], *paths)
+
+
+class RequestNegotiated(Negotiated):
+    """Agreement of one request, from its `_meta`.
+
+    Args:
+        dispatcher: Dispatcher of the revision of the request.
+        offers: Capabilities of the server.
+        meta: Typed `_meta` of the request.
+    """
+
+    logs_by_default = False
+
+    def __init__(self, dispatcher: Dispatcher, offers: dict[str, Any], meta: Any) -> None:
+        self.dispatcher = dispatcher
+        self.peer_info = getattr(meta, "client_info", None)
+        self.log_level = getattr(meta, "log_level", None)  # not where logging is an extension
+        self._offers = offers
+        self._meta = meta
+
+    @property
+    def declared(self) -> dict[Role, Any]:
+        """Side -> capabilities, in wire form."""
+        return {"client": self._meta.client_capabilities.model_dump(), "server": self._offers}

@@ -1,4 +1,4 @@
-"""Subscribe as a client (MCP 2026-07-28, "Subscriptions")."""
+"""Subscriptions of a stateless client (MCP 2026-07-28, "Subscriptions")."""
 
 from __future__ import annotations
 
@@ -12,9 +12,9 @@ from typing import Any, TypeVar
 import anyio
 from pydantic import BaseModel
 
-from ...concurrency import background_tasks
-from ...protocol import jsonrpc
-from ...protocol.errors import (
+from ..concurrency import background_tasks
+from ..protocol import jsonrpc
+from ..protocol.errors import (
     INVALID_PARAMS,
     METHOD_NOT_FOUND,
     AuthorizationError,
@@ -23,30 +23,30 @@ from ...protocol.errors import (
     ProtocolError,
     RequestTimeout,
 )
-from ...protocol.negotiated import Negotiated
-from ...protocol.options import Options
-from ...protocol.routing import Route
-from ..lifecycle import ACKNOWLEDGED, LISTEN
+from ..protocol.limits import Options
+from ..protocol.methods import ACKNOWLEDGED, LISTEN
+from ..protocol.request_scope import Negotiated
+from ..protocol.routing import Route
 
 log = logging.getLogger("mcp_bindgen")
 
 Filter = TypeVar("Filter", bound=BaseModel)
 
 _SHORTEST, _LONGEST = 0.25, 30.0  # seconds before listening again
-_STEADY = 1.0  # seconds after which a stream counts as one that works
+_STEADY = 1.0  # seconds after which a stream counts as stable
 
 
 class Listening:
     """A subscription of ours, which outlives its stream, however that ends.
 
     Args:
-        client: Whose it is.
+        client: Client of the subscription.
         open_: The subscriptions of that client by the id of the request that listens.
-        wanted: What to hear of, a filter in wire form.
+        wanted: Filter in wire form.
         lost: Called when something may have been missed.
 
     Attributes:
-        agreed: What the server agreed to; `None` before that.
+        agreed: Filter of the acknowledgement; `None` before it.
         error: Why the server did not agree.
         settled: Set when either is known.
     """
@@ -66,7 +66,7 @@ class Listening:
         self._id = 0
 
     def acknowledge(self, agreed: Any) -> bool:
-        """Take note of what the server agrees to; return whether that is for the first time."""
+        """Take the acknowledgement of the server; return whether it is the first."""
         self._since = anyio.current_time()
         first = self.agreed is None
         if first:
@@ -158,7 +158,7 @@ async def subscribed(
 
 
 def reaches(open_: Mapping[int, Listening], session: Any, route: Route, params: Any) -> bool:
-    """Tell whether a notification concerns the handlers of a client: not if its subscription is over.
+    """Return whether a notification concerns the handlers of a client: not if its subscription is over.
 
     Args:
         open_: The subscriptions of the client.

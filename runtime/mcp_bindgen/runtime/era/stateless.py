@@ -5,23 +5,77 @@ MCP 2026-07-28, "Overview": Statelessness and `_meta`, "Discovery", "Multi Round
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
-from dataclasses import replace
+import re
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, replace
+from functools import cache
 from typing import Any
 
 from pydantic_core import to_json
 
-from ...model.json_types import is_object
-from ...protocol.envelope import Envelope, invalid
-from ...protocol.errors import MethodNotFound, UnsupportedVersion
-from ...protocol.methods import Method, Notification
-from ...protocol.revision import Connection, Dispatcher, Handler
-from ...protocol.routing import Route
-from ...protocol.transitions import State
-from ..lifecycle import DISCOVER, INITIALIZE, LISTEN
-from .client import UNSUPPORTED, introduce
-from .request_meta import ParamsWithMeta, may_state_version, peek_version, stated_version
-from .server import handler
+from ..model.json_types import is_object
+from ..protocol.envelope import Envelope, invalid
+from ..protocol.errors import MethodNotFound, UnsupportedVersion
+from ..protocol.methods import DISCOVER, INITIALIZE, LISTEN, Method
+from ..protocol.revision import Connection, Dispatcher, Revision
+from ..protocol.routing import Route
+from ..protocol.transitions import State
+
+UNSUPPORTED = "UNSUPPORTED_PROTOCOL_VERSION"
+
+
+ROUND = ("input_responses", "request_state")
+"""The fields of params that carry the answers and the state of a request from one of its rounds to the next."""
+
+Peek = Callable[[bytes], "re.Match[bytes] | None"]
+
+
+@dataclass(frozen=True, slots=True)
+class ParamsWithMeta:
+    """The params of a method of one's own, which have no place for the `_meta` of a stateless request.
+
+    Attributes:
+        params: The typed params.
+        meta: The typed `_meta`.
+    """
+
+    params: Any
+    meta: Any
+
+
+def separated(params: Any) -> tuple[Any, Any]:
+    """Return the params of a stateless request as its handler wants them, and its typed `_meta`."""
+    return (params.params if isinstance(params, ParamsWithMeta) else params), params.meta
+
+
+def version_key(revision: Revision) -> str:
+    """Return the key under which requests name their revision; a draft may have none."""
+    return revision.meta_keys.get("protocol_version", "protocol_version of a draft without one")
+
+
+@cache
+def _version(revision: Revision) -> tuple[bytes, Peek]:
+    """Return the key under which requests name their revision, and its search in bytes."""
+    key = version_key(revision).encode()
+    return key, re.compile(rb'"%b"\s*:\s*"([^"\\]{1,64})"' % re.escape(key)).search
+
+
+def peek_version(revision: Revision, data: bytes) -> str | None:
+    """Guess the revision that a message is in; a wrong guess is found when the message is validated."""
+    found = _version(revision)[1](data)
+    return found[1].decode("utf-8", "replace") if found else None
+
+
+def may_state_version(revision: Revision, data: bytes) -> bool:
+    """Return whether a message could name its revision; if not, it need not be parsed to find out."""
+    return _version(revision)[0] in data or b"\\u" in data or b"\\/" in data  # escapes can spell any name
+
+
+def stated_version(revision: Revision, message: object) -> Any:
+    """Return the value with which a parsed message names its revision, of any type; `None` if it is absent."""
+    params = message.get("params") if is_object(message) else None
+    meta = params.get("_meta") if is_object(params) else None
+    return meta.get(version_key(revision)) if is_object(meta) else None
 
 
 class Stateless:
@@ -33,7 +87,7 @@ class Stateless:
     # --- messages ---------------------------------------------------------------------------------------------
 
     def peek(self, data: bytes, ours: Mapping[str, Dispatcher], current: Dispatcher) -> Dispatcher | None:
-        """Guess the revision that a message names; one that names none belongs to the connection."""
+        """Guess the revision that a message names; without a name it is the connection's."""
         revision = next(iter(ours.values())).revision
         named = peek_version(revision, data)
         if named is not None:
@@ -43,7 +97,7 @@ class Stateless:
     def select(
         self, envelope: Envelope, ours: Mapping[str, Dispatcher], current: Dispatcher, supported: Sequence[str]
     ) -> Dispatcher:
-        """Return the revision that a message names; one that names none belongs to the connection if it can.
+        """Return the revision that a message names; without a name the connection's, if it has the method.
 
         Raises:
             UnsupportedVersion: It names a revision that is not served.
@@ -61,7 +115,7 @@ class Stateless:
         return newest if envelope.method in newest.routes else current
 
     def is_open(self, connection: Connection, method: str) -> bool:
-        """Tell that a message may come at any time."""
+        """Return True: a message may come at any time."""
         return True
 
     def admit(self, connection: Connection, dispatcher: Dispatcher, envelope: Envelope, in_batch: bool) -> Dispatcher:
@@ -78,7 +132,7 @@ class Stateless:
         return dispatcher
 
     def accepts(self, dispatcher: Dispatcher, params: Any) -> bool:
-        """Tell whether the params of a request name the revision, as all that a client sends must."""
+        """Return whether the params of a request name the revision, as all that a client sends must."""
         return (
             dispatcher.role == "server"
             and getattr(getattr(params, "meta", None), "protocol_version", None) == dispatcher.revision.name
@@ -91,40 +145,9 @@ class Stateless:
         plain = dispatcher.routes[DISCOVER].method  # its params are nothing else
         return ParamsWithMeta(params, Route(replace(plain, name=envelope.method), "").read(to_json(known)).meta)
 
-    def noticed(self, connection: Connection, method: Method) -> None:
-        """Do nothing: no notification changes a connection that remembers nothing."""
-
     def can_cancel(self, method: Method, *, by_sender: bool) -> bool:
-        """Tell whether a request can be taken back: by its sender, and a subscription by the server, too."""
+        """Return whether a request can be taken back: by its sender, and a subscription by the server, too."""
         return by_sender or method.name == LISTEN
-
-    # --- the two sides ----------------------------------------------------------------------------------------
-
-    def handler(self, server: Any, dispatcher: Dispatcher, route: Route, supported: Sequence[str]) -> Handler:
-        """Return what answers the messages of a route; raises `MethodNotFound` where nothing does."""
-        return handler(server, dispatcher, route, supported)
-
-    def is_followed(self, link: Any, method: Notification[Any], params: Any) -> bool:
-        """Tell that it is: a `Subscription` knows what it was asked for."""
-        return True
-
-    def snapshot(self, session: Any) -> dict[str, Any] | None:
-        """Return nothing: no session is remembered."""
-        return None
-
-    def restore(self, session: Any, snapshot: Mapping[str, Any], offers: Mapping[str, Any], first_id: int) -> None:
-        """Do nothing: no session is remembered."""
-
-    def update(self, session: Any, snapshot: Mapping[str, Any]) -> None:
-        """Do nothing: no session is remembered."""
-
-    async def introduce(self, client: Any, session: Any) -> None:
-        """Ask the server what it offers; raise `UnsupportedRevision` where it does not speak the client's revision."""
-        await introduce(client, session)
-
-    def answers_by_default(self, method: Method) -> bool:
-        """Tell whether a client takes a message that it has no handler for."""
-        return method.kind == "notification"
 
 
 STATELESS = Stateless()

@@ -1,0 +1,164 @@
+"""Scope of a request: its link, its origin and the agreement of both sides."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from contextlib import AbstractAsyncContextManager, AbstractContextManager, nullcontext
+from dataclasses import dataclass
+from typing import Any, Literal, Protocol, TypeAlias, TypeVar, get_args
+
+from anyio import CapacityLimiter
+
+from .access import UNKNOWN_ORIGIN, RequestOrigin
+from .envelope import RequestId
+from .errors import CapabilityMissing
+from .methods import UPDATED, Method, Notification, Path, Request
+from .revision import Dispatcher, Revision
+from .transitions import Role
+from .uris import followed_key, lineage
+
+Level: TypeAlias = Literal["debug", "info", "notice", "warning", "error", "critical", "alert", "emergency"]
+"""A severity of log messages (RFC 5424)."""
+
+LEVELS: tuple[Level, ...] = get_args(Level)
+"""The severities, the mildest first."""
+
+
+class Negotiated:
+    """The agreement of the two sides: for a whole connection, or for a single request (stateless revisions).
+
+    Attributes:
+        dispatcher: Dispatcher of this side in the spoken revision.
+        peer_info: How the other side introduced itself: an `Implementation`, or `None`.
+        log_level: The least severe log messages that the client wants; `None` if it did not say.
+        subscriptions: The `followed_key` of the resources that the client follows (stateful revisions);
+            `None` for all.
+        logs_by_default: True if a client that did not say wants all of them, or none.
+    """
+
+    logs_by_default = True
+    subscriptions: set[str] | None = None
+
+    def __init__(self, dispatcher: Dispatcher) -> None:
+        self.dispatcher = dispatcher
+        self.peer_info: Any = None
+        self.log_level: str | None = None
+        self.subscriptions = set()
+        self._declared: dict[Role, Mapping[str, Any]] = {"client": {}, "server": {}}
+
+    @property
+    def declared(self) -> dict[Role, Mapping[str, Any]]:
+        """Side -> its capabilities, in wire form."""
+        return self._declared
+
+    def missing_capability_error(self, method: str, capability: Path) -> Exception:
+        """Make the error for a message that needs a capability which was not declared."""
+        return CapabilityMissing(method, capability)
+
+    def wants(self, level: str) -> bool:
+        """Return whether the client wants log messages of this severity."""
+        if self.log_level is None:
+            return self.logs_by_default
+        return LEVELS.index(level) >= LEVELS.index(self.log_level)
+
+
+Params = TypeVar("Params")
+Answer = TypeVar("Answer")
+
+
+class Link(Protocol):
+    """The way to the other side. Inherit from it: only `request` and `notify` are required.
+
+    `related` is the id of the peer's request that a message belongs to.
+
+    Attributes:
+        origin: Origin of the newest message.
+        negotiated: Agreement of both sides; `None` if each request makes its own.
+        around_subscription: Surrounds each subscription on this link; `None` for nothing.
+    """
+
+    origin: RequestOrigin = UNKNOWN_ORIGIN
+    negotiated: Negotiated | None = None
+    around_subscription: Callable[[Any, Any], AbstractAsyncContextManager[None]] | None = None
+
+    def ending(self, end: Callable[[], object]) -> AbstractContextManager[None]:
+        """Call `end` if the peer's input ends while a block runs that would never end by itself."""
+        return nullcontext()
+
+    async def request(
+        self, method: Request[Params, Any, Answer], params: Params, *, related: RequestId | None = None
+    ) -> Answer:
+        """Send a request and wait for its answer; raises `ProtocolError` when the answer is an error."""
+        ...
+
+    async def notify(self, method: Notification[Params], params: Params, *, related: RequestId | None = None) -> None:
+        """Send a notification."""
+        ...
+
+    def metadata(self) -> Mapping[str, Any]:
+        """Return the members of `_meta` that every request to this side needs (stateless revisions)."""
+        return {}
+
+    def thread_limit(self) -> CapacityLimiter | None:
+        """Return the limit of threads for blocking handlers; `None` for the process's limit only."""
+        return None
+
+    def is_over(self, id_: RequestId) -> bool:
+        """Return whether a request of the peer was answered or cancelled while the connection goes on."""
+        return False
+
+    def close_stream(self, related: RequestId | None, retry: int | None = None) -> bool:
+        """Close the stream of a request; see `Transport.close_stream`."""
+        return False
+
+    def allows_resource(self, uri: str) -> bool:
+        """Return whether the peer's token permits notifications about a resource; True without tokens."""
+        return True
+
+
+@dataclass(frozen=True, slots=True)
+class RequestScope:
+    """Scope of a request or notification. An era makes it from the message and its transport's origin.
+
+    Attributes:
+        link: Way to the sender.
+        origin: Origin of this message.
+        request_id: Id of the request; `None` for a notification.
+        negotiated: Revision, capabilities and peer that this request counts on; `None` if unknown.
+        meta: Typed `_meta` of the request (stateless revisions); `None` where the params hold it.
+    """
+
+    link: Link
+    origin: RequestOrigin
+    request_id: RequestId | None = None
+    negotiated: Negotiated | None = None
+    meta: Any = None
+
+    @classmethod
+    def of(cls, link: Link) -> RequestScope:
+        """Return the scope of messages that belong to no request."""
+        return cls(link, link.origin, None, link.negotiated)
+
+    @property
+    def is_over(self) -> bool:
+        """True if the request was answered or cancelled while the connection goes on."""
+        return self.request_id is not None and self.link.is_over(self.request_id)
+
+
+def is_followed(link: Link, revision: Revision, method: Method, params: Any) -> bool:
+    """Return whether the peer of a link has subscribed to a notification, if the revision has it subscribe by request.
+
+    Args:
+        link: The link.
+        revision: Revision of the notification.
+        method: Method of the notification.
+        params: Its typed params.
+    """
+    followed = None if link.negotiated is None or revision.era.is_stateless else link.negotiated.subscriptions
+    if method.name != UPDATED or followed is None or followed_key(params.uri) in followed:
+        return True
+    return not followed.isdisjoint(lineage(params.uri)) and link.allows_resource(params.uri)
+
+
+Handler: TypeAlias = Callable[[RequestScope, Any], Any]
+"""Takes the scope of a message and its params; returns the result or an awaitable."""

@@ -1,0 +1,176 @@
+"""Servers in the era of the handshake (MCP, "Lifecycle")."""
+
+from __future__ import annotations
+
+from collections.abc import Awaitable, Callable, Mapping, Sequence
+from typing import Any, Protocol, cast
+
+from pydantic_core import to_json
+
+from ..protocol.access import check_followed
+from ..protocol.capabilities import declared
+from ..protocol.errors import INVALID_PARAMS, MethodNotFound, ProtocolError
+from ..protocol.methods import INITIALIZE, PING, SET_LEVEL, SUBSCRIBE, UNSUBSCRIBE
+from ..protocol.peer import Peer
+from ..protocol.request_scope import Handler, Link, Negotiated
+from ..protocol.revision import Dispatcher
+from ..protocol.routing import Route
+from ..protocol.transitions import State
+from ..protocol.uris import followed_key
+from .handlers import ServerSide, bind_handler, empty_list, introduction
+from .session import Session
+
+_MAX_CLIENT_BYTES = 256 * 1024  # of clientInfo and capabilities, which stay with a session
+
+
+class Conversation(Link, Protocol):
+    """A link that remembers the handshake."""
+
+    peer: Peer
+    negotiated: Negotiated
+
+
+def handler(server: ServerSide, dispatcher: Dispatcher, route: Route, supported: Sequence[str]) -> Handler:
+    """Return the handler of a route: the server's own, else the runtime's.
+
+    Raises:
+        MethodNotFound: There is neither.
+    """
+    name = route.method.name
+    if not dispatcher.is_handled(route, server):
+        default = _DEFAULTS.get(name)
+        if default is None and route.method.kind == "request":
+            nothing = empty_list(dispatcher, route, server)
+            if nothing is None:
+                raise MethodNotFound(name)
+            return lambda scope, params: nothing()
+        return lambda scope, params: (default or _nothing)(server, cast(Conversation, scope.link), params)
+    work, context = bind_handler(dispatcher, route, server), server.context
+    around = _AROUND.get(name)
+    if around is None:
+        return lambda scope, params: work(params, context(scope, params))
+    return lambda scope, params: around(
+        cast(Conversation, scope.link), params, lambda: work(params, context(scope, params))
+    )
+
+
+def snapshot(session: Session) -> dict[str, Any] | None:
+    """Return the state with which another process can resume a session, as JSON; `None` before the handshake."""
+    agreed = session.negotiated
+    if session.peer.state not in (State.NEGOTIATED, State.READY) or agreed.dispatcher.revision.era.is_stateless:
+        return None
+    return {
+        "revision": agreed.dispatcher.revision.name,
+        "clientInfo": agreed.peer_info.model_dump(),
+        "capabilities": agreed.declared["client"],
+        "logLevel": agreed.log_level,
+        "subscriptions": sorted(agreed.subscriptions or ()),
+    }
+
+
+def restore(session: Session, snapshot: Mapping[str, Any], offers: Mapping[str, Any], first_id: int) -> None:
+    """Resume a session of another process.
+
+    Args:
+        session: A new session.
+        snapshot: The result of `snapshot`.
+        offers: Capabilities of the server.
+        first_id: First id of the server's own requests; late responses to the former process are ignored.
+    """
+    session.peer.resume(snapshot["revision"], first_id)
+    agreed = session.negotiated
+    agreed.dispatcher = session.peer.dispatcher
+    agreed.peer_info = agreed.dispatcher.revision.types.Implementation.model_validate(snapshot["clientInfo"])
+    agreed.declared["client"] = snapshot["capabilities"]
+    agreed.declared["server"] = offers
+    update(session, snapshot)
+
+
+def update(session: Session, snapshot: Mapping[str, Any]) -> None:
+    """Take over the log level and the subscriptions that another process has received meanwhile."""
+    session.negotiated.log_level = snapshot["logLevel"]
+    session.negotiated.subscriptions = set(snapshot.get("subscriptions", ()))  # records of older versions have none
+
+
+def needs_session(server: ServerSide, dispatcher: Dispatcher, route: Route) -> bool:
+    """Return whether the server must remember a request: a subscription, or a log level."""
+    method = route.method
+    subscribes = method.kind == "request" and method.capabilities.get("client") in dispatcher.revision.flags
+    return subscribes or (method.name == SET_LEVEL and not dispatcher.is_handled(route, server))
+
+
+# --- handlers of the runtime ----------------------------------------------------------------------------------
+
+
+def _initialize(server: ServerSide, link: Conversation, params: Any) -> Any:
+    _introduced(link, params)
+    dispatcher = link.negotiated.dispatcher
+    offers = link.negotiated.declared["server"] = declared(server, dispatcher)
+    wire = {
+        "protocolVersion": dispatcher.revision.name,
+        "capabilities": offers,
+        "serverInfo": introduction(server, dispatcher.revision),
+    }
+    if server.instructions is not None:
+        wire["instructions"] = server.instructions
+    link.peer.negotiated()
+    return dispatcher.revision.request(INITIALIZE).result.model_validate(wire)
+
+
+async def _initialize_by(link: Conversation, params: Any, work: Callable[[], Awaitable[Any]]) -> Any:
+    """Let the server's own handler answer `initialize`."""
+    _introduced(link, params)
+    answer = await work()
+    link.negotiated.declared["server"] = answer.capabilities.model_dump()
+    link.peer.negotiated()
+    return answer
+
+
+def _introduced(link: Conversation, params: Any) -> None:
+    """Remember the client's introduction; raise `ProtocolError` if it is too large."""
+    capabilities = params.capabilities.model_dump()
+    if len(to_json([capabilities, params.client_info.model_dump()])) > _MAX_CLIENT_BYTES:
+        raise ProtocolError(INVALID_PARAMS, "clientInfo and capabilities are too large")
+    link.negotiated.dispatcher = link.peer.dispatcher
+    link.negotiated.declared["client"] = capabilities
+    link.negotiated.peer_info = params.client_info
+
+
+def _set_level(server: ServerSide, link: Conversation, params: Any) -> Any:
+    link.negotiated.log_level = params.level
+    return {}
+
+
+async def _subscribe(link: Conversation, params: Any, work: Callable[[], Awaitable[Any]]) -> Any:
+    """Remember a subscription that the server's handler accepts; raise `ProtocolError` if there are too many."""
+    followed, key = link.negotiated.subscriptions or set[str](), followed_key(params.uri)
+    check_followed({*followed, key})
+    answer = await work()
+    if link.negotiated.subscriptions is not None:
+        link.negotiated.subscriptions.add(key)
+    return answer
+
+
+async def _unsubscribe(link: Conversation, params: Any, work: Callable[[], Awaitable[Any]]) -> Any:
+    answer = await work()
+    (link.negotiated.subscriptions or set[str]()).discard(followed_key(params.uri))
+    return answer
+
+
+def _nothing(server: ServerSide, link: Conversation, params: object) -> Any:
+    return {}
+
+
+_DEFAULTS: dict[str, Callable[[ServerSide, Conversation, Any], Any]] = {
+    INITIALIZE: _initialize,
+    PING: _nothing,
+    SET_LEVEL: _set_level,
+}
+"""Handlers of the runtime for methods that a server does not handle."""
+
+_AROUND: dict[str, Callable[[Conversation, Any, Callable[[], Awaitable[Any]]], Awaitable[Any]]] = {
+    INITIALIZE: _initialize_by,
+    SUBSCRIBE: _subscribe,
+    UNSUBSCRIBE: _unsubscribe,
+}
+"""Work of the runtime around handlers of a server."""

@@ -1,0 +1,218 @@
+"""Multi round-trip requests: questions in results, their answers, and the signed state between rounds.
+
+MCP 2026-07-28, "Multi Round-Trip Requests".
+"""
+
+from __future__ import annotations
+
+import hmac
+import json
+import secrets
+import time
+from base64 import urlsafe_b64decode, urlsafe_b64encode
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, field
+from hashlib import sha256
+from typing import Any, Protocol, cast
+
+import anyio
+import anyio.lowlevel
+from pydantic import BaseModel, ValidationError
+from pydantic_core import from_json, to_json
+
+from ..model.base import Model
+from ..model.json_types import is_object
+from ..model.validation import problems
+from ..protocol import jsonrpc
+from ..protocol.envelope import invalid_answer
+from ..protocol.errors import (
+    INVALID_PARAMS,
+    InvalidParams,
+    ProtocolError,
+    UnexpectedAnswer,
+)
+from ..protocol.methods import Request, result_type
+from ..protocol.revision import Dispatcher
+
+_MAX_ROUNDS = 32
+_PAUSE = 0.1  # seconds before the next round of a result without questions
+
+
+class InputRequired(BaseException):
+    """Raised to leave a handler until its client has answered. `except Exception` does not catch it."""
+
+
+@dataclass(eq=False)
+class Questions:
+    """Questions of a handler, and the answers of earlier rounds.
+
+    Attributes:
+        answers: Key -> answer, in wire form or typed.
+        used: Answers that the handler has used, in wire form.
+        open: Key -> unanswered request, in wire form.
+    """
+
+    answers: Mapping[str, Any]
+    used: dict[str, Any] = field(default_factory=dict[str, Any])
+    open: dict[str, Any] = field(default_factory=dict[str, Any])
+    _counted: int = 0
+
+    def next_key(self, method: str) -> str:
+        """Return a key for a question without a key: its position in the handler."""
+        self._counted += 1
+        return f"{method}#{self._counted}"
+
+    async def ask(self, key: str, method: Request[Any, Any, Any], params: object) -> Any:
+        """Return the answer under `key`; without an answer, end the handler until the next round.
+
+        Raises:
+            InvalidParams: The answer is invalid.
+        """
+        if key not in self.answers:
+            question: dict[str, Any] = {"method": method.name}
+            if params is not None:
+                question["params"] = jsonrpc.plain(params)
+            self.open[key] = question
+            await anyio.lowlevel.checkpoint()  # concurrent questions are asked in the same round
+            raise InputRequired
+        answer = self.answers[key]
+        data = answer.model_dump_json().encode() if isinstance(answer, BaseModel) else to_json(answer)
+        try:
+            typed = jsonrpc.result_reader(method).validate_json(data)
+        except ValidationError as error:
+            raise InvalidParams(method.name, problems(error, f"params.inputResponses.{key}", data)) from None
+        self.used[key] = jsonrpc.plain(typed)
+        return typed
+
+
+def asks_for_input(kind: object) -> bool:
+    """Return whether a class of results asks for input."""
+    return result_type(kind) == "input_required"
+
+
+def other_than_required(error: BaseException) -> BaseException | None:
+    """Return the error of a handler without `InputRequired`, which may share an exception group with other errors."""
+    if isinstance(error, BaseExceptionGroup):
+        return cast("BaseExceptionGroup[BaseException]", error).split(InputRequired)[1]
+    return None if isinstance(error, InputRequired) else error
+
+
+class Answering(Protocol):
+    """A client that answers questions; see `Client`."""
+
+    @property
+    def dispatcher(self) -> Dispatcher:
+        """Routes to its handlers."""
+        ...
+
+    async def answer(self, method: str, params: Any) -> Any:
+        """Return the answer to a question."""
+        ...
+
+    async def request(self, method: Request[Any, Any, Any], params: Any) -> Any:
+        """Send a request and return its result."""
+        ...
+
+
+async def settle(client: Answering, method: Request[Any, Any, Any], params: Any, answer: Any) -> Any:
+    """Answer the server's questions with the client's handlers until the server returns a result.
+
+    Raises:
+        MethodNotFound: The client has no handler for a question.
+        UnexpectedAnswer: The server does not stop asking.
+    """
+    for _ in range(_MAX_ROUNDS):
+        if not asks_for_input(type(answer)):
+            return answer
+        questions: dict[str, Any] = answer.input_requests or {}
+        if not questions:
+            await anyio.sleep(_PAUSE)
+        responses = {key: await _answer(client, question) for key, question in questions.items()}
+        more = {"input_responses": responses or None, "request_state": answer.request_state}
+        answer = await client.request(method, params.model_copy(update=more))
+    raise UnexpectedAnswer(method.name, answer)
+
+
+async def _answer(client: Answering, question: Any) -> Any:
+    answer = await client.answer(question.method, question.params)
+    asked = client.dispatcher.revision.request(question.method)
+    return answer if isinstance(answer, Model) else jsonrpc.typed_result(asked, answer)
+
+
+def understood(method: Request[Any, Any, Any], answer: Any) -> Any:
+    """Return a result if its `resultType` is that of its class; else raise `ProtocolError`."""
+    field = getattr(cast(Any, type(answer)), "model_fields", {}).get("result_type")
+    if field is not None and answer.result_type != field.default:
+        raise invalid_answer(f"the result of {method.name} is of an unknown kind: {answer.result_type!r}")
+    return answer
+
+
+def _fresh() -> tuple[bytes, ...]:
+    return (secrets.token_bytes(32),)
+
+
+@dataclass(frozen=True)
+class RequestStateSigner:
+    """Signs state that clients carry between rounds, and verifies it. Clients can read the state but not change it.
+
+    Attributes:
+        keys: Secrets of at least 16 bytes. The first key signs; all keys verify, so keys can be rotated. Processes that
+            serve the same clients share them; by default each process has its own.
+        lifetime: Seconds for which a state is valid.
+        clock: Returns the time in seconds.
+    """
+
+    keys: Sequence[bytes] = field(default_factory=_fresh, repr=False)
+    lifetime: float = 600.0
+    clock: Callable[[], float] = field(default=time.time, repr=False)
+
+    def __post_init__(self) -> None:
+        if not self.keys or any(len(key) < 16 for key in self.keys):
+            raise ValueError("a signer needs keys of at least 16 bytes")
+
+    def sign(self, state: object, purpose: object) -> str:
+        """Return the signed text of a state.
+
+        Args:
+            state: Any JSON value.
+            purpose: Purpose of the state: any JSON value; `verify` needs the same one.
+        """
+        body = to_json({"until": self.clock() + self.lifetime, "state": state})
+        return f"{_text(body)}.{_text(self._mac(self.keys[0], body, purpose))}"
+
+    def verify(self, text: str, purpose: object) -> Any:
+        """Return the state in `text`.
+
+        Raises:
+            ProtocolError: -32602, the text is not ours, changed, for another purpose, or expired.
+        """
+        head, _, tail = text.partition(".")
+        try:
+            body, signature = _bytes(head), _bytes(tail)
+        except ValueError:
+            raise _refused() from None
+        if not any(hmac.compare_digest(signature, self._mac(key, body, purpose)) for key in self.keys):
+            raise _refused()
+        content = from_json(body)
+        if not is_object(content) or content["until"] < self.clock():
+            raise ProtocolError(INVALID_PARAMS, "requestState has expired")
+        return content["state"]
+
+    def _mac(self, key: bytes, body: bytes, purpose: object) -> bytes:
+        bound = sha256(json.dumps(purpose, sort_keys=True).encode()).digest()
+        return hmac.digest(key, bound + body, "sha256")
+
+
+def _refused() -> ProtocolError:
+    return ProtocolError(INVALID_PARAMS, "requestState is not valid for this request")
+
+
+def _text(data: bytes) -> str:
+    return urlsafe_b64encode(data).decode()
+
+
+def _bytes(text: str) -> bytes:
+    data = urlsafe_b64decode(text.encode("ascii"))
+    if _text(data) != text:  # base64 has several spellings of the same bytes; only ours is valid
+        raise ValueError(text)
+    return data
