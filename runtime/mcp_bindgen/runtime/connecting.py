@@ -17,12 +17,11 @@ from importlib import import_module
 from pathlib import Path
 from typing import IO, Any, TypeVar, Unpack, overload
 
-from mcp_bindgen.bridging.client import Bridges
-
 from . import bindings
 from .concurrency import background_tasks
 from .entry_points import TRANSPORTS, Address
 from .logs import log
+from .protocol.bridging import bridging
 from .protocol.errors import ConnectionClosed, ProtocolError, RequestTimeout
 from .protocol.methods import DISCOVER
 from .protocol.peer import Peer
@@ -40,7 +39,7 @@ from .transports.stdio import stdio
 
 C = TypeVar("C", bound=Client)
 
-PATIENCE = 5.0
+PROBE_TIMEOUT = 5.0
 """Seconds to wait for the answer to the probe; a server of the handshake may leave it unanswered."""
 
 TIMEOUT = 60.0
@@ -98,7 +97,7 @@ async def connect(
     headers: Mapping[str, str] | None = None,
     auth: Auth | None = None,
     cache: ResultCache | None = None,
-    patience: float = PATIENCE,
+    probe_timeout: float = PROBE_TIMEOUT,
     timeout: float | None = TIMEOUT,
     exactly: bool = False,
     stderr: int | IO[Any] | None = None,
@@ -120,7 +119,7 @@ async def connect(
         auth: Authorizes requests to a URL: `OAuth()` logs a user in, `Bearer(token)` sends a token. The time limits
             below stop while a user is asked.
         cache: Keeps results; by default the cache of the client's class, if it has one.
-        patience: Seconds to wait for the revisions of the server before the handshake is tried.
+        probe_timeout: Seconds to wait for the revisions of the server before the handshake is tried.
         timeout: Seconds that connecting may take in total; `None` for no limit. The options of the client limit each
             request.
         exactly: Speak the revisions of the clients only, without bridges.
@@ -142,7 +141,7 @@ async def connect(
         client.dispatcher.revision.check_connectable()
         if cache is not None:
             client.cache = cache
-    search = _Search(place, ours, patience, exactly)
+    search = _Search(place, ours, probe_timeout, exactly)
     with place.pauses.move_on_after(timeout) as scope:
         async with search.connected() as client:
             place.pauses.stop(scope)
@@ -178,7 +177,7 @@ class _Search:
     Args:
         place: The address of the server.
         clients: The clients, one for each revision.
-        patience: See `connect`.
+        patience: `probe_timeout` of `connect`.
         exactly: See `connect`.
 
     Attributes:
@@ -188,8 +187,7 @@ class _Search:
     def __init__(self, place: Address, clients: list[Client], patience: float, exactly: bool) -> None:
         self._place = place
         self._server = place.server or object()
-        self._bridges = Bridges([] if exactly else clients)
-        self._clients = Clients(clients, self._bridges.revisions, self._bridges.carrier)
+        self._clients = Clients(clients, None if exactly else bridging)
         self._patience = patience
         self.failures: list[tuple[str, Exception]] = []
         self._elsewhere = False
@@ -234,10 +232,10 @@ class _Search:
                 self._ended = session.closed.is_set()
                 yield None
                 return
-            self._remember(way, negotiation.is_legacy, client.revision in self._clients.stateless)
+            self._remember(way, negotiation.is_legacy, client.dispatcher.revision.era.is_stateless)
             if client.cache is not None:
                 stack.callback(client.cache.forget, CacheScope(None, session))
-            yield self._bridges.begin(client, session, tasks)
+            yield self._clients.begin(client, session, tasks)
 
     def _handler(self, dispatcher: Dispatcher, route: Route) -> Handler:
         handler: Handler = self._clients.client(dispatcher.revision.name).handler(dispatcher, route)
@@ -251,12 +249,14 @@ class _Search:
         place, clients = self._place, self._clients
         self._forget()
         probed = way.probe and not (way.handshake_first or clients.prefers_handshake)
-        both_eras = bool(clients.stateless and clients.stateful)
         is_outdated = known is not None and (way.fallback or self._ended)
         table = (
             (is_outdated and place.open is not None, _PROBE),
             (self._elsewhere and not way.fallback and place.fallback is not None, _FALLBACK),
-            (self._ended and probed and both_eras and place.reopens, _HANDSHAKE),  # some servers end after a probe
+            (
+                self._ended and probed and place.reopens and clients.has_both_eras,
+                _HANDSHAKE,
+            ),  # some servers end after a probe
         )
         return next((following for applies, following in table if applies), None)
 

@@ -16,6 +16,7 @@ from mcp_bindgen.runtime.concurrency import background_tasks
 from mcp_bindgen.runtime.logs import log
 from mcp_bindgen.runtime.protocol import jsonrpc
 from mcp_bindgen.runtime.protocol.access import Identity, Operation, operations
+from mcp_bindgen.runtime.protocol.bridging import BridgedEngine, RevisionBridge
 from mcp_bindgen.runtime.protocol.capabilities import declared
 from mcp_bindgen.runtime.protocol.envelope import RequestId
 from mcp_bindgen.runtime.protocol.errors import (
@@ -33,7 +34,7 @@ from mcp_bindgen.runtime.protocol.errors import (
 from mcp_bindgen.runtime.protocol.extension import Extension, ExtensionRoutes
 from mcp_bindgen.runtime.protocol.methods import LISTEN, Method, Notification, Request
 from mcp_bindgen.runtime.protocol.request_scope import Link, Negotiated, RequestScope
-from mcp_bindgen.runtime.protocol.revision import Dispatcher, Revision
+from mcp_bindgen.runtime.protocol.revision import Dispatcher
 from mcp_bindgen.runtime.session.context import Context
 from mcp_bindgen.runtime.session.handlers import Handle, bind_handler
 from mcp_bindgen.runtime.session.rounds import Questions, asks_for_input
@@ -75,34 +76,10 @@ def _reachable(work: Callable[P, Awaitable[T]]) -> Callable[P, Coroutine[Any, An
     return run
 
 
-class RevisionAdapter(Protocol):
-    """Conversion between a revision on the wire and the revision of a server; `BridgedDispatcher` is one."""
+class TaskParams(Protocol):
+    """Params of a request about a task."""
 
-    revision: Revision
-
-    def plain(self, name: str) -> Handle:
-        """Return the server's handler of a request, for params and results of the revision on the wire."""
-        ...
-
-    def raised(self, name: str, params: Any, ctx: Any) -> Any:
-        """Convert params to the server's revision."""
-        ...
-
-    def lowered(self, name: str, work: Handle) -> Handle:
-        """Convert the results of a handler to the revision on the wire."""
-        ...
-
-
-class ForeignTasks(Protocol):
-    """Handlers of tasks for a revision without the extension.
-
-    Attributes:
-        handlers: Method name -> handler, for params and results of that revision.
-        capabilities: Capabilities beside those that follow from the handlers.
-    """
-
-    handlers: Mapping[str, Handle]
-    capabilities: Mapping[str, Any]
+    task_id: str
 
 
 @dataclass
@@ -125,7 +102,7 @@ class ServerEngine(Server):
     context: ClassVar[Any]  # generated classes have narrower types
     _stubs: ClassVar[Mapping[str, object]]
 
-    def __init_subclass__(cls, **arguments: Any) -> None:
+    def __init_subclass__(cls, **arguments: object) -> None:
         super().__init_subclass__(**arguments)
         if ServerEngine in cls.__bases__:  # the generated class
             cls.tasks_extension = cls.adds.extension
@@ -139,10 +116,6 @@ class ServerEngine(Server):
         """Return the task options of a tool; `None` if the tool never runs as a task."""
         call = getattr(self, "call_tool")  # noqa: B009 - a generated stub
         return marked(call, name) or marked(call)
-
-    def wants_tasks(self, params: Any, ctx: Context) -> bool:
-        """Return True if the client of a call has declared the extension."""
-        return ctx.extension(self.tasks_extension) is not None
 
     @asynccontextmanager
     async def extension_lifespan(self) -> AsyncGenerator[None]:
@@ -166,14 +139,14 @@ class ServerEngine(Server):
     def _core_tasks(self) -> list[CoreTasks]:
         return []
 
-    def bridged_engines(self, dispatcher: RevisionAdapter) -> Sequence[ForeignTasks]:
+    def bridged_engines(self, bridge: RevisionBridge) -> Sequence[BridgedEngine]:
         """Return the handlers of tasks for another revision: tasks of its core, or none."""
-        found = super().bridged_engines(dispatcher)  # type: ignore[arg-type]
+        found = super().bridged_engines(bridge)
         if not self._dispatcher.is_handled(self._dispatcher.routes[CALL], self):
             return found
-        if RESULT not in dispatcher.revision.methods:
-            return [*found, hidden_tools(self, dispatcher)]
-        self._core_tasks.append(CoreTasks(self, dispatcher))
+        if RESULT not in bridge.revision.methods:
+            return [*found, hidden_tools(self, bridge)]
+        self._core_tasks.append(CoreTasks(self, bridge))
         return [*found, self._core_tasks[-1]]
 
     # --- creation ---------------------------------------------------------------------------------------------
@@ -188,7 +161,7 @@ class ServerEngine(Server):
             tool = None if isinstance(ctx.link, TaskLink) else self.tasks_of(params.name)
             if tool is None:
                 return await work(params, ctx)
-            if not self.wants_tasks(params, ctx):
+            if ctx.extension(self.tasks_extension) is None:
                 if tool.support == "required":
                     ctx.require_extension(self.tasks_extension)
                 return await work(params, ctx)
@@ -201,7 +174,7 @@ class ServerEngine(Server):
         return call
 
     @_reachable
-    async def begin_task(self, tool: ToolTask, params: Any, ctx: Context) -> TaskRecord:
+    async def begin_task(self, tool: ToolTask, params: object, ctx: Context) -> TaskRecord:
         """Create a task for a call, and submit it; raises `TooManyRequests`."""
         limits, time, info = self.all_tasks().limits, now(), ctx.peer_info
         record = TaskRecord(
@@ -363,13 +336,13 @@ def _followed(agreed: object) -> Sequence[str]:
 # --- handlers that replace generated stubs --------------------------------------------------------------------
 
 
-async def _get(self: ServerEngine, params: Any, ctx: Context) -> Any:
+async def _get(self: ServerEngine, params: TaskParams, ctx: Context) -> Any:
     """Return the current state of a task."""
     return (await self.find_task(params.task_id, ctx)).detailed()
 
 
 @_reachable
-async def _update(self: ServerEngine, params: Any, ctx: Context) -> Any:
+async def _update(self: ServerEngine, params: TaskParams, ctx: Context) -> Any:
     """Store answers of the client."""
     record = await self.find_task(params.task_id, ctx)
     answers = self.check_answers(record, jsonrpc.plain(params).get("inputResponses") or {})
@@ -378,7 +351,7 @@ async def _update(self: ServerEngine, params: Any, ctx: Context) -> Any:
 
 
 @_reachable
-async def _cancel(self: ServerEngine, params: Any, ctx: Context) -> Any:
+async def _cancel(self: ServerEngine, params: TaskParams, ctx: Context) -> Any:
     """Cancel a task that is not over."""
     record = await self.find_task(params.task_id, ctx)
     await self.all_tasks().cancel(record.id, record.principal)
@@ -391,7 +364,7 @@ _HANDLERS: Mapping[str, Callable[..., Any]] = {"get_task": _get, "update_task": 
 # --- other revisions ------------------------------------------------------------------------------------------
 
 
-def hidden_tools(server: ServerEngine, adapter: RevisionAdapter) -> ForeignTasks:
+def hidden_tools(server: ServerEngine, adapter: RevisionBridge) -> BridgedEngine:
     """Return the handlers for a revision without tasks; they hide the tools that run only as tasks."""
 
     def shown(tool: dict[str, Any], options: ToolTask) -> dict[str, Any] | None:
@@ -401,7 +374,7 @@ def hidden_tools(server: ServerEngine, adapter: RevisionAdapter) -> ForeignTasks
 
 
 def _tool_list(
-    adapter: RevisionAdapter, server: ServerEngine, shown: Callable[[dict[str, Any], ToolTask], dict[str, Any] | None]
+    adapter: RevisionBridge, server: ServerEngine, shown: Callable[[dict[str, Any], ToolTask], dict[str, Any] | None]
 ) -> Handle:
     """Return the handler of `tools/list`; `shown` changes or hides the entry of a tool with task options."""
     own = cache(lambda: adapter.plain(LIST_TOOLS))  # not before the routes of the adapter exist
@@ -435,7 +408,7 @@ class CoreTasks(_Handlers):
         adapter: Conversion between that revision and the server's.
     """
 
-    def __init__(self, server: ServerEngine, adapter: RevisionAdapter) -> None:
+    def __init__(self, server: ServerEngine, adapter: RevisionBridge) -> None:
         self._server = server
         self._adapter = adapter
         self._revision = adapter.revision
@@ -459,7 +432,7 @@ class CoreTasks(_Handlers):
 
     @cached_property
     def _outcome(self) -> Handle:
-        return self._adapter.lowered(CALL, self._read_outcome)
+        return self._adapter.to_wire(CALL, self._read_outcome)
 
     def _typed(self, name: str, wire: Mapping[str, Any]) -> Any:
         return jsonrpc.typed_result(self._revision.request(name), wire)
@@ -481,7 +454,7 @@ class CoreTasks(_Handlers):
             raise ProtocolError(METHOD_NOT_FOUND, f"the tool {params.name!r} does not run as a task")
         if wanted.ttl is not None:
             tool = replace(tool, ttl=min(wanted.ttl, _MAX_TTL_MS) / 1000)
-        converted = self._adapter.raised(CALL, params.model_copy(update={"task": None}), ctx)
+        converted = self._adapter.to_server(CALL, params.model_copy(update={"task": None}), ctx)
         record = await self._server.begin_task(tool, converted, ctx)
         if isinstance(ctx.link, Session):
             own = self._own.setdefault(ctx.link, {})
@@ -492,7 +465,7 @@ class CoreTasks(_Handlers):
 
     # --- requests about tasks ---------------------------------------------------------------------------------
 
-    async def get_task(self, params: Any, ctx: Context) -> Any:
+    async def get_task(self, params: TaskParams, ctx: Context) -> Any:
         """Return the current state of a task."""
         return self._typed(GET, task(await self._server.find_task(params.task_id, ctx)))
 
@@ -527,7 +500,7 @@ class CoreTasks(_Handlers):
                 break
         return found
 
-    async def cancel_task(self, params: Any, ctx: Context) -> Any:
+    async def cancel_task(self, params: TaskParams, ctx: Context) -> Any:
         """Cancel a task; raise `ProtocolError` (-32602) if it is over."""
         record = await self._server.find_task(params.task_id, ctx)
         ended = record if record.is_over else await self._server.all_tasks().cancel(record.id, record.principal)
@@ -537,7 +510,7 @@ class CoreTasks(_Handlers):
 
     # --- results ----------------------------------------------------------------------------------------------
 
-    async def result_of(self, params: Any, ctx: Context) -> Any:
+    async def result_of(self, params: TaskParams, ctx: Context) -> Any:
         """Wait until a task is over, ask the client its questions meanwhile, and return its result."""
         record = await self._server.find_task(params.task_id, ctx)
         asked = set[str]()
@@ -618,7 +591,8 @@ class TaskLink(Link):
 
     def __init__(self, running: RunningTask, negotiated: Negotiated, threads: CapacityLimiter) -> None:
         self.origin = running.record.origin
-        self.negotiated: Negotiated = negotiated
+        self.negotiated = negotiated
+        self._progress = negotiated.dispatcher.revision.progress
         self._threads = threads
         self._running = running
         self._questions = TaskQuestions(running)
@@ -627,13 +601,13 @@ class TaskLink(Link):
         """Return the limit of threads for blocking handlers of the principal."""
         return self._threads
 
-    async def request(self, method: Request[Any, Any, Any], params: Any, *, related: RequestId | None = None) -> Any:
+    async def request(self, method: Request[Any, Any, Any], params: object, *, related: RequestId | None = None) -> Any:
         """Ask the client, and wait for the answer."""
         return await self._questions.ask(self._questions.next_key(method.name), method, params)
 
     async def notify(self, method: Notification[Any], params: Any, *, related: RequestId | None = None) -> None:
         """Store progress as the status message of the task; drop all other notifications."""
-        if method is self.negotiated.dispatcher.revision.progress:
+        if method is self._progress:
             total = "" if params.total is None else f" of {params.total:g}"
             await self._running.report(params.message or f"{params.progress:g}{total}")
 
@@ -649,7 +623,7 @@ class TaskQuestions(Questions):
         super().__init__({})
         self._running = running
 
-    async def ask(self, key: str, method: Request[Any, Any, Any], params: Any) -> Any:
+    async def ask(self, key: str, method: Request[Any, Any, Any], params: object) -> Any:
         """Return the answer of the client to a question."""
         question = {"method": method.name} | ({} if params is None else {"params": jsonrpc.plain(params)})
         self.used |= await self._running.ask({key: question})

@@ -344,8 +344,9 @@ class Client(Caller):
         self._introducing = anyio.Lock()
         self._listening: dict[int, Listening] = {}
 
-    def attach_bridged(self, link: Any, bridge: Bridge) -> None:
-        """Connect this client to a bridge; `link` is the connection behind it."""
+    def attach_bridged(self, bridge: Bridge) -> None:
+        """Connect this client to a bridge."""
+        link = cast(Session, bridge)  # it has the attributes of its session
         self.attach(link, CacheScope(None, link))
         self._bridge = bridge
 
