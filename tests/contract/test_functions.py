@@ -264,15 +264,15 @@ BAD = [
     ("def f(*args: int) -> None: ...", "bad_tools.py:1: f: *args takes any number of arguments; give it a name"),
     ("\ndef f(**more: int) -> None: ...", "bad_tools.py:2: f: **more takes arguments of any name; name them"),
     ("def f(a: int, /) -> None: ...", "bad_tools.py:1: f: a has no name for its caller; remove the /"),
-    ("def f(a) -> None: ...", "bad_tools.py:1: f: the parameter a has no type; write a: str, or whatever it is"),
+    ("def f(a) -> None: ...", "bad_tools.py:1: f: the parameter a has no type; annotate it, as in a: str"),
     ("def f(ctx) -> None: ...", "bad_tools.py:1: f: the parameter ctx has no type"),
-    ("def f(a: int): ...", "bad_tools.py:1: f: does not say what it returns; write -> str"),
+    ("def f(a: int): ...", "bad_tools.py:1: f: has no return annotation; write -> str"),
     ("def f(a: int = None) -> None: ...", "f: the default of a, None, is not of its type; write a: ... | None = None"),
     ("def f(a: int = 'x') -> None: ...", "f: the default of a, 'x', is not of its type; correct the default"),
     ("def f() -> list[int]:\n    yield 1", "bad_tools.py:1: f: yields values one by one; return a list"),
     ("def f(a: 'Nowhere') -> None: ...", "f: the annotations cannot be put as JSON Schema: name 'Nowhere' is not"),
     ("import io\ndef f(a: io.BytesIO) -> None: ...", "bad_tools.py:2: f: the parameter a cannot be put as JSON Schema"),
-    ("import io\ndef f() -> io.BytesIO: ...", "bad_tools.py:2: f: what it returns cannot be put as JSON Schema"),
+    ("import io\ndef f() -> io.BytesIO: ...", "bad_tools.py:2: f: the return value cannot be put as JSON Schema"),
     ("A = 1", "bad_tools.py: the module 'bad_tools' has no public function; write one, or list it in __all__"),
     ("import nowhere_at_all", "bad_tools.py:1: importing bad_tools failed: ModuleNotFoundError: No module named"),
     ("x = 1\ny = x / 0", "bad_tools.py:2: importing bad_tools failed: ZeroDivisionError: division by zero"),
@@ -300,8 +300,8 @@ def test_a_module_that_is_not_there(folder: Path) -> None:
 # --- a module is a server -------------------------------------------------------------------------------------
 
 TOOLS = "def double(number: int) -> int:\n    return 2 * number\n\n\n"
-ITSELF = "import sys\nfrom mcp_bindgen.runtime import run\nrun(sys.modules[__name__])\n"
-OTHER = "import plain\nfrom mcp_bindgen.runtime import run\nrun(plain)\n"
+ITSELF = "import sys\nfrom mcp_bindgen.app import run\nrun(sys.modules[__name__])\n"
+OTHER = "import plain\nfrom mcp_bindgen.app import run\nrun(plain)\n"
 WITH_APP = "from mcp_bindgen.app import App\napp = App('sums')\n@app.tool\n"
 
 

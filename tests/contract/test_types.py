@@ -18,7 +18,7 @@ from hypothesis import HealthCheck, assume, given, settings
 from hypothesis import strategies as st
 from pydantic import TypeAdapter
 
-from mcp_bindgen import app as runtime
+from mcp_bindgen import app
 from mcp_bindgen.contract import names
 from mcp_bindgen.contract.document import contract_of, read_contract, write
 from mcp_bindgen.contract.model import Contract
@@ -294,7 +294,7 @@ def test_fields_have_names_of_their_own(wires: list[str]) -> None:
     assert list(found) == wires
     assert len(set(found.values())) == len(wires)
     assert all(is_name(name) for name in found.values())
-    assert not set(found.values()) & set(dir(runtime.Model))
+    assert not set(found.values()) & set(dir(app.Model))
 
 
 @given(st.lists(ODD, max_size=12))
@@ -360,7 +360,7 @@ def is_name(name: str) -> bool:
 
 
 def test_stubs_hide_nothing_that_generated_classes_inherit() -> None:
-    inherited = {name for base in (runtime.Contract, runtime.ContractClient) for name in dir(base)}
+    inherited = {name for base in (app.Contract, app.ContractClient) for name in dir(base)}
     assert {name for name in inherited if not name.startswith("_")} <= names.STUBS
 
 

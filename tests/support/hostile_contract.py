@@ -57,7 +57,7 @@ def _object(required: str = "", /, **properties: Any) -> Schema:
 NAMES = [
     *["get.forecast", "get-forecast", "get_forecast", "Get_Forecast", "getForecast"],  # they would be one or two
     *["class", "import", "None", "print", "match", "str", "list", "dict", "super", "object", "abstractmethod"],
-    *["self", "ctx", "arguments", "contract", "models", "client", "connect", "servers", "lifespan", "complete"],
+    *["self", "ctx", "arguments", "app", "contract", "models", "client", "connect", "servers", "lifespan", "complete"],
     *[
         "catalog",
         "revisions",
@@ -81,7 +81,7 @@ PROPERTIES = [
     *["self", "cls", "class", "_meta", "a-b", "a_b", "a b", "a.b", "", "_", "__", "__class__", "__dict__"],
     *["model_config", "model_dump", "model_fields", "copy", "json", "dict", "schema", "validate", "construct"],
     *["None", "True", "def", "async", "str", "int", "list", "float", "bool", "type", "Any", "Literal", "Json", "Field"],
-    *["contract", "arguments", "client", "nullable", "ctx", "types", "models", "super", "annotations"],
+    *["app", "contract", "arguments", "client", "nullable", "ctx", "types", "models", "super", "annotations"],
     *["$ref", "$schema", "$defs", "properties", "required", "default", "enum", "@id", "#", "/", "~", "%25"],
     *["ﬁ", "fi", "é", "e\u0301", "天", "🌦", "1", "01", "'", '"', "\\", "\n", "{x}", "x" * 200],
     *["fromJSON", "from_json", "FromJson"],

@@ -5,8 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any, Literal, assert_never, assert_type
 
-from mcp_bindgen import app as runtime_contract
-from mcp_bindgen import runtime
+from mcp_bindgen import app, runtime
 from mcp_bindgen.runtime import InvalidParams, Json
 from mcp_bindgen.v2024_11_05 import types as oldest
 from mcp_bindgen.v2025_11_25 import REVISION, Client, Context, Server, dispatcher, errors, methods
@@ -51,10 +50,10 @@ class Weather(Server):
         assert_type(params.progress, int | float)
 
 
-class Completes(runtime_contract.Contract):
+class Completes(app.Contract):
     """A contract that completes by itself, with the context of its own revision."""
 
-    async def complete(self, asked: runtime_contract.Completion, ctx: Context) -> list[str]:
+    async def complete(self, asked: app.Completion, ctx: Context) -> list[str]:
         await ctx.notify_logging_message("debug", asked.value)
         return [asked.value]
 

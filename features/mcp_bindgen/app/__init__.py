@@ -8,58 +8,38 @@ from typing import TYPE_CHECKING
 from mcp_bindgen.runtime.lazy import lazy_modules
 
 if TYPE_CHECKING:
-    from .app import App as App
-    from .app import Dynamic as Dynamic
-    from .base import Contract as Contract
-    from .call_arguments import ABSENT as ABSENT
-    from .call_arguments import Absent as Absent
-    from .call_arguments import arguments as arguments
-    from .call_arguments import texts as texts
-    from .call_arguments import whole as whole
-    from .catalog import Catalog as Catalog
-    from .client import ContractClient as ContractClient
-    from .client import structured as structured
-    from .client import succeeded as succeeded
-    from .completions import Completion as Completion
-    from .complexity import MOST_STEPS as MOST_STEPS
-    from .complexity import Complexity as Complexity
-    from .delegation import delegate as delegate
-    from .errors import BadFunction as BadFunction
-    from .errors import InvalidArguments as InvalidArguments
-    from .errors import InvalidResult as InvalidResult
-    from .errors import ResourceNotFound as ResourceNotFound
-    from .errors import ToolError as ToolError
-    from .errors import UnexpectedResult as UnexpectedResult
-    from .functions import public_functions as public_functions
-    from .functions import tool_entry as tool_entry
-    from .handlers import missing_method as missing_method
-    from .handlers import prompt as prompt
-    from .handlers import resource as resource
-    from .handlers import template as template
-    from .handlers import tool as tool
-    from .model import Model as Model
-    from .output_schemas import OutputSchemas as OutputSchemas
-    from .serving import run as run
-    from .uri_template import UriTemplate as UriTemplate
-    from .uri_template import Variable as Variable
     from mcp_bindgen.runtime.session.context import Context as Context
+    from .app import App as App, Dynamic as Dynamic, run as run
+    from .catalog import Catalog as Catalog
+    from .client import ContractClient as ContractClient, structured as structured, succeeded as succeeded
+    from .complexity import MOST_STEPS as MOST_STEPS, Complexity as Complexity
+    from .contract import Contract as Contract
+    from .errors import BadFunction as BadFunction, InvalidArguments as InvalidArguments
+    from .errors import InvalidResult as InvalidResult, ResourceNotFound as ResourceNotFound, ToolError as ToolError
+    from .errors import UnexpectedResult as UnexpectedResult
+    from .features import Completion as Completion
+    from .functions import delegate as delegate, public_functions as public_functions, tool_entry as tool_entry
+    from .handlers import missing_method as missing_method, prompt as prompt, resource as resource
+    from .handlers import template as template, tool as tool
+    from .model import Model as Model
+    from .uri_template import UriTemplate as UriTemplate, Variable as Variable
+    from .validation import OutputSchemas as OutputSchemas
+    from .values import ABSENT as ABSENT, Absent as Absent, arguments as arguments, texts as texts, whole as whole
 
 _MODULES = {
-    "app": ["App", "Dynamic"],
-    "base": ["Contract"],
-    "call_arguments": ["ABSENT", "Absent", "arguments", "texts", "whole"],
+    "app": ["App", "Dynamic", "run"],
     "catalog": ["Catalog"],
     "client": ["ContractClient", "structured", "succeeded"],
-    "completions": ["Completion"],
     "complexity": ["MOST_STEPS", "Complexity"],
-    "delegation": ["delegate"],
+    "contract": ["Contract"],
     "errors": ["BadFunction", "InvalidArguments", "InvalidResult", "ResourceNotFound", "ToolError", "UnexpectedResult"],
-    "functions": ["public_functions", "tool_entry"],
+    "features": ["Completion"],
+    "functions": ["delegate", "public_functions", "tool_entry"],
     "handlers": ["missing_method", "prompt", "resource", "template", "tool"],
     "model": ["Model"],
-    "output_schemas": ["OutputSchemas"],
-    "serving": ["run"],
     "uri_template": ["UriTemplate", "Variable"],
+    "validation": ["OutputSchemas"],
+    "values": ["ABSENT", "Absent", "arguments", "texts", "whole"],
     ".runtime.session.context": ["Context"],
 }
 

@@ -16,7 +16,7 @@ Entry = dict[str, Any]
 FILE = "contract.json"
 
 SCOPES = "x-mcp-scopes"
-"""The member of an entry that states the scopes which the token of a request needs; clients see it, too."""
+"""The member of an entry with the scopes that the token of a request needs; clients see it, too."""
 
 Kind: TypeAlias = Literal["tool", "prompt", "resource", "template"]
 
@@ -27,7 +27,7 @@ class Entries(NamedTuple):
     Attributes:
         member: The member of the document that lists them.
         key: The member of an entry that names it.
-        changed: The notification that there are others now.
+        changed: The notification that the list changed.
     """
 
     member: str
@@ -41,15 +41,14 @@ KINDS: Mapping[Kind, Entries] = {
     "resource": Entries("resources", "uri", "notifications/resources/list_changed"),
     "template": Entries("resourceTemplates", "uriTemplate", "notifications/resources/list_changed"),
 }
-LISTS = tuple(place.member for place in KINDS.values())
 
 
 class Catalog:
     """The entries of a contract, verbatim. The document is read on first use.
 
     Args:
-        read: Gives the JSON text of the document.
-        place: Where it comes from, for messages.
+        read: Returns the JSON text of the document.
+        place: The source of the document, for messages.
     """
 
     def __init__(self, read: Callable[[], str], place: str = "the contract") -> None:
@@ -58,13 +57,13 @@ class Catalog:
 
     @classmethod
     def beside(cls, module_file: str, name: str = FILE) -> Catalog:
-        """Return the catalog of the document in the folder of a module, whose `__file__` is given."""
+        """Return the catalog of the document in the folder of a module, given the module's `__file__`."""
         path = Path(module_file).with_name(name)
         return cls(lambda: _text(path), str(path))
 
     @classmethod
     def of(cls, document: Mapping[str, Any]) -> Catalog:
-        """Return the catalog of a document that is there already."""
+        """Return the catalog of a copy of a document."""
         return cls(lambda: json.dumps(document))
 
     @cached_property
@@ -81,26 +80,6 @@ class Catalog:
         if not is_object(document):
             raise ValueError(f"{self._place} is not a JSON object")
         return document
-
-    @property
-    def tools(self) -> dict[str, Entry]:
-        """Name -> entry of `tools/list`."""
-        return self.entries("tool")
-
-    @property
-    def prompts(self) -> dict[str, Entry]:
-        """Name -> entry of `prompts/list`."""
-        return self.entries("prompt")
-
-    @property
-    def resources(self) -> dict[str, Entry]:
-        """URI -> entry of `resources/list`."""
-        return self.entries("resource")
-
-    @property
-    def templates(self) -> dict[str, Entry]:
-        """URI template -> entry of `resources/templates/list`."""
-        return self.entries("template")
 
     def entries(self, kind: Kind) -> dict[str, Entry]:
         """Return name -> entry, or URI -> entry, of one kind."""

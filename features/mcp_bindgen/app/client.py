@@ -1,4 +1,4 @@
-"""The base of typed clients, and what their methods do with results. It needs no validator."""
+"""The base of typed clients, and functions for the results of their calls. Needs no validator."""
 
 from __future__ import annotations
 
@@ -6,12 +6,14 @@ from collections.abc import AsyncGenerator, Mapping
 from contextlib import asynccontextmanager
 from typing import TYPE_CHECKING, Any, ClassVar, Generic, Self, TypeVar, get_args, overload
 
+from pydantic import BaseModel
+from typing_extensions import get_original_bases
+
 from mcp_bindgen.runtime.connecting import TIMEOUT
 from mcp_bindgen.runtime.session.client import Client
 
-from .call_arguments import ABSENT
 from .errors import ToolError, UnexpectedResult
-from .types import structured_content, typed
+from .values import ABSENT, TypeForm, structured_content, typed
 
 if TYPE_CHECKING:
     from mcp_bindgen.runtime.session.targets import Target
@@ -24,20 +26,20 @@ T = TypeVar("T")
 class ContractClient(Generic[C]):
     """The base of typed clients of one server, with a method for each of its tools, prompts and resource templates.
 
-    A generated class says which revision's client is behind it: `class Weather(ContractClient[v2025_11_25.Client])`.
+    A generated class names the client of its revision: `class Weather(ContractClient[v2025_11_25.Client])`.
 
     Args:
-        client: A connected client; what the server may ask, its handlers answer.
+        client: A connected client, whose handlers answer the requests of the server.
 
     Attributes:
-        client: The client, for everything else.
+        client: The client, for all other methods.
     """
 
     _client_class: ClassVar[type[Any]]
 
-    def __init_subclass__(cls, **options: Any) -> None:
+    def __init_subclass__(cls, **options: object) -> None:
         super().__init_subclass__(**options)
-        for base in vars(cls).get("__orig_bases__", ()):
+        for base in get_original_bases(cls):
             for argument in get_args(base):
                 if isinstance(argument, type) and issubclass(argument, Client):
                     cls._client_class = argument
@@ -53,9 +55,9 @@ class ContractClient(Generic[C]):
         """Connect a new client for as long as the `async with` block lasts.
 
         Args:
-            target: A URL, a command line, its words, an entry of an `mcpServers` file, or a transport.
+            target: A URL, a command line or its list of arguments, an entry of an `mcpServers` file, or a transport.
             headers: HTTP headers to send with each request.
-            timeout: Seconds that connecting may take in all; `None` for no limit.
+            timeout: Seconds until connecting fails; `None` for no limit.
         """
         async with cls._client_class.connect(target, headers=headers, timeout=timeout) as client:
             yield cls(client)
@@ -65,23 +67,23 @@ def succeeded(result: R) -> R:
     """Return the result of a tool, unless it failed.
 
     Raises:
-        ToolError: The tool says that it failed.
+        ToolError: The tool failed.
     """
     if getattr(result, "is_error", None):
         text = "\n".join(block.text for block in getattr(result, "content", ()) if block.type == "text")
-        raise ToolError(text or "the tool failed without a word", result)
+        raise ToolError(text or "the tool failed without an error message", result)
     return result
 
 
 @overload
-def structured(result: object, kind: type[T]) -> T: ...
+def structured(result: BaseModel, kind: type[T]) -> T: ...
 
 
 @overload
-def structured(result: object, kind: Any) -> Any: ...
+def structured(result: BaseModel, kind: TypeForm) -> Any: ...
 
 
-def structured(result: object, kind: Any) -> Any:
+def structured(result: BaseModel, kind: TypeForm) -> Any:
     """Return the structured content of a tool's result in its type.
 
     Args:
@@ -89,8 +91,8 @@ def structured(result: object, kind: Any) -> Any:
         kind: The type of its structured content.
 
     Raises:
-        ToolError: The tool says that it failed.
-        UnexpectedResult: There is no structured content, or it is of another type.
+        ToolError: The tool failed.
+        UnexpectedResult: The structured content is missing, or of another type.
     """
     content = structured_content(succeeded(result))
     if content is ABSENT:

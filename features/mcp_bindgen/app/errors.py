@@ -1,10 +1,9 @@
-"""The errors of contracts: for handlers to raise, for servers to answer with, for typed clients to catch."""
+"""The errors of contracts: raised by handlers, sent by servers, raised by typed clients."""
 
 from __future__ import annotations
 
 from collections.abc import Sequence
 from importlib.util import find_spec
-from typing import Any
 
 from mcp_bindgen.runtime.protocol.errors import INVALID_PARAMS, ProtocolError
 from mcp_bindgen.runtime.protocol.routing import WrongResult
@@ -13,34 +12,34 @@ _SHOWN = 3
 
 
 class ToolError(Exception):
-    """A tool failed, and the model should read why: the result has `isError`.
+    """A tool failed, and the model should read the reason: the result has `isError`.
 
     Raise it in the handler of a tool; typed clients raise it when a tool failed.
 
     Attributes:
-        text: What to tell the model.
-        result: The result that says so, on the side of the client.
+        text: The reason.
+        result: The result, on the side of the client.
     """
 
-    def __init__(self, text: str, result: Any = None) -> None:
+    def __init__(self, text: str, result: object = None) -> None:
         super().__init__(text)
         self.text = text
         self.result = result
 
 
 class ResourceNotFound(Exception):
-    """There is no such resource: raise it in the handler of a template that matches a URI of nothing.
+    """There is no such resource: raise it in the handler of a template for a URI without a resource.
 
-    The client sees the error that its revision has for this.
+    The client receives the error that its revision defines for this.
     """
 
 
 class InvalidArguments(ProtocolError):
-    """-32602: the arguments of a tool or prompt are not what the contract says; `data` has each problem and its path.
+    """-32602: the arguments of a tool or prompt break the contract; `data` has each problem and its path.
 
     Args:
-        name: Which tool or prompt.
-        problems: Each with `path`, which leads from the params, and `problem`.
+        name: The name of the tool or prompt.
+        problems: Each with `path`, which begins at the params, and `problem`.
     """
 
     def __init__(self, name: str, problems: Sequence[dict[str, str]]) -> None:
@@ -50,7 +49,7 @@ class InvalidArguments(ProtocolError):
 
 
 class InvalidResult(WrongResult):
-    """A handler returned what the contract, or the revision, does not allow: see `WrongResult`."""
+    """A handler returned a value that the contract, or the revision, does not allow: see `WrongResult`."""
 
 
 class UnexpectedResult(Exception):
@@ -61,8 +60,8 @@ class BadFunction(ValueError):
     """A function cannot be an entry of a contract.
 
     Attributes:
-        problem: What is wrong.
-        fix: What to do.
+        problem: The problem.
+        fix: An instruction for the author of the function.
         place: File and line of the function.
     """
 

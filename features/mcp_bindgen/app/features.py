@@ -1,20 +1,26 @@
-"""The features of a contract's server: tools, prompts and resources, listed verbatim and answered by handlers."""
+"""The features of a contract's servers: lists are served verbatim, calls are answered by handlers."""
 
 from __future__ import annotations
 
 import inspect
 from base64 import b64encode
-from collections.abc import Awaitable, Callable, Iterator, Sequence
-from contextlib import suppress
+from collections.abc import Awaitable, Callable, Collection, Iterable, Iterator, Mapping, Sequence
+from contextlib import AbstractAsyncContextManager, suppress
+from dataclasses import dataclass
 from functools import partial
 from types import ModuleType
-from typing import Any, ClassVar, Literal, TypeAlias, get_origin
+from typing import TYPE_CHECKING, Any, ClassVar, Literal, Protocol, TypeAlias, get_origin
 
 from pydantic_core import from_json, to_json
 
-from mcp_bindgen.extensions.apps.metadata import contents_meta, shows_apps, tools_for, visibility
+from mcp_bindgen.auth.uri_rules import readings, rule_keys
+from mcp_bindgen.extensions.apps import contents_meta, resource_uri, shows_apps, tools_for
+from mcp_bindgen.extensions.tasks.service import Tasks
 from mcp_bindgen.extensions.tasks.tools import ToolTask
+from mcp_bindgen.runtime.bindings import extension_of
 from mcp_bindgen.runtime.logs import log
+from mcp_bindgen.runtime.model.base import Model
+from mcp_bindgen.runtime.model.json_types import is_array, is_object
 from mcp_bindgen.runtime.protocol import jsonrpc
 from mcp_bindgen.runtime.protocol.access import Identity
 from mcp_bindgen.runtime.protocol.errors import (
@@ -26,106 +32,129 @@ from mcp_bindgen.runtime.protocol.errors import (
 )
 from mcp_bindgen.runtime.protocol.extension import ExtensionResult
 from mcp_bindgen.runtime.protocol.methods import Request
-from mcp_bindgen.runtime.protocol.revision import Revision
 from mcp_bindgen.runtime.protocol.routing import WrongResult, did_you_mean
 from mcp_bindgen.runtime.protocol.uris import canonical
+from mcp_bindgen.runtime.session.context import Context
+from mcp_bindgen.runtime.session.server import Server
 from mcp_bindgen.runtime.session.stateless_server import MISSING, single_errors
 
-from .call_arguments import ABSENT
-from .catalog import SCOPES, Entry, Kind
+from .catalog import KINDS, SCOPES, Catalog, Entry, Kind
 from .errors import InvalidArguments, InvalidResult, ResourceNotFound, ToolError
 from .handlers import BoundContract, BoundHandler
-from .types import adapter, structured_content
+from .values import ABSENT, TypeForm, adapter, structured_content
+
+if TYPE_CHECKING:
+    from mcp_bindgen.extensions.skills.folder import Skills
 
 ArgumentErrors: TypeAlias = Literal["protocol", "result"]
-"""What becomes of a call whose arguments do not fit: an error of the protocol, or a result with `isError`."""
+"""The response to a call with invalid arguments: an error of the protocol, or a result with `isError`."""
+
+Lifespan: TypeAlias = Callable[[], AbstractAsyncContextManager[None]]
 
 Build: TypeAlias = Callable[[BoundHandler, Any], Any]
-"""Makes the wire form of a result from what a handler returned."""
+"""Makes a result from the value that a handler returned."""
 
 UPDATED = "notifications/resources/updated"
-"""The notification that the contents of a resource are others now."""
+"""The notification that the contents of a resource changed."""
 
-_LONGEST_ERROR = 200  # characters of an error that a model reads
-_LONGEST = 100  # characters of a name that is repeated
+_MAX_ERROR_CHARACTERS = 200  # of an error that a model reads
+_MAX_NAME_CHARACTERS = 100  # of a name that is repeated
 
 
-class Feature:
-    """A base of the classes of a contract's servers, beside the generated `Server` of a revision.
+class Page(Protocol):
+    """The params of a list method."""
+
+    cursor: str | None
+
+
+class Call(Protocol):
+    """The params of a method that calls an entry by its name."""
+
+    name: str
+    arguments: Mapping[str, Any] | None
+
+
+class Addressed(Protocol):
+    """The params of a method that names a URI."""
+
+    uri: str
+
+
+class Feature(Server):
+    """A base of the classes of a contract's servers; it precedes the generated `Server` of a revision.
 
     Attributes:
         contract: The contract and its handlers.
         package: The bindings of the revision.
-        revisions: The bindings of all revisions that the contract is served in.
-        argument_errors: What becomes of a call whose arguments do not fit; `None` for what the revision prefers.
-        hide_errors: Whether callers of a tool that fails are kept from reading why; `None` for those with tokens.
-        has_tasks: Whether tools can run as tasks.
-        has_tasks_elsewhere: Whether they cannot, but can in another revision that is served.
-        members: The lists of a contract that it answers from.
-        extension: The module of the extension that it is about; it is in revisions only that have it.
+        revisions: The bindings of all revisions in which the contract is served.
+        shared_lifespan: The lifespan that the servers of a contract share.
+        argument_errors: The response to a call with invalid arguments; `None` for the preference of the revision.
+        hide_errors: True to hide the errors of tools from callers; `None` to hide them from callers with tokens.
+        own_tasks: The service that runs tools as tasks; `None` if no tool is a task.
+        has_tasks: True if tools can run as tasks.
+        has_tasks_elsewhere: True if they cannot, but can in another revision that is served.
+        extension: The module of the extension to which the feature belongs; revisions without the extension lack it.
     """
 
     contract: BoundContract
     package: ModuleType
     revisions: Sequence[ModuleType]
+    shared_lifespan: Lifespan
     argument_errors: ArgumentErrors | None
     hide_errors: bool | None
+    own_tasks: Tasks | None = None
     has_tasks: bool = False
     has_tasks_elsewhere: bool = False
-    members: ClassVar[tuple[str, ...]] = ()
     extension: ClassVar[str] = ""
 
-    @classmethod
-    def is_in(cls, contract: BoundContract) -> bool:
-        """Return whether a contract has one of the lists, be it an empty one."""
-        return any(member in contract.catalog.document for member in cls.members)
+    def lifespan(self) -> AbstractAsyncContextManager[None]:  # type: ignore[override]
+        """Return the lifespan that the servers of the contract share."""
+        return self.shared_lifespan()
 
-    def find(self, kind: Kind, name: str, ctx: Any) -> BoundHandler:
-        """Return the handler for a name; raise `ProtocolError` (-32602) if there is none, with a near one."""
+    def find(self, kind: Kind, name: str, ctx: Context) -> BoundHandler:
+        """Return the handler for a name; raise `ProtocolError` (-32602), which suggests a similar name."""
         handlers = self.contract.handlers[kind]
         found = handlers.get(name)
-        if found is None or not self.is_for(found, ctx):
-            allowed = (
-                other
-                for other, handler in handlers.items()
-                if _may_use(ctx.identity, handler.entry) and self.is_for(handler, ctx)
-            )
-            raise ProtocolError(INVALID_PARAMS, f"Unknown {kind}: {name[:_LONGEST]}{did_you_mean(name, allowed)}")
-        return found
+        if found is not None and (found.is_for_model or shows_apps(ctx.peer_capabilities)):
+            return found
+        allowed = (
+            other
+            for other, handler in handlers.items()
+            if _may_use(ctx.identity, handler.entry) and (handler.is_for_model or shows_apps(ctx.peer_capabilities))
+        )
+        hint = did_you_mean(name, allowed)
+        raise ProtocolError(INVALID_PARAMS, f"Unknown {kind}: {name[:_MAX_NAME_CHARACTERS]}{hint}")
 
-    def is_for(self, handler: BoundHandler, ctx: Any) -> bool:
-        """Tell whether there is an entry at all as far as the client of a request is concerned."""
-        return True
-
-    def result(self, method: str, wire: Any) -> Any:
+    def result(self, method: str, wire: dict[str, Any]) -> Any:
         """Return the result of a method from its wire form; raise `InvalidResult` if the revision does not allow it."""
         try:
             return jsonrpc.typed_result(self.package.methods.METHODS[method], wire)
         except ProtocolError as error:
             raise InvalidResult(f"{self.package.types.__name__}: {error.message}") from None
 
-    async def answer(self, method: str, handler: BoundHandler, arguments: Any, ctx: Any, build: Build) -> Any:
-        """Call a handler and return the result of the method in the types of this revision.
+    async def answer(self, method: str, handler: BoundHandler, arguments: object, ctx: Context, build: Build) -> Any:
+        """Call a handler and return the result of the method in this revision.
 
         Args:
             method: The method's name on the wire.
             handler: The handler. It may return a whole result, in the types of any revision.
             arguments: Its typed arguments.
-            ctx: The request.
-            build: Makes the wire form of a result from anything else that the handler returns.
+            ctx: The context of the request.
+            build: Makes the result from any other value that the handler returns.
 
         Raises:
-            InvalidResult: The handler returned what the contract or the revision does not allow.
+            InvalidResult: The handler returned a value that the contract or the revision does not allow.
         """
         returned = await handler.call(arguments, ctx)
-        if isinstance(returned, ExtensionResult):
-            return returned
-        for package in (self.package, *self.revisions):
-            request: Request[Any, Any, Any] = package.methods.METHODS[method]
-            if isinstance(returned, (request.result, *request.alternatives)):
-                return returned if package is self.package else self.result(method, jsonrpc.plain(returned))
+        if isinstance(returned, Model):
+            if isinstance(returned, ExtensionResult):
+                return returned
+            for package in (self.package, *self.revisions):
+                request: Request[Any, Any, Any] = package.methods.METHODS[method]
+                if isinstance(returned, (request.result, *request.alternatives)):
+                    return returned if package is self.package else self.result(method, jsonrpc.plain(returned))
         try:
-            return self.result(method, build(handler, returned))
+            return build(handler, returned)
         except InvalidResult as error:
             if self.hide_errors:
                 error.told = ""
@@ -133,18 +162,18 @@ class Feature:
 
 
 def lists(
-    method: str, member: str, fit: Callable[[Any, list[Entry]], list[Entry]] | None = None
-) -> Callable[[Feature, Any, Any], Awaitable[Any]]:
+    method: str, member: str, fit: Callable[[Mapping[str, Any], list[Entry]], list[Entry]] | None = None
+) -> Callable[[Feature, Page, Context], Awaitable[Any]]:
     """Return the handler of a list method: its only page has the entries of the contract, verbatim.
 
     Args:
         method: The method.
         member: The member of a page that has the entries.
-        fit: Returns those for a client of some capabilities, where that makes a difference.
+        fit: Returns the entries for the capabilities of a client, if they make a difference.
     """
 
-    async def handler(self: Feature, params: Any, ctx: Any) -> Any:
-        if getattr(params, "cursor", None) is not None:
+    async def handler(self: Feature, params: Page, ctx: Context) -> Any:
+        if params.cursor is not None:
             raise InvalidParams(method, [{"path": "params.cursor", "problem": "there is no such page"}])
         page = jsonrpc.plain(self.result(method, {member: []}))
         entries = self.contract.catalog.document.get(member, [])
@@ -156,106 +185,107 @@ def lists(
 class Tools(Feature):
     """Answers `tools/list` and `tools/call`."""
 
-    members = ("tools",)
     list_tools = lists("tools/list", "tools", tools_for)
 
-    def is_for(self, handler: BoundHandler, ctx: Any) -> bool:
-        """Tell whether the client may know of a tool: those for apps alone are for clients that show them."""
-        return "model" in visibility(handler.entry) or shows_apps(ctx.peer_capabilities)
-
     def tasks_of(self, name: str) -> ToolTask | None:
-        """Return how a tool runs as a task; `None` where it never does."""
+        """Return the way a tool runs as a task, or None if it never does."""
         handler = self.contract.handlers["tool"].get(name)
         return None if handler is None else handler.task
 
-    async def call_tool(self, params: Any, ctx: Any) -> Any:
+    async def call_tool(self, params: Call, ctx: Context) -> Any:
         """Call a tool; the result of a tool that fails has `isError` and one line about the reason.
 
         Raises:
             ProtocolError: There is no such tool, or the arguments do not fit it.
-            CapabilityMissing: The tool asked the client for a capability that was not declared, and the revision has an
-                error that names it (-32021; MCP 2026-07-28, "Basic"). In other revisions the result has `isError`.
+            CapabilityMissing: The tool sent a request for which the client lacks the capability, and the revision has
+                an error for this (-32021; MCP 2026-07-28, "Basic"). In other revisions the result has `isError`.
         """
         handler = self.find("tool", params.name, ctx)
-        if handler.task is not None and handler.task.support == "required" and self.has_tasks_elsewhere:
+        if self.has_tasks_elsewhere and handler.task is not None and handler.task.support == "required":
             raise ProtocolError(INVALID_PARAMS, f"{params.name} runs as a task only, and MCP {ctx.revision} has none")
         try:
-            arguments = self._arguments(handler, params.arguments or {})
-            result = await self.answer("tools/call", handler, arguments, ctx, tool_result)
-            _validate(handler, result)
+            try:
+                arguments = handler.read(params.arguments or {}, "params.arguments")
+            except InvalidArguments as error:
+                default = "result" if self.package.REVISION.argument_errors_in_results else "protocol"
+                if (self.argument_errors or default) == "protocol":
+                    raise
+                return self._failed(error.message)
+            result = await self.answer("tools/call", handler, arguments, ctx, self._result)
+            if handler.output is not None:
+                _validate(handler, result)
             return result
         except ToolError as error:
             return self._failed(error.text)
         except (NotAnswered, ResourceNotFound) as error:
             return self._failed(str(error) or "there is no such resource")
         except Exception as error:
-            if _lacks_capability(error) and MISSING not in ctx.negotiated.dispatcher.revision.errors:
-                return self._failed(str(next(single_errors(error))))
-            if _concerns_the_client(error):
+            errors = list(single_errors(error))
+            has_code = ctx.negotiated is not None and MISSING in ctx.negotiated.dispatcher.revision.errors
+            if not has_code and all(isinstance(one, CapabilityMissing) and one.owner == "client" for one in errors):
+                return self._failed(str(errors[0]))
+            if any(isinstance(one, ProtocolError | CapabilityMissing) for one in errors):
                 raise
             log.exception("the tool %r failed", params.name)
-            hidden = ctx.identity is not None if self.hide_errors is None else self.hide_errors
-            return self._failed(f"{params.name} failed" if hidden else f"{params.name} failed: {_one_line(error)}")
+            is_hidden = ctx.identity is not None if self.hide_errors is None else self.hide_errors
+            return self._failed(f"{params.name} failed" if is_hidden else f"{params.name} failed: {_one_line(error)}")
+
+    def _result(self, handler: BoundHandler, returned: Any) -> Any:
+        """Return the result in wire form; it is checked against the revision if it may be invalid there."""
+        wire = tool_result(handler, returned)
+        is_valid = type(returned) is str if handler.spec.output is None else is_object(wire["structuredContent"])
+        return wire if is_valid else self.result("tools/call", wire)
 
     def _failed(self, text: str) -> Any:
-        """Return the result that tells a model what went wrong."""
+        """Return the result that tells a model the reason of a failure."""
         return self.result("tools/call", {"content": [_text(text)], "isError": True})
-
-    def _arguments(self, handler: BoundHandler, wire: dict[str, Any]) -> Any:
-        try:
-            return handler.read(wire, "params.arguments")
-        except InvalidArguments as error:
-            revision: Revision = self.package.REVISION
-            if self.argument_errors == "result" or (
-                self.argument_errors is None and revision.argument_errors_in_results
-            ):
-                raise ToolError(error.message) from None
-            raise
 
 
 class Prompts(Feature):
     """Answers `prompts/list` and `prompts/get`."""
 
-    members = ("prompts",)
     list_prompts = lists("prompts/list", "prompts")
 
-    async def get_prompt(self, params: Any, ctx: Any) -> Any:
+    async def get_prompt(self, params: Call, ctx: Context) -> Any:
         """Return the messages of a prompt.
 
         Raises:
             ProtocolError: There is no such prompt, its arguments do not fit, or they name a resource that is missing.
-            InvalidResult: The handler returned something that is no prompt.
+            InvalidResult: The handler returned a value that is no prompt.
         """
         handler = self.find("prompt", params.name, ctx)
         arguments = handler.read(params.arguments or {}, "params.arguments")
         try:
-            return await self.answer("prompts/get", handler, arguments, ctx, _prompt_result)
+            return await self.answer("prompts/get", handler, arguments, ctx, self._messages)
         except ResourceNotFound as error:
             raise ProtocolError(INVALID_PARAMS, str(error) or "there is no such resource") from None
+
+    def _messages(self, handler: BoundHandler, returned: Any) -> Any:
+        messages = _items(handler, returned, lambda text: {"role": "user", "content": _text(text)})
+        return self.result("prompts/get", {**handler.described("description"), "messages": messages})
 
 
 class Resources(Feature):
     """Answers `resources/list`, `resources/templates/list` and `resources/read`."""
 
-    members = ("resources", "resourceTemplates")
     list_resources = lists("resources/list", "resources")
     list_resource_templates = lists("resources/templates/list", "resourceTemplates")
 
-    async def read_resource(self, params: Any, ctx: Any) -> Any:
+    async def read_resource(self, params: Addressed, ctx: Context) -> Any:
         """Read a resource of the contract, else one of the most specific template that matches.
 
         Raises:
             ProtocolError: There is no such resource.
-            InvalidResult: The handler returned something that is no content.
+            InvalidResult: The handler returned a value that is no content.
         """
         found = next(self._candidates(params.uri), None)
         if found is not None:
             with suppress(ResourceNotFound):
-                return await self.answer("resources/read", *found, ctx, partial(_contents, params.uri))
+                return await self.answer("resources/read", *found, ctx, partial(self._contents, params.uri))
         raise not_found(self.package, params.uri)
 
     def _candidates(self, uri: str) -> Iterator[tuple[BoundHandler, Any]]:
-        """Yield the handlers that may know a URI, with the variables in it."""
+        """Yield the handlers that may know a URI, each with the variables in the URI."""
         exact = self.contract.handlers["resource"].get(canonical(uri))
         if exact is not None:
             yield exact, None
@@ -265,37 +295,201 @@ class Resources(Feature):
                 with suppress(InvalidArguments):
                     yield handler, handler.read(found, "params.uri")
 
+    def _contents(self, uri: str, handler: BoundHandler, returned: Any) -> Any:
+        if isinstance(returned, str):
+            content = {"text": returned}
+        elif isinstance(returned, bytes):
+            content = {"blob": b64encode(returned).decode()}
+        else:
+            raise handler.invalid(f"returned {type(returned).__name__}")
+        wire = {"uri": uri, **handler.described("mimeType"), **contents_meta(handler.entry), **content}
+        return self.result("resources/read", {"contents": [wire]})
+
 
 class Subscriptions(Feature):
     """Answers `resources/subscribe` and `resources/unsubscribe`; in stateless revisions clients listen instead."""
 
-    @classmethod
-    def is_in(cls, contract: BoundContract) -> bool:
-        """Return whether the contents of resources may change."""
-        return UPDATED in contract.announces
-
-    async def subscribe(self, params: Any, ctx: Any) -> Any:
-        """Let a client follow a resource; raise `ProtocolError` if there is none."""
+    async def subscribe(self, params: Addressed, ctx: Context) -> Any:
+        """Accept a subscription to a resource; raise `ProtocolError` if there is none."""
         if not self.contract.knows(params.uri):
             raise not_found(self.package, params.uri)
         return self.result("resources/subscribe", {})
 
-    async def unsubscribe(self, params: Any, ctx: Any) -> Any:
-        """Let a client no longer follow a resource."""
+    async def unsubscribe(self, params: Addressed, ctx: Context) -> Any:
+        """End a subscription to a resource."""
         return self.result("resources/unsubscribe", {})
 
 
+@dataclass(frozen=True)
+class Completion:
+    """A value to complete (MCP, "Completion").
+
+    Attributes:
+        of: `prompt` for an argument of a prompt, `template` for a variable of a resource template.
+        name: The prompt's name, or the URI template.
+        argument: The name of the argument or variable.
+        value: The text that the user typed.
+        known: The other arguments or variables with known values: name -> value.
+    """
+
+    of: Literal["prompt", "template"]
+    name: str
+    argument: str
+    value: str
+    known: Mapping[str, str]
+
+
+class Completions(Feature):
+    """Answers `completion/complete` for the arguments of prompts and the variables of templates."""
+
+    async def complete(self, params: Any, ctx: Context) -> Any:
+        """Complete a value; raise `ProtocolError` if the contract has no such prompt, template or argument."""
+        of: Literal["prompt", "template"] = "prompt" if params.ref.type == "ref/prompt" else "template"
+        name = params.ref.name if of == "prompt" else params.ref.uri
+        names: list[Any] = [argument.get("name") for argument in _arguments(self.find(of, name, ctx).entry)]
+        if names and params.argument.name not in names:
+            raise ProtocolError(INVALID_PARAMS, f"The {of} {name} has no such argument")
+        context: Any = getattr(params, "context", None)  # revisions since 2025-06-18 have it
+        known: Mapping[str, str] = (context and context.arguments) or {}
+        asked = Completion(of, name, params.argument.name, params.argument.value, known)
+        own = self.contract.complete
+        values = from_enum(self.contract.catalog, asked) if own is None else list(await own(asked, ctx))
+        most = self.package.methods.METHODS["completion/complete"].truncation.max_items
+        shown = {"values": values[:most], "total": len(values), "hasMore": len(values) > most}
+        return self.result("completion/complete", {"completion": shown})
+
+
+def from_enum(catalog: Catalog, asked: Completion) -> list[str]:
+    """Return the values of an `enum` in the contract that begin with the typed text, ignoring case."""
+    typed = asked.value.casefold()
+    return [
+        value
+        for argument in _arguments(catalog.entries(asked.of).get(asked.name, {}))
+        if argument.get("name") == asked.argument
+        for value in argument.get("enum", [])
+        if value.casefold().startswith(typed)
+    ]
+
+
+def _arguments(entry: Entry) -> Iterator[Entry]:
+    """Yield the arguments of a prompt, or the variables of a template, that the contract describes."""
+    for member in ("arguments", "variables"):
+        described = entry.get(member)
+        yield from filter(is_object, described if is_array(described) else ())
+
+
+class Scoped(Feature):
+    """States the scopes that calls of tools, prompts and resources need (MCP, "Authorization")."""
+
+    def required_scopes(self, method: str, name: str | None) -> Collection[str]:
+        """Return the scopes of the entry that is called, and of all entries to which a URI may belong.
+
+        A completion reveals the arguments of an entry, so it needs the scopes of the entry.
+        """
+        if name is None:
+            return ()
+        contract = self.contract
+        entries: list[Entry] = []
+        if kind := _NAMED.get(method):
+            entries += [handler.entry for handler in (contract.handlers[kind].get(name),) if handler is not None]
+        if method in _ADDRESSED and contract.resource_rules:
+            entries += [entry for key in rule_keys(name) for entry in contract.resource_rules.get(key, ())]
+            for template, handler in contract.templates:
+                if SCOPES in handler.entry:
+                    forms = readings(name, template.text)
+                    entries += [handler.entry] * any(template.match(form) is not None for form in forms)
+        return {scope for entry in entries for scope in entry.get(SCOPES, ())}
+
+
+_NAMED: Mapping[str, Kind] = {"tools/call": "tool", "prompts/get": "prompt", "completion/complete": "prompt"}
+"""Method -> the kind of the entries that it names."""
+
+_ADDRESSED = frozenset({"resources/read", "resources/subscribe", "completion/complete"})
+"""The methods that name the URI of a resource, or a URI template."""
+
+
+class AppsFeature(Feature):
+    """Declares MCP Apps; the metadata is in the entries of tools and resources."""
+
+    extension = "apps"
+
+
+class SkillsFeature(Feature):
+    """Answers `skills/list`, `skills/get` and `resources/directory/read`; the files themselves are resources."""
+
+    extension = "skills"
+
+    @property
+    def _skills(self) -> Skills:
+        assert self.contract.skills is not None
+        return self.contract.skills
+
+    async def list_skills(self, params: Page, ctx: Context) -> Any:
+        """Return a page of the skills; raise `InvalidParams` for an unknown cursor."""
+        return self._page("skills/list", "skills", self._skills.entries.values(), params)
+
+    async def get_skill(self, params: Addressed, ctx: Context) -> Any:
+        """Return a skill; raise `ProtocolError` (-32602) if there is none."""
+        skill = self._skills.entries.get(canonical(params.uri))
+        if skill is None:
+            raise ProtocolError(INVALID_PARAMS, "No skill is served there", {"uri": params.uri})
+        return self._wire("skills/get", {"skill": skill})
+
+    async def read_resource_directory(self, params: Any, ctx: Context) -> Any:
+        """Return a page of the direct children of a folder; raise `ProtocolError` (-32602) if there is none."""
+        children = self._skills.directories.get(canonical(params.uri))
+        if children is None:
+            raise ProtocolError(INVALID_PARAMS, "No directory is served there", {"uri": params.uri})
+        return self._page("resources/directory/read", "resources", children, params)
+
+    def _page(self, method: str, member: str, entries: Iterable[dict[str, Any]], params: Page) -> Any:
+        from mcp_bindgen.extensions.skills.folder import page  # contracts without skills do not load it
+
+        try:
+            shown, following = page(entries, params.cursor)
+        except LookupError:
+            raise InvalidParams(method, [{"path": "params.cursor", "problem": "there is no such page"}]) from None
+        return self._wire(method, {member: shown, **({} if following is None else {"nextCursor": following})})
+
+    def _wire(self, method: str, wire: dict[str, Any]) -> Any:
+        bindings: Any = extension_of(self.package, SkillsFeature.extension)  # other features have other extensions
+        return jsonrpc.typed_result(bindings.methods.METHODS[method], wire)
+
+
+def features_of(contract: BoundContract) -> tuple[type[Feature], ...]:
+    """Return the features of a contract, in the order of the bases of a server's class.
+
+    A list in the document counts even if it is empty. Completion needs values of an `enum`, or a method that completes.
+    """
+    document, handlers, entries = contract.catalog.document, contract.handlers, contract.catalog.entries
+    listed = [entry for place in KINDS.values() for entry in document.get(place.member, ())]
+    described = [*entries("prompt").values(), *entries("template").values()]
+    has_values = any("enum" in argument for entry in described for argument in _arguments(entry))
+    completes = has_values if contract.complete is None else handlers["prompt"] or handlers["template"]
+    present = {
+        Tools: "tools" in document,
+        Prompts: "prompts" in document,
+        Resources: "resources" in document or "resourceTemplates" in document,
+        Subscriptions: UPDATED in contract.announces,
+        Completions: completes,
+        Scoped: any(entry.get(SCOPES) for entry in listed),
+        AppsFeature: any(resource_uri(tool.entry) is not None for tool in handlers["tool"].values()),
+        SkillsFeature: contract.skills is not None,
+    }
+    return tuple(feature for feature, is_present in present.items() if is_present)
+
+
 def not_found(package: ModuleType, uri: str) -> ProtocolError:
-    """Return the error that a revision has for a URI of nothing."""
+    """Return the error of a revision for a URI without a resource."""
     code = getattr(package.errors, "RESOURCE_NOT_FOUND", INVALID_PARAMS)
     return ProtocolError(code, "Resource not found", {"uri": uri})
 
 
 def tool_result(handler: BoundHandler, returned: Any) -> dict[str, Any]:
     """Return the wire form of a result: structured content and its text, or content alone."""
-    if handler.spec.output is None:
-        return {"content": _items(handler, returned, _text)}
     wanted = handler.spec.output
+    if wanted is None:
+        return {"content": _items(handler, returned, _text)}
     try:
         text = adapter(wanted).dump_json(returned, warnings="error").decode()
     except ValueError as error:
@@ -307,39 +501,28 @@ def tool_result(handler: BoundHandler, returned: Any) -> dict[str, Any]:
     return {"content": [_text(text)], "structuredContent": from_json(text)}
 
 
-def _is_other(returned: object, wanted: Any) -> bool:
-    """Tell whether a value is of another class than was wanted, so that nothing more need be said."""
+def _is_other(returned: object, wanted: TypeForm) -> bool:
+    """Return True if a value is of another class than expected, which explains the error."""
     return inspect.isclass(wanted) and get_origin(wanted) is None and type(returned) is not wanted
 
 
 def _validate(handler: BoundHandler, result: Any) -> None:
-    """Raise `InvalidResult` unless the structured content of a final result fits the output schema, if there is one."""
-    if handler.output is None or getattr(result, "content", None) is None or result.is_error:
+    """Raise `InvalidResult` unless the structured content of a final result fits the output schema."""
+    assert handler.output is not None
+    if is_object(result):
+        structured = result.get("structuredContent", ABSENT)
+    elif getattr(result, "content", None) is None or result.is_error:
         return
-    structured = structured_content(result)
+    else:
+        structured = structured_content(result)
     if structured is ABSENT:
         raise handler.invalid("returned no structured content")
     for problem in handler.output.problems(structured, "structuredContent"):
         raise handler.invalid(f"returned {problem['path']}: {problem['problem']}")
 
 
-def _prompt_result(handler: BoundHandler, returned: Any) -> dict[str, Any]:
-    messages = _items(handler, returned, lambda text: {"role": "user", "content": _text(text)})
-    return {**handler.described("description"), "messages": messages}
-
-
-def _contents(uri: str, handler: BoundHandler, returned: Any) -> dict[str, Any]:
-    if isinstance(returned, str):
-        content = {"text": returned}
-    elif isinstance(returned, bytes):
-        content = {"blob": b64encode(returned).decode()}
-    else:
-        raise handler.invalid(f"returned {type(returned).__name__}")
-    return {"contents": [{"uri": uri, **handler.described("mimeType"), **contents_meta(handler.entry), **content}]}
-
-
 def _items(handler: BoundHandler, returned: object, from_text: Callable[[str], Any]) -> list[Any]:
-    """Return the wire forms of what a handler returned, a text or a sequence of models; raise `InvalidResult`."""
+    """Return the wire forms of a text or a sequence of models; raise `InvalidResult` for any other value."""
     if isinstance(returned, str):
         return [from_text(returned)]
     if isinstance(returned, Sequence) and not isinstance(returned, bytes):
@@ -348,25 +531,15 @@ def _items(handler: BoundHandler, returned: object, from_text: Callable[[str], A
 
 
 def _may_use(identity: Identity | None, entry: Entry) -> bool:
-    """Tell whether a caller may use an entry: whoever has no token is not asked for scopes."""
+    """Return True if a caller may use an entry; scopes do not apply to a caller without a token."""
     return identity is None or identity.scopes.issuperset(entry.get(SCOPES, ()))
 
 
-def _lacks_capability(error: Exception) -> bool:
-    """Return whether a client did not declare the capabilities that a tool asked it for."""
-    return all(isinstance(one, CapabilityMissing) and one.owner == "client" for one in single_errors(error))
-
-
-def _concerns_the_client(error: Exception) -> bool:
-    """Return whether an error, or one of a group, is for the protocol to say."""
-    return any(isinstance(one, ProtocolError | CapabilityMissing) for one in single_errors(error))
-
-
 def _one_line(error: Exception) -> str:
-    """Return a short line about an error, without the folders of ours that it may name."""
+    """Return a short line about an error, without the paths of folders."""
     said = error.told if isinstance(error, WrongResult) else f"{type(error).__name__}: {error}"
     line = said.partition("\n")[0].rstrip(": ")
-    return line if len(line) <= _LONGEST_ERROR else f"{line[:_LONGEST_ERROR]}..."
+    return line if len(line) <= _MAX_ERROR_CHARACTERS else f"{line[:_MAX_ERROR_CHARACTERS]}..."
 
 
 def _text(text: str) -> dict[str, str]:

@@ -1,11 +1,11 @@
-"""Derive the entries of a contract from annotated functions, and call these with typed arguments.
+"""Derive the entries of a contract from annotated functions, and call the functions with typed arguments.
 
-Names, types and defaults come from the signature, words from the docstring. pydantic says what a type looks like in
-JSON, so a schema refers only to its own `$defs`.
+Names, types and defaults come from the signature, descriptions from the docstring. pydantic makes the schemas of types,
+so a schema refers only to its own `$defs`.
 
-What a tool returns decides about `outputSchema`. An object is described as it is; text, or nothing, is plain
-content and has none. Any other value stands under `result` in an object, as structured content had to be an object in
-all revisions up to 2025-11-25.
+The return annotation of a tool decides about `outputSchema`. An object is described as it is. Text and `None` are plain
+content and have no schema. Any other value is the member `result` of an object, because structured content must be an
+object in all revisions up to 2025-11-25.
 """
 
 from __future__ import annotations
@@ -13,30 +13,35 @@ from __future__ import annotations
 import inspect
 from collections.abc import Callable, Generator, Mapping
 from contextlib import contextmanager
-from functools import wraps
+from functools import cache, wraps
 from types import ModuleType
-from typing import Annotated, Any, TypeAlias, get_args, get_origin, get_type_hints
+from typing import Annotated, Any, Literal, TypeAlias, TypeVar, get_args, get_origin, get_type_hints, overload
 
 from pydantic import BaseModel, Field, TypeAdapter, ValidationError, create_model
 from pydantic.errors import PydanticUserError
-from pydantic.json_schema import GenerateJsonSchema
-from pydantic_core import to_jsonable_python
+from pydantic.json_schema import GenerateJsonSchema, JsonSchemaValue
+from pydantic_core import core_schema, to_jsonable_python
 
 from mcp_bindgen.runtime.model.base import Model
 from mcp_bindgen.runtime.model.json_types import is_array, is_object
+from mcp_bindgen.runtime.protocol import jsonrpc
 from mcp_bindgen.runtime.protocol.routing import place_of
+from mcp_bindgen.runtime.session.context import Context
 
 from .catalog import Entry
+from .complexity import MOST_STEPS
 from .errors import BadFunction, require
-from .handlers import HandlerSpec
-from .types import adapter
+from .features import tool_result
+from .handlers import BoundHandler, HandlerSpec
 from .uri_template import UriTemplate
+from .values import TypeForm, adapter
 
 Function: TypeAlias = Callable[..., Any]
+R = TypeVar("R", bound=BaseModel)
 Schema: TypeAlias = dict[str, Any]
 
 RESULT = "result"
-"""The member under which a value stands that is no object."""
+"""The member of structured content that contains a value that is no object."""
 
 _INTEGER = "^(0|-?[1-9][0-9]*)$"
 _CONTEXT = ("ctx", "context")
@@ -51,18 +56,17 @@ _PLAIN = (None, type(None), str, Any, object)
 
 def public_functions(module: ModuleType) -> list[tuple[str, Function]]:
     """Return the functions that a module offers: those in `__all__`, else its own without a leading underscore."""
-    listed = getattr(module, "__all__", None)
-    found = [(name, getattr(module, name, None)) for name in (listed if listed is not None else list(vars(module)))]
+    members = module.__dict__
+    if "__all__" in members:
+        return [(name, value) for name in members["__all__"] if inspect.isfunction(value := members.get(name))]
     return [
         (name, value)
-        for name, value in found
-        if inspect.isfunction(value) and (listed is not None or (not name.startswith("_") and _is_own(value, module)))
+        for name, value in members.items()
+        if inspect.isfunction(value)
+        and not name.startswith("_")
+        and value.__module__ == module.__name__
+        and value.__name__.isidentifier()  # a lambda's is not
     ]
-
-
-def _is_own(function: Function, module: ModuleType) -> bool:
-    """Return whether a function was written down in a module with `def`."""
-    return function.__module__ == module.__name__ and function.__name__.isidentifier()
 
 
 def tool_entry(function: Function, name: str = "") -> Entry:
@@ -70,24 +74,24 @@ def tool_entry(function: Function, name: str = "") -> Entry:
 
     Args:
         function: The function, `def` or `async def`.
-        name: What the tool is called; by default like the function.
+        name: The name of the tool; by default that of the function.
 
     Raises:
-        BadFunction: There can be none; the error names file, line and what to do.
+        BadFunction: The function cannot be a tool; the error names file, line and a fix.
         ImportError: `mcp-bindgen[app]` is not installed.
     """
     return FunctionHandler(function, name).tool()[1]
 
 
 class FunctionHandler:
-    """A function that answers for an entry of a contract.
+    """A function that handles an entry of a contract.
 
     Args:
         function: The function, `def` or `async def`.
-        name: What the entry is called; by default like the function.
+        name: The name of the entry; by default that of the function.
 
     Raises:
-        BadFunction: Its signature cannot be put as an entry.
+        BadFunction: Its signature cannot be an entry.
         ImportError: `mcp-bindgen[app]` is not installed.
     """
 
@@ -101,10 +105,10 @@ class FunctionHandler:
             raise self.bad("yields values one by one", "return a list")
         with self._checking("the annotations"):
             self._hints = get_type_hints(function, include_extras=True)
-        words = docstring_parser.parse(inspect.getdoc(function) or "")
-        self._words = {word.arg_name: _line(word.description) for word in words.params}
-        self._about = (words.description or "").strip()
-        self._returned = _line(words.returns.description) if words.returns is not None else ""
+        parsed = docstring_parser.parse(inspect.getdoc(function) or "")
+        self._descriptions = {one.arg_name: _line(one.description) for one in parsed.params}
+        self._about = (parsed.description or "").strip()
+        self._returned = _line(parsed.returns.description) if parsed.returns is not None else ""
         self._context: str | None = None
         self._names: dict[str, str] = {}
         self._is_json = self._is_prompt = False
@@ -113,7 +117,7 @@ class FunctionHandler:
     # --- entries ----------------------------------------------------------------------------------------------
 
     def tool(self) -> tuple[HandlerSpec, Entry]:
-        """Return how the function handles a tool, and the tool's entry: name, description and schemas."""
+        """Return the spec and the entry of a tool: name, description and schemas."""
         annotation = self._hints.get("return", _MISSING)
         output, wrapped = self._output(annotation)
         told = [self._about, f"Returns: {self._returned}" if output is None and self._returned else ""]
@@ -128,18 +132,15 @@ class FunctionHandler:
         return HandlerSpec("tool", self.name, self._read, kind, RESULT if wrapped else None), entry
 
     def prompt(self) -> tuple[HandlerSpec, Entry]:
-        """Return how the function handles a prompt, and the prompt's entry: its arguments are texts."""
+        """Return the spec and the entry of a prompt, whose arguments are texts."""
         schema = self._schema(self._input, "validation", "the parameters")
         self._is_prompt = True
         entry: Entry = {"name": self.name, **_known(description=self._about)}
         arguments = [self._argument(name, one, schema) for name, one in schema.get("properties", {}).items()]
-        return HandlerSpec("prompt", self.name, self._read), {
-            **entry,
-            **({"arguments": arguments} if arguments else {}),
-        }
+        return HandlerSpec("prompt", self.name, self._read), {**entry, **_known(arguments=arguments)}
 
     def resource(self, uri: str) -> tuple[HandlerSpec, Entry]:
-        """Return how the function reads a resource, or those of a URI template, and the entry."""
+        """Return the spec and the entry of a resource or a URI template."""
         template = UriTemplate(uri)
         variables = [variable.name for variable in template.variables]
         schema = self._schema(self._input, "validation", "the parameters")
@@ -153,7 +154,7 @@ class FunctionHandler:
         annotation = self._hints.get("return", str)
         self._is_json = annotation not in (str, bytes) and not _is_protocol(annotation)
         if self._is_json:
-            self._schema(annotation, "serialization", "what it returns")
+            self._schema(annotation, "serialization", "the return value")
             about["mimeType"] = "application/json"
         if not variables:
             return HandlerSpec("resource", uri), {"uri": uri, **about}
@@ -162,7 +163,7 @@ class FunctionHandler:
         return HandlerSpec("template", uri, self._read), {"uriTemplate": uri, **about}
 
     def _argument(self, name: str, schema: Schema, whole: Schema) -> Entry:
-        """Return the entry for an argument of a prompt; what it may be is for completion."""
+        """Return the entry for an argument of a prompt; its `enum` is for completion."""
         target: Schema = whole.get("$defs", {}).get(schema.get("$ref", "").removeprefix("#/$defs/"), schema)
         texts: list[Any] = target.get("enum", [target["const"]] if "const" in target else [])
         choices = texts if all(isinstance(text, str) for text in texts) else []
@@ -172,38 +173,40 @@ class FunctionHandler:
     # --- calls ------------------------------------------------------------------------------------------------
 
     @property
-    def _read(self) -> Any:
+    def _read(self) -> TypeForm:
         """The type of the arguments; `None` if there are none."""
         return self._input if self._names else None
 
     def method(self) -> Function:
         """Return the function as a handler's method: takes the typed arguments, if there are any, and the context."""
+        fields, context = tuple(self._names.items()), self._context
 
-        def given(taken: tuple[Any, ...]) -> dict[str, Any]:
-            arguments = taken[0] if len(taken) > 1 else None
-            named = {
-                name: getattr(arguments, field)
-                for name, field in self._names.items()
-                if arguments is not None and field in arguments.model_fields_set
-            }
-            return named if self._context is None else {**named, self._context: taken[len(taken) - 1]}
+        def named(taken: tuple[Any, ...]) -> dict[str, Any]:
+            if len(taken) == 1:
+                return {} if context is None else {context: taken[0]}
+            arguments, given = taken[0], taken[0].model_fields_set
+            found = {name: getattr(arguments, field) for name, field in fields if field in given}
+            if context is not None:
+                found[context] = taken[1]
+            return found
 
         if inspect.iscoroutinefunction(self.function):
 
             @wraps(self.function)
             async def wait(*taken: Any) -> Any:
-                return self._content(await self.function(**given(taken)))
+                value = await self.function(**named(taken))
+                return value if type(value) is str and not self._is_json else self._content(value)
 
             return wait
 
         @wraps(self.function)
         def call(*taken: Any) -> Any:
-            return self._content(self.function(**given(taken)))
+            return self._content(self.function(**named(taken)))
 
         return call
 
-    def _content(self, value: Any) -> Any:
-        """Return what a function returned in a form that handlers may return: see `_features`."""
+    def _content(self, value: object) -> object:
+        """Return the value of a function in a form that handlers may return: see `features`."""
         if isinstance(value, Model):
             return [value] if {"type", "role"} & type(value).model_fields.keys() else value
         if self._is_json:
@@ -225,49 +228,48 @@ class FunctionHandler:
                 problem, fix = _UNFIT[parameter.kind]
                 raise self.bad(problem.format(name), fix)
             if name not in self._hints:
-                raise self.bad(f"the parameter {name} has no type", f"write {name}: str, or whatever it is")
+                raise self.bad(f"the parameter {name} has no type", f"annotate it, as in {name}: str")
             hint = self._hints[name]
             default = self._default(name, hint, parameter.default)
             self._schema(hint, "validation", f"the parameter {name}")
-            about = Field(default, alias=name, description=_own_words(hint) or self._words.get(name) or None)
-            self._names[name] = f"p{len(fields)}"  # any name will do that pydantic has no use for
+            description = _own_description(hint) or self._descriptions.get(name) or None
+            about = Field(default, alias=name, description=description)
+            self._names[name] = f"p{len(fields)}"  # a name without a meaning to pydantic
             fields[self._names[name]] = (hint, about)
         with self._checking("the parameters"):
             return create_model("Arguments", **fields)
 
-    def _default(self, name: str, annotation: Any, default: Any) -> Any:
-        """Return the default as pydantic takes it: `...` where there is none."""
+    def _default(self, name: str, annotation: TypeForm, default: object) -> Any:
+        """Return the default for pydantic, `...` for none; raise `BadFunction` if it is not of its type."""
         if default is _MISSING:
             return ...
         with self._checking(f"the parameter {name}"):
-            adapter: TypeAdapter[Any] = TypeAdapter(annotation)
             try:
-                adapter.validate_python(default)
+                TypeAdapter[Any](annotation).validate_python(default)
             except ValidationError:
                 fix = f"write {name}: ... | None = None" if default is None else "correct the default or the type"
                 raise self.bad(f"the default of {name}, {default!r}, is not of its type", fix) from None
         return default
 
-    def _output(self, annotation: Any) -> tuple[Schema | None, bool]:
-        """Return the schema of the structured content, `None` for content alone, and whether it wraps a value."""
+    def _output(self, annotation: TypeForm) -> tuple[Schema | None, bool]:
+        """Return the schema of the structured content, `None` for content alone, and True if it wraps a value."""
         if annotation is _MISSING:
-            raise self.bad("does not say what it returns", "write -> str, -> None or whatever it is")
+            raise self.bad("has no return annotation", "write -> str, -> None or another type")
         if annotation is bytes:
-            raise self.bad("returns bytes, which JSON has no word for", "return text, or a content block")
+            raise self.bad("returns bytes, which JSON lacks", "return text, or a content block")
         if annotation in _PLAIN or _is_protocol(annotation):
             return None, False
-        schema = self._schema(annotation, "serialization", "what it returns")
+        schema = self._schema(annotation, "serialization", "the return value")
         definitions = {"$defs": schema.pop("$defs")} if "$defs" in schema else {}
         if _is_record(schema, definitions.get("$defs", {})):
             return {"type": "object", **schema, **definitions}, False
         schema.pop("title", None)
         return {"type": "object", "properties": {RESULT: schema}, "required": [RESULT], **definitions}, True
 
-    def _schema(self, annotation: Any, mode: Any, what: str) -> Schema:
+    def _schema(self, annotation: TypeForm, mode: Literal["validation", "serialization"], what: str) -> Schema:
         """Return pydantic's schema of a type, without the titles that only repeat names."""
         with self._checking(what):
-            adapter: TypeAdapter[Any] = TypeAdapter(annotation)
-            schema = adapter.json_schema(mode=mode, schema_generator=_Plain)
+            schema = TypeAdapter[Any](annotation).json_schema(mode=mode, schema_generator=_Plain)
         for name, definition in schema.get("$defs", {}).items():
             if is_object(definition) and definition.get("title") == name:
                 del definition["title"]
@@ -275,7 +277,7 @@ class FunctionHandler:
 
     @contextmanager
     def _checking(self, what: str) -> Generator[None]:
-        """Turn what is wrong with a type into one line."""
+        """Raise `BadFunction` with one line for an error about a type."""
         try:
             yield
         except (PydanticUserError, NameError, TypeError, AttributeError, SyntaxError) as error:
@@ -288,21 +290,21 @@ class FunctionHandler:
 
 
 class _Plain(GenerateJsonSchema):
-    """JSON Schema without titles for members, and silent about defaults that JSON cannot say."""
+    """JSON Schema without titles for members, and without warnings about defaults that JSON cannot express."""
 
     ignored_warning_kinds = {"skipped-choice", "non-serializable-default"}  # noqa: RUF012
 
-    def field_title_should_be_set(self, schema: Any) -> bool:
-        """Return no: a title would be the member's name once more."""
+    def field_title_should_be_set(self, schema: object) -> bool:
+        """Return False: a title would repeat the member's name."""
         return False
 
-    def dict_schema(self, schema: Any) -> Any:
-        """Return the schema of an object; integers as names are written in one way, so no two are the same."""
+    def dict_schema(self, schema: core_schema.DictSchema) -> JsonSchemaValue:
+        """Return the schema of an object; integers as names have one form, so that no two names are equal."""
         names = {"propertyNames": {"pattern": _INTEGER}} if schema.get("keys_schema", {}).get("type") == "int" else {}
         return super().dict_schema(schema) | names
 
-    def encode_default(self, dft: Any) -> Any:
-        """Return a default as JSON has it."""
+    def encode_default(self, dft: object) -> Any:
+        """Return a default in JSON form."""
         return to_jsonable_python(dft, by_alias=True)
 
 
@@ -311,41 +313,79 @@ def _user(text: str) -> dict[str, Any]:
     return {"role": "user", "content": {"type": "text", "text": text}}
 
 
-def _known(**members: Any) -> dict[str, Any]:
-    """Return the members that say something."""
+def _known(**members: object) -> dict[str, Any]:
+    """Return the members that are not empty."""
     return {name: value for name, value in members.items() if value}
 
 
-def _own_words(annotation: Any) -> str:
-    """Return the description that `Annotated` gives a type; empty where it has none."""
-    extra = get_args(annotation)[1:] if get_origin(annotation) is Annotated else ()
+def _own_description(annotation: TypeForm) -> str:
+    """Return the description that `Annotated` gives a type, or an empty text."""
+    origin: object = get_origin(annotation)
+    extra = get_args(annotation)[1:] if origin is Annotated else ()
     return next((about.description for about in reversed(extra) if getattr(about, "description", None)), "")
 
 
 def _line(text: str | None) -> str:
-    """Return a docstring section in one line: where it was folded means nothing."""
+    """Return a docstring section in one line."""
     return " ".join((text or "").split())
 
 
 def _is_record(schema: Schema, definitions: Mapping[str, Schema]) -> bool:
-    """Return whether a schema is that of an object, be it by reference."""
+    """Return True if a schema describes an object, directly or by reference."""
     name = schema.get("$ref", "").removeprefix("#/$defs/")
     return schema.get("type") == "object" or definitions.get(name, {}).get("type") == "object"
 
 
-def _is_context(annotation: Any) -> bool:
-    """Return whether an annotation names a class `Context`, or several."""
-    if isinstance(annotation, type):
-        return any(base.__name__ == "Context" for base in annotation.__mro__)
-    origin, forms = get_origin(annotation), get_args(annotation)
-    if isinstance(origin, type) and origin.__name__ == "Context":
+def _is_context(annotation: TypeForm) -> bool:
+    """Return True if an annotation names one class `Context` or several."""
+    forms = get_args(annotation)
+    kind = get_origin(annotation) or annotation
+    if isinstance(kind, type) and any(base.__name__ == "Context" for base in kind.__mro__):
         return True
     return bool(forms) and all(form is type(None) or _is_context(form) for form in forms)
 
 
-def _is_protocol(annotation: Any) -> bool:
-    """Return whether an annotation names types of the protocol: content blocks, or a whole result."""
+def _is_protocol(annotation: TypeForm) -> bool:
+    """Return True if an annotation names types of the protocol: content blocks, or a whole result."""
     forms = get_args(annotation)
     if isinstance(annotation, type) and not forms:
         return issubclass(annotation, Model)
     return any(_is_protocol(form) for form in forms)
+
+
+@overload
+async def delegate(function: Function, arguments: BaseModel | None, ctx: Context) -> Any: ...
+
+
+@overload
+async def delegate(function: Function, arguments: BaseModel | None, ctx: Context, returns: type[R]) -> R: ...
+
+
+async def delegate(
+    function: Function, arguments: BaseModel | None, ctx: Context, returns: type[BaseModel] | None = None
+) -> Any:
+    """Answer a method of a contract with an annotated function, in the types of the contract.
+
+    Args:
+        function: The function, `def` (run in a thread) or `async def`, which may take the context.
+        arguments: The typed arguments of the tool, which are passed to the function; `None` if there are none.
+        ctx: The context of the request.
+        returns: The model of the tool's structured content; without it the function returns content.
+
+    Raises:
+        BadFunction: The function cannot be a tool.
+        InvalidArguments: The function does not take these arguments.
+        InvalidResult: The return value contradicts the annotation.
+    """
+    handler = _bound(function)
+    given: dict[str, Any] = {} if arguments is None else jsonrpc.plain(arguments)
+    returned = await handler.call(handler.read(given, "arguments"), ctx)
+    if returns is None or handler.spec.output is None:
+        return returned
+    return returns.model_validate(tool_result(handler, returned)["structuredContent"])
+
+
+@cache
+def _bound(function: Function) -> BoundHandler:
+    found = FunctionHandler(function)
+    return BoundHandler(found.tool()[0], {}, found.method(), MOST_STEPS)  # the contract's server has the schemas

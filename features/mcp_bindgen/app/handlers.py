@@ -1,25 +1,27 @@
-"""Handlers: the methods of a contract's class, marked with what they are, bound to an object and checked."""
+"""Handlers: the marked methods of a contract's class, bound to an object and checked against the contract."""
 
 from __future__ import annotations
 
 import inspect
-from collections.abc import Awaitable, Callable, Collection
+from collections.abc import Awaitable, Callable, Collection, Mapping, Sequence
 from dataclasses import dataclass
 from difflib import get_close_matches
 from os import PathLike
 from typing import TYPE_CHECKING, Any, TypeVar, get_args
 
 from mcp_bindgen.auth.uri_rules import rule_keys
-from mcp_bindgen.extensions.tasks.tools import Support, ToolTask, marked, tool_task
+from mcp_bindgen.extensions.apps import visibility
+from mcp_bindgen.extensions.tasks.tools import Support, marked, tool_task
 from mcp_bindgen.runtime.concurrency import in_thread
 from mcp_bindgen.runtime.model.json_types import is_object
 from mcp_bindgen.runtime.protocol.uris import canonical
+from mcp_bindgen.runtime.session.context import Context
 
 from .catalog import KINDS, SCOPES, Catalog, Entry, Kind
 from .errors import InvalidArguments, InvalidResult
-from .types import typed
 from .uri_template import UriTemplate
-from .validation import MOST, Validator
+from .validation import MAX_PROBLEMS, Validator
+from .values import TypeForm, typed
 
 if TYPE_CHECKING:
     from mcp_bindgen.extensions.skills.folder import SkillFile, Skills
@@ -29,20 +31,20 @@ F = TypeVar("F", bound=Callable[..., Any])
 
 @dataclass(frozen=True, eq=False)
 class HandlerSpec:
-    """A mark that says what a method handles; call it to mark the method.
+    """The purpose of a method; call the spec to mark the method with it.
 
     Attributes:
-        kind: What the method is for.
+        kind: The kind of the entry that the method handles.
         name: The name on the wire; the URI of a resource, the URI template of a template.
         input: The type of the arguments; `None` for a method that takes the context alone.
         output: The type of a tool's structured result; `None` for a tool without one.
-        member: The member of the structured content that the result stands under, if it is no object itself.
+        member: The member of the structured content that contains the result, if the result is no object itself.
     """
 
     kind: Kind
     name: str
-    input: Any = None
-    output: Any = None
+    input: TypeForm = None
+    output: TypeForm = None
     member: str | None = None
 
     def __call__(self, method: F) -> F:
@@ -51,7 +53,7 @@ class HandlerSpec:
         return method
 
 
-def tool(name: str, input: Any = None, output: Any = None) -> HandlerSpec:
+def tool(name: str, input: TypeForm = None, output: TypeForm = None) -> HandlerSpec:
     """Mark the method of a tool.
 
     Args:
@@ -62,7 +64,7 @@ def tool(name: str, input: Any = None, output: Any = None) -> HandlerSpec:
     return HandlerSpec("tool", name, input, output)
 
 
-def prompt(name: str, arguments: Any = None) -> HandlerSpec:
+def prompt(name: str, arguments: TypeForm = None) -> HandlerSpec:
     """Mark the method of a prompt; one without arguments takes the context alone."""
     return HandlerSpec("prompt", name, arguments)
 
@@ -72,9 +74,15 @@ def resource(uri: str) -> HandlerSpec:
     return HandlerSpec("resource", uri)
 
 
-def template(uri_template: str, variables: Any = None) -> HandlerSpec:
-    """Mark the method that reads the resources of a template; `variables` is the type of what is in their URIs."""
+def template(uri_template: str, variables: TypeForm = None) -> HandlerSpec:
+    """Mark the method that reads the resources of a template; `variables` is the type of the values in their URIs."""
     return HandlerSpec("template", uri_template, variables)
+
+
+def spec_of(method: object) -> HandlerSpec | None:
+    """Return the spec that a method is marked with, or None."""
+    spec = getattr(method, "__mcp_handler__", None)
+    return spec if isinstance(spec, HandlerSpec) else None
 
 
 def specs(contract: type) -> dict[str, HandlerSpec]:
@@ -82,50 +90,42 @@ def specs(contract: type) -> dict[str, HandlerSpec]:
     return {
         name: spec
         for base in reversed(contract.__mro__)
-        for name, method in vars(base).items()
-        if isinstance(spec := getattr(method, "__mcp_handler__", None), HandlerSpec)
+        for name, method in base.__dict__.items()
+        if (spec := spec_of(method)) is not None
     }
 
 
 def missing_method(kind: type, name: str) -> str:
-    """Describe a method of a contract that a class does not have, and the one that may have been meant.
+    """Describe a method of a contract that a class lacks, and a method of a similar name.
 
     Args:
         kind: The class.
-        name: The name of the method, which is abstract.
+        name: The name of the abstract method.
     """
-    abstract = inspect.getattr_static(kind, name)
-    base = next(one for one in kind.__mro__ if vars(one).get(name) is abstract)
-    spec = getattr(abstract, "__mcp_handler__", None)
+    spec = spec_of(inspect.getattr_static(kind, name))
     offer = f", for the {spec.kind} {spec.name!r}" if spec is not None else ""
-    others = [other for other in dir(kind) if not other.startswith("_") and not hasattr(base, other)]
-    near = get_close_matches(name, others, n=1, cutoff=0.8)
+    near = get_close_matches(name, [own for own in kind.__dict__ if not own.startswith("_")], n=1, cutoff=0.8)
     return f"{kind.__name__} misses {name}{offer}" + (f"; did you mean it by {near[0]}?" if near else "")
 
 
 def asynchronous(method: Callable[..., Any]) -> Callable[..., Awaitable[Any]]:
-    """Return a method as one that does not block: a plain function runs in a thread."""
+    """Return a method as a coroutine function: a plain function runs in a thread."""
     return method if inspect.iscoroutinefunction(method) else in_thread(method)
-
-
-def _stated_task(entry: Entry) -> ToolTask | None:
-    """Return how a tool runs as a task by what its entry says (`execution.taskSupport`, MCP 2025-11-25, "Tools")."""
-    execution = entry.get("execution")
-    support: Any = execution.get("taskSupport") if is_object(execution) else None
-    return tool_task(support) if support in get_args(Support) else None
 
 
 class BoundHandler:
     """A handler with its entry in the contract.
 
     Args:
-        spec: What the method is marked with.
-        entry: What the contract says of it.
+        spec: The mark of the method.
+        entry: The entry.
         method: The bound method.
-        validation_steps: How many steps the validation of a value may take at most.
+        validation_steps: Maximum of steps for the validation of a value.
 
     Attributes:
-        task: How a tool runs as a task; `None` where it never does.
+        task: The way a tool runs as a task; `None` if it never does. The mark of the method counts, else the member
+            `execution.taskSupport` of the entry (MCP 2025-11-25, "Tools").
+        is_for_model: True unless a tool is for apps alone.
         input: Validates the arguments of a tool that has an input schema.
         output: Validates the structured content of a tool that has an output schema.
     """
@@ -135,7 +135,10 @@ class BoundHandler:
         self.entry = entry
         self._method = asynchronous(method)
         self._function = inspect.unwrap(method)
-        self.task = marked(method) or _stated_task(entry)
+        execution = entry.get("execution")
+        support: Any = execution.get("taskSupport") if is_object(execution) else None
+        self.task = marked(method) or (tool_task(support) if support in get_args(Support) else None)
+        self.is_for_model = "model" in visibility(entry)
         schemas = entry if spec.kind == "tool" else {}
         self.input, self.output = (
             Validator(schemas[member], f"the {member} of {spec.name!r}", most_steps=validation_steps)
@@ -144,40 +147,40 @@ class BoundHandler:
             for member in ("inputSchema", "outputSchema")
         )
 
-    def read(self, arguments: Any, root: str) -> Any:
+    def read(self, arguments: Mapping[str, Any], root: str) -> Any:
         """Return arguments in the type of the handler; raise `InvalidArguments` with paths that begin at `root`."""
-        wrong = self.input.problems(arguments, root) if self.input is not None else []
-        if wrong:
+        if self.input is not None and (wrong := self.input.problems(arguments, root)):
             raise InvalidArguments(self.spec.name, wrong)
-        if self.spec.input is None:
-            return None
-        return typed(self.spec.input, arguments, root, lambda found: InvalidArguments(self.spec.name, found[:MOST]))
+        return None if self.spec.input is None else typed(self.spec.input, arguments, root, self._unfit)
 
-    async def call(self, arguments: Any, ctx: Any) -> Any:
+    def _unfit(self, problems: Sequence[dict[str, str]]) -> InvalidArguments:
+        return InvalidArguments(self.spec.name, problems[:MAX_PROBLEMS])
+
+    def call(self, arguments: object, ctx: Context) -> Awaitable[Any]:
         """Call the method with typed arguments."""
-        return await (self._method(ctx) if self.spec.input is None else self._method(arguments, ctx))
+        return self._method(ctx) if self.spec.input is None else self._method(arguments, ctx)
 
     def described(self, member: str) -> Entry:
-        """Return one member of the entry as an object, which is empty if the contract does not have it."""
+        """Return an object with one member of the entry; an empty one if the entry lacks it."""
         value = self.entry.get(member)
         return {} if value is None else {member: value}
 
     def invalid(self, reason: str) -> InvalidResult:
-        """Return the error for a result that is not what the contract says, with the line of the method."""
+        """Return the error for a result that breaks the contract, with the line of the method."""
         return InvalidResult(f"the {self.spec.kind} {self.spec.name!r} {reason}", self._function)
 
 
-def _reader(file: SkillFile) -> Callable[[Any], Awaitable[str | bytes]]:
+def _reader(file: SkillFile) -> Callable[[Context], Awaitable[str | bytes]]:
     """Return the method that reads a file of a skill."""
 
-    async def read(ctx: Any) -> str | bytes:
+    async def read(ctx: Context) -> str | bytes:
         return file.contents
 
     return read
 
 
 def _key(kind: Kind, name: str) -> str:
-    """Return the key of a handler: URIs are compared in their canonical form, all else as it is."""
+    """Return the key of a handler: the canonical form of a resource's URI, else the name."""
     return canonical(name) if kind == "resource" else name
 
 
@@ -185,16 +188,16 @@ class BoundContract:
     """A contract with its handlers.
 
     Args:
-        catalog: What the contract says.
-        validation_steps: How many steps the validation of a value may take at most.
+        catalog: The entries.
+        validation_steps: Maximum of steps for the validation of a value.
         announces: See below.
 
     Attributes:
-        handlers: Kind -> wire name -> handler; resources are under their canonical URIs.
+        handlers: Kind -> wire name -> handler; the keys of resources are canonical URIs.
         resource_rules: Key of `rule_keys` -> the entries of resources and templates that state scopes.
         templates: The URI templates and their handlers, the most specific first.
-        complete: Completes values that no `enum` lists, if there is such a method.
-        skills: The skills whose files are among the resources, if there are any.
+        complete: Completes values that no `enum` lists; `None` if the contract has no such method.
+        skills: The skills whose files are resources; `None` if there are none.
         announces: The notifications about changes that its servers may send.
     """
 
@@ -229,7 +232,7 @@ class BoundContract:
         return bound
 
     def bind(self, spec: HandlerSpec, entry: Entry, method: Callable[..., Any]) -> None:
-        """Let a method handle an entry; raise `ValueError` if a resource has the same URI, written in another way."""
+        """Let a method handle an entry; raise `ValueError` if two resources have the same URI in different forms."""
         handler = BoundHandler(spec, entry, method, self._validation_steps)
         handlers, key = self.handlers[spec.kind], _key(spec.kind, spec.name)
         if key in handlers and (former := handlers[key].spec.name) != spec.name:
@@ -243,7 +246,7 @@ class BoundContract:
             )
 
     def add(self, spec: HandlerSpec, entry: Entry, method: Callable[..., Any]) -> None:
-        """Add an entry and its handler; raise `ValueError` if there is one of that name."""
+        """Add an entry and its handler; raise `ValueError` if an entry has that name."""
         if _key(spec.kind, spec.name) in self.handlers[spec.kind]:
             raise ValueError(f"there is a {spec.kind} {spec.name!r} already")
         self.bind(spec, entry, method)
@@ -253,10 +256,10 @@ class BoundContract:
         """Add the skills of a folder: their files are resources, of which each `SKILL.md` is listed.
 
         Raises:
-            BadSkill: There is none, or one that clients need not take, or one of a path that is taken.
+            BadSkill: The folder has no skill, a skill that clients need not accept, or a skill at a path that is taken.
             ImportError: `mcp-bindgen[skills]` is not installed.
         """
-        from mcp_bindgen.extensions.skills.folder import Skills  # which other contracts need not wait for
+        from mcp_bindgen.extensions.skills.folder import Skills  # other contracts do not load it
 
         self.skills = self.skills or Skills()
         for file in self.skills.add(folder):
@@ -272,7 +275,7 @@ class BoundContract:
         self.catalog.document[KINDS[kind].member].remove(handler.entry)
 
     def knows(self, uri: str) -> bool:
-        """Tell whether a URI is that of a resource, or fits a template."""
+        """Return True if a URI belongs to a resource or matches a template."""
         return canonical(uri) in self.handlers["resource"] or any(
             template.match(uri) is not None for template, _ in self.templates
         )

@@ -13,9 +13,9 @@ from mcp_bindgen.runtime.model import base as model
 class Model(model.Model):
     """A JSON object of a contract.
 
-    It is like the objects of the protocol, but a default is what JSON Schema calls one: a field that is absent reads as
-    it, and is not written, whether the object came from the wire or was made here. Only what is required and `Constant`
-    is filled in by the constructor. In JSON, `null` is refused where the schema does not allow it.
+    It differs from the objects of the protocol in its defaults, which are those of JSON Schema: an absent field reads
+    as its default and is not written, in objects from the wire and in new ones. The constructor fills in only required
+    fields of the type `Constant`. In JSON, `null` is refused unless the schema allows it.
     """
 
     __defaults_are_required__: ClassVar[bool] = False

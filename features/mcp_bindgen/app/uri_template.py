@@ -1,4 +1,4 @@
-"""URI templates in both directions (RFC 6570): `uritemplate` parses and expands them, matching is ours."""
+"""URI templates (RFC 6570): `uritemplate` parses and expands them, this module matches URIs against them."""
 
 from __future__ import annotations
 
@@ -6,14 +6,15 @@ import json
 import re
 from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass
-from functools import cached_property
-from itertools import chain
-from typing import Any, TypeAlias
+from typing import TYPE_CHECKING, Any, TypeAlias
 from urllib.parse import quote, unquote
 
 from mcp_bindgen.runtime.protocol.uris import MAX_URI_CHARACTERS, canonical, encoded, folded
 
 from .errors import require
+
+if TYPE_CHECKING:
+    from uritemplate.variable import URIVariable
 
 Value: TypeAlias = str | int | float | Sequence[str] | Mapping[str, str] | None
 """The value of a variable in an expansion; `None` and empty lists and objects are undefined (RFC 6570, 2.3)."""
@@ -38,10 +39,10 @@ class Variable:
 
     Attributes:
         name: Its name.
-        explode: Whether it stands for several values, each written on its own (`*`).
-        length: How many characters of its value are used, at most (`:3`).
-        optional: Whether URIs commonly leave it out.
-        named: Whether its name is in the URI.
+        explode: True if it stands for several values, each written on its own (`*`).
+        length: Maximum of characters of its value (`:3`).
+        optional: True if URIs commonly leave it out.
+        named: True if the URI contains its name.
     """
 
     name: str
@@ -56,6 +57,8 @@ class UriTemplate:
 
     Attributes:
         text: The template.
+        variables: The variables in their order, each once.
+        specificity: Sort key, higher for more specific templates: more literal text first, then fewer variables.
 
     Raises:
         ValueError: The text is no template.
@@ -72,34 +75,30 @@ class UriTemplate:
         self.text = text
         self._template = URITemplate(text)
         self._expressions = [_Expression(parsed) for parsed in self._template.variables]
-        self._literals = _folded([encoded(literal) for literal in _BRACES.split(text)], self._expressions)
-
-    @cached_property
-    def variables(self) -> tuple[Variable, ...]:
-        """Its variables in their order, each of them once."""
+        pieces = _BRACES.split(text) if self._expressions else [canonical(text, fold_host=False)]
+        self._literals = _folded([encoded(literal) for literal in pieces], self._expressions)
+        every = [variable for expression in self._expressions for variable in expression.variables]
         found: dict[str, Variable] = {}
-        for variable in chain.from_iterable(expression.variables for expression in self._expressions):
+        for variable in every:
             found.setdefault(variable.name, variable)
-        return tuple(found.values())
-
-    @cached_property
-    def specificity(self) -> tuple[int, int]:
-        """A key that sorts specific templates behind general ones: more literal text first, then fewer variables."""
-        return len("".join(self._literals)), -sum(len(expression.variables) for expression in self._expressions)
+        self.variables = tuple(found.values())
+        self.specificity = (len("".join(self._literals)), -len(every))
 
     def expand(self, values: Mapping[str, Value]) -> str:
-        """Return the URI for some values; variables without one are left out."""
-        return _encoded(self._template.expand({name: _plain(value) for name, value in values.items()}))
+        """Return the URI for some values; variables without a value are left out."""
+        text = self._template.expand({name: _plain(value) for name, value in values.items()})
+        pieces = _TRIPLET.split(text)  # every second one is percent-encoded already
+        return "".join(piece.upper() if index % 2 else quote(piece, safe=_SAFE) for index, piece in enumerate(pieces))
 
     def match(self, uri: str) -> dict[str, Found] | None:
         """Return the decoded values of the variables in a URI, or `None` if the URI does not match.
 
-        A variable is a text; one with `*` is a list, or an object where the URI has other names than its own. Variables
-        that are not in the URI are left out. A query may have any order.
+        The value of a variable is a text. With `*` it is a list, or an object if the URI has other names than the
+        variable's own. Variables that are not in the URI are left out. A query may have any order.
 
         The URI is matched in its canonical form: the case of scheme and host makes no difference, though values keep
-        theirs, and dot segments are removed. Check values before they are used as paths: those that are percent-encoded
-        in part (`..%2F`) arrive decoded.
+        theirs, and dot segments are removed. Check values before you use them as paths: partly percent-encoded values
+        (`..%2F`) arrive decoded.
 
         Time grows linearly with the length of the URI.
         """
@@ -107,21 +106,21 @@ class UriTemplate:
             return None
         try:
             return self._match(canonical(uri, fold_host=False))
-        except ValueError:  # of ours, or no UTF-8 behind the percent signs
+        except ValueError:  # of this module, or no UTF-8 behind the percent signs
             return None
 
     def _match(self, uri: str) -> dict[str, Found]:
         """Return the variables in a URI; raise `ValueError` if the URI does not match.
 
-        The way forward notes where an expression begins for each place that it may end at; the way back reads what is
-        between. So time is linear, where backtracking takes forever on hostile URIs. The last expressions are as short
-        as they can be, but not empty.
+        The way forward notes, for each place where an expression may end, the place where it begins. The way back reads
+        the text between both. So time is linear, where backtracking takes exponential time on hostile URIs. The last
+        expressions are as short as possible, but not empty.
         """
         first, *others = self._literals
         host = _AUTHORITY.match(uri)
         literal_form = uri if host is None else folded(host[0]) + uri[host.end() :]
         end = 0
-        for literal in self._literals:  # most URIs are told apart by this, which costs little
+        for literal in self._literals:  # rules out most URIs at little cost
             end = literal_form.index(literal, end) + len(literal)
         ends = _behind(literal_form, first, {0})
         steps: list[tuple[_Expression, dict[int, int], str]] = []
@@ -147,10 +146,10 @@ class UriTemplate:
 class _Expression:
     """An expression in braces: an operator and variables."""
 
-    def __init__(self, parsed: Any) -> None:
+    def __init__(self, parsed: URIVariable) -> None:
         sign = parsed.operator.value
-        self.prefix: str = parsed.operator.variable_prefix()
-        self.separator: str = parsed.operator.expansion_separator()
+        self.prefix = parsed.operator.variable_prefix()
+        self.separator = parsed.operator.expansion_separator()
         self.named = sign in tuple(";?&")
         self.variables = [
             Variable(name, options["explode"], options["prefix"], sign not in ("", "+"), self.named)
@@ -161,7 +160,7 @@ class _Expression:
         self.is_in_host = sign in ("", ".")
 
     def begins(self, uri: str, starts: Collection[int]) -> dict[int, int]:
-        """Return end -> begin for the places that the expression may end at, if it begins at one of `starts`."""
+        """Return end -> begin for each place where the expression may end, if it begins at one of `starts`."""
         begins = {start: start for start in starts}
         begin = None
         for end, char in enumerate(uri, 1):
@@ -174,7 +173,7 @@ class _Expression:
         return begins
 
     def read(self, text: str) -> dict[str, Found]:
-        """Return the variables in the text of the expression; raise `ValueError` if they cannot be told."""
+        """Return the variables in the text of the expression; raise `ValueError` if they are ambiguous."""
         if not text:
             return {}
         body = text[len(self.prefix) :]
@@ -203,21 +202,21 @@ class _Expression:
             if variable.explode and values:
                 found[variable.name] = values
             elif values:
-                [found[variable.name]] = values  # raises `ValueError` if there are several
+                [found[variable.name]] = values  # raises `ValueError` for several
         if given:
             free = [variable.name for variable in self.variables if variable.explode and variable.name not in found]
-            others, *_ = free  # raises `ValueError` if there is none
+            others, *_ = free  # raises `ValueError` for none
             found[others] = {_decoded(name): values[-1] for name, values in given.items()}
         return found
 
 
 def _behind(uri: str, literal: str, starts: Iterable[int]) -> set[int]:
-    """Return where a literal ends that begins at one of `starts`."""
+    """Return the ends of a literal that begins at one of `starts`."""
     return {start + len(literal) for start in starts if uri.startswith(literal, start)}
 
 
 def _folded(literals: list[str], expressions: Sequence[_Expression]) -> list[str]:
-    """Return the literals of a template with scheme and host in lower case, as far as they are there."""
+    """Return the literals of a template with scheme and host, as far as they are literal, in lower case."""
     start = _AUTHORITY.match(literals[0])
     if start is None:
         return literals
@@ -226,28 +225,19 @@ def _folded(literals: list[str], expressions: Sequence[_Expression]) -> list[str
         if index:
             end = len(re.split("[/?#]", literal, maxsplit=1)[0])
         found[index] = folded(literal[:end]) + literal[end:]
-        if (
-            "//" not in start[0]
-            or end < len(literal)
-            or not all(one.is_in_host for one in expressions[index : index + 1])
-        ):
+        is_over = "//" not in start[0] or end < len(literal)
+        if is_over or not all(one.is_in_host for one in expressions[index : index + 1]):
             break
     return found
 
 
 def _plain(value: Value) -> Any:
-    """Return a value as `uritemplate` takes it: objects as pairs, because it would sort them; `None` if undefined."""
+    """Return a value as `uritemplate` expects it: `None` if undefined, an object as pairs, which it does not sort."""
     if isinstance(value, Mapping):
         return list(value.items()) or None
     if isinstance(value, int | float):
         return json.dumps(value)
     return value if value is None or isinstance(value, str) else list(value) or None
-
-
-def _encoded(text: str) -> str:
-    """Percent-encode what no URI may contain, and nothing twice."""
-    pieces = _TRIPLET.split(text)
-    return "".join(piece.upper() if index % 2 else quote(piece, safe=_SAFE) for index, piece in enumerate(pieces))
 
 
 def _decoded(text: str) -> str:

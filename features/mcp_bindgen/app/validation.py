@@ -1,28 +1,39 @@
-"""Validation of JSON values against the schemas of a contract, exactly, with a JSON Schema validator.
+"""Validation of JSON values against the schemas of a contract, with a JSON Schema validator and limits on its effort.
 
-A schema without `$schema` is one of JSON Schema 2020-12, as the protocol says. `format` is an annotation. Nothing is
-ever fetched: a reference that leaves the schema is an error.
+A schema without `$schema` is one of JSON Schema 2020-12, as the protocol demands. `format` is an annotation. Nothing is
+fetched: a reference that leaves the schema is an error.
 """
 
 from __future__ import annotations
 
+import logging
+from collections import OrderedDict
 from collections.abc import Iterable, Iterator
 from functools import cached_property
 from itertools import islice
-from typing import Any
+from typing import TYPE_CHECKING, Any
+
+from mcp_bindgen.runtime.protocol.methods import Method
 
 from .complexity import MOST_STEPS, Complexity, is_larger
-from .errors import InvalidResult, require
+from .errors import InvalidResult, UnexpectedResult, require
+from .values import ABSENT, structured_content
 
-MOST = 10
-"""How many problems are reported."""
+if TYPE_CHECKING:
+    from jsonschema_rs import ValidationError
+    from jsonschema_rs import Validator as CompiledSchema
 
-_LONGEST = 200  # characters of a problem
-_LONGEST_STEP = 60  # characters of a member's name in a path
-_MOST_FOLD = 30  # steps for a value, as a multiple of those for a schema: counting them takes up to 1 us for each
-_MOST_PARTS = 3000  # the same where they are not counted; the validator takes about 10 ns for each
-_MOST_BACKTRACKS = 10_000  # of a pattern on a string; a million, the library's limit, take 24 ms
-_MOST_EXPLAINED = 10_000  # steps of validation: an error costs up to 10 us at each of them
+log = logging.getLogger("mcp_bindgen")
+
+MAX_PROBLEMS = 10
+"""The maximum of problems that are reported."""
+
+_MAX_PROBLEM_CHARACTERS = 200
+_MAX_STEP_CHARACTERS = 60  # of the name of a member in a path
+_STEPS_FACTOR = 30  # the limit for a value, as a multiple of that for a schema: to count a step takes up to 1 us
+_PARTS_FACTOR = 3000  # the same for values whose steps are not counted: the validator takes about 10 ns for a part
+_MAX_BACKTRACKS = 10_000  # of a pattern on a string; a million, the library's limit, take 24 ms
+_MAX_EXPLAINED_STEPS = 10_000  # an error costs up to 10 us at each step of validation
 
 
 class Validator:
@@ -30,14 +41,14 @@ class Validator:
 
     Args:
         schema: The schema, verbatim.
-        place: Where it is in the contract, for messages.
-        most_steps: How many steps of validation a value may take at most (see `Complexity`).
+        place: Its place in the contract, for messages.
+        most_steps: Maximum of steps of validation for a value (see `Complexity`).
 
     Raises:
         ImportError: The validator is not installed.
     """
 
-    def __init__(self, schema: Any, place: str, *, most_steps: int = MOST_STEPS) -> None:
+    def __init__(self, schema: dict[str, Any] | bool, place: str, *, most_steps: int = MOST_STEPS) -> None:
         require("jsonschema_rs", "serving the tools of a contract")
         self._schema = schema
         self._place = place
@@ -48,76 +59,128 @@ class Validator:
         return Complexity(self._schema)
 
     @cached_property
-    def _steps(self) -> int:
-        return self._complexity.steps(self._most_steps)
-
-    @cached_property
-    def _compiled(self) -> Any:
+    def _compiled(self) -> tuple[CompiledSchema, float]:
+        """The validator, and the number of parts up to which a value is validated without counting its steps."""
         import jsonschema_rs
 
-        if self._steps > self._most_steps:
+        steps = self._complexity.steps(self._most_steps)
+        if steps > self._most_steps:
             raise InvalidResult(f"{self._place} is too complex: a value can take more than {self._most_steps} steps")
         try:
-            return jsonschema_rs.validator_for(
+            validator = jsonschema_rs.validator_for(
                 self._schema,
                 validate_formats=False,
                 mask="the value",
                 retriever=_refuse,
-                pattern_options=jsonschema_rs.FancyRegexOptions(backtrack_limit=_MOST_BACKTRACKS),
+                pattern_options=jsonschema_rs.FancyRegexOptions(backtrack_limit=_MAX_BACKTRACKS),
             )
         except ValueError as error:
             reason = str(error).partition("\n")[0]
-            raise InvalidResult(f"{self._place} is not a schema that can be used: {_cut(reason)}") from None
+            raise InvalidResult(f"{self._place} is not a usable schema: {_cut(reason)}") from None
+        return validator, _PARTS_FACTOR * self._most_steps / steps
 
-    def problems(self, value: Any, root: str) -> list[dict[str, str]]:
-        """Return what is wrong with a JSON value, and where; nothing if it fits. Values are not repeated.
+    def problems(self, value: object, root: str) -> list[dict[str, str]]:
+        """Return the problems of a JSON value, each with `path` and `problem`; values are not repeated in them.
 
         Args:
             value: The value.
-            root: The path that leads to it.
+            root: The path of the value.
 
         Raises:
             InvalidResult: The schema is unusable.
         """
-        compiled = self._compiled
-        if self._takes_long(value):
+        compiled, max_parts = self._compiled
+        if is_larger(value, max_parts) and self._complexity.exceeds(_STEPS_FACTOR * self._most_steps, value):
             return [{"path": root, "problem": "is too large for the schema: validation would take too many steps"}]
         if compiled.is_valid(value):
             return []
-        if self._complexity.exceeds(min(_MOST_EXPLAINED, self._most_steps), value):
-            return [{"path": root, "problem": "does not fit the schema; it is too large to say where"}]
-        errors = list(islice(_causes(compiled.iter_errors(value)), MOST + 1))
-        found = [{"path": _path(root, error.instance_path), "problem": _cut(error.message)} for error in errors[:MOST]]
-        return found + [{"path": root, "problem": "there is more"}] * (len(errors) > MOST)
-
-    def _takes_long(self, value: Any) -> bool:
-        """Tell whether a value is too large: a schema may be applied to each of its parts as often as it has steps."""
-        most = self._most_steps
-        return is_larger(value, _MOST_PARTS * most / self._steps) and self._complexity.exceeds(_MOST_FOLD * most, value)
+        if self._complexity.exceeds(min(_MAX_EXPLAINED_STEPS, self._most_steps), value):
+            return [{"path": root, "problem": "does not fit the schema; it is too large to locate the problem"}]
+        errors = list(islice(_causes(compiled.iter_errors(value)), MAX_PROBLEMS + 1))
+        found = [
+            {
+                "path": ".".join([root, *(_cut(str(step), _MAX_STEP_CHARACTERS) for step in error.instance_path)]),
+                "problem": _cut(error.message),
+            }
+            for error in errors[:MAX_PROBLEMS]
+        ]
+        return found + [{"path": root, "problem": "there is more"}] * (len(errors) > MAX_PROBLEMS)
 
 
 def _refuse(uri: str) -> Any:
     raise ValueError(f"{uri} is outside of the schema, and nothing is fetched")
 
 
-def _causes(errors: Iterable[Any]) -> Iterator[Any]:
-    """Yield the most specific errors: those of the one alternative that was meant, where that is plain."""
+def _causes(errors: Iterable[ValidationError]) -> Iterator[ValidationError]:
+    """Yield the most specific errors: those of a single alternative, if all other alternatives are ruled out."""
     for error in errors:
-        branches: list[list[Any]] = getattr(error.kind, "context", []) if error.kind.name in ("anyOf", "oneOf") else []
+        kind: Any = error.kind
+        branches: list[list[ValidationError]] = kind.context if kind.name in ("anyOf", "oneOf") else []
         depth = len(error.instance_path)
         meant = [branch for branch in branches if branch and not any(_is_another(one, depth) for one in branch)]
         yield from _causes(meant[0]) if len(meant) == 1 else [error]
 
 
-def _is_another(error: Any, depth: int) -> bool:
+def _is_another(error: ValidationError, depth: int) -> bool:
     """Return whether an alternative is for another type, or for objects with another constant."""
     below = len(error.instance_path) - depth
     return (error.kind.name == "type" and below == 0) or (error.kind.name == "const" and below <= 1)
 
 
-def _path(root: str, steps: Iterable[str | int]) -> str:
-    return ".".join([root, *(_cut(str(step), _LONGEST_STEP) for step in steps)])
-
-
-def _cut(text: str, longest: int = _LONGEST) -> str:
+def _cut(text: str, longest: int = _MAX_PROBLEM_CHARACTERS) -> str:
     return text if len(text) <= longest else f"{text[:longest]}..."
+
+
+class OutputSchemas:
+    """Validates results against the output schemas that the server listed (MCP, "Tools": Output Schema).
+
+    Assign it to a client: `client.checks = OutputSchemas()`.
+
+    Args:
+        limit: Maximum of schemas; the schema that was listed the longest ago is dropped first.
+
+    Raises:
+        ImportError: `mcp-bindgen[app]` is not installed.
+    """
+
+    def __init__(self, limit: int = 1000) -> None:
+        require("jsonschema_rs", "validating the results of tools")
+        self._limit = limit
+        self._validators: OrderedDict[str, Validator] = OrderedDict()
+
+    def check(self, method: Method, params: Any, answer: Any) -> None:
+        """Keep the schemas of a list of tools, or check the result of a tool.
+
+        An unusable schema is logged, and results of its tool are not checked any more.
+
+        Raises:
+            UnexpectedResult: The structured content does not fit the schema, or is missing.
+        """
+        if method.name == "tools/list":
+            for tool in answer.tools:
+                self._keep(tool.name, tool.model_dump(include={"output_schema"}).get("outputSchema"))
+        elif method.name != "tools/call" or params.name not in self._validators:
+            return
+        elif hasattr(answer, "content") and not answer.is_error:  # else it asks for input, or failed
+            self._check(params.name, structured_content(answer))
+
+    def _keep(self, name: str, schema: dict[str, Any] | None) -> None:
+        self._validators.pop(name, None)
+        if schema is not None:
+            self._validators[name] = Validator(schema, f"the outputSchema of {name!r}")
+            if len(self._validators) > self._limit:
+                self._validators.popitem(last=False)
+
+    def _check(self, name: str, content: object) -> None:
+        if content is ABSENT:
+            raise UnexpectedResult(f"the tool {name!r} gave no structured content, which its outputSchema demands")
+        try:
+            problems = self._validators[name].problems(content, "structuredContent")
+        except InvalidResult as error:
+            log.warning("%s", error)
+            del self._validators[name]
+            return
+        for first in problems[:1]:
+            raise UnexpectedResult(
+                f"the result of the tool {name!r} does not fit its outputSchema: {first['path']}: {first['problem']}"
+            )

@@ -10,7 +10,7 @@ from unicodedata import normalize
 from mcp_bindgen.protocol import naming
 
 _ANNOTATIONS = frozenset({"bool", "bytes", "dict", "float", "int", "list", "object", "str", "tuple"})
-_MODULE = frozenset({"abstractmethod", "contract", "models", "types"})
+_MODULE = frozenset({"abstractmethod", "app", "models", "prompt", "resource", "template", "tool", "types"})
 _CONTRACT = frozenset(
     {
         "argument_errors",

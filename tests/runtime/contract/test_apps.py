@@ -526,7 +526,7 @@ def test_a_function_that_cannot_be_an_entry_is_refused_where_it_stands() -> None
 
     for function, problem in (
         (untyped, "untyped: the parameter a has no type"),
-        (speechless, "speechless: does not say what it returns"),
+        (speechless, "speechless: has no return annotation"),
         (raw, "raw: returns bytes"),
     ):
         with pytest.raises(BadFunction) as caught:
@@ -700,7 +700,7 @@ async def test_news_that_cannot_be_told_end_nothing(caplog: pytest.LogCaptureFix
     async def one() -> None: ...
 
     async with served(app, STATEFUL[3], Listening) as connection:
-        servers = app._news.servers  # pyright: ignore[reportPrivateUsage]
+        servers = app._notifier.servers  # pyright: ignore[reportPrivateUsage]
         for server in servers:
             server.has_sessions = False  # as behind an endpoint without sessions
 
@@ -783,7 +783,7 @@ async def test_scopes_stand_beside_functions_and_cannot_come_later() -> None:
 
     app.add_tool(open_)
     app.servers()
-    with pytest.raises(ValueError, match="'closed' needs scopes, and nothing did"):
+    with pytest.raises(ValueError, match="'closed' needs scopes, but no entry did"):
         app.add_tool(open_, name="closed", scopes=["a"])
 
     scoped = App("scoped", revisions=[v2025_11_25, v2026_07_28], dynamic=["tools"])

@@ -86,7 +86,7 @@ def test_a_tool_cannot_be_shown_by_what_is_not_there() -> None:
     def roll() -> str:
         return "4"
 
-    with pytest.raises(ValueError, match="'roll' is shown by ui://dice/board, which is not there"):
+    with pytest.raises(ValueError, match="'roll' is shown by ui://dice/board, which is missing"):
         app.servers()
 
 

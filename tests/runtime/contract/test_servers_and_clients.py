@@ -25,8 +25,7 @@ from mcp.client.stdio import stdio_client
 from mcp.shared.exceptions import MCPError
 from pydantic import TypeAdapter, ValidationError
 
-from mcp_bindgen import app as contract
-from mcp_bindgen import v2024_11_05, v2025_11_25, v2026_07_28
+from mcp_bindgen import app, v2024_11_05, v2025_11_25, v2026_07_28
 from mcp_bindgen.app import errors
 from mcp_bindgen.app import validation as _validation
 from mcp_bindgen.runtime import Context as AnyContext
@@ -80,7 +79,7 @@ class Weather(WeatherContract):
         if self.forecast is not None:
             return self.forecast(ctx)
         if arguments.city == "nowhere":
-            raise contract.ToolError("there is no such city")
+            raise app.ToolError("there is no such city")
         return models.GetForecastOutput(summary=f"{arguments.city}: snow", temperatures=[-1.5, 2**60] * arguments.days)
 
     async def say(self, arguments: models.SayInput, ctx: Context) -> Content:
@@ -119,7 +118,7 @@ class Weather(WeatherContract):
 
     async def read_note(self, arguments: models.NoteVariables, ctx: Context) -> Read:
         if arguments.id == "gone":
-            raise contract.ResourceNotFound
+            raise app.ResourceNotFound
         return f"note {arguments.id}"
 
     async def read_deep(self, arguments: models.DeepVariables, ctx: Context) -> Read:
@@ -144,7 +143,7 @@ def client_of(revision: str, *bases: type) -> Any:
 
 def forecast_of(document: Mapping[str, Any], **members: Any) -> Any:
     """An object that keeps a contract with one tool, `get-forecast`, but says something else of it."""
-    members = {"catalog": contract.Catalog.of(document), **members}
+    members = {"catalog": app.Catalog.of(document), **members}
     return type("Other", (Keeping,), members)()
 
 
@@ -211,24 +210,24 @@ async def test_what_a_subclass_says_of_itself_counts_more() -> None:
 Mark = Callable[[Callable[..., Any]], Callable[..., Any]]
 
 ONE_PART: list[tuple[str, dict[str, Any], Mark, set[str]]] = [
-    ("tools", {"name": "x", "inputSchema": {"type": "object"}}, contract.tool("x"), {"tools"}),
-    ("prompts", {"name": "x"}, contract.prompt("x"), {"prompts"}),
+    ("tools", {"name": "x", "inputSchema": {"type": "object"}}, app.tool("x"), {"tools"}),
+    ("prompts", {"name": "x"}, app.prompt("x"), {"prompts"}),
     (
         "prompts",
         {"name": "x", "arguments": [{"name": "a", "enum": []}]},
-        contract.prompt("x"),
+        app.prompt("x"),
         {"prompts", "completions"},
     ),
-    ("resources", {"uri": "a:x", "name": "x"}, contract.resource("a:x"), {"resources"}),
-    ("resourceTemplates", {"uriTemplate": "a:{x}", "name": "x"}, contract.template("a:{x}"), {"resources"}),
+    ("resources", {"uri": "a:x", "name": "x"}, app.resource("a:x"), {"resources"}),
+    ("resourceTemplates", {"uriTemplate": "a:{x}", "name": "x"}, app.template("a:{x}"), {"resources"}),
 ]
 
 
 @pytest.mark.parametrize(("member", "entry", "mark", "offered"), ONE_PART)
 @bounded()
 async def test_only_what_a_contract_has_is_offered(member: str, entry: Any, mark: Mark, offered: set[str]) -> None:
-    class Small(contract.Contract):
-        catalog = contract.Catalog.of({member: [entry]})
+    class Small(app.Contract):
+        catalog = app.Catalog.of({member: [entry]})
         revisions = (v2025_11_25,)
 
         @mark
@@ -242,8 +241,8 @@ async def test_only_what_a_contract_has_is_offered(member: str, entry: Any, mark
 
 @bounded()
 async def test_an_empty_list_is_offered_and_a_missing_one_is_not() -> None:
-    class Empty(contract.Contract):
-        catalog = contract.Catalog.of({"tools": [], "resourceTemplates": []})
+    class Empty(app.Contract):
+        catalog = app.Catalog.of({"tools": [], "resourceTemplates": []})
         revisions = (v2025_11_25,)
 
     async with connected(v2025_11_25.Client(), *Empty().servers()) as connection:
@@ -286,7 +285,7 @@ async def test_a_tool_is_called_with_typed_arguments(revision: str) -> None:
     async with connected(client_of(revision), *weather.servers()) as connection:
         result = await connection.client.call_tool("get-forecast", {"city": "Oslo", "unit": None, "days": 1.0})
         wire = result.model_dump()
-        forecast = contract.structured(result, models.GetForecastOutput)
+        forecast = app.structured(result, models.GetForecastOutput)
     (arguments,) = weather.asked
     assert (arguments.city, arguments.days, arguments.unit) == ("Oslo", 1, None)
     assert arguments.model_dump() == {"city": "Oslo", "days": 1, "unit": None}
@@ -303,8 +302,8 @@ async def test_a_tool_that_fails_tells_the_model(revision: str) -> None:
     async with connected(client_of(revision), *Weather().servers()) as connection:
         result = await connection.client.call_tool("get-forecast", {"city": "nowhere"})
     assert (result.is_error, result.content[0].text) == (True, "there is no such city")
-    with pytest.raises(contract.ToolError, match="there is no such city") as caught:
-        contract.succeeded(result)
+    with pytest.raises(app.ToolError, match="there is no such city") as caught:
+        app.succeeded(result)
     assert caught.value.result is result
 
 
@@ -358,7 +357,7 @@ async def test_what_no_model_says_the_schema_still_checks() -> None:
     keeping = forecast_of({"tools": [tool]}, argument_errors="protocol")
     async with connected(v2025_11_25.Client(), *keeping.servers()) as connection:
         call = connection.client.call_tool
-        forecast = contract.structured(await call("get-forecast", {"city": "oslo"}), models.GetForecastOutput)
+        forecast = app.structured(await call("get-forecast", {"city": "oslo"}), models.GetForecastOutput)
         assert forecast.summary == "oslo"
         assert (await refused(call("get-forecast", {"city": "oslo", "days": 1}))).code == INVALID_PARAMS
         assert (await call("get-forecast", {"city": "Oslo"})).is_error
@@ -477,7 +476,7 @@ def problems(schema: Any, value: Any) -> list[dict[str, str]]:
 
 def test_only_so_many_problems_are_told() -> None:
     found = problems({"items": {"type": "string"}}, list(range(100)))
-    assert len(found) == _validation.MOST + 1
+    assert len(found) == _validation.MAX_PROBLEMS + 1
     assert found[-1] == {"path": "params", "problem": "there is more"}
     assert len(problems({"items": {"type": "string"}}, list(range(10)))) == 10
 
@@ -559,7 +558,7 @@ def test_a_schema_that_contains_itself_twice_does_not_explain_deep_values(refere
         value = {"x": value}
     assert problems(schema, {"x": {"x": {}}}) == []
     (problem,) = problems(schema, value)
-    assert problem == {"path": "params", "problem": "does not fit the schema; it is too large to say where"}
+    assert problem == {"path": "params", "problem": "does not fit the schema; it is too large to locate the problem"}
 
 
 def test_deep_arguments_are_no_trouble() -> None:
@@ -612,7 +611,7 @@ async def test_a_schema_that_cannot_be_used_is_the_fault_of_the_server(
         await client.introduce("2025-11-25")
         answer = await client.ask(request(1, "tools/call", {"name": "get-forecast", "arguments": {"city": "x"}}))
     assert answer["result"]["isError"] is True
-    assert "the inputSchema of 'get-forecast' is not a schema that can be used" in caplog.text
+    assert "the inputSchema of 'get-forecast' is not a usable schema" in caplog.text
 
 
 def test_local_references_and_old_dialects_work() -> None:
@@ -710,7 +709,7 @@ async def test_completion_from_enums(revision: str) -> None:
 @bounded()
 async def test_completion_of_ones_own() -> None:
     class Knowing(Weather):
-        async def complete(self, asked: contract.Completion, ctx: AnyContext) -> Sequence[str]:
+        async def complete(self, asked: app.Completion, ctx: AnyContext) -> Sequence[str]:
             if asked.argument == "style":
                 return await super().complete(asked, ctx)
             return [f"{asked.of} {asked.name} {asked.value} {asked.known} {number}" for number in range(150)]
@@ -778,41 +777,41 @@ async def test_one_connection_serves_both_eras() -> None:
 def test_what_is_not_needed_is_not_loaded(tmp_path: Path) -> None:
     heavy = ("jsonschema_rs", "uritemplate", "pydantic", "anyio")
     show = f"import sys; print([name for name in {heavy} if name in sys.modules])"
-    assert python(f"from mcp_bindgen import app as contract; {show}", tmp_path) == "[]\n"
+    assert python(f"from mcp_bindgen import app; {show}", tmp_path) == "[]\n"
     client = "from mcp_bindgen.app import ContractClient, arguments, structured, Model"
     assert python(f"{client}; {show}", tmp_path) == "['pydantic', 'anyio']\n"
 
 
 def test_no_export_is_named_like_a_module() -> None:
-    modules = {path.stem for path in Path(contract.__file__).parent.glob("*.py")}
-    assert modules & set(vars(contract)["__all__"]) == set()
+    modules = {path.stem for path in Path(app.__file__).parent.glob("*.py")}
+    assert modules & set(vars(app)["__all__"]) == set()
 
 
 def test_a_missing_package_is_named(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(errors, "find_spec", lambda name: None)
-    with pytest.raises(ImportError, match=r"jsonschema_rs: pip install 'mcp-bindgen\[contract\]'"):
+    with pytest.raises(ImportError, match=r"jsonschema_rs: pip install 'mcp-bindgen\[app\]'"):
         Keeping().servers()
-    with pytest.raises(ImportError, match=r"uritemplate: pip install 'mcp-bindgen\[contract\]'"):
-        contract.UriTemplate("note://{id}")
+    with pytest.raises(ImportError, match=r"uritemplate: pip install 'mcp-bindgen\[app\]'"):
+        app.UriTemplate("note://{id}")
 
 
 def test_a_catalog_can_be_in_an_archive(tmp_path: Path) -> None:
     with ZipFile(tmp_path / "app.zip", "w") as archive:
         archive.writestr("weather/contract.json", '{"tools": [{"name": "zipped"}]}')
-    assert list(contract.Catalog.beside(str(tmp_path / "app.zip" / "weather" / "base.py")).tools) == ["zipped"]
+    assert list(app.Catalog.beside(str(tmp_path / "app.zip" / "weather" / "base.py")).entries("tool")) == ["zipped"]
 
 
 @pytest.mark.parametrize("text", ["[]", "{", ""])
 def test_a_catalog_that_is_none_is_named(text: str, tmp_path: Path) -> None:
     (tmp_path / "contract.json").write_text(text)
     with pytest.raises(ValueError, match=r"contract\.json is not JSON|is not a JSON object"):
-        _ = contract.Catalog.beside(str(tmp_path / "base.py")).tools
+        _ = app.Catalog.beside(str(tmp_path / "base.py")).entries("tool")
 
 
 # --- models -----------------------------------------------------------------------------------------------------
 
 
-class Point(contract.Model):
+class Point(app.Model):
     """Everything that a default can be."""
 
     x_y: Integer
@@ -839,7 +838,7 @@ def test_models_read_and_write_without_loss(wire: Any) -> None:
     assert (point.kind, point.size) == (wire.get("kind", "point"), wire.get("size", 3))
 
 
-class Circle(contract.Model):
+class Circle(app.Model):
     """An object with a required constant."""
 
     kind: Constant[Literal["circle"]] = "circle"
@@ -872,28 +871,28 @@ def test_a_required_constant_is_filled_in_and_must_be_there() -> None:
 # --- typed clients ----------------------------------------------------------------------------------------------
 
 
-class WeatherClient(contract.ContractClient[v2025_11_25.Client]):
+class WeatherClient(app.ContractClient[v2025_11_25.Client]):
     """A typed client, as it would be generated."""
 
     async def get_forecast(
-        self, city: str, *, days: int | None = None, unit: str | contract.Absent | None = contract.ABSENT
+        self, city: str, *, days: int | None = None, unit: str | app.Absent | None = app.ABSENT
     ) -> models.GetForecastOutput:
         """What the weather will be."""
-        wire = contract.arguments({"city": city, "days": days, "unit": unit}, nullable={"unit"})
-        return contract.structured(await self.client.call_tool("get-forecast", wire), models.GetForecastOutput)
+        wire = app.arguments({"city": city, "days": days, "unit": unit}, nullable={"unit"})
+        return app.structured(await self.client.call_tool("get-forecast", wire), models.GetForecastOutput)
 
     async def say(self, what: str) -> Sequence[v2025_11_25.types.ContentBlock]:
         """Says something."""
-        wire = contract.arguments({"what": what})
-        return contract.succeeded(await self.client.call_tool("say", wire)).content
+        wire = app.arguments({"what": what})
+        return app.succeeded(await self.client.call_tool("say", wire)).content
 
     async def prompt_greeting(self, name: str, *, style: str | None = None) -> v2025_11_25.types.GetPromptResult:
         """A greeting."""
-        return await self.client.get_prompt("greeting", contract.texts({"name": name, "style": style}))
+        return await self.client.get_prompt("greeting", app.texts({"name": name, "style": style}))
 
     async def read_note(self, id: str) -> v2025_11_25.types.ReadResourceResult:
         """A note."""
-        return await self.client.read_resource(contract.UriTemplate("note://{id}").expand({"id": id}))
+        return await self.client.read_resource(app.UriTemplate("note://{id}").expand({"id": id}))
 
 
 class OwnClient(WeatherClient):
@@ -911,9 +910,9 @@ async def test_a_typed_client() -> None:
         assert (forecast.summary, forecast.unit) == ("Oslo: snow", "celsius")
         await client.get_forecast("Oslo", days=1, unit=None)
         assert [one.model_fields_set for one in weather.asked] == [{"city"}, {"city", "days", "unit"}]
-        with pytest.raises(contract.ToolError, match="no such city"):
+        with pytest.raises(app.ToolError, match="no such city"):
             await client.get_forecast("nowhere")
-        with pytest.raises(contract.ToolError, match="maximum of 14"):
+        with pytest.raises(app.ToolError, match="maximum of 14"):
             await client.get_forecast("Oslo", days=99)
         (block,) = await client.say("hi")
         assert isinstance(block, v2025_11_25.types.TextContent)
@@ -923,19 +922,19 @@ async def test_a_typed_client() -> None:
 
 @pytest.mark.parametrize("value", [float("nan"), float("inf"), [1.0, float("-inf")]])
 def test_numbers_that_json_does_not_have_are_named_in_one_line(value: object) -> None:
-    with pytest.raises(ValueError, match=r"^the argument 'b' has NaN or an infinity in it, which JSON does not have$"):
-        contract.arguments({"a": 1.5, "b": value})
+    with pytest.raises(ValueError, match=r"^the argument 'b' contains NaN or an infinity, which JSON lacks$"):
+        app.arguments({"a": 1.5, "b": value})
 
 
 def test_arguments_leave_out_what_was_not_given() -> None:
     point = Point(x_y=1, inner=Point(x_y=2))
-    given = contract.arguments(
-        {"a": None, "b": contract.ABSENT, "c": None, "d": point, "e": [point], "f": 0, "g": ""}, nullable={"b", "c"}
+    given = app.arguments(
+        {"a": None, "b": app.ABSENT, "c": None, "d": point, "e": [point], "f": 0, "g": ""}, nullable={"b", "c"}
     )
     wire = {"xY": 1, "inner": {"xY": 2}}
     assert given == {"c": None, "d": wire, "e": [wire], "f": 0, "g": ""}
-    assert contract.texts({"a": "x", "b": None, "c": ""}) == {"a": "x", "c": ""}
-    assert repr(contract.ABSENT) == "ABSENT"
+    assert app.texts({"a": "x", "b": None, "c": ""}) == {"a": "x", "c": ""}
+    assert repr(app.ABSENT) == "ABSENT"
 
 
 @every
@@ -946,14 +945,14 @@ def test_structured_content_that_is_missing_or_wrong_is_named(revision: str) -> 
         return types.CallToolResult.model_validate({"content": [], "resultType": "complete", **wire})
 
     good = result(structuredContent={"summary": "s", "temperatures": []})
-    assert contract.structured(good, models.GetForecastOutput).summary == "s"
-    assert contract.structured(good, dict[str, Any] | int) == {"summary": "s", "temperatures": []}
-    with pytest.raises(contract.UnexpectedResult, match="no structured content"):
-        contract.structured(result(), models.GetForecastOutput)
-    with pytest.raises(contract.UnexpectedResult, match=r"structuredContent\.summary"):
-        contract.structured(result(structuredContent={"summary": 1, "temperatures": []}), models.GetForecastOutput)
-    with pytest.raises(contract.ToolError, match="without a word"):
-        contract.structured(result(isError=True), models.GetForecastOutput)
+    assert app.structured(good, models.GetForecastOutput).summary == "s"
+    assert app.structured(good, dict[str, Any] | int) == {"summary": "s", "temperatures": []}
+    with pytest.raises(app.UnexpectedResult, match="no structured content"):
+        app.structured(result(), models.GetForecastOutput)
+    with pytest.raises(app.UnexpectedResult, match=r"structuredContent\.summary"):
+        app.structured(result(structuredContent={"summary": 1, "temperatures": []}), models.GetForecastOutput)
+    with pytest.raises(app.ToolError, match="without an error message"):
+        app.structured(result(isError=True), models.GetForecastOutput)
 
 
 # --- others -----------------------------------------------------------------------------------------------------
@@ -979,7 +978,7 @@ async def test_the_official_client_is_served() -> None:
 SNIPPET = """
 from typing import TypeAlias, assert_type
 
-from mcp_bindgen import app as contract
+from mcp_bindgen import app
 from mcp_bindgen.runtime import run
 from mcp_bindgen.v2025_11_25 import Client, types
 from tests.runtime.contract.weather import models
@@ -1010,11 +1009,11 @@ class Wrong(ForecastContract):
         return arguments.city  # error
 
 
-class Typed(contract.ContractClient[Client]):
+class Typed(app.ContractClient[Client]):
     async def look(self) -> models.GetForecastOutput:
-        result = contract.succeeded(await self.client.call_tool("x", contract.arguments({"a": 1}, nullable={"a"})))
+        result = app.succeeded(await self.client.call_tool("x", app.arguments({"a": 1}, nullable={"a"})))
         assert_type(result, types.CallToolResult)
-        return contract.structured(result, models.GetForecastOutput)
+        return app.structured(result, models.GetForecastOutput)
 
 
 Alias: TypeAlias = list[int] | str
@@ -1024,7 +1023,7 @@ async def use() -> Alias:
     async with Typed.connect("command") as client:
         assert_type(client, Typed)
         assert_type(await client.look(), models.GetForecastOutput)
-        result: Alias = contract.structured(await client.client.call_tool("x"), Alias)
+        result: Alias = app.structured(await client.client.call_tool("x"), Alias)
         return result
 
 
@@ -1035,7 +1034,8 @@ Missing()  # error
 
 def test_pyright_finds_what_does_not_keep_the_contract(tmp_path: Path) -> None:
     (tmp_path / "snippet.py").write_text(SNIPPET, "utf-8")
-    sources = [os.path.relpath(ROOT / name, tmp_path) for name in ("generator", "runtime", "generated", ".")]
+    roots = ("generator", "runtime", "features", "generated", ".")
+    sources = [os.path.relpath(ROOT / name, tmp_path) for name in roots]
     config = {"include": ["snippet.py"], "extraPaths": sources, "typeCheckingMode": "strict"}
     (tmp_path / "pyrightconfig.json").write_text(json.dumps(config), "utf-8")
     words = [

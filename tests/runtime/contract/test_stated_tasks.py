@@ -6,8 +6,7 @@ from typing import Any
 
 import pytest
 
-from mcp_bindgen import app as contract
-from mcp_bindgen import v2026_07_28
+from mcp_bindgen import app, v2026_07_28
 from mcp_bindgen.extensions.tasks import task
 from mcp_bindgen.runtime import ProtocolError
 from mcp_bindgen.runtime.session.server import lifespans
@@ -27,28 +26,28 @@ TOOLS = [
 ]
 
 
-class Reports(contract.Contract):
-    catalog = contract.Catalog.of({"tools": TOOLS})
+class Reports(app.Contract):
+    catalog = app.Catalog.of({"tools": TOOLS})
     revisions = (v2026_07_28,)
 
-    @contract.tool("plain")
+    @app.tool("plain")
     def plain(self, ctx: Any) -> str:
         return "plain"
 
-    @contract.tool("never")
+    @app.tool("never")
     def never(self, ctx: Any) -> str:
         return "never"
 
-    @contract.tool("may")
+    @app.tool("may")
     def may(self, ctx: Any) -> str:
         return "may"
 
-    @contract.tool("must")
+    @app.tool("must")
     def must(self, ctx: Any) -> str:
         return "must"
 
     @task("required")
-    @contract.tool("marked")
+    @app.tool("marked")
     def marked(self, ctx: Any) -> str:
         return "marked"
 

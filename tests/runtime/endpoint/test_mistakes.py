@@ -7,8 +7,7 @@ from typing import Any
 
 import pytest
 
-from mcp_bindgen import app as contract
-from mcp_bindgen import v2025_11_25, v2026_07_28
+from mcp_bindgen import app, v2025_11_25, v2026_07_28
 from mcp_bindgen.runtime import ProtocolError, connect, serve
 from mcp_bindgen.runtime.protocol.routing import did_you_mean
 from mcp_bindgen.runtime.transports.memory import pair
@@ -172,4 +171,4 @@ def test_suggestions_stay_small_and_quick() -> None:
     assert did_you_mean("something", ["else"]) == ""
     many = [f"tool-{number}" for number in range(100_000)]
     assert did_you_mean("tool-1x" + "y" * 1_000_000, many) == ""
-    assert contract.missing_method(ForecastContract, "get_forecast").startswith("ForecastContract misses get_forecast")
+    assert app.missing_method(ForecastContract, "get_forecast").startswith("ForecastContract misses get_forecast")

@@ -126,7 +126,7 @@ def project(folder: Path, document: Any = WHOLE, server: str = SERVER, revisions
 
 def pyright(folder: Path) -> list[str]:
     """What pyright's strict mode says of the Python in a folder."""
-    roots = [str(Path(__file__).parents[3] / name) for name in ("generator", "runtime", "generated")]
+    roots = [str(Path(__file__).parents[3] / name) for name in ("generator", "runtime", "features", "generated")]
     config = {"include": ["."], "typeCheckingMode": "strict", "extraPaths": [*roots, str(folder)]}
     save(folder / "pyrightconfig.json", config)
     command = [sys.executable, "-m", "pyright", "--outputjson", "--pythonpath", sys.executable, "--project", folder]
@@ -149,7 +149,7 @@ def test_a_package_reads_as_if_written_by_hand() -> None:
         from typing import TypeAlias
 
         from mcp_bindgen import v2025_11_25
-        from mcp_bindgen import app as contract
+        from mcp_bindgen.app import Catalog, Contract, tool
 
         from . import models
 
@@ -157,13 +157,13 @@ def test_a_package_reads_as_if_written_by_hand() -> None:
         CallToolResult: TypeAlias = v2025_11_25.types.CallToolResult
 
 
-        class WeatherContract(contract.Contract):
+        class WeatherContract(Contract):
             """What `weather` offers. Subclass it and answer what is abstract; `servers()` gives what to run."""
 
-            catalog = contract.Catalog.beside(__file__)
+            catalog = Catalog.beside(__file__)
             revisions = (v2025_11_25,)
 
-            @contract.tool("get-forecast", models.GetForecastInput, models.GetForecastOutput)
+            @tool("get-forecast", models.GetForecastInput, models.GetForecastOutput)
             @abstractmethod
             async def get_forecast(
                 self, arguments: models.GetForecastInput, ctx: Context

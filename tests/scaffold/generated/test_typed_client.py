@@ -17,7 +17,7 @@ import anyio
 import pytest
 from hypothesis import HealthCheck, given, settings
 
-from mcp_bindgen import app as contract
+from mcp_bindgen import app
 from mcp_bindgen.app.handlers import specs
 from mcp_bindgen.contract.document import contract_of
 from mcp_bindgen.emit.imports import prune
@@ -51,7 +51,7 @@ NULLABLE: dict[str, Any] = {
             "text": {"type": ["string", "null"], "description": "What to note."},
             "title": {"type": ["string", "null"]},
             "self": {"type": "boolean", "default": True},
-            "contract": {"type": "number", "default": 0.5},
+            "app": {"type": "number", "default": 0.5},
             "tags": {"type": "array", "items": {"type": "object", "properties": {"name": {"type": "string"}}}},
             "a-b": {"type": "string"},
         },
@@ -92,7 +92,7 @@ class Weather(WeatherContract):
         return models.GetForecastOutput(days=[str(arguments.city)] * int(arguments.days))
 
     async def warn(self, arguments, ctx):
-        raise contract.ToolError(arguments.text)
+        raise app.ToolError(arguments.text)
 
     async def ping(self, arguments, ctx):
         return json.dumps(ctx.params.arguments)
@@ -119,7 +119,7 @@ class Weather(WeatherContract):
         return ctx.params.uri
 
 
-from mcp_bindgen import app as contract
+from mcp_bindgen import app
 """
 
 
@@ -161,7 +161,7 @@ async def connected(revision: str) -> AsyncGenerator[Any]:
     async with anyio.create_task_group() as tasks:
         tasks.start_soon(lambda: serve(theirs, *servers))
         async with kind.connect(ours) as weather:
-            assert isinstance(weather, contract.ContractClient)
+            assert isinstance(weather, app.ContractClient)
             assert isinstance(weather.client, Client)
             yield weather
         await theirs.close()
@@ -176,8 +176,8 @@ def test_a_method_has_the_arguments_of_its_tool() -> None:
         "(self, *, city: str, days: int | None=None, unit: Literal['C', 'F'] | None=None) -> GetForecastOutput"
     )
     assert signature(text, "note") == (
-        "(self, *, text: str | None, a_b: str, title: str | None | contract.Absent=contract.ABSENT, "
-        "self__: bool | None=None, contract_: float | None=None, tags: list[NoteInputTags] | None=None) "
+        "(self, *, text: str | None, a_b: str, title: str | None | app.Absent=app.ABSENT, "
+        "self__: bool | None=None, app_: float | None=None, tags: list[NoteInputTags] | None=None) "
         "-> list[types.ContentBlock]"
     ).replace("self__", "self_")
     assert signature(client({"tools": [COUNT]}), "count") == "(self, **more: int | None) -> CountOutput"
@@ -209,7 +209,7 @@ NARROW: dict[str, Any] = {
 def test_what_is_sent_is_one_of_few_values_or_a_tuple_and_called_as_on_the_wire() -> None:
     assert signature(client({"tools": [NARROW]}), "narrow").partition(" -> ")[0] == (
         "(self, *, one: Literal[1, 2], pair: tuple[str, float], two: Literal[5] | None=None, "
-        "mixed: Literal[1, 'a', True] | None=None, or_null: Literal[1] | None | contract.Absent=contract.ABSENT, "
+        "mixed: Literal[1, 'a', True] | None=None, or_null: Literal[1] | None | app.Absent=app.ABSENT, "
         "float: float | None=None, triple: tuple[int, int, int] | None=None, some: list[str] | None=None, "
         "json: str | None=None, schema: str | None=None, model_name: str | None=None)"
     )
@@ -258,7 +258,7 @@ def test_results_without_structure_are_content_of_the_revision() -> None:
 
 def test_a_class_must_have_a_name_of_its_own() -> None:
     protocol = build(Store().effective(NEWEST))
-    for name in ("Client", "GetForecastOutput", "contract"):
+    for name in ("Client", "GetForecastOutput", "app"):
         with pytest.raises(BadInput, match="something else of the name"):
             client_files(contract_of(DOCUMENT), protocol, name, "weather", "a test")
 
@@ -304,7 +304,7 @@ def test_a_client_and_a_server_of_one_contract(clients: Path, revision: str) -> 
                     assert json.loads(forecast[0].text) == {"days": ["Bern", "Bern"]}
                 else:
                     assert forecast.days == ["Bern", "Bern"]
-                with pytest.raises(contract.ToolError, match="storm"):
+                with pytest.raises(app.ToolError, match="storm"):
                     await weather.warn(text="storm")
                 assert (await weather.ping())[0].text == "{}"
                 assert (await weather.prompt_hello()).messages[0].content.text == "hello"
@@ -327,11 +327,11 @@ def test_what_is_not_given_is_not_sent(clients: Path) -> None:
                 tag = inspect.getmodule(type(weather)).NoteInputTags  # type: ignore[union-attr]
                 sent = [
                     await weather.note(text=None, a_b="x"),
-                    await weather.note(text="t", a_b="x", title=None, self_=False, contract_=2, tags=[tag(name="n")]),
+                    await weather.note(text="t", a_b="x", title=None, self_=False, app_=2, tags=[tag(name="n")]),
                 ]
                 assert [json.loads(blocks[0].text) for blocks in sent] == [
                     {"text": None, "a-b": "x"},
-                    {"text": "t", "a-b": "x", "title": None, "self": False, "contract": 2, "tags": [{"name": "n"}]},
+                    {"text": "t", "a-b": "x", "title": None, "self": False, "app": 2, "tags": [{"name": "n"}]},
                 ]
 
     anyio.run(talk)

@@ -1,7 +1,7 @@
-"""Take the skills of a folder, to serve them as the skills extension says: entries, files and directories.
+"""Skills of a folder for servers of the skills extension: entries, files and directories.
 
-Everything is read once and served from memory. What clients name is looked up there and never becomes a path, and what
-they read is what the entry of its skill promises, byte for byte.
+Each file is read once and served from memory. The URIs of requests are keys there and never become paths. The bytes of
+a response are those whose digest is in the entry of the skill.
 """
 
 from __future__ import annotations
@@ -30,7 +30,7 @@ _PAGE = 100  # entries of a list
 
 
 class BadSkill(ValueError):
-    """A folder holds something that cannot be served as a skill; the message names the file and what to do."""
+    """A folder contains a file that cannot be served as a skill's; the message names the file and a fix."""
 
 
 @dataclass(frozen=True)
@@ -49,7 +49,7 @@ class SkillFile:
 
     @property
     def contents(self) -> str | bytes:
-        """Its text, or its bytes if it is no text."""
+        """Its text, or its bytes if they are not UTF-8."""
         try:
             return self.data.decode("utf-8")
         except UnicodeDecodeError:
@@ -57,7 +57,7 @@ class SkillFile:
 
     @property
     def mime_type(self) -> str:
-        """Its MIME type, by its name, else by whether it is a text."""
+        """Its MIME type: by its name, else that of plain text or of bytes."""
         known = _types().guess_type(self.name)[0]
         return known or ("text/plain" if isinstance(self.contents, str) else "application/octet-stream")
 
@@ -75,31 +75,31 @@ class SkillFile:
 
     @property
     def manifest(self) -> dict[str, Any]:
-        """Its entry in that of its skill, a `SkillResource` in wire form."""
+        """Its entry in the entry of its skill, a `SkillResource` in wire form."""
         return {"uri": self.uri, "digest": digest(self.data), "size": len(self.data)}
 
 
 def digest(data: bytes) -> str:
-    """Return the digest of the bytes of a file as entries of skills have it."""
+    """Return the digest of the bytes of a file in the form of the skills extension."""
     return f"sha256:{sha256(data).hexdigest()}"
 
 
 class Skills:
-    """The skills of folders: each folder in one that has a `SKILL.md`, at any depth, is one under `skill://PATH`.
+    """The skills of folders: each folder with a `SKILL.md`, at any depth, is a skill under `skill://PATH`.
 
-    Files and folders whose names begin with a dot, `__pycache__` and symbolic links are left out.
+    Hidden files and folders, `__pycache__` and symbolic links are left out.
 
     Args:
-        folders: The folders. One that has a `SKILL.md` itself is the one skill.
+        folders: The folders. A folder that has a `SKILL.md` itself is a single skill.
 
     Attributes:
         entries: URI of its `SKILL.md` -> the `Skill` in wire form.
         files: URI -> file, of all skills.
-        directories: URI -> entries of its direct children in wire form, for the folders in skills and those above.
+        directories: URI -> entries of its direct children in wire form, for the folders in skills and above them.
 
     Raises:
-        BadSkill: There is none, or one that clients need not take: no frontmatter, a name that is not that of its
-            folder, more than 512 files or 16 MiB; or two have the same path.
+        BadSkill: A folder has no skill, or a skill that clients need not accept: no frontmatter, a name that differs
+            from the folder's, more than 512 files or 16 MiB; or two skills have the same path.
         ImportError: `mcp-bindgen[skills]` is not installed.
     """
 
@@ -114,7 +114,7 @@ class Skills:
         """Add the skills of a folder, and return their files."""
         root = Path(folder).resolve()
         if not root.is_dir():
-            raise BadSkill(f"{folder} is no folder: give one with a {FILE}, or one with such folders in it")
+            raise BadSkill(f"{folder} is no folder: use a folder with a {FILE}, or with such folders in it")
         base = root.parent if (root / FILE).is_file() else root
         paths, folders = _walk(root)
         homes = sorted(path.parent.relative_to(base) for path in paths if path.name == FILE)
@@ -150,14 +150,14 @@ class Skills:
 
 @cache
 def _types() -> MimeTypes:
-    """Return the MIME types that Python knows, and that of Markdown, which it does from 3.13 on."""
+    """Return the MIME types that Python knows, and Markdown, which Python knows from 3.13 on."""
     types = MimeTypes()
     types.add_type("text/markdown", ".md")
     return types
 
 
 def page(entries: Iterable[dict[str, Any]], cursor: str | None) -> tuple[list[dict[str, Any]], str | None]:
-    """Return a page of entries with URIs, and where the next page begins, if there is one.
+    """Return a page of entries with URIs, and the cursor of the next page, or None.
 
     Raises:
         LookupError: No page begins at the cursor.
@@ -184,7 +184,7 @@ def _walk(root: Path) -> tuple[list[Path], list[Path]]:
 
 
 def _is_left_out(path: Path) -> bool:
-    """Tell whether a file or folder is not served; of links that is said, because it may be a surprise."""
+    """Return True if a file or folder is not served; log a warning for a link."""
     if path.is_symlink():
         log.warning("%s is a symbolic link, so it is not served", path)
         return True
@@ -199,7 +199,7 @@ def _bytes(path: Path) -> bytes:
     """Return the bytes of a file, unless it alone is too large."""
     try:
         if path.stat().st_size > MOST_BYTES:
-            raise BadSkill(f"{path} is too large: clients need not take more than {MOST_BYTES} bytes of a skill")
+            raise BadSkill(f"{path} is too large: clients need not accept more than {MOST_BYTES} bytes of a skill")
         return path.read_bytes()
     except OSError as error:
         raise BadSkill(f"{path} cannot be read: {error.strerror}") from None
@@ -215,7 +215,7 @@ def _uri(name: Path) -> str:
 
 
 def _entry(home: Path, files: Mapping[Path, SkillFile], path: Path) -> dict[str, Any]:
-    """Return the `Skill` of a folder; `path` is that of its `SKILL.md`, for messages."""
+    """Return the `Skill` of a folder; messages name `path`, which leads to its `SKILL.md`."""
     own = {name: file for name, file in files.items() if name.is_relative_to(home)}
     try:
         text = own[home / FILE].contents
@@ -226,17 +226,17 @@ def _entry(home: Path, files: Mapping[Path, SkillFile], path: Path) -> dict[str,
     except BadFrontmatter as error:
         raise BadSkill(f"{path} {error}") from None
     if frontmatter["name"] != home.name:
-        raise BadSkill(f"{path} has the name {frontmatter['name']!r}: it must be that of the folder, {home.name!r}")
+        raise BadSkill(f"{path} has the name {frontmatter['name']!r}: it must be the name of the folder, {home.name!r}")
     size = sum(len(file.data) for file in own.values())
     if len(own) > MOST_FILES or size > MOST_BYTES:
-        most = f"clients need not take more than {MOST_FILES} files and {MOST_BYTES} bytes"
+        most = f"clients need not accept more than {MOST_FILES} files and {MOST_BYTES} bytes"
         raise BadSkill(f"{path.parent} has {len(own)} files and {size} bytes: {most}")
     manifest = [file.manifest for _, file in sorted(own.items())]
     return {"uri": _uri(home / FILE), "frontmatter": frontmatter, "resources": manifest}
 
 
 def _directories(files: Mapping[Path, SkillFile], folders: Iterable[Path]) -> dict[str, list[dict[str, Any]]]:
-    """Return URI -> entries of the direct children, for folders and those above them."""
+    """Return URI -> entries of the direct children, for folders and their parents."""
     every = {above for folder in folders for above in (folder, *folder.parents)} - {Path()}
     children: dict[Path, list[dict[str, Any]]] = {folder: [] for folder in sorted(every)}
     for folder in children:

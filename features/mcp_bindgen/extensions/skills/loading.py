@@ -1,8 +1,8 @@
-"""Load skills of servers as hosts have to: entries are checked, and only what they promise is used.
+"""Load skills of servers by the rules for hosts: entries are checked, and files are verified against them.
 
-The entry of a skill says what each of its files is. A host shows it to its user, loads the skill when it is wanted, and
-reads no other file than those of the entry, nor one whose bytes are others. What the files say stays untrusted: the
-server writes entries and files alike.
+The entry of a skill has URI, digest and size of each file. A host shows the entry to its user and loads the skill on
+demand. It reads only files of the entry, and refuses a file with other bytes. The text of the files stays untrusted,
+because the server writes both entries and files.
 """
 
 from __future__ import annotations
@@ -26,14 +26,14 @@ _DIGEST = re.compile(r"sha256:[0-9a-f]{64}")
 
 
 class SkillRefused(Exception):
-    """A skill, or a file of it, must not be used; the message says why, for the user of a host."""
+    """A skill, or a file of it, must not be used; the message has the reason for the user of a host."""
 
 
 class ReadsResources(Protocol):
     """The part of a client that reads resources; clients of all revisions have it."""
 
     def with_options(self, *, fresh: bool) -> Self:
-        """Return a client that asks the server, whatever its cache knows."""
+        """Return a client that sends the request to the server even if its cache has a result."""
         ...
 
     def read_resource(self, uri: str, /) -> Awaitable[Any]:
@@ -42,20 +42,20 @@ class ReadsResources(Protocol):
 
 
 class SkillEntry:
-    """The entry of a skill, once it is known to keep the rules of the extension.
+    """The entry of a skill that keeps the rules of the extension.
 
     Args:
         skill: The `Skill` of `skills/list` or `skills/get`, typed or in wire form.
-        dynamic: Whether to take a skill whose content is generated, of which nothing says what it must be.
+        dynamic: True to accept a skill with generated content, which cannot be verified.
 
     Attributes:
         uri: The URI of its `SKILL.md`.
         root: The URI of its folder.
-        frontmatter: What the author says of it: untrusted.
-        files: Path in the folder -> URI, digest and size; `None` for a skill whose content is generated.
+        frontmatter: Its description by the author: untrusted.
+        files: Path in the folder -> URI, digest and size; `None` for a skill with generated content.
 
     Raises:
-        SkillRefused: It breaks a rule, or is larger than hosts have to take.
+        SkillRefused: It breaks a rule, or is larger than hosts must accept.
     """
 
     def __init__(self, skill: BaseModel | Mapping[str, Any], *, dynamic: bool = False) -> None:
@@ -75,7 +75,7 @@ class SkillEntry:
 
     @property
     def fingerprint(self) -> str:
-        """What an approval of a user has to be kept with: another one, and the user has to be asked again.
+        """Key of a user's approval: if it changes, the user must approve the skill again.
 
         Raises:
             SkillRefused: The content is generated, so no approval can be kept.
@@ -86,7 +86,7 @@ class SkillEntry:
 
     def _files(self, resources: object) -> dict[str, tuple[str, str, int]]:
         if not is_array(resources):
-            raise SkillRefused(f"{self.uri} does not say which files it has")
+            raise SkillRefused(f"{self.uri} has no list of its files")
         files: dict[str, tuple[str, str, int]] = {}
         for one in resources:
             uri, known, size = (one.get(key) if is_object(one) else None for key in ("uri", "digest", "size"))
@@ -94,7 +94,7 @@ class SkillEntry:
             if path in files:
                 raise SkillRefused(f"{self.uri} lists {path!r} twice")
             if not (isinstance(known, str) and _DIGEST.fullmatch(known)) or type(size) is not int or size < 0:
-                raise SkillRefused(f"{self.uri} does not say what {path!r} is: it needs a SHA-256 digest and a size")
+                raise SkillRefused(f"{self.uri} has no SHA-256 digest or no size for {path!r}")
             files[path] = (str(uri), known, size)
         if FILE not in files:
             raise SkillRefused(f"{self.uri} does not list its own {FILE}")
@@ -103,27 +103,21 @@ class SkillEntry:
         return files
 
     def _path(self, uri: object) -> str:
-        """Return where in the folder a file is; raise `SkillRefused` for one that is elsewhere."""
+        """Return the path of a file in the folder; raise `SkillRefused` if it is outside."""
         path = unquote(uri[len(self.root) + 1 :]) if isinstance(uri, str) and uri.startswith(f"{self.root}/") else ""
         if not is_inside(path):
-            raise SkillRefused(f"{self.uri} lists a file that is not its own: {str(uri)[:200]!r}")
+            raise SkillRefused(f"{self.uri} lists a file outside of its folder: {str(uri)[:200]!r}")
         return path
 
 
 def is_inside(path: str) -> bool:
-    """Tell whether a relative path is in normal form and leads to something inside of where it begins, anywhere."""
-    return (
-        "\\" not in path
-        and "\0" not in path
-        and path not in ("", ".")
-        and normpath(path) == path
-        and not path.startswith(("/", "../"))
-        and path != ".."
-    )
+    """Return True if a relative path is in normal form and stays inside of its folder, on each platform."""
+    is_normal = path not in ("", ".", "..") and normpath(path) == path
+    return is_normal and not path.startswith(("/", "../")) and not {"\\", "\0"} & {*path}
 
 
 class LoadedSkill:
-    """A skill that a host acts on: the entry that it was loaded by, its instructions, and the way to its files.
+    """A loaded skill: its entry, its instructions, and access to its files.
 
     Attributes:
         entry: The entry.
@@ -139,11 +133,11 @@ class LoadedSkill:
     async def read(self, path: str) -> bytes:
         """Return the bytes of a file of the skill, by its path in the skill's folder, e.g. `references/FORMS.md`.
 
-        It is read once, when it is wanted first.
+        It is read from the server once, on first use.
 
         Raises:
-            SkillRefused: The entry does not have such a file, or the server has others than its entry says.
-            ProtocolError: The server has none.
+            SkillRefused: The entry has no such file, or the bytes on the server differ from the entry.
+            ProtocolError: The server has no such file.
         """
         wanted = normpath(path)
         if wanted not in self._known:
@@ -156,18 +150,18 @@ class LoadedSkill:
 async def load_skill(
     client: ReadsResources, skill: BaseModel | Mapping[str, Any], *, dynamic: bool = False
 ) -> LoadedSkill:
-    """Load a skill of a server: read its `SKILL.md` and hold it against the entry. Call it when the skill is wanted.
+    """Load a skill of a server on demand: read its `SKILL.md` and verify it against the entry.
 
-    Approval by the user comes before. Nothing else is read yet, and nothing that the skill says is done.
+    The user must approve the skill before. No other file is read yet, and no instruction of the skill is followed.
 
     Args:
-        client: The client of the very server that the entry came from.
+        client: The client of the server that sent the entry.
         skill: The entry, of `skills/list` or `skills/get`.
-        dynamic: Whether to take a skill whose content is generated, of which nothing says what it must be.
+        dynamic: True to accept a skill with generated content, which cannot be verified.
 
     Raises:
-        SkillRefused: The entry breaks a rule, or the file is not what the entry says: size, digest, frontmatter. If
-            the skill may have changed meanwhile, get the entry again, and ask the user again.
+        SkillRefused: The entry breaks a rule, or size, digest or frontmatter of the file differ from the entry. If the
+            skill may have changed meanwhile, get the entry again, and ask the user again.
         ProtocolError: The server has no such file.
         ImportError: `mcp-bindgen[skills]` is not installed.
     """
@@ -180,7 +174,7 @@ async def load_skill(
         said = str(error) if isinstance(error, BadFrontmatter) else "is not UTF-8"
         raise SkillRefused(f"{entry.uri} {said}") from None
     if not _same(written, entry.frontmatter):
-        raise SkillRefused(f"{entry.uri} has other frontmatter than its entry, which is what was shown")
+        raise SkillRefused(f"{entry.uri} has other frontmatter than its entry, which the user saw")
     return LoadedSkill(client, entry, text)
 
 
@@ -190,8 +184,8 @@ async def _read(client: ReadsResources, entry: SkillEntry, path: str, read: int)
     Args:
         client: The client.
         entry: The entry of the skill.
-        path: Which file.
-        read: How many bytes of the skill were read before.
+        path: The path of the file in the folder.
+        read: Number of bytes of the skill that were read before.
     """
     if entry.files is None:
         data = await _bytes(client, f"{entry.root}/{quote(path)}")
@@ -203,12 +197,12 @@ async def _read(client: ReadsResources, entry: SkillEntry, path: str, read: int)
     uri, known, size = entry.files[path]
     data = await _bytes(client, uri)
     if len(data) != size or digest(data) != known:
-        raise SkillRefused(f"{uri} is not what the entry of its skill says: it has changed, or was tampered with")
+        raise SkillRefused(f"{uri} differs from the entry of its skill: it has changed, or was tampered with")
     return data
 
 
 async def _bytes(client: ReadsResources, uri: str) -> bytes:
-    """Return the bytes of a resource, as the server has them now."""
+    """Return the current bytes of a resource."""
     result = await client.with_options(fresh=True).read_resource(uri)
     found = [one.model_dump() for one in result.contents if one.uri == uri]
     if len(found) != 1:
@@ -222,7 +216,7 @@ async def _bytes(client: ReadsResources, uri: str) -> bytes:
 
 
 def _same(one: Any, other: Any) -> bool:
-    """Tell whether two JSON values are the same: as in JSON, and unlike in Python, true is not 1."""
+    """Return True if two JSON values are equal: in JSON, unlike in Python, true is not 1."""
     if is_object(one) and is_object(other):
         return one.keys() == other.keys() and all(_same(value, other[key]) for key, value in one.items())
     if is_array(one) and is_array(other):

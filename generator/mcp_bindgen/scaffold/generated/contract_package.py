@@ -29,7 +29,7 @@ class _Method:
 
     Attributes:
         name: Its name.
-        decorator: What links it to the contract, without the `@contract.` before it.
+        decorator: What links it to the contract, without the `@` before it.
         takes: Its parameters after `self`.
         returns: The annotation of what it returns.
         doc: Its docstring, as source code.

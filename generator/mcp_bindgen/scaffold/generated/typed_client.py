@@ -32,7 +32,7 @@ MODULE = "client"
 LEFT_OUT = "leftOut"
 """The member of the saved contract's stamp with the entries of the server that are not valid."""
 
-_ABSENT = "contract.ABSENT"
+_ABSENT = "app.ABSENT"
 _MORE = [f"more{'_' * count}" for count in range(1000)]  # what members without a name of their own are called
 _KEYED = frozenset({"const", "enum", "nullable"})  # keywords that say more of a scalar than its type
 _SENT = {**PLAIN, "number": "float"}  # which is said of an int too, and nothing turns it into a float
@@ -198,7 +198,7 @@ class _Client:
             signature=signature,
             returns=typed or self._blocks,
             doc=_doc(self._demanding(tool), about),
-            body=f"contract.structured({call}, {typed})" if typed else f"contract.succeeded({call}).content",
+            body=f"app.structured({call}, {typed})" if typed else f"app.succeeded({call}).content",
         )
 
     def _demanding(self, tool: Tool) -> str:
@@ -213,7 +213,7 @@ class _Client:
 
     def _prompt(self, prompt: Prompt) -> _Method:
         arguments = self._arguments(prompt.arguments) if prompt.arguments is not None else []
-        values = f", contract.texts({_values(arguments)})" if arguments else ""
+        values = f", app.texts({_values(arguments)})" if arguments else ""
         return _Method(
             name=prompt.stub,
             signature=_signature(arguments),
@@ -233,7 +233,7 @@ class _Client:
 
     def _template(self, template: Template) -> _Method:
         arguments = self._arguments(template.variables)
-        uri = f"contract.UriTemplate({quoted(template.uri_template)}).expand({_values(arguments)})"
+        uri = f"app.UriTemplate({quoted(template.uri_template)}).expand({_values(arguments)})"
         return _Method(
             name=template.stub,
             signature=_signature(arguments),
@@ -252,7 +252,7 @@ class _Client:
             whole = self._is_object(model)
             self.used |= {tool.input} if whole else set()
             annotated = tool.input if whole else "dict[str, Json]"
-            return f", arguments: {annotated}", "contract.whole(arguments)", []
+            return f", arguments: {annotated}", "app.whole(arguments)", []
         arguments = [
             replace(argument, annotation=sent) if sent else argument
             for argument in self._arguments(tool.input)
@@ -267,7 +267,7 @@ class _Client:
             members.append(f"**{more}")
             nullable.append(f"*{more}")
         last = f", nullable={{{', '.join(nullable)}}}" if nullable else ""
-        values = f"contract.arguments({{{', '.join(members)}}}{last})" if members else "{}"
+        values = f"app.arguments({{{', '.join(members)}}}{last})" if members else "{}"
         return signature, values, arguments
 
     def _is_object(self, type: Type) -> bool:
@@ -285,7 +285,7 @@ class _Client:
         model = self._types.resolve(Ref(name))
         assert isinstance(model, Object)
         fields = sorted(model.fields, key=lambda field: not field.required or field.default is not None)
-        taken = {"self", "contract", *self._types.definitions}
+        taken = {"self", "app", *self._types.definitions}
         return [self._argument(field, taken) for field in fields]
 
     def _argument(self, field: Field, taken: set[str]) -> _Argument:
@@ -300,7 +300,7 @@ class _Client:
             constant = None if field.default is None else repr(field.default)
             return _Argument(name, field, text, constant, nullable)
         if nullable:
-            return _Argument(name, field, f"{text} | contract.Absent", _ABSENT, nullable)
+            return _Argument(name, field, f"{text} | app.Absent", _ABSENT, nullable)
         return _Argument(name, field, optional(text), "None", nullable)
 
 

@@ -7,8 +7,7 @@ from typing import Any
 
 import pytest
 
-from mcp_bindgen import app as contract
-from mcp_bindgen import v2025_03_26, v2025_11_25, v2026_07_28
+from mcp_bindgen import app, v2025_03_26, v2025_11_25, v2026_07_28
 from mcp_bindgen.auth import StaticTokens
 from mcp_bindgen.http.server.app import HttpApp
 from mcp_bindgen.runtime import Identity
@@ -30,37 +29,37 @@ DOCUMENT = {
 }
 
 
-class Files(contract.Contract):
+class Files(app.Contract):
     """Files that are not there."""
 
-    catalog = contract.Catalog.of(DOCUMENT)
+    catalog = app.Catalog.of(DOCUMENT)
     revisions = (v2025_03_26, v2025_11_25, v2026_07_28)
 
-    @contract.tool("read")
+    @app.tool("read")
     async def read(self, ctx: Any) -> str:
         return "done"
 
-    @contract.tool("move")
+    @app.tool("move")
     async def move(self, ctx: Any) -> str:
         return "done"
 
-    @contract.tool("help")
+    @app.tool("help")
     async def help(self, ctx: Any) -> str:
         return str(ctx.identity.subject)
 
-    @contract.prompt("tidy")
+    @app.prompt("tidy")
     async def tidy(self, ctx: Any) -> str:
         return "done"
 
-    @contract.resource("files://x/root")
+    @app.resource("files://x/root")
     async def root(self, ctx: Any) -> str:
         return "done"
 
-    @contract.template("files://x/{name}", dict[str, str])
+    @app.template("files://x/{name}", dict[str, str])
     async def any(self, variables: Any, ctx: Any) -> str:
         return "done"
 
-    @contract.template("files://y/{name}", dict[str, str])
+    @app.template("files://y/{name}", dict[str, str])
     async def other(self, variables: Any, ctx: Any) -> str:
         return "done"
 

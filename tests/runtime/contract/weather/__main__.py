@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from mcp_bindgen import app as contract
+from mcp_bindgen import app
 from mcp_bindgen.runtime import run
 from tests.runtime.contract.weather import models
 from tests.runtime.contract.weather.base import Context, ForecastContract
@@ -13,7 +13,7 @@ class Forecast(ForecastContract):
 
     async def get_forecast(self, arguments: models.GetForecastInput, ctx: Context) -> models.GetForecastOutput:
         if arguments.city != "Oslo":
-            raise contract.ToolError(f"nobody knows {arguments.city}")
+            raise app.ToolError(f"nobody knows {arguments.city}")
         return models.GetForecastOutput(summary="snow", temperatures=[-3] * arguments.days)
 
 

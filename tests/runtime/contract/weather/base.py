@@ -3,21 +3,21 @@
 from abc import abstractmethod
 from typing import TypeAlias
 
-from mcp_bindgen import app as contract
 from mcp_bindgen import v2025_11_25
+from mcp_bindgen.app import Catalog, Contract, tool
 from tests.runtime.contract.weather import models
 
 Context: TypeAlias = v2025_11_25.Context
 CallToolResult: TypeAlias = v2025_11_25.types.CallToolResult
 
 
-class ForecastContract(contract.Contract):
+class ForecastContract(Contract):
     """What the server `forecast` promises."""
 
-    catalog = contract.Catalog.beside(__file__, "forecast.json")
+    catalog = Catalog.beside(__file__, "forecast.json")
     revisions = (v2025_11_25,)
 
-    @contract.tool("get-forecast", models.GetForecastInput, models.GetForecastOutput)
+    @tool("get-forecast", models.GetForecastInput, models.GetForecastOutput)
     @abstractmethod
     async def get_forecast(
         self, arguments: models.GetForecastInput, ctx: Context

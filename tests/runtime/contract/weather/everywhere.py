@@ -4,8 +4,8 @@ from abc import abstractmethod
 from collections.abc import Sequence
 from typing import TypeAlias
 
-from mcp_bindgen import app as contract
 from mcp_bindgen import v2024_11_05, v2025_03_26, v2025_06_18, v2025_11_25, v2026_07_28
+from mcp_bindgen.app import Catalog, Contract, prompt, resource, template, tool
 from tests.runtime.contract.weather import models
 
 Context: TypeAlias = (
@@ -31,70 +31,70 @@ Prompted: TypeAlias = str | Sequence[v2025_11_25.types.PromptMessage] | v2025_11
 Read: TypeAlias = str | bytes | v2025_11_25.types.ReadResourceResult
 
 
-class WeatherContract(contract.Contract):
+class WeatherContract(Contract):
     """What the server `weather` promises."""
 
-    catalog = contract.Catalog.beside(__file__)
+    catalog = Catalog.beside(__file__)
     revisions = (v2024_11_05, v2025_03_26, v2025_06_18, v2025_11_25, v2026_07_28)
 
-    @contract.tool("get-forecast", models.GetForecastInput, models.GetForecastOutput)
+    @tool("get-forecast", models.GetForecastInput, models.GetForecastOutput)
     @abstractmethod
     async def get_forecast(
         self, arguments: models.GetForecastInput, ctx: Context
     ) -> models.GetForecastOutput | CallToolResult:
         """What the weather will be."""
 
-    @contract.tool("say", models.SayInput)
+    @tool("say", models.SayInput)
     @abstractmethod
     async def say(self, arguments: models.SayInput, ctx: Context) -> Content:
         """Says something."""
 
-    @contract.tool("who", models.WhoInput)
+    @tool("who", models.WhoInput)
     @abstractmethod
     async def who(self, arguments: models.WhoInput, ctx: Context) -> Content:
         """Asks who is there."""
 
-    @contract.tool("slow", models.SlowInput)
+    @tool("slow", models.SlowInput)
     @abstractmethod
     async def slow(self, arguments: models.SlowInput, ctx: Context) -> Content:
         """Takes its time."""
 
-    @contract.prompt("greeting", models.GreetingArguments)
+    @prompt("greeting", models.GreetingArguments)
     @abstractmethod
     async def prompt_greeting(self, arguments: models.GreetingArguments, ctx: Context) -> Prompted:
         """A greeting."""
 
-    @contract.prompt("hello")
+    @prompt("hello")
     @abstractmethod
     async def prompt_hello(self, ctx: Context) -> Prompted:
         """Hello."""
 
-    @contract.resource("file:///readme")
+    @resource("file:///readme")
     @abstractmethod
     async def read_readme(self, ctx: Context) -> Read:
         """What to know first."""
 
-    @contract.resource("file:///logo")
+    @resource("file:///logo")
     @abstractmethod
     async def read_logo(self, ctx: Context) -> Read:
         """A picture."""
 
-    @contract.resource("note://special")
+    @resource("note://special")
     @abstractmethod
     async def read_special(self, ctx: Context) -> Read:
         """A note of its own."""
 
-    @contract.template("note://{id}", models.NoteVariables)
+    @template("note://{id}", models.NoteVariables)
     @abstractmethod
     async def read_note(self, arguments: models.NoteVariables, ctx: Context) -> Read:
         """A note."""
 
-    @contract.template("note://{+path}", models.DeepVariables)
+    @template("note://{+path}", models.DeepVariables)
     @abstractmethod
     async def read_deep(self, arguments: models.DeepVariables, ctx: Context) -> Read:
         """A note in a folder."""
 
-    @contract.template("find://{kind}{?q,limit}", models.FindVariables)
+    @template("find://{kind}{?q,limit}", models.FindVariables)
     @abstractmethod
     async def read_find(self, arguments: models.FindVariables, ctx: Context) -> Read:
         """What is found."""

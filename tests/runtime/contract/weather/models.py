@@ -2,49 +2,49 @@
 
 from typing import Literal
 
-from mcp_bindgen import app as contract
+from mcp_bindgen import app
 from mcp_bindgen.runtime import Number
 from mcp_bindgen.runtime.model.scalars import Integer, Nullable
 
 
-class GetForecastInput(contract.Model, extra="forbid"):
+class GetForecastInput(app.Model, extra="forbid"):
     city: str
     days: Integer = 3
     unit: Nullable[Literal["celsius", "kelvin"]] = None
 
 
-class GetForecastOutput(contract.Model):
+class GetForecastOutput(app.Model):
     summary: str
     temperatures: list[Number]
     unit: str = "celsius"
 
 
-class SayInput(contract.Model):
+class SayInput(app.Model):
     what: str
 
 
-class WhoInput(contract.Model):
+class WhoInput(app.Model):
     pass
 
 
-class SlowInput(contract.Model):
+class SlowInput(app.Model):
     pass
 
 
-class GreetingArguments(contract.Model):
+class GreetingArguments(app.Model):
     name: str
     style: Literal["formal", "friendly", "Frosty"] | None = None
 
 
-class NoteVariables(contract.Model):
+class NoteVariables(app.Model):
     id: str
 
 
-class DeepVariables(contract.Model):
+class DeepVariables(app.Model):
     path: str
 
 
-class FindVariables(contract.Model):
+class FindVariables(app.Model):
     kind: Literal["city", "country"]
     q: str | None = None
     limit: str | None = None

@@ -102,7 +102,7 @@ def test_a_folder_that_is_a_skill_is_the_one_skill(tmp_path: Path) -> None:
         ({"README.md": "x"}, "has no skill"),
         ({"one/SKILL.md": "# One"}, "two lines of ---"),
         ({"one/SKILL.md": "---\nname: one\n---\n"}, "no text for description"),
-        ({"one/SKILL.md": HEAD.format("two")}, "must be that of the folder"),
+        ({"one/SKILL.md": HEAD.format("two")}, "must be the name of the folder"),
         ({"One_/SKILL.md": HEAD.format("One_")}, "lowercase"),
         ({"one/SKILL.md": b"\xff"}, "not UTF-8"),
         ({"one/SKILL.md": HEAD.format("one"), **{f"one/{i}": "" for i in range(MOST_FILES)}}, "513 files"),

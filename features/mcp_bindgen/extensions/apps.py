@@ -1,4 +1,8 @@
-"""Say of tools and resources what the apps extension says in `_meta.ui`, and read it where servers and hosts decide."""
+"""MCP Apps (extension `io.modelcontextprotocol/ui`): metadata of tools and resources, for servers and hosts.
+
+A server links tools to `ui://` resources. A host shows their HTML in a sandboxed frame. The list of tools for a client
+depends on the capabilities of the client. Hosts get the policies that frames need.
+"""
 
 from __future__ import annotations
 
@@ -16,7 +20,7 @@ ID = "io.modelcontextprotocol/ui"
 KEY = "ui"
 SCHEME = "ui://"
 MIME_TYPE = "text/html;profile=mcp-app"
-"""The type of what a `ui://` resource gives: a whole HTML document."""
+"""The MIME type of a `ui://` resource: a whole HTML document."""
 
 Visibility: TypeAlias = Literal["model", "app"]
 Permission: TypeAlias = Literal["camera", "microphone", "geolocation", "clipboardWrite"]
@@ -31,36 +35,43 @@ _FEATURES: Mapping[str, str] = {
 }
 """Permission -> the feature of the browser's Permissions Policy."""
 
+_DOMAINS: Mapping[str, str] = {
+    "connectDomains": "connect_domains",
+    "resourceDomains": "resource_domains",
+    "frameDomains": "frame_domains",
+    "baseUriDomains": "base_uri_domains",
+}
+"""Member of the metadata -> option: see `AppOptions`."""
+
 
 def tool_meta(resource_uri: str | None, visibility: Sequence[Visibility] = ()) -> dict[str, Any]:
     """Return the `_meta` of a tool, in wire form.
 
     Args:
-        resource_uri: The `ui://` resource that shows its results, if one does.
-        visibility: Who may call it, the model or the app; by default both.
+        resource_uri: The `ui://` resource that shows its results; `None` if there is none.
+        visibility: Its callers, the model or the app; by default both.
 
     Raises:
-        ValueError: The URI has another scheme, or something else than the model or the app may call it.
+        ValueError: The URI has another scheme, or a caller is neither the model nor the app.
     """
     if resource_uri is not None:
         check_uri(resource_uri)
     for one in {*visibility} - {*get_args(Visibility)}:
         raise ValueError(f"there is no visibility {one!r}: use {', '.join(get_args(Visibility))}")
-    linked = {} if resource_uri is None else {"resourceUri": resource_uri}
-    return {KEY: {**linked, **({"visibility": list(visibility)} if visibility else {})}}
+    return {KEY: _known({"resourceUri": resource_uri, "visibility": list(visibility) or None})}
 
 
 class AppOptions(TypedDict, total=False):
-    """What an app asks its host for; what it does not ask for, hosts do not allow.
+    """Requests of an app to its host, which allows nothing else.
 
     Attributes:
-        connect_domains: The origins that it talks to, such as `https://api.example.com`.
-        resource_domains: Those that its scripts, styles, pictures and fonts come from.
-        frame_domains: Those of frames inside of it.
-        base_uri_domains: Those that its relative links may begin at.
-        permissions: What it would like the browser to let it do.
-        domain: The origin that it would like to have; each host says what it takes.
-        prefers_border: Whether the host should draw a border around it.
+        connect_domains: The origins that it connects to, such as `https://api.example.com`.
+        resource_domains: The origins of its scripts, styles, pictures and fonts.
+        frame_domains: The origins of frames inside of it.
+        base_uri_domains: The origins of its base URI.
+        permissions: The features of the browser that it requests.
+        domain: The origin that it requests; each host documents its own form.
+        prefers_border: True if the host should draw a border around it.
     """
 
     connect_domains: Sequence[str]
@@ -73,46 +84,35 @@ class AppOptions(TypedDict, total=False):
 
 
 def resource_meta(**options: Unpack[AppOptions]) -> dict[str, Any]:
-    """Return the `_meta` of a `ui://` resource, in wire form: what the app asks for, see `AppOptions`.
+    """Return the `_meta` of a `ui://` resource, in wire form, for the requests in `AppOptions`.
 
     Raises:
-        ValueError: Something is no origin, or no permission that the extension knows.
+        ValueError: An origin or a permission is invalid.
     """
-    domains: Mapping[str, Sequence[str]] = {
-        "connectDomains": options.get("connect_domains", ()),
-        "resourceDomains": options.get("resource_domains", ()),
-        "frameDomains": options.get("frame_domains", ()),
-        "baseUriDomains": options.get("base_uri_domains", ()),
-    }
-    csp = {name: [_origin(one) for one in given] for name, given in domains.items() if given}
-    wanted: dict[str, dict[str, Any]] = {one: {} for one in options.get("permissions", ())}
-    for one in wanted.keys() - _FEATURES.keys():
+    given: Mapping[str, Any] = {**options}
+    csp = {name: [_origin(one) for one in given[option]] for name, option in _DOMAINS.items() if given.get(option)}
+    permissions: dict[str, dict[str, Any]] = {one: {} for one in options.get("permissions", ())}
+    for one in permissions.keys() - _FEATURES.keys():
         raise ValueError(f"there is no permission {one!r}: use {', '.join(_FEATURES)}")
-    said = {
-        "csp": csp or None,
-        "permissions": wanted or None,
-        "domain": options.get("domain"),
-        "prefersBorder": options.get("prefers_border"),
-    }
-    known = {name: value for name, value in said.items() if value is not None}
+    domain, border = options.get("domain"), options.get("prefers_border")
+    known = _known({"csp": csp or None, "permissions": permissions or None, "domain": domain, "prefersBorder": border})
     return {KEY: known} if known else {}
 
 
 def check_uri(uri: str) -> None:
-    """Raise `ValueError` for a URI that cannot be that of an app."""
+    """Raise `ValueError` for a URI that no app can have."""
     if not uri.startswith(SCHEME) or uri == SCHEME:
         raise ValueError(f"{uri!r} is not the URI of an app: it begins with {SCHEME}")
 
 
 def shows_apps(capabilities: Mapping[str, Any], mime_type: str = MIME_TYPE) -> bool:
-    """Tell whether the capabilities of a client, in wire form, say that it shows apps."""
-    settings = _inner(capabilities, "extensions", ID)
-    types = settings.get("mimeTypes")
+    """Return True if the capabilities of a client, in wire form, declare that it shows apps."""
+    types = _inner(capabilities, "extensions", ID).get("mimeTypes")
     return is_array(types) and mime_type in types
 
 
 def visibility(tool: Mapping[str, Any]) -> Collection[str]:
-    """Return who may call a tool, given its entry in wire form; an app only if it is of the same server."""
+    """Return the callers of a tool, given its entry in wire form; `app` means an app of the same server."""
     said = _inner(tool, "_meta", KEY).get("visibility")
     return said if is_array(said) else ("model", "app")
 
@@ -124,10 +124,10 @@ def resource_uri(tool: Mapping[str, Any]) -> str | None:
 
 
 def tools_for(capabilities: Mapping[str, Any], tools: Sequence[T]) -> list[T]:
-    """Return the tools that a client is told of: who shows no apps gets neither their metadata nor their own tools.
+    """Return the tools for a client; one that shows no apps gets neither their metadata nor tools for apps alone.
 
     Args:
-        capabilities: Those of the client, in wire form: `ctx.peer_capabilities`.
+        capabilities: The capabilities of the client, in wire form: `ctx.peer_capabilities`.
         tools: The entries, typed or in wire form.
     """
     if shows_apps(capabilities):
@@ -137,16 +137,16 @@ def tools_for(capabilities: Mapping[str, Any], tools: Sequence[T]) -> list[T]:
 
 
 def contents_meta(resource: Mapping[str, Any]) -> dict[str, Any]:
-    """Return the members of the contents of a resource that its entry, in wire form, says for hosts that show it."""
+    """Return the metadata of an app as members of the resource's contents, given its entry in wire form."""
     said = _inner(resource, "_meta", KEY)
     return {"_meta": {KEY: said}} if said else {}
 
 
 def content_security_policy(meta: Mapping[str, Any] | BaseModel | None) -> str:
-    """Return the policy under which a host shows an app: the restrictive default, and what the app declares.
+    """Return the Content Security Policy for an app: the restrictive default, and the origins that the app declares.
 
-    It is for the document that embeds the app in a frame with `srcdoc`, which inherits it, so that the app can also not
-    lead its own frame elsewhere. What is no origin is left out: metadata comes from servers.
+    It is for the document that embeds the app in a frame with `srcdoc`. The frame inherits it, so the app cannot
+    navigate its own frame away either. Invalid origins are left out, because metadata comes from servers.
 
     Args:
         meta: The `ui` member of the `_meta` of the resource's contents, typed or in wire form.
@@ -156,7 +156,7 @@ def content_security_policy(meta: Mapping[str, Any] | BaseModel | None) -> str:
         [one for one in listed if isinstance(one, str) and _ORIGIN.fullmatch(one)]
         if is_array(listed := csp.get(name))
         else []
-        for name in ("connectDomains", "resourceDomains", "frameDomains", "baseUriDomains")
+        for name in _DOMAINS
     )
     directives: Mapping[str, Sequence[str]] = {
         "default-src": ["'none'"],
@@ -175,9 +175,9 @@ def content_security_policy(meta: Mapping[str, Any] | BaseModel | None) -> str:
 
 
 def permissions_policy(meta: Mapping[str, Any] | BaseModel | None) -> str:
-    """Return the `allow` attribute of an app's frame, if its host lets it do all that it would like to."""
-    wanted = _inner(_wire(meta), "permissions")
-    return "; ".join(feature for name, feature in _FEATURES.items() if name in wanted)
+    """Return the `allow` attribute of an app's frame for a host that grants all requested permissions."""
+    requested = _inner(_wire(meta), "permissions")
+    return "; ".join(feature for name, feature in _FEATURES.items() if name in requested)
 
 
 def _origin(given: str) -> str:
@@ -188,19 +188,23 @@ def _origin(given: str) -> str:
     return given
 
 
+def _known(members: Mapping[str, Any]) -> dict[str, Any]:
+    return {name: value for name, value in members.items() if value is not None}
+
+
 def _wire(meta: Mapping[str, Any] | BaseModel | None) -> Mapping[str, Any]:
     return meta.model_dump() if isinstance(meta, BaseModel) else meta or {}
 
 
 def _inner(value: object, *path: str) -> Mapping[str, Any]:
-    """Return the object at a path; an empty one where there is none."""
+    """Return the object at a path, or an empty one."""
     for name in path:
         value = value.get(name) if is_object(value) else None
     return value if is_object(value) else {}
 
 
 def _without_ui(tool: T, wire: Mapping[str, Any]) -> T:
-    """Return a tool, which is given in wire form too, without what is for those who show apps."""
+    """Return a tool, given also in wire form, without the metadata of apps."""
     meta = {name: value for name, value in _inner(wire, "_meta").items() if name != KEY}
     if meta == wire.get("_meta", {}):
         return tool
