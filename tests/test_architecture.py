@@ -39,8 +39,8 @@ MAX_LINES = 22500
 MAX_STDIO_MODULES = 85
 """Modules of ours that a stdio server has loaded when it answered a call."""
 
-NAMES_METHODS = ("runtime/era", "app", "bridging", "extensions")
-"""Folders that may name methods: the lifecycle, features that are about tools by nature, engines."""
+NAMES_METHODS = ("runtime/protocol/methods.py", "app/", "bridging/", "extensions/")
+"""Places that may name methods: one module of the kernel, features that are about tools by nature, engines."""
 
 REGISTRIES = re.compile(r"(pypi|pythonhosted|npmjs|yarnpkg|crates|anaconda|golang)\.(org|com|io)\b")
 PLACES = re.compile(r"(?<![\w./])/(?:work|root|tmp|Users|home/\w+|var/folders)/|\b[A-Z]:\\Users\b")
@@ -208,7 +208,7 @@ def test_the_runtime_names_no_revision_and_no_method() -> None:
     for path in CARRYING:
         found = set(texts(path))
         assert not [text for text in found if re.search(r"\b20\d\d-\d\d-\d\d\b", text)], path
-        if not any(f"/{NAMESPACE}/{folder}/" in path.as_posix() for folder in NAMES_METHODS):
+        if not any(f"/{NAMESPACE}/{place}" in path.as_posix() for place in NAMES_METHODS):
             assert not found & names_of_methods(), path
 
 
