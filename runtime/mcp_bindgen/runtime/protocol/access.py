@@ -137,7 +137,7 @@ def report_refusal(identity: Identity | None, reason: str, operation: str, level
     audit.log(level, "refused: %s; %s; %s", reason, operation, who, extra={"fields": fields})
 
 
-def operation_targets(method: str, params: Any) -> list[Operation]:
+def operation_targets(method: str, params: object) -> list[Operation]:
     """Return the operations of a method: with a name and a URI both, because only one of the two has a meaning.
 
     A URI is returned in its canonical form, and as it was sent where that differs.
@@ -277,7 +277,7 @@ def operations(method: Method, params: Any) -> list[Operation]:
     return [(method.name, getattr(params, named_by))]
 
 
-def operations_named(method: str, params: Any) -> list[Operation]:
+def operations_named(method: str, params: object) -> list[Operation]:
     """Return the operations of a message; it needs the scopes of all of them.
 
     A completion asks for the entry that its reference names.
@@ -291,7 +291,7 @@ def operations_named(method: str, params: Any) -> list[Operation]:
     return operation_targets(method, params)
 
 
-def followed_by(wanted: Any) -> list[str]:
+def followed_by(wanted: object) -> list[str]:
     """Return the URIs of the resources that a typed filter names."""
     return getattr(wanted, "resource_subscriptions", None) or []
 

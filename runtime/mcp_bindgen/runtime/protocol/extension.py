@@ -112,7 +112,7 @@ class Extension:
         """
         return self._typed(role, capabilities["extensions"][self.id]) if self.is_in(capabilities) else None
 
-    def declared(self, role: Role, settings: Any, handled: Collection[str] = ()) -> Any:
+    def declared(self, role: Role, settings: object, handled: Collection[str] = ()) -> Any:
         """Return the settings of one of our sides in wire form.
 
         Args:
@@ -132,7 +132,7 @@ class Extension:
     def _settings(self) -> dict[Role, TypeAdapter[Any]]:
         return {role: TypeAdapter(getattr(self.types, name)) for role, name in self.settings.items()}
 
-    def _typed(self, role: Role, settings: Any) -> Any:
+    def _typed(self, role: Role, settings: object) -> Any:
         if role not in self.settings:
             return settings
         try:

@@ -82,7 +82,7 @@ class Truncation:
     more: str
     max_items: int
 
-    def excess(self, result: Any) -> int:
+    def excess(self, result: object) -> int:
         """Return how many values of a typed result are too many."""
         return max(0, len(getattr(getattr(result, self.holder, None), self.values, ())) - self.max_items)
 
@@ -117,7 +117,7 @@ class Need:
     tolerated: bool = False
     implied: bool = False
 
-    def arises(self, params: Any) -> bool:
+    def arises(self, params: object) -> bool:
         """Return whether typed params need the capability."""
         value = getattr(params, self.field, None)
         return value in self.values if self.values else value is not None
@@ -137,14 +137,14 @@ class Filter:
     compares: str | None = None
     by: Literal["equal", "part"] = "equal"
 
-    def index(self, agreed: Any) -> bool | frozenset[str]:
+    def index(self, agreed: object) -> bool | frozenset[str]:
         """Return the member of a typed filter: a flag, or the keys of a list, in which notifications are looked up."""
         wanted = getattr(agreed, self.member, None)
         if self.compares is None or not is_array(wanted):
             return wanted is True
         return frozenset(map(followed_key, wanted) if self.by == "part" else wanted)
 
-    def asks_for(self, index: bool | frozenset[str], params: Any) -> bool:
+    def asks_for(self, index: bool | frozenset[str], params: object) -> bool:
         """Return whether a filter asks for a notification with these typed params, given the result of `index`."""
         if isinstance(index, bool):
             return index

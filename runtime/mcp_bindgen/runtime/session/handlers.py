@@ -140,7 +140,7 @@ def _shaped(method: Method, handler: Callable[..., Awaitable[Any]]) -> Handle:
     if truncation is None:
         return handler if method.params is not None else lambda params, context: handler(context)
 
-    async def truncated(params: Any, context: Any) -> Any:
+    async def truncated(params: object, context: object) -> Any:
         result = await handler(params, context)
         excess = truncation.excess(result)
         if not excess:

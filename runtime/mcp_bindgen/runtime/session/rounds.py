@@ -105,11 +105,11 @@ class Answering(Protocol):
         """Routes to its handlers."""
         ...
 
-    async def answer(self, method: str, params: Any) -> Any:
+    async def answer(self, method: str, params: object) -> Any:
         """Return the answer to a question."""
         ...
 
-    async def request(self, method: Request[Any, Any, Any], params: Any) -> Any:
+    async def request(self, method: Request[Any, Any, Any], params: object) -> Any:
         """Send a request and return its result."""
         ...
 
