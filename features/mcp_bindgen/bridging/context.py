@@ -106,7 +106,7 @@ class BridgedContext(Context):
 
     def _is_theirs(self, link: Subscription) -> bool:
         """Tell whether a subscription is of the client that this request is of, as far as anybody knows."""
-        bridged = link.negotiated is not None and link.negotiated.dispatcher.revision is self.bridge.wire
+        bridged = link.negotiated.dispatcher.revision is self.bridge.wire
         return bridged and self.origin.principal == link.origin.principal
 
 

@@ -364,8 +364,9 @@ class BridgedDispatcher(Dispatcher):
 
     async def _listen(self, params: Any, ctx: Any) -> Any:
         """Serve a subscription, and subscribe to its resources as clients of the server's revision do."""
-        offers = declared(self.bridged, self)
-        return await subscriptions.listen(self.bridged, self.revision, offers, params, ctx, self._follow)
+        bridged: Any = self.bridged
+        offers = declared(bridged, self)
+        return await subscriptions.listen(bridged, self.revision, offers, params, ctx, self._follow)
 
     @asynccontextmanager
     async def _follow(self, subscription: Any, uris: list[str]) -> AsyncGenerator[list[str]]:

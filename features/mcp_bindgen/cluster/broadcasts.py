@@ -96,7 +96,7 @@ class Broadcasts:
 
     async def _send(self, subscription: Subscription, found: ReadBroadcast) -> None:
         agreed = subscription.negotiated
-        if agreed is not None and agreed.dispatcher.revision.name == found.server.revision:
+        if agreed.dispatcher.revision.name == found.server.revision:
             subscription.told = found.number
             await found.notify(subscription)
 

@@ -10,7 +10,7 @@ from typing import Any, Protocol, TypeAlias, cast
 from pydantic_core import to_json
 
 from ..logs import audit
-from ..model.base import wire_name
+from ..model.base import wire_fields
 from ..model.json_types import is_object
 from .errors import INVALID_PARAMS, INVALID_REQUEST, ProtocolError
 from .methods import COMPLETE, LISTEN, SUBSCRIBE, Method
@@ -168,8 +168,7 @@ def operation_targets(method: str, params: object) -> list[Operation]:
 @cache
 def _naming_attributes(kind: Hashable) -> tuple[str | None, str | None]:
     """Return the attributes in which objects of a class hold their members `name` and `uri`, if it has such fields."""
-    fields: Mapping[str, Any] = getattr(kind, "model_fields", {})
-    wire = {field.alias or wire_name(name): name for name, field in fields.items()}
+    wire = wire_fields(kind)
     return wire.get("name"), wire.get("uri")
 
 
@@ -271,10 +270,9 @@ def operations(method: Method, params: Any) -> list[Operation]:
         check_followed(uris)
         subscribed = [one for uri in dict.fromkeys(uris) for one in operation_targets(SUBSCRIBE, {"uri": uri})]
         return [(method.name, None), *subscribed]
-    named_by: str | None = getattr(method, "named_by", None)
-    if method.extension is None or named_by is None:
+    if method.extension is None or method.named_by is None:
         return operations_named(method.name, params)
-    return [(method.name, getattr(params, named_by))]
+    return [(method.name, getattr(params, method.named_by))]
 
 
 def operations_named(method: str, params: object) -> list[Operation]:

@@ -15,7 +15,7 @@ from typing import Annotated, Any, Union, get_args, get_origin
 from pydantic import BaseModel, TypeAdapter, ValidationError
 from pydantic_core import to_json
 
-from ..model.base import wire_name
+from ..model.base import fields_of, wire_fields
 from ..model.json_types import is_array, is_object
 from ..model.validation import located
 from .methods import Request
@@ -95,11 +95,10 @@ def _escaped(step: str) -> str:
 @cache
 def _wire_fields(kind: object) -> dict[str, TypeAdapter[Any] | None]:
     """Return the wire names of the members of a result; with each list of models the reader of its items."""
-    fields = getattr(kind, "model_fields", {})
-    return {field.alias or wire_name(name): _items(field.annotation) for name, field in fields.items()}
+    return {wire: _items(fields_of(kind)[name].annotation) for wire, name in wire_fields(kind).items()}
 
 
-def _items(annotation: object) -> TypeAdapter[Any] | None:
+def _items(annotation: Any) -> TypeAdapter[Any] | None:
     """Return the reader of the items, if the type is a list of models."""
     for variant in _variants(annotation):
         if get_origin(variant) is list:
@@ -109,7 +108,7 @@ def _items(annotation: object) -> TypeAdapter[Any] | None:
     return None
 
 
-def _variants(annotation: object) -> Iterator[Any]:
+def _variants(annotation: Any) -> Iterator[Any]:
     """Yield the types that a union, an alias or an annotated type stands for."""
     if hasattr(annotation, "__value__"):
         yield from _variants(annotation.__value__)

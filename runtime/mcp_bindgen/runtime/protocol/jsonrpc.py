@@ -16,7 +16,7 @@ from typing import Annotated, Any, Literal
 from pydantic import BaseModel, Field, GetCoreSchemaHandler, TypeAdapter, ValidationError
 from pydantic_core import PydanticUndefined, core_schema, from_json, to_json
 
-from ..model.base import wire_name
+from ..model.base import fields_of, wire_name
 from ..model.json_types import is_object
 from ..model.validation import located
 from .envelope import RequestId, invalid_answer
@@ -123,10 +123,9 @@ def filled_in(kind: object) -> dict[str, Any]:
 
 def fields_filled_in(kind: object) -> dict[str, Any]:
     """Return the fields of a model that its constructor fills in, by their Python names."""
-    fields: Mapping[str, Any] = getattr(kind, "model_fields", {})
     return {
         name: field
-        for name, field in fields.items()
+        for name, field in fields_of(kind).items()
         if field.default is not None and field.default is not PydanticUndefined
     }
 
@@ -194,7 +193,7 @@ def result_type_of(result: object) -> str | None:
     return found
 
 
-def plain(value: object) -> Any:
+def plain(value: Any) -> Any:
     """Return the wire form of a model, as Python's dicts and lists."""
     return from_json(write_result(value))
 

@@ -9,6 +9,7 @@ from typing import Annotated, Any, Generic, Literal, TypeAlias, cast, get_args, 
 
 from typing_extensions import TypeVar
 
+from ..model.base import fields_of
 from ..model.json_types import is_array
 from .uris import followed_key, lineage
 
@@ -211,7 +212,7 @@ class Request(Generic[Params, Result, Answer]):
     @cached_property
     def is_cacheable(self) -> bool:
         """True if its result states a lifetime and a scope for caches (MCP 2026-07-28, "Caching")."""
-        return any({"ttl_ms", "cache_scope"} <= getattr(one, "model_fields", {}).keys() for one in classes(self.result))
+        return any({"ttl_ms", "cache_scope"} <= fields_of(one).keys() for one in classes(self.result))
 
 
 def classes(*kinds: Any) -> Iterator[type[Any]]:
@@ -243,12 +244,16 @@ class Notification(Generic[Params]):
     declared_by: Sender = "both"
     needs: tuple[Need, ...] = field(default=(), init=False)
     setting: str | None = field(default=None, init=False)
+    named_by: str | None = field(default=None, init=False)
+    asked_by: str | None = field(default=None, init=False)
+    header_params: HeaderParams | None = field(default=None, init=False)
+    answers: tuple[type[Any], ...] = field(default=(), init=False)
     kind: Literal["notification"] = field(default="notification", init=False)
 
 
 def result_type(kind: Any) -> str | None:
     """Return the `resultType` of a class of results; `None` if it has none."""
-    field = getattr(kind, "model_fields", {}).get("result_type")
+    field = fields_of(kind).get("result_type")
     return field.default if field is not None and isinstance(field.default, str) else None
 
 

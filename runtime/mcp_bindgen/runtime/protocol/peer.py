@@ -342,7 +342,8 @@ class Peer:
         event = None if reaction is None else reaction(self, params, dispatcher.revision)
         return Notified(route, params, dispatcher) if event is None else event
 
-    def _react_to_cancelled(self, params: object, revision: Revision) -> Event | None:
+    def react_to_cancelled(self, params: object, revision: Revision) -> Event | None:
+        """React to the cancellation of a request, by its sender or by the server."""
         id_ = getattr(params, "request_id", None)  # a draft may have no such member
         if id_ in self.handling and (self.state is not State.NEW or id_ != self.initialize_request_id):
             return CancelRequested(id_, getattr(params, "reason", None))
@@ -351,12 +352,14 @@ class Peer:
             return None
         return Answered(self.pending.pop(ours.id), error=ConnectionClosed("the server ended the subscription"))
 
-    def _react_to_progress(self, params: object, revision: Revision) -> Event | None:
+    def react_to_progress(self, params: object, revision: Revision) -> Event | None:
+        """React to progress of a request of this side."""
         token = getattr(params, "progress_token", None)
         pending = self.pending.get(token) if isinstance(token, int) else None
         return None if pending is None else Progressed(pending, params)
 
-    def _react_to_initialized(self, params: object, revision: Revision) -> Event | None:
+    def react_to_initialized(self, params: object, revision: Revision) -> Event | None:
+        """React to the end of the handshake."""
         if self.role == "server" and self.state is State.NEGOTIATED:
             self.confirmed()
         return None
@@ -529,8 +532,8 @@ Reaction: TypeAlias = Callable[[Peer, Any, Revision], Event | None]
 """Reacts to a notification, given its typed params and its revision; returns an event in place of `Notified`."""
 
 REACTIONS: Mapping[str, Reaction] = {
-    "cancelled": Peer._react_to_cancelled,
-    "progress": Peer._react_to_progress,
-    INITIALIZED: Peer._react_to_initialized,
+    "cancelled": Peer.react_to_cancelled,
+    "progress": Peer.react_to_progress,
+    INITIALIZED: Peer.react_to_initialized,
 }
 """Utility or method name of a notification -> reaction of the protocol; handlers see every other notification."""

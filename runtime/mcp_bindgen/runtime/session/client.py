@@ -14,6 +14,7 @@ import anyio
 from pydantic import BaseModel
 
 from ..logs import log
+from ..model.base import fields_of
 from ..protocol import jsonrpc
 from ..protocol.capabilities import is_offered, unmet
 from ..protocol.errors import (
@@ -355,7 +356,7 @@ class Client(Caller):
         if work is None and route.method.kind == "request" and route.method.name != PING:
             raise MethodNotFound(route.method.name)
         is_news = route.method.kind == "notification"
-        has_roots = "roots" in getattr(getattr(route.method, "result", None), "model_fields", {})
+        has_roots = isinstance(route.method, Request) and "roots" in fields_of(route.method.result)
         has_needs = bool(route.method.needs)
         extension = route.method.extension
 

@@ -49,7 +49,8 @@ class Caller:
     @property
     def negotiated(self) -> Negotiated | None:
         """Agreement of both sides; `None` if the link has none."""
-        return self.link.negotiated
+        found: Negotiated | None = self.link.negotiated
+        return found
 
     def peer_settings(self, extension: Extension) -> Any:
         """Return the settings with which the other side declares an extension that this side declares, too.

@@ -6,7 +6,7 @@ MCP 2026-07-28, "Versioning": Backward Compatibility, and the section of that na
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
-from typing import Any, Generic, Protocol, TypeVar
+from typing import Any, ClassVar, Generic, Protocol, TypeVar
 
 import anyio
 from anyio.abc import TaskGroup
@@ -54,15 +54,8 @@ class ClientSide(Introduced, Protocol):
     instructions: str | None
     mirror: Any
 
-    @property
-    def revision(self) -> str:
-        """Name of the revision."""
-        ...
-
-    @property
-    def dispatcher(self) -> Dispatcher:
-        """Routes to the client's handlers."""
-        ...
+    revision: ClassVar[str]
+    dispatcher: ClassVar[Dispatcher]
 
 
 async def introduce(client: ClientSide, session: Session) -> None:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import inspect
 from collections.abc import AsyncGenerator, Awaitable, Callable, Collection, Mapping, Sequence
 from contextlib import AsyncExitStack, asynccontextmanager, suppress
-from functools import cached_property, update_wrapper, wraps
+from functools import update_wrapper, wraps
 from typing import Any, ClassVar
 from weakref import WeakValueDictionary
 
@@ -107,6 +107,7 @@ class Server:
     publish: Publish | None = None
     authorize: Callable[[Identity | None, str | None, Sequence[Operation]], None] | None = None
     allows: Access | None = None
+    _audience: list[Link] | None = None
 
     def __init_subclass__(cls, **arguments: Any) -> None:
         super().__init_subclass__(**arguments)
@@ -118,10 +119,12 @@ class Server:
             if not all(issubclass(cls.context, one) for one in contexts):
                 cls.context = type("Context", contexts, {"__doc__": Context.__doc__, "__module__": cls.__module__})
 
-    @cached_property
+    @property
     def audience(self) -> list[Link]:
         """Links to its clients: connections and subscriptions."""
-        return []
+        if self._audience is None:
+            self._audience = []
+        return self._audience
 
     @asynccontextmanager
     async def lifespan(self) -> AsyncGenerator[None]:
