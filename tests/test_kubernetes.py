@@ -59,7 +59,7 @@ def test_probes_ask_where_the_server_answers() -> None:
         "livenessProbe": _probes.HEALTHZ,
         "readinessProbe": _probes.READYZ,
     }
-    assert container["readinessProbe"]["timeoutSeconds"] > _probes._PATIENCE
+    assert container["readinessProbe"]["timeoutSeconds"] > _probes._TIMEOUT
 
 
 def test_a_pod_has_the_time_that_it_takes_to_stop() -> None:

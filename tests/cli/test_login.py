@@ -306,7 +306,7 @@ def test_one_damaged_file_does_not_hide_the_other_logins(
     damaged = home / f"{'0' * 32}.json"
     damaged.write_text("{")
     damaged.chmod(0o600)
-    warning = f"warning: {damaged} is not what was kept there: delete it and log in again\n"
+    warning = f"warning: {damaged} is damaged: delete it and log in again\n"
     listed = inside("auth", "list")
     assert (listed.returncode, listed.stdout, listed.stderr) == (0, before.stdout, warning)
     listed = inside("auth", "list", "--json")

@@ -33,7 +33,7 @@ from mcp_bindgen.auth import (
     PrivateKeyJwt,
     client_metadata,
 )
-from mcp_bindgen.auth.client.grants import Grant
+from mcp_bindgen.auth.client.tokens import Grant
 from mcp_bindgen.auth.store import FileStore, MemoryStore, Store
 from mcp_bindgen.runtime import AuthorizationError, connect
 from tests.interop.person import Person
@@ -103,7 +103,7 @@ async def test_a_person_logs_in_steps_up_and_logs_out(issuer: str, example: str)
     await auth.logout(example)
     assert not await is_active(issuer, grant.refresh_token)
     person.close()
-    with pytest.raises(AuthorizationError, match="nobody may be asked"):
+    with pytest.raises(AuthorizationError, match="no user may be asked"):
         await called(example, login(person, store, login=None), "whoami")
 
 

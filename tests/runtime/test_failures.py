@@ -14,7 +14,7 @@ import pytest
 
 from mcp_bindgen.http import HttpApp, http
 from mcp_bindgen.http.client.legacy_sse import sse
-from mcp_bindgen.http.server.legacy_sse import sse_app
+from mcp_bindgen.http.server.legacy_sse import SseApp
 from mcp_bindgen.runtime import ProtocolError, connect, serve
 from mcp_bindgen.runtime.protocol.errors import INVALID_PARAMS, CapabilityMissing
 from mcp_bindgen.runtime.transports.memory import pair
@@ -116,7 +116,7 @@ async def over_http(revision: str) -> AsyncIterator[Any]:
 
 @asynccontextmanager
 async def over_sse(revision: str) -> AsyncIterator[Any]:
-    with hosted(sse_app(failing(revision))) as url:
+    with hosted(SseApp(failing(revision))) as url:
         async with sse(f"{url}/sse") as transport, connect(transport, bindings(revision).Client) as client:
             yield client
 

@@ -19,7 +19,7 @@ from anyio import to_thread
 from joserfc import jwk, jwt
 
 from mcp_bindgen.auth import Manual, OAuth
-from mcp_bindgen.auth.dpop import thumbprint, token_hash
+from mcp_bindgen.auth.dpop import token_hash
 from mcp_bindgen.auth.fetch import Fetcher
 from mcp_bindgen.auth.store import MemoryStore, Store
 from mcp_bindgen.http.client.transport import http
@@ -208,7 +208,7 @@ class World:
         assert claims.get("ath") == (token_hash(token) if token else None)
         assert claims["jti"] not in self._jtis
         self._jtis.add(claims["jti"])
-        return {**claims, "jkt": thumbprint(header["jwk"])}
+        return {**claims, "jkt": jwk.import_key(header["jwk"]).thumbprint()}
 
     # --- the MCP server -------------------------------------------------------------------------------------------
 

@@ -21,7 +21,7 @@ import anyio
 import httpx2
 import pytest
 
-from mcp_bindgen.http.client import endpoint as _endpoint
+from mcp_bindgen.http.client import bounded as _bounded
 from tests.support.commands import ROOT
 from tests.support.processes import PATIENCE, free_port, process
 from tests.support.redis_server import RedisServer, redis_server
@@ -105,11 +105,11 @@ def _found_here(certificate: Path) -> Iterator[None]:
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(socket, "getaddrinfo", here)
         patch.setenv("SSL_CERT_FILE", str(certificate))
-        _endpoint._certificates.cache_clear()
+        _bounded.certificates.cache_clear()
         try:
             yield
         finally:
-            _endpoint._certificates.cache_clear()
+            _bounded.certificates.cache_clear()
 
 
 class Cluster:

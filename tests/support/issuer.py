@@ -20,7 +20,7 @@ from uuid import uuid4
 from joserfc.jwk import ECKey, Key, OKPKey, RSAKey
 from joserfc.jws import JWSRegistry
 
-from mcp_bindgen.auth.dpop import thumbprint, token_hash
+from mcp_bindgen.auth.dpop import token_hash
 
 
 class At(NamedTuple):
@@ -160,7 +160,7 @@ class Prover:
 
     def __init__(self) -> None:
         self.key = ECKey.generate_key("P-256")
-        self.thumbprint = thumbprint(self.key.as_dict(private=False))
+        self.thumbprint = self.key.thumbprint()
 
     def proof(
         self,

@@ -17,7 +17,7 @@ from starlette.types import Receive, Scope, Send
 from mcp_bindgen import v2025_03_26, v2025_11_25, v2026_07_28
 from mcp_bindgen.auth import ResourceServer, TokenVerifier
 from mcp_bindgen.http.server.app import HttpApp
-from mcp_bindgen.http.server.legacy_sse import sse_app
+from mcp_bindgen.http.server.legacy_sse import SseApp
 from tests.support.meta_keys import CLIENT_CAPABILITIES, CLIENT_INFO, VERSION
 
 SCOPES = {
@@ -172,7 +172,7 @@ def running(*verifiers: TokenVerifier, servers: Any = (), **options: Any) -> Ite
         url = f"http://127.0.0.1:{listener.getsockname()[1]}/mcp"
         auth = ResourceServer(url, *verifiers, **{"scopes": SCOPES, "implies": IMPLIES, **options})
         servers = servers or [_server(package) for package in (v2025_03_26, v2025_11_25, v2026_07_28)]
-        app, legacy = HttpApp(*servers, auth=auth), sse_app(*servers, auth=auth)
+        app, legacy = HttpApp(*servers, auth=auth), SseApp(*servers, auth=auth)
 
         async def either(scope: Scope, receive: Receive, send: Send) -> None:
             chosen = legacy if scope.get("path") in ("/sse", "/messages") else app

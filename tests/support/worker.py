@@ -82,8 +82,8 @@ class Tools:
         return json.dumps(
             {
                 "tasks": len(asyncio.all_tasks()),
-                "sessions": len(sessions._registry._open),
-                "streams": sessions._registry._streams.all.free,
+                "sessions": len(sessions.registry._open),
+                "streams": sessions.registry._streams.all.free,
                 "requests": served._requests.all.used,
                 "listeners": sum(len(server.audience) for server in served.servers),
                 "memory": tracemalloc.get_traced_memory()[0],

@@ -11,6 +11,7 @@ if TYPE_CHECKING:
     from .client.bearer import Bearer as Bearer
     from .client.clients import ClientSecret as ClientSecret
     from .client.clients import KnownClient as KnownClient
+    from .client.clients import client_metadata as client_metadata
     from .client.login import Browser as Browser
     from .client.login import DeviceCode as DeviceCode
     from .client.login import Headless as Headless
@@ -20,13 +21,12 @@ if TYPE_CHECKING:
     from .client.machines import PrivateKeyJwt as PrivateKeyJwt
     from .client.machines import WorkloadIdentity as WorkloadIdentity
     from .client.oauth import OAuth as OAuth
-    from .client.registration import client_metadata as client_metadata
-    from .client.source import ServerQuirks as ServerQuirks
+    from .client.tokens import ServerQuirks as ServerQuirks
+    from .resource_server.dpop import MemoryReplayCache as MemoryReplayCache
     from .resource_server.dpop import Nonces as Nonces
-    from .resource_server.introspection import Introspection as Introspection
-    from .resource_server.jwt_verifier import JwtVerifier as JwtVerifier
-    from .resource_server.replay import MemoryReplayCache as MemoryReplayCache
-    from .resource_server.replay import ReplayCache as ReplayCache
+    from .resource_server.dpop import ReplayCache as ReplayCache
+    from .resource_server.issuers import Introspection as Introspection
+    from .resource_server.issuers import JwtVerifier as JwtVerifier
     from .resource_server.server import ResourceServer as ResourceServer
     from .resource_server.verifier import InvalidToken as InvalidToken
     from .resource_server.verifier import StaticTokens as StaticTokens
@@ -39,16 +39,13 @@ if TYPE_CHECKING:
 
 _MODULES = {
     "client.bearer": ["Bearer"],
-    "client.clients": ["ClientSecret", "KnownClient"],
+    "client.clients": ["ClientSecret", "KnownClient", "client_metadata"],
     "client.login": ["Browser", "DeviceCode", "Headless", "Manual"],
     "client.machines": ["ClientCredentials", "EnterpriseManaged", "PrivateKeyJwt", "WorkloadIdentity"],
     "client.oauth": ["OAuth"],
-    "client.registration": ["client_metadata"],
-    "client.source": ["ServerQuirks"],
-    "resource_server.dpop": ["Nonces"],
-    "resource_server.introspection": ["Introspection"],
-    "resource_server.jwt_verifier": ["JwtVerifier"],
-    "resource_server.replay": ["MemoryReplayCache", "ReplayCache"],
+    "client.tokens": ["ServerQuirks"],
+    "resource_server.dpop": ["MemoryReplayCache", "Nonces", "ReplayCache"],
+    "resource_server.issuers": ["Introspection", "JwtVerifier"],
     "resource_server.server": ["ResourceServer"],
     "resource_server.verifier": ["InvalidToken", "StaticTokens", "TokenVerifier", "VerifierUnavailable"],
     ".runtime.protocol.access": ["Identity", "InsufficientScope"],

@@ -1,10 +1,15 @@
-"""Read and write challenges, the values of `WWW-Authenticate` (RFC 9110, section 11.6.1)."""
+"""Challenges and credentials: the headers `WWW-Authenticate` and `Authorization` (RFC 9110, section 11)."""
 
 from __future__ import annotations
 
+import base64
 import re
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
+from urllib.parse import quote_plus
+
+SCOPE = re.compile(r"[\x21\x23-\x5b\x5d-\x7e]+")
+"""A scope (RFC 6749, section 3.3)."""
 
 _NAME = r"[!#$%&'*+\-.^_`|~0-9A-Za-z]+"
 _QUOTED = r'"(?:[^"\\\x00-\x08\x0a-\x1f\x7f]|\\[\t\x20-\x7e\x80-\xff])*"'
@@ -18,12 +23,12 @@ _WRITABLE = re.compile(r"[\t\x20-\x7e]*")
 
 @dataclass(frozen=True)
 class Challenge:
-    """Name what a server wants to see.
+    """Challenge of a server.
 
     Attributes:
-        scheme: The authentication scheme in lower case, such as `bearer`.
+        scheme: Authentication scheme in lower case, such as `bearer`.
         parameters: Name in lower case -> value, unquoted.
-        token: What stands there in place of parameters, if anything does.
+        token: The token68 in place of parameters, if there is one.
     """
 
     scheme: str
@@ -34,8 +39,8 @@ class Challenge:
 def parse(values: Iterable[str]) -> list[Challenge]:
     """Return the challenges in the values of a header, in their order.
 
-    What breaks the grammar ends the value it stands in: what came before it is kept. A challenge that states a
-    parameter twice is left out, as nobody can tell which one holds.
+    A syntax error ends its value; challenges before it are returned. A challenge with a duplicate parameter is left
+    out, because it is ambiguous.
     """
     return [challenge for value in values for challenge in _challenges(value) if challenge is not None]
 
@@ -44,7 +49,7 @@ def write(scheme: str, parameters: Mapping[str, str]) -> str:
     """Return a challenge as the value of a header.
 
     Raises:
-        ValueError: A name is no token, or a value has characters that cannot stand in a header.
+        ValueError: A name is no token, or a value has characters that are not allowed in a header.
     """
     for name in (scheme, *parameters):
         if re.fullmatch(_NAME, name) is None:
@@ -59,8 +64,14 @@ def write(scheme: str, parameters: Mapping[str, str]) -> str:
     return f"{scheme} {', '.join(quoted)}" if quoted else scheme
 
 
+def basic_credentials(client_id: str, secret: str) -> str:
+    """Return the header `Authorization` of a client with a secret (RFC 6749, section 2.3.1)."""
+    pair = f"{quote_plus(client_id)}:{quote_plus(secret)}".encode("ascii")
+    return f"Basic {base64.b64encode(pair).decode()}"
+
+
 def _challenges(value: str) -> Iterator[Challenge | None]:
-    """Yield the challenges of a value, `None` for one that contradicts itself."""
+    """Yield the challenges of a value, `None` for an ambiguous or incomplete challenge."""
     position = _after(_SEPARATOR, value, 0)
     while (begin := _SCHEME.match(value, position)) is not None:
         position = begin.end()

@@ -1,4 +1,4 @@
-"""Prove the possession of a key (RFC 9449, DPoP): keys, their thumbprints, and the proofs that clients send."""
+"""Proofs of possession that clients send (RFC 9449, DPoP): keys, proofs, and the values that both sides compare."""
 
 from __future__ import annotations
 
@@ -6,38 +6,37 @@ import base64
 import hashlib
 import json
 import time
-from collections.abc import Mapping
 from typing import Any, Self
 from urllib.parse import urlsplit, urlunsplit
 from uuid import uuid4
 
 from joserfc import jwt
-from joserfc.jwk import ECKey, import_key
+from joserfc.jwk import ECKey
 
 TYPE = "dpop+jwt"
-"""What the header of a proof says it is."""
+"""`typ` in the header of a proof."""
 
 ALGORITHM = "ES256"
-"""What our proofs are signed with; every implementation must know it (RFC 7518, section 3.1: recommended+)."""
+"""Algorithm of our proofs; every implementation should know it (RFC 7518, section 3.1: recommended+)."""
 
 HEADER = "DPoP"
-"""The header that carries a proof, and the scheme of tokens that need one."""
+"""Header of a request that carries a proof, and the scheme of tokens that need one."""
 
 NONCE = "dpop-nonce"
-"""The header in which a server names the nonce that it wants next."""
+"""Header of a response that names the nonce for the next proof."""
 
 _PORTS = {"http": 80, "https": 443}
 
 
 class ProofKey:
-    """A private key of a client, and what it proves; neither `repr` nor errors show it.
+    """Private key of a client; neither `repr` nor errors show it.
 
     Args:
         key: The key.
 
     Attributes:
-        thumbprint: Identifies the key: what a bound token states in `cnf.jkt`.
-        public: Its public half as a JSON Web Key.
+        thumbprint: SHA-256 thumbprint of the key (RFC 7638): `cnf.jkt` of a bound token.
+        public: Public half as a JSON Web Key.
     """
 
     def __init__(self, key: ECKey) -> None:
@@ -55,30 +54,30 @@ class ProofKey:
 
     @classmethod
     def load(cls, text: str) -> Self:
-        """Read what `dump` wrote.
+        """Read the result of `dump`.
 
         Raises:
-            ValueError: It is something else.
+            ValueError: The text is no key.
         """
         try:
             return cls(ECKey.import_key(json.loads(text)))
         except Exception:
-            raise ValueError("not a key that was kept for proofs") from None
+            raise ValueError("the text is not a key for proofs") from None
 
     def dump(self) -> str:
-        """Return the private key as text, to be kept where secrets are."""
+        """Return the private key as text, for a store of secrets."""
         return json.dumps(self._key.as_dict(private=True))
 
     def prove(self, method: str, url: str, *, token: str | None = None, nonce: str | None = None) -> str:
         """Return a proof for one request (RFC 9449, section 4.2).
 
         Args:
-            method: The method of HTTP.
-            url: Where the request goes.
-            token: The access token that goes along, if one does.
-            nonce: What the server wants to see in it.
+            method: HTTP method.
+            url: URL of the request.
+            token: Access token in the same request.
+            nonce: Nonce that the server has requested.
         """
-        claims: dict[str, Any] = {"jti": uuid4().hex, "htm": method, "htu": target(url), "iat": int(time.time())}
+        claims: dict[str, Any] = {"jti": uuid4().hex, "htm": method, "htu": target_uri(url), "iat": int(time.time())}
         if token is not None:
             claims["ath"] = token_hash(token)
         if nonce is not None:
@@ -87,25 +86,16 @@ class ProofKey:
         return jwt.encode(header, claims, self._key, algorithms=[ALGORITHM])
 
 
-def thumbprint(key: Mapping[str, Any]) -> str:
-    """Return the SHA-256 thumbprint of a JSON Web Key (RFC 7638).
-
-    Raises:
-        joserfc.errors.JoseError: It is no key.
-    """
-    return import_key(dict(key)).thumbprint()
-
-
 def token_hash(token: str) -> str:
-    """Return the hash by which a proof names an access token, its claim `ath`."""
+    """Return the hash of an access token in a proof, the claim `ath`."""
     return base64.urlsafe_b64encode(hashlib.sha256(token.encode("ascii")).digest()).rstrip(b"=").decode()
 
 
-def target(url: str) -> str:
-    """Return a URL as proofs name it, in `htu`: normalised, without query and fragment (RFC 9449, section 4.3).
+def target_uri(url: str) -> str:
+    """Return the claim `htu` for a URL: normalized, without query and fragment (RFC 9449, section 4.3).
 
     Raises:
-        ValueError: It is no URL.
+        ValueError: The text is no URL.
     """
     parts = urlsplit(url)
     host = (parts.hostname or "").lower()

@@ -1,13 +1,14 @@
-"""Keep tokens in the keyring of the desktop: Keychain, Credential Locker, Secret Service."""
+"""Store of tokens in the keyring of the desktop: Keychain, Credential Locker, Secret Service."""
 
 from __future__ import annotations
 
 import json
-from collections.abc import Sequence
-from contextlib import AbstractAsyncContextManager, suppress
+from collections.abc import Callable, Sequence
+from contextlib import suppress
 from dataclasses import asdict
+from functools import partial
 from pathlib import Path
-from typing import Any
+from typing import Any, TypeVar
 
 import keyring
 from anyio import to_thread
@@ -17,79 +18,61 @@ from keyring.errors import KeyringError, PasswordDeleteError
 from mcp_bindgen.runtime.model.json_types import is_array, is_object
 from mcp_bindgen.runtime.protocol.errors import AuthorizationError
 
-from .store import FileStore, Key, Locks, Record, Store, default_folder
+from .store import FileStore, Key, Record, SharedStore, Store
 
 SERVICE = "mcp-bindgen"
-"""The name under which a keyring shows what is kept."""
+"""Name of our entries in a keyring."""
 
-_PART = 1000  # characters of an entry: Windows takes 2560 bytes, two for each
+_MAX_ENTRY_CHARACTERS = 1000  # Windows stores 2560 bytes, two for each character
+_MAX_COUNT_DIGITS = 4  # of the number of entries of a record
 _INDEX = "index"
-_DIGITS = 5  # of the number of entries: no record has so many
+
+T = TypeVar("T")
 
 
-class KeyringStore:
-    """Keeps records in a keyring; long ones in several entries.
+class KeyringStore(SharedStore):
+    """Store of records in a keyring; long records have several entries.
 
     Args:
-        backend: The keyring; by default the one of this machine.
-        folder: Where the files are with which processes keep out of each other's way; there is nothing in them.
+        backend: The keyring; by default that of this machine.
+        folder: Folder of the lock files.
     """
 
     def __init__(self, backend: KeyringBackend | None = None, folder: Path | None = None) -> None:
-        self._backend: Any = backend or keyring.get_keyring()  # whose methods are hardly typed
-        self.locks = Locks(folder or default_folder())
+        super().__init__(folder)
+        self._backend: Any = backend or keyring.get_keyring()  # its methods have no types
 
     async def load(self, key: Key) -> Record | None:
-        """Return what is kept under a key."""
-        found = await self._call(self._get, key.digest)
+        """Return a record."""
+        found = await _in_thread(partial(self._get, key.digest))
         return found if is_object(found) else None
 
-    async def replace(self, key: Key, old: Record | None, new: Record | None) -> bool:
-        """Keep `new` if `old` is still what is kept."""
-        async with self.locks.held("all"):
-            if await self.load(key) != old:
-                return False
-            await self._call(self._set, key.digest, new)
-            listed = [asdict(one) for one in await self._listed() if one != key]
-            await self._call(self._set, _INDEX, [*listed, *([asdict(key)] if new is not None else [])])
-        return True
-
-    def lock(self, key: Key) -> AbstractAsyncContextManager[None]:
-        """Keep other tasks and processes out."""
-        return self.locks.held(key.digest)
-
     async def keys(self) -> Sequence[Key]:
-        """Return the keys under which something is kept."""
-        return sorted(await self._listed())
+        """Return the keys of all records."""
+        found = await _in_thread(partial(self._get, _INDEX))
+        keys = map(Key.load, found) if is_array(found) else ()
+        return sorted(key for key in keys if key is not None)
 
     async def damaged(self) -> Sequence[AuthorizationError]:
-        """Return an error for each record that the keyring does not have any more as it was kept."""
+        """Return an error for each record that the keyring has lost or damaged."""
         return [
-            AuthorizationError(f"what the keyring had for {key.resource or key.issuer} is damaged: log in again")
+            AuthorizationError(f"the keyring's record for {key.resource or key.issuer} is damaged: log in again")
             for key in await self.keys()
             if await self.load(key) is None
         ]
 
-    async def _listed(self) -> list[Key]:
-        found = await self._call(self._get, _INDEX)
-        keys = map(Key.load, found) if is_array(found) else ()
-        return [key for key in keys if key is not None]
-
-    async def _call(self, function: Any, *arguments: Any) -> Any:
-        """Call the keyring, which blocks, in a thread."""
-        try:
-            return await to_thread.run_sync(lambda: function(*arguments))
-        except KeyringError as error:
-            raise AuthorizationError(f"the keyring cannot be used: {type(error).__name__}") from None
+    async def _write(self, key: Key, record: Record | None) -> None:
+        await _in_thread(partial(self._set, key.digest, record))
+        keys = [one for one in await self.keys() if one != key] + ([key] if record is not None else [])
+        await _in_thread(partial(self._set, _INDEX, [asdict(one) for one in keys]))
 
     def _get(self, name: str) -> Any:
         head = self._backend.get_password(SERVICE, name)
         if head is None:
             return None
-        text = head.partition(":")[2]
         parts = [self._backend.get_password(SERVICE, f"{name}.{number}") for number in range(1, _count(head))]
         try:
-            return json.loads("".join([text, *(part or "" for part in parts)]))
+            return json.loads("".join([head.partition(":")[2], *(part or "" for part in parts)]))
         except (ValueError, RecursionError):
             return None
 
@@ -97,8 +80,9 @@ class KeyringStore:
         head = self._backend.get_password(SERVICE, name)
         before = 0 if head is None else _count(head)
         text = "" if value is None else json.dumps(value)
-        parts = [text[start : start + _PART] for start in range(0, len(text), _PART)]
-        for number, part in reversed(list(enumerate(parts))):  # the head comes last: it says how many there are
+        size = _MAX_ENTRY_CHARACTERS
+        parts = [text[start : start + size] for start in range(0, len(text), size)]
+        for number, part in reversed(list(enumerate(parts))):  # the head, which has the number of entries, is last
             entry = part if number else f"{len(parts)}:{part}"
             self._backend.set_password(SERVICE, f"{name}.{number}" if number else name, entry)
         for number in range(len(parts), before):
@@ -106,10 +90,18 @@ class KeyringStore:
                 self._backend.delete_password(SERVICE, f"{name}.{number}" if number else name)
 
 
+async def _in_thread(work: Callable[[], T]) -> T:
+    """Call the keyring, which blocks, in a thread."""
+    try:
+        return await to_thread.run_sync(work)
+    except KeyringError as error:
+        raise AuthorizationError(f"the keyring cannot be used: {type(error).__name__}") from None
+
+
 def _count(head: str) -> int:
-    """Return how many entries a record has that begins with this one."""
+    """Return the number of entries of a record by the first entry."""
     count = head.partition(":")[0]
-    return int(count) if count.isascii() and count.isdecimal() and len(count) < _DIGITS else 1
+    return int(count) if count.isascii() and count.isdecimal() and len(count) <= _MAX_COUNT_DIGITS else 1
 
 
 def default_store() -> Store:

@@ -1,71 +1,71 @@
-"""Read what servers say of themselves: metadata of resources (RFC 9728) and of authorization servers (RFC 8414, OIDC).
+"""Metadata of resources (RFC 9728) and authorization servers (RFC 8414, OpenID Connect), and its discovery.
 
-MCP 2026-07-28, "Authorization Server Discovery". Nothing here fetches anything.
+MCP 2026-07-28, "Authorization Server Discovery".
 """
 
 from __future__ import annotations
 
 import re
-from collections.abc import Mapping
-from dataclasses import dataclass
-from typing import Any
+from collections.abc import Generator, Mapping, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass, replace
+from typing import Annotated, Any, TypeVar
 from urllib.parse import urlsplit, urlunsplit
 
-from mcp_bindgen.runtime.model.json_types import is_array
+from pydantic import BeforeValidator, Field, TypeAdapter, ValidationError
+
+from mcp_bindgen.http.client.bounded import shown
 from mcp_bindgen.runtime.protocol.errors import AuthorizationError
 
-from .dpop import target
-from .fetch import is_loopback
+from .dpop import target_uri
+from .fetch import Fetcher, FetchError, is_loopback
 
 RESOURCE = "oauth-protected-resource"
 SERVER = "oauth-authorization-server"
 OPENID = "openid-configuration"
 
-_VISIBLE = re.compile(r"[\x21-\x7e]{1,2000}")
-_MOST_SERVERS = 10
-_MOST_SCOPES = 200
+_ISSUER = re.compile(r"[\x21-\x7e]{1,2000}")
+_MAX_SERVERS = 10
+_MAX_SCOPES = 200
+_ABSENT = (404, 410)
+
+T = TypeVar("T")
+_Texts = Annotated[tuple[str, ...], BeforeValidator(lambda value: () if value is None else value)]
+_Flag = Annotated[bool, BeforeValidator(lambda value: value is True)]
 
 
-class BadMetadata(ValueError):
-    """Metadata that must not be used; the message says which and why."""
+class BadMetadata(AuthorizationError):
+    """Metadata must not be used; the message says which and why."""
 
 
 @dataclass(frozen=True)
 class ResourceMetadata:
-    """Describe a protected resource, as it does itself.
+    """Metadata of a protected resource (RFC 9728, section 2).
 
     Attributes:
-        resource: Its identifier, as it writes it.
-        servers: The issuers of the authorization servers that it takes tokens of.
-        scopes: The scopes that it wants for basic use, if it says.
-        wants_dpop: Whether it says that it takes tokens that are bound to a key.
+        resource: Its identifier, as the resource writes it.
+        authorization_servers: Issuers whose tokens the resource accepts.
+        scopes_supported: Scopes for basic use; empty if the resource lists none.
+        dpop_bound_access_tokens_required: True if the resource accepts only tokens that are bound to a key.
+        dpop_signing_alg_values_supported: Algorithms of proofs that the resource accepts.
     """
 
     resource: str
-    servers: tuple[str, ...]
-    scopes: tuple[str, ...] | None = None
-    wants_dpop: bool = False
+    authorization_servers: _Texts = ()
+    scopes_supported: Annotated[_Texts, Field(max_length=_MAX_SCOPES)] = ()
+    dpop_bound_access_tokens_required: _Flag = False
+    dpop_signing_alg_values_supported: _Texts = ()
 
 
 @dataclass(frozen=True)
 class ServerMetadata:
-    """Describe an authorization server, as it does itself.
+    """Metadata of an authorization server (RFC 8414, section 2); fields have the names of their RFCs.
 
     Attributes:
-        issuer: Its identifier.
-        token_endpoint: Where tokens are issued.
-        authorization_endpoint: Where users grant access.
-        registration_endpoint: Where clients register themselves.
-        revocation_endpoint: Where tokens are revoked.
-        device_endpoint: Where devices without a browser begin (RFC 8628).
-        challenge_methods: The methods of PKCE that it knows; `None` if it does not say.
-        auth_methods: How clients may authenticate at the token endpoint.
-        scopes: The scopes that it knows, if it says.
-        sends_issuer: Whether its responses name it (RFC 9207).
-        takes_documents: Whether the URL of a metadata document identifies a client.
-        dpop_algorithms: What proofs of possession may be signed with; none if it does not know those.
-        is_assumed: Whether it says nothing, and all this is what MCP 2025-03-26 has clients assume.
-        is_legacy: Whether the resource named no authorization server, so that it must be one itself (MCP 2025-03-26).
+        code_challenge_methods_supported: Methods of PKCE; `None` if the metadata does not list them.
+        authorization_response_iss_parameter_supported: True if authorization responses name the issuer (RFC 9207).
+        client_id_metadata_document_supported: True if the URL of a metadata document identifies a client.
+        is_legacy: True if the resource named no authorization server and is assumed to be its own (MCP 2025-03-26).
     """
 
     issuer: str
@@ -73,149 +73,272 @@ class ServerMetadata:
     authorization_endpoint: str | None = None
     registration_endpoint: str | None = None
     revocation_endpoint: str | None = None
-    device_endpoint: str | None = None
-    challenge_methods: tuple[str, ...] | None = None
-    auth_methods: tuple[str, ...] = ("client_secret_basic",)
-    scopes: tuple[str, ...] | None = None
-    sends_issuer: bool = False
-    takes_documents: bool = False
-    dpop_algorithms: tuple[str, ...] = ()
-    is_assumed: bool = False
+    device_authorization_endpoint: str | None = None
+    code_challenge_methods_supported: tuple[str, ...] | None = None
+    token_endpoint_auth_methods_supported: _Texts = ()
+    scopes_supported: _Texts = ()
+    authorization_response_iss_parameter_supported: _Flag = False
+    client_id_metadata_document_supported: _Flag = False
+    dpop_signing_alg_values_supported: _Texts = ()
     is_legacy: bool = False
+
+    @property
+    def auth_methods(self) -> tuple[str, ...]:
+        """Ways for clients to authenticate at the token endpoint, with the default of RFC 8414."""
+        return self.token_endpoint_auth_methods_supported or ("client_secret_basic",)
+
+
+_RESOURCES = TypeAdapter(ResourceMetadata)
+_SERVERS = TypeAdapter(ServerMetadata)
+
+
+# --- URLs -----------------------------------------------------------------------------------------------------
 
 
 def canonical(url: str) -> str:
     """Return the identifier of the resource at a URL: without query and fragment, and without a slash for no path.
 
     Raises:
-        ValueError: It is no URL.
+        ValueError: The text is no URL.
     """
-    found = target(url)
+    found = target_uri(url)
     return found.removesuffix("/") if urlsplit(found).path == "/" else found
 
 
 def origin(url: str) -> str:
     """Return scheme, host and port of a URL."""
-    parts = urlsplit(target(url))
+    parts = urlsplit(target_uri(url))
     return f"{parts.scheme}://{parts.netloc}"
 
 
 def check_confidential(url: str) -> None:
-    """Check that what is sent to a URL cannot be read on the way.
+    """Check that a request to a URL is encrypted or stays on this machine.
 
     Raises:
-        AuthorizationError: It is neither https nor http on this machine.
+        AuthorizationError: The scheme is neither https nor http on this machine.
     """
-    parts = urlsplit(url)
-    if parts.scheme != "https" and not (parts.scheme == "http" and is_loopback(parts.hostname or "")):
+    if not is_secure(url):
         raise AuthorizationError("tokens are only sent over https, or to this machine")
 
 
-def resource_places(url: str) -> list[str]:
-    """Return where a resource may have its metadata: beside its path, then at the root (RFC 9728, section 3.1)."""
-    path = urlsplit(target(url)).path
+def check_same_origin(url: str, server: str) -> None:
+    """Check that a URL is on the server that a token is for; raise `AuthorizationError` otherwise."""
+    if origin(url) != origin(server):
+        raise AuthorizationError("a token is not sent to another server than its own")
+
+
+def resource_metadata_urls(url: str) -> list[str]:
+    """Return the URLs at which a resource may have its metadata: beside its path, then at the root (RFC 9728, 3.1)."""
+    path = urlsplit(target_uri(url)).path
     inserted = [_inserted(url, RESOURCE, one) for one in (path, path.rstrip("/"), "")]
     return list(dict.fromkeys(inserted))
 
 
-def server_places(issuer: str) -> list[str]:
-    """Return where an authorization server may have its metadata, in the order of MCP 2026-07-28."""
+def server_metadata_urls(issuer: str) -> list[str]:
+    """Return the URLs at which an authorization server may have its metadata, in the order of MCP 2026-07-28."""
     path = urlsplit(issuer).path.rstrip("/")
-    places = [_inserted(issuer, SERVER, path), _inserted(issuer, OPENID, path)]
-    return [*places, _replaced(issuer, f"{path}/.well-known/{OPENID}")] if path else places
+    urls = [_inserted(issuer, SERVER, path), _inserted(issuer, OPENID, path)]
+    return [*urls, _replaced(issuer, f"{path}/.well-known/{OPENID}")] if path else urls
 
 
-def read_resource(document: Mapping[str, Any], place: str, url: str) -> ResourceMetadata:
-    """Return the metadata of a resource, if it is that of the server at `url` (RFC 9728, section 3.3).
+# --- documents ------------------------------------------------------------------------------------------------
+
+
+def read_resource(document: Mapping[str, Any], metadata_url: str, url: str) -> ResourceMetadata:
+    """Return the metadata of a resource if it identifies the server at `url` (RFC 9728, section 3.3).
 
     Args:
         document: The metadata.
-        place: Where it was.
-        url: The server that was to be used.
+        metadata_url: Its URL.
+        url: The MCP server.
 
     Raises:
-        BadMetadata: It is about another resource, or breaks the format. What lies above the server is only accepted
-            from the place that belongs to it.
+        BadMetadata: The metadata describes another resource, or breaks the format. A resource above the server is only
+            accepted from the well-known URL of that resource.
     """
-    resource = _text(document, "resource")
-    if resource is None:
-        raise BadMetadata("the metadata of the resource names no resource")
+    found = _read(_RESOURCES, document)
+    resource, servers = found.resource, found.authorization_servers
     if not _is_part(url, resource):
-        raise BadMetadata("the metadata of the resource is about another one than the server that was asked")
-    path = urlsplit(target(resource)).path
+        raise BadMetadata("the metadata of the resource describes another resource than the server")
+    path = urlsplit(target_uri(resource)).path
     own = {_inserted(resource, RESOURCE, one) for one in (path, path.rstrip("/"))}
-    if _bare(resource) not in (_bare(url), target(url).rstrip("/")) and place not in own:
-        raise BadMetadata("the metadata is about a resource above the server, and not at that resource's own address")
-    servers = _texts(document, "authorization_servers") or ()
-    bound = _flag(document, "dpop_bound_access_tokens_required")
-    algorithms = _texts(document, "dpop_signing_alg_values_supported") or ()
-    scopes = _texts(document, "scopes_supported")
-    if scopes is not None and len(scopes) > _MOST_SCOPES:
-        raise BadMetadata(f"the resource lists more than {_MOST_SCOPES} scopes")
+    if _bare(resource) not in (_bare(url), target_uri(url).rstrip("/")) and metadata_url not in own:
+        raise BadMetadata("the metadata describes a resource above the server, and is not at that resource's own URL")
     usable = [issuer for issuer in servers if _is_issuer(issuer)]
     if servers and not usable:
         raise BadMetadata("the resource names no authorization server with an https URL")
-    return ResourceMetadata(resource, tuple(usable[:_MOST_SERVERS]), scopes, bound or "ES256" in algorithms)
+    return replace(found, authorization_servers=tuple(usable[:_MAX_SERVERS]))
 
 
 def read_server(document: Mapping[str, Any], issuer: str, *, is_legacy: bool = False) -> ServerMetadata:
-    """Return the metadata of an authorization server, if it is that of `issuer` (RFC 8414, section 3.3).
+    """Return the metadata of an authorization server if it names `issuer` (RFC 8414, section 3.3).
 
     Args:
         document: The metadata.
-        issuer: Whose it should be, to the letter.
-        is_legacy: Whether the issuer was made of the server's address, where a slash at the end may be missing.
+        issuer: The expected issuer, character by character.
+        is_legacy: True if the issuer was derived from the server's URL, so that it may lack a final slash.
 
     Raises:
-        BadMetadata: It is that of another issuer, or breaks the format.
+        BadMetadata: The metadata names another issuer, or breaks the format.
     """
-    named = _text(document, "issuer")
-    if named is None or named not in ((issuer, f"{issuer}/") if is_legacy else (issuer,)):
-        raise BadMetadata("the metadata of the authorization server names another issuer than the one that was asked")
-    token_endpoint = _text(document, "token_endpoint")
-    if token_endpoint is None:
-        raise BadMetadata("the authorization server names no token endpoint")
-    return ServerMetadata(
-        issuer=named,
-        token_endpoint=token_endpoint,
-        authorization_endpoint=_text(document, "authorization_endpoint"),
-        registration_endpoint=_text(document, "registration_endpoint"),
-        revocation_endpoint=_text(document, "revocation_endpoint"),
-        device_endpoint=_text(document, "device_authorization_endpoint"),
-        challenge_methods=_texts(document, "code_challenge_methods_supported"),
-        auth_methods=_texts(document, "token_endpoint_auth_methods_supported") or ("client_secret_basic",),
-        scopes=_texts(document, "scopes_supported"),
-        sends_issuer=_flag(document, "authorization_response_iss_parameter_supported"),
-        takes_documents=_flag(document, "client_id_metadata_document_supported"),
-        dpop_algorithms=_texts(document, "dpop_signing_alg_values_supported") or (),
-        is_legacy=is_legacy,
-    )
+    found = _read(_SERVERS, document)
+    if found.issuer not in ((issuer, f"{issuer}/") if is_legacy else (issuer,)):
+        raise BadMetadata("the metadata of the authorization server names another issuer than expected")
+    return replace(found, is_legacy=is_legacy)  # never taken from the document
 
 
 def assumed_server(url: str) -> ServerMetadata:
-    """Return what MCP 2025-03-26 has clients assume of a server without any metadata."""
+    """Return the metadata that clients of MCP 2025-03-26 assume for a server without any."""
     base = origin(url)
     return ServerMetadata(
         issuer=base,
         token_endpoint=f"{base}/token",
         authorization_endpoint=f"{base}/authorize",
         registration_endpoint=f"{base}/register",
-        auth_methods=("none", "client_secret_post", "client_secret_basic"),
-        is_assumed=True,
+        token_endpoint_auth_methods_supported=("none", "client_secret_post", "client_secret_basic"),
         is_legacy=True,
     )
 
 
+def _read(adapter: TypeAdapter[T], document: Mapping[str, Any]) -> T:
+    try:
+        return adapter.validate_python(document)
+    except ValidationError as error:
+        first = error.errors(include_url=False, include_context=False, include_input=False)[0]
+        raise BadMetadata(f"the metadata has no usable {first['loc'][0]}: {first['msg']}") from None
+
+
+# --- discovery ------------------------------------------------------------------------------------------------
+
+
+async def find_resource(fetcher: Fetcher, url: str, named: str | None) -> ResourceMetadata | None:
+    """Return the metadata of the resource at a URL; `None` if there is none, as in MCP 2025-03-26.
+
+    Args:
+        fetcher: Fetches the metadata.
+        url: The MCP server.
+        named: URL of the metadata in the server's challenge.
+
+    Raises:
+        AuthorizationError: The metadata cannot be used, or its absence is not certain.
+    """
+    found = await _first(fetcher, [*([named] if named else []), *resource_metadata_urls(url)])
+    if found is None:
+        return None
+    with _naming(url):
+        return read_resource(found[1], found[0], url)
+
+
+async def find_server(fetcher: Fetcher, issuer: str) -> ServerMetadata:
+    """Return the metadata of an authorization server.
+
+    Raises:
+        AuthorizationError: There is none that can be used.
+    """
+    found = await _first(fetcher, server_metadata_urls(issuer))
+    if found is None:
+        raise AuthorizationError(f"{shown(issuer)} has no metadata of an authorization server")
+    with _naming(issuer):
+        return _checked(fetcher, read_server(found[1], issuer))
+
+
+async def find_legacy_server(fetcher: Fetcher, url: str) -> ServerMetadata:
+    """Return the metadata of a server that is its own authorization server (MCP 2025-03-26).
+
+    Raises:
+        AuthorizationError: The metadata cannot be used, or its absence is not certain.
+    """
+    base = origin(url)
+    found = await _first(fetcher, [f"{base}/.well-known/{SERVER}"], only_absent=True)
+    if found is None:
+        return assumed_server(url)
+    with _naming(base):
+        return _checked(fetcher, read_server(found[1], base, is_legacy=True))
+
+
+async def find_document(fetcher: Fetcher, issuer: str) -> Mapping[str, Any]:
+    """Return the metadata of an issuer that the operator of a resource server has chosen.
+
+    Raises:
+        FetchError: The issuer has no metadata, or its metadata names another issuer.
+    """
+    found = await _first(fetcher, server_metadata_urls(issuer), is_strict=False)
+    if found is None:
+        raise FetchError(f"{issuer} has no metadata")
+    if found[1].get("issuer") != issuer:
+        raise FetchError(f"the metadata at {found[0]} names another issuer")
+    return found[1]
+
+
+def _checked(fetcher: Fetcher, server: ServerMetadata) -> ServerMetadata:
+    """Check the endpoints for POST requests before a user logs in."""
+    endpoints = (server.token_endpoint, server.registration_endpoint, server.revocation_endpoint)
+    for url in (*endpoints, server.device_authorization_endpoint):
+        if url is not None:
+            fetcher.check(url)
+    return server
+
+
+async def _first(
+    fetcher: Fetcher, urls: Sequence[str], *, only_absent: bool = False, is_strict: bool = True
+) -> tuple[str, Mapping[str, Any]] | None:
+    """Return the URL and content of the first document that exists; `None` only if all URLs answer with 4xx.
+
+    Args:
+        fetcher: Fetches the documents.
+        urls: Their possible URLs.
+        only_absent: True if only 404 and 410 prove that a document does not exist.
+        is_strict: True if a failing server ends the search: otherwise its metadata could be replaced by assumptions.
+
+    Raises:
+        FetchError: A document cannot be fetched, or is no metadata.
+    """
+    failure: FetchError | None = None
+    for url in dict.fromkeys(urls):
+        try:
+            fetched = await fetcher.get_json(url)
+            if fetched.is_success and fetched.object is not None:
+                return url, fetched.object
+            if fetched.is_success:
+                raise FetchError(f"{shown(url)} answered without a JSON object")
+            if fetched.is_failure or (only_absent and fetched.status not in _ABSENT):
+                raise FetchError(f"{shown(url)} answered {fetched.status}", is_temporary=fetched.is_failure)
+        except FetchError as error:
+            if is_strict and (error.is_temporary or error.is_refused):
+                raise
+            failure = error
+    if failure is not None:
+        raise failure
+    return None
+
+
+@contextmanager
+def _naming(url: str) -> Generator[None]:
+    """Name a server in the errors about its metadata."""
+    try:
+        yield
+    except (BadMetadata, FetchError) as error:
+        raise AuthorizationError(f"{shown(url)} cannot be used: {error}") from None
+
+
+# --- helpers --------------------------------------------------------------------------------------------------
+
+
+def is_secure(url: str) -> bool:
+    """Return True for a URL of https, or of http on this machine."""
+    parts = urlsplit(url)
+    return parts.scheme == "https" or (parts.scheme == "http" and is_loopback(parts.hostname or ""))
+
+
 def _is_issuer(url: str) -> bool:
-    """Tell whether a URL can identify an authorization server (RFC 8414, section 2)."""
+    """Return True if a URL can identify an authorization server (RFC 8414, section 2)."""
     try:
         parts = urlsplit(url)
-        host = parts.hostname or ""
+        has_host = bool(parts.hostname)
     except ValueError:
         return False
-    secure = parts.scheme == "https" or (parts.scheme == "http" and is_loopback(host))
-    plain = not parts.query and not parts.fragment and "@" not in parts.netloc and _VISIBLE.fullmatch(url)
-    return bool(secure and host and plain)
+    is_plain = not parts.query and not parts.fragment and "@" not in parts.netloc
+    return has_host and is_plain and _ISSUER.fullmatch(url) is not None and is_secure(url)
 
 
 def _inserted(url: str, name: str, path: str) -> str:
@@ -228,37 +351,17 @@ def _replaced(url: str, path: str) -> str:
 
 
 def _bare(url: str) -> str:
-    """Return a URL for comparison: normalised, whether or not it ends in a slash; with its query, if it has one."""
+    """Return a URL for comparison: normalized, without a slash at the end, with its query."""
     query = urlsplit(url).query
-    return target(url).rstrip("/") + (f"?{query}" if query else "")
+    return target_uri(url).rstrip("/") + (f"?{query}" if query else "")
 
 
 def _is_part(url: str, resource: str) -> bool:
-    """Tell whether a resource is the server at a URL, or lies above it on the same origin."""
+    """Return True if a resource is the server at a URL, or lies above it on the same origin."""
     try:
-        whole, part = _bare(resource), target(url).rstrip("/")
+        whole, part = _bare(resource), target_uri(url).rstrip("/")
         if urlsplit(resource).fragment or origin(resource) != origin(url):
             return False
     except ValueError:
         return False
     return whole in (part, _bare(url)) or part.startswith(f"{whole}/")
-
-
-def _text(document: Mapping[str, Any], name: str) -> str | None:
-    value = document.get(name)
-    if value is not None and not isinstance(value, str):
-        raise BadMetadata(f"{name} is not text")
-    return value
-
-
-def _texts(document: Mapping[str, Any], name: str) -> tuple[str, ...] | None:
-    value = document.get(name)
-    if value is None:
-        return None
-    if not is_array(value) or not all(isinstance(one, str) for one in value):
-        raise BadMetadata(f"{name} is not a list of texts")
-    return tuple(value)
-
-
-def _flag(document: Mapping[str, Any], name: str) -> bool:
-    return document.get(name) is True

@@ -1,4 +1,4 @@
-"""Keep tokens and registrations over restarts, and among processes that share them."""
+"""Stores of tokens and registrations, which survive restarts and are shared by processes."""
 
 from __future__ import annotations
 
@@ -9,6 +9,7 @@ import os
 import stat
 import sys
 import tempfile
+from abc import ABC, abstractmethod
 from collections.abc import AsyncGenerator, Iterator, Mapping, Sequence
 from contextlib import AbstractAsyncContextManager, asynccontextmanager, suppress
 from dataclasses import asdict, dataclass
@@ -21,21 +22,41 @@ from mcp_bindgen.runtime.model.json_types import is_object
 from mcp_bindgen.runtime.protocol.errors import AuthorizationError
 
 Record = Mapping[str, Any]
-"""Something that is kept: a JSON object."""
+"""A stored JSON object."""
 
-_READ = os.O_RDONLY | getattr(os, "O_NOFOLLOW", 0) | getattr(os, "O_CLOEXEC", 0) | getattr(os, "O_NONBLOCK", 0)
-"""How files are opened; the last, so that a pipe in the place of one holds nobody up."""
+_LOCK_POLL_SECONDS = 0.02
 
-_POLL = 0.02  # seconds between two tries to get a lock
+if sys.platform == "win32":
+    import msvcrt
+
+    _SAFE_FLAGS = 0
+
+    def _lock_file(file: int) -> None:
+        msvcrt.locking(file, msvcrt.LK_NBLCK, 1)
+
+    def _is_foreign(status: os.stat_result, modes: int) -> bool:
+        return False
+
+else:
+    import fcntl
+
+    _SAFE_FLAGS = os.O_NOFOLLOW | os.O_CLOEXEC | os.O_NONBLOCK  # the last so that a pipe does not block
+
+    def _lock_file(file: int) -> None:
+        fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
+
+    def _is_foreign(status: os.stat_result, modes: int) -> bool:
+        """Return True if another user owns a file, or has one of the permissions `modes`."""
+        return bool(status.st_mode & modes) or status.st_uid != os.geteuid()
 
 
 @dataclass(frozen=True, order=True)
 class Key:
-    """Name something that is kept.
+    """Key of a record.
 
     Attributes:
-        issuer: The authorization server; empty for what is known of a resource alone.
-        resource: The resource; empty for what is known of the client alone.
+        issuer: The authorization server; empty for facts about a resource alone.
+        resource: The resource; empty for facts about the client alone.
         client: The client.
     """
 
@@ -45,118 +66,156 @@ class Key:
 
     @property
     def digest(self) -> str:
-        """A name for it that can be the name of a file."""
+        """Name of the record in file names and keyrings."""
         text = json.dumps([self.issuer, self.resource, self.client])
         return hashlib.sha256(text.encode()).hexdigest()[:32]
 
     @classmethod
-    def load(cls, kept: object) -> Key | None:
-        """Return what `asdict` made of one; `None` for anything else."""
-        if not is_object(kept) or kept.keys() != {"issuer", "resource", "client"}:
+    def load(cls, value: object) -> Key | None:
+        """Return the key that `asdict` has turned into a value; `None` for any other value."""
+        if not is_object(value) or value.keys() != {"issuer", "resource", "client"}:
             return None
-        return cls(**kept) if all(isinstance(one, str) for one in kept.values()) else None
+        return cls(**value) if all(isinstance(one, str) for one in value.values()) else None
 
 
 class Store(Protocol):
-    """Keeps records.
+    """Store of records.
 
-    What is read may be old by the time it is written, so writing names what was read: another process may have used a
-    refresh token that can be used only once. It may have `damaged`, which returns an error for each record that is
-    there and cannot be read; those are not among its `keys`.
+    A write names the record that was read before, because another process may have used a refresh token that can be
+    used only once. A store may have `damaged`, which returns an error for each record that cannot be read; its `keys`
+    leaves those records out.
     """
 
     async def load(self, key: Key) -> Record | None:
-        """Return what is kept under a key; raise `AuthorizationError` if it cannot be read safely."""
+        """Return a record; raise `AuthorizationError` if it cannot be read safely."""
         ...
 
     async def replace(self, key: Key, old: Record | None, new: Record | None) -> bool:
-        """Keep `new` if `old` is still what is kept, and tell whether it was; `None` stands for nothing.
+        """Store `new` if `old` is still the record, and return True if so; `None` stands for no record.
 
         Raises:
-            AuthorizationError: It cannot be written.
+            AuthorizationError: The record cannot be written.
         """
         ...
 
     def lock(self, key: Key) -> AbstractAsyncContextManager[None]:
-        """Keep others from what they do under the same lock, in this process and in others."""
+        """Lock out other holders of the same lock, in this process and in other processes."""
         ...
 
     async def keys(self) -> Sequence[Key]:
-        """Return the keys under which something is kept."""
+        """Return the keys of all records."""
         ...
+
+
+async def put(store: Store, key: Key, record: Record | None) -> None:
+    """Store a record, whatever the current record is."""
+    while not await store.replace(key, await store.load(key), record):
+        pass
 
 
 class MemoryStore:
-    """Keeps records as long as the process lives."""
+    """Store of records in this process."""
 
     def __init__(self) -> None:
-        self._kept: dict[Key, Record] = {}
+        self._records: dict[Key, Record] = {}
         self._locks: dict[Key, anyio.Lock] = {}
 
     async def load(self, key: Key) -> Record | None:
-        """Return what is kept under a key."""
-        return self._kept.get(key)
+        """Return a record."""
+        return self._records.get(key)
 
     async def replace(self, key: Key, old: Record | None, new: Record | None) -> bool:
-        """Keep `new` if `old` is still what is kept."""
-        if self._kept.get(key) != old:
+        """Store `new` if `old` is still the record."""
+        if self._records.get(key) != old:
             return False
         if new is None:
-            self._kept.pop(key, None)
+            self._records.pop(key, None)
         else:
-            self._kept[key] = dict(new)
+            self._records[key] = dict(new)
         return True
 
     def lock(self, key: Key) -> AbstractAsyncContextManager[None]:
-        """Keep other tasks out."""
-        return _held(self._locks.setdefault(key, anyio.Lock()))
+        """Lock out other tasks."""
+        return self._locks.setdefault(key, anyio.Lock())
 
     async def keys(self) -> Sequence[Key]:
-        """Return the keys under which something is kept."""
-        return sorted(self._kept)
+        """Return the keys of all records."""
+        return sorted(self._records)
 
 
-class FileStore:
-    """Keeps records in files that only their owner can read, in a folder of their own.
+class SharedStore(ABC):
+    """Base class of stores that processes share; they lock by files.
 
     Args:
-        folder: The folder; by default the one for settings of the user. It is made when something is kept.
+        folder: Folder of the lock files; by default the user's folder for settings. It is created when needed.
     """
 
     def __init__(self, folder: str | os.PathLike[str] | None = None) -> None:
         self.folder = Path(folder) if folder is not None else default_folder()
-        self.locks = Locks(self.folder)
+        self._locks: dict[str, anyio.Lock] = {}
 
     def __repr__(self) -> str:
-        return f"FileStore({str(self.folder)!r})"
+        return f"{type(self).__name__}({str(self.folder)!r})"
 
+    @abstractmethod
     async def load(self, key: Key) -> Record | None:
-        """Return what is kept under a key; refuse files that others could have written or read, and links."""
-        found = _read(self._path(key))
-        return found["record"] if found is not None else None
+        """Return a record."""
+
+    @abstractmethod
+    async def _write(self, key: Key, record: Record | None) -> None:
+        """Store or delete a record."""
 
     async def replace(self, key: Key, old: Record | None, new: Record | None) -> bool:
-        """Keep `new` if `old` is still what is kept; what is kept is replaced as a whole or not at all."""
-        async with self.locks.held("all"):
+        """Store `new` if `old` is still the record."""
+        async with self._held("all"):
             if await self.load(key) != old:
                 return False
-            path = self._path(key)
-            if new is None:
-                path.unlink(missing_ok=True)
-            else:
-                _write(path, {"key": asdict(key), "record": dict(new)})
+            await self._write(key, new)
         return True
 
     def lock(self, key: Key) -> AbstractAsyncContextManager[None]:
-        """Keep other tasks and processes out."""
-        return self.locks.held(key.digest)
+        """Lock out other tasks and processes."""
+        return self._held(key.digest)
+
+    @asynccontextmanager
+    async def _held(self, name: str) -> AsyncGenerator[None]:
+        """Hold a lock; it ends with the process, and waiting for it can be cancelled."""
+        async with self._locks.setdefault(name, anyio.Lock()):
+            _private_folder(self.folder)
+            path = self.folder / f"{name}.lock"
+            try:
+                file = os.open(path, os.O_RDWR | os.O_CREAT | _SAFE_FLAGS, 0o600)
+            except OSError as error:
+                raise _unusable(path, error) from None
+            try:
+                while True:
+                    with suppress(OSError):
+                        _lock_file(file)
+                        break
+                    await anyio.sleep(_LOCK_POLL_SECONDS)
+                yield
+            finally:
+                os.close(file)
+
+
+class FileStore(SharedStore):
+    """Store of records in files that only their owner can read, in a folder of their own.
+
+    Args:
+        folder: The folder; by default the user's folder for settings. It is created when needed.
+    """
+
+    async def load(self, key: Key) -> Record | None:
+        """Return a record; refuse links, and files that other users can read or write."""
+        found = _read(self._path(key))
+        return found[1] if found is not None else None
 
     async def keys(self) -> Sequence[Key]:
-        """Return the keys under which something is kept that can be read."""
+        """Return the keys of all readable records."""
         return sorted(one for one in self._entries() if isinstance(one, Key))
 
     async def damaged(self) -> Sequence[AuthorizationError]:
-        """Return an error for each file that cannot be read, or must not; it says what to do."""
+        """Return an error for each file that cannot be read, or must not; it names the remedy."""
         return [one for one in self._entries() if isinstance(one, AuthorizationError)]
 
     def _entries(self) -> Iterator[Key | AuthorizationError]:
@@ -167,44 +226,34 @@ class FileStore:
                 yield error
             else:
                 if found is not None:
-                    yield found["key"]
+                    yield found[0]
+
+    async def _write(self, key: Key, record: Record | None) -> None:
+        path = self._path(key)
+        if record is None:
+            path.unlink(missing_ok=True)
+            return
+        temporary: Path | None = None
+        try:
+            file, name = tempfile.mkstemp(dir=path.parent, prefix=".new-")  # readable by its owner only
+            temporary = Path(name)
+            with os.fdopen(file, "w", encoding="utf-8") as opened:
+                json.dump({"key": asdict(key), "record": dict(record)}, opened)
+                opened.flush()
+                os.fsync(opened.fileno())
+            temporary.replace(path)
+        except OSError as error:
+            if temporary is not None:
+                with suppress(OSError):
+                    temporary.unlink()
+            raise _unusable(path, error) from None
 
     def _path(self, key: Key) -> Path:
         return self.folder / f"{key.digest}.json"
 
 
-class Locks:
-    """Locks that tasks and processes share, by name.
-
-    Args:
-        folder: Where their files are.
-    """
-
-    def __init__(self, folder: Path) -> None:
-        self._folder = folder
-        self._within: dict[str, anyio.Lock] = {}
-
-    @asynccontextmanager
-    async def held(self, name: str) -> AsyncGenerator[None]:
-        """Hold a lock; waiting for it can be cancelled, and it ends with the process that holds it."""
-        async with _held(self._within.setdefault(name, anyio.Lock())):
-            private_folder(self._folder)
-            path = self._folder / f"{name}.lock"
-            flags = os.O_RDWR | os.O_CREAT | getattr(os, "O_NOFOLLOW", 0) | getattr(os, "O_CLOEXEC", 0)
-            try:
-                file = os.open(path, flags, 0o600)
-            except OSError as error:
-                raise _unusable(path, error) from None
-            try:
-                while not _locked(file):
-                    await anyio.sleep(_POLL)
-                yield
-            finally:
-                os.close(file)
-
-
 def default_folder() -> Path:
-    """Return the folder of the user for what this program keeps."""
+    """Return the user's folder for tokens."""
     if sys.platform == "win32":
         base = Path(os.environ.get("APPDATA") or Path.home() / "AppData" / "Roaming")
     elif sys.platform == "darwin":
@@ -214,30 +263,20 @@ def default_folder() -> Path:
     return base / "mcp-bindgen" / "auth"
 
 
-def private_folder(folder: Path) -> None:
-    """Make a folder that only its owner can use; refuse one that others can write to.
-
-    Raises:
-        AuthorizationError: It cannot be made, or is not safe.
-    """
+def _private_folder(folder: Path) -> None:
+    """Create a folder for its owner; refuse a folder that other users can write to."""
     try:
         folder.mkdir(mode=0o700, parents=True, exist_ok=True)
         status = folder.stat()
     except OSError as error:
         raise _unusable(folder, error) from None
-    if sys.platform != "win32" and (status.st_mode & 0o022 or status.st_uid != os.geteuid()):
+    if _is_foreign(status, 0o022):
         raise AuthorizationError(f"{folder} can be changed by others: chmod 700 it, or keep tokens elsewhere")
 
 
-@asynccontextmanager
-async def _held(lock: anyio.Lock) -> AsyncGenerator[None]:
-    async with lock:
-        yield
-
-
-def _read(path: Path) -> dict[str, Any] | None:
+def _read(path: Path) -> tuple[Key, dict[str, Any]] | None:
     try:
-        file = os.open(path, _READ)
+        file = os.open(path, os.O_RDONLY | _SAFE_FLAGS)
     except FileNotFoundError:
         return None
     except OSError as error:
@@ -246,56 +285,20 @@ def _read(path: Path) -> dict[str, Any] | None:
         status = os.fstat(file)
         if not stat.S_ISREG(status.st_mode):
             raise AuthorizationError(f"{path} is not a file")
-        if sys.platform != "win32" and (status.st_mode & 0o077 or status.st_uid != os.geteuid()):
+        if _is_foreign(status, 0o077):
             raise AuthorizationError(f"{path} has tokens, and others can read it: chmod 600 it, or delete it")
         try:
             found = json.loads(opened.read())
         except (ValueError, RecursionError):
             found = None
-    key = Key.load(found.get("key")) if is_object(found) else None
-    if key is None or not is_object(found) or not is_object(found.get("record")):
-        raise AuthorizationError(f"{path} is not what was kept there: delete it and log in again")
-    return {"key": key, "record": found["record"]}
-
-
-def _write(path: Path, value: Mapping[str, Any]) -> None:
-    temporary: str | None = None
-    try:
-        file, temporary = tempfile.mkstemp(dir=path.parent, prefix=".new-")  # readable by its owner only
-        with os.fdopen(file, "w", encoding="utf-8") as opened:
-            json.dump(value, opened)
-            opened.flush()
-            os.fsync(opened.fileno())
-        Path(temporary).replace(path)
-    except OSError as error:
-        if temporary is not None:
-            with suppress(OSError):
-                Path(temporary).unlink()
-        raise _unusable(path, error) from None
+    if is_object(found) and is_object(record := found.get("record")):
+        key = Key.load(found.get("key"))
+        if key is not None:
+            return key, record
+    raise AuthorizationError(f"{path} is damaged: delete it and log in again")
 
 
 def _unusable(path: Path, error: OSError) -> AuthorizationError:
     if error.errno == errno.ELOOP:
-        return AuthorizationError(f"{path} is a link, which is not followed to tokens: delete it")
+        return AuthorizationError(f"{path} is a link; tokens are not read through links: delete it")
     return AuthorizationError(f"{path} cannot be used to keep tokens: {error.strerror or type(error).__name__}")
-
-
-if sys.platform == "win32":
-    import msvcrt
-
-    def _locked(file: int) -> bool:
-        try:
-            msvcrt.locking(file, msvcrt.LK_NBLCK, 1)
-        except OSError:
-            return False
-        return True
-
-else:
-    import fcntl
-
-    def _locked(file: int) -> bool:
-        try:
-            fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
-        except OSError:
-            return False
-        return True

@@ -13,9 +13,9 @@ from typing import Any
 import anyio
 from pydantic_core import from_json, to_json
 
-from mcp_bindgen.http.server.call import STOPPING
-from mcp_bindgen.http.server.envelope import Posted, for_others, read_posted
+from mcp_bindgen.http.server.errors import STOPPING
 from mcp_bindgen.http.server.event_store.base import EventStore, StoreUnavailable
+from mcp_bindgen.http.server.intake import ParsedBody, parse_body
 from mcp_bindgen.http.server.limits import HttpLimits
 from mcp_bindgen.http.server.session_registry import UNREADABLE, OpenSession, SessionRegistry, key_of
 from mcp_bindgen.http.server.session_transport import unanswered
@@ -176,7 +176,7 @@ class SharedRegistry(SessionRegistry):
 
     async def _make_room(self, principal: str | None) -> None:
         """Make room for another session; the client of the oldest may have been initialized at another worker."""
-        while (oldest := self._in_the_way(principal)) is not None:
+        while (oldest := self._evictable(principal)) is not None:
             assert isinstance(oldest, SharedSession)
             await self._catch_up(oldest, await self._shared.refresh(oldest.key, oldest.version, keep=False))
             if not oldest.ending and not oldest.session.ready:
@@ -186,9 +186,11 @@ class SharedRegistry(SessionRegistry):
     def _start(self, session: OpenSession) -> OpenSession:
         assert isinstance(session, SharedSession)
         self._by_key[session.key] = session
-        last, kept = session.transport.standing.last, session.transport.standing.kept
+        last, persisted = session.transport.standing.last, session.transport.standing.persisted
         queue = self._queues.of(session.principal)
-        session.transport.standing = SharedListenStream(session.key, self._shared, last=last, kept=kept, queue=queue)
+        session.transport.standing = SharedListenStream(
+            session.key, self._shared, last=last, persisted=persisted, queue=queue
+        )
         return super()._start(session)
 
     # --- records ----------------------------------------------------------------------------------------------
@@ -215,7 +217,7 @@ class SharedRegistry(SessionRegistry):
                     session.version, session.base, session.saved = current.version, record, data
                 else:
                     session.take_over(current.version, current.record)
-        await session.transport.standing.keep()
+        await session.transport.standing.persist()
 
     async def _catch_up(self, session: SharedSession, current: SessionVersion | None) -> None:
         """Adopt the current record of a session."""
@@ -238,12 +240,12 @@ class SharedRegistry(SessionRegistry):
 
     # --- messages between workers -----------------------------------------------------------------------------
 
-    async def forward(self, session: OpenSession, said: Posted, body: bytes) -> None:
+    async def forward(self, session: OpenSession, parsed: ParsedBody) -> None:
         """Forward the members of a POST that other workers wait for: responses, their progress, cancellations."""
-        epochs = {number >> 32 for number in said.answered} - {session.transport.life}
-        to_all = any(not session.transport.is_at_work_on(id_) for id_ in said.cancelled)
+        epochs = {number >> 32 for number in parsed.answered} - {session.transport.life}
+        to_all = any(not session.transport.is_pending(id_) for id_ in parsed.cancelled)
         if epochs or to_all:
-            await self._shared.route(session.key, None if to_all else epochs, for_others(body))
+            await self._shared.route(session.key, None if to_all else epochs, parsed.for_other_workers())
 
     @asynccontextmanager
     async def reading(self, session: OpenSession, last_event_id: str | None) -> AsyncGenerator[tuple[Stream, int]]:
@@ -264,10 +266,10 @@ class SharedRegistry(SessionRegistry):
                 token = fields["token"].decode()
                 stream = self.readers.find(key, token) if token else session.transport.streams.get(name)
                 if stream is not None:
-                    stream.hang_up()
+                    stream.disconnect()
             case "post":
                 session.transport.take(fields["body"])
-                await session.transport.settle(read_posted(fields["body"]).cancelled)
+                await session.transport.settle(parse_body(fields["body"]).cancelled)
             case "end":
                 self._drop(session)
             case _:
@@ -364,7 +366,7 @@ class SharedRegistry(SessionRegistry):
             for stream in session.transport.abandoned(limits.abandoned):
                 (found,) = await shared.positions([(session.key, stream.name)])
                 if found is not None and found.busy_until:
-                    stream.left = time.monotonic()  # the client reads the stream at another worker
+                    stream.disconnected_at = time.monotonic()  # the client reads the stream at another worker
                 else:
                     await session.transport.abandon(stream, session.revision)
             if session.is_overdue(limits) and not session.transport.streams:

@@ -9,11 +9,11 @@ from contextlib import asynccontextmanager, suppress
 
 import anyio
 
-from mcp_bindgen.http.server.byte_budget import Budget
 from mcp_bindgen.http.server.event_store.base import StoreUnavailable
-from mcp_bindgen.http.server.http_error_store import Guarded
-from mcp_bindgen.http.server.session_registry import OpenSession, unknown_event
-from mcp_bindgen.http.server.streams import LISTEN_STREAM, Stream, parse_event_id, taken
+from mcp_bindgen.http.server.http_error_store import HttpErrorStore
+from mcp_bindgen.http.server.limits import Budget
+from mcp_bindgen.http.server.session_registry import OpenSession
+from mcp_bindgen.http.server.streams import LISTEN_STREAM, Stream, already_read, parse_event_id, unknown_event
 from mcp_bindgen.runtime.protocol.envelope import RequestId
 
 from .store import SharedStore, StreamPosition
@@ -29,18 +29,18 @@ class SharedListenStream(Stream):
         session: Key of the session in the store.
         store: Store that numbers and keeps the events.
         last: Number of the last event.
-        kept: True if the store has the stream.
+        persisted: True if the store has the stream.
         queue: Limits the bytes that wait for readers, on this and other streams.
     """
 
     def __init__(
-        self, session: str, store: SharedStore, *, last: int = 0, kept: bool = False, queue: Budget | None = None
+        self, session: str, store: SharedStore, *, last: int = 0, persisted: bool = False, queue: Budget | None = None
     ) -> None:
-        super().__init__(session, LISTEN_STREAM, store=store, last=last, kept=kept, queue=queue)
+        super().__init__(session, LISTEN_STREAM, store=store, last=last, persisted=persisted, queue=queue)
         self._shared = store
 
     async def _add(self, message: bytes | None, answered: Collection[RequestId]) -> bool:
-        if message is None or not self.kept:
+        if message is None or not self.persisted:
             return await super()._add(message, answered)
         number = await self._shared.add(self._session, message)
         if number:
@@ -57,27 +57,27 @@ class StreamReaders:
 
     def __init__(self, store: SharedStore) -> None:
         self._store = store
-        self._guarded = Guarded(store)
+        self._guarded = HttpErrorStore(store)
         self._open: dict[StreamKey, tuple[Stream, str]] = {}
 
     @asynccontextmanager
     async def reading(self, session: OpenSession, last_event_id: str | None) -> AsyncGenerator[tuple[Stream, int]]:
         """Read a stream, which any worker may write, while the block runs; see `SessionRegistry.reading`."""
         if last_event_id is None and session.transport.standing.is_read:
-            raise taken()
+            raise already_read()
         name, after = (LISTEN_STREAM, None) if last_event_id is None else parse_event_id(last_event_id) or ("", 0)
         key, token = (session.key, name), secrets.token_urlsafe(9)
         before = self._open.get(key)
         own = session.transport.standing if name == LISTEN_STREAM else session.transport.streams.get(name)
-        stream = own or (before and before[0]) or Stream(session.key, name, (), self._guarded, kept=True)
+        stream = own or (before and before[0]) or Stream(session.key, name, (), self._guarded, persisted=True)
         self._open[key] = stream, token
         position: StreamPosition | None = None
         try:
             position = await self._attach(key, token, after)
             if position is None:
                 raise unknown_event()
-            stream.given = position.after
-            stream.advance(position.last, over=position.is_closed)
+            stream.last_delivered_id = position.after
+            stream.advance(position.last, closed=position.is_closed)
             yield stream, position.after
         finally:
             if self.find(key, token) is not None:
@@ -86,7 +86,7 @@ class StreamReaders:
                     self._open[key] = before
             if position is not None:
                 with anyio.CancelScope(shield=True), suppress(StoreUnavailable):
-                    await self._store.detach(*key, token, stream.given)
+                    await self._store.detach(*key, token, stream.last_delivered_id)
 
     async def _attach(self, key: StreamKey, token: str, after: int | None) -> StreamPosition | None:
         force, lease = after is not None, 0
@@ -95,7 +95,7 @@ class StreamReaders:
             if position is None or not position.busy_until:
                 return position
             if lease and position.busy_until > lease:  # the reader's worker has renewed its lease, so it is alive
-                raise taken()
+                raise already_read()
             lease = position.busy_until
             await asyncio.sleep(self._store.heartbeat_interval / 2)
 
@@ -121,7 +121,7 @@ class StreamReaders:
         """End the streams of a session that is over."""
         for (key, _), (stream, _) in list(self._open.items()):
             if key == session:
-                stream.end()
+                stream.close()
 
     def leave(self, retry: int) -> None:
         """Tell all clients to reconnect in so many milliseconds."""

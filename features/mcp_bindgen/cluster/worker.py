@@ -6,7 +6,7 @@ import asyncio
 import logging
 from collections.abc import Awaitable, Callable
 
-from mcp_bindgen.http.server.call import NOT_STORED, unavailable
+from mcp_bindgen.http.server.errors import NOT_STORED, unavailable
 from mcp_bindgen.http.server.event_store.base import StoreUnavailable
 from mcp_bindgen.http.server.session_transport import unanswered
 

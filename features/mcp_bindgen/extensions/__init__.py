@@ -1,5 +1,4 @@
-"""Run what extensions of the protocol ask for, where generated code alone is not enough.
+"""Engines of protocol extensions, where generated code alone is not enough.
 
-Imports `endpoint` and what that stands on, and `storage`; nothing of `http`. Each extension has a folder, which
-generated packages name as their engine.
+Imports `runtime` and `cluster`. Each extension has a folder; generated packages import it as their engine.
 """

@@ -17,7 +17,7 @@ from mcp_bindgen.runtime.session.authorization import Auth
 if TYPE_CHECKING:
     from mcp_bindgen.auth.client.clients import KnownClient
     from mcp_bindgen.auth.client.login import Login
-    from mcp_bindgen.auth.client.source import Options
+    from mcp_bindgen.auth.client.tokens import Options
     from mcp_bindgen.auth.store import Store
 
 MISSING = "authorization is not installed; run: pip install 'mcp-bindgen[auth]'"
@@ -180,7 +180,7 @@ class AuthSettings:
         from mcp_bindgen.auth.client.bearer import Bearer
         from mcp_bindgen.auth.client.login import Browser, Headless
         from mcp_bindgen.auth.client.oauth import OAuth
-        from mcp_bindgen.auth.client.source import ServerQuirks
+        from mcp_bindgen.auth.client.tokens import ServerQuirks
 
         if self.type == "bearer":
             return Bearer(self.token or self._token)
@@ -201,8 +201,8 @@ class AuthSettings:
 
     def _machine(self, client: KnownClient, options: Options) -> Auth:
         """Return what authorizes the requests of a program."""
-        from mcp_bindgen.auth.client.grants import ID_TOKEN
         from mcp_bindgen.auth.client.machines import ClientCredentials, EnterpriseManaged, WorkloadIdentity
+        from mcp_bindgen.auth.client.tokens import ID_TOKEN
 
         if self.type == "client_credentials":
             return ClientCredentials(client, **options)

@@ -10,12 +10,11 @@ from urllib.parse import urlsplit
 
 from mcp_bindgen.auth.challenges import Challenge
 from mcp_bindgen.auth.client.clients import is_document_url
-from mcp_bindgen.auth.client.discovery import find_resource
-from mcp_bindgen.auth.client.grants import Grant
 from mcp_bindgen.auth.client.login import Login
 from mcp_bindgen.auth.client.oauth import OAuth
+from mcp_bindgen.auth.client.tokens import Grant
 from mcp_bindgen.auth.fetch import Fetcher, is_loopback
-from mcp_bindgen.auth.metadata import canonical
+from mcp_bindgen.auth.metadata import canonical, find_resource
 from mcp_bindgen.auth.store import Key, MemoryStore, Record, Store
 from mcp_bindgen.runtime.connecting import connect
 from mcp_bindgen.runtime.protocol.errors import AuthorizationError
@@ -178,7 +177,7 @@ async def _offers_login(url: str) -> bool:
     host = urlsplit(url).hostname or ""
     fetcher = Fetcher(trusted=frozenset([host]), loopback=is_loopback(host))
     metadata = await find_resource(fetcher, url, None)
-    return metadata is not None and bool(metadata.servers)
+    return metadata is not None and bool(metadata.authorization_servers)
 
 
 async def _client_of(key: Key, settings: AuthSettings, store: Store) -> OAuth:

@@ -103,7 +103,7 @@ class StoredLogin:
 class _Elsewhere:
     """A `Login` that refuses with the command to run."""
 
-    opens_logins = False
+    is_enabled = False
 
     def __init__(self, url: str, command: str) -> None:
         self._url, self._command = url, command
@@ -140,7 +140,7 @@ class _Authorizer:
     async def missing(self, challenges: Sequence[str]) -> str:
         """Return the granted and the challenged scopes as one text; empty if no challenge names a scope."""
         from mcp_bindgen.auth.challenges import parse
-        from mcp_bindgen.auth.client.grants import split, union
+        from mcp_bindgen.auth.client.tokens import split, union
 
         real: Any = self.real
         grant = await real.current()

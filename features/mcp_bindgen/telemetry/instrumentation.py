@@ -1,8 +1,8 @@
-"""Trace and measure requests, by OpenTelemetry's conventions for MCP ("Semantic conventions for MCP", in development).
+"""Traces and metrics by OpenTelemetry's conventions for MCP ("Semantic conventions for MCP", in development).
 
-A span for each request, on both sides, and one for each notification that is handled; they are one trace, because
-requests carry its context in their `_meta` (MCP 2026-07-28, "_meta"; W3C Trace Context and Baggage). No argument, no
-result, no text of an error, no token and no session id, which is a secret, gets into an attribute.
+A span for each request on both sides, and for each handled notification. They form one trace, because requests carry
+its context in their `_meta` (MCP 2026-07-28, "_meta"; W3C Trace Context and Baggage). Attributes never contain
+arguments, results, texts of errors, tokens or session ids (which are secrets).
 """
 
 from __future__ import annotations
@@ -15,8 +15,9 @@ from typing import Any
 
 from opentelemetry import metrics, propagate, trace
 from opentelemetry.context import Context, attach, detach, get_current
-from opentelemetry.metrics import MeterProvider
-from opentelemetry.trace import Link, SpanKind, StatusCode, TracerProvider
+from opentelemetry.metrics import Histogram, Meter, MeterProvider
+from opentelemetry.trace import Link as SpanLink
+from opentelemetry.trace import SpanKind, StatusCode, Tracer, TracerProvider
 from pydantic import BaseModel
 from pydantic_core import from_json
 
@@ -26,18 +27,20 @@ from mcp_bindgen.runtime.protocol.errors import ProtocolError, RequestTimeout
 from mcp_bindgen.runtime.protocol.events import Notified, Requested
 from mcp_bindgen.runtime.protocol.methods import CALL_TOOL, GET_PROMPT, Method
 from mcp_bindgen.runtime.protocol.observation import observe
+from mcp_bindgen.runtime.protocol.request_scope import Link
 from mcp_bindgen.runtime.protocol.revision import Revision
 from mcp_bindgen.runtime.protocol.transitions import Role
+from mcp_bindgen.runtime.session.session import Session
 
 NAME = "mcp_bindgen"
-"""The instrumentation scope of spans and metrics."""
+"""Instrumentation scope of spans and metrics."""
 
 _TARGETS = {CALL_TOOL: "gen_ai.tool.name", GET_PROMPT: "gen_ai.prompt.name"}
-_BOUNDS = (0.01, 0.02, 0.05, 0.1, 0.2, 0.5, 1, 2, 5, 10, 30, 60, 120, 300)  # seconds, as the conventions say
-_MOST_NAMES = 1000  # names of tools and prompts that metrics and names of spans tell apart
-_LONGEST = 128  # characters of a name, or of an id, of somebody else
-
-_Attributes = dict[str, str]
+_BUCKETS_SECONDS = (0.01, 0.02, 0.05, 0.1, 0.2, 0.5, 1, 2, 5, 10, 30, 60, 120, 300)  # of the conventions
+_RESERVED_CODES = range(-32768, -31999)  # JSON-RPC 2.0, "Error object"; other codes would be unlimited attribute values
+_MAX_NAMES = 1000  # names of tools and prompts in metrics and in names of spans
+_MAX_NAME_CHARACTERS = 128
+_MAX_URI_CHARACTERS = 1024
 
 
 def instrument(
@@ -50,87 +53,68 @@ def instrument(
     """Trace and measure all clients and servers of this process from now on.
 
     Args:
-        tracer_provider: Makes spans; by default OpenTelemetry's global one.
-        meter_provider: Makes metrics; by default OpenTelemetry's global one.
-        trust: Whether a request that carries a trace belongs to that, so that who sends it decides if it is sampled.
-            Where clients are strangers, `False` only links to it, and drops their baggage.
-        resource_uris: Whether spans tell the URIs of resources, which may hold what is nobody else's business.
+        tracer_provider: Provider of the tracer; by default OpenTelemetry's global one.
+        meter_provider: Provider of the meter; by default OpenTelemetry's global one.
+        trust: True if spans continue the trace of a request, so that the client decides about sampling. False only
+            links to that trace and drops its baggage; use it for unknown clients.
+        resource_uris: True if spans contain the URIs of resources, which may be confidential.
     """
-    observe(_Telemetry(tracer_provider, meter_provider, trust, resource_uris))
+    tracer = trace.get_tracer(NAME, tracer_provider=tracer_provider)
+    observe(_Telemetry(tracer, metrics.get_meter(NAME, meter_provider=meter_provider), trust, resource_uris))
 
 
 def uninstrument() -> None:
-    """Trace and measure nothing any longer."""
+    """Stop tracing and measuring."""
     observe(None)
 
 
 class _Telemetry:
-    """The observer. See `instrument`."""
+    """Observer of the runtime: see `instrument`."""
 
-    def __init__(
-        self,
-        tracer_provider: TracerProvider | None,
-        meter_provider: MeterProvider | None,
-        trust: bool,
-        resource_uris: bool,
-    ) -> None:
-        self.tracer = trace.get_tracer(NAME, tracer_provider=tracer_provider)
-        self.trust, self.resource_uris = trust, resource_uris
+    def __init__(self, tracer: Tracer, meter: Meter, trust: bool, resource_uris: bool) -> None:
+        self.tracer, self.trust, self.resource_uris = tracer, trust, resource_uris
         self.names: set[str] = set()
-        meter = metrics.get_meter(NAME, meter_provider=meter_provider)
-
-        def histogram(name: str, description: str) -> metrics.Histogram:
-            return meter.create_histogram(name, "s", description, explicit_bucket_boundaries_advisory=_BOUNDS)
-
-        sides: tuple[Role, Role] = ("client", "server")
-        self.operations = {
-            side: histogram(f"mcp.{side}.operation.duration", f"Duration of requests and notifications, at the {seen}.")
-            for side, seen in zip(sides, ("sender", "receiver"), strict=True)
-        }
-        self.sessions = {
-            side: histogram(f"mcp.{side}.session.duration", f"Duration of sessions and connections, at the {side}.")
-            for side in sides
-        }
-        self.active = meter.create_up_down_counter(
-            "mcp_bindgen.active_requests", "{request}", "Requests and notifications that are being handled."
-        )
-        self.open = meter.create_up_down_counter(
-            "mcp_bindgen.open_sessions", "{session}", "Sessions and connections that are open."
-        )
-        self.refusals = meter.create_counter(
-            "mcp_bindgen.refused_requests", "{request}", "Requests refused because too much was going on."
-        )
+        self.operations = _durations(meter, "operation", "Duration of requests and notifications, at the {}.")
+        self.sessions = _durations(meter, "session", "Duration of sessions and connections, at the {}.")
+        handled = "Requests and notifications that are being handled."
+        self.active = meter.create_up_down_counter("mcp_bindgen.active_requests", "{request}", handled)
+        connected = "Sessions and connections that are open."
+        self.open = meter.create_up_down_counter("mcp_bindgen.open_sessions", "{session}", connected)
+        refused = "Requests refused because of a limit."
+        self.refusals = meter.create_counter("mcp_bindgen.refused_requests", "{request}", refused)
 
     @contextmanager
-    def handling(self, role: Role, link: Any, event: Requested | Notified) -> Generator[_Operation]:
+    def handling(self, role: Role, link: Link, event: Requested | Notified) -> Generator[_Operation]:
         """Trace and measure a message while it is handled."""
         method, revision = event.route.method, event.dispatcher.revision
         operation = _Operation(self, "server", link, revision, method, event.params)
         if isinstance(event, Requested):
-            operation.span_only["jsonrpc.request.id"] = str(event.id)[:_LONGEST]
+            operation.span_only["jsonrpc.request.id"] = str(event.id)[:_MAX_NAME_CHARACTERS]
         active = {"mcp.method.name": method.name}
         self.active.add(1, active)
         try:
-            with operation.traced(SpanKind.SERVER, *self._origin(event.params, revision)):
+            with operation.traced(SpanKind.SERVER, *self._parent(event.params, revision)):
                 yield operation
         finally:
             self.active.add(-1, active)
 
-    def _origin(self, params: Any, revision: Revision) -> tuple[Context | None, Sequence[Link]]:
-        """Return the context that a request carries, as the parent of its span, and what else it has to do with."""
-        carrier = _carried(params, revision.trace_context)
+    def _parent(self, params: object, revision: Revision) -> tuple[Context | None, Sequence[SpanLink]]:
+        """Return the parent of the span of a request, from the trace context in its `_meta`, and related spans."""
+        carrier = _trace_context(params, revision.trace_context)
         if not carrier:
             return None, ()
-        theirs = trace.get_current_span(propagate.extract(carrier, Context())).get_span_context()
-        ours = trace.get_current_span().get_span_context()
+        remote = trace.get_current_span(propagate.extract(carrier, Context())).get_span_context()
+        local = trace.get_current_span().get_span_context()
         if not self.trust:
-            return None, [Link(theirs)] if theirs.is_valid else ()
-        links = [Link(ours)] if ours.is_valid and theirs.is_valid else ()
+            return None, [SpanLink(remote)] if remote.is_valid else ()
+        links = [SpanLink(local)] if local.is_valid and remote.is_valid else ()
         return propagate.extract(carrier, get_current()), links
 
     @contextmanager
-    def asking(self, role: Role, link: Any, revision: Revision, method: Method, params: Any) -> Generator[_Operation]:
-        """Trace and measure a request of ours, which carries the context of its span."""
+    def asking(
+        self, role: Role, link: Link, revision: Revision, method: Method, params: object
+    ) -> Generator[_Operation]:
+        """Trace and measure a request of this process; the request carries the context of its span."""
         operation = _Operation(self, "client", link, revision, method, params)
         with operation.traced(SpanKind.CLIENT):
             carrier: dict[str, str] = {}
@@ -139,16 +123,15 @@ class _Telemetry:
             yield operation
 
     @contextmanager
-    def connected(self, role: Role, link: Any) -> Generator[None]:
-        """Measure a connection, or a session, while it lasts."""
-        begun, side = time.perf_counter(), {"mcp_bindgen.role": role, **_network(link)}
-        self.open.add(1, side)
+    def connected(self, role: Role, link: Session) -> Generator[None]:
+        """Measure a connection or session."""
+        begun, attributes = time.perf_counter(), {"mcp_bindgen.role": role, **_network(link)}
+        self.open.add(1, attributes)
         try:
             yield
         finally:
-            self.open.add(-1, side)
-            dispatcher = link.peer.dispatcher
-            agreed = {"mcp.protocol.version": dispatcher.revision.name, **_network(link)}
+            self.open.add(-1, attributes)
+            agreed = {"mcp.protocol.version": link.peer.dispatcher.revision.name, **_network(link)}
             self.sessions[role].record(time.perf_counter() - begun, agreed)
 
     def refused(self, reason: str) -> None:
@@ -157,118 +140,111 @@ class _Telemetry:
 
 
 class _Operation:
-    """A request or notification, at one end.
+    """A request or notification on one side.
 
     Attributes:
-        meta: What a request carries of its trace.
-        span_only: Attributes that are no good for metrics: there are too many values.
+        meta: Trace context for the `_meta` of the request.
+        span_only: Attributes of the span that have too many values for metrics.
     """
 
     def __init__(
-        self, telemetry: _Telemetry, side: Role, link: Any, revision: Revision, method: Method, params: Any
+        self, telemetry: _Telemetry, side: Role, link: Link, revision: Revision, method: Method, params: Any
     ) -> None:
         self.meta: Mapping[str, Any] = {}
-        self.span_only: _Attributes = {}
+        self.span_only: dict[str, str] = {}
         self._telemetry, self._side, self._method = telemetry, side, method.name
-        self._attributes: _Attributes = {
-            "mcp.method.name": method.name,
-            "mcp.protocol.version": revision.name,
-            **_network(link),
-        }
-        self._key = _TARGETS.get(method.name)
-        self._target: str | None = None
+        self._attributes = {"mcp.method.name": method.name, "mcp.protocol.version": revision.name, **_network(link)}
+        self._errors: dict[str, str] = {}
+        self._target_key = _TARGETS.get(method.name)
+        self._target = ""
         if method.name == CALL_TOOL:
             self._attributes["gen_ai.operation.name"] = "execute_tool"
-        said = getattr(params, "params", params)
-        if self._key is not None:
-            self._target = str(getattr(said, "name", ""))[:_LONGEST]
-            self.span_only[self._key] = self._target
-        elif telemetry.resource_uris and isinstance(uri := getattr(said, "uri", None), str):
-            self.span_only["mcp.resource.uri"] = uri[:1024]
-        self._error: str | None = None
+        typed = getattr(params, "params", params)
+        if self._target_key is not None:
+            self._target = str(getattr(typed, "name", ""))[:_MAX_NAME_CHARACTERS]
+            self.span_only[self._target_key] = self._target
+        elif telemetry.resource_uris and isinstance(uri := getattr(typed, "uri", None), str):
+            self.span_only["mcp.resource.uri"] = uri[:_MAX_URI_CHARACTERS]
 
     @contextmanager
-    def traced(self, kind: SpanKind, parent: Context | None = None, links: Sequence[Link] = ()) -> Generator[None]:
-        """Trace and measure what happens in a block."""
-        names, begun = self._telemetry.names, time.perf_counter()
-        span = self._telemetry.tracer.start_span(
-            f"{self._method} {self._target}" if self._target in names else self._method,
-            parent,
-            kind,
-            {**self._attributes, **self.span_only},
-            links,
-        )
+    def traced(self, kind: SpanKind, parent: Context | None = None, links: Sequence[SpanLink] = ()) -> Generator[None]:
+        """Trace and measure the block."""
+        names, begun, named = self._telemetry.names, time.perf_counter(), f"{self._method} {self._target}"
+        name = named if self._target in names else self._method
+        attributes = {**self._attributes, **self.span_only}
+        span = self._telemetry.tracer.start_span(name, parent, kind, attributes, links)
         token = attach(trace.set_span_in_context(span, parent))
         try:
             yield
         except BaseException as error:
-            self._failed(error)
+            self._fail(error)
             raise
         finally:
             detach(token)
-            if self._target is not None and self._error is None and len(names) < _MOST_NAMES:
+            if self._target_key is not None and not self._errors and len(names) < _MAX_NAMES:
                 names.add(self._target)
-            if self._key is not None and self._target in names:
-                self._attributes[self._key] = self._target
-                span.update_name(f"{self._method} {self._target}")
-            if self._error is not None:
-                span.set_attributes({name: self._attributes[name] for name in _ERRORS if name in self._attributes})
+            if self._target_key is not None and self._target in names:
+                self._attributes[self._target_key] = self._target
+                span.update_name(named)
+            if self._errors:
+                span.set_attributes(self._errors)
                 span.set_status(StatusCode.ERROR)
             span.end()
-            self._telemetry.operations[self._side].record(time.perf_counter() - begun, self._attributes)
+            duration = time.perf_counter() - begun
+            self._telemetry.operations[self._side].record(duration, {**self._attributes, **self._errors})
 
-    def answered(self, answer: Any) -> None:
-        """Take note of an answer: that of a tool may say that it failed."""
+    def answered(self, answer: object) -> None:
+        """Record the answer; the result of a tool may have `isError`."""
         if self._method == CALL_TOOL and _is_error(answer):
-            self._note("tool_error")
+            self._errors["error.type"] = "tool_error"
 
     def finished(self, error: ProtocolError | None) -> None:
-        """Take note that a message is handled."""
+        """Record the error that answers the request, if there is one."""
         if error is not None:
-            self._failed(error)
+            self._fail(error)
 
-    def _failed(self, error: BaseException) -> None:
+    def _fail(self, error: BaseException) -> None:
         match error:
             case ProtocolError():
-                code = str(error.code) if error.code in _CODES else _OTHER
-                self._note(code)
-                self._attributes["rpc.response.status_code"] = code
+                code = str(error.code) if error.code in _RESERVED_CODES else "_OTHER"  # of the conventions
+                self._errors |= {"error.type": code, "rpc.response.status_code": code}
             case RequestTimeout():
-                self._note("timeout")
+                self._errors["error.type"] = "timeout"
             case asyncio.CancelledError():
-                self._note("cancelled")
+                self._errors["error.type"] = "cancelled"
             case _:
-                self._note(type(error).__qualname__)
-
-    def _note(self, kind: str) -> None:
-        self._error = self._attributes["error.type"] = kind
+                self._errors["error.type"] = type(error).__qualname__
 
 
-_ERRORS = ("error.type", "rpc.response.status_code")
-_CODES = range(-32768, -31999)
-"""The codes that JSON-RPC reserves: others are as many as somebody else makes up (JSON-RPC 2.0, "Error object")."""
-_OTHER = "_OTHER"  # as the conventions for `error.type` say
+def _durations(meter: Meter, kind: str, description: str) -> dict[str, Histogram]:
+    """Return the histogram of durations for each side."""
+    options: Mapping[str, Any] = {"unit": "s", "explicit_bucket_boundaries_advisory": _BUCKETS_SECONDS}
+    return {
+        side: meter.create_histogram(f"mcp.{side}.{kind}.duration", description=description.format(side), **options)
+        for side in ("client", "server")
+    }
 
 
-def _network(link: Any) -> _Attributes:
-    """Return by what messages travel, as far as the transport says it."""
-    network: str | None = link.origin.network
+def _network(link: Link) -> dict[str, str]:
+    """Return attributes of the transport, as far as it is known."""
+    network = link.origin.network
     if network is None:
         return {}
     return {"network.transport": network} | ({"network.protocol.name": "http"} if network == "tcp" else {})
 
 
-def _carried(params: Any, keys: Sequence[str]) -> dict[str, str]:
-    """Return what the `_meta` of a message carries of a trace."""
-    meta: Any = getattr(params, "meta", None)
+def _trace_context(params: object, keys: Sequence[str]) -> dict[str, str]:
+    """Return the trace context in the `_meta` of a message."""
+    meta: object = getattr(params, "meta", None)
     if meta is None and isinstance(params, BaseModel):
-        meta = (params.model_extra or {}).get("_meta")  # revisions that do not name it let it pass
-    found: Mapping[str, Any] = meta if is_object(meta) else getattr(meta, "model_extra", None) or {}
-    return {key: value for key in keys if isinstance(value := found.get(key), str)}
+        meta = (params.model_extra or {}).get("_meta")  # revisions without this field accept it as an extra one
+    if isinstance(meta, BaseModel):
+        meta = meta.model_extra
+    return {key: value for key in keys if isinstance(value := meta.get(key), str)} if is_object(meta) else {}
 
 
-def _is_error(answer: Any) -> bool:
-    """Tell whether the answer of a tool, in whatever form, says that it failed."""
+def _is_error(answer: object) -> bool:
+    """Return True if the result of a tool, typed or in wire form or as JSON text, has `isError`."""
     if isinstance(answer, jsonrpc.Written):
         return answer.find(b'"isError"') >= 0 and _is_error(from_json(answer))
     return (answer.get("isError") if is_object(answer) else getattr(answer, "is_error", None)) is True

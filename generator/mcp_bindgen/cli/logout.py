@@ -41,7 +41,7 @@ def logout(
         return *done, await damaged(store)
 
     count, problems, left = with_logins(work)
-    from mcp_bindgen.auth.client.token_endpoint import NotRevocable
+    from mcp_bindgen.auth.client.tokens import NotRevocable
 
     for problem in problems:
         say(f"warning: deleted here, but not revoked: {problem}", err=True)

@@ -11,7 +11,7 @@ if TYPE_CHECKING:
     from .server.event_store.base import EventStore as EventStore
     from .server.event_store.base import StoreLimits as StoreLimits
     from .server.event_store.memory import MemoryEventStore as MemoryEventStore
-    from .server.legacy_sse import sse_app as sse_app
+    from .server.legacy_sse import SseApp as SseApp
     from .server.limits import HttpLimits as HttpLimits
     from .server.serve import serve_http as serve_http
     from .server.serve import serve_sse as serve_sse
@@ -22,7 +22,7 @@ _MODULES = {
     "server.app": ["HttpApp"],
     "server.event_store.base": ["EventStore", "StoreLimits"],
     "server.event_store.memory": ["MemoryEventStore"],
-    "server.legacy_sse": ["sse_app"],
+    "server.legacy_sse": ["SseApp"],
     "server.limits": ["HttpLimits"],
     "server.serve": ["serve_http", "serve_sse"],
 }

@@ -1,4 +1,4 @@
-"""Encode and decode server-sent events (WHATWG HTML, "Server-sent events": Interpreting an event stream)."""
+"""Server-sent events: encoder and bounded decoder (WHATWG HTML, "Server-sent events")."""
 
 from __future__ import annotations
 
@@ -9,15 +9,15 @@ from mcp_bindgen.runtime.protocol.transport import Oversized
 from .headers import is_plain
 
 KEEP_ALIVE = b": keep-alive\n\n"
-"""A comment, which clients skip and which keeps an idle connection open."""
+"""Comment that keeps an idle connection open; clients skip it."""
 
 MIN_RETRY = 0.1
-"""Seconds that a client waits at least before it connects again, whatever the server says."""
+"""Least seconds before a client connects again, whatever the server asks for."""
 
-_RETRY = 1.0  # seconds, unless the server names another time
-_LONGEST_RETRY = 30.0
-_LONGEST_ID = 1024
-_HEAD = 256  # bytes that are kept of what is too large
+_RETRY = 1.0  # seconds, unless the server names a time
+_MAX_RETRY = 30.0
+_MAX_ID = 1024  # bytes
+_HEAD = 256  # bytes that are kept of an event that is too large
 _FIELD = 64  # bytes of a line beside its value
 _BOM = b"\xef\xbb\xbf"
 
@@ -25,15 +25,15 @@ _BOM = b"\xef\xbb\xbf"
 def encode(
     data: bytes | None = None, id: str | None = None, event: str | None = None, retry: int | None = None
 ) -> bytes:
-    """Encode an event; fields that are `None` are left out.
+    """Encode an event; fields that are None are left out.
 
-    A line end in `data` arrives as LF, whichever it was: in JSON text all of them are white space.
+    Each line end in `data` arrives as LF. In JSON text all line ends are white space.
 
     Args:
-        data: What it carries. Without any it is no event to clients, but `id` and `retry` count.
-        id: After which event the stream is resumed; without line ends and NUL.
-        event: Its type, without line ends; clients take `message` when it is left out.
-        retry: Milliseconds after which a client shall reconnect.
+        data: Data of the event. Clients ignore an event without data, except for its `id` and `retry`.
+        id: Id of the event, without line ends and NUL; a client resumes the stream after it.
+        event: Type of the event, without line ends; `message` by default.
+        retry: Milliseconds after which a client reconnects.
     """
     head = "" if event is None else f"event: {event}\n"
     if id is not None:
@@ -48,29 +48,27 @@ def encode(
 
 
 class Event(NamedTuple):
-    """An event of a stream.
-
-    Attributes:
-        type: Its type.
-        data: What it carries.
-    """
+    """Event of a stream: its type and its data."""
 
     type: str
     data: bytes | Oversized
 
 
 class EventDecoder:
-    """Decode a stream of events, however many connections it takes to hear it to its end.
+    """Decoder of a stream of events over any number of connections.
+
+    The decoder of httpx2 fails at an event that is too large, and copies each event into text. This decoder skips such
+    an event and goes on.
 
     Args:
-        limit: The largest data of an event, in bytes; larger data is skipped and `Oversized` stands in for it.
-        min_retry: Seconds to wait at least before connecting again.
+        limit: Largest data of an event, in bytes; larger data is skipped and replaced by `Oversized`.
+        min_retry: Least seconds before connecting again.
 
     Attributes:
-        last_id: The id of the last event, if the stream can be resumed after it.
-        retry: Seconds to wait before connecting again, as the server says.
+        last_id: Id of the last event; None if the stream cannot be resumed after it.
+        retry: Seconds to wait before connecting again, as the server asks.
         received: Bytes so far.
-        progress: Events so far that carried data or another id.
+        progress: Events so far with data or a new id.
     """
 
     def __init__(self, limit: int, min_retry: float = MIN_RETRY) -> None:
@@ -83,10 +81,10 @@ class EventDecoder:
         self.connect()
 
     def connect(self) -> None:
-        """Begin with a new connection; forget the event that was not complete."""
+        """Begin with a new connection; forget an incomplete event."""
         self._first = True
         self._after_cr = False
-        self._line = bytearray()  # that is not complete
+        self._line = bytearray()  # incomplete
         self._skipped = 0  # bytes of that line
         self._reset()
 
@@ -98,9 +96,9 @@ class EventDecoder:
         self._oversized: Oversized | None = None
 
     def retry_after(self, failures: int) -> float:
-        """Return the seconds to wait before connecting again: longer after failures in a row."""
+        """Return the seconds to wait before connecting again; failures in a row make them longer."""
         retry = max(self.retry, self._min_retry)
-        return min(retry * (1 << min(failures, 10)), max(retry, _LONGEST_RETRY))
+        return min(retry * (1 << min(failures, 10)), max(retry, _MAX_RETRY))
 
     def feed(self, chunk: bytes) -> list[Event]:
         """Decode a part of the stream; return the events that it completes."""
@@ -125,7 +123,7 @@ class EventDecoder:
         return events
 
     def _keep(self, part: bytes) -> None:
-        """Add to the line that is not complete; of one that is too long, keep the beginning."""
+        """Add to the incomplete line; keep only the beginning of a line that is too long."""
         self._line += part
         if len(self._line) > self.limit + _FIELD + _HEAD:
             self._skipped += len(self._line) - _FIELD - _HEAD
@@ -150,7 +148,7 @@ class EventDecoder:
         elif name == b"event":
             self._type = value
         elif name == b"id" and b"\0" not in value:
-            self._id = value if len(value) + self._skipped <= _LONGEST_ID else b""
+            self._id = value if len(value) + self._skipped <= _MAX_ID else b""
         elif name == b"retry" and value.isdigit() and len(value) < 10:
             self.retry = int(value) / 1000
 

@@ -1,6 +1,6 @@
-"""Encode, decode and check Mcp-Name and Mcp-Param-* headers (MCP 2026-07-28, "Streamable HTTP": Request Metadata).
+"""Mcp-Name and Mcp-Param-* headers (MCP 2026-07-28, "Streamable HTTP": Request Metadata).
 
-Tools may ask that some of their arguments be repeated in headers. Clients do that, and servers compare.
+The schema of a tool may ask for headers that repeat arguments. Clients send these headers, and servers compare them.
 """
 
 from __future__ import annotations
@@ -13,17 +13,17 @@ from typing import Any
 from mcp_bindgen.runtime.model.json_types import is_array, is_object
 
 ANNOTATION = "x-mcp-header"
-"""The keyword of JSON Schema by which a tool asks for a header."""
+"""Keyword of JSON Schema that asks for a header."""
 
 PREFIX = "Mcp-Param-"
-"""What the names of such headers begin with."""
+"""Prefix of the names of such headers."""
 
 _BEGIN, _END = "=?base64?", "?="
 _PLAIN = re.compile(r"(?:[\x21-\x7e](?:[\x20-\x7e]*[\x21-\x7e])?)?")
 _SENT = re.compile(r"[\t\x20-\x7e]*")
 _TOKEN = re.compile(r"[!#$%&'*+\-.^_`|~0-9A-Za-z]+")
 _WHOLE = re.compile(r"(-?(?:0|[1-9][0-9]{0,15}))(?:\.0{1,16})?")
-_LARGEST = 2**53 - 1
+_MAX_INTEGER = 2**53 - 1
 
 _ONE = (
     *("additionalItems", "additionalProperties", "contains", "contentSchema", "else", "if", "items", "not"),
@@ -31,25 +31,25 @@ _ONE = (
 )
 _LISTS = ("allOf", "anyOf", "items", "oneOf", "prefixItems")
 _MAPS = ("$defs", "definitions", "dependencies", "dependentSchemas", "patternProperties")
-_OTHERS = {*_ONE, *_LISTS, *_MAPS}
+_KEYWORDS = {*_ONE, *_LISTS, *_MAPS}
 
 Path = tuple[str, ...]
 
 
 class HeaderMismatch(Exception):
-    """Headers that are missing, malformed or at odds with the body."""
+    """Header that is missing, malformed or different from the body."""
 
 
 def is_plain(value: str) -> bool:
-    """Tell whether a header can hold `value` as it is: visible ASCII, with blanks only inside."""
+    """Return True if a header can hold `value` unencoded: visible ASCII, with blanks only inside."""
     return _PLAIN.fullmatch(value) is not None
 
 
 def encode(value: str) -> str:
-    """Return `value` as a header: as it is where that is safe, else in Base64 between markers.
+    """Return `value` as a header: unencoded where that is safe, else in Base64 between markers.
 
     Raises:
-        ValueError: It has half of a surrogate pair, which is not Unicode text.
+        ValueError: The value has half of a surrogate pair, which is not Unicode text.
     """
     if is_plain(value) and not (value.startswith(_BEGIN) and value.endswith(_END)):
         return value
@@ -60,8 +60,8 @@ def decode(header: str) -> str:
     """Return the value of a header; surrounding blanks are ignored, and a single marker is plain text.
 
     Raises:
-        HeaderMismatch: It has characters that no header may have, or what is between the markers is not the Base64
-            form of UTF-8 text.
+        HeaderMismatch: The header has characters that are not allowed, or the text between the markers is not the
+            Base64 form of UTF-8 text.
     """
     header = header.strip(" \t")
     if _SENT.fullmatch(header) is None:
@@ -79,28 +79,28 @@ def decode(header: str) -> str:
 
 
 def text(value: object) -> str | None:
-    """Return the text of an argument in a header; `None` for null, which is not repeated.
+    """Return the text of an argument in a header; None for null, which is not repeated.
 
     Raises:
-        ValueError: It is no string, boolean or integer, or an integer beyond 2**53 - 1, where peers begin to round.
+        ValueError: The argument is no string, boolean or integer, or an integer beyond 2**53 - 1, which peers round.
     """
     if value is None or isinstance(value, str):
         return value
     if isinstance(value, bool):
         return "true" if value else "false"
-    if not isinstance(value, int | float) or not -_LARGEST <= value <= _LARGEST or value != int(value):
+    if not isinstance(value, int | float) or not -_MAX_INTEGER <= value <= _MAX_INTEGER or value != int(value):
         raise ValueError("only strings, booleans and integers up to 2**53 - 1 can be repeated in a header")
     return str(int(value))
 
 
-def header_params(input_schema: Any) -> Mapping[Path, str]:
-    """Return the arguments that a tool wants repeated: the path of property names to each -> the name of its header.
+def header_params(input_schema: object) -> Mapping[Path, str]:
+    """Return the arguments that headers repeat: path of property names -> name of the header.
 
     Args:
         input_schema: The tool's `inputSchema`, as JSON. References in it are not followed.
 
     Raises:
-        ValueError: It asks in a way that is not allowed; clients must not offer such a tool.
+        ValueError: The schema asks for a header that is not allowed; clients must not offer such a tool.
     """
     found: dict[Path, str] = {}
     names: dict[str, Path] = {}
@@ -109,7 +109,7 @@ def header_params(input_schema: Any) -> Mapping[Path, str]:
             continue
         name, kind = schema[ANNOTATION], schema.get("type")
         if not path:
-            raise ValueError(f"{ANNOTATION} stands where no argument can be told from it")
+            raise ValueError(f"{ANNOTATION} does not belong to one argument")
         place = ".".join(path)
         if not isinstance(name, str) or _TOKEN.fullmatch(name) is None:
             raise ValueError(f"{ANNOTATION} of {place!r} is not the name of a header")
@@ -122,11 +122,11 @@ def header_params(input_schema: Any) -> Mapping[Path, str]:
     return found
 
 
-def param_headers(input_schema: Any, arguments: Mapping[str, Any] | None) -> dict[str, str]:
+def param_headers(input_schema: object, arguments: Mapping[str, Any] | None) -> dict[str, str]:
     """Return the headers that repeat arguments of a call, encoded.
 
     Raises:
-        ValueError: The schema asks in a way that is not allowed, or an argument cannot stand in a header.
+        ValueError: The schema asks for a header that is not allowed, or an argument cannot stand in a header.
     """
     headers: dict[str, str] = {}
     for path, name in header_params(input_schema).items():
@@ -139,8 +139,8 @@ def param_headers(input_schema: Any, arguments: Mapping[str, Any] | None) -> dic
     return headers
 
 
-def check_params(input_schema: Any, arguments: Mapping[str, Any] | None, headers: Mapping[bytes, bytes]) -> None:
-    """Check that the headers of a call repeat what its body says.
+def check_params(input_schema: object, arguments: Mapping[str, Any] | None, headers: Mapping[bytes, bytes]) -> None:
+    """Check that the headers of a call repeat the arguments in its body.
 
     Args:
         input_schema: The tool's `inputSchema`.
@@ -148,8 +148,8 @@ def check_params(input_schema: Any, arguments: Mapping[str, Any] | None, headers
         headers: All headers of the request, names in lower case.
 
     Raises:
-        HeaderMismatch: A header differs from its argument, or there is one without the other.
-        ValueError: The schema asks in a way that is not allowed.
+        HeaderMismatch: A header differs from its argument, or one of the two is missing.
+        ValueError: The schema asks for a header that is not allowed.
     """
     for path, name in header_params(input_schema).items():
         sent = headers.get(name.lower().encode())
@@ -160,12 +160,12 @@ def check_params(input_schema: Any, arguments: Mapping[str, Any] | None, headers
             continue
         if sent is None:
             raise HeaderMismatch(f"{name} is missing")
-        if not _says(decode(sent.decode("latin-1")), value):
+        if not _is_same(decode(sent.decode("latin-1")), value):
             raise HeaderMismatch(f"{name} differs from the argument")
 
 
-def _says(header: str, value: object) -> bool:
-    """Tell whether a decoded header says the same as an argument; integers are compared as numbers."""
+def _is_same(header: str, value: object) -> bool:
+    """Return True if a decoded header equals an argument; integers are compared as numbers."""
     try:
         wanted = text(value)
     except ValueError:
@@ -176,8 +176,8 @@ def _says(header: str, value: object) -> bool:
     return header == wanted
 
 
-def _value(arguments: Any, path: Path) -> Any:
-    """Return the value at a path, or `None`."""
+def _value(arguments: object, path: Path) -> Any:
+    """Return the value at a path, or None."""
     for name in path:
         if not is_object(arguments):
             return None
@@ -185,7 +185,7 @@ def _value(arguments: Any, path: Path) -> Any:
     return arguments
 
 
-def _positions(schema: Any) -> Iterator[tuple[Path | None, dict[str, Any]]]:
+def _positions(schema: object) -> Iterator[tuple[Path | None, dict[str, Any]]]:
     """Yield every schema in a schema, with its path if `properties` alone lead there; a schema may be deeply nested."""
     waiting: list[tuple[Path | None, Any]] = [((), schema)]
     while waiting:
@@ -196,7 +196,7 @@ def _positions(schema: Any) -> Iterator[tuple[Path | None, dict[str, Any]]]:
         properties = node.get("properties")
         if is_object(properties):
             waiting.extend((None if path is None else (*path, name), child) for name, child in properties.items())
-        for keyword in node.keys() & _OTHERS:
+        for keyword in node.keys() & _KEYWORDS:
             child = node[keyword]
             if keyword in _ONE:
                 waiting.append((None, child))

@@ -40,7 +40,7 @@ from .transports.stdio import stdio
 
 C = TypeVar("C", bound=Client)
 
-PATIENCE = 5.0
+PROBE_TIMEOUT = 5.0
 """Seconds to wait for the answer to the probe; a server of the handshake may leave it unanswered."""
 
 TIMEOUT = 60.0
@@ -98,7 +98,7 @@ async def connect(
     headers: Mapping[str, str] | None = None,
     auth: Auth | None = None,
     cache: ResultCache | None = None,
-    patience: float = PATIENCE,
+    probe_timeout: float = PROBE_TIMEOUT,
     timeout: float | None = TIMEOUT,
     exactly: bool = False,
     stderr: int | IO[Any] | None = None,
@@ -120,7 +120,7 @@ async def connect(
         auth: Authorizes requests to a URL: `OAuth()` logs a user in, `Bearer(token)` sends a token. The time limits
             below stop while a user is asked.
         cache: Keeps results; by default the cache of the client's class, if it has one.
-        patience: Seconds to wait for the revisions of the server before the handshake is tried.
+        probe_timeout: Seconds to wait for the revisions of the server before the handshake is tried.
         timeout: Seconds that connecting may take in total; `None` for no limit. The options of the client limit each
             request.
         exactly: Speak the revisions of the clients only, without bridges.
@@ -142,7 +142,7 @@ async def connect(
         client.dispatcher.revision.check_connectable()
         if cache is not None:
             client.cache = cache
-    search = _Search(place, ours, patience, exactly)
+    search = _Search(place, ours, probe_timeout, exactly)
     with place.pauses.move_on_after(timeout) as scope:
         async with search.connected() as client:
             place.pauses.stop(scope)
@@ -178,7 +178,7 @@ class _Search:
     Args:
         place: The address of the server.
         clients: The clients, one for each revision.
-        patience: See `connect`.
+        patience: `probe_timeout` of `connect`.
         exactly: See `connect`.
 
     Attributes:

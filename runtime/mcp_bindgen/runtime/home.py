@@ -1,4 +1,4 @@
-"""The user's folder, which holds revisions beside those of the installation."""
+"""The user's folder, which holds revisions beside the installed ones."""
 
 from __future__ import annotations
 

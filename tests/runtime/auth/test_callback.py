@@ -122,7 +122,7 @@ def test_the_port_listens_on_this_machine_only_and_stays_the_same() -> None:
             assert given.queries[-1]["redirect_uri"] == f"http://127.0.0.1:{port}/callback"
             elsewhere = KnownClient("known", given.issuer, f"http://127.0.0.1:{port}/elsewhere")
             (error,) = await call(given.url, oauth(client=elsewhere, login=Browser()))
-            assert "comes back to" in str(error)
+            assert "returns to" in str(error)
             with socket.create_server(("127.0.0.1", 0)) as taken:
                 port = taken.getsockname()[1]
                 (error,) = await call(given.url, oauth(login=Browser(port=port)))

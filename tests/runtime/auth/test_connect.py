@@ -48,7 +48,7 @@ def test_the_probe_waits_for_a_person_and_the_client_says_what_extension_it_uses
 
             given.answer_mcp = play
             auth: Any = oauth(login=Manual(slowly, CALLBACK))
-            async with connect(given.url, *CLIENTS, auth=auth, patience=0.2, timeout=0.5) as client:
+            async with connect(given.url, *CLIENTS, auth=auth, probe_timeout=0.2, timeout=0.5) as client:
                 assert client.revision == "2026-07-28"
                 await client.list_tools()
             assert [line for line in given.log if line.startswith("POST /mcp")] == ["POST /mcp"] * 3
@@ -69,7 +69,7 @@ def test_a_login_that_fails_is_not_begun_again_in_another_way() -> None:
                 async with connect(given.url, *CLIENTS, auth=oauth()):
                     pass
             assert given.counts("GET /authorize") == 1
-            with pytest.raises(AuthorizationError, match="nobody may be asked here"):
+            with pytest.raises(AuthorizationError, match="no user may be asked"):
                 async with connect(given.url, *CLIENTS, auth=oauth(login=None)):
                     pass
 

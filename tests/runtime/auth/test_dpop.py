@@ -8,7 +8,7 @@ import time
 import pytest
 from joserfc import jwk, jwt
 
-from mcp_bindgen.auth.dpop import ProofKey, target, thumbprint, token_hash
+from mcp_bindgen.auth.dpop import ProofKey, target_uri, token_hash
 
 
 def test_a_proof_states_method_url_time_token_and_nonce() -> None:
@@ -25,13 +25,13 @@ def test_a_proof_states_method_url_time_token_and_nonce() -> None:
 
 
 def test_thumbprints_and_hashes_are_those_of_the_specifications() -> None:
-    key = {
+    key: dict[str, str | list[str]] = {
         "kty": "EC",
         "crv": "P-256",
         "x": "l8tFrhx-34tV3hRICRDY9zCkDlpBhF42UQUfWVAWBFs",
         "y": "9VE4jf_Ok_o64zbTTlcuNJajHmt6v9TDVrU0CdvGRDA",
     }  # RFC 9449, section 4.1, and its thumbprint in section 6.1
-    assert thumbprint(key) == "0ZcOCORZNYy-DWpqq30jZyJGHTN0d2HglBV3uiguA4I"
+    assert jwk.import_key(key).thumbprint() == "0ZcOCORZNYy-DWpqq30jZyJGHTN0d2HglBV3uiguA4I"
     hashed = "fUHyO2r2Z3DZ53EsNrWBb0xWXoaNy59IiKCAqksmQEo"
     assert token_hash("Kz~8mXK1EalYznwH-LC-1fBAo.4Ljp~zsPE_NeO.gxU") == hashed
 
@@ -56,4 +56,4 @@ def test_a_key_is_kept_as_text_and_shown_nowhere() -> None:
     ],
 )
 def test_urls_are_compared_without_what_does_not_count(url: str, expected: str) -> None:
-    assert target(url) == expected
+    assert target_uri(url) == expected

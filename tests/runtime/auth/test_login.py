@@ -61,17 +61,20 @@ def test_what_was_granted_survives_a_restart_and_is_refreshed_where_it_was_issue
 @pytest.mark.parametrize(
     ("edit", "why"),
     [
-        (lambda back: back | {"iss": "https://evil.example"}, "is not of"),
-        (lambda back: back | {"iss": back["iss"] + "/"}, "is not of"),
-        (lambda back: back | {"iss": back["iss"].upper()}, "is not of"),
-        (lambda back: back | {"iss": back["iss"].replace("127", "%31%32%37")}, "is not of"),
-        (lambda back: {name: back[name] for name in ("code", "state")}, "is not of"),
+        (lambda back: back | {"iss": "https://evil.example"}, "does not come from"),
+        (lambda back: back | {"iss": back["iss"] + "/"}, "does not come from"),
+        (lambda back: back | {"iss": back["iss"].upper()}, "does not come from"),
+        (lambda back: back | {"iss": back["iss"].replace("127", "%31%32%37")}, "does not come from"),
+        (lambda back: {name: back[name] for name in ("code", "state")}, "does not come from"),
         (lambda back: f"{CALLBACK}?code=c&state={back['state']}&iss={back['iss']}&iss=https://evil.example", "twice"),
         (lambda back: f"{CALLBACK}?code=c&state={back['state']}&code=d&iss={back['iss']}", "twice"),
-        (lambda back: back | {"state": "another"}, "did not come back"),
-        (lambda back: {"code": back["code"], "iss": back["iss"]}, "did not come back"),
-        (lambda back: f"{CALLBACK}?code=c&state={back['state']}&state=other&iss={back['iss']}", "did not come back"),
-        (lambda back: f"https://evil.example/callback?code=c&state={back['state']}&iss={back['iss']}", "did not come"),
+        (lambda back: back | {"state": "another"}, "did not return"),
+        (lambda back: {"code": back["code"], "iss": back["iss"]}, "did not return"),
+        (lambda back: f"{CALLBACK}?code=c&state={back['state']}&state=other&iss={back['iss']}", "did not return"),
+        (
+            lambda back: f"https://evil.example/callback?code=c&state={back['state']}&iss={back['iss']}",
+            "did not return",
+        ),
         (lambda back: {"state": back["state"], "iss": back["iss"]}, "without a code"),
         (lambda back: {"error": "access_denied", "state": back["state"], "iss": back["iss"]}, "access_denied"),
     ],
@@ -127,7 +130,7 @@ def test_a_state_is_not_used_again() -> None:
             first = await call(given.url, oauth(login=Manual(visit, CALLBACK)))
             assert str(first[0]).startswith("at-")
             (error,) = await call(given.url, oauth(login=Manual(visit, CALLBACK)))
-            assert "did not come back" in str(error)
+            assert "did not return the response" in str(error)
             assert given.counts("POST /token") == 1
 
     go(body)
@@ -145,7 +148,7 @@ def test_a_mix_up_of_two_servers_gets_no_code() -> None:
                 return f"{CALLBACK}?code=code-of-the-honest-one&state={query['state']}&iss={honest.issuer}"
 
             (error,) = await call(hostile.url, oauth(login=Manual(visit, CALLBACK)))
-            assert "is not of" in str(error)
+            assert "does not come from" in str(error)
             assert hostile.counts("POST /token") == honest.counts("POST /token") == 0
 
     go(body)
@@ -164,13 +167,13 @@ SERVERS: list[tuple[Any, str]] = [
     (lambda document: document | {"code_challenge_methods_supported": []}, "PKCE"),
     (lambda document: document | {"issuer": "https://honest.example"}, "another issuer"),
     (lambda document: document | {"issuer": document["issuer"] + "/"}, "another issuer"),
-    (without("issuer"), "another issuer"),
-    (without("token_endpoint"), "no token endpoint"),
-    (lambda document: document | {"authorization_endpoint": "javascript:alert(1)"}, "not an https URL"),
-    (lambda document: document | {"authorization_endpoint": "file:///etc/passwd"}, "not an https URL"),
-    (lambda document: document | {"authorization_endpoint": "http://evil.example/a"}, "not an https URL"),
-    (lambda document: document | {"authorization_endpoint": "--help"}, "not an https URL"),
-    (lambda document: document | {"authorization_endpoint": "https://u@evil.example/"}, "not an https URL"),
+    (without("issuer"), "no usable issuer"),
+    (without("token_endpoint"), "no usable token_endpoint"),
+    (lambda document: document | {"authorization_endpoint": "javascript:alert(1)"}, "must be an https URL"),
+    (lambda document: document | {"authorization_endpoint": "file:///etc/passwd"}, "must be an https URL"),
+    (lambda document: document | {"authorization_endpoint": "http://evil.example/a"}, "must be an https URL"),
+    (lambda document: document | {"authorization_endpoint": "--help"}, "must be an https URL"),
+    (lambda document: document | {"authorization_endpoint": "https://u@evil.example/"}, "must be an https URL"),
     (lambda document: document | {"authorization_endpoint": "https://a.example/$(calc)"}, "a command"),
     (lambda document: document | {"authorization_endpoint": "https://a.example/`id`"}, "a command"),
     (lambda document: document | {"authorization_endpoint": "https://a.example/';id;'"}, "a command"),
@@ -181,21 +184,21 @@ SERVERS: list[tuple[Any, str]] = [
     (lambda document: document | {"token_endpoint": "http://a.example/token"}, "is not https"),
     (lambda document: document | {"registration_endpoint": "https://169.254.169.254/"}, "inside of a network"),
     (lambda document: 500, "500"),
-    (lambda document: [document], "something else"),
+    (lambda document: [document], "without a JSON object"),
 ]
 RESOURCES: list[tuple[Any, str]] = [
-    (lambda document: document | {"resource": "https://other.example/mcp"}, "another one"),
-    (lambda document: document | {"resource": document["resource"] + "/deeper"}, "another one"),
-    (lambda document: document | {"resource": document["resource"] + "-2"}, "another one"),
+    (lambda document: document | {"resource": "https://other.example/mcp"}, "another resource"),
+    (lambda document: document | {"resource": document["resource"] + "/deeper"}, "another resource"),
+    (lambda document: document | {"resource": document["resource"] + "-2"}, "another resource"),
     (lambda document: document | {"resource": document["resource"].removesuffix("/mcp")}, "above the server"),
-    (lambda document: document | {"resource": document["resource"] + "#x"}, "another one"),
-    (lambda document: document | {"resource": 7}, "not text"),
-    (without("resource"), "no resource"),
+    (lambda document: document | {"resource": document["resource"] + "#x"}, "another resource"),
+    (lambda document: document | {"resource": 7}, "no usable resource"),
+    (without("resource"), "no usable resource"),
     (lambda document: document | {"authorization_servers": ["http://evil.example"]}, "https URL"),
     (lambda document: document | {"authorization_servers": ["https://10.0.0.1"]}, "inside of a network"),
     (lambda document: document | {"authorization_servers": ["https://[::ffff:169.254.169.254]"]}, "inside"),
     (lambda document: document | {"authorization_servers": ["https://2130706433"]}, "hides"),
-    (lambda document: document | {"authorization_servers": "https://a.example"}, "not a list"),
+    (lambda document: document | {"authorization_servers": "https://a.example"}, "no usable authorization_servers"),
     (lambda document: document | {"scopes_supported": [f"s{number}" for number in range(500)]}, "scopes"),
     (lambda document: 503, "503"),
 ]

@@ -8,14 +8,14 @@ import pytest
 
 from mcp_bindgen.auth import KnownClient, client_metadata
 from mcp_bindgen.auth.client.clients import is_document_url
-from mcp_bindgen.auth.client.grants import Grant
+from mcp_bindgen.auth.client.tokens import Grant
 from mcp_bindgen.auth.metadata import (
     BadMetadata,
     assumed_server,
     canonical,
     read_resource,
-    resource_places,
-    server_places,
+    resource_metadata_urls,
+    server_metadata_urls,
 )
 from mcp_bindgen.runtime.protocol.errors import AuthorizationError
 from tests.support.authorization_world import World, call, oauth, world
@@ -38,23 +38,23 @@ def test_a_server_is_called_by_its_canonical_address(url: str, expected: str) ->
 
 
 def test_metadata_is_looked_for_in_the_order_of_the_specification() -> None:
-    assert resource_places("https://mcp.example/a/mcp?x=1") == [
+    assert resource_metadata_urls("https://mcp.example/a/mcp?x=1") == [
         f"{WELL_KNOWN}oauth-protected-resource/a/mcp",
         f"{WELL_KNOWN}oauth-protected-resource",
     ]
-    assert resource_places("https://mcp.example") == [f"{WELL_KNOWN}oauth-protected-resource"]
-    assert resource_places("https://mcp.example/mcp/") == [
+    assert resource_metadata_urls("https://mcp.example") == [f"{WELL_KNOWN}oauth-protected-resource"]
+    assert resource_metadata_urls("https://mcp.example/mcp/") == [
         f"{WELL_KNOWN}oauth-protected-resource/mcp/",
         f"{WELL_KNOWN}oauth-protected-resource/mcp",
         f"{WELL_KNOWN}oauth-protected-resource",
     ]
-    assert server_places("https://mcp.example/tenant") == [
+    assert server_metadata_urls("https://mcp.example/tenant") == [
         f"{WELL_KNOWN}oauth-authorization-server/tenant",
         f"{WELL_KNOWN}openid-configuration/tenant",
         "https://mcp.example/tenant/.well-known/openid-configuration",
     ]
     expected = [f"{WELL_KNOWN}oauth-authorization-server", f"{WELL_KNOWN}openid-configuration"]
-    assert server_places("https://mcp.example") == server_places("https://mcp.example/") == expected
+    assert server_metadata_urls("https://mcp.example") == server_metadata_urls("https://mcp.example/") == expected
 
 
 @pytest.mark.parametrize(

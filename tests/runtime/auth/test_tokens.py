@@ -16,11 +16,12 @@ import pytest
 from joserfc import jwt
 from joserfc.jwk import ECKey
 
-from mcp_bindgen.auth import Bearer, ClientCredentials, ClientSecret, Manual, PrivateKeyJwt
+from mcp_bindgen.auth import Bearer, ClientCredentials, ClientSecret, KnownClient, Manual, PrivateKeyJwt, ServerQuirks
 from mcp_bindgen.auth.client import authorizer
-from mcp_bindgen.auth.client.grants import Grant, granted
+from mcp_bindgen.auth.client.clients import load_client, read_registration
 from mcp_bindgen.auth.client.login import device_code
-from mcp_bindgen.auth.client.registration import dump, load, registered
+from mcp_bindgen.auth.client.tokens import Endpoints, Grant, TokenRequest
+from mcp_bindgen.auth.fetch import Fetched, Fetcher
 from mcp_bindgen.auth.metadata import ServerMetadata
 from mcp_bindgen.auth.store import FileStore, MemoryStore
 from mcp_bindgen.http.client.legacy_sse import sse
@@ -63,9 +64,10 @@ def test_numbers_that_are_too_large_to_calculate_with_do_no_harm() -> None:
     go(body)
     server = ServerMetadata("https://example.org", "https://example.org/token")
     answer = {"client_id": "a", "client_secret": SECRET, "client_secret_expires_at": 10**400}
-    client, until = registered(server, answer, None, "client_secret_post")
-    assert until is not None
-    assert load(server.issuer, dump(client, until)) == client
+    record = read_registration(server, Fetched(201, {}, answer), None, "client_secret_post")
+    assert record["until"] is not None
+    client = load_client(server.issuer, json.loads(json.dumps(record)))
+    assert client == ClientSecret("a", server.issuer, secret=SECRET, method="client_secret_post")
     told = {"verification_uri": "https://example.org/device", "user_code": "AB", "device_code": "secret"}
     code, _, pause = device_code({**told, "interval": 10**400, "expires_in": 10**400})
     assert (code.seconds, pause) == (3600, 60)
@@ -84,7 +86,8 @@ def test_numbers_that_are_too_large_to_calculate_with_do_no_harm() -> None:
 def test_a_lifetime_that_cannot_be_meant_is_not_believed(told: Any, lives: float | None) -> None:
     server = ServerMetadata("https://example.org", "https://example.org/token")
     answer = {"access_token": "at", "token_type": "bearer", "expires_in": told}
-    grant = granted(server, answer, resource="r", client_id="c", scopes=(), key=None, must_bind=False)
+    wanted = TokenRequest(server, "r", (), None, False, ServerQuirks(), Endpoints(Fetcher()))
+    grant = wanted.grant(answer, KnownClient("c"))
     assert not grant.is_expired
     assert grant.is_fresh
     assert (None if grant.expires_at is None else round(grant.expires_at - grant.issued_at)) == lives
@@ -317,8 +320,8 @@ def test_another_process_that_asks_in_vain_is_not_waited_for_for_long(
     tmp_path: Path, ending: str, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
 ) -> None:
     """Have the user of the other process say no, or leave it alone with the question."""
-    monkeypatch.setattr(authorizer, "_SOON", 0.1)
-    monkeypatch.setattr(authorizer, "_OTHERS", 60.0 if ending == "fails" else 0.3)
+    monkeypatch.setattr(authorizer, "_LOGIN_NOTICE_SECONDS", 0.1)
+    monkeypatch.setattr(authorizer, "_LOGIN_WAIT_SECONDS", 60.0 if ending == "fails" else 0.3)
     store = FileStore(tmp_path / "kept")
     leaves = anyio.Event()
 
@@ -338,7 +341,7 @@ def test_another_process_that_asks_in_vain_is_not_waited_for_for_long(
             (error,) = await call(
                 given.url, oauth(FileStore(store.folder), login=None)
             )  # who may not ask does not wait
-            assert "nobody may be asked" in str(error)
+            assert "no user may be asked" in str(error)
             if ending == "fails":
                 asyncio.get_running_loop().call_later(0.3, leaves.set)
             (token,) = await call(given.url, oauth(store))
@@ -718,7 +721,7 @@ def test_logging_out_revokes_and_forgets() -> None:
             assert token in revoked
             assert len(revoked) == 2
             (error,) = await call(given.url, oauth(store, login=None))
-            assert "nobody may be asked" in str(error)
+            assert "no user may be asked" in str(error)
 
     go(body)
 

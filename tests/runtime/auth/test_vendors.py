@@ -58,9 +58,9 @@ def test_a_login_as_the_documentation_says(vendor: Vendor) -> None:
 @pytest.mark.parametrize(
     ("vendor", "changes", "said"),
     [
-        (ENTRA, {"assume_pkce": False}, "does not say that it protects codes by PKCE"),
+        (ENTRA, {"assume_pkce": False}, "does not announce PKCE"),
         (ENTRA, {"omit_resource": False}, "invalid_target: the resource does not match"),
-        (COGNITO, {"quirks": {}}, "does not say that it protects codes by PKCE"),
+        (COGNITO, {"quirks": {}}, "does not announce PKCE"),
         (KEYCLOAK, {"client": ()}, "lets no client register itself"),
         (GOOGLE, {"client": KnownClient("app")}, "client_secret is missing"),
         (AUTH0, {"parameters": None}, "refuses the tokens"),
@@ -88,7 +88,7 @@ def test_a_vendor_that_begins_to_name_itself_must_name_itself() -> None:
         async with playing(VendorWorld(KEYCLOAK)) as given:
             given.edit_response = lambda back: {name: value for name, value in back.items() if name != "iss"}
             (error,) = await call(given.url, oauth(**recipe(given)))
-            assert "is not of" in str(error)
+            assert "does not come from" in str(error)
             assert given.counts("POST /token") == 0
 
     go(body)

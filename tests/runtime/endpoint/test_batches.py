@@ -16,7 +16,7 @@ import pytest
 from mcp_bindgen import v2025_03_26
 from mcp_bindgen.auth import ResourceServer, StaticTokens
 from mcp_bindgen.http.server.app import HttpApp
-from mcp_bindgen.http.server.legacy_sse import sse_app
+from mcp_bindgen.http.server.legacy_sse import SseApp
 from mcp_bindgen.runtime import Identity, Limits
 from mcp_bindgen.runtime.protocol.errors import ProtocolError
 from mcp_bindgen.runtime.protocol.transport import Transport
@@ -102,7 +102,7 @@ async def over_http(server: Any, sessions: bool) -> AsyncGenerator[Ask]:
 
 @asynccontextmanager
 async def over_sse(server: Any) -> AsyncGenerator[Ask]:
-    async with wires(sse_app(server, revisions=[BATCHING])) as http:
+    async with wires(SseApp(server, revisions=[BATCHING])) as http:
         stream = await http.ask("GET", path="/sse")
         await stream.until(lambda received: b"\n\n" in received.partition(b"data: ")[2])
         path = stream.received.partition(b"data: ")[2].split()[0].decode()

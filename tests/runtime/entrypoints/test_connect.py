@@ -213,7 +213,7 @@ async def played(
     """Connects to a server that does what a function says."""
     async with ends() as (left, right):
         ours = Recording(left, *[kind.revision for kind in clients])
-        found = connect(ours, *clients, patience=patience, exactly=True)
+        found = connect(ours, *clients, probe_timeout=patience, exactly=True)
         async with running(_quietly(play, Raw(right))), found as client:
             yield client, ours
     ours.check()
@@ -702,7 +702,7 @@ def test_a_command_is_probed_once_and_started_once(command: Command, kind: str) 
 @bounded()
 async def test_a_silent_command_costs_its_silence_once(command: Command) -> None:
     for probes in (["server/discover"], []):
-        async with connect(command.words("silent"), *CLIENTS, patience=0.3) as client:
+        async with connect(command.words("silent"), *CLIENTS, probe_timeout=0.3) as client:
             await client.list_tools()
         assert [note for note in command.noted() if note != "notifications/cancelled"] == ["start", *probes, *HANDSHAKE]
 
@@ -929,9 +929,9 @@ def test_clients_of_every_revision_over_http(wire: str) -> None:
 
 def sse_server(revision: str) -> Any:
     """An application of HTTP+SSE alone, as in 2024-11-05."""
-    from mcp_bindgen.http.server.legacy_sse import sse_app
+    from mcp_bindgen.http.server.legacy_sse import SseApp
 
-    return sse_app(server(revision), revisions=[revision])
+    return SseApp(server(revision), revisions=[revision])
 
 
 @bounded()
@@ -1080,7 +1080,7 @@ async def test_older_servers_object_in_many_ways_over_http() -> None:
             await (odd if heard.name == "server/discover" else handshake)(heard)
 
         async with serving(play) as script:
-            async with connect(script.url, *CLIENTS, patience=0.2) as client:
+            async with connect(script.url, *CLIENTS, probe_timeout=0.2) as client:
                 assert client.revision == "2025-06-18", odd.__name__
                 assert (await client.list_tools()).tools == []
                 if odd is silent:  # it is hung up on, without a message

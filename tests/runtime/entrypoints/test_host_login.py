@@ -109,7 +109,7 @@ async def test_a_server_is_not_taken_for_an_old_one_because_its_user_takes_long_
         return await agree(url)
 
     auth = OAuth(login=Manual(slowly, CALLBACK), store=MemoryStore())
-    async with connect(servers.url, Client, Stateless, auth=auth, patience=0.3, timeout=0.6) as client:
+    async with connect(servers.url, Client, Stateless, auth=auth, probe_timeout=0.3, timeout=0.6) as client:
         assert client.revision == "2026-07-28"
 
 

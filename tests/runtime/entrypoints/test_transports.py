@@ -7,6 +7,7 @@ import os
 import shlex
 import subprocess
 import sys
+import textwrap
 import time
 from pathlib import Path
 
@@ -35,54 +36,9 @@ async def main():
 anyio.run(main)
 """
 
-ACME = '''
-"""A transport over Unix sockets; its module imports the standard library and the kernel only."""
-
-from contextlib import asynccontextmanager
-from functools import partial
-from urllib.parse import urlsplit
-
-from mcp_bindgen.runtime import Address
-
-
-@asynccontextmanager
-async def opened(path):
-    import anyio
-    from unix_socket import Socket
-
-    async with await anyio.connect_unix(path) as stream:
-        yield Socket(stream)
-
-
-async def listen(path, servers, options):
-    import anyio
-    from mcp_bindgen.runtime import serve
-    from unix_socket import Socket
-
-    async def answer(stream):
-        await serve(Socket(stream), *servers, revisions=options.get("revisions"))
-
-    async with await anyio.create_unix_listener(path) as listener:
-        await listener.serve(answer)
-
-
-class Transport:
-    schemes = ("acme",)
-
-    def open(self, url, headers, auth):
-        return Address(partial(opened, urlsplit(url).path), place=url, server=url)
-
-    def add_arguments(self, parser):
-        parser.add_argument("--acme", metavar="PATH", help="serve at a Unix socket")
-
-    def serve(self, servers, chosen, options):
-        import anyio
-
-        return None if chosen.acme is None else partial(anyio.run, listen, chosen.acme, servers, options)
-
-
-TRANSPORT = Transport()
-'''
+PAGE = (ROOT / "docs" / "transports.md").read_text("utf-8")
+ACME = textwrap.dedent(PAGE.partition("```python\n")[2].partition("   ```\n")[0])
+"""The module on the page about transports."""
 
 
 def install(site: Path, distribution: str, code: str, **groups: str) -> None:

@@ -25,7 +25,7 @@ from starlette.routing import Mount
 from mcp_bindgen.http.client.legacy_sse import SseClientTransport, sse
 from mcp_bindgen.http.server import call as asgi
 from mcp_bindgen.http.server import legacy_sse as runtime_sse
-from mcp_bindgen.http.server.legacy_sse import SseApp, SseServerTransport, sse_app
+from mcp_bindgen.http.server.legacy_sse import SseApp, SseServerTransport
 from mcp_bindgen.http.server.limits import HttpLimits
 from mcp_bindgen.http.server.serve import serve_sse
 from mcp_bindgen.runtime import ConnectionClosed, ProtocolError, RequestTimeout
@@ -175,7 +175,7 @@ def tools() -> Tools:
 @pytest.fixture(scope="module", params=cases(PARSERS, quick=PARSERS[:1]))
 def url(request: pytest.FixtureRequest, tools: Tools) -> Iterator[str]:
     """Where `tools` is served, whatever reads HTTP."""
-    with running(sse_app(tools, limits=HttpLimits(message=100_000)), request.param) as url:
+    with running(SseApp(tools, limits=HttpLimits(message=100_000)), request.param) as url:
         yield url
 
 
@@ -367,7 +367,7 @@ def test_idle_streams_get_comments() -> None:
             assert await client.call("echo", 1, text="x") == 202
             assert (await client.answer(1))["result"]["content"][0]["text"] == "x"
 
-    with running(sse_app(Tools(), keep_alive=0.05)) as url:
+    with running(SseApp(Tools(), keep_alive=0.05)) as url:
         go(lambda: body(url))
 
 
@@ -383,7 +383,7 @@ def test_there_is_a_limit_to_streams() -> None:
         async with Model.connect(sse(f"{url}/sse")) as again:
             await again.ping()
 
-    with running(sse_app(Tools(), limits=HttpLimits(sessions=1))) as url:
+    with running(SseApp(Tools(), limits=HttpLimits(sessions=1))) as url:
         go(lambda: body(url))
 
 
@@ -444,7 +444,7 @@ def test_a_session_that_the_server_closes(url: str, tools: Tools) -> None:
 
 
 def test_a_closed_session_does_not_wait_for_ever_to_be_read(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(runtime_sse, "_GRACE", 0.1)
+    monkeypatch.setattr(runtime_sse, "_GRACE_SECONDS", 0.1)
 
     async def body(url: str) -> None:
         async with raw(url) as client:
@@ -453,7 +453,7 @@ def test_a_closed_session_does_not_wait_for_ever_to_be_read(monkeypatch: pytest.
                 await anyio.sleep(0.005)
             assert await client.call("echo", 2, text="x") == 404
 
-    with running(sse_app(Tools(), limits=HttpLimits(sessions=1))) as url:
+    with running(SseApp(Tools(), limits=HttpLimits(sessions=1))) as url:
         go(lambda: body(url))
 
 
@@ -473,7 +473,7 @@ def test_a_client_that_does_not_read_delays_no_broadcast() -> None:
             assert float(messages[-1]["result"]["content"][0]["text"]) < 2.5
             assert len(tools.connections) == 1
 
-    with running(sse_app(tools)) as url:
+    with running(SseApp(tools)) as url:
         go(lambda: body(url))
 
 
@@ -487,7 +487,7 @@ def test_a_client_that_never_reads_is_given_up() -> None:
                 await anyio.sleep(0.01)
             assert await client.call("echo", 2, text="x") == 404
 
-    with running(sse_app(tools, limits=HttpLimits(unread=0.3), keep_alive=0.1)) as url:
+    with running(SseApp(tools, limits=HttpLimits(unread=0.3), keep_alive=0.1)) as url:
         go(lambda: body(url))
 
 
@@ -523,7 +523,7 @@ def test_hosts_and_origins(url: str, headers: dict[str, str], status: int) -> No
 
 
 def test_hosts_and_origins_may_be_chosen() -> None:
-    app = sse_app(Tools(), allowed_hosts=["API.example:8000"], allowed_origins=["https://app.example", "other.example"])
+    app = SseApp(Tools(), allowed_hosts=["API.example:8000"], allowed_origins=["https://app.example", "other.example"])
     with running(app) as url, httpx2.Client() as http:
 
         def head(**headers: str) -> int:
@@ -536,7 +536,7 @@ def test_hosts_and_origins_may_be_chosen() -> None:
         assert head(host="api.example:8000", origin="http://app.example") == 403
         assert head(host="api.example:8000", origin="http://other.example:1") == 200
         assert head(host="api.example:8000", origin="http://localhost") == 403
-    with running(sse_app(Tools(), allowed_hosts=["*"])) as url, httpx2.Client() as http:
+    with running(SseApp(Tools(), allowed_hosts=["*"])) as url, httpx2.Client() as http:
         assert head(host="any.example") == 200
         assert head(host="any.example", origin="http://any.example") == 403
 
@@ -582,14 +582,14 @@ def test_a_message_that_does_not_arrive(how: str) -> None:
             assert await client.call("echo", 1, text="x") == 202
             assert (await client.answer(1))["result"]["content"][0]["text"] == "x"
 
-    with running(sse_app(Tools(), limits=HttpLimits(arrival=0.1 if how == "stall" else PATIENCE))) as url:
+    with running(SseApp(Tools(), limits=HttpLimits(arrival=0.1 if how == "stall" else PATIENCE))) as url:
         go(lambda: body(url))
 
 
 def test_too_many_messages_at_once(url: str, monkeypatch: pytest.MonkeyPatch) -> None:
     async def body() -> None:
         async with raw(url) as client:
-            monkeypatch.setattr(runtime_sse, "_POSTS", 0)
+            monkeypatch.setattr(runtime_sse, "_MAX_POSTS", 0)
             assert await client.call("echo", 1, text="x") == 429
             monkeypatch.undo()
             assert await client.call("echo", 2, text="x") == 202
@@ -615,7 +615,7 @@ def test_a_message_that_is_not_json_is_answered_on_the_stream(url: str) -> None:
 
 def test_an_application_can_be_mounted() -> None:
     tools = Tools()
-    app = sse_app(tools, path="/open", messages="/tell")
+    app = SseApp(tools, path="/open", messages="/tell")
     outer = Starlette(
         routes=[Mount("/a b", Starlette(routes=[Mount("/mcp", app)]))],
         lifespan=app.lifespan,
@@ -827,7 +827,7 @@ def test_the_server_end_by_itself() -> None:
 
 
 def test_a_server_that_stops_opens_no_stream() -> None:
-    app = sse_app(Tools())
+    app = SseApp(Tools())
     app.leave()
 
     async def ask() -> httpx2.Response:

@@ -315,7 +315,7 @@ async def test_names_that_do_not_exist_make_no_metric_and_no_name_of_a_span(
     seen: Seen, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """Who makes up names cannot fill the memory of whoever counts them."""
-    monkeypatch.setattr(instrumentation, "_MOST_NAMES", 5)
+    monkeypatch.setattr(instrumentation, "_MAX_NAMES", 5)
 
     class Strict(Then):
         async def call_tool(self, params: Any, ctx: Any) -> Any:
@@ -463,7 +463,7 @@ async def test_refusals_are_counted_by_their_reason(seen: Seen) -> None:
     counted = {
         point.attributes["mcp_bindgen.reason"]: point.value for point in seen.points("mcp_bindgen.refused_requests")
     }
-    assert counted == {"too many messages of a connection wait": 2, "too many requests are at work": 1}
+    assert counted == {"too many messages of a connection wait": 2, "too many requests are in flight": 1}
 
 
 @bounded()

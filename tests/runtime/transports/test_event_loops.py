@@ -41,9 +41,9 @@ def test_messages_larger_than_a_pipe_pass_both_ways() -> None:
         left, right = Pipes(ours[0], yours[1]), Pipes(yours[0], ours[1])
         large = b"x" * 1_000_000
         for sender, receiver in ((left, right), (right, left)):
+            found: list[Any] = []
             async with anyio.create_task_group() as tasks:
                 tasks.start_soon(sender.send, [large, b"second"])
-                found: list[Any] = []
                 while len(found) < 2:
                     found += await receiver.receive()
             assert found == [large, b"second"]

@@ -1,4 +1,4 @@
-"""Send tokens that the program has from elsewhere: API keys, or what another library gets."""
+"""Tokens that the program has already: API keys, or tokens of another library."""
 
 from __future__ import annotations
 
@@ -10,63 +10,61 @@ from typing import Any
 from mcp_bindgen.runtime.concurrency import Pauses
 from mcp_bindgen.runtime.protocol.errors import AuthorizationError
 
-from ..metadata import check_confidential, origin
+from ..metadata import check_confidential, check_same_origin
 
-Token = str | Callable[[], str | Awaitable[str]]
+Secret = str | Callable[[], str | Awaitable[str]]
+"""A token, or a function that returns a fresh one."""
 
 _TOKEN = re.compile(r"[\x21-\x7e]+")
 
 
 class Bearer:
-    """Send a token with each request to a server, and to no other. It is an `Auth`.
+    """Send a token with each request to a server, and to no other server. It is an `Auth`.
 
     Args:
-        token: The token; or what returns one, which is called again when the server refuses the last one.
+        token: The token; or a function that returns it, which is called again when the server refuses the token.
     """
 
-    def __init__(self, token: Token) -> None:
+    def __init__(self, token: Secret) -> None:
         self._token = token
         self._authorizers: dict[str, _Authorizer] = {}
 
     def authorizer(self, url: str) -> _Authorizer:
-        """Return what authorizes requests to a server.
+        """Return the authorizer of the requests to a server.
 
         Raises:
-            AuthorizationError: The token could be read on the way.
+            AuthorizationError: The connection would not be encrypted.
         """
         check_confidential(url)
-        if url not in self._authorizers:
-            self._authorizers[url] = _Authorizer(self._token, url)
-        return self._authorizers[url]
+        return self._authorizers.setdefault(url, _Authorizer(self._token, url))
 
 
 class _Authorizer:
-    """Authorizes the requests to one server. It is an `Authorizer`."""
+    """Authorizer of the requests to one server. It is an `Authorizer`."""
 
     extensions: Mapping[str, Any] = {}
 
-    def __init__(self, token: Token, url: str) -> None:
+    def __init__(self, token: Secret, url: str) -> None:
         self.pauses = Pauses()
         self.url = url
         self.token: str | None = None
-        self._token = token
+        self._secret = token
 
     def attempt(self, *, may_ask: bool) -> _Attempt:
         return _Attempt(self)
 
     async def fetch(self, refused: str | None) -> str:
-        """Return a token; another one than the one that was refused, if that is possible."""
+        """Return the token; a new token, if possible, in place of the refused token."""
         if self.token is None or self.token == refused:
             with self.pauses.paused():
-                found = self._token if isinstance(self._token, str) else self._token()
-                self.token = await found if inspect.isawaitable(found) else found
+                self.token = await read_secret(self._secret)
         if _TOKEN.fullmatch(self.token) is None:
             raise AuthorizationError("the token has characters that cannot stand in a header")
         return self.token
 
 
 class _Attempt:
-    """One request, which is sent twice if there is another token the second time. It is an `Attempt`."""
+    """A request, sent twice if there is a new token the second time. It is an `Attempt`."""
 
     def __init__(self, authorizer: _Authorizer) -> None:
         self._authorizer = authorizer
@@ -74,8 +72,7 @@ class _Attempt:
         self._is_second = False
 
     async def headers(self, method: str, url: str) -> Mapping[str, str]:
-        if origin(url) != origin(self._authorizer.url):
-            raise AuthorizationError("a token is not sent to another server than the one that it is for")
+        check_same_origin(url, self._authorizer.url)
         self._sent = await self._authorizer.fetch(None)
         return {"authorization": f"Bearer {self._sent}"}
 
@@ -84,3 +81,9 @@ class _Attempt:
             return False
         self._is_second = True
         return await self._authorizer.fetch(self._sent) != self._sent
+
+
+async def read_secret(secret: Secret) -> str:
+    """Return a secret, from its function if it has one."""
+    found = secret if isinstance(secret, str) else secret()
+    return await found if inspect.isawaitable(found) else found

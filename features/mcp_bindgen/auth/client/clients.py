@@ -1,40 +1,38 @@
-"""Identify a client to an authorization server, and authenticate it there (OAuth 2.1, section 2.4; RFC 7523)."""
+"""Clients of an authorization server: identifiers, secrets and dynamic registration.
+
+MCP 2026-07-28, "Client Registration"; OAuth 2.1, section 2.4; RFC 7591.
+"""
 
 from __future__ import annotations
 
-import base64
 import time
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Any
-from urllib.parse import quote_plus, urlsplit
-from uuid import uuid4
+from urllib.parse import urlsplit
 
-from joserfc import jwt
-from joserfc.jwk import import_key
-
+from mcp_bindgen.runtime.logs import harmless
 from mcp_bindgen.runtime.protocol.errors import AuthorizationError
 
+from ..challenges import basic_credentials
+from ..fetch import Fetched, is_loopback
 from ..metadata import ServerMetadata
 
-PrivateKey = str | bytes | Mapping[str, Any]
-"""A private key: PEM, or a JSON Web Key."""
+DEVICE_GRANT = "urn:ietf:params:oauth:grant-type:device_code"
 
-ASSERTION = "urn:ietf:params:oauth:client-assertion-type:jwt-bearer"
-
-_LIFETIME = 120  # seconds that an assertion is valid
-_ALGORITHMS = {"RSA": "RS256", "OKP": "Ed25519"}
-_CURVES = {"P-256": "ES256", "P-384": "ES384", "P-521": "ES512"}
+_MAX_TIME = 1e15  # seconds since 1970
+_MAX_REASON_CHARACTERS = 200
+_PREFERRED = ("none", "client_secret_basic", "client_secret_post")
 
 
 @dataclass(frozen=True)
 class Credentials:
-    """Prove in a request who a client is.
+    """Parts of a request that authenticate a client.
 
     Attributes:
         form: Fields of the form.
         headers: Headers.
-        secret: What the headers hold in another form, and nobody else should see.
+        secret: Secret that the headers hold in another encoding.
     """
 
     form: Mapping[str, str] = field(repr=False)
@@ -44,12 +42,12 @@ class Credentials:
 
 @dataclass(frozen=True)
 class KnownClient:
-    """A client that an authorization server knows, without a secret.
+    """A client that is registered with an authorization server and has no secret.
 
     Attributes:
-        id: Its identifier there.
-        issuer: The authorization server that knows it; by default the one that the server names.
-        redirect_uri: Where users come back to, if the authorization server knows only some.
+        id: Its `client_id`.
+        issuer: The authorization server; by default the server that the resource names.
+        redirect_uri: The registered redirect URI, if there is only one.
     """
 
     id: str
@@ -57,79 +55,134 @@ class KnownClient:
     redirect_uri: str | None = None
 
     def credentials(self, server: ServerMetadata) -> Credentials:
-        """Return what proves to an authorization server who the client is.
+        """Return the parts of a request that authenticate the client.
 
         Raises:
-            AuthorizationError: It knows no way that this client has.
+            AuthorizationError: The server supports no method of this client.
         """
         return Credentials({"client_id": self.id} if self.id else {})
 
 
 @dataclass(frozen=True)
 class ClientSecret(KnownClient):
-    """A client that has a secret.
+    """A client with a secret.
 
     Attributes:
         secret: The secret.
-        method: `client_secret_basic` or `client_secret_post`; by default the first that the server knows.
+        method: `client_secret_basic` or `client_secret_post`; by default the first that the server supports.
     """
 
     secret: str = field(default="", repr=False)
     method: str | None = None
 
     def credentials(self, server: ServerMetadata) -> Credentials:
-        """Return the secret in the way that the server knows."""
+        """Return the secret in the form or in a header."""
         methods = [self.method] if self.method else ["client_secret_basic", "client_secret_post"]
         method = next((one for one in methods if self.method or one in server.auth_methods), None)
         if method == "client_secret_basic":
-            pair = f"{quote_plus(self.id)}:{quote_plus(self.secret)}".encode("ascii")
-            return Credentials({}, {"authorization": f"Basic {base64.b64encode(pair).decode()}"}, self.secret)
+            return Credentials({}, {"authorization": basic_credentials(self.id, self.secret)}, self.secret)
         if method == "client_secret_post":
             return Credentials({"client_id": self.id, "client_secret": self.secret})
         raise AuthorizationError(f"{server.issuer} does not let clients authenticate with a secret")
 
 
-def assertion(
-    client_id: str, audience: str, key: PrivateKey, algorithm: str | None = None, key_id: str | None = None
-) -> str:
-    """Return a fresh assertion of who a client is (RFC 7523, section 3).
-
-    Args:
-        client_id: The client.
-        audience: Whom it is for: the issuer of the authorization server.
-        key: The private key.
-        algorithm: What to sign with; by default what fits the key.
-        key_id: The identifier of the key, if the authorization server knows several.
-
-    Raises:
-        AuthorizationError: The key cannot sign.
-    """
-    now = int(time.time())
-    claims = {"iss": client_id, "sub": client_id, "aud": audience, "iat": now, "exp": now + _LIFETIME}
-    try:
-        found = import_key(dict(key)) if isinstance(key, Mapping) else _from_pem(key)
-        algorithm = algorithm or _CURVES.get(str(found.get("crv"))) or _ALGORITHMS[found.key_type]
-        header = {"alg": algorithm, **({"kid": key_id} if key_id else {})}
-        return jwt.encode(header, {**claims, "jti": uuid4().hex}, found, algorithms=[algorithm])
-    except Exception as error:
-        problem = type(error).__name__
-        raise AuthorizationError(f"the private key of client {client_id} cannot sign: {problem}") from None
-
-
-def _from_pem(text: str | bytes) -> Any:
-    """Return the key in a PEM text, whatever kind it is."""
-    failure: Exception | None = None
-    for kind in ("EC", "RSA", "OKP"):
-        try:
-            return import_key(text, kind)
-        except Exception as error:
-            failure = error
-    raise failure or ValueError("no key")
-
-
 def is_document_url(url: str) -> bool:
-    """Tell whether a URL can identify a client by its metadata document: https, with a path, and nothing hidden."""
+    """Return True if a URL can identify a client by its metadata document: https, with a path, without user or dots."""
     parts = urlsplit(url)
     segments = parts.path.split("/")
-    plain = not (parts.fragment or "@" in parts.netloc or "." in segments or ".." in segments)
-    return parts.scheme == "https" and bool(parts.hostname) and len(parts.path) > 1 and plain
+    is_plain = not (parts.fragment or "@" in parts.netloc or "." in segments or ".." in segments)
+    return parts.scheme == "https" and bool(parts.hostname) and len(parts.path) > 1 and is_plain
+
+
+def client_metadata(url: str, name: str, redirect_uris: list[str]) -> dict[str, Any]:
+    """Return the metadata document of a client, to be published at `url`.
+
+    Args:
+        url: Its https URL with a path; it becomes the `client_id`.
+        name: Name of the client for users.
+        redirect_uris: Redirect URIs of the client.
+    """
+    return {
+        "client_id": url,
+        "client_name": name,
+        "redirect_uris": redirect_uris,
+        "grant_types": ["authorization_code", "refresh_token"],
+        "response_types": ["code"],
+        "token_endpoint_auth_method": "none",
+    }
+
+
+def registration_request(server: ServerMetadata, name: str, redirect_uri: str | None) -> dict[str, Any]:
+    """Return the body of a registration request (RFC 7591, section 2).
+
+    It names no scopes: some servers would restrict the client to them.
+
+    Args:
+        server: The authorization server.
+        name: Name of the client for users.
+        redirect_uri: Redirect URI; `None` for logins on another device.
+    """
+    host = urlsplit(redirect_uri or "").hostname or ""
+    method = next((one for one in _PREFERRED if one in server.auth_methods), None)
+    if method is None:
+        raise AuthorizationError(f"{server.issuer} registers no clients that authenticate with a secret or not at all")
+    return {
+        "client_name": name,
+        "application_type": "native" if redirect_uri is None or is_loopback(host) else "web",
+        "grant_types": ["authorization_code" if redirect_uri else DEVICE_GRANT, "refresh_token"],
+        "token_endpoint_auth_method": method,
+        "redirect_uris": [redirect_uri] if redirect_uri else [],
+        "response_types": ["code"] if redirect_uri else [],
+    }
+
+
+def read_registration(
+    server: ServerMetadata, response: Fetched, redirect_uri: str | None, method: str
+) -> dict[str, Any]:
+    """Return the record of a registration for the store (RFC 7591, section 3.2); see `load_client`.
+
+    Args:
+        server: The authorization server.
+        response: Its response.
+        redirect_uri: Requested redirect URI.
+        method: Requested way to authenticate.
+
+    Raises:
+        AuthorizationError: The server rejects the registration, or the response cannot be used.
+    """
+    document = response.object
+    if not response.is_success or document is None:
+        reason = error_text(document or {})
+        raise AuthorizationError(
+            f"{server.issuer} does not register this client ({response.status}{f', {reason}' if reason else ''}); "
+            "register it there yourself and name it: OAuth(client=KnownClient(id))",
+            is_temporary=response.status >= 500,
+        )
+    id_, secret = document.get("client_id"), document.get("client_secret")
+    if not isinstance(id_, str) or not id_ or not (secret is None or isinstance(secret, str)):
+        raise AuthorizationError(f"{server.issuer} registered the client without a usable client_id")
+    method = document.get("token_endpoint_auth_method") or method
+    record: dict[str, Any] = {"id": id_, "redirect_uri": redirect_uri}
+    if method == "none" or not secret:
+        return record
+    expires = document.get("client_secret_expires_at")
+    until = float(min(expires, _MAX_TIME)) if isinstance(expires, int | float) and expires > 0 else None
+    return {**record, "secret": secret, "method": method if method in _PREFERRED else None, "until": until}
+
+
+def load_client(issuer: str, record: Mapping[str, Any] | None) -> KnownClient | None:
+    """Return the client of a registration record; `None` without a record, or if its secret has expired."""
+    if record is None or not isinstance(record.get("id"), str):
+        return None
+    until = record.get("until")
+    if isinstance(until, int | float) and until < time.time():
+        return None
+    if isinstance(record.get("secret"), str):
+        return ClientSecret(record["id"], issuer, record.get("redirect_uri"), record["secret"], record.get("method"))
+    return KnownClient(record["id"], issuer, record.get("redirect_uri"))
+
+
+def error_text(document: Mapping[str, Any]) -> str:
+    """Return code and description of an OAuth error response, as one line (RFC 6749, section 5.2)."""
+    texts = (document.get("error"), document.get("error_description"))
+    return ": ".join(harmless(text)[:_MAX_REASON_CHARACTERS] for text in texts if isinstance(text, str) and text)

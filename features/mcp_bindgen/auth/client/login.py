@@ -1,33 +1,49 @@
-"""Have a user log in: in the browser of this machine, in one elsewhere, or on another device.
+"""Logins of users: in the browser of this machine, in another browser, or on another device.
 
-What the user visits is handed to no shell, and what comes back is only taken if it answers the request that was made.
+A URL for users is never passed to a shell, and a response is only accepted if it belongs to the request.
+OAuth 2.1, section 4.1; RFC 7636, RFC 8628, RFC 8707, RFC 9207.
 """
 
 from __future__ import annotations
 
-import asyncio
+import base64
+import hashlib
 import re
+import secrets
 import sys
 import webbrowser
 from collections.abc import AsyncGenerator, Awaitable, Callable, Mapping
-from contextlib import AbstractAsyncContextManager, asynccontextmanager
-from dataclasses import dataclass
-from typing import Protocol
-from urllib.parse import urlsplit
+from contextlib import AbstractAsyncContextManager, asynccontextmanager, suppress
+from dataclasses import dataclass, field
+from hmac import compare_digest
+from typing import Protocol, runtime_checkable
+from urllib.parse import parse_qsl, urlencode, urlsplit
 
 import anyio
 from anyio import to_thread
+from anyio.abc import Listener, SocketAttribute, SocketStream
+from anyio.streams.buffered import BufferedByteReceiveStream
 
+from mcp_bindgen.runtime.concurrency import background_tasks
 from mcp_bindgen.runtime.logs import harmless
 from mcp_bindgen.runtime.protocol.errors import AuthorizationError
 
-from .request import check_visitable
+from ..metadata import ServerMetadata, is_secure
+from .clients import error_text
+from .tokens import TokenRequest
 
-IsOurs = Callable[[str], bool]
-Visit = Callable[[str], Awaitable[str]]
+IsResponse = Callable[[str], bool]
+"""Returns True if an address is the response to an authorization request."""
 
-_HEAD = 16 * 1024  # bytes of a request of a browser
-_SLOW = 10.0  # seconds for a browser to send it
+_MAX_URL_CHARACTERS = 16 * 1024
+_MAX_HEAD_BYTES = 16 * 1024
+_MAX_CODE_CHARACTERS = 100
+_MAX_PASTES = 3
+_REQUEST_TIMEOUT = 10.0  # seconds for a browser to send a request and to read its page
+_OK = "200 OK"
+_BROKEN = (OSError, anyio.BrokenResourceError, anyio.ClosedResourceError, anyio.IncompleteRead, anyio.DelimiterNotFound)
+_URL = re.compile(r"[A-Za-z0-9\-._~:/?\[\]@&=+,%]+")
+_SINGLE = ("code", "state", "iss", "error", "error_description")
 _GET = re.compile(rb"GET (/[\x21-\x7e]*) HTTP/1\.[01]\r\n")
 _HOST = re.compile(rb"\r\nhost:[ \t]*([\x21-\x7e]*)[ \t]*\r\n", re.IGNORECASE)
 _PAGE = (
@@ -35,52 +51,201 @@ _PAGE = (
     "<body style='font:1.2em sans-serif;margin:4em'><h1>{0}</h1><p>{1}</p></body></html>"
 )
 _DONE = _PAGE.format("Received", "The program goes on; you can close this window.")
-_NO = _PAGE.format("Not expected", "Nobody waits for this.")
-_TRIES = 3  # addresses that a user may paste
+_NO = _PAGE.format("Not expected", "No login waits for this page.")
 
 
-class Redirect(Protocol):
-    """Take a user who comes back from the authorization server."""
+# --- authorization request ------------------------------------------------------------------------------------
 
-    @property
-    def uri(self) -> str:
-        """The address."""
-        ...
 
-    async def visit(self, url: str, is_ours: IsOurs) -> str:
-        """Have the user visit a URL; return the address that the user comes back to.
+@dataclass(frozen=True)
+class AuthorizationRequest:
+    """An authorization request, with the values that its response is compared with.
+
+    Attributes:
+        server: The authorization server; a response that names an issuer must name this one.
+        redirect_uri: Address that the user returns to.
+        url: URL that the user visits.
+        state: Ties the response to this request.
+        verifier: Ties the code to this request (PKCE).
+    """
+
+    server: ServerMetadata
+    redirect_uri: str
+    url: str = field(repr=False)
+    state: str = field(repr=False)
+    verifier: str = field(repr=False)
+
+    @classmethod
+    def new(
+        cls, request: TokenRequest, client_id: str, redirect_uri: str, parameters: Mapping[str, str]
+    ) -> AuthorizationRequest:
+        """Make the authorization request for a token request.
 
         Args:
-            url: What to visit.
-            is_ours: Tells whether an address is the answer to this visit.
+            request: The token request.
+            client_id: The client.
+            redirect_uri: Address that the user returns to.
+            parameters: Further parameters; they replace none of the protocol's.
 
         Raises:
-            AuthorizationError: The user cannot visit it, or does not come back.
+            AuthorizationError: The server does not support a safe login.
         """
-        ...
+        server, key = request.server, request.key
+        _check_url(redirect_uri, "the redirect URI")
+        endpoint = server.authorization_endpoint
+        if endpoint is None:
+            raise AuthorizationError(f"{server.issuer} has no authorization endpoint, so users cannot log in there")
+        check_visitable(endpoint)
+        methods = server.code_challenge_methods_supported
+        is_assumed = methods is None and (server.is_legacy or request.quirks.assume_pkce)
+        if not is_assumed and "S256" not in (methods or ()):
+            raise AuthorizationError(
+                f"{server.issuer} does not announce PKCE with S256, so a login is not safe there; "
+                "if you know that it supports PKCE, set ServerQuirks(assume_pkce=True) for this issuer"
+            )
+        state, verifier = secrets.token_urlsafe(32), secrets.token_urlsafe(48)
+        digest = hashlib.sha256(verifier.encode("ascii")).digest()
+        query = {
+            **parameters,
+            "response_type": "code",
+            "client_id": client_id,
+            "redirect_uri": redirect_uri,
+            "state": state,
+            "code_challenge": base64.urlsafe_b64encode(digest).rstrip(b"=").decode(),
+            "code_challenge_method": "S256",
+            **request.fields,
+            **({} if key is None else {"dpop_jkt": key.thumbprint}),
+        }
+        if "offline_access" in request.scopes:
+            query.setdefault("prompt", "consent")
+        taken = {name for name, _ in parse_qsl(urlsplit(endpoint).query, keep_blank_values=True)}
+        if taken & query.keys():
+            raise AuthorizationError(f"{server.issuer} sets parameters of the request itself, which is not safe")
+        url = f"{endpoint}{'&' if urlsplit(endpoint).query else '?'}{urlencode(query)}"
+        return cls(server, redirect_uri, url, state, verifier)
+
+    def is_response(self, address: str) -> bool:
+        """Return True if an address belongs to this request: it has the same path and the same state, once."""
+        states = [value for name, value in _query(address) if name == "state"]
+        is_same = len(states) == 1 and compare_digest(states[0].encode(), self.state.encode())
+        return is_same and address.partition("?")[0] == self.redirect_uri.partition("?")[0]
+
+    def code(self, address: str) -> str:
+        """Return the code in the address that the user returned to.
+
+        Raises:
+            AuthorizationError: The address is not the response to this request, or the server refuses access. The
+                message shows nothing of a response from another server.
+        """
+        if not self.is_response(address):
+            raise AuthorizationError("the login did not return the response to our request; nothing was sent")
+        pairs, issuer = _query(address), self.server.issuer
+        found = dict(pairs)
+        if any(sum(name == one for name, _ in pairs) > 1 for one in _SINGLE):
+            raise AuthorizationError("the response to the login says something twice; nothing was sent")
+        must_name = self.server.authorization_response_iss_parameter_supported
+        if ("iss" in found or must_name) and found.get("iss") != issuer:
+            raise AuthorizationError(f"the response to the login does not come from {issuer}; nothing was sent")
+        if "error" in found:
+            raise AuthorizationError(f"{issuer} does not grant access: {error_text(found)}")
+        if not found.get("code"):
+            raise AuthorizationError(f"{issuer} answered the login without a code")
+        return found["code"]
+
+
+def check_visitable(url: str) -> None:
+    """Check a URL that a browser will open: another program could interpret it otherwise.
+
+    Raises:
+        AuthorizationError: The URL is neither https nor http on this machine, or has characters that need escapes.
+    """
+    _check_url(url, "the URL for users to visit")
+    if _URL.fullmatch(url) is None or len(url) > _MAX_URL_CHARACTERS:
+        raise AuthorizationError("the URL for users to visit has characters that could be taken for a command")
+
+
+def _check_url(url: str, name: str) -> None:
+    try:
+        parts = urlsplit(url)
+        is_safe = is_secure(url) and parts.hostname and "@" not in parts.netloc and not parts.fragment
+    except ValueError:
+        is_safe = False
+    if not is_safe:
+        raise AuthorizationError(f"{name} must be an https URL, or http on this machine")
+
+
+def _query(address: str) -> list[tuple[str, str]]:
+    try:
+        query = urlsplit(address[:_MAX_URL_CHARACTERS]).query
+        return parse_qsl(query, keep_blank_values=True, max_num_fields=50)
+    except ValueError:
+        return []
+
+
+# --- ways to log in -------------------------------------------------------------------------------------------
+
+
+@dataclass(frozen=True)
+class Redirect:
+    """Address that a user returns to from the authorization server.
+
+    Attributes:
+        uri: The address.
+        open: Opens a URL for the user; returns the address of the response.
+    """
+
+    uri: str
+    open: Callable[[str, IsResponse], Awaitable[str]]
+
+    async def visit(self, url: str, is_response: IsResponse) -> str:
+        """Have the user visit a URL; return the address that the user returns to.
+
+        Args:
+            url: URL to visit.
+            is_response: Returns True for an address that belongs to this visit.
+
+        Raises:
+            AuthorizationError: The user cannot visit the URL, or does not return.
+        """
+        check_visitable(url)
+        return await self.open(url, is_response)
 
 
 class Login(Protocol):
-    """A way to have users log in."""
+    """A way for users to log in."""
+
+    @property
+    def is_enabled(self) -> bool:
+        """False if every login is refused, so that no other process has to wait for one."""
+        ...
 
     def redirect(self, preferred: str | None) -> AbstractAsyncContextManager[Redirect]:
-        """Open a place for the user to come back to.
+        """Open an address for the user to return to.
 
         Args:
-            preferred: The place that the authorization server knows already.
+            preferred: Address that the authorization server knows already.
         """
+        ...
+
+
+@runtime_checkable
+class DeviceLogin(Protocol):
+    """A login on another device."""
+
+    async def show_device(self, code: DeviceCode) -> None:
+        """Show the user how to log in there."""
         ...
 
 
 @dataclass(frozen=True)
 class DeviceCode:
-    """Tell a user how to log in on another device (RFC 8628, section 3.2).
+    """Instructions for a login on another device (RFC 8628, section 3.2).
 
     Attributes:
-        uri: What to visit there.
-        user_code: What to enter there.
-        complete_uri: What to visit instead, without having to enter anything, if there is such a thing.
-        seconds: How long it can be used.
+        uri: URL to visit there.
+        user_code: Code to enter there.
+        complete_uri: URL that includes the code, if the server has one.
+        seconds: Lifetime of the code.
     """
 
     uri: str
@@ -89,16 +254,23 @@ class DeviceCode:
     seconds: float
 
 
-class DeviceLogin(Login, Protocol):
-    """A way to log in that can also use another device."""
+def device_code(document: Mapping[str, object]) -> tuple[DeviceCode, str, float]:
+    """Return the instructions for the user, the secret code of the device, and the polling interval in seconds.
 
-    async def show_device(self, code: DeviceCode) -> None:
-        """Tell the user what to do there."""
-        ...
-
-
-def _tell(text: str) -> None:
-    print(text, file=sys.stderr, flush=True)
+    Raises:
+        AuthorizationError: The response of the authorization server is not usable.
+    """
+    uri, complete = document.get("verification_uri"), document.get("verification_uri_complete")
+    code, secret = document.get("user_code"), document.get("device_code")
+    if not (isinstance(uri, str) and isinstance(code, str) and isinstance(secret, str) and code and secret):
+        raise AuthorizationError("the authorization server does not tell how to log in on another device")
+    complete = complete if isinstance(complete, str) else None
+    check_visitable(uri)
+    check_visitable(complete or uri)
+    interval, seconds = document.get("interval"), document.get("expires_in")
+    pause = float(max(1, min(interval, 60))) if isinstance(interval, int | float) else 5.0
+    life = float(max(1, min(seconds, 3600))) if isinstance(seconds, int | float) else 600.0
+    return DeviceCode(uri, harmless(code)[:_MAX_CODE_CHARACTERS], complete, life), secret, pause
 
 
 def _open_browser(url: str) -> bool:
@@ -111,14 +283,14 @@ def _open_browser(url: str) -> bool:
 
 @dataclass(frozen=True)
 class Browser:
-    """Log in with the browser of this machine, which comes back to a port that is open for as long.
+    """Log in with the browser of this machine, which returns to a local port.
 
     Attributes:
-        port: The port; by default one that is free, and the same one the next time if possible.
-        path: The path of the address that users come back to.
-        host: Its host: `127.0.0.1`, or `localhost` for authorization servers that know only that.
-        open: Opens a URL and tells whether that worked.
-        seconds: How long to wait for the user.
+        port: The port; by default a free port, and the same port the next time if possible.
+        path: Path of the redirect URI.
+        host: Host of the redirect URI: `127.0.0.1`, or `localhost` for servers that accept only that.
+        open: Opens a URL; returns True if that worked.
+        seconds: Time limit for the user.
     """
 
     port: int = 0
@@ -127,94 +299,75 @@ class Browser:
     open: Callable[[str], bool] = _open_browser
     seconds: float = 600.0
 
+    is_enabled = True
+
     @asynccontextmanager
     async def redirect(self, preferred: str | None) -> AsyncGenerator[Redirect]:
-        """Listen on this machine, for one answer."""
-        ports = [self.port] if self.port else [*_port_of(preferred), 0]
-        callback: _Callback | None = None
-        for port in ports:
-            try:
-                callback = await _Callback.listen(self, port)
-                break
-            except OSError as error:
-                if port == ports[-1]:
-                    why = error.strerror or type(error).__name__
-                    raise AuthorizationError(f"port {port} is not free to come back to from the login: {why}") from None
-        assert callback is not None
+        """Listen on this machine for one response."""
+        async with await self._listen(preferred) as listener, background_tasks() as tasks:
+            callback = _Callback(self, listener.extra(SocketAttribute.local_port))  # noqa: S610 - this is not Django
+            tasks.start_soon(listener.serve, callback.serve)
+            yield Redirect(callback.uri, callback.wait)
+
+    async def _listen(self, preferred: str | None) -> Listener[SocketStream]:
+        known = None
+        with suppress(ValueError):
+            known = urlsplit(preferred or "").port
+        if known and not self.port:
+            with suppress(OSError):
+                return await anyio.create_tcp_listener(local_host="127.0.0.1", local_port=known)
         try:
-            yield callback
-        finally:
-            callback.close()
+            return await anyio.create_tcp_listener(local_host="127.0.0.1", local_port=self.port)
+        except OSError as error:
+            reason = error.strerror or type(error).__name__
+            raise AuthorizationError(f"port {self.port} is not free to return to from the login: {reason}") from None
 
 
 class _Callback:
-    """A server on this machine that takes one answer; whatever else is sent to it changes nothing."""
+    """HTTP server on this machine that accepts one response and refuses all other requests."""
 
-    def __init__(self, browser: Browser) -> None:
-        self._browser = browser
-        self._is_ours: IsOurs = lambda address: False
-        self._answer: asyncio.Future[str] = asyncio.get_running_loop().create_future()
-        self._server: asyncio.Server | None = None
-        self._answering: set[asyncio.Task[None]] = set()
-        self.uri = ""
+    def __init__(self, browser: Browser, port: int) -> None:
+        self.uri = f"http://{browser.host}:{port}{browser.path}"
+        self._browser, self._port = browser, port
+        self._is_response: IsResponse = lambda address: False
+        self._address: str | None = None
+        self._is_done = anyio.Event()
 
-    @classmethod
-    async def listen(cls, browser: Browser, port: int) -> _Callback:
-        callback = cls(browser)
-        server = await asyncio.start_server(callback._serve, "127.0.0.1", port, limit=_HEAD)
-        callback._server = server
-        callback.uri = f"http://{browser.host}:{server.sockets[0].getsockname()[1]}{browser.path}"
-        return callback
-
-    async def visit(self, url: str, is_ours: IsOurs) -> str:
-        check_visitable(url)
-        self._is_ours = is_ours
+    async def wait(self, url: str, is_response: IsResponse) -> str:
+        """Open the browser; return the address of the response, after the browser has got its page."""
+        self._is_response = is_response
         browser = self._browser
         if not await to_thread.run_sync(browser.open, url, abandon_on_cancel=True):
-            raise AuthorizationError(
-                "no browser could be opened; log in with Headless() instead, or on another machine"
-            )
-        try:
-            with anyio.fail_after(browser.seconds):
-                address = await self._answer
-        except TimeoutError:
-            raise AuthorizationError(f"nobody logged in within {browser.seconds:g} seconds") from None
-        if self._answering:
-            await asyncio.wait(self._answering, timeout=1.0)
-        return address
+            raise AuthorizationError("no browser could be opened; use login=Headless(), or log in on another machine")
+        with anyio.move_on_after(browser.seconds):
+            await self._is_done.wait()
+        if self._address is None:
+            raise AuthorizationError(f"nobody logged in within {browser.seconds:g} seconds")
+        return self._address
 
-    def close(self) -> None:
-        if self._server is not None:
-            self._server.close()
-        for task in self._answering:
-            task.cancel()
-
-    async def _serve(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
-        task = asyncio.current_task()
-        assert task is not None
-        self._answering.add(task)
-        try:
-            with anyio.fail_after(_SLOW):
-                status, page = self._take(await reader.readuntil(b"\r\n\r\n"))
-                writer.write(_response(status, page))
-                await writer.drain()
-        except (TimeoutError, OSError, asyncio.IncompleteReadError, asyncio.LimitOverrunError):
-            pass
-        finally:
-            self._answering.discard(task)
-            writer.close()
+    async def serve(self, stream: SocketStream) -> None:
+        """Answer one request."""
+        with suppress(*_BROKEN), anyio.move_on_after(_REQUEST_TIMEOUT):
+            async with stream:
+                head = await BufferedByteReceiveStream(stream).receive_until(b"\r\n\r\n", _MAX_HEAD_BYTES)
+                status, page = self._take(head + b"\r\n")
+                try:
+                    await stream.send(_response(status, page))
+                finally:
+                    if status == _OK:
+                        self._is_done.set()
 
     def _take(self, head: bytes) -> tuple[str, str]:
-        """Return what to answer, and take the request if it is what is waited for."""
+        """Return status and page for a request, and keep its address if it is the response."""
         found, hosts = _GET.match(head), _HOST.findall(head)
-        port = urlsplit(self.uri).port
-        if found is None or len(hosts) != 1 or hosts[0].decode() not in (f"127.0.0.1:{port}", f"localhost:{port}"):
+        allowed = (f"127.0.0.1:{self._port}", f"localhost:{self._port}")
+        if found is None or len(hosts) != 1 or hosts[0].decode() not in allowed:
             return "400 Bad Request", _NO
-        address = f"{self.uri.removesuffix(self._browser.path)}{found[1].decode()}"
-        if self._answer.done() or not self._is_ours(address):
+        address = f"http://{self._browser.host}:{self._port}{found[1].decode()}"
+        if self._address is not None or not self._is_response(address):
             return "404 Not Found", _NO
-        self._answer.set_result(address)
-        return "200 OK", _DONE
+        self._address = address
+        return _OK, _DONE
 
 
 def _response(status: str, page: str) -> bytes:
@@ -227,110 +380,68 @@ def _response(status: str, page: str) -> bytes:
     return f"{headers}{page}".encode("ascii")
 
 
-def _port_of(uri: str | None) -> list[int]:
-    try:
-        port = urlsplit(uri or "").port
-    except ValueError:
-        return []
-    return [port] if port else []
-
-
 @dataclass(frozen=True)
 class Manual:
-    """Log in by a function of the program: it shows a URL to somebody, and returns the address they came back to.
+    """Log in by a function of the program: it shows a URL to a user and returns the address of the response.
 
     Attributes:
         visit: The function.
-        redirect_uri: Where they come back to: https, or this machine.
+        redirect_uri: Address that the user returns to: https, or this machine.
     """
 
-    visit: Visit
+    visit: Callable[[str], Awaitable[str]]
     redirect_uri: str
+
+    is_enabled = True
 
     @asynccontextmanager
     async def redirect(self, preferred: str | None) -> AsyncGenerator[Redirect]:
-        """Leave it to the function."""
-        yield _ByFunction(self)
+        """Return the address of the function."""
+        yield Redirect(self.redirect_uri, lambda url, is_response: self.visit(url))
 
 
-@dataclass(frozen=True)
-class _ByFunction:
-    manual: Manual
-
-    @property
-    def uri(self) -> str:
-        return self.manual.redirect_uri
-
-    async def visit(self, url: str, is_ours: IsOurs) -> str:
-        check_visitable(url)
-        return await self.manual.visit(url)
+def _print(text: str) -> None:
+    print(text, file=sys.stderr, flush=True)
 
 
-async def _ask(prompt: str) -> str:
+async def _input(prompt: str) -> str:
     return await to_thread.run_sync(input, prompt, abandon_on_cancel=True)
 
 
 @dataclass(frozen=True)
 class Headless:
-    """Log in without a browser on this machine: on another device with a code, if the authorization server can do that.
+    """Log in without a browser on this machine: on another device with a code, if the authorization server can.
 
-    Else the user visits a URL anywhere. What the browser shows after the login cannot be opened there, but its address
-    can be copied, and is asked for.
+    Otherwise the user visits a URL in any browser. The browser cannot open the address after the login; the user copies
+    the address instead.
 
     Attributes:
         tell: Shows a text to the user.
         ask: Asks the user for a line.
-        port: The port in the address that users come back to, where nobody listens.
+        port: Port in the redirect URI; no program listens there.
     """
 
-    tell: Callable[[str], object] = _tell
-    ask: Callable[[str], Awaitable[str]] = _ask
+    tell: Callable[[str], object] = _print
+    ask: Callable[[str], Awaitable[str]] = _input
     port: int = 8765
+
+    is_enabled = True
 
     @asynccontextmanager
     async def redirect(self, preferred: str | None) -> AsyncGenerator[Redirect]:
-        """Leave it to the user."""
-        yield _Pasted(self)
+        """Return an address for the user to copy."""
+        yield Redirect(f"http://127.0.0.1:{self.port}/callback", self._paste)
 
     async def show_device(self, code: DeviceCode) -> None:
-        """Tell the user what to enter where."""
+        """Tell the user which code to enter at which URL."""
         place = f"{code.complete_uri}\nor visit {code.uri}" if code.complete_uri else code.uri
         self.tell(f"To log in, visit {place}\nand enter {code.user_code}")
 
-
-@dataclass(frozen=True)
-class _Pasted:
-    headless: Headless
-
-    @property
-    def uri(self) -> str:
-        return f"http://127.0.0.1:{self.headless.port}/callback"
-
-    async def visit(self, url: str, is_ours: IsOurs) -> str:
-        check_visitable(url)
-        self.headless.tell(f"To log in, visit this in any browser, then copy the address that it ends at:\n{url}")
-        for _ in range(_TRIES):
-            address = (await self.headless.ask("The address: ")).strip()
-            if is_ours(address):
+    async def _paste(self, url: str, is_response: IsResponse) -> str:
+        self.tell(f"To log in, visit this in any browser, then copy the address that it ends at:\n{url}")
+        for _ in range(_MAX_PASTES):
+            address = (await self.ask("The address: ")).strip()
+            if is_response(address):
                 return address
-            self.headless.tell("That is not the address that this login ends at.")
+            self.tell("That is not the address that this login ends at.")
         raise AuthorizationError("the login was given up, because its address was not pasted")
-
-
-def device_code(document: Mapping[str, object]) -> tuple[DeviceCode, str, float]:
-    """Return what a user is told about a device, the secret code of the device, and the seconds between two questions.
-
-    Raises:
-        AuthorizationError: The authorization server did not say what is needed.
-    """
-    uri, complete = document.get("verification_uri"), document.get("verification_uri_complete")
-    code, secret = document.get("user_code"), document.get("device_code")
-    if not (isinstance(uri, str) and isinstance(code, str) and isinstance(secret, str) and code and secret):
-        raise AuthorizationError("the authorization server does not say how to log in on another device")
-    check_visitable(uri)
-    if isinstance(complete, str):
-        check_visitable(complete)
-    interval, seconds = document.get("interval"), document.get("expires_in")
-    pause = float(max(1, min(interval, 60))) if isinstance(interval, int | float) else 5.0
-    life = float(max(1, min(seconds, 3600))) if isinstance(seconds, int | float) else 600.0
-    return DeviceCode(uri, harmless(code)[:100], complete if isinstance(complete, str) else None, life), secret, pause

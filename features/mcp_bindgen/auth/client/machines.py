@@ -1,104 +1,102 @@
-"""Get tokens for programs, without a user who logs in: the extensions of MCP for that.
+"""Tokens for programs, without a login: three extensions of MCP.
 
 `io.modelcontextprotocol/oauth-client-credentials`, `.../enterprise-managed-authorization`, `.../auth/wif`.
 """
 
 from __future__ import annotations
 
-import inspect
-from collections.abc import Awaitable, Callable, Mapping
+import time
+from collections.abc import Mapping
+from contextlib import suppress
 from dataclasses import dataclass, field
 from functools import cached_property
 from typing import Any, Unpack
+from uuid import uuid4
+
+from joserfc import jwt
+from joserfc.jwk import Key, import_key
 
 from mcp_bindgen.runtime.protocol.errors import AuthorizationError
 
-from ..metadata import ServerMetadata
+from ..metadata import ServerMetadata, find_server
 from ..store import MemoryStore
-from .authorizer import ServerAuthorizer
-from .clients import ASSERTION, ClientSecret, Credentials, KnownClient, PrivateKey, assertion
-from .discovery import find_server
-from .grants import ID_JAG, ID_TOKEN, JWT_BEARER, TOKEN_EXCHANGE, Grant
-from .source import Options, Settings, TokenRequest, TokenSource, settings
-from .token_endpoint import Endpoints
+from .authorizer import ServerAuthorizer, TokenSource
+from .bearer import Secret, read_secret
+from .clients import ClientSecret, Credentials, KnownClient
+from .tokens import ID_JAG, ID_TOKEN, JWT_BEARER, TOKEN_EXCHANGE, Grant, Options, TokenRequest
 
-Secret = str | Callable[[], str | Awaitable[str]]
-"""A token that somebody else issued, or what returns one that is fresh."""
+PrivateKey = str | bytes | Mapping[str, Any]
+"""A private key: PEM, or a JSON Web Key."""
+
+_ASSERTION = "urn:ietf:params:oauth:client-assertion-type:jwt-bearer"
+_ASSERTION_LIFETIME = 120  # seconds
+_ALGORITHMS = {"RSA": "RS256", "OKP": "Ed25519"}
+_CURVES = {"P-256": "ES256", "P-384": "ES384", "P-521": "ES512"}
 
 
-class _Machine:
-    """A way to get tokens without asking anybody. It is an `Auth` and a `TokenSource`.
+class _Machine(TokenSource):
+    """Base class of the ways to get tokens without a user.
+
+    Tokens are stored in memory by default, because the program can get new ones.
 
     Args:
-        client: Who it is for the authorization server of the resource.
-        extension: The extension of the protocol that it is.
-        options: Those of all ways.
+        client: Client of the resource's authorization server.
+        extension: Extension of MCP.
+        options: Options of all sources.
     """
 
-    asks = opens_logins = False
-
-    def __init__(self, client: KnownClient, extension: str, **options: Unpack[Options]) -> None:
+    def __init__(self, client: KnownClient, extension: str, options: Options) -> None:
+        super().__init__(client.id, [client.issuer], MemoryStore, options)
+        self.extensions = {extension: {}}
         self._client = client
-        self.name = client.id
-        self.extensions: Mapping[str, Any] = {extension: {}}
-        self.issuers = frozenset([client.issuer] if client.issuer is not None else [])
-        self._settings = settings(options, MemoryStore())
-        self._authorizers: dict[str, ServerAuthorizer] = {}
         self._first: str | None = None
 
-    def authorizer(self, url: str) -> ServerAuthorizer:
-        """Return what authorizes requests to a server."""
-        if url not in self._authorizers:
-            source: TokenSource = self
-            self._authorizers[url] = ServerAuthorizer(url, source, self._settings)
-        return self._authorizers[url]
-
-    async def client(self, grant: Grant, server: ServerMetadata, settings: Settings) -> KnownClient | None:
+    async def client_of(self, grant: Grant, server: ServerMetadata) -> KnownClient | None:
         """Return the client."""
         return self._client
 
-    async def obtain(self, wanted: TokenRequest, endpoints: Endpoints, settings: Settings) -> Grant:
+    async def obtain(self, request: TokenRequest) -> Grant:
         """Get a token."""
+        issuer = request.server.issuer
         if isinstance(self._client, ClientSecret) and self._client.issuer is None:
-            first = self._first = self._first or wanted.server.issuer
-            if first != wanted.server.issuer:
+            first = self._first = self._first or issuer
+            if first != issuer:
                 raise AuthorizationError(
-                    f"client {self._client.id} is known to {first}, and the server names {wanted.server.issuer} now; "
+                    f"client {self._client.id} is known to {first}, and the server names {issuer} now; "
                     "name the issuer of the client if that is right"
                 )
-        form = {**await self._form(wanted, endpoints), **wanted.fields}
-        return wanted.grant(await endpoints.token(wanted.server, self._client, form, wanted.key), self._client)
+        return await request.send(self._client, {**await self._form(request), **request.fields})
 
-    async def _form(self, wanted: TokenRequest, endpoints: Endpoints) -> dict[str, str]:
+    async def _form(self, request: TokenRequest) -> dict[str, str]:
         raise NotImplementedError
 
 
 class ClientCredentials(_Machine):
-    """Be authorized as a program (OAuth 2.1, section 4.2).
+    """Authorize a program by its own credentials (OAuth 2.1, section 4.2).
 
     Args:
-        client: The program: `ClientSecret(...)` or `PrivateKeyJwt(...)`. Name its issuer, else its secret goes to
-            the authorization server that the resource names first, and to no other one afterwards.
-        options: Those of all ways; tokens are kept only as long as the process lives, because it can get others.
+        client: The program: `ClientSecret(...)` or `PrivateKeyJwt(...)`. Name its issuer; otherwise its secret goes to
+            the first authorization server that the resource names, and to no other server afterwards.
+        options: Options of all sources.
     """
 
     def __init__(self, client: KnownClient, **options: Unpack[Options]) -> None:
-        super().__init__(client, "io.modelcontextprotocol/oauth-client-credentials", **options)
+        super().__init__(client, "io.modelcontextprotocol/oauth-client-credentials", options)
 
-    async def _form(self, wanted: TokenRequest, endpoints: Endpoints) -> dict[str, str]:
+    async def _form(self, request: TokenRequest) -> dict[str, str]:
         return {"grant_type": "client_credentials"}
 
 
 @dataclass(frozen=True)
 class PrivateKeyJwt(KnownClient):
-    """A client that signs who it is, for one authorization server at a time: the audience is its issuer (RFC 7523).
+    """A client that authenticates by signed assertions, each for one issuer (RFC 7523).
 
-    It is an `Auth` by itself, which is `ClientCredentials` of it, with the defaults of all options.
+    It is also an `Auth`: `ClientCredentials` of this client with default options.
 
     Attributes:
         key: The private key: PEM, or a JSON Web Key.
-        algorithm: What to sign with; by default what fits the key.
-        key_id: The identifier of the key, if the authorization server knows several.
+        algorithm: Signature algorithm; by default the usual one for the key.
+        key_id: Identifier of the key, if the authorization server knows several.
     """
 
     key: PrivateKey = field(default="", repr=False)
@@ -106,51 +104,64 @@ class PrivateKeyJwt(KnownClient):
     key_id: str | None = None
 
     def credentials(self, server: ServerMetadata) -> Credentials:
-        """Return a signed assertion."""
-        signed = assertion(self.id, server.issuer, self.key, self.algorithm, self.key_id)
-        return Credentials({"client_id": self.id, "client_assertion_type": ASSERTION, "client_assertion": signed})
+        """Return a fresh assertion for the issuer (RFC 7523, section 3).
+
+        Raises:
+            AuthorizationError: The key cannot sign.
+        """
+        now = int(time.time())
+        claims = {"iss": self.id, "sub": self.id, "aud": server.issuer, "iat": now, "exp": now + _ASSERTION_LIFETIME}
+        try:
+            key = import_key(dict(self.key)) if isinstance(self.key, Mapping) else _from_pem(self.key)
+            algorithm = self.algorithm or _CURVES.get(str(key.get("crv"))) or _ALGORITHMS[key.key_type]
+            header = {"alg": algorithm, **({"kid": self.key_id} if self.key_id else {})}
+            signed = jwt.encode(header, {**claims, "jti": uuid4().hex}, key, algorithms=[algorithm])
+        except Exception as error:
+            problem = type(error).__name__
+            raise AuthorizationError(f"the private key of client {self.id} cannot sign: {problem}") from None
+        return Credentials({"client_id": self.id, "client_assertion_type": _ASSERTION, "client_assertion": signed})
 
     def authorizer(self, url: str) -> ServerAuthorizer:
-        """Return what authorizes requests to a server by client credentials."""
-        return self._alone.authorizer(url)
+        """Return the authorizer of the requests to a server, by client credentials."""
+        return self._source.authorizer(url)
 
     @cached_property
-    def _alone(self) -> ClientCredentials:
+    def _source(self) -> ClientCredentials:
         return ClientCredentials(self)
 
 
 class WorkloadIdentity(_Machine):
-    """Be authorized by the identity that the platform gives a workload (RFC 7523, section 2.1).
+    """Authorize a workload by the token of its platform (RFC 7523, section 2.1).
 
-    A refusal is final for the request: neither is it asked again nor another way tried.
+    A refusal is final for the request.
 
     Args:
-        token: The workload's token, or what returns one; its audience must be the authorization server.
-        client: The client, if the authorization server wants to know.
-        options: Those of all ways.
+        token: Token of the workload, or a function that returns it; its audience must be the authorization server.
+        client: The client, if the authorization server requires one.
+        options: Options of all sources.
     """
 
     def __init__(self, token: Secret, client: KnownClient | None = None, **options: Unpack[Options]) -> None:
-        super().__init__(client or KnownClient(""), "io.modelcontextprotocol/auth/wif", **options)
+        super().__init__(client or KnownClient(""), "io.modelcontextprotocol/auth/wif", options)
         self._token = token
 
-    async def _form(self, wanted: TokenRequest, endpoints: Endpoints) -> dict[str, str]:
-        return {"grant_type": JWT_BEARER, "assertion": await _value(self._token)}
+    async def _form(self, request: TokenRequest) -> dict[str, str]:
+        return {"grant_type": JWT_BEARER, "assertion": await read_secret(self._token)}
 
 
 class EnterpriseManaged(_Machine):
-    """Be authorized by the identity provider of an enterprise, which decides for its users.
+    """Authorize a user by the identity provider of an enterprise.
 
-    The user's ID token is exchanged there for an assertion to the authorization server of the resource (RFC 8693),
-    which issues an access token for that (RFC 7523).
+    The provider exchanges the ID token of the user for an assertion (RFC 8693); the authorization server of the
+    resource exchanges the assertion for an access token (RFC 7523).
 
     Args:
-        id_token: The user's ID token, or what returns one.
-        provider: The issuer of the identity provider.
-        provider_client: The client there.
-        client: The client of the resource's authorization server.
-        token_type: What `id_token` is, if it is something else.
-        options: Those of all ways.
+        id_token: ID token of the user, or a function that returns it.
+        provider: Issuer of the identity provider.
+        provider_client: Client of the identity provider.
+        client: Client of the resource's authorization server.
+        token_type: Type of `id_token`, if it is no ID token.
+        options: Options of all sources.
     """
 
     def __init__(
@@ -163,31 +174,33 @@ class EnterpriseManaged(_Machine):
         token_type: str = ID_TOKEN,
         **options: Unpack[Options],
     ) -> None:
-        super().__init__(client, "io.modelcontextprotocol/enterprise-managed-authorization", **options)
+        super().__init__(client, "io.modelcontextprotocol/enterprise-managed-authorization", options)
         self._id_token = id_token
         self._provider = provider
         self._provider_client = provider_client
-        self._type = token_type
+        self._token_type = token_type
 
-    async def _form(self, wanted: TokenRequest, endpoints: Endpoints) -> dict[str, str]:
-        provider = await find_server(endpoints.fetcher, self._provider)
+    async def _form(self, request: TokenRequest) -> dict[str, str]:
+        provider = await find_server(request.endpoints.fetcher, self._provider)
         form = {
             "grant_type": TOKEN_EXCHANGE,
             "requested_token_type": ID_JAG,
-            "audience": wanted.server.issuer,
-            "resource": wanted.resource,
-            "subject_token": await _value(self._id_token),
-            "subject_token_type": self._type,
+            "audience": request.server.issuer,
+            "subject_token": await read_secret(self._id_token),
+            "subject_token_type": self._token_type,
+            **request.fields,
+            "resource": request.resource,
         }
-        if wanted.scopes:
-            form["scope"] = " ".join(wanted.scopes)
-        answer = await endpoints.token(provider, self._provider_client, form)
+        answer = await request.endpoints.post(provider, provider.token_endpoint, self._provider_client, form)
         assertion = answer.get("access_token")
         if answer.get("issued_token_type") != ID_JAG or not isinstance(assertion, str):
-            raise AuthorizationError(f"{provider.issuer} issued something else than an assertion of an identity")
+            raise AuthorizationError(f"{provider.issuer} issued no assertion of an identity")
         return {"grant_type": JWT_BEARER, "assertion": assertion}
 
 
-async def _value(secret: Secret) -> str:
-    found = secret if isinstance(secret, str) else secret()
-    return await found if inspect.isawaitable(found) else found
+def _from_pem(text: str | bytes) -> Key:
+    """Return the key in a PEM text, of any type."""
+    for key_type in ("EC", "RSA"):
+        with suppress(Exception):
+            return import_key(text, key_type)
+    return import_key(text, "OKP")

@@ -1,4 +1,4 @@
-"""Log users in: `connect(url, auth=OAuth())`.
+"""Logins of users: `connect(url, auth=OAuth())`.
 
 MCP 2026-07-28, "Authorization Flow Steps"; OAuth 2.1, section 4.1; RFC 8628.
 """
@@ -6,8 +6,7 @@ MCP 2026-07-28, "Authorization Flow Steps"; OAuth 2.1, section 4.1; RFC 8628.
 from __future__ import annotations
 
 from collections.abc import Awaitable, Callable, Mapping, Sequence
-from contextlib import AsyncExitStack
-from typing import Any, Unpack
+from typing import Unpack
 
 import anyio
 
@@ -17,38 +16,37 @@ from mcp_bindgen.runtime.protocol.errors import AuthorizationError
 from ..keyring_store import default_store
 from ..metadata import ServerMetadata
 from ..store import Key
-from . import registration
-from .authorizer import ServerAuthorizer
-from .clients import KnownClient, is_document_url
-from .grants import Grant, TokenRefused
-from .login import Browser, DeviceLogin, Login, device_code
-from .request import AuthorizationRequest, check_redirect
-from .source import Options, Settings, TokenRequest, settings
-from .token_endpoint import Endpoints
+from .authorizer import TokenSource
+from .clients import DEVICE_GRANT, KnownClient, is_document_url, load_client, read_registration, registration_request
+from .login import AuthorizationRequest, Browser, DeviceLogin, Login, device_code
+from .tokens import Grant, Options, TokenRefused, TokenRequest
 
 AskClient = Callable[[str, str], Awaitable[KnownClient]]
-"""Asks the user for a client: the issuer that has to know it, and the address that users come back to -> the client."""
+"""Asks the user for a client: issuer of the authorization server, redirect URI -> client."""
+
+_SLOW_DOWN_SECONDS = 5.0  # more between two polls (RFC 8628, section 3.5)
 
 
-class OAuth:
-    """Log a user in where a server wants it, and keep what is granted. It is an `Auth`.
+class OAuth(TokenSource):
+    """Log a user in where a server requires it, and store the tokens. It is an `Auth`.
 
     One object serves any number of servers and connections.
 
     Args:
-        client: The client that authorization servers know, or several for different ones. Without one, it is known by
-            `client_metadata_url` where that is possible, or registers itself.
-        client_metadata_url: Where the metadata document of this client is published (`client_metadata` writes one).
-        client_name: What users are shown when the client registers itself.
-        login: How users log in: `Browser()`, `Headless()`, or `Manual(...)`; `None` if they must not be asked, so that
-            only what was granted before is used.
-        ask_client: Asks the user for a client where there is no other way.
-        parameters: Further parameters of the request that users bring to the authorization server.
-        options: Those of all ways (`Options`); tokens are kept in the keyring, or in files where there is none.
+        client: Client that is registered with an authorization server, or one client for each server. Otherwise the
+            client is identified by `client_metadata_url`, or registers itself.
+        client_metadata_url: URL of the published metadata document of the client (`client_metadata` writes it).
+        client_name: Name for users when the client registers itself.
+        login: Way to log in: `Browser()`, `Headless()`, or `Manual(...)`; `None` to use stored tokens only.
+        ask_client: Asks the user for a client if there is no other way.
+        parameters: Further parameters of the authorization request.
+        options: Options of all sources (`Options`); the default store is the keyring, or files without a keyring.
 
     Raises:
         ValueError: The options contradict each other.
     """
+
+    is_interactive = True
 
     def __init__(
         self,
@@ -62,141 +60,79 @@ class OAuth:
         **options: Unpack[Options],
     ) -> None:
         clients = [client] if isinstance(client, KnownClient) else list(client)
-        if len({one.issuer for one in clients}) < len(clients):
+        issuers = [one.issuer for one in clients]
+        if len(set(issuers)) < len(clients):
             raise ValueError("clients must name different issuers")
         if client_metadata_url is not None and not is_document_url(client_metadata_url):
             raise ValueError("client_metadata_url must be an https URL with a path")
-        self._source = _Login(clients, client_metadata_url, client_name, login, ask_client, parameters or {})
-        self._settings = settings(options, options.get("store") or default_store())
-        self._authorizers: dict[str, ServerAuthorizer] = {}
-
-    def authorizer(self, url: str) -> ServerAuthorizer:
-        """Return what authorizes requests to a server."""
-        if url not in self._authorizers:
-            self._authorizers[url] = ServerAuthorizer(url, self._source, self._settings)
-        return self._authorizers[url]
+        name = clients[0].id if len(clients) == 1 else client_metadata_url or client_name
+        super().__init__(name, () if None in issuers else issuers, default_store, options)
+        self.has_login = login is not None and login.is_enabled
+        self._clients = clients
+        self._document_url = client_metadata_url
+        self._client_name = client_name
+        self._login = login
+        self._ask_client = ask_client
+        self._parameters = parameters or {}
 
     async def logout(self, url: str) -> None:
-        """Revoke what was granted for a server, and forget it.
+        """Revoke and delete the tokens for a server.
 
         Raises:
-            AuthorizationError: It is forgotten, but could not be revoked.
+            AuthorizationError: The tokens are deleted, but could not be revoked.
         """
         await self.authorizer(url).forget()
 
-
-class _Login:
-    """Gets tokens by having a user log in. It is a `TokenSource`."""
-
-    asks = True
-
-    def __init__(
-        self,
-        clients: Sequence[KnownClient],
-        document: str | None,
-        name: str,
-        login: Login | None,
-        ask_client: AskClient | None,
-        parameters: Mapping[str, str],
-    ) -> None:
-        self._clients = clients
-        self._document = document
-        self._login = login
-        self.opens_logins: bool = getattr(login, "opens_logins", login is not None)
-        self._ask_client = ask_client
-        self._parameters = parameters
-        self._client_name = name
-        self.name = clients[0].id if len(clients) == 1 else document or name
-        self.extensions: Mapping[str, Any] = {}
-        issuers = [one.issuer for one in clients if one.issuer is not None]
-        only = clients and len(issuers) == len(clients)
-        self.issuers = frozenset(issuers if only else ())
-
-    async def client(self, grant: Grant, server: ServerMetadata, settings: Settings) -> KnownClient | None:
-        """Return the client that something was granted to, as far as it is known."""
-        for known in self._clients:
-            if known.id == grant.client_id and known.issuer in (None, server.issuer):
-                return known
-        if grant.client_id == self._document:
-            return KnownClient(grant.client_id)
-        kept = registration.load(server.issuer, await settings.store.load(self._key(server)))
-        return kept if kept is not None and kept.id == grant.client_id else None
-
-    async def obtain(self, wanted: TokenRequest, endpoints: Endpoints, settings: Settings) -> Grant:
+    async def obtain(self, request: TokenRequest) -> Grant:
         """Have the user log in.
 
         Raises:
-            AuthorizationError: The user must not be asked, or does not grant access; or the servers cannot be used.
+            AuthorizationError: No login is possible, the user refuses access, or the servers cannot be used.
         """
-        login, server = self._login, wanted.server
+        login, server = self._login, request.server
         if login is None:
-            raise AuthorizationError(
-                f"{wanted.resource} wants a login at {server.issuer}, and nobody may be asked here"
-            )
+            raise AuthorizationError(f"{request.resource} requires a login at {server.issuer}; no user may be asked")
         for is_last in (False, True):
             try:
-                if server.device_endpoint is not None and hasattr(login, "show_device"):
-                    return await self._by_device(login, wanted, endpoints, settings)  # type: ignore[arg-type]
-                return await self._by_redirect(login, wanted, endpoints, settings)
+                if server.device_authorization_endpoint is not None and isinstance(login, DeviceLogin):
+                    return await self._by_device(login, server.device_authorization_endpoint, request)
+                return await self._by_redirect(login, request)
             except TokenRefused as error:
-                if error.error != "invalid_client" or is_last or not await self._unregister(server, settings):
+                if error.error != "invalid_client" or is_last or not await self._unregister(server):
                     raise
-                log.info("%s has forgotten this client, which registers again", server.issuer)
+                log.info("%s does not know this client any more; the client registers again", server.issuer)
         raise AssertionError
 
-    async def _by_redirect(self, login: Login, wanted: TokenRequest, endpoints: Endpoints, settings: Settings) -> Grant:
-        server = wanted.server
-        preferred = await self._redirect_uri(server, settings)
-        async with AsyncExitStack() as stack:
-            redirect = await stack.enter_async_context(login.redirect(preferred))
-            check_redirect(redirect.uri)
-            client = await self._identify(wanted, redirect.uri, endpoints, settings)
+    async def _by_redirect(self, login: Login, request: TokenRequest) -> Grant:
+        server = request.server
+        known = self._known(server) or await self._registered(server)
+        async with login.redirect(None if known is None else known.redirect_uri) as redirect:
+            client = await self._identify(request, redirect.uri)
             if client.redirect_uri not in (None, redirect.uri):
                 raise AuthorizationError(
-                    f"client {client.id} comes back to {client.redirect_uri}, and the login to {redirect.uri}; "
-                    "Browser(port, path, host) says where"
+                    f"client {client.id} returns to {client.redirect_uri}, and the login to {redirect.uri}; "
+                    "set Browser(port, path, host)"
                 )
-            request = AuthorizationRequest.new(
-                server,
-                client.id,
-                redirect.uri,
-                resource=None if wanted.quirks.omit_resource else wanted.resource,
-                scopes=wanted.scopes,
-                assume_pkce=wanted.quirks.assume_pkce,
-                key=wanted.key.thumbprint if wanted.key is not None else None,
-                more=self._parameters,
-            )
-            code = request.code(await redirect.visit(request.url, request.is_ours))
-        form = {
-            "grant_type": "authorization_code",
-            "code": code,
-            "redirect_uri": request.redirect_uri,
-            "code_verifier": request.verifier,
-        }
-        if not wanted.quirks.omit_resource:
-            form["resource"] = wanted.resource
-        return wanted.grant(await endpoints.token(server, client, form, wanted.key), client)
+            visit = AuthorizationRequest.new(request, client.id, redirect.uri, self._parameters)
+            code = visit.code(await redirect.visit(visit.url, visit.is_response))
+        form = {"grant_type": "authorization_code", "code": code}
+        return await request.send(client, {**form, "redirect_uri": visit.redirect_uri, "code_verifier": visit.verifier})
 
-    async def _by_device(
-        self, login: DeviceLogin, wanted: TokenRequest, endpoints: Endpoints, settings: Settings
-    ) -> Grant:
+    async def _by_device(self, login: DeviceLogin, endpoint: str, request: TokenRequest) -> Grant:
         """Log in on another device (RFC 8628)."""
-        server = wanted.server
-        client = await self._identify(wanted, None, endpoints, settings)
-        told = await endpoints.device(server, client, wanted.fields)
-        code, secret, pause = device_code(told)
+        client = await self._identify(request, None)
+        code, secret, pause = device_code(
+            await request.endpoints.post(request.server, endpoint, client, request.fields)
+        )
         await login.show_device(code)
-        form = {"grant_type": registration.DEVICE_GRANT, "device_code": secret}
-        if not wanted.quirks.omit_resource:
-            form["resource"] = wanted.resource
         with anyio.move_on_after(code.seconds):
             while True:
                 await anyio.sleep(pause)
                 try:
-                    return wanted.grant(await endpoints.token(server, client, form, wanted.key), client)
+                    return await request.send(client, {"grant_type": DEVICE_GRANT, "device_code": secret})
                 except TokenRefused as error:
                     if error.error == "slow_down":
-                        pause += 5.0
+                        pause += _SLOW_DOWN_SECONDS
                     elif error.error != "authorization_pending":
                         raise
                 except AuthorizationError as error:
@@ -204,78 +140,79 @@ class _Login:
                         raise
         raise AuthorizationError(f"nobody logged in within {code.seconds:g} seconds")
 
-    # --- who we are -------------------------------------------------------------------------------------------
+    # --- client -----------------------------------------------------------------------------------------------
 
-    async def _identify(
-        self, wanted: TokenRequest, redirect_uri: str | None, endpoints: Endpoints, settings: Settings
-    ) -> KnownClient:
-        """Choose how to be known (MCP 2026-07-28, "Client Registration"): the first way of four that there is."""
-        server = wanted.server
+    async def client_of(self, grant: Grant, server: ServerMetadata) -> KnownClient | None:
+        """Return the client of a grant; `None` if it is no longer known."""
+        for known in self._clients:
+            if known.id == grant.client_id and known.issuer in (None, server.issuer):
+                return known
+        if grant.client_id == self._document_url:
+            return KnownClient(grant.client_id)
+        registered = await self._registered(server)
+        return registered if registered is not None and registered.id == grant.client_id else None
+
+    async def _identify(self, request: TokenRequest, redirect_uri: str | None) -> KnownClient:
+        """Return the client by the first available way of MCP 2026-07-28, "Client Registration"."""
+        server = request.server
         known = self._known(server)
         if known is not None:
-            await self._bind(known, server, settings)
+            await self._bind(known, server)
             return known
-        if self._document is not None and server.takes_documents:
-            return KnownClient(self._document)
+        if self._document_url is not None and server.client_id_metadata_document_supported:
+            return KnownClient(self._document_url)
         if server.registration_endpoint is not None:
-            return await self._register(wanted, redirect_uri, endpoints, settings)
+            return await self._register(request, server.registration_endpoint, redirect_uri)
         if self._ask_client is not None:
             return await self._ask_client(server.issuer, redirect_uri or "")
         raise AuthorizationError(
-            f"{server.issuer} lets no client register itself; register one there, "
-            f"for which users come back to {redirect_uri}, and name it: OAuth(KnownClient(id))"
+            f"{server.issuer} lets no client register itself; register a client there "
+            f"with the redirect URI {redirect_uri}, and name it: OAuth(KnownClient(id))"
         )
 
     def _known(self, server: ServerMetadata) -> KnownClient | None:
         exact = [one for one in self._clients if one.issuer == server.issuer]
         return next(iter([*exact, *(one for one in self._clients if one.issuer is None)]), None)
 
-    async def _bind(self, known: KnownClient, server: ServerMetadata, settings: Settings) -> None:
-        """Hold a client without an issuer to the first one that it was used with."""
+    async def _bind(self, known: KnownClient, server: ServerMetadata) -> None:
+        """Restrict a client without an issuer to its first authorization server."""
         if known.issuer is not None:
             return
         key = Key("", "", known.id)
-        kept = await settings.store.load(key)
-        first = (kept or {}).get("issuer")
-        while first is None:  # another process may be the first
-            await settings.store.replace(key, kept, {"issuer": server.issuer})
-            kept = await settings.store.load(key)
-            first = (kept or {}).get("issuer")
+        record = await self.store.load(key)
+        while (first := (record or {}).get("issuer")) is None:  # another process may be first
+            await self.store.replace(key, record, {"issuer": server.issuer})
+            record = await self.store.load(key)
         if first != server.issuer:
             raise AuthorizationError(
                 f"client {known.id} is known to {first}, and the server names {server.issuer} now; if that is right, "
-                "say so: KnownClient(id, issuer)"
+                "name the issuer: KnownClient(id, issuer)"
             )
 
-    async def _redirect_uri(self, server: ServerMetadata, settings: Settings) -> str | None:
-        known = self._known(server)
-        if known is None:
-            known = registration.load(server.issuer, await settings.store.load(self._key(server)))
-        return known.redirect_uri if known is not None else None
-
-    async def _register(
-        self, wanted: TokenRequest, redirect_uri: str | None, endpoints: Endpoints, settings: Settings
-    ) -> KnownClient:
-        """Register the client, unless it is registered for the same address (RFC 7591)."""
-        server, key = wanted.server, self._key(wanted.server)
-        kept = await settings.store.load(key)
-        known = registration.load(server.issuer, kept)
+    async def _register(self, request: TokenRequest, endpoint: str, redirect_uri: str | None) -> KnownClient:
+        """Register the client, unless it is registered for the same redirect URI (RFC 7591)."""
+        server, key = request.server, self._registration_key(request.server)
+        before = await self.store.load(key)
+        known = load_client(server.issuer, before)
         if known is not None and known.redirect_uri == redirect_uri:
             return known
-        asked = registration.registration(server, self._client_name, redirect_uri)
-        fetched = await endpoints.register(server, asked)
-        if not fetched.is_success or fetched.object is None:
-            raise registration.rejection(server, fetched.status, fetched.object)
-        method = asked["token_endpoint_auth_method"]
-        client, until = registration.registered(server, fetched.object, redirect_uri, method)
-        await settings.store.replace(key, kept, registration.dump(client, until))
+        wanted = registration_request(server, self._client_name, redirect_uri)
+        response = await request.endpoints.fetcher.post_json(endpoint, wanted)
+        record = read_registration(server, response, redirect_uri, wanted["token_endpoint_auth_method"])
+        await self.store.replace(key, before, record)
+        client = load_client(server.issuer, record)
+        if client is None:
+            raise AuthorizationError(f"{server.issuer} issued a client secret that has expired")
         return client
 
-    async def _unregister(self, server: ServerMetadata, settings: Settings) -> bool:
-        """Forget a registration that the authorization server has forgotten; tell whether there was one."""
-        key = self._key(server)
-        kept = await settings.store.load(key)
-        return kept is not None and await settings.store.replace(key, kept, None)
+    async def _registered(self, server: ServerMetadata) -> KnownClient | None:
+        return load_client(server.issuer, await self.store.load(self._registration_key(server)))
 
-    def _key(self, server: ServerMetadata) -> Key:
+    async def _unregister(self, server: ServerMetadata) -> bool:
+        """Delete the registration; return True if there was one."""
+        key = self._registration_key(server)
+        record = await self.store.load(key)
+        return record is not None and await self.store.replace(key, record, None)
+
+    def _registration_key(self, server: ServerMetadata) -> Key:
         return Key(server.issuer, "", self._client_name)

@@ -1,4 +1,4 @@
-"""Verify the proofs by which a client shows that a token was issued to it (RFC 9449, DPoP)."""
+"""Verification of proofs of possession, each of which counts once (RFC 9449, DPoP)."""
 
 from __future__ import annotations
 
@@ -7,33 +7,38 @@ import hmac
 import secrets
 import time
 from base64 import urlsafe_b64encode
-from collections import OrderedDict
+from collections import Counter
 from collections.abc import Callable, Collection
 from dataclasses import dataclass, field
-from typing import Any
+from functools import lru_cache
+from heapq import heappop, heappush
+from typing import Protocol
 
 from joserfc.jwk import Key
 
 from mcp_bindgen.runtime.model.json_types import is_object
 
-from ..dpop import TYPE, target, token_hash
-from .jws import BadSignature, check_header, fits, imported, take_apart, verify
-from .replay import MemoryReplayCache, ReplayCache
+from ..dpop import TYPE, target_uri, token_hash
+from .signatures import BadSignature, check_header, fits, import_public_key, parse_signed, verify
+from .verifier import VerifierUnavailable
 
 ALGORITHMS = ("ES256", "ES384", "EdDSA", "Ed25519")
-"""The algorithms of proofs. A client brings its own key, so those are left out whose keys can be made slow to use."""
+"""Algorithms of proofs. A client chooses its key, so algorithms whose keys can be made slow are left out."""
 
 WINDOW = 300.0
 """Seconds by which the time of a proof may differ from ours."""
 
-_LONGEST = 8192  # bytes of a proof
-_MOST_KEYS = 1000
-_SKEW = 120.0  # seconds that a proof is remembered for beyond its end: each of two clocks may be a minute off
-_SECRET = frozenset({"d", "p", "q", "dp", "dq", "qi", "oth", "k"})
+_MAX_PROOF_BYTES = 8192
+_MAX_CACHED_KEYS = 1000
+_CLOCK_SKEW = 120.0  # seconds of cache time beyond the end of a proof: each of two clocks may be a minute off
+_MAX_PROOFS = 200_000
+_MAX_PROOFS_OF_KEY = 50_000
+_MEMBERS = ("kty", "crv", "x", "y")
+_SECRET_MEMBERS = frozenset({"d", "p", "q", "dp", "dq", "qi", "oth", "k"})
 
 
 class InvalidProof(Exception):
-    """A proof does not show what it should; the message says why."""
+    """A proof is not accepted; the message says why."""
 
 
 class NonceWanted(InvalidProof):
@@ -42,12 +47,12 @@ class NonceWanted(InvalidProof):
 
 @dataclass(frozen=True)
 class Nonces:
-    """The nonces that a server wants to see in proofs, so that none can be made in advance.
+    """Nonces of a server for proofs, so that no proof can be made in advance.
 
     Attributes:
         key: A secret of at least 16 bytes. Processes that serve the same clients share it.
-        lifetime: Seconds after which another one is wanted; the one before is still taken.
-        clock: Tells the time, in seconds.
+        lifetime: Seconds after which a new nonce is required; the previous nonce is still accepted.
+        clock: Returns the time in seconds.
     """
 
     key: bytes = field(default_factory=lambda: secrets.token_bytes(32), repr=False)
@@ -59,30 +64,90 @@ class Nonces:
             raise ValueError("nonces need a key of at least 16 bytes")
 
     def current(self) -> str:
-        """Return the nonce that is wanted now."""
-        return self._nonce(self._slot())
+        """Return the required nonce."""
+        return self._nonce(0)
 
-    def is_good(self, nonce: Any) -> bool:
-        """Tell whether a nonce is the one that is wanted, or the one before."""
+    def is_good(self, nonce: object) -> bool:
+        """Return True for the current nonce and the previous nonce."""
         if not isinstance(nonce, str) or not nonce.isascii():
             return False
-        return any(hmac.compare_digest(nonce, self._nonce(self._slot() - age)) for age in (0, 1))
+        return any(hmac.compare_digest(nonce, self._nonce(age)) for age in (0, 1))
 
-    def _slot(self) -> int:
-        return int(self.clock() // self.lifetime)
-
-    def _nonce(self, slot: int) -> str:
+    def _nonce(self, age: int) -> str:
+        slot = int(self.clock() // self.lifetime) - age
         return urlsafe_b64encode(hmac.digest(self.key, b"%d" % slot, "sha256")[:18]).decode()
 
 
-class ProofVerifier:
-    """Verify proofs, each of which counts once.
+# --- replay ---------------------------------------------------------------------------------------------------
+
+
+class ReplayCache(Protocol):
+    """Cache of used proofs (RFC 9449, section 11.1). Processes that serve the same resource share one.
+
+    One command of a shared store is enough, such as `SET proof 1 NX PX milliseconds` of Redis: the time is relative, so
+    the clock of the store does not matter.
+    """
+
+    async def add(self, proof: bytes, owner: str, seconds: float) -> bool:
+        """Add a proof; return True if it is new, for only one of several concurrent callers.
+
+        Args:
+            proof: Digest of the proof's key and `jti`, 32 bytes.
+            owner: Thumbprint of the key. A client may have several.
+            seconds: Cache time: the proof is expired afterwards, also for a process whose clock is two minutes behind.
+
+        Raises:
+            VerifierUnavailable: The cache does not answer, so the response is 503.
+        """
+        ...
+
+
+class MemoryReplayCache:
+    """Cache of used proofs in this process; when it is full, it is unavailable until proofs expire.
 
     Args:
-        nonces: The nonces that proofs must have, if they must.
+        clock: Returns the time in seconds.
+    """
+
+    def __init__(self, clock: Callable[[], float] = time.monotonic) -> None:
+        self._clock = clock
+        self._seen: set[bytes] = set()
+        self._ends: list[tuple[float, bytes, str]] = []  # a heap: end, proof, owner
+        self._of_owner: Counter[str] = Counter()
+
+    async def add(self, proof: bytes, owner: str, seconds: float) -> bool:
+        """Add a proof; return True if it is new."""
+        now = self._clock()
+        while self._ends and self._ends[0][0] < now:
+            _, old, other = heappop(self._ends)
+            self._seen.remove(old)
+            self._of_owner[other] -= 1
+            if not self._of_owner[other]:
+                del self._of_owner[other]
+        if proof in self._seen:
+            return False
+        own, count = self._of_owner[owner], len(self._seen)
+        # in a full cache, keys with less than their share may still add proofs
+        is_above_share = count >= _MAX_PROOFS and own >= _MAX_PROOFS / len(self._of_owner)
+        if own >= _MAX_PROOFS_OF_KEY or is_above_share or count >= 2 * _MAX_PROOFS:
+            raise VerifierUnavailable("too many proofs at once")
+        self._seen.add(proof)
+        heappush(self._ends, (now + seconds, proof, owner))
+        self._of_owner[owner] += 1
+        return True
+
+
+# --- proofs ---------------------------------------------------------------------------------------------------
+
+
+class ProofVerifier:
+    """Verifier of proofs.
+
+    Args:
+        nonces: Nonces that proofs must have, if any.
         window: Seconds by which the time of a proof may differ from ours.
-        clock: Tells the time, in seconds since 1970.
-        replay: Remembers which were used; by default in this process.
+        clock: Returns the time in seconds since 1970.
+        replay: Cache of used proofs; by default in this process.
     """
 
     def __init__(
@@ -94,37 +159,34 @@ class ProofVerifier:
     ) -> None:
         self._nonces, self._window, self._clock = nonces, window, clock
         self._replay = replay or MemoryReplayCache(clock)
-        self._keys: OrderedDict[tuple[Any, ...], Key] = OrderedDict()
 
     async def verify(self, proof: bytes, method: str, urls: Collection[str], token: str, thumbprint: str) -> None:
         """Verify the proof of one request (RFC 9449, section 4.3).
 
         Args:
-            proof: The value of its header `DPoP`.
-            method: Its method of HTTP.
-            urls: The URLs that it may have been sent to, as `dpop.target` writes them.
-            token: The access token that came along.
-            thumbprint: The key that the token is bound to.
+            proof: Value of the header `DPoP`.
+            method: HTTP method.
+            urls: Accepted URLs of the request, as `dpop.target_uri` writes them.
+            token: Access token of the request.
+            thumbprint: Thumbprint of the key that the token is bound to.
 
         Raises:
-            InvalidProof: The proof is not one for this.
-            NonceWanted: It is, but for a nonce.
-            VerifierUnavailable: Nobody can tell at the moment whether it was used before.
+            InvalidProof: The proof is not for this request.
+            NonceWanted: The proof lacks the nonce.
+            VerifierUnavailable: The cache of used proofs does not answer.
         """
-        signed = take_apart(proof) if len(proof) <= _LONGEST else None
+        signed = parse_signed(proof) if len(proof) <= _MAX_PROOF_BYTES else None
         if signed is None:
-            raise InvalidProof("there is not one proof, but none or several")
+            raise InvalidProof("the request does not have exactly one proof")
         algorithm, jwk = signed.header.get("alg"), signed.header.get("jwk")
         try:
             check_header(signed.header, (TYPE,), allow=("jwk",))
-        except BadSignature as error:
-            raise InvalidProof(f"the proof {error}") from None
-        if algorithm not in ALGORITHMS or not is_object(jwk) or _SECRET & jwk.keys():
-            raise InvalidProof("the proof has no public key, or an algorithm that is not taken here")
-        key = self._key(jwk)
-        if key is None or not fits(key, algorithm):
-            raise InvalidProof("the key of the proof is no key for its algorithm")
-        try:
+            if algorithm not in ALGORITHMS or not is_object(jwk) or _SECRET_MEMBERS & jwk.keys():
+                raise BadSignature("has no public key, or an algorithm that is not accepted here")
+            members = [jwk.get(name) for name in _MEMBERS]
+            key = _public_key(*members) if all(isinstance(one, str | None) for one in members) else None
+            if key is None or not fits(key, algorithm):
+                raise BadSignature("has a key that does not fit its algorithm")
             verify(signed, key)
         except BadSignature as error:
             raise InvalidProof(f"the proof {error}") from None
@@ -133,10 +195,10 @@ class ProofVerifier:
         claims = signed.payload
         if claims.get("htm") != method or _target(claims.get("htu")) not in urls:
             raise InvalidProof("the proof is for another request")
-        ath: Any = claims.get("ath")
+        ath: object = claims.get("ath")
         if not isinstance(ath, str) or not ath.isascii() or not hmac.compare_digest(ath, token_hash(token)):
             raise InvalidProof("the proof is for another token")
-        issued: Any = claims.get("iat")
+        issued: object = claims.get("iat")
         if isinstance(issued, bool) or not isinstance(issued, int | float):
             raise InvalidProof("the proof does not say when it was made")
         now = self._clock()
@@ -144,32 +206,21 @@ class ProofVerifier:
             raise InvalidProof("the proof was made at another time")
         if self._nonces is not None and not self._nonces.is_good(claims.get("nonce")):
             raise NonceWanted("the proof lacks the nonce of this server")
-        await self._count(claims.get("jti"), thumbprint, issued + self._window - now + _SKEW)
-
-    async def _count(self, id_: Any, thumbprint: str, seconds: float) -> None:
-        """Note for some seconds that a proof was seen; raise `InvalidProof` if it was before."""
+        id_: object = claims.get("jti")
         if not isinstance(id_, str) or not id_:
             raise InvalidProof("the proof has no jti")
         digest = hashlib.sha256(f"{thumbprint} {id_}".encode("utf-8", "surrogatepass")).digest()
-        if not await self._replay.add(digest, thumbprint, seconds):
+        if not await self._replay.add(digest, thumbprint, issued + self._window - now + _CLOCK_SKEW):
             raise InvalidProof("the proof was used before")
 
-    def _key(self, jwk: dict[str, Any]) -> Key | None:
-        """Return a key, which is often the same as before."""
-        name = tuple(jwk.get(member) for member in ("kty", "crv", "x", "y"))
-        if not all(isinstance(one, str | None) for one in name):
-            return None
-        found = self._keys.get(name) or imported(jwk)
-        if found is not None:
-            self._keys[name] = found
-            self._keys.move_to_end(name)
-            if len(self._keys) > _MOST_KEYS:
-                self._keys.popitem(last=False)
-        return found
+
+@lru_cache(_MAX_CACHED_KEYS)
+def _public_key(*values: str | None) -> Key | None:
+    return import_public_key({name: value for name, value in zip(_MEMBERS, values, strict=True) if value is not None})
 
 
-def _target(url: Any) -> str | None:
+def _target(url: object) -> str | None:
     try:
-        return target(url) if isinstance(url, str) else None
+        return target_uri(url) if isinstance(url, str) else None
     except ValueError:
         return None

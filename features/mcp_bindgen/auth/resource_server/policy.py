@@ -1,36 +1,36 @@
-"""Say which scopes an operation needs, and which scopes imply others."""
+"""Scopes of operations."""
 
 from __future__ import annotations
 
-import re
 from collections.abc import Collection, Mapping
 
 from mcp_bindgen.auth.uri_rules import rule_keys
 from mcp_bindgen.runtime.protocol.access import Operation, Scopes
 
-EVERYTHING = "*"
-"""Stands for every request in a table of scopes."""
+from ..challenges import SCOPE
 
-_SCOPE = re.compile(r"[\x21\x23-\x5b\x5d-\x7e]+")
+EVERYTHING = "*"
+"""Key for every request in a table of scopes."""
+
 _OFFLINE = "offline_access"
 _NOTHING: frozenset[str] = frozenset()
 
 
 class Policy:
-    """The scopes that operations need.
+    """Scopes that operations require.
 
-    The scopes of a name are needed beside those of its method, and both beside the scopes of every request. The names
-    of tools and prompts are compared as they are, URIs by their `rule_keys`: all rules that may be about a URI hold.
+    The scopes of a name are required beside those of its method, and both beside the scopes of every request. Names of
+    tools and prompts are compared exactly, URIs by their `rule_keys`: all rules that may match a URI apply.
 
     Args:
-        scopes: Method, or method and name, or `*` -> the scopes that it needs.
-        implies: Scope -> narrower ones that it implies.
+        scopes: Method, or method and name, or `*` -> required scopes.
+        implies: Scope -> narrower scopes that it implies.
 
     Attributes:
-        general: All that is stated for methods as a whole; all there is if nothing is.
+        general: All scopes of whole methods; all scopes if there are none.
 
     Raises:
-        ValueError: Something is no scope, or none of a resource.
+        ValueError: A text is no scope, or not a scope of a resource.
     """
 
     def __init__(self, scopes: Scopes, implies: Mapping[str, Collection[str]]) -> None:
@@ -47,7 +47,7 @@ class Policy:
                 self._of_name[rule] = self._of_name.get(rule, _NOTHING) | named
 
     def needed(self, operation: Operation) -> frozenset[str]:
-        """Return the scopes that an operation needs."""
+        """Return the scopes that an operation requires."""
         method, name = operation
         found = self._of_method.get(method, self._everything)
         for key in () if name is None else rule_keys(name):
@@ -55,7 +55,7 @@ class Policy:
         return found
 
     def granted(self, scopes: frozenset[str]) -> frozenset[str]:
-        """Return scopes with all that they imply, and what that implies."""
+        """Return scopes with all scopes that they imply, directly or not."""
         found, pending = set(scopes), list(scopes & self._implied.keys())
         while pending:
             new = self._implied.get(pending.pop(), _NOTHING) - found
@@ -65,15 +65,15 @@ class Policy:
 
 
 def is_scope(text: str) -> bool:
-    """Tell whether a text can be a scope (RFC 6749, section 3.3), and one that a resource may ask for."""
-    return _SCOPE.fullmatch(text) is not None and text != _OFFLINE
+    """Return True if a resource may request a text as a scope (RFC 6749, section 3.3)."""
+    return SCOPE.fullmatch(text) is not None and text != _OFFLINE
 
 
 def check_scopes(scopes: Collection[str]) -> Collection[str]:
-    """Return scopes if they are some.
+    """Return scopes if they are valid.
 
     Raises:
-        ValueError: They are a text, one is not a scope (RFC 6749, section 3.3), or not one that a resource may ask for.
+        ValueError: The argument is a text, or has a text that is no scope of a resource.
     """
     if isinstance(scopes, str):
         raise ValueError(f"scopes are a list: write [{scopes!r}]")

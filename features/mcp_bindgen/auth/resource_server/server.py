@@ -1,4 +1,4 @@
-"""Be an OAuth resource server: take requests with a valid token, and tell the others how to get one.
+"""OAuth resource server: accept requests with a valid token, and challenge all other requests.
 
 MCP, "Authorization"; RFC 6750 (bearer tokens), RFC 9728 (metadata of protected resources), RFC 9449 (DPoP).
 """
@@ -30,25 +30,25 @@ from mcp_bindgen.runtime.protocol.access import (
 )
 
 from .. import challenges
-from ..dpop import target
+from ..dpop import target_uri
 from ..fetch import is_loopback
 from ..metadata import canonical
-from .dpop import ALGORITHMS, InvalidProof, Nonces, NonceWanted, ProofVerifier
+from .dpop import ALGORITHMS, InvalidProof, Nonces, NonceWanted, ProofVerifier, ReplayCache
 from .policy import Policy, check_scopes, is_scope
-from .replay import ReplayCache
 from .verifier import InvalidToken, TokenVerifier, VerifierUnavailable
 
 if TYPE_CHECKING:
+    from starlette.requests import Request
     from starlette.routing import Route
 
 WELL_KNOWN = "/.well-known/oauth-protected-resource"
-"""Where the metadata of a resource is, before its path (RFC 9728, section 3.1)."""
+"""Path of the metadata of a resource, before the path of the resource (RFC 9728, section 3.1)."""
 
 _CREDENTIALS = re.compile(rb"(bearer|dpop) +([A-Za-z0-9._~+/-]+=*)", re.IGNORECASE)
 _SCHEME = re.compile(rb"(?:bearer|dpop)(?: |$)", re.IGNORECASE)
-_LONGEST = 16 * 1024  # bytes of a token
-_MOST_KEPT = 10_000  # tokens that are known to be good
-_LONGEST_KEPT = 4096  # bytes of one of them: the claims of longer ones would take too much memory
+_MAX_TOKEN_BYTES = 16 * 1024
+_MAX_CACHED_TOKENS = 10_000
+_MAX_CACHED_TOKEN_BYTES = 4096  # the claims of longer tokens would take too much memory
 _UNAVAILABLE = "tokens cannot be verified at the moment"
 _BEARER, _DPOP = "Bearer", "DPoP"
 
@@ -56,33 +56,33 @@ Header = tuple[bytes, bytes]
 
 
 class ResourceServer:
-    """The gate of a protected MCP endpoint: `HttpApp(..., auth=ResourceServer("https://example.org/mcp", verifier))`.
+    """Access policy of an MCP endpoint: `HttpApp(..., auth=ResourceServer("https://example.org/mcp", verifier))`.
 
-    Who has no good token gets 401 and is told where the metadata is, which names the issuers; who lacks a scope gets
-    403 and is told all scopes that the operation needs. The token is checked before the body is read, the scopes after.
+    A request without a valid token gets 401 and the URL of the metadata, which names the issuers. A request that lacks
+    a scope gets 403 and all scopes of the operation. The token is checked before the body is read, the scopes after.
 
     Args:
-        resource: The URL of the endpoint, as clients know it. Nothing that a request says of its own address counts.
-        verifiers: What verifies tokens, asked in this order: `JwtVerifier`, `Introspection`, `StaticTokens`, your own.
-        scopes: Method -> the scopes that it needs; (method, name of a tool or prompt or URI of a resource) -> those
-            that it needs beside; `*` -> those of every request.
-        implies: Scope -> narrower ones that it implies.
-        basic_scopes: What a client should ask for first: challenges and metadata name these. By default, the scopes of
-            whole methods, or all where there are none.
-        dpop: Whether tokens may be bound to a key of their client, or must be; `None`: those that are get refused.
-        nonces: The nonces that proofs of possession must have, if they must.
-        replay: Remembers which proofs were used; by default in this process. Several processes need a shared one.
-        api_key_header: A header that may carry a token in place of `Authorization`, such as `X-API-Key`.
-        name: The name of the resource, for people.
-        documentation: The URL of a page about it, for developers.
-        clock: Tells the time, in seconds since 1970.
+        resource: URL of the endpoint for clients. Addresses in requests are never used instead.
+        verifiers: Verifiers of tokens, called in this order: `JwtVerifier`, `Introspection`, `StaticTokens`, your own.
+        scopes: Method -> required scopes; (method, name of a tool or prompt or URI of a resource) -> further scopes;
+            `*` -> scopes of every request.
+        implies: Scope -> narrower scopes that it implies.
+        basic_scopes: Scopes for a first request, named in challenges and metadata. By default, the scopes of whole
+            methods, or all scopes if there are none.
+        dpop: Whether tokens bound to a key are accepted, or required; `None`: they are refused.
+        nonces: Nonces that proofs of possession must have, if any.
+        replay: Cache of used proofs; by default in this process. Several processes need a shared cache.
+        api_key_header: Header that may carry a token in place of `Authorization`, such as `X-API-Key`.
+        name: Name of the resource for users.
+        documentation: URL of a page for developers.
+        clock: Returns the time in seconds since 1970.
 
     Attributes:
-        resource: The same.
-        metadata_path: Where the metadata is served; `None` where no verifier has an issuer.
+        resource: URL of the endpoint.
+        metadata_path: Path of the metadata; `None` if no verifier has an issuer.
 
     Raises:
-        ValueError: The resource is no URL for one, there is no verifier, or something is no scope.
+        ValueError: The resource is no valid URL, there is no verifier, or a text is no scope.
     """
 
     def __init__(
@@ -102,7 +102,7 @@ class ResourceServer:
     ) -> None:
         self._origin, path = _checked(resource)
         if not verifiers:
-            raise ValueError("a resource server needs something that verifies tokens")
+            raise ValueError("a resource server needs a verifier of tokens")
         self.resource = resource
         self._verifiers = verifiers
         self._policy = Policy(scopes or {}, implies or {})
@@ -111,14 +111,17 @@ class ResourceServer:
         self._nonces = nonces
         self._proofs = ProofVerifier(nonces, clock=clock, replay=replay)
         self._key_header = None if api_key_header is None else api_key_header.lower().encode("ascii")
-        self._takes_bearer = dpop != "required" and api_key_header is None
+        self._has_cached_headers = dpop != "required" and api_key_header is None
         self._described = {"resource_name": name, "resource_documentation": documentation}
         self._clock = clock
-        self._kept: OrderedDict[bytes, Identity] = OrderedDict()
+        self._cache: OrderedDict[bytes, Identity] = OrderedDict()
         issuers = [issuer for one in verifiers for issuer in getattr(one, "issuers", ())]
         self._issuers = list(dict.fromkeys(issuers))
         self.metadata_path: str | None = f"{WELL_KNOWN}{path}" if self._issuers else None
-        self._nobody = self._challenge()
+        self._schemes: dict[str, dict[str, str]] = {} if dpop == "required" else {_BEARER: {}}
+        if dpop is not None:
+            self._schemes[_DPOP] = {"algs": " ".join(ALGORITHMS)}
+        self._first_challenge = self._challenge()
 
     # --- metadata ---------------------------------------------------------------------------------------------
 
@@ -145,19 +148,19 @@ class ResourceServer:
         from starlette.responses import Response
         from starlette.routing import Route
 
-        async def tell(request: Any) -> Response:
+        async def metadata(request: Request) -> Response:
             return Response(self.metadata(), media_type="application/json", headers={"cache-control": "max-age=300"})
 
-        return [] if self.metadata_path is None else [Route(self.metadata_path, tell)]
+        return [] if self.metadata_path is None else [Route(self.metadata_path, metadata)]
 
     # --- scopes -----------------------------------------------------------------------------------------------
 
     def needed(self, operation: Operation) -> frozenset[str]:
-        """Return the scopes that an operation needs."""
+        """Return the scopes that an operation requires."""
         return self._policy.needed(operation)
 
     def challenge(self, missing: InsufficientScope) -> AccessDenied:
-        """Make the refusal that tells a client which scopes to come back with; what can be none is not named there."""
+        """Return the refusal that names the required scopes to a client, without texts that are no scopes."""
         scopes = [one for one in missing.scopes if is_scope(one)]
         headers = self._challenge("insufficient_scope", "the token lacks a scope", scopes)
         return AccessDenied(403, missing.message, *headers)
@@ -165,15 +168,15 @@ class ResourceServer:
     # --- tokens -----------------------------------------------------------------------------------------------
 
     async def authenticate(self, request: HttpRequest) -> Identity:
-        """Return whose token came with a request.
+        """Return the identity in the token of a request.
 
         Raises:
-            AccessDenied: With 401, there is none, or it is not good; with 400, there are several, or what is there is
-                no token; with 503, nobody can tell at the moment.
+            AccessDenied: 401 without a valid token; 400 for several or malformed tokens; 503 if the token cannot be
+                verified now.
         """
         value = request.headers.get(b"authorization")
-        if value is not None and self._takes_bearer and not request.scope.get("query_string"):
-            known = self._kept.get(hashlib.sha256(value).digest())
+        if value is not None and self._has_cached_headers and not request.scope.get("query_string"):
+            known = self._cache.get(hashlib.sha256(value).digest())
             if known is not None and self._clock() < (known.cache_until or 0) and "cnf" not in known.claims:
                 return known
         scheme, token = self._presented(request)
@@ -182,27 +185,24 @@ class ResourceServer:
             await self._check_possession(request, scheme, token, identity)
         except InvalidToken as error:
             self._report(request, str(error), error.identity)
-            headers = self._challenge("invalid_token", str(error))
-            raise AccessDenied(401, str(error), *headers) from None
+            raise AccessDenied(401, str(error), *self._challenge("invalid_token", str(error))) from None
         except NonceWanted as error:
             assert self._nonces is not None
-            headers = self._challenge("use_dpop_nonce", str(error), error_for=_DPOP)
             nonce = (b"dpop-nonce", self._nonces.current().encode())
-            raise AccessDenied(401, str(error), *headers, nonce) from None
+            raise AccessDenied(401, str(error), *self._challenge("use_dpop_nonce", str(error)), nonce) from None
         except InvalidProof as error:
             self._report(request, str(error))
-            headers = self._challenge("invalid_dpop_proof", str(error), error_for=_DPOP)
-            raise AccessDenied(401, str(error), *headers) from None
-        except VerifierUnavailable as error:
-            self._report(request, str(error))
-            raise AccessDenied(503, _UNAVAILABLE, (b"retry-after", b"5")) from None
-        except Exception:
-            log.exception("a token could not be verified")
+            raise AccessDenied(401, str(error), *self._challenge("invalid_dpop_proof", str(error))) from None
+        except Exception as error:
+            if isinstance(error, VerifierUnavailable):
+                self._report(request, str(error))
+            else:
+                log.exception("a token could not be verified")
             raise AccessDenied(503, _UNAVAILABLE, (b"retry-after", b"5")) from None
         return identity
 
     def _presented(self, request: HttpRequest) -> tuple[str, str]:
-        """Return the scheme and the token of a request; raises `AccessDenied`."""
+        """Return the scheme and the token of a request; raise `AccessDenied`."""
         query: bytes = request.scope.get("query_string", b"")
         if query and "access_token" in parse_qs(query.decode("latin-1"), keep_blank_values=True):
             request.scope["query_string"] = b""  # access logs are written later, and show it
@@ -213,94 +213,79 @@ class ResourceServer:
             if value is not None:
                 raise self._malformed(request, "there are two tokens")
             value = b"Bearer " + key
-        if value is None:
-            self._report(request, "no token", level=logging.INFO)
-            raise AccessDenied(401, "a token is needed", *self._nobody)
-        found = _CREDENTIALS.fullmatch(value.strip(b" \t"))
-        if found is None:
-            if _SCHEME.match(value) is not None:
-                raise self._malformed(request, "the header Authorization does not hold one token")
-            self._report(request, "no token of a scheme that is taken here")
-            raise AccessDenied(401, "a token is needed", *self._nobody)
-        return found[1].decode().lower(), found[2].decode()
+        found = None if value is None else _CREDENTIALS.fullmatch(value.strip(b" \t"))
+        if found is not None:
+            return found[1].decode().lower(), found[2].decode()
+        if value is not None and _SCHEME.match(value) is not None:
+            raise self._malformed(request, "the header Authorization does not hold one token")
+        reason, level = ("no token", logging.INFO) if value is None else ("unknown token scheme", logging.WARNING)
+        self._report(request, reason, level=level)
+        raise AccessDenied(401, "a token is needed", *self._first_challenge)
 
     async def _identify(self, token: str) -> Identity:
-        """Return whose token it is, with the scopes that its own imply; raises what verifiers raise."""
-        if len(token) > _LONGEST:
+        """Return the identity of a token, with all scopes that its scopes imply; raise the errors of verifiers."""
+        if len(token) > _MAX_TOKEN_BYTES:
             raise InvalidToken("the token is too long")
-        digest = hashlib.sha256(b"Bearer " + token.encode()).digest()  # as nearly all headers have it
-        known = self._kept.get(digest)
+        digest = hashlib.sha256(b"Bearer " + token.encode()).digest()  # the usual header
+        known = self._cache.get(digest)
         if known is not None and known.cache_until is not None:
             if self._clock() < known.cache_until:
                 return known
-            del self._kept[digest]
+            del self._cache[digest]
         for verifier in self._verifiers:
             found = await verifier.verify(token, self.resource)
             if found is not None:
                 granted = self._policy.granted(found.scopes)
                 found = found if granted == found.scopes else replace(found, scopes=granted)
-                if found.cache_until is not None and len(token) <= _LONGEST_KEPT:
-                    self._kept[digest] = found
-                    if len(self._kept) > _MOST_KEPT:
-                        self._kept.popitem(last=False)
+                if found.cache_until is not None and len(token) <= _MAX_CACHED_TOKEN_BYTES:
+                    self._cache[digest] = found
+                    if len(self._cache) > _MAX_CACHED_TOKENS:
+                        self._cache.popitem(last=False)
                 return found
-        raise InvalidToken("nobody knows the token here")
+        raise InvalidToken("the token is unknown here")
 
     async def _check_possession(self, request: HttpRequest, scheme: str, token: str, identity: Identity) -> None:
-        """Check that a token came in the way that its issuer bound it to.
+        """Check that a token was sent with a proof if it is bound to a key, and without one otherwise.
 
         Raises:
-            InvalidToken: It came in another one.
-            InvalidProof: The proof of possession that came along is not one for this request.
+            InvalidToken: The scheme does not fit the token.
+            InvalidProof: The proof is not for this request.
         """
         bound = identity.claims.get("cnf")
         if bound is None and scheme == "bearer" and self._dpop != "required":
             return
-        thumbprint: Any = bound.get("jkt") if is_object(bound) and set(bound) == {"jkt"} else None
-        if bound is not None and (not isinstance(thumbprint, str) or not thumbprint.isascii() or self._dpop is None):
-            raise InvalidToken("the token is bound to a key in a way that is not taken here", identity)
-        if scheme == "bearer":
-            reason = "must be sent with a proof of its key" if bound is not None else "is not bound to a key"
-            raise InvalidToken(f"the token {reason}", identity)
-        if bound is None or self._dpop is None:
+        thumbprint: object = bound.get("jkt") if is_object(bound) and set(bound) == {"jkt"} else None
+        if bound is None:
             raise InvalidToken("the token is not bound to a key", identity)
-        urls = (target(self.resource), target(f"{self._origin}{request.scope['path']}"))
+        if not isinstance(thumbprint, str) or not thumbprint.isascii() or self._dpop is None:
+            raise InvalidToken("the token is bound to a key in a way that is not accepted here", identity)
+        if scheme == "bearer":
+            raise InvalidToken("the token must be sent with a proof of its key", identity)
+        urls = (target_uri(self.resource), target_uri(f"{self._origin}{request.scope['path']}"))
         proof = request.headers.get(b"dpop", b"")
         await self._proofs.verify(proof, request.scope["method"], urls, token, thumbprint)
 
     # --- refusals ---------------------------------------------------------------------------------------------
 
     def _challenge(
-        self,
-        error: str | None = None,
-        description: str | None = None,
-        scopes: Sequence[str] | None = None,
-        *,
-        error_for: str | None = None,
+        self, error: str | None = None, description: str = "", scopes: Sequence[str] | None = None
     ) -> list[Header]:
-        """Return the headers of a challenge, one for each scheme that is taken."""
+        """Return the headers of a challenge, one for each accepted scheme; errors of proofs are for DPoP only."""
         common: dict[str, str] = {}
         if self.metadata_path is not None:
             common["resource_metadata"] = f"{self._origin}{self.metadata_path}"
         named = self._basic if scopes is None else scopes
         if named:
             common["scope"] = " ".join(named)
-        said: dict[str, str] = {}
-        if error is not None and description is not None:
-            words = harmless(description).encode("ascii", "replace").decode()  # those of other verifiers may be any
-            said = {"error": error, "error_description": words}
-        schemes = {_BEARER: {}, _DPOP: {"algs": " ".join(ALGORITHMS)}}
-        if self._dpop is None:
-            del schemes[_DPOP]
-        elif self._dpop == "required":
-            del schemes[_BEARER]
-        return [
-            (
-                b"www-authenticate",
-                challenges.write(scheme, common | own | (said if error_for in (None, scheme) else {})).encode(),
-            )
-            for scheme, own in schemes.items()
-        ]
+        details: dict[str, str] = {}
+        if error is not None:  # other verifiers may describe errors in any language
+            details = {"error": error, "error_description": harmless(description).encode("ascii", "replace").decode()}
+        headers: list[Header] = []
+        for scheme, own in self._schemes.items():
+            is_other = scheme == _BEARER and "dpop" in (error or "")
+            value = challenges.write(scheme, common | own | ({} if is_other else details))
+            headers.append((b"www-authenticate", value.encode()))
+        return headers
 
     def _malformed(self, request: HttpRequest, reason: str) -> AccessDenied:
         self._report(request, reason)
@@ -309,19 +294,19 @@ class ResourceServer:
     def _report(
         self, request: HttpRequest, reason: str, identity: Identity | None = None, level: int = logging.WARNING
     ) -> None:
-        path = request.scope["path"].partition("?")[0]  # an escaped query is none
+        path = request.scope["path"].partition("?")[0]  # the path may hold an escaped query
         report_refusal(identity, reason, f"{request.scope['method']} {path}", level)
 
 
 def _checked(resource: str) -> tuple[str, str]:
-    """Return the origin and the path of a resource; raise `ValueError` if it is no URL for one."""
+    """Return the origin and the path of a resource; raise `ValueError` if it is no valid URL."""
     parts = urlsplit(resource)
     host = parts.hostname or ""
     path = "" if parts.path == "/" else parts.path
     if parts.scheme not in ("https", "http") or not host or parts.query or parts.fragment or "@" in parts.netloc:
         raise ValueError(f"not the URL of a resource, like https://example.org/mcp: {resource}")
     if parts.scheme == "http" and not is_loopback(host):
-        raise ValueError(f"a resource is reached by https, unless it is on this machine: {resource}")
+        raise ValueError(f"a resource must have an https URL, unless it is on this machine: {resource}")
     if resource != canonical(resource):
         raise ValueError(f"clients write this resource as {canonical(resource)}, not as {resource}")
     return f"{parts.scheme}://{parts.netloc}", path

@@ -1,23 +1,29 @@
-"""Define what verifies tokens, and the simplest that does: a table of them."""
+"""Verification of tokens: its protocol and errors, the checks of claims, and a table of API keys."""
 
 from __future__ import annotations
 
 import hashlib
 import hmac
-from collections.abc import Mapping
-from typing import Protocol
+from collections.abc import Collection, Mapping
+from dataclasses import dataclass
+from typing import Any, Protocol
 
-from mcp_bindgen.runtime.protocol.access import Identity
+from mcp_bindgen.runtime.model.json_types import is_array
+from mcp_bindgen.runtime.protocol.access import SKEW, Identity
 
-_SHORTEST = 16  # characters of a token that nobody guesses
+_MIN_TOKEN_CHARACTERS = 16
+_MAX_SCOPES = 1000
+_MAX_TIME = 1e15  # seconds since 1970; arithmetic fails for some larger JSON numbers
+_ID_TOKEN_CLAIMS = ("nonce", "at_hash", "c_hash", "s_hash")
+_TYPE_CLAIMS, _OTHER_TYPES = ("typ", "token_use"), ("ID", "Refresh", "id")  # of Keycloak and Cognito
 
 
 class InvalidToken(Exception):
-    """A token is not good here.
+    """A token is not accepted.
 
     Args:
-        reason: Why, in words that its sender may read.
-        identity: Whose it is, where its issuer says so all the same.
+        reason: Reason, for the client.
+        identity: Identity in the token, if its issuer has signed it.
     """
 
     def __init__(self, reason: str, identity: Identity | None = None) -> None:
@@ -26,25 +32,25 @@ class InvalidToken(Exception):
 
 
 class VerifierUnavailable(Exception):
-    """Nobody can tell at the moment whether a token is good: its issuer does not answer."""
+    """A token cannot be verified now: its issuer does not answer."""
 
 
 class TokenVerifier(Protocol):
-    """Verifies tokens of one kind. Yours can be anything that looks them up.
+    """Verifier of tokens of one type, for example by a look-up.
 
-    It may have `issuers`, the authorization servers that clients can get tokens from.
+    It may have `issuers`, the authorization servers that issue tokens to clients.
     """
 
     async def verify(self, token: str, resource: str) -> Identity | None:
-        """Return whose token it is; `None` if it is not of a kind that this verifies, so that the next one is asked.
+        """Return the identity of a token; `None` for tokens of other types, so that the next verifier is called.
 
         Args:
-            token: What the client sent.
-            resource: The server that it was sent to: the audience that the token must have.
+            token: The token.
+            resource: The resource: the audience that the token must have.
 
         Raises:
-            InvalidToken: It is not good, whatever others say.
-            VerifierUnavailable: That cannot be told at the moment.
+            InvalidToken: The token is not accepted, and no other verifier is called.
+            VerifierUnavailable: The token cannot be verified now.
         """
         ...
 
@@ -52,31 +58,119 @@ class TokenVerifier(Protocol):
 class StaticTokens:
     """API keys and other tokens that do not change: `StaticTokens({os.environ["KEY"]: "alice"})`.
 
-    Which one a token equals, if any, does not show in the time that it takes. Only digests are kept.
+    The comparison takes the same time for all tokens. Only digests are kept.
 
     Args:
-        tokens: Token -> whose it is: an `Identity`, or the name of its subject, which then has no scopes.
+        tokens: Token -> its identity, or the name of its subject without scopes.
 
     Raises:
         ValueError: A token is so short that it can be guessed.
     """
 
     def __init__(self, tokens: Mapping[str, Identity | str]) -> None:
-        if any(len(token) < _SHORTEST for token in tokens):
-            raise ValueError(f"a token that is to be a secret has at least {_SHORTEST} characters")
+        if any(len(token) < _MIN_TOKEN_CHARACTERS for token in tokens):
+            raise ValueError(f"tokens must have at least {_MIN_TOKEN_CHARACTERS} characters")
         self._known = [
             (_digest(token), Identity(subject=owner) if isinstance(owner, str) else owner)
             for token, owner in tokens.items()
         ]
 
     async def verify(self, token: str, resource: str) -> Identity | None:
-        """Return whose token it is, if it is one of these."""
+        """Return the identity of a token in the table."""
         digest = _digest(token)
         found: Identity | None = None
         for known, identity in self._known:
             if hmac.compare_digest(known, digest):
                 found = identity
         return found
+
+
+@dataclass(frozen=True)
+class ClaimRules:
+    """Checks of the claims in one issuer's tokens (RFC 7519, RFC 7662, RFC 9068).
+
+    Attributes:
+        issuer: The issuer, character by character.
+        audience: Accepted audiences; `None` for the resource itself.
+        audience_claim: Name of the claim with the audience.
+        skew: Seconds by which clocks may differ.
+        requires_expiry: True if tokens without `exp` are refused.
+    """
+
+    issuer: str
+    audience: Collection[str] | None = None
+    audience_claim: str = "aud"
+    skew: float = SKEW
+    requires_expiry: bool = True
+
+    def identity(self, claims: Mapping[str, Any], resource: str, now: float, keep: float) -> Identity:
+        """Return the identity in claims that the issuer has signed or stated.
+
+        Args:
+            claims: Claims of this issuer.
+            resource: The resource that received the token.
+            now: Seconds since 1970.
+            keep: Seconds for which the result may be cached, but not beyond the end of the token.
+
+        Raises:
+            InvalidToken: The claims do not belong to an access token that is valid now for this resource.
+        """
+        client = _text(claims, "client_id") or _text(claims, "azp") or _text(claims, "appid")
+        subject = _text(claims, "sub") or client
+        if subject is None:
+            raise InvalidToken("the token does not name its subject")
+        expires, begins, issued = (_time(claims, name) for name in ("exp", "nbf", "iat"))
+        found = Identity(
+            issuer=self.issuer,
+            subject=subject,
+            client=client,
+            scopes=frozenset(_scopes(claims)),
+            claims=claims,
+            expires=expires,
+            cache_until=now + keep if expires is None else min(expires + self.skew, now + keep),
+        )
+        late, early = now - self.skew, now + self.skew
+        problems = {
+            "the token does not say when it expires": expires is None and self.requires_expiry,
+            "the token has expired": expires is not None and expires <= late,
+            "the token is not valid yet": begins is not None and begins > early,
+            "the token was issued in the future": issued is not None and issued > early,
+            "the token is not for this resource": not self._is_for(claims.get(self.audience_claim), resource),
+            "the token is no access token": any(name in claims for name in _ID_TOKEN_CLAIMS)
+            or any(claims.get(name) in _OTHER_TYPES for name in _TYPE_CLAIMS),
+        }
+        for problem, is_present in problems.items():
+            if is_present:
+                raise InvalidToken(problem, found)
+        return found
+
+    def _is_for(self, audience: object, resource: str) -> bool:
+        """Return True if an audience, a text or a list, has one of the accepted values exactly."""
+        # a resource without a path is the same URL with and without a slash
+        resources = (resource, f"{resource}/") if resource.count("/") == 2 else (resource,)
+        named: list[object] = audience if is_array(audience) else [audience]
+        return any(isinstance(one, str) and one in (self.audience or resources) for one in named)
+
+
+def _text(claims: Mapping[str, Any], name: str) -> str | None:
+    value = claims.get(name)
+    return value if isinstance(value, str) and value else None
+
+
+def _time(claims: Mapping[str, Any], name: str) -> float | None:
+    value = claims.get(name)
+    if value is None:
+        return None
+    if isinstance(value, bool) or not isinstance(value, int | float) or not -_MAX_TIME < value < _MAX_TIME:
+        raise InvalidToken(f"the {name} of the token is not a time")
+    return value
+
+
+def _scopes(claims: Mapping[str, Any]) -> list[str]:
+    """Return the scopes: `scope` of RFC 9068, or `scp`, a text (Entra) or a list (Okta)."""
+    value = claims.get("scope", claims.get("scp"))
+    named: list[Any] = value if is_array(value) else value.split(" ") if isinstance(value, str) else []
+    return [one for one in named[:_MAX_SCOPES] if isinstance(one, str) and one]
 
 
 def _digest(token: str) -> bytes:

@@ -170,7 +170,7 @@ class ClientEngine(Client):
     tasks_extension: ClassVar[Extension]
     adds: ClassVar[ExtensionRoutes]
 
-    def __init_subclass__(cls, **arguments: Any) -> None:
+    def __init_subclass__(cls, **arguments: object) -> None:
         super().__init_subclass__(**arguments)
         if ClientEngine in cls.__bases__:  # the generated class
             cls.tasks_extension = cls.adds.extension
@@ -204,7 +204,8 @@ class ClientEngine(Client):
         """Wait for the result of a request that became a task; cancel the task if the wait fails."""
         if not isinstance(answer, self.tasks_extension.types.CreateTaskResult):
             return await super().settle(method, params, answer)
-        task = self._begun(method, answer.task_id)
+        created: Any = answer
+        task = self._begun(method, created.task_id)
         try:
             return await task.result()
         except (ConnectionClosed, TaskCancelled):

@@ -53,4 +53,8 @@ class DocketRunner(QueueRunner):
                 reconnection_delay=timedelta(seconds=1),
                 schedule_automatic_tasks=False,
             ) as worker:
-                yield Queue(lambda id: docket.add(_NAME, key=f"{id}:{token_hex(8)}")(id), worker.run_forever)
+
+                async def send(id: str) -> None:
+                    await docket.add(_NAME, key=f"{id}:{token_hex(8)}")(id)
+
+                yield Queue(send, worker.run_forever)

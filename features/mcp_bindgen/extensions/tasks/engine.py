@@ -75,6 +75,12 @@ def _reachable(work: Callable[P, Awaitable[T]]) -> Callable[P, Coroutine[Any, An
     return run
 
 
+class TaskParams(Protocol):
+    """Params of a request about a task."""
+
+    task_id: str
+
+
 class RevisionAdapter(Protocol):
     """Conversion between a revision on the wire and the revision of a server; `BridgedDispatcher` is one."""
 
@@ -84,7 +90,7 @@ class RevisionAdapter(Protocol):
         """Return the server's handler of a request, for params and results of the revision on the wire."""
         ...
 
-    def raised(self, name: str, params: Any, ctx: Any) -> Any:
+    def raised(self, name: str, params: object, ctx: Context) -> Any:
         """Convert params to the server's revision."""
         ...
 
@@ -125,7 +131,7 @@ class ServerEngine(Server):
     context: ClassVar[Any]  # generated classes have narrower types
     _stubs: ClassVar[Mapping[str, object]]
 
-    def __init_subclass__(cls, **arguments: Any) -> None:
+    def __init_subclass__(cls, **arguments: object) -> None:
         super().__init_subclass__(**arguments)
         if ServerEngine in cls.__bases__:  # the generated class
             cls.tasks_extension = cls.adds.extension
@@ -139,10 +145,6 @@ class ServerEngine(Server):
         """Return the task options of a tool; `None` if the tool never runs as a task."""
         call = getattr(self, "call_tool")  # noqa: B009 - a generated stub
         return marked(call, name) or marked(call)
-
-    def wants_tasks(self, params: Any, ctx: Context) -> bool:
-        """Return True if the client of a call has declared the extension."""
-        return ctx.extension(self.tasks_extension) is not None
 
     @asynccontextmanager
     async def extension_lifespan(self) -> AsyncGenerator[None]:
@@ -188,7 +190,7 @@ class ServerEngine(Server):
             tool = None if isinstance(ctx.link, TaskLink) else self.tasks_of(params.name)
             if tool is None:
                 return await work(params, ctx)
-            if not self.wants_tasks(params, ctx):
+            if ctx.extension(self.tasks_extension) is None:
                 if tool.support == "required":
                     ctx.require_extension(self.tasks_extension)
                 return await work(params, ctx)
@@ -201,7 +203,7 @@ class ServerEngine(Server):
         return call
 
     @_reachable
-    async def begin_task(self, tool: ToolTask, params: Any, ctx: Context) -> TaskRecord:
+    async def begin_task(self, tool: ToolTask, params: object, ctx: Context) -> TaskRecord:
         """Create a task for a call, and submit it; raises `TooManyRequests`."""
         limits, time, info = self.all_tasks().limits, now(), ctx.peer_info
         record = TaskRecord(
@@ -363,13 +365,13 @@ def _followed(agreed: object) -> Sequence[str]:
 # --- handlers that replace generated stubs --------------------------------------------------------------------
 
 
-async def _get(self: ServerEngine, params: Any, ctx: Context) -> Any:
+async def _get(self: ServerEngine, params: TaskParams, ctx: Context) -> Any:
     """Return the current state of a task."""
     return (await self.find_task(params.task_id, ctx)).detailed()
 
 
 @_reachable
-async def _update(self: ServerEngine, params: Any, ctx: Context) -> Any:
+async def _update(self: ServerEngine, params: TaskParams, ctx: Context) -> Any:
     """Store answers of the client."""
     record = await self.find_task(params.task_id, ctx)
     answers = self.check_answers(record, jsonrpc.plain(params).get("inputResponses") or {})
@@ -378,7 +380,7 @@ async def _update(self: ServerEngine, params: Any, ctx: Context) -> Any:
 
 
 @_reachable
-async def _cancel(self: ServerEngine, params: Any, ctx: Context) -> Any:
+async def _cancel(self: ServerEngine, params: TaskParams, ctx: Context) -> Any:
     """Cancel a task that is not over."""
     record = await self.find_task(params.task_id, ctx)
     await self.all_tasks().cancel(record.id, record.principal)
@@ -492,7 +494,7 @@ class CoreTasks(_Handlers):
 
     # --- requests about tasks ---------------------------------------------------------------------------------
 
-    async def get_task(self, params: Any, ctx: Context) -> Any:
+    async def get_task(self, params: TaskParams, ctx: Context) -> Any:
         """Return the current state of a task."""
         return self._typed(GET, task(await self._server.find_task(params.task_id, ctx)))
 
@@ -527,7 +529,7 @@ class CoreTasks(_Handlers):
                 break
         return found
 
-    async def cancel_task(self, params: Any, ctx: Context) -> Any:
+    async def cancel_task(self, params: TaskParams, ctx: Context) -> Any:
         """Cancel a task; raise `ProtocolError` (-32602) if it is over."""
         record = await self._server.find_task(params.task_id, ctx)
         ended = record if record.is_over else await self._server.all_tasks().cancel(record.id, record.principal)
@@ -537,7 +539,7 @@ class CoreTasks(_Handlers):
 
     # --- results ----------------------------------------------------------------------------------------------
 
-    async def result_of(self, params: Any, ctx: Context) -> Any:
+    async def result_of(self, params: TaskParams, ctx: Context) -> Any:
         """Wait until a task is over, ask the client its questions meanwhile, and return its result."""
         record = await self._server.find_task(params.task_id, ctx)
         asked = set[str]()
@@ -618,7 +620,8 @@ class TaskLink(Link):
 
     def __init__(self, running: RunningTask, negotiated: Negotiated, threads: CapacityLimiter) -> None:
         self.origin = running.record.origin
-        self.negotiated: Negotiated = negotiated
+        self.negotiated = negotiated
+        self._progress = negotiated.dispatcher.revision.progress
         self._threads = threads
         self._running = running
         self._questions = TaskQuestions(running)
@@ -627,13 +630,13 @@ class TaskLink(Link):
         """Return the limit of threads for blocking handlers of the principal."""
         return self._threads
 
-    async def request(self, method: Request[Any, Any, Any], params: Any, *, related: RequestId | None = None) -> Any:
+    async def request(self, method: Request[Any, Any, Any], params: object, *, related: RequestId | None = None) -> Any:
         """Ask the client, and wait for the answer."""
         return await self._questions.ask(self._questions.next_key(method.name), method, params)
 
     async def notify(self, method: Notification[Any], params: Any, *, related: RequestId | None = None) -> None:
         """Store progress as the status message of the task; drop all other notifications."""
-        if method is self.negotiated.dispatcher.revision.progress:
+        if method is self._progress:
             total = "" if params.total is None else f" of {params.total:g}"
             await self._running.report(params.message or f"{params.progress:g}{total}")
 
@@ -649,7 +652,7 @@ class TaskQuestions(Questions):
         super().__init__({})
         self._running = running
 
-    async def ask(self, key: str, method: Request[Any, Any, Any], params: Any) -> Any:
+    async def ask(self, key: str, method: Request[Any, Any, Any], params: object) -> Any:
         """Return the answer of the client to a question."""
         question = {"method": method.name} | ({} if params is None else {"params": jsonrpc.plain(params)})
         self.used |= await self._running.ask({key: question})

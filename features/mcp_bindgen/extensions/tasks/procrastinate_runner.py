@@ -55,7 +55,7 @@ class ProcrastinateRunner(QueueRunner):
         async with self._app().open_async() as app:
             if not await app.check_connection_async():
                 raise RuntimeError("the database has no tables of Procrastinate: call `await runner.prepare()` once")
-            task: Any = app.task(name=_NAME, queue=self._name)(job)  # it takes the arguments of the job
+            task: Any = app.task(name=_NAME, queue=self._name)(job)  # untyped: it takes the arguments of the job
             work = partial(
                 app.run_worker_async,
                 queues=[self._name],
@@ -63,4 +63,8 @@ class ProcrastinateRunner(QueueRunner):
                 install_signal_handlers=False,
                 delete_jobs="always",
             )
-            yield Queue(lambda id: task.defer_async(id=id), work)
+
+            async def send(id: str) -> None:
+                await task.defer_async(id=id)
+
+            yield Queue(send, work)

@@ -200,7 +200,7 @@ class TaskRecord:
         """End the task with a result."""
         return self._next("complete", now, open=(), result=dict(result), message=None)
 
-    def failed(self, now: int, code: int, message: str, data: Any = None) -> TaskRecord:
+    def failed(self, now: int, code: int, message: str, data: object = None) -> TaskRecord:
         """End the task with a JSON-RPC error."""
         error = {"code": code, "message": message, **({} if data is None else {"data": data})}
         return self._next("fail", now, open=(), error=error, message=message)
@@ -220,7 +220,7 @@ class TaskRecord:
 
     # --- wire form (extension "Tasks": Task, DetailedTask, CreateTaskResult) ----------------------------------
 
-    def wire(self, **more: Any) -> dict[str, Any]:
+    def wire(self, **more: object) -> dict[str, Any]:
         """Return the task in wire form, with additional members."""
         message = {} if self.message is None else {"statusMessage": self.message}
         times = {"createdAt": _iso(self.created), "lastUpdatedAt": _iso(self.updated)}

@@ -126,8 +126,8 @@ return #removed
 class RedisTaskStore:
     """Task store in Redis 7 or newer, for all workers of an endpoint. The clock of Redis decides about leases.
 
-    Durability is that of Redis: use `appendonly yes`, and `appendfsync always` against power failures. Redis Cluster is
-    not supported; for Sentinel pass its client.
+    The store is as durable as Redis: use `appendonly yes`, and `appendfsync always` against power failures. Redis
+    Cluster is not supported; for Sentinel pass its client.
 
     Args:
         url: URL with the scheme `redis`, `rediss` (TLS) or `unix`, with credentials and database; or a client.
@@ -207,7 +207,7 @@ class RedisTaskStore:
                 await channel.aclose()
 
     async def aclose(self) -> None:
-        """Close all connections, except those of a client that the caller gave."""
+        """Close all connections, except for a client that the caller gave."""
         await self._connection.close()
 
 

@@ -7,6 +7,7 @@ import secrets
 import time
 from collections.abc import AsyncGenerator, Awaitable, Callable, Coroutine, Iterable, Mapping, Sequence
 from contextlib import aclosing, asynccontextmanager, suppress
+from functools import partial
 from typing import Any, Generic, TypeAlias, TypeVar
 from weakref import WeakValueDictionary
 
@@ -395,12 +396,14 @@ class Tasks:
     async def _work(self, running: RunningTask) -> bool:
         """Run the handler of a task and store its end; return True if the task waits for its client instead."""
         record = running.record
-        end: tuple[Callable[..., TaskRecord], *tuple[object, ...]] | None = None
+        rule: Callable[..., TaskRecord] | None = None
+        values: tuple[object, ...] = ()
         try:
             with running.scope:
-                end = TaskRecord.completed, await self.handlers[record.revision](record, running)
+                values = (await self.handlers[record.revision](record, running),)
+                rule = TaskRecord.completed
         except ProtocolError as error:
-            end = TaskRecord.failed, error.code, error.message, error.data
+            rule, values = TaskRecord.failed, (error.code, error.message, error.data)
         except BaseException as error:
             other = other_than_required(error)
             if other is None:
@@ -412,13 +415,14 @@ class Tasks:
                     await self.store.release(record.id, self._worker)
                 raise
             log.exception("the handler of a task failed")
-            end = TaskRecord.failed, INTERNAL_ERROR, "Internal error"
-        if end is not None:  # else the run was cancelled: the task is over or runs elsewhere
+            rule, values = TaskRecord.failed, (INTERNAL_ERROR, "Internal error")
+        if rule is not None:  # else the run was cancelled: the task is over or runs elsewhere
+            end = partial(self.change, running.record, rule, *values)
             try:
-                await _retried(lambda: self.change(running.record, *end))
+                await _retried(end)
             except asyncio.CancelledError:
                 with anyio.move_on_after(_STOP_SECONDS, shield=True):
-                    await _retried(lambda: self.change(running.record, *end))
+                    await _retried(end)
                 raise
         return False
 

@@ -11,7 +11,7 @@ from typing import TypeVar
 
 import anyio
 
-from mcp_bindgen.cluster.storage.sqlite import SqliteThread
+from mcp_bindgen.cluster.storage.sqlite import FileFormat, SqliteThread
 from mcp_bindgen.runtime.logs import log
 from mcp_bindgen.runtime.protocol.errors import StoreUnavailable
 
@@ -20,7 +20,6 @@ from .store import PAGE_SIZE, TaskLimits, Usage, load
 
 T = TypeVar("T")
 
-_VERSION = 1
 _POLL_SECONDS = 0.2  # until a change of another process is noticed
 _READ_TIMEOUT_SECONDS = 0.01  # the event loop waits for another process
 _SCHEMA = """
@@ -56,10 +55,9 @@ create trigger if not exists deleted after delete on tasks begin
     delete from usage where principal = old.principal and tasks = 0;
 end;
 """
-_STATE = """
-select user_version, (select count(*) from sqlite_master), (select count(*) from sqlite_master where name = 'usage')
-from pragma_user_version
-"""
+_FORMAT = FileFormat(
+    "a task store", version=1, table="usage", schema=_SCHEMA, settings=("journal_mode = wal", "synchronous = full")
+)
 _USAGE = "select coalesce(sum(open), 0), coalesce(sum(tasks), 0), coalesce(sum(bytes), 0) from usage"
 
 
@@ -80,33 +78,7 @@ class SqliteTaskStore:
     def __init__(self, path: str | Path, wait: float = 5.0) -> None:
         self._path = path
         self._changed = anyio.Event()
-        Path(path).touch(0o600)
-        db = self._connect(wait)
-        try:
-            self._prepare(db)
-        except BaseException:
-            db.close()
-            raise
-        self._thread = SqliteThread(db, "mcp-task-store")
-
-    def _connect(self, wait: float) -> sqlite3.Connection:
-        return sqlite3.connect(self._path, timeout=wait, isolation_level=None, check_same_thread=False)
-
-    def _prepare(self, db: sqlite3.Connection) -> None:
-        try:
-            version, tables, has_usage = db.execute(_STATE).fetchone()
-            is_new = version == tables == 0
-            if not is_new and not (version == _VERSION and has_usage):
-                reason = "is not a task store of this version; choose another file, or delete it"
-                raise ValueError(f"{self._path} {reason}")
-            db.execute("pragma journal_mode = wal")
-            db.execute("pragma synchronous = full")
-            if is_new:
-                db.executescript(f"begin immediate; {_SCHEMA} pragma user_version = {_VERSION}; commit;")
-        except sqlite3.OperationalError:
-            raise
-        except sqlite3.DatabaseError as error:
-            raise ValueError(f"{self._path} is not a task store: {error}") from None
+        self._thread = SqliteThread(_FORMAT.connect(path, wait), "mcp-task-store")
 
     async def aclose(self) -> None:
         """Finish pending jobs and close the file."""
@@ -192,7 +164,7 @@ class SqliteTaskStore:
 
     async def watch(self) -> AsyncGenerator[str | None]:
         """Yield the ids of tasks that change in any process."""
-        db = self._connect(_READ_TIMEOUT_SECONDS)  # reads only, in the event loop
+        db = sqlite3.connect(self._path, timeout=_READ_TIMEOUT_SECONDS, isolation_level=None)  # reads only
         changes = "select id, change from tasks where change > ? order by change"
         try:
             last = await self._do(lambda db: int(db.execute("select number from changes").fetchone()[0]))

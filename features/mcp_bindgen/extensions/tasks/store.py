@@ -90,21 +90,25 @@ class TaskStore(Protocol):
 
     async def create(self, record: TaskRecord, limits: TaskLimits) -> None:
         """Add a task without a lease; raise `TooManyRequests` if it exceeds the limits."""
+        ...
 
     async def read(self, id: str) -> TaskRecord | None:
         """Return a task; `None` if it is absent or unreadable."""
+        ...
 
     async def swap(self, record: TaskRecord) -> bool:
         """Replace the previous version of a task; return False if the stored version is a different one.
 
         A task that is over loses its lease.
         """
+        ...
 
     async def lease(self, id: str, worker: str, seconds: float) -> bool:
         """Take or renew the lease of a task; return True if the worker has it.
 
         Return False if the lease of a different worker is valid, or the task is over or absent.
         """
+        ...
 
     async def release(self, id: str, worker: str, until: int | None = 0) -> None:
         """End the lease of a worker; do nothing if a different worker has taken the lease.
@@ -114,9 +118,11 @@ class TaskStore(Protocol):
             worker: The worker that had the lease.
             until: Time until which the task needs no worker, in milliseconds since 1970; `None` for no end.
         """
+        ...
 
     async def due(self) -> Sequence[str]:
         """Return ids of tasks that are not over and have no lease, at most `PAGE_SIZE`."""
+        ...
 
     async def page(self, principal: str, after: str | None = None) -> Sequence[TaskRecord]:
         """Return tasks of a principal in the order of creation, at most `PAGE_SIZE`.
@@ -128,15 +134,19 @@ class TaskStore(Protocol):
         Raises:
             KeyError: The principal has no task with this id.
         """
+        ...
 
     async def sweep(self) -> int:
         """Remove tasks whose `TaskRecord.removable_at` has passed, at most `PAGE_SIZE`; return their number."""
+        ...
 
     def watch(self) -> AsyncGenerator[str | None]:
         """Yield the id of each task that changes in any process; `None` if changes may have been missed."""
+        ...
 
     async def aclose(self) -> None:
         """Release the resources of the store; safe to call twice."""
+        ...
 
 
 def load(data: bytes | None) -> TaskRecord | None:

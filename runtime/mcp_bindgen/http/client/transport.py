@@ -1,13 +1,12 @@
-"""The client's side of Streamable HTTP (MCP 2025-03-26 and later, "Transports": Streamable HTTP).
+"""Client transport for Streamable HTTP (MCP 2025-03-26 and later, "Transports": Streamable HTTP).
 
-Every message is a POST of its own. What answers a request is one JSON document or a stream of events. Where there are
-sessions, a stream that breaks off is resumed, and a stream for what the server sends unasked is kept open.
+Each message is a POST. The response to a request is one JSON document or a stream of events. In a session, a broken
+stream is resumed, and a GET stream is kept open for messages that belong to no request.
 """
 
 from __future__ import annotations
 
 import asyncio
-import logging
 from collections.abc import AsyncGenerator, Mapping, Sequence
 from contextlib import asynccontextmanager
 
@@ -16,6 +15,7 @@ import httpx2
 from anyio.abc import TaskGroup
 
 from mcp_bindgen.runtime.concurrency import background_tasks
+from mcp_bindgen.runtime.logs import log
 from mcp_bindgen.runtime.protocol.access import RequestOrigin
 from mcp_bindgen.runtime.protocol.errors import ConnectionClosed
 from mcp_bindgen.runtime.protocol.transport import MAX_MESSAGE, Lost, Outgoing, Transport
@@ -23,65 +23,94 @@ from mcp_bindgen.runtime.session.authorization import Auth
 
 from ..event_stream import MIN_RETRY
 from .endpoint import Endpoint, open_endpoint
-from .exchange import HttpExchange
+from .exchange import HttpExchange, Incoming
 from .header_mirror import HeaderMirror
-from .stream_reader import Incoming
-
-log = logging.getLogger("mcp_bindgen")
 
 IN_FLIGHT = 100
-"""Requests that are with the server at the same time; more of them wait."""
+"""Requests that are in flight at the same time; further ones wait."""
 
-_UNREAD = 16  # batches that wait to be received
-_FAREWELL = 2.0  # seconds for the server to take note that a session is over
+_MAX_INBOX = 16  # batches that wait to be received
+_FAREWELL_SECONDS = 2.0  # for the server to end the session
 
 
-class HttpClientTransport(Transport):
-    """The client's end, made by `http`.
-
-    Requests are concurrent. A notification or an answer is with the server before later messages are sent.
+class ClientTransport(Transport):
+    """Client end over HTTP: a bounded queue of messages that have arrived.
 
     Args:
-        endpoint: Where messages go.
-        tasks: Runs what waits for answers.
-        in_flight: How many requests are with the server at the same time.
+        endpoint: The endpoint of the server.
 
     Attributes:
-        mirror: Makes what keeps track of the headers that are sent.
-        pauses: Stops the clocks while somebody is asked for authorization.
-        extensions: The extensions of the protocol that authorization uses.
+        pauses: Clocks that stop while the user authorizes.
+        extensions: Protocol extensions that authorization uses.
     """
 
     origin = RequestOrigin(network="tcp")
 
+    def __init__(self, endpoint: Endpoint) -> None:
+        self.pauses = endpoint.pauses
+        self.extensions = endpoint.extensions
+        self._inbox = asyncio.Queue[Sequence[Incoming]](_MAX_INBOX)
+        self._is_open = True
+
+    async def receive(self) -> Sequence[Incoming]:
+        """Return the next messages; an empty sequence once the connection is over."""
+        messages = await self._inbox.get() if self._is_open else ()
+        if not messages and self._is_open:
+            self._inbox.put_nowait(())  # for the next call
+        return messages
+
+    async def _deliver(self, messages: Sequence[Incoming]) -> None:
+        if self._is_open:
+            await self._inbox.put(messages)
+
+    def _check_open(self) -> None:
+        if not self._is_open:
+            raise ConnectionClosed("the connection is closed")
+
+    def _close_inbox(self) -> bool:
+        """End `receive`; return False if the transport was closed before."""
+        was_open, self._is_open = self._is_open, False
+        if was_open:
+            if self._inbox.full():
+                self._inbox.get_nowait()
+            self._inbox.put_nowait(())
+        return was_open
+
+
+class HttpClientTransport(ClientTransport):
+    """Client end of Streamable HTTP, made by `http`.
+
+    Requests are concurrent. The server has a notification or response before later messages are sent.
+
+    Args:
+        endpoint: The endpoint of the server.
+        tasks: Task group of the requests in flight.
+        in_flight: Requests that are in flight at the same time.
+
+    Attributes:
+        mirror: Class that makes the headers of messages.
+    """
+
     mirror = HeaderMirror
 
     def __init__(self, endpoint: Endpoint, tasks: TaskGroup, in_flight: int = IN_FLIGHT) -> None:
-        self.pauses = endpoint.pauses
-        self.extensions = endpoint.extensions
+        super().__init__(endpoint)
         self._exchange = HttpExchange(endpoint, self._deliver)
         self._tasks = tasks
         self._slots = anyio.Semaphore(in_flight, fast_acquire=True)
-        self._inbox = asyncio.Queue[Sequence[Incoming]](_UNREAD)
         self._pending: dict[int, tuple[Outgoing, anyio.TaskHandle[None]]] = {}
         self._listening: anyio.TaskHandle[None] | None = None
-        self._open = True
-
-    async def receive(self) -> Sequence[Incoming]:
-        """Receive the next messages; an empty sequence only when this side has closed."""
-        return await self._inbox.get() if self._open else ()
 
     async def send(self, messages: Sequence[bytes]) -> None:
         """Send messages; wait until the server has taken those that are no requests.
 
-        What becomes of a request is told by `receive`. That the server does not take another message is only logged.
+        The failure of a request arrives by `receive`; the failure of another message is logged.
 
         Raises:
-            ConnectionClosed: This side has closed.
+            ConnectionClosed: The transport is closed.
         """
         for data in messages:
-            if not self._open:
-                raise ConnectionClosed("the connection is closed")
+            self._check_open()
             message = data if isinstance(data, Outgoing) else Outgoing(data)
             if message.id is not None:
                 task = self._tasks.create_task(self._ask(message, message.id))
@@ -92,24 +121,20 @@ class HttpClientTransport(Transport):
                 await self._tell(message)
 
     async def close(self) -> None:
-        """Hang up, and say goodbye if there is a session."""
-        if not self._open:
+        """Close all connections, and end the session if there is one."""
+        if not self._close_inbox():
             return
-        self._open = False
         for _, task in self._pending.values():
             task.cancel()
         self._stop_listening()
-        if self._inbox.full():
-            self._inbox.get_nowait()
-        self._inbox.put_nowait(())  # wakes who receives
-        with anyio.move_on_after(_FAREWELL, shield=True):
+        with anyio.move_on_after(_FAREWELL_SECONDS, shield=True):
             try:
                 await self._exchange.leave()
             except ConnectionClosed as error:
                 log.debug("the session was not ended: %s", error)
 
     async def _ask(self, message: Outgoing, id_: int) -> None:
-        """Send a request; pass on what answers it, or else why nothing does."""
+        """Send a request; deliver its response, or the reason why there is none."""
         try:
             async with self._slots:
                 await self._exchange.ask(message, id_)
@@ -120,7 +145,7 @@ class HttpClientTransport(Transport):
             self._pending.pop(id_, None)
 
     async def _tell(self, message: Outgoing) -> None:
-        """Send what is not answered."""
+        """Send a notification or response."""
         try:
             await self._exchange.tell(message)
         except Exception as error:
@@ -132,7 +157,7 @@ class HttpClientTransport(Transport):
             self._listening = self._tasks.create_task(self._listen(message.headers))
 
     async def _cancel(self, message: Outgoing, id_: int) -> None:
-        """Cancel a request: by hanging up, and by saying so where hanging up alone does not mean it."""
+        """Cancel a request: close its connection, and send the cancellation where closing alone means nothing."""
         request, task = self._pending.get(id_, (message, None))
         if not request.self_contained:
             await self._tell(message)
@@ -143,20 +168,16 @@ class HttpClientTransport(Transport):
         try:
             await self._exchange.listen(headers)
         except Exception as error:
-            log.debug("there is no stream to listen to: %s", error)
+            log.debug("the server offers no stream: %s", error)
 
     def _note_session(self) -> None:
         """Stop listening once the server has forgotten the session; requests still await their own responses."""
-        if self._exchange.forgotten:
+        if self._exchange.is_forgotten:
             self._stop_listening()
 
     def _stop_listening(self) -> None:
         if self._listening is not None:
             self._listening.cancel()
-
-    async def _deliver(self, messages: Sequence[Incoming]) -> None:
-        if self._open:
-            await self._inbox.put(messages)
 
 
 @asynccontextmanager
@@ -171,22 +192,22 @@ async def http(
     min_retry: float = MIN_RETRY,
     auth: Auth | None = None,
 ) -> AsyncGenerator[HttpClientTransport]:
-    """Speak Streamable HTTP with a server; it is connected to when there is something to send.
+    """Open a Streamable HTTP transport; the first message connects to the server.
 
     Args:
         url: The server's endpoint, such as `http://localhost:8000/mcp`.
-        headers: Sent with each request, for example to authenticate.
-        timeout: Seconds to wait for connections, and in all for the server to take a message that is no request. An
-            answer may take as long as it wants: how long a caller waits is an option of its request.
-        limit: The largest message, in bytes; of a larger one only the fact is passed on.
-        client: Sends the requests, and stays open; by default one that lasts as long as the connection.
-        in_flight: How many requests are with the server at the same time; more of them wait. A subscription counts for
-            as long as it lasts.
-        auth: Authorizes the requests, such as `OAuth()`.
+        headers: Headers of each request, for example for authentication.
+        timeout: Seconds for a connection, and for the server to take a message that is no request. A response may take
+            any time: callers limit it with an option of the request.
+        limit: Largest message, in bytes; a larger one is reported as too large.
+        client: HTTP client, which stays open; by default a client that is closed with the transport.
+        in_flight: Requests in flight at the same time; further ones wait. A subscription counts while it lasts.
+        min_retry: Least seconds before a stream is resumed.
+        auth: Authorization of the requests, such as `OAuth()`.
 
     Raises:
-        ConnectionClosed: The URL or a header is none.
-        AuthorizationError: Nothing can be authorized at this URL.
+        ConnectionClosed: The URL or a header is malformed.
+        AuthorizationError: Requests to this URL cannot be authorized.
     """
     opening = open_endpoint(url, client, headers, timeout, limit, in_flight, min_retry, auth)
     async with opening as endpoint, background_tasks() as tasks:

@@ -1,38 +1,36 @@
-"""An ASGI application that handles HTTP requests as `Call`s: what all endpoints of this folder have in common."""
+"""Base class of the ASGI applications of this package: headers, identity, errors, probes and the lifespan."""
 
 from __future__ import annotations
 
 import asyncio
 import logging
 from abc import ABC, abstractmethod
-from collections.abc import AsyncGenerator, Callable, Sequence
+from collections.abc import AsyncGenerator, Callable, Collection, Sequence
 from contextlib import AbstractAsyncContextManager, asynccontextmanager, nullcontext
-from dataclasses import dataclass, field
-from typing import Any
+from typing import Any, TypedDict
 
 from starlette.types import Receive, Scope, Send
 
-from mcp_bindgen.runtime.logs import request_fields, requests
+from mcp_bindgen.runtime.logs import log, request_fields, requests
 from mcp_bindgen.runtime.protocol.access import AccessDenied, AccessPolicy, InsufficientScope
 from mcp_bindgen.runtime.protocol.errors import ServerUnavailable
-from mcp_bindgen.runtime.session.server import Server, lifespans
+from mcp_bindgen.runtime.session.server import Server, Service, lifespans
 
-from .bodies import Bodies
-from .call import STOPPING, Call, ClientDisconnected, HttpError, not_stored, unavailable
+from .call import Call
+from .errors import STOPPING, ClientDisconnected, HttpError, not_stored, unavailable
 from .event_store.base import StoreUnavailable
+from .intake import Intake
 from .limits import LIMITS, HttpLimits
 from .origin_policy import OriginPolicy
 from .probes import Probes
 from .request_log import RequestRecord
 from .stop_signals import leaving_on_stop
 
-log = logging.getLogger("mcp_bindgen")
-
-_MOST_HEADERS = 64 * 1024  # bytes
+_MAX_HEADER_BYTES = 64 * 1024
 
 
 def authenticated_user(scope: Scope) -> str | None:
-    """Name who sends a request, as Starlette's `AuthenticationMiddleware` leaves it in the scope; `None` for nobody."""
+    """Return the sender of a request, as Starlette's `AuthenticationMiddleware` leaves it in the scope, or None."""
     user: Any = scope.get("user")
     if user is None or not getattr(user, "is_authenticated", False):
         return None
@@ -42,69 +40,105 @@ def authenticated_user(scope: Scope) -> str | None:
         return str(user.display_name)
 
 
-@dataclass(eq=False)
-class AsgiApp(ABC):
-    """Serve HTTP: validate headers, handle calls, and turn errors into responses.
+class AppOptions(TypedDict, total=False):
+    """Options of all applications.
 
-    Mounted in another application, its lifespan is for that one to enter, as frameworks do not by themselves:
+    Attributes:
+        revisions: Revisions to serve; by default all revisions that the servers can serve.
+        allowed_hosts: Hosts that clients may call: HOST, HOST:PORT, `*.DOMAIN`, an address or network, or `*`. By
+            default the list in the environment variable `ALLOWED_HOSTS`, and without it this machine only.
+        allowed_origins: Web pages that may call: the same, or http[s]://HOST[:PORT]. By default the list
+            in `ALLOWED_ORIGINS`, and without it the pages of this machine and of the single hosts that are allowed.
+        limits: Limits for messages, sessions and streams.
+        keep_alive: Seconds between comments that keep an idle stream open; 15 by default, 0 sends none.
+        principal: Returns the sender of a request where there is no `auth`. Sessions and the state of requests are
+            bound to it. By default the user of Starlette's `AuthenticationMiddleware`.
+        auth: Verifies the token of each request and decides which operations it allows: a `ResourceServer` of
+            `mcp_bindgen.auth`. Its metadata is served at the well-known path that it names, unless the application is
+            mounted below another path; see its `routes` for that.
+    """
+
+    revisions: Sequence[str] | None
+    allowed_hosts: Collection[str] | None
+    allowed_origins: Collection[str] | None
+    limits: HttpLimits
+    keep_alive: float
+    principal: Callable[[Scope], str | None]
+    auth: AccessPolicy | None
+
+
+class AsgiApp(ABC):
+    """ASGI application that serves MCP over HTTP; `/healthz` and `/readyz` answer the probes of orchestrators.
+
+    A framework that mounts the application does not enter its lifespan by itself; pass it on:
     `Starlette(routes=[Mount("/mcp", app)], lifespan=app.lifespan)`.
 
     Args:
-        servers: Those whose lifespans it enters.
-        policy: Which hosts and origins are allowed.
-        principal: Tells who sends a request, where no tokens are verified.
-        limits: How much it takes of its clients.
-        auth: Verifies tokens, and says what they allow.
+        servers: The servers, at most one for each revision.
+        options: See `AppOptions`.
 
     Attributes:
-        bodies: Reads what is posted.
+        servers: The servers.
+        intake: Reads the bodies of requests.
         probes: Answers `/healthz` and `/readyz`.
-        is_leaving: Whether `leave` was called, so that no requests shall come here any more.
+        is_leaving: True once `leave` was called.
+
+    Raises:
+        ValueError: There is no server, or there are two for a revision, or a server needs scopes and there is no
+            `auth`, or a revision cannot be served.
     """
 
-    servers: Sequence[Server]
-    policy: OriginPolicy
-    principal: Callable[[Scope], str | None] = authenticated_user
-    limits: HttpLimits = LIMITS
-    auth: AccessPolicy | None = None
-    is_leaving: bool = field(default=False, init=False)
-
-    def __post_init__(self) -> None:
-        self.bodies = Bodies(self.limits)
+    def __init__(
+        self,
+        servers: Sequence[Server],
+        *,
+        revisions: Sequence[str] | None = None,
+        allowed_hosts: Collection[str] | None = None,
+        allowed_origins: Collection[str] | None = None,
+        limits: HttpLimits = LIMITS,
+        keep_alive: float = 15.0,
+        principal: Callable[[Scope], str | None] = authenticated_user,
+        auth: AccessPolicy | None = None,
+    ) -> None:
+        self.servers, self.limits, self.keep_alive, self.auth = servers, limits, keep_alive, auth
+        self.policy = OriginPolicy(allowed_hosts, allowed_origins)
+        self.is_leaving = False
+        self._principal = principal
+        for server in servers if auth is None else ():
+            if type(server).required_scopes is not Server.required_scopes:
+                name = type(server).__name__
+                raise ValueError(f"{name} needs scopes, and tokens are not verified: pass auth=ResourceServer(...)")
+        self.service = Service(servers, auth, revisions)
+        self.intake = Intake(self.service, limits, auth)
         self.probes = Probes(lambda: not self.is_leaving)
-        if self.auth is None:
-            for server in self.servers:
-                if type(server).required_scopes is not Server.required_scopes:
-                    name = type(server).__name__
-                    raise ValueError(f"{name} needs scopes, and nothing verifies tokens: pass auth=ResourceServer(...)")
 
     @abstractmethod
     async def handle(self, call: Call) -> None:
         """Respond to a request; raises `HttpError` to refuse it."""
 
-    def leave(self) -> None:
-        """End open streams in good order; call it when the process is about to stop.
-
-        Servers of ASGI wait for open responses before they end the lifespan, and these would stay open.
-        """
-        self.is_leaving = True
-        self.end()
-
     @abstractmethod
     def end(self) -> None:
         """End open streams in good order."""
+
+    def leave(self) -> None:
+        """End open streams in good order; call it when the process is about to stop.
+
+        ASGI servers wait for open responses before they end the lifespan, and streams would stay open.
+        """
+        self.is_leaving = True
+        self.end()
 
     def running(self) -> AbstractAsyncContextManager[None]:
         """Return the context in which requests are handled, inside of the lifespans of the servers."""
         return nullcontext()
 
     async def is_ready(self) -> bool:
-        """Tell whether requests shall come here, as `/readyz` says: not when it leaves, or its store is away."""
+        """Return True if the endpoint takes requests, as `/readyz` does."""
         return await self.probes.is_ready()
 
     @asynccontextmanager
     async def lifespan(self, app: object = None) -> AsyncGenerator[None]:
-        """Enter the lifespans of the servers; when it ends, so does everything that is still open."""
+        """Enter the lifespans of the servers; end all open streams and sessions with them."""
         self.is_leaving = False
         async with lifespans(self.servers), self.running():
             try:
@@ -114,9 +148,9 @@ class AsgiApp(ABC):
                 self.leave()
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
-        """Serve as ASGI wants it."""
+        """Serve one ASGI scope."""
         if scope["type"] == "lifespan":
-            await self._live(receive, send)
+            await self._run_lifespan(receive, send)
             return
         if scope["type"] != "http":
             await send({"type": "websocket.close", "code": 1000})
@@ -125,7 +159,7 @@ class AsgiApp(ABC):
         scope["headers"] = list(scope["headers"])  # some ASGI servers append trailers to theirs
         if scope["path"].endswith("z") and await self.probes.respond(Call(scope, receive, send, {})):
             return
-        call = Call(scope, receive, send, {}, self.principal(scope))
+        call = Call(scope, receive, send, {}, self._principal(scope))
         if not requests.isEnabledFor(logging.INFO):
             await self._respond(call)
             return
@@ -136,10 +170,10 @@ class AsgiApp(ABC):
     async def _respond(self, call: Call) -> None:
         scope = call.scope
         try:
-            call.headers = _headers(scope["headers"])
+            call.headers = _joined(scope["headers"])
             self.policy.check(scope["headers"])
             if self.auth is not None and scope["path"] == self.auth.metadata_path:
-                await _tell(call, self.auth)
+                await _send_metadata(call, self.auth)
             else:
                 await self.handle(call)
         except AccessDenied as denied:
@@ -148,12 +182,9 @@ class AsgiApp(ABC):
         except InsufficientScope as missing:
             assert self.auth is not None
             await call.refuse(HttpError(403, missing, *self.auth.challenge(missing).headers))
-        except HttpError as error:
+        except (HttpError, StoreUnavailable) as error:
             if not call.begun:
-                await call.refuse(error)
-        except StoreUnavailable as error:
-            if not call.begun:
-                await call.refuse(not_stored(error))
+                await call.refuse(error if isinstance(error, HttpError) else not_stored(error))
         except ClientDisconnected:
             return
         except asyncio.CancelledError:
@@ -164,22 +195,18 @@ class AsgiApp(ABC):
             else:
                 await call.refuse(unavailable(STOPPING))
         finally:
-            if call.held:
-                self.bodies.release(call)
+            if call.counted_bytes:
+                self.intake.release(call)
 
-    async def admit(self, call: Call) -> None:
-        """Find out who sends a request, before its body is read, where tokens are verified.
-
-        Raises:
-            AccessDenied: It has no valid token.
-        """
+    async def authenticate(self, call: Call) -> None:
+        """Verify the token of a request before its body is read, where tokens are verified; raises `AccessDenied`."""
         if self.auth is not None:
             call.identity = await self.auth.authenticate(call)
             call.principal = call.identity.principal
             if call.record is not None:
                 call.record.fields["principal"] = call.principal
 
-    async def _live(self, receive: Receive, send: Send) -> None:
+    async def _run_lifespan(self, receive: Receive, send: Send) -> None:
         """Follow the lifespan protocol of ASGI."""
         await receive()
         phase = "startup"
@@ -195,20 +222,21 @@ class AsgiApp(ABC):
         await send({"type": "lifespan.shutdown.complete"})
 
 
-async def _tell(call: Call, auth: AccessPolicy) -> None:
-    """Serve the metadata of the protected resource: anybody may read it."""
+async def _send_metadata(call: Call, auth: AccessPolicy) -> None:
+    """Send the metadata of the protected resource, which needs no token."""
     if call.scope["method"] not in ("GET", "HEAD"):
         raise HttpError(405, "use GET", (b"allow", b"GET, HEAD"))
     await call.respond(200, auth.metadata(), headers=[(b"cache-control", b"max-age=300")])
 
 
-def _headers(raw: Sequence[tuple[bytes, bytes]]) -> dict[bytes, bytes]:
+def _joined(raw: Sequence[tuple[bytes, bytes]]) -> dict[bytes, bytes]:
+    """Return headers by name, with repeated headers joined; see `Call.headers`."""
     found = dict(raw)
-    if len(found) < len(raw):  # some were sent twice
+    if len(found) < len(raw):
         found = {}
         for name, value in raw:
             between = b"\n" if name.startswith(b"mcp-") else b", "
             found[name] = found[name] + between + value if name in found else value
-    if sum(map(len, found)) + sum(map(len, found.values())) > _MOST_HEADERS:
+    if sum(map(len, found)) + sum(map(len, found.values())) > _MAX_HEADER_BYTES:
         raise HttpError(431, "the headers are too large")
     return found

@@ -1,84 +1,48 @@
-"""Know an HTTP request and write its response, straight on ASGI."""
+"""One HTTP request and the way to respond to it, straight on ASGI."""
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterable, Iterator, Mapping
+import asyncio
+import time
+from collections.abc import Awaitable, Collection, Iterable, Iterator, Mapping
 from dataclasses import dataclass
-from typing import Any
+from functools import lru_cache
+from typing import TypeVar
 
+import anyio
 from starlette.types import Receive, Scope, Send
 
-from mcp_bindgen.runtime.protocol import jsonrpc, observation
+from mcp_bindgen.runtime.concurrency import within
+from mcp_bindgen.runtime.protocol import jsonrpc
 from mcp_bindgen.runtime.protocol.access import Identity, RequestOrigin
-from mcp_bindgen.runtime.protocol.errors import (
-    INVALID_REQUEST,
-    ProtocolError,
-    ServerUnavailable,
-    StoreFull,
-    StoreUnavailable,
-    TooManyRequests,
-)
+from mcp_bindgen.runtime.protocol.errors import INVALID_REQUEST, ConnectionClosed, ProtocolError
 
-from ..event_stream import encode
+from ..event_stream import KEEP_ALIVE, encode
+from .errors import HttpError
+from .limits import Budget
 from .request_log import RequestRecord
+
+T = TypeVar("T")
 
 JSON = b"application/json"
 EVENTS = b"text/event-stream"
 TEXT = b"text/plain; charset=utf-8"
 VERSION = b"mcp-protocol-version"
-NOT_STORED = "sessions cannot be stored or read at the moment"
-STOPPING = "the server is stopping"
+
+_CREDENTIALS = frozenset((b"authorization", b"proxy-authorization", b"dpop", b"cookie"))
+_FAREWELL_SECONDS = 1.0  # to end the response of a client that was slow, or has disconnected
+_STREAM_HEADERS = [
+    (b"content-type", EVENTS),
+    (b"cache-control", b"no-cache, no-transform"),
+    (b"x-accel-buffering", b"no"),
+]
 
 
-class ClientDisconnected(Exception):
-    """The client hung up."""
-
-
-class HttpError(Exception):
-    """Refuse a request; what handles it raises this, and it becomes the response.
-
-    Args:
-        status: The HTTP status.
-        reason: The body: text, or the error of a JSON-RPC response without an id.
-        headers: Headers of the response.
-    """
-
-    def __init__(self, status: int, reason: str | ProtocolError, *headers: tuple[bytes, bytes]) -> None:
-        super().__init__(str(reason))
-        self.status, self.reason, self.headers = status, reason, headers
-
-
-def refused(status: int, reason: str) -> HttpError:
-    """Make the error for a request that is not as it has to be."""
-    return HttpError(status, ProtocolError(INVALID_REQUEST, reason))
-
-
-RETRY_SOON = (b"retry-after", b"1")
-"""The header of refusals that may be over in a moment."""
-
-
-def unavailable(reason: str) -> HttpError:
-    """Make the error that tells a client that this server cannot serve anybody at the moment."""
-    error = ServerUnavailable(reason)
-    return HttpError(503, error, (b"retry-after", b"%d" % error.retry_after))
-
-
-def too_many(reason: str) -> HttpError:
-    """Make the error that tells a client that too much is going on at once: nothing was done, and it may try again."""
-    observation.refused(reason)
-    return HttpError(429, TooManyRequests(reason), RETRY_SOON)
-
-
-def not_stored(error: StoreUnavailable) -> HttpError:
-    """Make the error that tells a client that a store cannot take or give something."""
-    return too_many(str(error)) if isinstance(error, StoreFull) else unavailable(NOT_STORED)
-
-
+@dataclass(frozen=True, eq=False, repr=False)
 class PublicHeaders(Mapping[str, str]):
-    """View of HTTP headers without those that hold credentials."""
+    """View of HTTP headers without credentials."""
 
-    def __init__(self, headers: Mapping[bytes, bytes]) -> None:
-        self._headers = headers
+    _headers: Mapping[bytes, bytes]
 
     def __getitem__(self, name: str) -> str:
         key = name.lower().encode("latin-1", "replace")
@@ -93,25 +57,22 @@ class PublicHeaders(Mapping[str, str]):
         return sum(1 for _ in self)
 
 
-_CREDENTIALS = frozenset((b"authorization", b"proxy-authorization", b"dpop", b"cookie"))
-
-
 @dataclass(slots=True, eq=False)
 class Call:
-    """An HTTP request, and the way to respond to it.
+    """HTTP request, and the way to respond to it.
 
     Attributes:
         scope: Its ASGI scope.
-        receive: Gives its body, and then says when the client has hung up.
+        receive: Returns its body, and then the disconnect of the client.
         send: Takes the response.
-        headers: Its headers, names in lower case; what was sent twice is joined by commas (RFC 9110, section 5.3).
-            Those of MCP are no lists: joined by line breaks, they say nothing that could be right.
-        principal: Who sent it, if that is known.
-        identity: Whose token came with it, where tokens are verified.
-        begun: Whether its response has begun.
-        held: The bytes of its body that count against the limits of bodies.
-        share: What they count against.
-        record: The record of this request, if requests are logged.
+        headers: Its headers, names in lower case; repeated headers are joined by commas (RFC 9110, section 5.3).
+            Headers of MCP are no lists: joined by line breaks, they match nothing.
+        principal: Its sender, if known.
+        identity: The identity of its token, where tokens are verified.
+        begun: True if its response has begun.
+        counted_bytes: Bytes of its body that count against the limits of bodies.
+        byte_budget: The budget that they count against.
+        record: The log record of this request, if requests are logged.
     """
 
     scope: Scope
@@ -121,8 +82,8 @@ class Call:
     principal: str | None = None
     identity: Identity | None = None
     begun: bool = False
-    held: int = 0
-    share: Any = None
+    counted_bytes: int = 0
+    byte_budget: Budget | None = None
     record: RequestRecord | None = None
 
     @property
@@ -134,27 +95,21 @@ class Call:
 
     @property
     def path(self) -> str:
-        """Its path below the place where the application is mounted."""
+        """Its path below the mount point of the application."""
         return self.scope["path"].removeprefix(self.scope.get("root_path", "").rstrip("/")) or "/"
 
     def header(self, name: bytes) -> str | None:
-        """Return a header by its name in lower case, without blanks around it; `None` when it was not sent."""
+        """Return a header by its name in lower case, without blanks around it; None if it was not sent."""
         value = self.headers.get(name)
         return None if value is None else value.decode("latin-1").strip(" \t")
 
     def accepts(self, kind: bytes) -> bool:
-        """Tell whether the client takes this kind of answer (RFC 9110, section 12.5.1); it must say so."""
-        wanted = {"*/*", kind.decode(), kind.decode().partition("/")[0] + "/*"}
-        for part in (self.header(b"accept") or "").lower().split(","):
-            name, *parameters = [word.strip() for word in part.split(";")]
-            if name in wanted and not any(word.replace(" ", "") in ("q=0", "q=0.0", "q=0.00") for word in parameters):
-                return True
-        return False
+        """Return True if the client accepts a media type (RFC 9110, section 12.5.1); it must send `Accept`."""
+        return accepts(self.headers.get(b"accept", b""), kind)
 
-    async def hung_up(self) -> None:
-        """Wait until the client has hung up; the body must have been read."""
-        while (await self.receive())["type"] != "http.disconnect":
-            pass
+    def session_expires_at(self) -> float | None:
+        """Return the time when the token of the request expires, in epoch seconds; None without a limit."""
+        return None if self.identity is None else self.identity.session_expires_at
 
     async def respond(
         self, status: int, body: bytes = b"", kind: bytes = JSON, headers: Iterable[tuple[bytes, bytes]] = ()
@@ -174,19 +129,114 @@ class Call:
         else:
             await self.respond(error.status, jsonrpc.failure(None, error.reason), headers=error.headers)
 
-    async def open_stream(self, headers: Iterable[tuple[bytes, bytes]] = ()) -> None:
-        """Begin a response of server-sent events, which proxies shall pass on as they come."""
-        sent = [(b"content-type", EVENTS), (b"cache-control", b"no-cache, no-transform"), (b"x-accel-buffering", b"no")]
-        self.begun = True
-        await self.send({"type": "http.response.start", "status": 200, "headers": [*sent, *headers]})
-
     async def write(self, data: bytes, *, more: bool = True) -> None:
         """Send a part of a stream; wait while the client is slow."""
         await self.send({"type": "http.response.body", "body": data, "more_body": more})
 
 
+class EventWriter:
+    """Writer of one response of server-sent events; the first write begins it.
+
+    Args:
+        call: The request.
+        write_timeout: Seconds for the client to read an event.
+        keep_alive: Seconds between comments on an idle stream; 0 sends none.
+        headers: Headers of the response.
+
+    Attributes:
+        is_streaming: True if the response has begun as a stream.
+        has_ended: True if the response has ended, or the client does not read.
+    """
+
+    def __init__(
+        self, call: Call, write_timeout: float, keep_alive: float = 0.0, headers: Iterable[tuple[bytes, bytes]] = ()
+    ) -> None:
+        self.is_streaming = self.has_ended = False
+        self._call = call
+        self._write_timeout = write_timeout
+        self._keep_alive = keep_alive
+        self._headers = headers
+        self._written_at = 0.0
+        self._turn: asyncio.Lock | None = None
+
+    async def open(self) -> None:
+        """Begin the response."""
+        self.is_streaming = self._call.begun = True
+        headers = [*_STREAM_HEADERS, *self._headers]
+        await self._call.send({"type": "http.response.start", "status": 200, "headers": headers})
+
+    async def write(self, data: bytes) -> None:
+        """Send a part of the stream; raises `ConnectionClosed` if the response is over or the client does not read."""
+        if self.has_ended:
+            raise ConnectionClosed("the request is answered")
+        try:
+            await within(self._write_timeout, self._write(data))
+        except (TimeoutError, OSError):
+            self.has_ended = True
+            raise ConnectionClosed("the client does not read") from None
+
+    async def _write(self, data: bytes) -> None:
+        if self._turn is None:
+            self._turn = asyncio.Lock()
+        async with self._turn:
+            self._written_at = time.monotonic()
+            if not self.is_streaming:
+                await self.open()
+            await self._call.write(data)
+
+    async def end(self) -> None:
+        """End the stream, if the client still reads it."""
+        self.has_ended = True
+        with anyio.move_on_after(_FAREWELL_SECONDS, shield=True):
+            await self._call.write(b"", more=False)
+
+    async def while_connected(self, work: Awaitable[T]) -> T | None:
+        """Await work, and keep an idle stream alive; cancel the work, and return None, when the client disconnects."""
+        task = asyncio.current_task()
+        assert task is not None
+        is_gone = False
+
+        async def watch() -> None:
+            nonlocal is_gone
+            disconnected = asyncio.ensure_future(self._disconnected())
+            pause = self._keep_alive
+            try:
+                while not disconnected.done():
+                    await asyncio.wait([disconnected], timeout=pause or None)
+                    pause = self._keep_alive
+                    if pause and self.is_streaming and not disconnected.done():
+                        pause -= time.monotonic() - self._written_at
+                        if pause <= 0:
+                            pause = self._keep_alive
+                            await self.write(KEEP_ALIVE)
+            except ConnectionClosed:
+                pass
+            finally:
+                disconnected.cancel()
+            is_gone = True
+            task.cancel()
+
+        watching = asyncio.create_task(watch())
+        try:
+            result = await work
+            if is_gone:
+                task.uncancel()  # the work has finished all the same
+            return result
+        except asyncio.CancelledError:
+            if not is_gone or task.uncancel():  # the task is cancelled for another reason, too
+                raise
+            return None
+        finally:
+            watching.cancel()
+
+    async def _disconnected(self) -> None:
+        """Wait until the client disconnects; the body must have been read."""
+        while (await self._call.receive())["type"] != "http.disconnect":
+            pass
+
+
 def check_version(call: Call, supported: Collection[str]) -> None:
-    """Check that a request names a revision that is served, if it names one; raises `HttpError`."""
+    """Check that a request names a supported revision, if it names one; raises `HttpError`."""
     revision = call.header(VERSION)
     if revision is not None and revision not in supported:
         reason = f"MCP-Protocol-Version: this revision is not served; supported are {', '.join(supported)}"
@@ -196,3 +246,18 @@ def check_version(call: Call, supported: Collection[str]) -> None:
 def event(data: bytes, id: str | None = None) -> bytes:
     """Encode a message as a server-sent event."""
     return encode(data, id, "message")
+
+
+@lru_cache(maxsize=64)
+def accepts(header: bytes, *kinds: bytes) -> bool:
+    """Return True if the header `Accept` has all media types (RFC 9110, section 12.5.1)."""
+    return all(_accepts(header, kind) for kind in kinds)
+
+
+def _accepts(header: bytes, kind: bytes) -> bool:
+    wanted = {"*/*", kind.decode(), kind.decode().partition("/")[0] + "/*"}
+    for part in header.decode("latin-1").lower().split(","):
+        name, *parameters = [word.strip() for word in part.split(";")]
+        if name in wanted and not any(word.replace(" ", "") in ("q=0", "q=0.0", "q=0.00") for word in parameters):
+            return True
+    return False

@@ -1,21 +1,20 @@
-"""Turn the failures of an event store into refusals that clients understand."""
+"""Event store with HTTP errors for its failures."""
 
 from __future__ import annotations
 
-import logging
 from collections.abc import Collection, Coroutine, Sequence
 from typing import Any, TypeVar
 
-from .call import NOT_STORED, not_stored, unavailable
+from mcp_bindgen.runtime.logs import log
+
+from .errors import NOT_STORED, not_stored, unavailable
 from .event_store.base import Event, EventStore, StoredSession, StoreUnavailable
 
 T = TypeVar("T")
 
-log = logging.getLogger("mcp_bindgen")
 
-
-class Guarded:
-    """An event store whose methods raise `HttpError` when it fails; the log says why.
+class HttpErrorStore:
+    """Event store that raises `HttpError`, and writes to the log, when the wrapped store fails; see `EventStore`.
 
     Args:
         store: The store.
@@ -34,29 +33,29 @@ class Guarded:
             raise unavailable(NOT_STORED) from error
 
     async def save(self, session: str, record: bytes, principal: str | None = None) -> None:
-        """See `EventStore`."""
+        """Store the record of a session."""
         await self._try(self._store.save(session, record, principal))
 
     async def load(self, session: str) -> StoredSession | None:
-        """See `EventStore`."""
+        """Return a session."""
         return await self._try(self._store.load(session))
 
     async def forget(self, session: str) -> None:
-        """See `EventStore`."""
+        """Drop a session."""
         await self._try(self._store.forget(session))
 
     async def sweep(self, alive: Collection[str], idle: float) -> None:
-        """See `EventStore`."""
+        """Forget unused sessions."""
         await self._try(self._store.sweep(alive, idle))
 
     async def write(self, session: str, stream: str, events: Sequence[Event], pending: bytes | None) -> None:
-        """See `EventStore`."""
+        """Add events to a stream."""
         await self._try(self._store.write(session, stream, events, pending))
 
     async def span(self, session: str, stream: str) -> tuple[int, int] | None:
-        """See `EventStore`."""
+        """Return the events that are held."""
         return await self._try(self._store.span(session, stream))
 
     async def read(self, session: str, stream: str, after: int) -> Sequence[Event]:
-        """See `EventStore`."""
+        """Return the next events of a stream."""
         return await self._try(self._store.read(session, stream, after))

@@ -1,55 +1,53 @@
-"""Serve HTTP with server-sent events (MCP 2024-11-05, "Transports": HTTP with SSE).
+"""HTTP with server-sent events as an ASGI application (MCP 2024-11-05, "Transports": HTTP with SSE).
 
-A client opens a stream with GET and learns from its first event where to POST its messages; answers come as events.
-Where tokens are verified, the stream ends with the last token that came for it.
+A client opens a stream with GET, and its first event names the URL for messages. Answers are events of the stream.
+Where tokens are verified, the stream ends when the last token of its client expires.
 """
 
 from __future__ import annotations
 
+import asyncio
 import secrets
 import time
-from collections.abc import Callable, Collection, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import Any
+from typing import Unpack
 from urllib.parse import parse_qs, quote
 
 import anyio
-from starlette.types import Scope
 
-from mcp_bindgen.runtime.protocol.access import AccessPolicy, Identity, Operation, RequestOrigin, operations_named
-from mcp_bindgen.runtime.protocol.envelope import read_envelopes
+from mcp_bindgen.runtime.protocol.access import Identity, RequestOrigin
 from mcp_bindgen.runtime.protocol.errors import ConnectionClosed, ProtocolError
-from mcp_bindgen.runtime.protocol.transport import Transport, incoming
-from mcp_bindgen.runtime.session.server import Server, Service
+from mcp_bindgen.runtime.protocol.transport import Outgoing, Transport, incoming
+from mcp_bindgen.runtime.session.server import Server
 from mcp_bindgen.runtime.session.session import Session
 
 from ..event_stream import encode
-from .asgi_app import AsgiApp, authenticated_user
-from .byte_budget import Budget, Budgets
-from .call import STOPPING, TEXT, Call, HttpError, too_many, unavailable
-from .eviction import is_own, room_for
-from .limits import LIMITS, HttpLimits
-from .origin_policy import OriginPolicy
-from .streams import LISTEN_STREAM, Stream, finish, pour
+from .asgi_app import AppOptions, AsgiApp
+from .call import TEXT, Call, EventWriter
+from .errors import STOPPING, HttpError, too_many, unavailable
+from .intake import ParsedBody, parse_body
+from .limits import LIMITS, Budget, Budgets, find_evictable, is_own
+from .streams import LISTEN_STREAM, Stream, stream_events
 
-_POSTS = 64  # messages of a session that wait for their turn
-_GRACE = 5.0  # seconds for what a closed session still has to say
-_NAP = 3600.0  # seconds to sleep at most: timers cannot be set for any time
+_MAX_POSTS = 64  # messages of a session that wait for their turn
+_GRACE_SECONDS = 5.0  # for the last messages of a closed session
+_MAX_SLEEP_SECONDS = 3600.0  # as timers have a largest time
 
 
 class SseServerTransport(Transport):
-    """The server's end of one stream: a bounded queue of messages out, and none in: a POST waits until it is taken.
+    """Server end of one stream: a bounded queue of messages out, and no queue in: a POST waits until it is taken.
 
     Args:
-        principal: Who opened the stream, if that is known.
+        principal: The principal that opened the stream, if known.
         unasked: See `HttpLimits`.
-        queue: Limits the bytes that wait to be read.
+        queue: Limit for the buffered bytes.
 
     Attributes:
-        independent: Who answers one request does not wait for another one.
+        independent: True: the answer to one request does not wait for another answer.
         origin: Origin of the stream.
-        stream: What is sent to the client.
-        turn: Held by the POST that is being taken, so that messages keep their order and only one is in memory.
+        stream: Messages to the client.
+        turn: Lock of the POST that is being taken: messages keep their order, and only one is in memory.
     """
 
     independent = True
@@ -65,7 +63,7 @@ class SseServerTransport(Transport):
 
     async def receive(self) -> Sequence[bytes]:
         """Return the next message; stop reading while the peer leaves responses unread (backpressure)."""
-        await self.stream.room()
+        await self.stream.wait_for_room()
         try:
             return [await self._incoming.receive()]
         except (anyio.EndOfStream, anyio.ClosedResourceError):
@@ -74,31 +72,27 @@ class SseServerTransport(Transport):
     async def send(self, messages: Sequence[bytes]) -> None:
         """Queue messages; wait while the queue is full. Raises `ConnectionClosed`.
 
-        What belongs to no request, such as a broadcast, does not wait for long: who leaves a full queue unread is
-        cut off.
+        A message that belongs to no request, such as a broadcast, waits a moment only; then a client that leaves a full
+        queue unread is disconnected.
         """
         for message in messages:
-            if not await self.stream.put(message, within=self._unasked if _is_unasked(message) else None):
-                raise ConnectionClosed("the client is gone")
+            is_unasked = isinstance(message, Outgoing) and message.method is not None and message.related is None
+            if not await self.stream.put(message, within=self._unasked if is_unasked else None):
+                raise ConnectionClosed("the client has disconnected")
 
     async def close(self) -> None:
-        """End the session; what was sent before still reaches the client."""
+        """End the session; messages that were sent before still reach the client."""
         self._arriving.close()
         self._incoming.close()
-        self.stream.end()
+        self.stream.close()
 
     async def arrive(self, message: bytes) -> bool:
-        """Hand a message to the session, as soon as it takes one; returns whether there still was a session."""
+        """Give a message to the session as soon as it takes one; return False if the session is over."""
         try:
             await self._arriving.send(message)
         except (anyio.BrokenResourceError, anyio.ClosedResourceError):
             return False
         return True
-
-
-def _is_unasked(message: Any) -> bool:
-    """Tell whether a message neither answers a request of the client nor belongs to one."""
-    return getattr(message, "method", None) is not None and message.related is None
 
 
 @dataclass(slots=True, eq=False)
@@ -107,83 +101,89 @@ class _OpenSession:
     principal: str | None
     transport: SseServerTransport
     session: Session
-    session_expires_at: float | None
+    expires_at: float | None
 
     def extend(self, identity: Identity | None) -> None:
-        """Take note of the token of a message: the stream lasts as long as the one that lasts longest."""
+        """Note the token of a message: the stream lasts as long as the token that lasts longest."""
         until = None if identity is None else identity.session_expires_at
-        self.session_expires_at = (
-            None if self.session_expires_at is None or until is None else max(self.session_expires_at, until)
-        )
+        self.expires_at = None if self.expires_at is None or until is None else max(self.expires_at, until)
 
-    async def lapse(self) -> None:
-        """End the stream when its last token has expired; what was sent before still reaches the client."""
-        while self.session_expires_at is not None and (left := self.session_expires_at - time.time()) > 0:
-            await anyio.sleep(min(left, _NAP))
-        if self.session_expires_at is not None:
+    async def expire(self) -> None:
+        """End the stream when its last token expires; messages that were sent before still reach the client."""
+        while self.expires_at is not None and (left := self.expires_at - time.time()) > 0:
+            await asyncio.sleep(min(left, _MAX_SLEEP_SECONDS))
+        if self.expires_at is not None:
             self.transport.stream.leave(None)
 
 
-@dataclass(eq=False)
 class SseApp(AsgiApp):
-    """An ASGI application that serves HTTP with server-sent events; `sse_app` makes one, and explains its options."""
+    """ASGI application that serves HTTP with server-sent events.
 
-    path: str = "/sse"
-    messages: str = "/messages"
-    keep_alive: float = 15.0
-    revisions: Sequence[str] | None = None
+    Without `auth` it authenticates no client: put that in front of it.
 
-    def __post_init__(self) -> None:
-        super().__post_init__()
-        self._service = Service(self.servers, self.auth, self.revisions)
+    Args:
+        servers: The servers, at most one for each revision.
+        path: The path that opens streams.
+        messages: The path for messages; only the principal that opened a stream may post to its session.
+        options: See `AppOptions`.
+
+    Raises:
+        ValueError: See `AsgiApp`.
+    """
+
+    def __init__(
+        self, *servers: Server, path: str = "/sse", messages: str = "/messages", **options: Unpack[AppOptions]
+    ) -> None:
+        super().__init__(servers, **options)
+        self._path, self._messages = path, messages
         self._open: dict[str, _OpenSession] = {}
         self._queues = Budgets(self.limits.queued, self.limits.queued_of_principal, "too much{} waits to be read")
 
     def end(self) -> None:
-        """End all sessions, once their clients have read what was sent."""
+        """End all sessions, once their clients have read the messages."""
         for session in self._open.values():
             session.transport.stream.leave(None)
 
     async def handle(self, call: Call) -> None:
         """Open a stream, or take a message. Raises `HttpError`."""
         method, path = call.scope["method"], call.path
-        if path not in (self.path, self.messages):
+        if path not in (self._path, self._messages):
             raise HttpError(404, "nothing is served here")
-        await self.admit(call)
-        if path == self.path and method in ("GET", "HEAD"):
-            self._service.authorize(call.identity, None, [(method, None)])
+        await self.authenticate(call)
+        if path == self._path and method in ("GET", "HEAD"):
+            self.service.authorize(call.identity, None, [(method, None)])
             if self.is_leaving:
                 raise unavailable(STOPPING)
-            oldest = room_for(call.principal, self._open.values(), self.limits)
+            oldest = find_evictable(call.principal, self._open.values(), self.limits)
+            writer = EventWriter(call, self.limits.unread, self.keep_alive)
             if method == "GET":
                 if oldest is not None:
-                    oldest.transport.stream.hang_up()
+                    oldest.transport.stream.disconnect()
                     del self._open[oldest.id]
-                await self._serve(call)
+                await self._serve(call, writer)
             else:
-                await call.open_stream()
-                await finish(call)
-        elif path == self.messages and method == "POST":
+                await writer.open()
+            await writer.end()
+        elif path == self._messages and method == "POST":
             await self._post(call)
         else:
-            allowed = b"POST" if path == self.messages else b"GET, HEAD"
+            allowed = b"POST" if path == self._messages else b"GET, HEAD"
             raise HttpError(405, f"use {allowed.decode()}", (b"allow", allowed))
 
-    async def _serve(self, call: Call) -> None:
+    async def _serve(self, call: Call, writer: EventWriter) -> None:
         """Open a stream and serve the session on it."""
         id_ = secrets.token_urlsafe(32)
         transport = SseServerTransport(call.principal, self.limits.unasked, self._queues.of(call.principal))
-        session = self._service.session(transport)
-        session_expires_at = None if call.identity is None else call.identity.session_expires_at
-        opened = self._open[id_] = _OpenSession(id_, call.principal, transport, session, session_expires_at)
+        session = self.service.session(transport)
+        opened = self._open[id_] = _OpenSession(id_, call.principal, transport, session, call.session_expires_at())
         stream = transport.stream
         prefix = quote(call.scope.get("root_path", "").rstrip("/"))
-        endpoint = f"{prefix}{self.messages}?session_id={id_}"
+        endpoint = f"{prefix}{self._messages}?session_id={id_}"
 
         async def run() -> None:
-            await self._service.run(session)
+            await self.service.run(session)
             await transport.close()
-            await anyio.sleep(_GRACE)
+            await anyio.sleep(_GRACE_SECONDS)
             tasks.cancel_scope.cancel()
 
         async def expect_handshake() -> None:
@@ -193,15 +193,13 @@ class SseApp(AsgiApp):
 
         try:
             with stream.reading():
-                await call.open_stream()
-                await call.write(encode(endpoint.encode(), event="endpoint"))
+                await writer.write(encode(endpoint.encode(), event="endpoint"))
                 async with anyio.create_task_group() as tasks:
                     tasks.start_soon(run)
                     tasks.start_soon(expect_handshake)
-                    tasks.start_soon(opened.lapse)
-                    await pour(call, stream, 0, keep_alive=self.keep_alive, patience=self.limits.unread)
+                    tasks.start_soon(opened.expire)
+                    await stream_events(writer, stream, 0)
                     tasks.cancel_scope.cancel()
-            await finish(call)
         finally:
             self._open.pop(id_, None)
             await transport.close()
@@ -215,66 +213,21 @@ class SseApp(AsgiApp):
         if session is None or not is_own(session, call.principal):
             raise HttpError(404, "no such session")
         transport = session.transport
-        if transport.turn.statistics().tasks_waiting >= _POSTS:
+        if transport.turn.statistics().tasks_waiting >= _MAX_POSTS:
             raise too_many("too many messages wait in this session")
         async with transport.turn:
-            body = await self.bodies.read(call)
+            body = await self.intake.read(call)
             if self.auth is not None:
-                negotiated = session.session.negotiated
-                await self._service.authorize_all(
-                    call.identity, negotiated.dispatcher.revision.name, _asked(body, self._service.limits.batch_members)
-                )
+                revision = session.session.negotiated.dispatcher.revision.name
+                await self.intake.authorize(call, self._parsed(body), revision)
             session.extend(call.identity)
             if not await transport.arrive(incoming(body, call.origin)):
                 raise HttpError(404, "the session is over")
         await call.respond(202, b"accepted", TEXT)
 
-
-def sse_app(
-    *servers: Server,
-    revisions: Sequence[str] | None = None,
-    allowed_hosts: Collection[str] | None = None,
-    allowed_origins: Collection[str] | None = None,
-    limits: HttpLimits = LIMITS,
-    keep_alive: float = 15.0,
-    path: str = "/sse",
-    messages: str = "/messages",
-    principal: Callable[[Scope], str | None] = authenticated_user,
-    auth: AccessPolicy | None = None,
-) -> SseApp:
-    """Make an ASGI application that serves HTTP with server-sent events.
-
-    Without `auth` it authenticates nobody: put that in front of it. Mounted in another application, its lifespan is for
-    that one to enter: `Starlette(routes=[Mount("/mcp", app)], lifespan=app.lifespan)`.
-
-    Args:
-        servers: The servers, at most one for each revision.
-        revisions: The revisions to serve; by default all that one of the servers can be made to serve.
-        allowed_hosts: The hosts that it may be called by: HOST, HOST:PORT, `*.DOMAIN`, an address or network, or `*`.
-            By default those in the environment variable `ALLOWED_HOSTS`, and without it this machine only.
-        allowed_origins: The web pages that may call it: the same, or http[s]://HOST[:PORT]. By default those in
-            `ALLOWED_ORIGINS`, and without it those of this machine and of the single hosts that are allowed.
-        limits: How much it takes of its clients.
-        keep_alive: Seconds between comments that keep an idle stream open; 0 sends none.
-        path: Where streams are opened.
-        messages: Where messages are posted to.
-        principal: Tells who sends a request, where there is no `auth`. Only who opened a session's stream may post to
-            it.
-        auth: Verifies the token of each request, and says what it allows; see `HttpApp`.
-
-    Raises:
-        ValueError: There is no server, or there are two for a revision, or one needs scopes and there is no `auth`, or
-            a revision cannot be served.
-    """
-    policy = OriginPolicy(allowed_hosts, allowed_origins)
-    return SseApp(servers, policy, principal, limits, auth, path, messages, keep_alive, revisions)
-
-
-def _asked(body: bytes, max_members: int) -> list[Operation]:
-    """Return what a body asks for; one that is no message is left to the session, which says so."""
-    try:
-        envelopes, _ = read_envelopes(body, max_members)
-        asked = [found for one in envelopes if not one.is_answer for found in operations_named(one.method, one.params)]
-    except ProtocolError:
-        asked = []
-    return asked or [("an answer", None)]
+    def _parsed(self, body: bytes) -> ParsedBody:
+        """Parse a body; the session answers a malformed message, so it counts as an answer here."""
+        try:
+            return parse_body(body, self.service.limits.batch_members)
+        except ProtocolError:
+            return ParsedBody(body, (), False)

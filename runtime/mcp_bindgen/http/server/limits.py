@@ -1,42 +1,47 @@
-"""Define how much an HTTP endpoint takes of its clients."""
+"""Limits of an endpoint for messages, sessions and streams: of each session, of each principal and in all."""
 
 from __future__ import annotations
 
+from collections.abc import Collection
 from dataclasses import dataclass
+from typing import Protocol, TypeVar
+from weakref import WeakValueDictionary
+
+from mcp_bindgen.runtime.logs import audit
+from mcp_bindgen.runtime.session.session import Session
+
+from .errors import too_many
 
 
-@dataclass(frozen=True, kw_only=True)
+@dataclass(frozen=True, slots=True)
 class HttpLimits:
-    """How much an HTTP endpoint takes of its clients, of each and of all together.
-
-    What is beyond a limit is refused with 413 or 408 (a message), or with 429 and `Retry-After` (too much at once).
-    What one principal takes of all is limited where it is known who sends a request.
+    """Limits of an endpoint. A principal is limited apart from all clients where it is known.
 
     Attributes:
         message: Bytes of a message.
-        values: Members and items of all objects and arrays in a message: what they cost does not show in the bytes.
-        bodies: Bytes of the larger messages, beyond 64 KiB each, that arrive or are being answered. Where they are
-            more, those that began to arrive first are given up.
-        bodies_of_principal: Those of one principal; of these, the first are given up.
+        values: Members and items of all objects and arrays in a message; small values cost far more than their bytes.
+        bodies: Bytes of the larger messages, beyond 64 KiB each, that arrive or are being answered. Above it, the
+            messages that began to arrive first are refused.
+        bodies_of_principal: The same for one principal.
         arrival: Seconds for a message to arrive.
-        unread: Seconds for a client to read what it is sent, before it is cut off.
-        unasked: Seconds for a client whose queue is full, before it is cut off, when a message comes that belongs to
-            no request: a broadcast waits for nobody longer than that.
-        requests: Requests at work at once that belong to no session, subscriptions included.
-        requests_of_principal: Those of one principal.
+        unread: Seconds for a client to read an event, before it is disconnected.
+        unasked: Seconds for a client with a full queue, before it is disconnected, when a message comes that belongs
+            to no request: broadcasts do not wait longer.
+        requests: Requests in flight that belong to no session, subscriptions included.
+        requests_of_principal: The same for one principal.
         sessions: Open sessions of stateful revisions.
-        sessions_of_principal: Those of one principal.
-        handshake: Seconds for the client of a new session to say that it is initialized. Where there is no room for
-            another session, the oldest one goes that did not say so yet.
+        sessions_of_principal: The same for one principal.
+        handshake: Seconds for the client of a new session to send `notifications/initialized`. Where there is no room
+            for another session, the oldest session without it ends.
         idle: Seconds without traffic after which a session ends.
-        streams: Streams of all sessions: requests at work, and connections that listen.
-        streams_of_session: Those of one session.
-        streams_of_principal: Those of all sessions of one principal.
-        queued: Bytes of messages that wait for clients to read them, on all streams of sessions. Where they are more,
-            a stream on which something waits takes nothing else, and who sends on it waits.
-        queued_of_principal: Those of one principal.
-        abandoned: Seconds after which a request of a session is cancelled whose client hung up and does not come back
-            for the answer; one that cannot come back is not waited for.
+        streams: Streams of all sessions: requests in flight, and connections that listen.
+        streams_of_session: The same for one session.
+        streams_of_principal: The same for all sessions of one principal.
+        queued: Bytes of messages that wait for clients to read them, on all streams of sessions. Above it, a stream
+            with a waiting message takes no further one, and the sender waits.
+        queued_of_principal: The same for one principal.
+        abandoned: Seconds after which a request of a session is cancelled if its client has disconnected and does not
+            resume the stream. A request without a resumable stream is cancelled at once.
     """
 
     message: int = 4 * 1024 * 1024
@@ -61,4 +66,129 @@ class HttpLimits:
 
 
 LIMITS = HttpLimits()
-"""How much an endpoint takes unless it is told otherwise."""
+"""Default limits of an endpoint."""
+
+
+@dataclass(slots=True, weakref_slot=True, eq=False)
+class Budget:
+    """Counter with a limit; it may be a part of a larger budget.
+
+    Attributes:
+        limit: Largest amount in use.
+        reason: Error message for clients that exceed it.
+        parent: The budget that this budget is a part of.
+        used: Amount in use.
+    """
+
+    limit: int
+    reason: str
+    parent: Budget | None = None
+    used: int = 0
+
+    @property
+    def free(self) -> int:
+        """The amount that is left."""
+        return self.limit - self.used
+
+    @property
+    def is_full(self) -> bool:
+        """True if nothing is left, here or in the parent."""
+        return self.used >= self.limit or (self.parent is not None and self.parent.is_full)
+
+    def take(self, amount: int = 1) -> None:
+        """Take an amount, here and from the parent; raises `HttpError` where too little is left."""
+        budget: Budget | None = self
+        while budget is not None:
+            if budget.used + amount > budget.limit:
+                raise too_many(budget.reason)
+            budget = budget.parent
+        budget = self
+        while budget is not None:
+            budget.used += amount
+            budget = budget.parent
+
+    def add(self, amount: int) -> None:
+        """Count an amount that exists already, also above the limit; a negative amount is given back."""
+        budget: Budget | None = self
+        while budget is not None:
+            budget.used += amount
+            budget = budget.parent
+
+
+class Budgets:
+    """Budget of all clients, with a part for each principal.
+
+    Args:
+        limit: Largest amount in all.
+        of_principal: Largest amount of a principal.
+        reason: Error message, with `{}` for the words about the user.
+
+    Attributes:
+        all: The budget of all clients.
+    """
+
+    def __init__(self, limit: int, of_principal: int, reason: str) -> None:
+        self.all = Budget(limit, reason.format(""))
+        self._of_principal, self._reason = of_principal, reason.format(" of this user")
+        self._parts: WeakValueDictionary[str, Budget] = WeakValueDictionary()
+
+    def of(self, principal: str | None) -> Budget:
+        """Return the budget of a principal, which lasts while it is referenced, or of all clients."""
+        if principal is None:
+            return self.all
+        found = self._parts.get(principal)
+        if found is None:
+            found = self._parts[principal] = Budget(self._of_principal, self._reason, self.all)
+        return found
+
+
+class EvictableSession(Protocol):
+    """Open session that may have to end so that another session can begin.
+
+    Attributes:
+        principal: The principal that began it, if known.
+        session: The session itself.
+    """
+
+    principal: str | None
+    session: Session
+
+
+S = TypeVar("S", bound=EvictableSession)
+
+
+def is_own(session: EvictableSession, principal: str | None) -> bool:
+    """Return True if a session belongs to a principal; a refusal is written to the audit log."""
+    if session.principal == principal:
+        return True
+    reason = "a session of another user"
+    fields = {"reason": reason, "principal": principal}
+    audit.warning("refused: %s; principal=%s", reason, principal, extra={"fields": fields})
+    return False
+
+
+def find_evictable(principal: str | None, sessions: Collection[S], limits: HttpLimits) -> S | None:
+    """Return the session that has to end so that another session can begin; None if there is room.
+
+    It is the oldest session without `notifications/initialized`: clients send that at once, so clients that only take
+    up room lose their sessions first.
+
+    Args:
+        principal: The principal of the new session, if known.
+        sessions: The open sessions, the oldest first.
+        limits: The limits.
+
+    Raises:
+        HttpError: There are too many, and all are initialized.
+    """
+    own = [one for one in sessions if one.principal == principal] if principal is not None else []
+    for open_, limit, reason in (
+        (own, limits.sessions_of_principal, "too many sessions of this user are open"),
+        (sessions, limits.sessions, "too many sessions are open"),
+    ):
+        if len(open_) >= limit:
+            oldest = next((one for one in open_ if not one.session.ready), None)
+            if oldest is None:
+                raise too_many(reason)
+            return oldest
+    return None

@@ -1,4 +1,4 @@
-"""Validate Host and Origin headers (DNS-rebinding protection)."""
+"""Validation of Host and Origin headers (DNS-rebinding protection)."""
 
 from __future__ import annotations
 
@@ -11,15 +11,15 @@ from ipaddress import IPv4Address, IPv4Network, IPv6Address, IPv6Network, ip_add
 
 from mcp_bindgen.runtime.logs import log
 
-from .call import HttpError
+from .errors import HttpError
 
 LOOPBACK = ("localhost", "127.0.0.1", "[::1]")
-"""The names of this machine to itself."""
+"""Names of this machine."""
 
 ANY_ADDRESS = ("0.0.0.0/0", "::/0")
-"""All IP addresses: a page of another site cannot have one of them as its name, so DNS rebinding needs a name."""
+"""All IP addresses. DNS rebinding needs a name: a page of another site cannot have an address as its name."""
 
-_MAX_REMEMBERED = 64  # hosts that were found to be allowed
+_MAX_REMEMBERED = 64  # allowed hosts
 _MAX_REPORTED = 10  # refused headers that the log names in each interval
 _REPORT_INTERVAL = 60.0  # seconds
 _MAX_SHOWN = 255  # characters of a refused header in the log
@@ -28,16 +28,16 @@ _DEFAULT_PORTS = {"http": {80}, "https": {443}, "": {80, 443}}
 
 
 class OriginPolicy:
-    """Allow requests by their `Host` and `Origin` headers; `X-Forwarded-Host` is never read.
+    """Policy for the headers `Host` and `Origin`; `X-Forwarded-Host` is never read.
 
     Args:
-        hosts: The hosts that may be called: HOST, HOST:PORT, `*.DOMAIN`, an address or network, or `*`; by default
-            those in the environment variable `ALLOWED_HOSTS`, separated by commas, and without it this machine only.
-        origins: The web pages that may call: the same, or http[s]://HOST[:PORT]; by default those in
-            `ALLOWED_ORIGINS`, and without it those of this machine and of the single hosts that are allowed.
+        hosts: Hosts that clients may call: HOST, HOST:PORT, `*.DOMAIN`, an address or network, or `*`; by default
+            the list in the environment variable `ALLOWED_HOSTS`, separated by commas, and without it this machine only.
+        origins: Web pages that may call: the same, or http[s]://HOST[:PORT]; by default the list in
+            `ALLOWED_ORIGINS`, and without it the pages of this machine and of the single hosts that are allowed.
 
     Raises:
-        ValueError: One of them is malformed.
+        ValueError: A host or origin is malformed.
     """
 
     def __init__(self, hosts: Collection[str] | None = None, origins: Collection[str] | None = None) -> None:
@@ -52,16 +52,21 @@ class OriginPolicy:
         self._reports_end = 0.0
 
     def check(self, headers: Iterable[tuple[bytes, bytes]]) -> None:
-        """Check the headers of a request, as ASGI gives them; raises `HttpError` where it is not allowed."""
-        headers = list(headers)
-        hosts = [value for name, value in headers if name == b"host"]
+        """Check the raw headers of a request; raises `HttpError` where they are not allowed."""
+        hosts: list[bytes] = []
+        origins: list[bytes] = []
+        for name, value in headers:
+            if name == b"host":
+                hosts.append(value)
+            elif name == b"origin":
+                origins.append(value)
         for host in hosts or [b""]:
             if host not in self._remembered and not self._hosts.has(host):
                 self._report(421, "host", host)
                 raise HttpError(421, "this host is not served here")
-        for name, value in headers:
-            if name == b"origin" and not self._origins.has(value):
-                self._report(403, "origin", value)
+        for origin in origins:
+            if not self._origins.has(origin):
+                self._report(403, "origin", origin)
                 raise HttpError(403, "this origin is not allowed")
         if hosts and len(self._remembered) < _MAX_REMEMBERED:
             self._remembered.add(hosts[0])
@@ -76,30 +81,30 @@ class OriginPolicy:
         if len(self._reported) < _MAX_REPORTED and shown not in self._reported:
             self._reported.add(shown)
             log.warning(
-                "%d: the %s %r is not allowed; if it is one of yours, allow it with --allowed-%s, the environment "
+                "%d: the %s %r is not allowed; if it is yours, allow it with --allowed-%s, the environment "
                 "variable ALLOWED_%sS or allowed_%ss=",
                 *(status, kind, shown.decode("latin-1"), kind, kind.upper(), kind),
             )
 
 
 def listed(text: str) -> list[str]:
-    """Return the names in a list that is separated by commas."""
+    """Return the names in a text with commas between them."""
     return [name.strip() for name in text.split(",") if name.strip()]
 
 
 def chosen_hosts(given: Collection[str] | None) -> Collection[str] | None:
-    """Return the allowed hosts that are given, else those of the environment, else None."""
+    """Return the given hosts, else the hosts in the environment, else None."""
     return given if given is not None else listed(os.environ.get("ALLOWED_HOSTS", "")) or None
 
 
 @dataclass(frozen=True)
 class _Pattern:
-    """One allowed host or origin.
+    """Allowed host or origin.
 
     Attributes:
         scheme: The scheme; empty for any.
-        host: The host in canonical form; of `*.DOMAIN`, what its hosts end with.
-        network: The network whose addresses are meant instead.
+        host: The host in canonical form; `.DOMAIN` for `*.DOMAIN`.
+        network: A network in place of a host.
         ports: The ports; None for any.
     """
 
@@ -108,8 +113,8 @@ class _Pattern:
     network: IPv4Network | IPv6Network | None
     ports: Collection[int] | None
 
-    def fits(self, scheme: str, host: str, ports: Collection[int]) -> bool:
-        """Return True if this allows a caller that may have come by any of these ports."""
+    def allows(self, scheme: str, host: str, ports: Collection[int]) -> bool:
+        """Return True if it allows a caller at one of these ports."""
         if self.scheme not in ("", scheme) or (self.ports is not None and not set(self.ports).intersection(ports)):
             return False
         if self.network is not None:
@@ -132,7 +137,7 @@ class _Allowed:
         self._patterns = [_pattern(name, with_scheme) for name in names if name != "*"]
 
     def has(self, caller: bytes) -> bool:
-        """Return True if a header names something that is allowed."""
+        """Return True if the value of a header is allowed."""
         if self._is_any:
             return True
         found = _AUTHORITY.fullmatch(caller.decode("latin-1").lower())
@@ -140,7 +145,7 @@ class _Allowed:
             return False
         scheme, host = found[1] or "", _canonical(found[2])
         ports = {int(found[3])} if found[3] else _DEFAULT_PORTS[scheme]
-        return any(pattern.fits(scheme, host, ports) for pattern in self._patterns)
+        return any(pattern.allows(scheme, host, ports) for pattern in self._patterns)
 
 
 def _pattern(name: str, with_scheme: bool) -> _Pattern:
@@ -157,7 +162,7 @@ def _pattern(name: str, with_scheme: bool) -> _Pattern:
 
 
 def _canonical(host: str) -> str:
-    """Return a host in lower case without the dot that may end names, and IPv6 addresses in their one short form."""
+    """Return a host without a final dot, and an IPv6 address in its short form."""
     address = _address(host) if host.startswith("[") else None
     return host.removesuffix(".") if address is None else f"[{address}]"
 

@@ -1,64 +1,63 @@
-"""Answer the probes of orchestrators: does the process live, and shall requests come here? Nothing else is said.
+"""Probes of orchestrators: `/healthz` for a live process, `/readyz` for an endpoint that takes requests.
 
-Probes come to the address of a machine and with no token, so neither the `Host` header nor who asks is looked at: all
-that a stranger, or a web page that rebinds DNS, learns is that something is served here.
+Probes come to the address of a machine and without a token, so neither the `Host` header nor the sender is checked.
+A stranger, or a web page that rebinds DNS, learns only that an endpoint exists here.
 """
 
 from __future__ import annotations
 
 import asyncio
-import logging
 import time
 from collections.abc import Awaitable, Callable
+
+from mcp_bindgen.runtime.logs import log
 
 from .call import TEXT, Call
 
 HEALTHZ, READYZ = "/healthz", "/readyz"
-"""The paths, in the last letter unlike those of MCP."""
+"""The paths; unlike the paths of MCP, they end with `z`."""
 
-_FRESH = 1.0  # seconds for which what was found out is believed
-_PATIENCE = 0.8  # seconds to find out; probes give up after a second unless they are told otherwise
-
-log = logging.getLogger("mcp_bindgen")
+_FRESH_SECONDS = 1.0  # for which a result is used again
+_TIMEOUT = 0.8  # seconds for the store; probes give up after a second by default
 
 
 class Probes:
-    """The probes of one endpoint.
+    """Probes of one endpoint.
 
     Args:
-        is_open: Tells whether the endpoint takes requests.
-        can_store: Tells whether what it needs beside itself can be reached; asked once a second at most.
+        is_open: Returns True if the endpoint takes requests.
+        can_store: Returns True if the store can be reached; called once a second at most. None without a store.
     """
 
     def __init__(self, is_open: Callable[[], bool], can_store: Callable[[], Awaitable[bool]] | None = None) -> None:
         self._is_open, self._can_store = is_open, can_store
-        self._asked = -_FRESH
-        self._found: bool = True
+        self._asked_at = -_FRESH_SECONDS
+        self._is_reachable: bool = True
         self._asking = asyncio.Lock()
 
     async def is_ready(self) -> bool:
-        """Tell whether requests shall come here."""
+        """Return True if the endpoint takes requests and its store can be reached."""
         if self._can_store is not None and self._is_open():
             async with self._asking:
-                if time.monotonic() - self._asked > _FRESH:
+                if time.monotonic() - self._asked_at > _FRESH_SECONDS:
                     self._note(await self._ask(self._can_store))
-        return self._is_open() and self._found
+        return self._is_open() and self._is_reachable
 
     async def _ask(self, can_store: Callable[[], Awaitable[bool]]) -> bool:
         try:
-            async with asyncio.timeout(_PATIENCE):
+            async with asyncio.timeout(_TIMEOUT):
                 return await can_store()
         except Exception as error:
-            log.debug("the store was asked in vain: %s: %s", type(error).__name__, error)
+            log.debug("the store does not answer: %s: %s", type(error).__name__, error)
             return False
 
-    def _note(self, found: bool) -> None:
-        if found != self._found:
-            log.warning("the store can be reached again" if found else "not ready: the store cannot be reached")
-        self._asked, self._found = time.monotonic(), found
+    def _note(self, is_reachable: bool) -> None:
+        if is_reachable != self._is_reachable:
+            log.warning("the store can be reached again" if is_reachable else "not ready: the store cannot be reached")
+        self._asked_at, self._is_reachable = time.monotonic(), is_reachable
 
     async def respond(self, call: Call) -> bool:
-        """Respond to a probe; returns whether the request was one."""
+        """Respond to a probe; returns False for any other request."""
         path, method = call.path, call.scope["method"]
         if path not in (HEALTHZ, READYZ):
             return False

@@ -1,6 +1,6 @@
-"""Record each HTTP request in the logger `mcp_bindgen.requests`, with fields and without secrets.
+"""Log records of HTTP requests in the logger `mcp_bindgen.requests`, with fields and without secrets.
 
-Nothing here runs unless that logger is enabled. A record never holds tokens, cookies, session ids, query strings,
+Records are made only if that logger is enabled. A record never holds tokens, cookies, session ids, query strings,
 arguments or URIs of resources.
 """
 
@@ -25,7 +25,7 @@ _REQUEST_ID = re.compile(r"[A-Za-z0-9._-]{1,128}")
 _TRACE_PARENT = re.compile(r"(?!ff)[0-9a-f]{2}-(?!0{32})([0-9a-f]{32})-(?!0{16})[0-9a-f]{16}-[0-9a-f]{2}(?:-.*)?")
 _PATH = re.compile(r"[A-Za-z0-9/._~-]{1,200}")
 _NAME = re.compile(r"[A-Za-z0-9/._-]{1,128}")
-"""Names of methods, tools and prompts. URIs have a colon, so none of them is such a name."""
+"""Names of methods, tools and prompts. A URI does not match: it has a colon."""
 _MAX_REMOTE, _MAX_METHOD = 100, 20  # characters; proxies may forward any text as an address
 _BATCH = re.compile(rb"\s*\[")
 _MAX_BATCH = 64 * 1024  # bytes
@@ -33,12 +33,12 @@ _MAX_NAMES = 10  # methods and tools of one batch in a record
 
 
 class RequestRecord:
-    """Fields of one request, in the context variable that formatters read until the response has ended.
+    """Log fields of one request, in the context variable of formatters until the response has ended.
 
     Args:
         scope: The ASGI scope of the request.
-        send: Takes the response; `send` of this object takes its place.
-        principal: The sender, if that is known before tokens are verified.
+        send: Takes the response; `send` of this object replaces it.
+        principal: The sender, if known before tokens are verified.
     """
 
     def __init__(self, scope: Scope, send: Send, principal: str | None) -> None:
@@ -46,7 +46,7 @@ class RequestRecord:
         self._status: int | None = None
         self._begin = time.perf_counter()
         headers: dict[bytes, str] = {}
-        for name, value in scope["headers"]:  # a header that was sent twice has no meaning here
+        for name, value in scope["headers"]:  # repeated headers are ignored
             headers[name] = "" if name in headers else value.decode("latin-1")
         given = headers.get(b"x-request-id", "")
         self.id = given if _REQUEST_ID.fullmatch(given) else secrets.token_hex(16)
@@ -57,14 +57,14 @@ class RequestRecord:
             "http_method": scope["method"][:_MAX_METHOD],
             "principal": principal,
         }
-        if _PATH.fullmatch(scope["path"]):  # an escaped query would have other characters
+        if _PATH.fullmatch(scope["path"]):  # not with the characters of an escaped query
             self.fields["path"] = scope["path"]
         self._note_trace(headers.get(b"traceparent"))
 
     def read(self, body: bytes) -> None:
         """Note the methods, the names of tools and prompts, and the trace of the messages in a body.
 
-        Large batches are left out, as reading them a second time would stop the event loop.
+        Large batches are left out: to parse them a second time would block the event loop.
         """
         if len(body) > _MAX_BATCH and _BATCH.match(body):
             return
@@ -90,14 +90,14 @@ class RequestRecord:
             self.fields.setdefault("trace_id", found[1])
 
     async def send(self, message: Message) -> None:
-        """Send a part of the response, which names the request."""
+        """Send a part of the response, with the id of the request in a header."""
         if message["type"] == "http.response.start":
             self._status = message["status"]
             message = {**message, "headers": [*message["headers"], (b"x-request-id", self.id.encode())]}
         await self._send(message)
 
     async def during(self, response: Awaitable[None]) -> None:
-        """Await the response, and write the record in its end."""
+        """Await the response, and write the record at its end."""
         token = request_fields.set(self.fields)
         try:
             await response

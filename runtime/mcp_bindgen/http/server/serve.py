@@ -6,25 +6,23 @@ import asyncio
 import gc
 import math
 import signal
-from collections.abc import Callable, Collection, Sequence
+from collections.abc import Callable, Collection
 from contextlib import suppress
 from select import select
 from socket import socket
 from types import FrameType
-from typing import Any, TypedDict, Unpack
+from typing import Any, Unpack
 
 import uvicorn
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
 from mcp_bindgen.runtime.logs import announce, use_format
-from mcp_bindgen.runtime.protocol.access import AccessPolicy
 from mcp_bindgen.runtime.session.server import Server
 
 from .app import HttpApp
-from .asgi_app import AsgiApp
+from .asgi_app import AppOptions, AsgiApp
 from .event_store.base import EventStore
-from .legacy_sse import sse_app
-from .limits import HttpLimits
+from .legacy_sse import SseApp
 from .origin_policy import ANY_ADDRESS, LOOPBACK, chosen_hosts
 from .stop_signals import knows_stop
 from .uvicorn_protocol import HttpProtocol
@@ -149,23 +147,13 @@ async def serve_app(
     await server.serve()
 
 
-class HttpOptions(TypedDict, total=False):
-    """Options of `serve_http` and `serve_sse`; `HttpApp` describes them."""
-
-    revisions: Sequence[str] | None
-    limits: HttpLimits
-    auth: AccessPolicy | None
-    allowed_hosts: Collection[str] | None
-    allowed_origins: Collection[str] | None
-
-
 async def serve_http(
     *servers: Server,
     address: str,
     store: EventStore | None = None,
     sessions: bool = True,
     log_format: str | None = None,
-    **options: Unpack[HttpOptions],
+    **options: Unpack[AppOptions],
 ) -> None:
     """Serve Streamable HTTP at `/mcp`, and HTTP with server-sent events at `/sse`, until the process is told to stop.
 
@@ -178,7 +166,7 @@ async def serve_http(
         sessions: True to give sessions to stateful clients; see `HttpApp`. Without sessions, `/sse` is not served.
         log_format: `json` writes the records of the root logger as JSON, with one for each request; `text` does not
             change the log. By default the environment variable `MCP_LOG_FORMAT` decides.
-        options: Options of `HttpApp`. `allowed_hosts`, such as the public name behind a proxy, is by default the
+        options: See `AppOptions`. `allowed_hosts`, such as the public name behind a proxy, is by default the
             environment variable `ALLOWED_HOSTS`, or else the hosts of this machine and, unless the address is a
             loopback address, all IP addresses.
 
@@ -189,7 +177,7 @@ async def serve_http(
     use_format(log_format)
     hosts = options["allowed_hosts"] = hosts_for(parse_address(address)[0], options.get("allowed_hosts"))
     app = HttpApp(*servers, store=store, sessions=sessions, **options)
-    legacy: AsgiApp = sse_app(*servers, **options) if sessions else app
+    legacy: AsgiApp = SseApp(*servers, **options) if sessions else app
 
     async def either(scope: Scope, receive: Receive, send: Send) -> None:
         chosen = legacy if scope.get("path") in ("/sse", "/messages") else app
@@ -204,7 +192,7 @@ async def serve_http(
 
 
 async def serve_sse(
-    *servers: Server, address: str, log_format: str | None = None, **options: Unpack[HttpOptions]
+    *servers: Server, address: str, log_format: str | None = None, **options: Unpack[AppOptions]
 ) -> None:
     """Serve HTTP with server-sent events at `/sse` until the process is told to stop (SIGINT, SIGTERM).
 
@@ -212,5 +200,5 @@ async def serve_sse(
     """
     use_format(log_format)
     hosts = options["allowed_hosts"] = hosts_for(parse_address(address)[0], options.get("allowed_hosts"))
-    app = sse_app(*servers, **options)
+    app = SseApp(*servers, **options)
     await serve_app(app, address, "/sse", app.leave, hosts)

@@ -1,21 +1,22 @@
-"""Begin, find, restore and end the sessions of an endpoint."""
+"""Sessions of an endpoint: begin, find, restore and end them."""
 
 from __future__ import annotations
 
 import asyncio
 import hashlib
-import logging
 import secrets
 import time
-from collections.abc import AsyncGenerator, Coroutine, Generator
-from contextlib import asynccontextmanager, contextmanager
+from collections.abc import AsyncGenerator, Coroutine
+from contextlib import asynccontextmanager
 from contextvars import copy_context
 from dataclasses import dataclass, field
+from functools import partial
 from typing import Any, Protocol, runtime_checkable
 
 import anyio
 from pydantic_core import from_json, to_json
 
+from mcp_bindgen.runtime.logs import log
 from mcp_bindgen.runtime.protocol.errors import INVALID_REQUEST, ProtocolError
 from mcp_bindgen.runtime.protocol.revision import Revision
 from mcp_bindgen.runtime.session.handshake_server import snapshot
@@ -23,40 +24,36 @@ from mcp_bindgen.runtime.session.server import Service
 from mcp_bindgen.runtime.session.session import Session
 from mcp_bindgen.runtime.session.subscriptions import AroundSubscription
 
-from .byte_budget import Budget, Budgets
-from .call import STOPPING, HttpError, refused, unavailable
-from .envelope import Posted
+from .errors import STOPPING, HttpError, unavailable
 from .event_store.base import EventStore, StoredSession
-from .eviction import is_own, room_for
-from .limits import HttpLimits
+from .intake import ParsedBody
+from .limits import Budget, Budgets, HttpLimits, find_evictable, is_own
 from .session_transport import SessionTransport
-from .streams import LISTEN_STREAM, Stream, parse_event_id, taken
-
-log = logging.getLogger("mcp_bindgen")
+from .streams import LISTEN_STREAM, Stream, already_read, parse_event_id, unknown_event
 
 _ID_BYTES = 32
 _ID_LENGTH = len(secrets.token_urlsafe(_ID_BYTES))
-_GRACE = 3.0  # seconds for sessions to end when the server does
+_GRACE_SECONDS = 3.0  # for sessions to end when the server does
+_MAX_SWEEP_SECONDS = 60.0  # that a session stays after it was idle for long enough
 UNREADABLE = (ValueError, KeyError, TypeError, AttributeError, ProtocolError)
 """Errors of reading a record that another program has stored."""
-_SWEEP = 60.0  # the longest that a session stays after it was idle for long enough
 
 
 @dataclass(eq=False)
 class OpenSession:
-    """A session that is served.
+    """Open session.
 
     Attributes:
-        id: What its client names it by.
-        key: What the store knows it by: who reads the store does not learn ids.
-        principal: Who began it.
+        id: Its id for the client.
+        key: Its key in the store; a reader of the store does not learn ids.
+        principal: The principal that began it.
         transport: Its streams.
         session: The session itself.
-        saved: What the store has of it.
-        requests: How many HTTP requests are being answered.
-        begun: When it began, here.
-        seen: When something was last said.
-        ending: Whether it is over.
+        saved: Its record in the store.
+        requests: HTTP requests in flight.
+        begun: Time when it began here, on the clock of `time.monotonic`.
+        seen: Time of its last traffic.
+        ending: True if it is over.
     """
 
     id: str
@@ -70,50 +67,42 @@ class OpenSession:
     seen: float = field(default_factory=time.monotonic)
     ending: bool = False
 
-    @contextmanager
-    def in_use(self) -> Generator[None]:
-        """Keep the session from being idle while the block runs."""
-        self.requests += 1
-        try:
-            yield
-        finally:
-            self.requests -= 1
-            self.seen = time.monotonic()
-
     @property
     def revision(self) -> Revision:
-        """The revision that was agreed on."""
+        """The negotiated revision."""
         return self.session.negotiated.dispatcher.revision
 
     def snapshot(self) -> dict[str, Any] | None:
-        """Return what the session must know to go on in another process; `None` before its client has said it."""
+        """Return the state that another process needs; None before `initialize`."""
         return snapshot(self.session)
 
     def is_overdue(self, limits: HttpLimits) -> bool:
-        """Tell whether nobody has used it for long, or its client never said that it is initialized."""
+        """Return True if it was idle for too long, or its client never sent `notifications/initialized`."""
         now = time.monotonic()
         if not self.session.ready and now - self.begun > limits.handshake:
             return True
         return not self.requests and now - self.seen > limits.idle
 
     def finish(self) -> None:
-        """Let nobody find it any longer, and tell it to end."""
+        """Let it end; requests do not find it any more."""
         self.ending = True
         self.transport.finish()
 
 
 class SessionRegistry:
-    """The open sessions.
+    """Open sessions of an endpoint.
 
     Args:
         service: The servers.
-        store: What outlives connections, and maybe the process.
-        limits: How many there may be, and how much each of them takes.
+        store: Store of events and records; a durable store outlives the process.
+        limits: Limits of the endpoint.
 
     Attributes:
         kind: Class of the sessions.
         retry: Milliseconds after which clients reconnect to another worker; None unless this worker is stopping.
-        around_subscription: Context of each subscription of a stateless revision; None if nothing is shared.
+        around_subscription: Context of each subscription of a stateless revision; None if it has none.
+        service: The servers.
+        limits: Limits of the endpoint.
     """
 
     kind: type[OpenSession] = OpenSession
@@ -127,8 +116,8 @@ class SessionRegistry:
         self._open: dict[str, OpenSession] = {}
         self._tasks: set[asyncio.Task[None]] = set()
         self._sweeper: asyncio.Task[None] | None = None
-        self._changing = anyio.Lock(fast_acquire=True)
-        self._variables = copy_context()  # what handlers see, instead of what the first request of a session had
+        self._changing = asyncio.Lock()
+        self._variables = copy_context()  # for handlers, instead of the context of the first request
         self._stopping = False
 
     # --- beginning --------------------------------------------------------------------------------------------
@@ -142,19 +131,20 @@ class SessionRegistry:
             return self._start(self._made(id_, principal))
 
     async def find(self, id_: str, principal: str | None) -> OpenSession:
-        """Return the session with an id; it may have to be restored from the store.
+        """Return the session with an id, restored from the store if need be.
 
         Raises:
-            HttpError: There is none, or it is somebody else's.
+            HttpError: There is none, or it belongs to another user.
         """
-        self._check_running()
+        if self._stopping:
+            self._check_running()
         session = self._open.get(id_)
         if session is None and self._store is not None and len(id_) == _ID_LENGTH:
             try:
                 session = await self._restore(id_, self._store, principal)
             except UNREADABLE as error:
-                log.error("a stored session cannot be read, so its client begins another one: %r", error)
-        if session is None or session.ending or not is_own(session, principal):
+                log.error("a stored session cannot be read, so its client begins a new session: %r", error)
+        if session is None or session.ending or (session.principal != principal and not is_own(session, principal)):
             reason = "there is no such session; a new one begins with initialize"
             raise HttpError(404, ProtocolError(INVALID_REQUEST, reason))
         return session
@@ -175,8 +165,8 @@ class SessionRegistry:
             await session.transport.fail_unanswered(stored.streams)
             return self._start(session)
 
-    def _may_serve(self, record: Any, principal: str | None) -> bool:
-        """Tell whether a stored session is that of a principal, in a revision that is served here."""
+    def _may_serve(self, record: dict[str, Any], principal: str | None) -> bool:
+        """Return True if a stored session belongs to a principal, in a revision that is served here."""
         return record["principal"] == principal and record["memory"]["revision"] in self.service.dispatchers
 
     def _made(self, id_: str, principal: str | None) -> OpenSession:
@@ -185,7 +175,7 @@ class SessionRegistry:
         return self.kind(id_, transport.key, principal, transport, self.service.session(transport))
 
     def _revived(self, id_: str, principal: str | None, stored: StoredSession, known: dict[str, Any]) -> OpenSession:
-        """Make a session that goes on where it was left."""
+        """Make a session from its stored state."""
         last = stored.streams[LISTEN_STREAM].last if LISTEN_STREAM in stored.streams else 0
         transport = self._transport(key_of(id_), principal, stored.life, last)
         session = self.kind(id_, transport.key, principal, transport, self.service.session(transport), stored.record)
@@ -198,14 +188,14 @@ class SessionRegistry:
             raise unavailable(STOPPING)
 
     async def _make_room(self, principal: str | None) -> None:
-        """Make room for another session, if need be at the cost of one that is not initialized. The lock is held."""
-        oldest = self._in_the_way(principal)
+        """Make room for a new session, if need be by ending a session that is not initialized. The lock is held."""
+        oldest = self._evictable(principal)
         if oldest is not None:
             oldest.finish()
             await self._forget(oldest)
 
-    def _in_the_way(self, principal: str | None) -> OpenSession | None:
-        return room_for(principal, [one for one in self._open.values() if not one.ending], self.limits)
+    def _evictable(self, principal: str | None) -> OpenSession | None:
+        return find_evictable(principal, [one for one in self._open.values() if not one.ending], self.limits)
 
     def _transport(self, key: str, principal: str | None, life: int = 0, last: int = 0) -> SessionTransport:
         streams = self._streams.of(principal)
@@ -215,7 +205,7 @@ class SessionRegistry:
 
     def _start(self, session: OpenSession) -> OpenSession:
         self._open[session.id] = session
-        session.transport.before_sending = lambda: self._save(session)
+        session.transport.before_sending = partial(self._save, session)
         self._spawn(self._run(session))
         if self._sweeper is None or self._sweeper.done():
             self._sweeper = self._spawn(self._sweep())
@@ -227,13 +217,13 @@ class SessionRegistry:
         task.add_done_callback(self._tasks.discard)
         return task
 
-    # --- reading and forwarding, where several workers serve a session ----------------------------------------
+    # --- requests ---------------------------------------------------------------------------------------------
 
-    async def forward(self, session: OpenSession, said: Posted, body: bytes) -> None:
-        """Pass on the messages of a POST that other workers wait for; there are none here."""
+    async def forward(self, session: OpenSession, parsed: ParsedBody) -> None:
+        """Pass on the messages that other workers wait for, where several workers serve a session."""
 
     async def confirm(self, session: OpenSession) -> None:
-        """Note that the client of a session is initialized."""
+        """Note that the client of a session is initialized, where several workers serve a session."""
 
     @asynccontextmanager
     async def reading(self, session: OpenSession, last_event_id: str | None) -> AsyncGenerator[tuple[Stream, int]]:
@@ -251,17 +241,18 @@ class SessionRegistry:
         """
         standing = session.transport.standing
         if last_event_id is None:
-            span = await self._span(session, LISTEN_STREAM) if standing.kept else None
+            span = await self._span(session, LISTEN_STREAM) if standing.persisted else None
             if standing.is_read:
-                raise taken()
-            yield standing, standing.given if span is None else max(standing.given, span[0] - 1)
+                raise already_read()
+            after = standing.last_delivered_id
+            yield standing, after if span is None else max(after, span[0] - 1)
             return
         name, number = parse_event_id(last_event_id) or ("", 0)
         span = await self._span(session, name)
         if span is None or not span[0] - 1 <= number <= span[1]:
             raise unknown_event()
         stream = standing if name == LISTEN_STREAM else session.transport.streams.get(name)
-        yield stream or Stream(session.key, name, (), self._store, last=span[1], over=True, kept=True), number
+        yield stream or Stream(session.key, name, (), self._store, last=span[1], closed=True, persisted=True), number
 
     async def _span(self, session: OpenSession, stream: str) -> tuple[int, int] | None:
         return None if self._store is None else await self._store.span(session.key, stream)
@@ -281,7 +272,7 @@ class SessionRegistry:
             self._open.pop(session.id, None)
 
     async def _wind_up(self, session: OpenSession) -> None:
-        """See to what is left of a session that has ended here."""
+        """Close a session that has ended here."""
         if session.ending or not self._stopping:
             try:
                 await self.end(session)
@@ -289,16 +280,19 @@ class SessionRegistry:
                 await session.transport.end("the session is over")
 
     async def _save(self, session: OpenSession) -> None:
-        """Store what the session needs in another process, if that has changed."""
+        """Store the state that another process needs, if it has changed."""
         session.seen = time.monotonic()
-        known = session.snapshot() if self._store is not None and not session.ending else None
-        if self._store is not None and known is not None:
+        if self._store is None or session.ending:
+            return
+        known = session.snapshot()
+        if known is None:
+            return
+        record = to_json({"principal": session.principal, "memory": known})
+        if record != session.saved:
             self._note_polling(session, known)
-            record = to_json({"principal": session.principal, "memory": known})
-            if record != session.saved:
-                await self._store.save(session.key, record, session.principal)
-                session.saved = record
-                await session.transport.standing.keep()
+            await self._store.save(session.key, record, session.principal)
+            session.saved = record
+            await session.transport.standing.persist()
 
     def _note_polling(self, session: OpenSession, known: dict[str, Any]) -> None:
         revision = self.service.dispatchers[known["revision"]].revision
@@ -307,7 +301,7 @@ class SessionRegistry:
     # --- ending -----------------------------------------------------------------------------------------------
 
     async def end(self, session: OpenSession) -> None:
-        """End a session: nobody finds it any longer, here or in the store; what is handled has a moment to finish."""
+        """End a session, here and in the store; running handlers have a moment to finish."""
         if not session.ending:
             session.finish()
             async with self._changing:
@@ -319,9 +313,9 @@ class SessionRegistry:
             await self._store.forget(session.key)
 
     async def _sweep(self) -> None:
-        """End what nobody waits for, for as long as there are sessions."""
+        """End overdue sessions and abandoned streams, for as long as there are sessions."""
         limits = self.limits
-        pause = min(_SWEEP, limits.idle / 4, limits.handshake / 2, limits.abandoned / 2)
+        pause = min(_MAX_SWEEP_SECONDS, limits.idle / 4, limits.handshake / 2, limits.abandoned / 2)
         while self._open:
             try:
                 await self._look_after_all()
@@ -342,14 +336,17 @@ class SessionRegistry:
             await self._store.sweep([session.key for session in self._open.values()], limits.idle)
 
     def leave(self) -> None:
-        """End all sessions here, but not in the store, and let none begin."""
+        """End all sessions here, but not in the store, and refuse new requests.
+
+        A client that comes back, here or to another process with the same store, finds its session and streams again.
+        """
         self._stopping = True
         for session in list(self._open.values()):
             session.transport.leave()
 
     @asynccontextmanager
     async def running(self) -> AsyncGenerator[None]:
-        """Let sessions live while the block runs."""
+        """Serve sessions while the block runs. Without it they end one by one."""
         self._stopping = False
         self._variables = copy_context()
         if self._store is not None:
@@ -362,7 +359,7 @@ class SessionRegistry:
                 self._sweeper.cancel()
             with anyio.CancelScope(shield=True):
                 if self._tasks:
-                    await asyncio.wait(self._tasks, timeout=_GRACE)
+                    await asyncio.wait(self._tasks, timeout=_GRACE_SECONDS)
                 for task in self._tasks:
                     task.cancel()
                 await asyncio.gather(*self._tasks, return_exceptions=True)
@@ -377,11 +374,6 @@ class RegistryFactory(Protocol):
         ...
 
 
-def unknown_event() -> HttpError:
-    """Return the error for a `Last-Event-ID` that no stream can be resumed after."""
-    return refused(400, "Last-Event-ID: this event is not known, or what came after it is no longer held")
-
-
 def key_of(id_: str) -> str:
-    """Return what a store knows a session by."""
+    """Return the key of a session in the store."""
     return hashlib.sha256(id_.encode()).hexdigest()

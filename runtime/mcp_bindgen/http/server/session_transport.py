@@ -1,16 +1,15 @@
-"""Carry the messages of one session: many streams out, one queue in."""
+"""Transport of one session: many streams out, one queue in."""
 
 from __future__ import annotations
 
 import asyncio
-import logging
 import time
 from collections import deque
-from collections.abc import Awaitable, Callable, Collection, Iterable, Mapping, Sequence
+from collections.abc import Awaitable, Callable, Collection, Mapping, Sequence
 
-import anyio
 from pydantic_core import from_json, to_json
 
+from mcp_bindgen.runtime.logs import log
 from mcp_bindgen.runtime.protocol import jsonrpc
 from mcp_bindgen.runtime.protocol.access import RequestOrigin
 from mcp_bindgen.runtime.protocol.envelope import RequestId, invalid
@@ -18,43 +17,40 @@ from mcp_bindgen.runtime.protocol.errors import INTERNAL_ERROR, ConnectionClosed
 from mcp_bindgen.runtime.protocol.revision import Revision
 from mcp_bindgen.runtime.protocol.transport import Lost, Outgoing, Oversized, Transport
 
-from .byte_budget import Budget
-from .call import HttpError, too_many
+from .errors import HttpError, too_many
 from .event_store.base import Event, EventStore, OpenStream
-from .limits import HttpLimits
+from .limits import Budget, HttpLimits
 from .streams import LISTEN_STREAM, Stream
 
-log = logging.getLogger("mcp_bindgen")
-
-_POSTS = 64  # messages that wait for the session to take them
-_ID_BYTES = 64 * 1024  # of the ids of the requests in a POST, which are kept with its stream
+_MAX_POSTS = 64  # messages that wait for the session
+_MAX_ID_BYTES = 64 * 1024  # of the requests in a POST, which are kept with its stream
 
 
 class SessionTransport(Transport):
-    """The transport of a session.
+    """Transport of a session.
 
-    Every message goes to one stream: that of the POST whose request it answers or belongs to, else the standing one.
+    A message that answers or belongs to a request goes to the stream of its POST, any other to the stream of GET.
 
     Args:
-        key: The session's key in the store.
-        limits: How much it takes.
-        budget: Limits its streams.
-        queue: Limits the bytes that wait for their readers.
-        store: Where events are kept.
-        life: How often the session was revived.
-        last: The number of the last event of its standing stream.
-        principal: Who began the session, if that is known.
+        key: Key of the session in the store.
+        limits: Limits of the endpoint.
+        budget: Limit for the number of its streams.
+        queue: Limit for the buffered bytes of its streams.
+        store: Store of its events, if any.
+        life: Number of times that the session was revived, this time included.
+        last: Number of the last event of the stream of GET.
+        principal: The principal that began the session, if known.
 
     Attributes:
-        independent: Who sends on one stream does not wait for another one.
-        principal: Who began the session.
-        key: The session's key in the store.
-        life: How often the session was revived, this time included; part of the names of streams.
-        budget: Limits its streams.
+        independent: True: a stream does not wait for the reader of another stream.
+        origin: Origin of the session.
+        key: See above.
+        life: See above; it is part of the names of streams.
+        budget: See above.
         standing: The stream that belongs to no request.
-        streams: The streams of requests that are not over, or are still read; by name.
-        supports_stream_polling: Whether the client comes back to a stream whose connection was closed.
-        before_sending: Awaited before anything is sent.
+        streams: Streams of requests that are open, or still read; by name.
+        supports_stream_polling: True if the client reconnects after its stream was closed.
+        before_sending: Awaited before messages are sent.
     """
 
     independent = True
@@ -72,40 +68,41 @@ class SessionTransport(Transport):
     ) -> None:
         self.origin = RequestOrigin(principal=principal, network="tcp")
         self.budget = budget
-        self._queue = queue
         self.streams: dict[str, Stream] = {}
-        self.standing = Stream(
-            key, LISTEN_STREAM, store=store, last=last, kept=store is not None and life > 0, queue=queue
-        )
+        persisted = store is not None and life > 0
+        self.standing = Stream(key, LISTEN_STREAM, store=store, last=last, persisted=persisted, queue=queue)
         self.supports_stream_polling = False
-        self.before_sending: Callable[[], Awaitable[None]] = _nothing
+        self.before_sending: Callable[[], Awaitable[None]] | None = None
         self.key, self._limits, self._store, self.life = key, limits, store, life
+        self._queue = queue
         self._count = 0
         self._routes: dict[RequestId, Stream] = {}
         self._inbox: deque[bytes | Lost] = deque()
-        self._size = 0
-        self._arrived = anyio.Event()
-        self._over = self._closed = False
+        self._inbox_bytes = 0
+        self._arrived = asyncio.Event()
+        self._is_ending = self._is_closed = False
 
     # --- the session's side -----------------------------------------------------------------------------------
 
     async def receive(self) -> Sequence[bytes | Oversized | Lost]:
-        """Return what was posted; nothing once the session shall end."""
+        """Return the messages that have arrived; nothing once the session shall end."""
         while not self._inbox:
-            if self._over:
+            if self._is_ending:
                 return ()
+            self._arrived.clear()
             await self._arrived.wait()
         messages = list(self._inbox)
         self._inbox.clear()
-        self._size = 0
+        self._inbox_bytes = 0
         return messages
 
     async def send(self, messages: Sequence[bytes]) -> None:
         """Add messages to their streams; wait while a client is slow to read. Raises `ConnectionClosed`."""
-        if self._closed:
+        if self._is_closed:
             raise ConnectionClosed("the session is over")
         try:
-            await self.before_sending()
+            if self.before_sending is not None:
+                await self.before_sending()
             for message in messages:
                 await self._deliver(message if isinstance(message, Outgoing) else Outgoing(message))
         except ConnectionClosed:
@@ -118,40 +115,41 @@ class SessionTransport(Transport):
             raise ConnectionClosed("the event store failed") from error
 
     async def _deliver(self, message: Outgoing) -> None:
-        stream = self._stream_of(message.batch_ids or [message.related])
+        stream = None
+        for id_ in message.batch_ids or (message.related,):  # other requests of a batch may be cancelled
+            if id_ is not None and id_ in self._routes:
+                stream = self._routes[id_]
+                break
         if message.method is not None:
             within = self._limits.unasked if stream is None else None
             if not await (stream or self.standing).put(message, within=within):
-                log.debug("a message is dropped: nobody is there to read it")
+                log.debug("a message is dropped: the client cannot get it")
                 if message.id is not None:
-                    self._put(Lost(message.id, ConnectionClosed("the client is not there to be asked")))
+                    self.take(Lost(message.id, ConnectionClosed("the client is not there to be asked")))
         elif stream is None:
-            log.debug("an answer is dropped: its request was taken back, or had no id")
+            log.debug("an answer is dropped: its request was cancelled, or had no id")
         else:
             ids = set(stream.pending) if message.batch_ids or message.related is None else {message.related}
-            self._unroute(ids)
+            for id_ in ids:
+                self._routes.pop(id_, None)
             if not await stream.put(message, ids):
-                log.debug("an answer is dropped: the client hung up, and cannot come back for it")
-
-    def _stream_of(self, ids: Iterable[RequestId | None]) -> Stream | None:
-        """Return the stream of the first request that still has one: others of a batch may have been taken back."""
-        return next((self._routes[id_] for id_ in ids if id_ is not None and id_ in self._routes), None)
+                log.debug("an answer is dropped: the client disconnected, and cannot resume the stream")
 
     async def close(self) -> None:
-        """End it: the session takes and says no more."""
-        self._closed = True
+        """End it: no message is taken or sent any more."""
+        self._is_closed = True
         self._inbox.clear()
         self.finish()
 
     def close_stream(self, related: RequestId | None, retry: int | None = None) -> bool:
-        """End the connection, not the stream, on which a client waits for an answer: it shall come back for the rest.
+        """End the connection, not the stream, on which a client waits for a response; the client reconnects.
 
         Args:
-            related: The id of the request; `None` for the standing stream.
-            retry: In how many milliseconds.
+            related: Id of the request; None for the stream of GET.
+            retry: Milliseconds after which the client reconnects.
 
         Returns:
-            Whether the client can come back; if not, the connection stays.
+            True if the client can resume the stream; if not, the connection stays.
         """
         stream = self.standing if related is None else self._routes.get(related)
         if stream is None or self._store is None or not self.supports_stream_polling:
@@ -162,101 +160,96 @@ class SessionTransport(Transport):
     # --- the side of HTTP -------------------------------------------------------------------------------------
 
     def expect(self, ids: Collection[RequestId]) -> Stream:
-        """Begin the stream of a POST that holds requests.
+        """Begin the stream of a POST with requests.
 
         Raises:
-            HttpError: One of the ids belongs to a request that is not answered yet, they are too long to be kept until
-                then, or there are too many streams.
+            HttpError: An id is in use, the ids are too long, or there are too many streams.
         """
-        if len(to_json(list(ids))) > _ID_BYTES:
-            raise HttpError(413, invalid(f"the ids are longer than {_ID_BYTES} bytes; use shorter ones"))
+        if len(to_json(list(ids))) > _MAX_ID_BYTES:
+            raise HttpError(413, invalid(f"the ids are longer than {_MAX_ID_BYTES} bytes; use shorter ones"))
         for id_ in ids:
             if id_ in self._routes:
                 raise HttpError(400, invalid(f"the id {id_!r} is in use"))
         self.budget.take()
         self._count += 1
-        stream = Stream(self.key, f"{self.life:x}.{self._count:x}", ids, self._store, queue=self._queue)
-        stream.done = self._done
-        self.streams[stream.name] = stream
+        name = f"{self.life:x}.{self._count:x}"
+        stream = Stream(self.key, name, ids, self._store, queue=self._queue, on_done=self._done)
+        self.streams[name] = stream
         self._routes.update(dict.fromkeys(ids, stream))
         return stream
 
     def _done(self, stream: Stream) -> None:
         if self.streams.pop(stream.name, None) is not None:
-            self.budget.give_back()
-
-    def _unroute(self, ids: Collection[RequestId]) -> None:
-        for id_ in ids:
-            self._routes.pop(id_, None)
+            self.budget.add(-1)
 
     def arrive(self, body: bytes) -> None:
-        """Take what was posted; raises `HttpError` when too much waits already."""
-        if len(self._inbox) >= _POSTS or (self._inbox and self._size + len(body) > self._limits.message):
+        """Take a message of a POST; raises `HttpError` when too many messages wait."""
+        if len(self._inbox) >= _MAX_POSTS or (self._inbox and self._inbox_bytes + len(body) > self._limits.message):
             raise too_many("too many messages wait in this session")
-        self._size += len(body)
-        self._put(body)
+        self._inbox_bytes += len(body)
+        self._inbox.append(body)
+        self._arrived.set()
 
-    def is_at_work_on(self, id_: RequestId) -> bool:
-        """Tell whether a request is to be answered here."""
-        return id_ in self._routes
-
-    def take(self, body: bytes) -> None:
-        """Take what was posted to another worker, which has accepted it."""
-        self._put(body)
-
-    def _put(self, message: bytes | Lost) -> None:
+    def take(self, message: bytes | Lost) -> None:
+        """Take a message without a limit: a failure, or a message that another worker has accepted."""
         self._inbox.append(message)
         self._arrived.set()
-        self._arrived = anyio.Event()
+
+    def is_pending(self, id_: RequestId) -> bool:
+        """Return True if a request is to be answered here."""
+        return id_ in self._routes
 
     async def settle(self, ids: Collection[RequestId]) -> None:
-        """End the streams of requests that the client took back, or that the session never got."""
+        """Close the streams of requests that the client cancelled, or that the session never got."""
         for id_ in ids:
             stream = self._routes.pop(id_, None)
             if stream is not None:
                 await stream.settle([id_])
 
     def abandoned(self, seconds: float) -> list[Stream]:
-        """Return the streams whose client has been away for longer than that."""
-        now = time.monotonic()
-        return [stream for stream in self.streams.values() if stream.left is not None and now - stream.left > seconds]
+        """Return the streams without a connection for longer than `seconds`."""
+        before = time.monotonic() - seconds
+        return [
+            one for one in self.streams.values() if one.disconnected_at is not None and one.disconnected_at < before
+        ]
 
     async def abandon(self, stream: Stream, revision: Revision) -> None:
-        """Cancel the requests of a stream whose client is not there for the answer."""
+        """Cancel the requests of a stream, as its client is away."""
         ids = set(stream.pending)
-        self._unroute(ids)
+        for id_ in ids:
+            self._routes.pop(id_, None)
         if ids:
             await stream.put(failure(ids, "the client hung up and did not come back"), ids)
         if revision.cancelled is not None:
             for id_ in ids:
                 params = jsonrpc.typed_params(revision.cancelled, {"requestId": id_})
-                self._put(jsonrpc.notification(revision.cancelled, params))
+                self.take(jsonrpc.notification(revision.cancelled, params))
 
     # --- the end ----------------------------------------------------------------------------------------------
 
     def leave(self) -> None:
-        """Hang up on the client, who may come back to the same session elsewhere; the session ends here."""
+        """Disconnect the client, which may come back to the same session elsewhere; end the session here."""
         self.finish()
         for stream in [*self.streams.values(), self.standing]:
             stream.leave(None)
 
     def finish(self) -> None:
-        """Tell the session that it shall end."""
-        self._over = True
+        """Let the session end."""
+        self._is_ending = True
         self._arrived.set()
 
     async def end(self, reason: str) -> None:
-        """End all streams; who waits for an answer is told why there is none, unless the store is away."""
+        """Close all streams, with an error for each pending request unless the store is away."""
         ending = [(stream, set(stream.pending)) for stream in self.streams.values()]
-        for _, ids in ending:
-            self._unroute(ids)
+        for id_ in [id_ for _, ids in ending for id_ in ids]:
+            self._routes.pop(id_, None)
         puts = (stream.put(failure(ids, reason), ids) for stream, ids in ending if ids)
         for found in await asyncio.gather(*puts, return_exceptions=True):  # at once: each may wait for the store
             if isinstance(found, Exception):
                 log.warning("the end of a session is not stored: %s", str(found) or type(found).__name__)
         for stream, _ in ending:
-            stream.end()
-        self.standing.end()
+            stream.close()
+        self.standing.close()
         self.standing.drop()
 
     async def fail_unanswered(self, streams: Mapping[str, OpenStream]) -> None:
@@ -269,11 +262,11 @@ class SessionTransport(Transport):
 
 
 def unanswered(pending: bytes, reason: str) -> bytes:
-    """Answer the requests of a stream with an error, by their ids as they were stored; without ids if there are none.
+    """Return an error for the requests of a stored stream; without an id if there is none.
 
     Args:
-        pending: The ids, as a JSON array.
-        reason: Why there is no answer.
+        pending: The stored ids, as a JSON array.
+        reason: The reason of the error.
     """
     try:
         ids = [id_ for id_ in from_json(pending) if isinstance(id_, str | int)]
@@ -282,12 +275,8 @@ def unanswered(pending: bytes, reason: str) -> bytes:
     return failure(ids, reason) if ids else jsonrpc.failure(None, ProtocolError(INTERNAL_ERROR, reason))
 
 
-async def _nothing() -> None:
-    pass
-
-
 def failure(ids: Collection[RequestId], reason: str) -> bytes:
-    """Answer requests with an error: one message, or a batch."""
+    """Return the error that answers requests: one message, or a batch."""
     error = ProtocolError(INTERNAL_ERROR, f"Internal error: {reason}")
     errors = [jsonrpc.failure(id_, error) for id_ in ids]
     return errors[0] if len(errors) == 1 else b"[" + b",".join(errors) + b"]"

@@ -1,6 +1,6 @@
-"""Answer stateful clients without sessions: each POST stands alone, so that any worker can take it.
+"""Stateful revisions without sessions: each POST is independent, so that any worker can take it.
 
-MCP 2025-03-26 to 2025-11-25, "Transports": Session Management, which servers may do without.
+MCP 2025-03-26 to 2025-11-25, "Transports": Session Management, which is optional for servers.
 """
 
 from __future__ import annotations
@@ -17,7 +17,7 @@ from mcp_bindgen.runtime.protocol.capabilities import declared, is_declared, wit
 from mcp_bindgen.runtime.protocol.envelope import RequestId
 from mcp_bindgen.runtime.protocol.errors import ProtocolError, SessionRequired
 from mcp_bindgen.runtime.protocol.events import Event, Notified, Rejected, Requested
-from mcp_bindgen.runtime.protocol.methods import INITIALIZE, Notification, Path
+from mcp_bindgen.runtime.protocol.methods import INITIALIZE, Notification, Path, Request
 from mcp_bindgen.runtime.protocol.peer import Peer
 from mcp_bindgen.runtime.protocol.request_scope import Handler, Negotiated, RequestScope
 from mcp_bindgen.runtime.protocol.revision import Dispatcher, Revision
@@ -26,13 +26,14 @@ from mcp_bindgen.runtime.session.execution import execute
 from mcp_bindgen.runtime.session.handshake_server import needs_session
 from mcp_bindgen.runtime.session.server import Service
 
-from .call import VERSION, Call, HttpError, check_version, refused
-from .envelope import posted
-from .exchange import Exchange, while_connected
+from .call import VERSION, Call, check_version
+from .errors import HttpError, refused
+from .intake import Intake
+from .stateless import Exchange
 
 
 class _Unremembered(Negotiated):
-    """Describe what a request may count on whose client was never seen before."""
+    """Negotiated features of a request from an unknown client."""
 
     def __init__(self, dispatcher: Dispatcher, offers: Mapping[str, Any], all_offers: Mapping[str, Any]) -> None:
         super().__init__(dispatcher)
@@ -40,7 +41,7 @@ class _Unremembered(Negotiated):
         self._all_offers = all_offers
 
     def missing_capability_error(self, method: str, capability: Path) -> Exception:
-        """Make the error for a message that needs a capability: with a session, it might be there."""
+        """Return the error for a message that needs a missing capability, which a session might have."""
         owner, *path = capability
         if owner == "client" or is_declared(self._all_offers, *path):
             return SessionRequired(method)
@@ -48,37 +49,38 @@ class _Unremembered(Negotiated):
 
 
 class _Reply(Exchange):
-    """The way to the client of a POST: its response, and nothing beside it."""
+    """Link to the client of a POST: its response alone."""
 
     peer: Peer
-    negotiated: Negotiated
 
-    async def request(self, method: Any, params: Any, *, related: RequestId | None = None) -> Any:
-        """Refuse: the answer would come to nobody knows which worker."""
+    async def request(self, method: Request[Any, Any, Any], params: object, *, related: RequestId | None = None) -> Any:
+        """Refuse: any worker could get the answer."""
         raise SessionRequired(method.name)
 
-    async def notify(self, method: Notification[Any], params: Any, *, related: RequestId | None = None) -> None:
-        """Send a notification on the response; raises `SessionRequired` when that is over."""
-        if self._over:
+    async def notify(self, method: Notification[Any], params: object, *, related: RequestId | None = None) -> None:
+        """Send a notification on the response; raises `SessionRequired` when it is over."""
+        if self.has_ended:
             raise SessionRequired(f"{method.name} after the end of its request")
         await super().notify(method, params, related=related)
 
 
 class Sessionless:
-    """Answers messages of stateful revisions, each of which stands alone.
+    """Independent messages of stateful revisions.
 
-    A message is in the revision that its header names, else in the one that the specification says. What its client
-    declared is not known, and nothing that it asks for is remembered: capabilities that promise such a thing are not
-    declared, and requests for it refused.
+    The header of a message names its revision; without it, the revision that the specification names applies. The
+    capabilities of the client are unknown, and no state is kept: capabilities that need state are not declared, and
+    requests for them are refused.
 
     Args:
         service: The servers.
-        keep_alive: Seconds between comments that keep a silent stream open.
-        unread: Seconds for clients to read what they are sent.
+        intake: Reads and parses bodies.
+        keep_alive: Seconds between comments on an idle stream.
+        write_timeout: Seconds for a client to read an event.
     """
 
-    def __init__(self, service: Service, keep_alive: float, unread: float) -> None:
-        self._service, self._keep_alive, self._unread = service, keep_alive, unread
+    def __init__(self, service: Service, intake: Intake, keep_alive: float, write_timeout: float) -> None:
+        self._service, self._intake = service, intake
+        self._keep_alive, self._write_timeout = keep_alive, write_timeout
         stateful = {name: one for name, one in service.dispatchers.items() if not one.revision.era.is_stateless}
         self._peer = Peer("server", stateful, service.supported)
         self._peer.max_batch_members = service.limits.batch_members
@@ -91,36 +93,36 @@ class Sessionless:
             self._offers[name] = without_flags(offers, "server", dispatcher.revision), offers
 
     async def post(self, call: Call, body: bytes) -> None:
-        """Respond to a POST: answer what is in it. Raises `HttpError`."""
-        said = posted(call, body, self._peer.max_batch_members)
+        """Answer the messages of a POST. Raises `HttpError`."""
+        parsed = self._intake.parse(call, body)
         peer = self._peer.another()
-        if said.introduces:
+        if parsed.is_initialize:
             check_version(call, self._service.dispatchers)
         else:
             peer.resume(self._revision(call), 1)
         revision = peer.dispatcher.revision
-        known = None if said.introduces else revision.name
-        await self._service.authorize_all(call.identity, known, said.operations or [("an answer", None)])
-        if not said.operations:
+        await self._intake.authorize(call, parsed, None if parsed.is_initialize else revision.name)
+        if parsed.has_only_answers:
             raise HttpError(400, SessionRequired("an answer"))
-        if said.batch and not revision.batches:
-            raise refused(400, f"batches are not part of revision {revision}")
-        reply = _Reply(call, self._unread, self._service.threads_of)
+        parsed.check_batch(revision)
+        reply = _Reply(call, self._service, self._write_timeout, self._keep_alive)
         reply.peer, reply.negotiated = peer, _Unremembered(peer.dispatcher, *self._offers[revision.name])
         events = peer.read(body)
-        if not said.ids:
+        if not parsed.ids:
             await reply.answer(202, b"")
             await self._answer(peer, reply, events)
             return
         answered, rest = begin(self._answer(peer, reply, events))
-        data, error = answered if rest is None else await while_connected(call, reply, rest, self._keep_alive)
+        if rest is not None:
+            answered = await reply.while_connected(rest)
+        data, error = answered or (b"", None)
         if isinstance(error, InsufficientScope) and not call.begun:
             raise error
         if data:
             await reply.answer(200, data)
 
     def _revision(self, call: Call) -> str:
-        """Return the revision that a message is in; raises `HttpError` where that is not served."""
+        """Return the revision of a message; raises `HttpError` where it is not served."""
         supported = list(self._offers)
         check_version(call, supported)
         revision = call.header(VERSION) or self._unnamed
@@ -129,7 +131,7 @@ class Sessionless:
         return revision
 
     async def _answer(self, peer: Peer, reply: _Reply, events: Iterable[Event]) -> tuple[bytes, ProtocolError | None]:
-        """Handle what came, one after the other; the last answer is that of all."""
+        """Handle the messages one after the other; the last answer answers a whole batch."""
         data, error = b"", None
         turn = Turn()
         for event in events:
@@ -144,11 +146,11 @@ class Sessionless:
         if needs_session(self._service.server(dispatcher), dispatcher, route):
             raise SessionRequired(route.method.name)
         handler = self._service.find(dispatcher, route)
-        return partial(_introduce, dispatcher.revision, handler) if route.method.name == INITIALIZE else handler
+        return partial(_initialize, dispatcher.revision, handler) if route.method.name == INITIALIZE else handler
 
 
-async def _introduce(revision: Revision, handler: Handler, scope: RequestScope, params: Any) -> Any:
-    """Answer a handshake, and declare only what can be kept."""
+async def _initialize(revision: Revision, handler: Handler, scope: RequestScope, params: object) -> Any:
+    """Answer `initialize`, and declare only capabilities that need no session."""
     answer = handler(scope, params)
     wire = jsonrpc.plain(await answer if inspect.isawaitable(answer) else answer)
     return {**wire, "capabilities": without_flags(wire["capabilities"], "server", revision)}

@@ -1,11 +1,11 @@
-"""Serve Streamable HTTP with sessions (MCP 2025-03-26 to 2025-11-25, "Transports": Streamable HTTP).
+"""HTTP requests to sessions (MCP 2025-03-26 to 2025-11-25, "Transports": Streamable HTTP).
 
-Here are the rules of HTTP. `_session_registry` has the sessions, each of which is served over a `_session_transport`.
+`session_registry` holds the sessions, and a `SessionTransport` carries the messages of each session.
 """
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+import time
 from functools import partial
 
 import anyio
@@ -13,50 +13,54 @@ import anyio
 from mcp_bindgen.runtime.concurrency import scheduled
 from mcp_bindgen.runtime.protocol.transport import Outgoing, incoming
 
-from .call import EVENTS, RETRY_SOON, Call, HttpError, check_version, refused
-from .envelope import Posted, posted
+from .call import EVENTS, VERSION, Call, EventWriter, check_version
+from .errors import RETRY_SOON, HttpError, refused
+from .intake import Intake, ParsedBody
 from .session_registry import OpenSession, SessionRegistry
-from .streams import Stream, finish, pour
+from .streams import Stream, stream_events
 
 SESSION = b"mcp-session-id"
 
 
-@dataclass(eq=False)
 class HttpSessions:
     """HTTP requests to the sessions of an endpoint.
 
     Args:
         registry: The sessions.
+        intake: Reads and parses bodies.
         keep_alive: Seconds between comments on an idle stream; 0 sends none.
-        quick: Seconds to wait for an answer that needs no stream, but fits into a plain response.
-        retry: Milliseconds after which clients shall come back to a stream that broke.
+        quick: Seconds to wait for an answer that fits into a plain response, without a stream.
+        retry: Milliseconds after which clients reconnect to a broken stream.
     """
 
-    registry: SessionRegistry
-    keep_alive: float = 15.0
-    quick: float = 0.05
-    retry: int = 1000
-
-    def __post_init__(self) -> None:
-        self.service, self.limits = self.registry.service, self.registry.limits
-        dispatchers = self.service.dispatchers
-        self._stateful = [name for name, one in dispatchers.items() if not one.revision.era.is_stateless]
-
-    # --- requests ---------------------------------------------------------------------------------------------
+    def __init__(
+        self,
+        registry: SessionRegistry,
+        intake: Intake,
+        keep_alive: float = 15.0,
+        quick: float = 0.05,
+        retry: int = 1000,
+    ) -> None:
+        self.registry, self._intake = registry, intake
+        self._limits, self._dispatchers = registry.limits, registry.service.dispatchers
+        self._keep_alive, self._quick, self._retry = keep_alive, quick, retry
+        self._stateful = [name for name, one in self._dispatchers.items() if not one.revision.era.is_stateless]
+        self._versions = {None, *(name.encode() for name in self._stateful)}
 
     async def find(self, call: Call) -> OpenSession:
-        """Return the session that a request belongs to.
+        """Return the session of a request.
 
-        The session keeps the revision that was negotiated, also if the header names another one that is served.
+        The session keeps the negotiated revision, also if the header names another served revision.
 
         Raises:
-            HttpError: It names none, or somebody else's, or a revision that is not served in sessions.
+            HttpError: The request names no session, a session of another user, or a revision without sessions.
         """
-        check_version(call, self._stateful)
-        id_ = call.header(SESSION)
+        if call.headers.get(VERSION) not in self._versions:
+            check_version(call, self._stateful)
+        id_ = call.headers.get(SESSION)
         if id_ is None:
             raise refused(400, "the header Mcp-Session-Id is missing; a session begins with initialize")
-        return await self.registry.find(id_, call.principal)
+        return await self.registry.find(id_.decode("latin-1").strip(" \t"), call.principal)
 
     async def delete(self, call: Call) -> None:
         """Respond to a DELETE: end the session. Raises `HttpError`."""
@@ -66,102 +70,106 @@ class HttpSessions:
     # --- POST -------------------------------------------------------------------------------------------------
 
     async def post(self, call: Call, body: bytes, session: OpenSession | None) -> None:
-        """Respond to a POST: take the message, or the batch, and send what answers it. Raises `HttpError`.
+        """Respond to a POST: give its messages to the session, and send their answers. Raises `HttpError`.
 
         Args:
             call: The request; its body is JSON.
             body: Its body.
-            session: Its session, which was found before the body was read; `None` if it names none.
+            session: Its session, which was found before the body was read; None if it names none.
         """
-        said = posted(call, body, self.service.limits.batch_members)
-        revision = None if session is None else session.revision.name
-        await self.service.authorize_all(call.identity, revision, said.operations or [("an answer", None)])
-        new = session is None and said.introduces
-        if new:
-            check_version(call, self.service.dispatchers)
+        parsed = self._intake.parse(call, body)
+        if self._intake.auth is not None:
+            await self._intake.authorize(call, parsed, None if session is None else session.revision.name)
+        is_new = session is None and parsed.is_initialize
+        if is_new:
+            check_version(call, self._dispatchers)
             session = await self.registry.begin(call.principal)
         elif session is None or session.ending:
             session = await self.find(call)
-        if said.batch and not session.revision.batches:
-            raise refused(400, f"batches are not part of revision {session.revision}")
+        if parsed.is_batch:
+            parsed.check_batch(session.revision)
+        session.requests += 1
         try:
-            with session.in_use():
-                if said.ids:
-                    await self._converse(call, session, body, said, new)
-                else:
-                    await self.registry.forward(session, said, body)
-                    session.transport.arrive(incoming(body, call.origin))
-                    await session.transport.settle(said.cancelled)
-                    if said.confirms:
-                        await self.registry.confirm(session)
-                    await call.respond(202)
+            if parsed.ids:
+                await self._respond(call, session, parsed, is_new)
+            else:
+                await self.registry.forward(session, parsed)
+                session.transport.arrive(incoming(parsed.body, call.origin))
+                await session.transport.settle(parsed.cancelled)
+                if parsed.is_initialized:
+                    await self.registry.confirm(session)
+                await call.respond(202)
         finally:
-            if new and session.snapshot() is None:
+            session.requests -= 1
+            session.seen = time.monotonic()
+            if is_new and session.snapshot() is None:
                 await self.registry.end(session)
 
-    async def _converse(self, call: Call, session: OpenSession, body: bytes, said: Posted, new: bool) -> None:
-        """Respond to a POST that holds requests: at once as JSON if that is possible, else as a stream."""
-        if said.answered or said.cancelled:
-            await self.registry.forward(session, said, body)
-        stream = session.transport.expect(said.ids)
-        headers = [(SESSION, session.id.encode())] if new else []
+    async def _respond(self, call: Call, session: OpenSession, parsed: ParsedBody, is_new: bool) -> None:
+        """Respond to a POST with requests: with JSON if the answer comes at once, else with a stream."""
+        if parsed.answered or parsed.cancelled:
+            await self.registry.forward(session, parsed)
+        transport = session.transport
+        stream = transport.expect(parsed.ids)
+        headers = [(SESSION, session.id.encode())] if is_new else []
+        writer = None
         try:
             with stream.reading():
                 try:
-                    session.transport.arrive(incoming(body, call.origin))
+                    transport.arrive(incoming(parsed.body, call.origin))
                 except HttpError:
-                    await session.transport.settle(said.ids)
+                    await transport.settle(parsed.ids)
                     raise
-                await session.transport.settle(said.cancelled)
-                with anyio.move_on_after(self.quick):
+                if parsed.cancelled:
+                    await transport.settle(parsed.cancelled)
+                with anyio.move_on_after(self._quick):
                     await stream.first()
                 answer = stream.sole_answer()
                 if answer is not None:
-                    introduced = not new or session.snapshot() is not None
-                    status, headers = 200, headers if introduced else []
+                    if is_new and session.snapshot() is None:
+                        headers = []
+                    status = 200
                     if isinstance(answer, Outgoing) and answer.refused:
                         status, headers = 429, [*headers, RETRY_SOON]
-                    with anyio.move_on_after(self.limits.unread):
+                    with anyio.move_on_after(self._limits.unread):
                         await call.respond(status, answer, headers=headers)
                 else:
-                    await stream.keep()
-                    await call.open_stream(headers)
-                    await self._pour(call, session, stream, 0)
+                    await stream.persist()
+                    writer = EventWriter(call, self._limits.unread, self._keep_alive, headers)
+                    await self._stream(writer, session, stream, 0)
         finally:
-            if not stream.is_read and not stream.kept:  # nobody can get the answer any longer
-                await session.transport.abandon(stream, session.revision)
-        if answer is None:
-            await finish(call)
+            if stream.pending and not stream.is_read and not stream.persisted:  # the client cannot resume the stream
+                await transport.abandon(stream, session.revision)
+        if writer is not None:
+            await writer.end()
 
-    async def _pour(self, call: Call, session: OpenSession, stream: Stream, after: int) -> None:
-        retry = self.retry if stream.kept and session.transport.supports_stream_polling else None
-        await pour(call, stream, after, retry=retry, keep_alive=self.keep_alive, patience=self.limits.unread)
+    async def _stream(self, writer: EventWriter, session: OpenSession, stream: Stream, after: int) -> None:
+        await writer.open()
+        retry = self._retry if stream.persisted and session.transport.supports_stream_polling else None
+        await stream_events(writer, stream, after, retry)
 
     # --- GET --------------------------------------------------------------------------------------------------
 
     async def get(self, call: Call) -> None:
-        """Respond to a GET: open the standing stream, or resume any stream after the event `Last-Event-ID`.
+        """Respond to a GET: open the stream that belongs to no request, or resume a stream after `Last-Event-ID`.
 
         Raises:
-            HttpError: It is refused.
+            HttpError: The request is refused.
         """
         if not call.accepts(EVENTS):
             raise refused(406, "the answer is text/event-stream; the client must accept it")
         session = await self.find(call)
         async with self.registry.reading(session, call.header(b"last-event-id")) as (stream, after):
-            await self._read(call, session, stream, after)
-
-    async def _read(self, call: Call, session: OpenSession, stream: Stream, after: int) -> None:
-        """Let a client read a stream from an event on."""
-        session.transport.budget.take()
-        try:
-            with session.in_use():
-                session_expires_at = None if call.identity is None else call.identity.session_expires_at
-                with stream.reading(), scheduled(session_expires_at, partial(stream.leave, None)):
-                    await call.open_stream()
+            session.transport.budget.take()
+            session.requests += 1
+            try:
+                writer = EventWriter(call, self._limits.unread, self._keep_alive)
+                with stream.reading(), scheduled(call.session_expires_at(), partial(stream.leave, None)):
                     if self.registry.retry is not None:
                         stream.leave(self.registry.retry)
-                    await self._pour(call, session, stream, after)
-                await finish(call)
-        finally:
-            session.transport.budget.give_back()
+                    await self._stream(writer, session, stream, after)
+                await writer.end()
+            finally:
+                session.requests -= 1
+                session.seen = time.monotonic()
+                session.transport.budget.add(-1)

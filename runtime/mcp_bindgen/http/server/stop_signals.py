@@ -1,4 +1,4 @@
-"""Know when the process is told to stop: ASGI tells applications only after their last response."""
+"""Signals to stop the process. ASGI tells an application only after its last response, which a stream delays."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from types import FrameType
 from typing import Any
 
 knows_stop: ContextVar[bool] = ContextVar("knows_stop", default=False)
-"""True if the server that runs in this context tells its application when to leave."""
+"""True if the server in this context calls `leave` of its application itself."""
 
 _SIGNALS = (signal.SIGTERM, signal.SIGINT)
 _leaving: list[Callable[[], object]] = []
@@ -21,36 +21,36 @@ _handlers: dict[int, Callable[[int, FrameType | None], Any]] = {}
 
 @contextmanager
 def leaving_on_stop(leave: Callable[[], object]) -> Generator[None]:
-    """Call `leave` in the event loop when SIGTERM or SIGINT comes while the block runs.
+    """Call `leave` in the event loop when SIGTERM or SIGINT arrives while the block runs.
 
-    The handler that the ASGI server has set in Python is called as well. Where there is none, in another thread than
-    the main one, and under a server that tells the application itself, nothing changes.
+    The Python handler of the ASGI server is called as well. Without such a handler, outside of the main thread, and
+    where `knows_stop` is set, nothing changes.
     """
     if knows_stop.get() or current_thread() is not main_thread():
         yield
         return
     loop = asyncio.get_running_loop()
 
-    def told() -> None:
+    def call_leave() -> None:
         with suppress(RuntimeError):  # the loop is closed
             loop.call_soon_threadsafe(leave)
 
-    _leaving.append(told)
+    _leaving.append(call_leave)
     for number in _SIGNALS:
         handler = signal.getsignal(number)
-        if callable(handler) and handler is not _tell:
+        if callable(handler) and handler is not _handle:
             _handlers[number] = handler
-            signal.signal(number, _tell)
+            signal.signal(number, _handle)
     try:
         yield
     finally:
-        _leaving.remove(told)
+        _leaving.remove(call_leave)
         for known, handler in _handlers.items():
-            if not _leaving and signal.getsignal(known) is _tell:
+            if not _leaving and signal.getsignal(known) is _handle:
                 signal.signal(known, handler)
 
 
-def _tell(number: int, frame: FrameType | None) -> None:
-    for told in list(_leaving):
-        told()
+def _handle(number: int, frame: FrameType | None) -> None:
+    for leave in list(_leaving):
+        leave()
     _handlers[number](number, frame)

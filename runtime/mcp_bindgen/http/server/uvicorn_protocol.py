@@ -2,21 +2,24 @@
 
 uvicorn by itself has no limit for the bytes outside of bodies: request lines, header fields, trailers, chunk sizes,
 chunk extensions, blank lines and pipelined requests. With httptools it also appends trailers to `scope["headers"]`,
-where a proxy that decides by the header fields has never seen them.
+after a proxy has decided by the header fields.
 """
 
 from __future__ import annotations
 
 import asyncio
 import math
+from collections import deque
+from collections.abc import Callable
 from typing import Any
 
 import h11
 from uvicorn.protocols.http.h11_impl import H11Protocol
 
-_HEAD_TIMEOUT = 30.0  # seconds for the head of a request; twice that at least for a response to be read
+_HEAD_TIMEOUT = 30.0  # seconds for the head of a request; a client has at least twice that to read a response
 _MAX_BYTES_OUTSIDE = 256 * 1024  # bytes outside of bodies between two responses
 _MAX_FIELDS = 1000  # header fields of a request; each costs far more memory than its bytes
+_MAX_H11_HEAD = 16 * 1024  # bytes, unless uvicorn's configuration says otherwise
 _MAX_PIPELINED = 16  # requests that wait for the response to an earlier one
 
 
@@ -24,7 +27,7 @@ class _BoundedConnection(asyncio.Protocol):
     """Limits for the time and the bytes that a connection takes outside of bodies.
 
     Bytes count from one response to the next, pipelined requests with their bodies. Beyond the limit the connection is
-    closed. A connection whose client does not read a response is aborted.
+    closed. A connection is aborted if its client does not read a response.
     """
 
     loop: asyncio.AbstractEventLoop
@@ -43,14 +46,10 @@ class _BoundedConnection(asyncio.Protocol):
         return self.cycle
 
     @property
-    def has_pipelined(self) -> bool:
-        """True if a request waits for the response to an earlier one."""
-        raise NotImplementedError
-
-    @property
     def is_idle(self) -> bool:
         """True if no response is outstanding on the connection."""
-        return self.answering is None or self.answering.response_complete or self.transport.is_closing()
+        answering = self.answering
+        return answering is None or answering.response_complete or self.transport.is_closing()
 
     @property
     def may_be_reused(self) -> bool:
@@ -71,8 +70,10 @@ class _BoundedConnection(asyncio.Protocol):
         super().data_received(data)
         if self._bytes_outside > _MAX_BYTES_OUTSIDE:
             self.transport.close()
-        elif self.answering is not None and not self.answering.more_body and not self.transport.is_closing():
-            self.flow.resume_reading()  # uvicorn stops at pipelined requests, and would not see the client hang up
+            return
+        answering = self.answering
+        if answering is not None and not answering.more_body and not self.transport.is_closing():
+            self.flow.resume_reading()  # uvicorn stops at pipelined requests, and would not notice a disconnect
 
     def pause_writing(self) -> None:
         self._paused_since = self.loop.time()
@@ -82,14 +83,14 @@ class _BoundedConnection(asyncio.Protocol):
         self._paused_since = math.inf
         super().resume_writing()
 
-    def body_received(self, size: int) -> None:
+    def _body_received(self, size: int) -> None:
         """Count the bytes of a body no longer as outside of bodies."""
         self._bytes_outside = max(0, self._bytes_outside - size)
 
-    def response_completed(self) -> None:
-        """Count from zero, unless pipelined requests still wait."""
+    def _response_completed(self, *, has_pipelined: bool) -> None:
+        """Count from zero, unless bytes of pipelined requests have arrived."""
         self._waiting_since = self.loop.time()
-        if not self.has_pipelined:
+        if not has_pipelined:
             self._bytes_outside = 0
 
     def _check_progress(self) -> None:
@@ -114,33 +115,31 @@ class BoundedH11Protocol(_BoundedConnection, H11Protocol):
     A request with both Content-Length and Transfer-Encoding is refused, as httptools does by itself.
     """
 
-    @property
-    def has_pipelined(self) -> bool:
-        """True if bytes of a later request wait to be parsed."""
-        return bool(self.conn.trailing_data[0])
-
     def connection_made(self, transport: asyncio.BaseTransport) -> None:
-        """Watch the events of the parser: it has no callback for the bytes of a body."""
+        """Replace the parser by one that counts the bytes of bodies: it has no callback for them."""
         super().connection_made(transport)
-        next_event = self.conn.next_event
-
-        def watched() -> Any:
-            event = next_event()
-            if isinstance(event, h11.Data):
-                self.body_received(len(event.data))
-            elif (
-                isinstance(event, h11.Request)
-                and {b"content-length", b"transfer-encoding"} <= dict(event.headers).keys()
-            ):
-                raise h11.RemoteProtocolError("two lengths of one body")  # a proxy may have followed the other one
-            return event
-
-        vars(self.conn)["next_event"] = watched
+        self.conn = _CountingConnection(self._body_received, self.config.h11_max_incomplete_event_size)
 
     def on_response_complete(self) -> None:
         """Count again before the next request is parsed."""
-        self.response_completed()
+        self._response_completed(has_pipelined=bool(self.conn.trailing_data[0]))
         super().on_response_complete()
+
+
+class _CountingConnection(h11.Connection):
+    """Parser that counts the bytes of bodies, and refuses two lengths of one body."""
+
+    def __init__(self, body_received: Callable[[int], None], max_head_bytes: int | None) -> None:
+        super().__init__(h11.SERVER, max_head_bytes or _MAX_H11_HEAD)
+        self._body_received = body_received
+
+    def next_event(self) -> Any:
+        event = super().next_event()
+        if isinstance(event, h11.Data):
+            self._body_received(len(event.data))
+        elif isinstance(event, h11.Request) and {b"content-length", b"transfer-encoding"} <= dict(event.headers).keys():
+            raise h11.RemoteProtocolError("two lengths of one body")  # a proxy may have followed the other length
+        return event
 
 
 try:
@@ -152,61 +151,44 @@ else:
     class BoundedHttpToolsProtocol(_BoundedConnection, HttpToolsProtocol):
         """uvicorn's protocol on httptools, with limits. Trailers are dropped."""
 
-        _is_head = False
-        _answering: Any = None
-
-        @property
-        def answering(self) -> Any:
-            """The request that is being answered: `cycle` is the newest one that has arrived."""
-            return self._answering
-
-        @property
-        def has_pipelined(self) -> bool:
-            """True if a request waits for the response to an earlier one."""
-            return bool(self.pipeline)
+        answering: Any = None  # uvicorn's `cycle` is the newest request that has arrived
 
         def connection_lost(self, exc: Exception | None) -> None:
-            """Tell the request that is being answered, too: uvicorn tells the newest one only."""
+            """Disconnect the request that is being answered, too: uvicorn disconnects the newest one only."""
             super().connection_lost(exc)
             self.pipeline.clear()
-            if self._answering is not None and not self._answering.response_complete:
-                self._answering.disconnected = True
-                self._answering.message_event.set()
+            if self.answering is not None and not self.answering.response_complete:
+                self.answering.disconnected = True
+                self.answering.message_event.set()
 
         def on_message_begin(self) -> None:
             """Stop the parser when too many requests wait; uvicorn answers 400 then and closes the connection."""
             if len(self.pipeline) >= _MAX_PIPELINED:
                 raise ValueError("too many pipelined requests")
-            self._is_head = True
             super().on_message_begin()
-
-        def on_header(self, name: bytes, value: bytes) -> None:
-            """Take a header field; drop it if it is a trailer. Too many fields stop the parser."""
-            if not self._is_head:
-                return
-            if len(self.headers) >= _MAX_FIELDS:
-                raise ValueError("too many header fields")
-            super().on_header(name, value)
+            self.headers: Any = deque(maxlen=_MAX_FIELDS + 1)
 
         def on_headers_complete(self) -> None:
-            """Note that the fields that follow are trailers."""
-            self._is_head = False
+            """Give the request its header fields; later fields are trailers. Too many fields stop the parser."""
+            if len(self.headers) > _MAX_FIELDS:
+                raise ValueError("too many header fields")
+            self.scope["headers"] = list(self.headers)
             super().on_headers_complete()
             if not self.pipeline:
-                self._answering = self.cycle
+                self.answering = self.cycle
 
         def on_body(self, body: bytes) -> None:
             """Count the bytes of a body apart, unless its request is pipelined."""
             if not self.pipeline:
-                self.body_received(len(body))
+                self._body_received(len(body))
             super().on_body(body)
 
         def on_response_complete(self) -> None:
             """Go on with the next pipelined request."""
             if self.pipeline:
-                self._answering = self.pipeline[-1][0]
+                self.answering = self.pipeline[-1][0]
             super().on_response_complete()
-            self.response_completed()
+            self._response_completed(has_pipelined=bool(self.pipeline))
 
     HttpProtocol = BoundedHttpToolsProtocol
 """The protocol of `serve_http`, for `uvicorn.run(app, http=HttpProtocol)`; on httptools where that is installed."""

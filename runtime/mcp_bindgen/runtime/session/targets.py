@@ -85,7 +85,7 @@ class Entry:
 
 
 Target: TypeAlias = str | Sequence[str] | Mapping[str, Any] | Entry | Transport | AbstractAsyncContextManager[Transport]
-"""A URL, a command line, its words, an entry of an `mcpServers` file, or a transport, open or still to be opened."""
+"""A URL, a command line, its words, an entry of an `mcpServers` file, or a transport, open or unopened."""
 
 
 def expand(member: str, text: str) -> str:
@@ -115,7 +115,7 @@ class ConnectOptions(TypedDict, total=False):
     headers: Mapping[str, str] | None
     auth: Auth | None
     cache: ResultCache | None
-    patience: float
+    probe_timeout: float
     timeout: float | None
     exactly: bool
     stderr: int | IO[Any] | None

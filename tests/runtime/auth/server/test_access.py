@@ -19,7 +19,7 @@ from starlette.routing import Mount
 from mcp_bindgen import v2025_11_25, v2026_07_28
 from mcp_bindgen.auth import Bearer, JwtVerifier, ResourceServer, StaticTokens, challenges
 from mcp_bindgen.http.server.app import HttpApp
-from mcp_bindgen.http.server.legacy_sse import sse_app
+from mcp_bindgen.http.server.legacy_sse import SseApp
 from mcp_bindgen.runtime import ConnectionClosed, Identity, InvalidParams, ProtocolError, Server, connect
 from tests.support.checked_connections import bounded
 from tests.support.issuer import At, Issuer, Prover
@@ -568,7 +568,7 @@ def test_scopes_of_a_server_want_somebody_who_verifies_tokens() -> None:
             return ["x"] if name == "y" else []
 
     servers: list[Server] = [Scoped()]
-    for make in (HttpApp, sse_app):
+    for make in (HttpApp, SseApp):
         with pytest.raises(ValueError, match="pass auth="):
             make(*servers)
 

@@ -162,5 +162,5 @@ def test_clients_see_the_scopes() -> None:
 
 
 def test_a_contract_with_scopes_is_not_served_to_everybody() -> None:
-    with pytest.raises(ValueError, match="Files needs scopes, and nothing verifies tokens"):
+    with pytest.raises(ValueError, match="Files needs scopes, and tokens are not verified"):
         HttpApp(*Files().servers())

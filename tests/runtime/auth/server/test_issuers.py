@@ -12,9 +12,9 @@ import pytest
 from joserfc.jwk import RSAKey
 
 from mcp_bindgen.auth import Introspection, InvalidToken, JwtVerifier, VerifierUnavailable
-from mcp_bindgen.auth.resource_server import introspection as asking
-from mcp_bindgen.auth.resource_server import keys as keeping
-from mcp_bindgen.auth.resource_server.keys import LIFETIME, PAUSE, STALE, IssuerKeys
+from mcp_bindgen.auth.resource_server import issuers as asking
+from mcp_bindgen.auth.resource_server import signatures as keeping
+from mcp_bindgen.auth.resource_server.signatures import LIFETIME, PAUSE, STALE, IssuerKeys
 from mcp_bindgen.runtime import Identity
 from tests.support.checked_connections import bounded
 from tests.support.issuer import Issuer
@@ -136,12 +136,12 @@ async def test_who_leaves_does_not_take_the_fetch_along(monkeypatch: pytest.Monk
         return issuer.jwks()
 
     keys = IssuerKeys(load, issuer.url)
-    monkeypatch.setattr(keeping, "_MOST_WAITING", 2)
+    monkeypatch.setattr(keeping, "_MAX_WAITING", 2)
     first = asyncio.create_task(keys.find("k1", "RS256"))
     await begun.wait()
     second = asyncio.create_task(keys.find("k1", "RS256"))
     await asyncio.sleep(0)
-    with pytest.raises(VerifierUnavailable, match="too many wait"):
+    with pytest.raises(VerifierUnavailable, match="too many requests wait"):
         await keys.find("k1", "RS256")
     first.cancel()
     await asyncio.wait([first])
@@ -151,7 +151,7 @@ async def test_who_leaves_does_not_take_the_fetch_along(monkeypatch: pytest.Monk
 
 @bounded()
 async def test_an_issuer_that_never_answers_is_given_up(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(keeping, "_PATIENCE", 0.05)
+    monkeypatch.setattr(keeping, "_FETCH_TIMEOUT", 0.05)
     keys = IssuerKeys(asyncio.Event().wait, "https://auth.example.org")
     with pytest.raises(VerifierUnavailable):
         await keys.find("k1", "RS256")
@@ -348,8 +348,8 @@ def test_an_issuer_that_cannot_be_asked_is_no_reason_to_believe(issuer: Issuer) 
 
 @bounded()
 async def test_a_flood_of_unknown_tokens_is_bounded(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(asking, "_MOST_ASKED", 5)
-    monkeypatch.setattr(asking, "_MOST_REFUSED", 3)
+    monkeypatch.setattr(asking, "_MAX_REQUESTS", 5)
+    monkeypatch.setattr(asking, "_MAX_REFUSED", 3)
     issuer = Issuer()
     verifier = introspection(issuer)
     go_on = asyncio.Event()

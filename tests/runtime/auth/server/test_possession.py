@@ -12,7 +12,7 @@ import pytest
 from joserfc.jwk import ECKey, RSAKey
 
 from mcp_bindgen.auth import JwtVerifier, Nonces, challenges
-from mcp_bindgen.auth.resource_server import replay
+from mcp_bindgen.auth.resource_server import dpop as replay
 from mcp_bindgen.auth.resource_server.dpop import InvalidProof, ProofVerifier
 from mcp_bindgen.auth.resource_server.verifier import VerifierUnavailable
 from tests.support.issuer import Issuer, Prover
@@ -265,7 +265,7 @@ def test_proofs_are_remembered_for_as_long_as_they_are_good(monkeypatch: pytest.
     moment[0] += 580  # it would still be good
     with pytest.raises(InvalidProof, match="used before"):
         verify(ahead)
-    monkeypatch.setattr(replay, "_MOST_PROOFS", 3)
+    monkeypatch.setattr(replay, "_MAX_PROOFS", 3)
     for _ in range(2):
         verify(prover.proof(url, "token", iat=moment[0]))
     with pytest.raises(VerifierUnavailable):
@@ -295,7 +295,7 @@ def test_a_proof_counts_once_for_processes_whose_clocks_are_a_minute_off(skews: 
 
 
 def test_a_client_that_sends_many_proofs_shuts_out_only_itself(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(replay, "_MOST_OF_KEY", 3)
+    monkeypatch.setattr(replay, "_MAX_PROOFS_OF_KEY", 3)
     moment = [time.time()]
     verifier = ProofVerifier(clock=lambda: moment[0])
     many, other = Prover(), Prover()

@@ -221,15 +221,15 @@ def test_a_token_for_somebody_else_is_refused(server: Protected, issuer: Issuer,
         ({"nbf": At(1200)}, "the token is not valid yet"),
         ({"nbf": "soon"}, "the nbf of the token is not a time"),
         ({"iat": At(1200), "exp": At(2400)}, "the token was issued in the future"),
-        ({"sub": ..., "client_id": ...}, "the token does not say whose it is"),
-        ({"sub": "", "client_id": 1}, "the token does not say whose it is"),
+        ({"sub": ..., "client_id": ...}, "the token does not name its subject"),
+        ({"sub": "", "client_id": 1}, "the token does not name its subject"),
         ({"nonce": "n"}, "the token is no access token"),
         ({"at_hash": "h"}, "the token is no access token"),
         ({"typ": "ID"}, "the token is no access token"),
-        ({"iss": "https://elsewhere.example.org"}, "nobody knows the token here"),
-        ({"iss": "ISSUER/"}, "nobody knows the token here"),
-        ({"iss": ["ISSUER"]}, "nobody knows the token here"),
-        ({"iss": ...}, "nobody knows the token here"),
+        ({"iss": "https://elsewhere.example.org"}, "the token is unknown here"),
+        ({"iss": "ISSUER/"}, "the token is unknown here"),
+        ({"iss": ["ISSUER"]}, "the token is unknown here"),
+        ({"iss": ...}, "the token is unknown here"),
     ],
     ids=str,
 )
@@ -313,13 +313,13 @@ def test_a_token_that_was_changed_is_refused(server: Protected, issuer: Issuer) 
     ["x", "a.b.c", "....", "e30.e30.e30", "a.b.c.d.e", "~~~", "W10.W10.AAAA", "-._~+/", "eyJ9.eyJ9.AAAA", "a" * 8000],
 )
 def test_what_is_no_token_of_anybody_is_refused(server: Protected, token: str) -> None:
-    assert refused(server, token) == "nobody knows the token here"
+    assert refused(server, token) == "the token is unknown here"
 
 
 def test_huge_tokens_are_refused_unread(server: Protected, issuer: Issuer) -> None:
     assert refused(server, issuer.token(server.url, more="x" * 20_000)) == "the token is too long"
     deep = urlsafe_b64encode(b"[" * 9000).decode().rstrip("=")
-    assert refused(server, f"{deep}.{deep[:900]}.AAAA") == "nobody knows the token here"
+    assert refused(server, f"{deep}.{deep[:900]}.AAAA") == "the token is unknown here"
     assert server.call("whoami", token="x" * 70_000).status_code in (400, 431)
 
 

@@ -727,7 +727,7 @@ def test_only_the_answer_to_initialize_begins_a_session() -> None:
 
 @pytest.mark.parametrize("how", ["slow", "405", "gone"])
 def test_saying_goodbye_is_not_worth_much_time(how: str, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(client_module, "_FAREWELL", 0.2)
+    monkeypatch.setattr(client_module, "_FAREWELL_SECONDS", 0.2)
 
     async def play(heard: Heard) -> None:
         if heard.name == "DELETE":

@@ -15,8 +15,8 @@ import httpx2
 import pytest
 
 from mcp_bindgen.http import HttpApp
-from mcp_bindgen.http.server.call import HttpError
-from mcp_bindgen.http.server.legacy_sse import sse_app
+from mcp_bindgen.http.server.errors import HttpError
+from mcp_bindgen.http.server.legacy_sse import SseApp
 from mcp_bindgen.http.server.origin_policy import LOOPBACK, OriginPolicy
 from mcp_bindgen.http.server.serve import hosts_for
 from mcp_bindgen.runtime import run
@@ -125,7 +125,7 @@ def test_no_name_is_allowed_by_default_on_any_address(host: str) -> None:
     assert status(OriginPolicy(hosts_for("127.0.0.1")), "192.168.1.5") == 421
 
 
-@pytest.mark.parametrize("make", [HttpApp, sse_app])
+@pytest.mark.parametrize("make", [HttpApp, SseApp])
 @bounded()
 async def test_what_a_proxy_says_of_the_host_is_never_believed(
     make: Callable[..., Any], monkeypatch: pytest.MonkeyPatch

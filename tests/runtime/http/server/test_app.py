@@ -21,7 +21,7 @@ from starlette.routing import Mount, Route
 
 from mcp_bindgen import v2025_11_25, v2026_07_28
 from mcp_bindgen.http.server import call as asgi
-from mcp_bindgen.http.server import exchange
+from mcp_bindgen.http.server import stateless as exchange
 from mcp_bindgen.http.server.app import HttpApp
 from mcp_bindgen.http.server.limits import HttpLimits
 from mcp_bindgen.runtime import Json, Notification, ProtocolError, Request, handles
@@ -996,7 +996,7 @@ async def test_a_subscription_is_a_stream_that_stays_open() -> None:
         assert (await post(app, tool("change"))).status == 200
         _, changed = await visit.first(2)
         assert (changed["method"], changed["params"]["_meta"]) == (TOOLS, {SUBSCRIPTION: "s"})
-        await until(lambda: visit.body.count(b":\n\n") >= 2)
+        await until(lambda: visit.body.count(b": keep-alive\n\n") >= 2)
         visit.hang_up()
         await visit.end()
         assert server.connections == []

@@ -13,7 +13,7 @@ from starlette.types import Message, Scope
 
 from mcp_bindgen.http.server import uvicorn_protocol
 from mcp_bindgen.http.server.app import HttpApp
-from mcp_bindgen.http.server.legacy_sse import sse_app
+from mcp_bindgen.http.server.legacy_sse import SseApp
 from mcp_bindgen.http.server.limits import HttpLimits
 from mcp_bindgen.http.server.uvicorn_protocol import BoundedH11Protocol, HttpProtocol
 from tests.runtime.http.server.test_limits import MIB, Now, Oldest, Then
@@ -141,7 +141,7 @@ async def test_trailers_are_dropped(protocol: Any, at_once: bool) -> None:
 
 
 @pytest.mark.parametrize(
-    ("app", "path"), [(HttpApp(Then(), Now()), "/mcp"), (sse_app(Oldest()), "/messages")], ids=["http", "sse"]
+    ("app", "path"), [(HttpApp(Then(), Now()), "/mcp"), (SseApp(Oldest()), "/messages")], ids=["http", "sse"]
 )
 @bounded()
 async def test_headers_are_those_of_the_time_when_a_request_arrives(app: Any, path: str) -> None:

@@ -18,9 +18,9 @@ from hypothesis import strategies as st
 from mcp_bindgen import v2024_11_05, v2025_03_26, v2025_06_18, v2025_11_25, v2026_07_28
 from mcp_bindgen.http.server import uvicorn_protocol
 from mcp_bindgen.http.server.app import HttpApp
-from mcp_bindgen.http.server.bodies import has_more_values
 from mcp_bindgen.http.server.event_store.memory import MemoryEventStore
-from mcp_bindgen.http.server.legacy_sse import sse_app
+from mcp_bindgen.http.server.intake import has_more_values
+from mcp_bindgen.http.server.legacy_sse import SseApp
 from mcp_bindgen.http.server.limits import HttpLimits
 from mcp_bindgen.runtime import Limits
 from tests.support.checked_connections import (
@@ -103,7 +103,7 @@ async def test_a_broadcast_waits_for_nobody() -> None:
     def changed(client: Any) -> Any:
         return client.notify_tool_list_changed()
 
-    async with wires(sse_app(servers[0])) as sse, wires(HttpApp(*servers[1:])) as http:
+    async with wires(SseApp(servers[0])) as sse, wires(HttpApp(*servers[1:])) as http:
         await sse.open_sse()
         session = await http.begin()
         standing = await http.ask("GET", **session)
@@ -197,7 +197,7 @@ async def test_bodies_that_are_half_sent_have_a_budget() -> None:
     call = lone(1, "tools/call", name="x")
 
     def holds(size: int) -> bool:
-        return app.bodies._budgets.all.used >= size
+        return app.intake._budgets.all.used >= size
 
     async with wires(app) as http:
         session = await http.begin()
@@ -208,7 +208,7 @@ async def test_bodies_that_are_half_sent_have_a_budget() -> None:
             await wire.send("POST", "/mcp", b"[" * (MIB - 1), MIB, headers)
             held.append(wire)
             await until(partial(holds, min(place + 1, 3) * (MIB - 1)))
-            assert app.bodies._budgets.all.used <= 4 * MIB
+            assert app.intake._budgets.all.used <= 4 * MIB
         full = lone(1, "tools/call", name="x", arguments={"text": "x" * (MIB - 2000)})
         begun = time.monotonic()
         assert await (await http.ask("POST", full, **stateless(full))).status() == 200
@@ -217,7 +217,7 @@ async def test_bodies_that_are_half_sent_have_a_budget() -> None:
         statuses = [await wire.status() for wire in held]
         assert set(statuses) == {429, 408}
         assert statuses.count(408) <= 4
-        assert app.bodies._budgets.all.used == 0
+        assert app.intake._budgets.all.used == 0
 
 
 @bounded()
@@ -231,7 +231,7 @@ async def test_bodies_that_are_answered_count() -> None:
         whole = json.dumps(small).encode()
         begun = await http.open()
         await begun.send("POST", "/mcp", b"", len(whole), stateless(small))
-        await until(lambda: len(app.bodies._arriving) == 1)
+        await until(lambda: len(app.intake._arriving) == 1)
         refused = await http.ask("POST", wait, **stateless(wait))
         assert (await refused.status(), refused.headers["retry-after"]) == (429, "1")
         assert await (await http.ask("POST", small, **stateless(small))).status() == 200
@@ -239,7 +239,7 @@ async def test_bodies_that_are_answered_count() -> None:
         assert await begun.status() == 200, "who takes up no room is not given up for others"
         for wire in waiting:
             await wire.stream.aclose()
-        await until(lambda: app.bodies._budgets.all.used == 0)
+        await until(lambda: app.intake._budgets.all.used == 0)
 
 
 @bounded()
@@ -276,7 +276,7 @@ async def test_who_may_not_speak_is_not_read() -> None:
             await wire.send("POST", "/mcp", b"[", MIB, headers)
             await wire.until(lambda received: b"\r\n" in received)
             assert int(wire.received.split(None, 2)[1]) == status
-        assert app.bodies._budgets.all.used == 0
+        assert app.intake._budgets.all.used == 0
 
 
 @bounded()
@@ -438,7 +438,7 @@ async def test_the_header_says_which_era_is_spoken_and_a_session_keeps_its_revis
 
 @bounded()
 async def test_sse_streams_that_are_not_initialized_make_room() -> None:
-    app = sse_app(Oldest(), limits=HttpLimits(sessions=3, handshake=0.3))
+    app = SseApp(Oldest(), limits=HttpLimits(sessions=3, handshake=0.3))
     async with wires(app) as sse:
         kept, path = await sse.open_sse()
         idle = [await sse.open_sse(initialized=False) for _ in range(5)]
@@ -453,7 +453,7 @@ async def test_sse_streams_that_are_not_initialized_make_room() -> None:
 
 @bounded()
 async def test_sse_sessions_belong_to_who_opened_them() -> None:
-    app = sse_app(Oldest(), principal=who, limits=HttpLimits(sessions_of_principal=2))
+    app = SseApp(Oldest(), principal=who, limits=HttpLimits(sessions_of_principal=2))
     async with wires(app) as sse:
         _, path = await sse.open_sse(x_user="bob")
         for user, status in (({"x_user": "eve"}, 404), ({}, 404), ({"x_user": "bob"}, 202)):
@@ -611,7 +611,7 @@ async def test_whoever_has_all_their_requests_at_work_leaves_those_of_others(ses
         await until(lambda: app._requests.all.used == 3)
         refused = await ask("x", EVE)
         assert (await refused.status(), refused.headers["retry-after"]) == (429, "1")
-        assert refused.json["error"] == {"code": -32000, "message": "too many requests of this user are at work"}
+        assert refused.json["error"] == {"code": -32000, "message": "too many requests of this user are in flight"}
         for user in (BOB, {}):
             assert await (await ask("x", user)).status() == 200
         await waiting[0].stream.aclose()
@@ -633,11 +633,11 @@ async def test_whoever_sends_large_messages_by_half_delays_nobody_else() -> None
         slow = [await http.open() for _ in range(6)]
         bob = await http.open()
         await bob.send("POST", "/mcp", whole[:-1], len(whole), {**stateless(large), **BOB})
-        await until(lambda: app.bodies._budgets.all.used >= len(whole) - 1)
+        await until(lambda: app.intake._budgets.all.used >= len(whole) - 1)
         for wire in slow:
             await wire.send("POST", "/mcp", b"[" * (MIB - 1), MIB, {**stateless(large), **EVE})
-        await until(lambda: len(app.bodies._arriving) <= 3 and app.bodies._budgets.all.used > 1.9 * MIB)
-        assert app.bodies._budgets.all.used <= 3 * MIB
+        await until(lambda: len(app.intake._arriving) <= 3 and app.intake._budgets.all.used > 1.9 * MIB)
+        assert app.intake._budgets.all.used <= 3 * MIB
         await bob.stream.send(whole[-1:])
         assert await bob.status() == 200
         statuses = [await wire.status() for wire in slow]
@@ -734,7 +734,7 @@ async def test_handlers_whose_clients_hang_up_take_a_limited_number_of_threads(w
     principal = who if is_known else lambda scope: None
     app: Any = HttpApp(server, principal=principal, sessions=way == "sessions")
     if way == "sse":
-        app = sse_app(server, principal=principal)
+        app = SseApp(server, principal=principal)
     before = threading.active_count()
     async with wires(app) as http:
         named: list[tuple[str, Headers]] = []

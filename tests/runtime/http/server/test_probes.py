@@ -16,7 +16,7 @@ from starlette.routing import Mount
 
 from mcp_bindgen.http import HttpApp, MemoryEventStore
 from mcp_bindgen.http.server import probes as _probes
-from mcp_bindgen.http.server.legacy_sse import sse_app
+from mcp_bindgen.http.server.legacy_sse import SseApp
 from mcp_bindgen.v2025_11_25 import Server
 from mcp_bindgen.v2025_11_25 import types as mcp
 from tests.support.checked_connections import bounded, initialize
@@ -65,7 +65,7 @@ async def probe(http: Wires, path: str, method: str = "GET", **headers: str) -> 
     return status, wire.received.partition(b"\r\n\r\n")[2], kept
 
 
-@pytest.mark.parametrize("make", [HttpApp, sse_app])
+@pytest.mark.parametrize("make", [HttpApp, SseApp])
 @bounded()
 async def test_a_kubelet_is_answered_and_learns_nothing_else(make: Callable[..., Any]) -> None:
     async with wires(make(Tools(), principal=who)) as http:
@@ -117,8 +117,8 @@ async def test_who_leaves_is_alive_and_not_ready() -> None:
 async def test_it_is_not_ready_while_its_store_is_away(
     away: object, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
 ) -> None:
-    monkeypatch.setattr(_probes, "_FRESH", 0.0)
-    monkeypatch.setattr(_probes, "_PATIENCE", 0.2)
+    monkeypatch.setattr(_probes, "_FRESH_SECONDS", 0.0)
+    monkeypatch.setattr(_probes, "_TIMEOUT", 0.2)
     async with wires(HttpApp(Tools(), store=Store(True, away, True))) as http:
         found = [(await probe(http, "/readyz"))[:2] for _ in range(3)]
         assert found == [(200, b"ok\n"), (503, b"not ready\n"), (200, b"ok\n")]

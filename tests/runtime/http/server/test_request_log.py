@@ -16,7 +16,7 @@ import pytest
 
 from mcp_bindgen import v2025_11_25
 from mcp_bindgen.http import HttpApp
-from mcp_bindgen.http.server.legacy_sse import sse_app
+from mcp_bindgen.http.server.legacy_sse import SseApp
 from mcp_bindgen.http.server.probes import Probes
 from mcp_bindgen.http.server.request_log import RequestRecord
 from mcp_bindgen.runtime import Identity, logs
@@ -124,7 +124,7 @@ async def test_requests_without_sessions_and_over_sse(lines: Lines) -> None:
     async with wires(HttpApp(Tools(), sessions=False)) as http:
         message = request(1, "tools/call", {"name": "echo"})
         assert await (await http.ask("POST", message, mcp_protocol_version="2025-11-25")).status() == 200
-    async with wires(sse_app(Tools())) as http:
+    async with wires(SseApp(Tools())) as http:
         wire, path = await http.open_sse()
         assert await (await http.ask("POST", message, path, host="localhost")).status() == 202
         await wire.stream.aclose()
@@ -144,7 +144,7 @@ async def test_what_is_refused_has_the_fields_of_its_request(lines: Lines) -> No
         assert await (await http.ask("GET", path="/mcp%3Fsession_id=s3cret?token=s3cret")).status() == 404
     (line,) = lines.of("mcp_bindgen.audit")
     refused = next(one for one in lines.requests if one.get("principal") == "eve")
-    assert line.items() >= {"reason": "a session of somebody else", "principal": "eve"}.items()
+    assert line.items() >= {"reason": "a session of another user", "principal": "eve"}.items()
     assert line["request_id"] == refused["request_id"]
     assert [one["status"] for one in lines.requests[-2:]] == [421, 404]
     assert "path" not in lines.requests[-1]

@@ -20,13 +20,13 @@ from starlette.types import Receive, Scope, Send
 
 from mcp_bindgen import v2025_03_26, v2025_11_25
 from mcp_bindgen.cluster.sqlite_store import SqliteEventStore
-from mcp_bindgen.http.server.bodies import Bodies
-from mcp_bindgen.http.server.byte_budget import Budget
-from mcp_bindgen.http.server.call import Call, HttpError
+from mcp_bindgen.http.server.call import Call
+from mcp_bindgen.http.server.errors import HttpError
 from mcp_bindgen.http.server.event_store.base import Event, EventStore, StoreLimits, StoreUnavailable
 from mcp_bindgen.http.server.event_store.memory import MemoryEventStore
-from mcp_bindgen.http.server.http_error_store import Guarded
-from mcp_bindgen.http.server.limits import LIMITS, HttpLimits
+from mcp_bindgen.http.server.http_error_store import HttpErrorStore
+from mcp_bindgen.http.server.intake import Intake
+from mcp_bindgen.http.server.limits import LIMITS, Budget, HttpLimits
 from mcp_bindgen.http.server.origin_policy import OriginPolicy
 from mcp_bindgen.http.server.session_registry import SessionRegistry
 from mcp_bindgen.http.server.session_transport import SessionTransport
@@ -247,9 +247,9 @@ class Exchange:
 class Endpoint:
     """Sessions behind an ASGI application, and requests to it."""
 
-    def __init__(self, sessions: HttpSessions) -> None:
-        self.sessions = sessions
-        self.bodies = Bodies(HttpLimits(message=10_000_000))
+    def __init__(self, registry: SessionRegistry, **options: Any) -> None:
+        self.intake = Intake(registry.service, HttpLimits(message=10_000_000))
+        self.sessions = HttpSessions(registry, self.intake, **options)
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         headers = dict(scope["headers"])
@@ -259,7 +259,7 @@ class Endpoint:
             match scope["method"]:
                 case "POST":
                     session = await self.sessions.find(call) if SESSION in headers else None
-                    await self.sessions.post(call, await self.bodies.read(call), session)
+                    await self.sessions.post(call, await self.intake.read(call), session)
                 case "GET":
                     await self.sessions.get(call)
                 case _:
@@ -346,10 +346,10 @@ async def served(*servers: Any, store: EventStore | None = None, **options: Any)
     """An endpoint while it runs, in the servers' own revisions; options may be limits."""
     servers = servers or (Tools(),)
     others = {name: options.pop(name) for name in ("keep_alive", "quick", "retry") if name in options}
-    kept = None if store is None else Guarded(store)
+    kept = None if store is None else HttpErrorStore(store)
     registry = SessionRegistry(Service(servers, revisions=own(*servers)), kept, HttpLimits(**options))
     async with registry.running():
-        yield Endpoint(HttpSessions(registry, **others))
+        yield Endpoint(registry, **others)
 
 
 def run(body: Callable[[], Awaitable[None]]) -> None:
@@ -840,7 +840,7 @@ def test_idle_sessions_end() -> None:
 
 def test_nobody_has_to_run_it() -> None:
     async def body() -> None:
-        endpoint = Endpoint(HttpSessions(SessionRegistry(Service([Tools()]), None, LIMITS)))
+        endpoint = Endpoint(SessionRegistry(Service([Tools()]), None, LIMITS))
         peer = await endpoint.begin()
         assert await peer.text("wait", seconds=0.1) == "xxxx"
         assert await peer.delete() == 204
@@ -1118,7 +1118,7 @@ def test_a_stream_has_no_gaps(kind: str) -> None:
         store = Slow()
         await store.save("s", b"")
         stream = Stream("s", "a", [1], store)
-        await stream.keep()
+        await stream.persist()
         with stream.reading():
             for number in range(3):
                 await stream.put(b"%d" % number)
@@ -1163,12 +1163,12 @@ def test_a_store_that_is_away_when_sessions_end_keeps_no_room(caplog: pytest.Log
         transport = SessionTransport("s", HttpLimits(), budget, store=store)
         streams = [transport.expect([number]) for number in range(30)]
         for stream in streams:
-            await stream.keep()
+            await stream.persist()
         store.is_away = True
         begun = asyncio.get_running_loop().time()
         await transport.end("the server is stopping")
         assert asyncio.get_running_loop().time() - begun < 2
-        assert all(stream.over for stream in streams)
+        assert all(stream.closed for stream in streams)
         assert budget.used == 0
         assert not transport.streams
 
@@ -1183,7 +1183,7 @@ def test_what_is_replayed_is_not_sent_again() -> None:
         store = Slow()
         await store.save("s", b"")
         stream = Stream("s", "a", [1], store)
-        await stream.keep()
+        await stream.persist()
         await stream.put(b"1")
         with stream.reading():
             store.readable.clear()
@@ -1340,7 +1340,6 @@ SERVE = """
 import logging, os, socket, sys
 from pathlib import Path
 import uvicorn
-from mcp_bindgen.http.server.sessions import HttpSessions
 from mcp_bindgen.http.server.limits import LIMITS
 from mcp_bindgen.http.server.session_registry import SessionRegistry
 from mcp_bindgen.cluster.sqlite_store import SqliteEventStore
@@ -1360,7 +1359,7 @@ class Counting(Tools):
 listening = socket.create_server(("127.0.0.1", 0))
 print(listening.getsockname()[1], flush=True)
 registry = SessionRegistry(Service([Counting()]), SqliteEventStore(sys.argv[1]), LIMITS)
-endpoint = Endpoint(HttpSessions(registry))
+endpoint = Endpoint(registry)
 uvicorn.Server(uvicorn.Config(endpoint, http=sys.argv[3], lifespan="off", log_config=None)).run([listening])
 """
 

@@ -26,8 +26,8 @@ from mcp_bindgen.cluster.session_registry import SharedRegistry, merged
 from mcp_bindgen.cluster.store import FORMAT, SharedStore
 from mcp_bindgen.cluster.streams import SharedListenStream
 from mcp_bindgen.http.server.app import HttpApp
-from mcp_bindgen.http.server.envelope import for_others
 from mcp_bindgen.http.server.event_store.base import PAGE, Event, StoreLimits, StoreUnavailable
+from mcp_bindgen.http.server.intake import parse_body
 from mcp_bindgen.http.server.limits import HttpLimits
 from mcp_bindgen.runtime import Server
 from mcp_bindgen.runtime.protocol.access import RequestOrigin
@@ -652,7 +652,7 @@ def test_a_slow_reader_misses_nothing_that_two_workers_say_at_once(redis: RedisS
     async def body() -> None:
         async with stores(redis, 2) as (one, other):
             await one.create("s", 60)
-            stream = SharedListenStream("s", one, kept=True)
+            stream = SharedListenStream("s", one, persisted=True)
             said = [b"%d" % number for number in range(1, 6)]
             with stream.reading():
                 await stream.put(said[0])
@@ -704,8 +704,8 @@ def test_only_what_others_may_wait_for_is_passed_on() -> None:
         {"jsonrpc": "2.0", "method": "notifications/progress", "params": {"progressToken": 3, "progress": 1}},
         {"jsonrpc": "2.0", "id": 4, "result": {}},
     ]
-    assert json.loads(for_others(json.dumps(batch).encode())) == batch[2:]
-    assert for_others(json.dumps(batch[2]).encode()) == json.dumps(batch[2]).encode()
+    assert json.loads(parse_body(json.dumps(batch).encode()).for_other_workers()) == batch[2:]
+    assert parse_body(json.dumps(batch[2]).encode()).for_other_workers() == json.dumps(batch[2]).encode()
 
 
 # --- subscriptions --------------------------------------------------------------------------------------------

@@ -15,7 +15,7 @@ from mcp_bindgen.cluster.redis_store import RedisStore
 from mcp_bindgen.http import HttpApp
 from mcp_bindgen.http.server.event_store.base import StoreUnavailable
 from mcp_bindgen.http.server.event_store.memory import MemoryEventStore
-from mcp_bindgen.http.server.legacy_sse import sse_app
+from mcp_bindgen.http.server.legacy_sse import SseApp
 from mcp_bindgen.runtime import ServerUnavailable, connect
 from mcp_bindgen.runtime.protocol.errors import INTERNAL_ERROR
 from mcp_bindgen.v2025_11_25 import types as mcp
@@ -66,7 +66,7 @@ async def without_store(app: Any, http: Wires) -> Any:
     [
         (lambda folder: HttpApp(Tools()), stopping),
         (lambda folder: HttpApp(Tools(), store=SqliteEventStore(folder / "events")), stopping),
-        (lambda folder: sse_app(Tools()), stopping),
+        (lambda folder: SseApp(Tools()), stopping),
         (lambda folder: HttpApp(Tools(), store=Away(OSError("the disk is full"))), without_store),
         (lambda folder: HttpApp(Tools(), store=Away(StoreUnavailable())), without_store),
         (lambda folder: HttpApp(Tools(), store=RedisStore(f"unix://{folder}/none")), without_store),

@@ -1,1 +1,1 @@
-"""Keep what clients may have missed: in memory, or in SQLite."""
+"""Stores of events for clients that reconnect."""

@@ -1,4 +1,4 @@
-"""Store events in memory: clients can resume their streams for as long as the process lives."""
+"""Store of events in memory: clients can resume their streams while the process lives."""
 
 from __future__ import annotations
 
@@ -30,23 +30,23 @@ class _Session:
 
 @dataclass(slots=True, eq=False)
 class _Account:
-    """The events of a principal: their bytes, and place -> session, the oldest first."""
+    """Events of a principal: their bytes, and place -> session, the oldest first."""
 
     size: int = 0
     order: OrderedDict[int, _Session] = field(default_factory=OrderedDict[int, _Session])
 
 
 class MemoryEventStore:
-    """Hold events in memory.
+    """Store of events in memory; see `EventStore`.
 
     Args:
-        limits: How much it holds.
+        limits: Its limits.
     """
 
     def __init__(self, limits: StoreLimits = STORE_LIMITS) -> None:
         self._limits = limits
         self._sessions: dict[str, _Session] = {}
-        self._accounts: dict[str, _Account] = {}  # those that have events
+        self._accounts: dict[str, _Account] = {}  # accounts with events
         self._count = self._size = 0
         self._next = 0
 
@@ -74,7 +74,7 @@ class MemoryEventStore:
             self._drop_oldest(known)
 
     async def sweep(self, alive: Collection[str], idle: float) -> None:
-        """Forget sessions that are no longer in use."""
+        """Forget unused sessions."""
         now = time.monotonic()
         for session in self._sessions.keys() & set(alive):
             self._sessions[session].seen = now
@@ -129,7 +129,7 @@ class MemoryEventStore:
             del session.streams[name]
 
     async def span(self, session: str, stream: str) -> tuple[int, int] | None:
-        """Return what is held of a stream."""
+        """Return the numbers of the oldest and the last event of a stream."""
         log = self._stream(session, stream)
         return None if log is None else (log.last + 1 - len(log.events), log.last)
 
