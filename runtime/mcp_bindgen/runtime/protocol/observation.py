@@ -42,7 +42,7 @@ class Asking(Protocol):
 class Observer(Protocol):
     """Observer of requests, connections and refusals; called in the task and the context variables of the event."""
 
-    def handling(self, role: Role, link: object, event: Requested | Notified) -> AbstractContextManager[Handling]:
+    def handling(self, role: Role, link: Any, event: Requested | Notified) -> AbstractContextManager[Handling]:
         """See a message being handled.
 
         Args:
@@ -53,7 +53,7 @@ class Observer(Protocol):
         ...
 
     def asking(
-        self, role: Role, link: object, revision: Revision, method: Request[Any, Any, Any], params: object
+        self, role: Role, link: Any, revision: Revision, method: Request[Any, Any, Any], params: object
     ) -> AbstractContextManager[Asking]:
         """See a request of ours, from when it is made to its answer.
 
@@ -66,7 +66,7 @@ class Observer(Protocol):
         """
         ...
 
-    def connected(self, role: Role, link: object) -> AbstractContextManager[None]:
+    def connected(self, role: Role, link: Any) -> AbstractContextManager[None]:
         """See a connection, or a session, while it lasts."""
         ...
 
@@ -85,7 +85,7 @@ def observe(observer: Observer | None) -> None:
     current = observer
 
 
-def connected(role: Role, link: object) -> AbstractContextManager[None]:
+def connected(role: Role, link: Any) -> AbstractContextManager[None]:
     """Let the observer, if there is one, see a connection while a block lasts."""
     return nullcontext() if current is None else current.connected(role, link)
 
