@@ -46,11 +46,12 @@ import json, sys, time
 began = time.perf_counter()
 sys.argv = sys.argv[:1]
 from mcp_bindgen.{package} import Server, types as mcp
+from mcp_bindgen.runtime.protocol.transport import Transport
 from mcp_bindgen.runtime.session.server import Service
 class Plain(Server):
     info = mcp.Implementation(name="x", version="1")
 service = Service([Plain()], revisions={revisions})
-session = service.session(type("Nowhere", (), {{}})())
+session = service.session(type("Nowhere", (Transport,), {{}})())
 served = time.perf_counter() - began
 params = {{"protocolVersion": "{wire}", "capabilities": {{}}, "clientInfo": {{"name": "x", "version": "1"}}}}
 message = {{"jsonrpc": "2.0", "id": 1, "method": "initialize", "params": params}}
@@ -152,7 +153,7 @@ def kind(home: str, wire: str, case: str) -> str:
     if result is None:
         return "no row" if there.params(method) is None else "guard of params"
     sounds = b'"type":"audio"' if case == "audio" else b'"type":"text"'
-    return "converted" if not result.guard or any(needle in sounds for needle in result.guard) else "guard"
+    return "converted" if not result.prefilter or any(needle in sounds for needle in result.prefilter) else "guard"
 
 
 def started(home: str, wire: str, revisions: Sequence[str]) -> tuple[float, float]:

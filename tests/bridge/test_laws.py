@@ -17,7 +17,7 @@ from hypothesis import strategies as st
 
 from mcp_bindgen.bridge.edits import Members, reach
 from mcp_bindgen.bridging.chain import Chain, chain
-from mcp_bindgen.bridging.step import NotConvertible, Notes
+from mcp_bindgen.bridging.step import LossReport, NotConvertible
 from tests.support.bridging import REVISIONS, Json, Payload, converted, payloads, plan, settled, text, values
 from tests.support.effort import examples
 
@@ -76,11 +76,11 @@ def check(payload: Payload, value: Json, target: str) -> None:
     other = payload.counterpart(target)
     if other is None:
         return
-    there, notes = between(payload.revision, target), Notes()
+    there, notes = between(payload.revision, target), LossReport()
     conversion = payload.of(there)
     try:
         made = converted(conversion, value, notes)
-        final = settled(copy.deepcopy(made), other, conversion, there.claims(payload.part, payload.method))
+        final = settled(copy.deepcopy(made), other, conversion, there.field_collisions(payload.part, payload.method))
     except NotConvertible as refused:
         # 1: refused where the rules say so
         if refused.place in refusals(payload.revision, target):
@@ -90,18 +90,18 @@ def check(payload: Payload, value: Json, target: str) -> None:
     assert [f"{problem.instance_path}: {problem.message}" for problem in other.validator.iter_errors(final)] == []
     # 2: whoever goes to a newer revision and comes back has said the same
     aside = dropped(payload.revision, target) | dropped(target, payload.revision)
-    if REVISIONS.index(target) > REVISIONS.index(payload.revision) and not notes.told:
+    if REVISIONS.index(target) > REVISIONS.index(payload.revision) and not notes.losses:
         back = converted(other.of(between(target, payload.revision)), made)
         assert without(back, aside) == without(value, aside)
     # 3: what is converted stays as it is
     assert converted(conversion, made) == made
     # 5: where no guard fires, nothing changes
-    if conversion is None or not conversion.fires(text(value)):
+    if conversion is None or not conversion.may_apply(text(value)):
         assert text(made) == text(value)
-    if conversion is None or not conversion.fires_in_any(json.dumps(value, indent=1).encode()):
+    if conversion is None or not conversion.may_apply_to_any(json.dumps(value, indent=1).encode()):
         assert made == value
     # 7: what neither names is still there
-    if not notes.told:
+    if not notes.losses:
         assert own(made) >= own(without(value, aside))
 
 

@@ -27,7 +27,7 @@ RULES = f"""
 ["{BASIS} -> {NAME}"]
 ResourceTemplate.uriTemplate = {{ rename = "template", because = "it has a shorter name now" }}
 Tool.description = {{ give = "", because = "every tool is described now" }}
-"*".content.ResourceLink = {{ by = "content.link_as_text", because = "there are no links any more" }}
+"*".content.ResourceLink = {{ by = "link_as_text", because = "there are no links any more" }}
 """
 
 UP, DOWN = f"v2026_07_28_to_v{NAME}.py", f"v{NAME}_to_v2026_07_28.py"
@@ -35,7 +35,7 @@ UP, DOWN = f"v2026_07_28_to_v{NAME}.py", f"v{NAME}_to_v2026_07_28.py"
 CONVERT = """
 import json, sys
 from mcp_bindgen.bridging.chain import chain
-from mcp_bindgen.bridging.step import NotConvertible, Notes
+from mcp_bindgen.bridging.step import LossReport, NotConvertible
 from mcp_bindgen.runtime import install
 
 install()
@@ -43,7 +43,7 @@ install()
 def made(source, target, method, value):
     conversion = chain(source, target).results(method)
     try:
-        return value if conversion is None else conversion.convert(value, Notes())
+        return value if conversion is None else conversion.convert(value, LossReport())
     except NotConvertible as error:
         return error.place
 

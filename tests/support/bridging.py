@@ -16,8 +16,8 @@ from hypothesis import strategies as st
 from mcp_bindgen.bridge.places import Plan
 from mcp_bindgen.bridge.steps import plans
 from mcp_bindgen.bridging.chain import Chain
-from mcp_bindgen.bridging.field_collisions import drop_claimed
-from mcp_bindgen.bridging.step import Conversion, Notes, Part
+from mcp_bindgen.bridging.field_collisions import drop_collisions
+from mcp_bindgen.bridging.step import Conversion, LossReport, Part
 from mcp_bindgen.protocol import Protocol, build
 from mcp_bindgen.protocol.model import Object, Ref, Type
 from mcp_bindgen.spec import Store
@@ -156,10 +156,10 @@ def text(value: Json) -> bytes:
     return json.dumps(value, separators=(",", ":"), ensure_ascii=False).encode("utf-8", "surrogatepass")
 
 
-def converted(conversion: Conversion | None, value: Json, notes: Notes | None = None) -> Json:
+def converted(conversion: Conversion | None, value: Json, notes: LossReport | None = None) -> Json:
     """What a conversion makes of a copy; raises `NotConvertible`."""
     own = copy.deepcopy(value)
-    return own if conversion is None else conversion.convert(own, notes or Notes())
+    return own if conversion is None else conversion.convert(own, notes or LossReport())
 
 
 def settled(value: Json, payload: Payload, conversion: Conversion | None, claims: frozenset[str]) -> Json:
@@ -167,7 +167,7 @@ def settled(value: Json, payload: Payload, conversion: Conversion | None, claims
     value = _introduced(value, payload)
     for _ in range(100):
         error = next(payload.validator.iter_errors(value), None)
-        if error is None or not drop_claimed(value, [_location(error)], claims):
+        if error is None or not drop_collisions(value, [_location(error)], claims):
             break
         value = _introduced(converted(conversion, value), payload)
     return value

@@ -1,4 +1,4 @@
-"""Compose steps: from any revision to any other, by the generated modules that are there."""
+"""Chains of steps: from any revision to any other, by the generated steps that are present."""
 
 from __future__ import annotations
 
@@ -16,55 +16,65 @@ from typing import Any
 
 from mcp_bindgen.runtime.home import bindings_folder
 
-from .step import Conversion, Notes, Part, Remark, Step
+from .step import Conversion, LossReport, Part, Remark, Step
 
 PACKAGE = f"{__name__.partition('.')[0]}.bridges"
-"""The package whose modules are the steps: `v2025_06_18_to_v2025_11_25` and so on."""
+"""The package of the generated steps: `v2025_06_18_to_v2025_11_25` and so on."""
 
 _BETWEEN = "_to_v"
 
 
 class Chain:
-    """Steps in order, as one.
+    """Steps in order, as one conversion.
 
     Args:
-        steps: Each begins where the one before ends; none is the identity.
+        steps: Each begins at the revision where the previous one ends; an empty chain is the identity.
     """
 
     def __init__(self, *steps: Step) -> None:
         self.steps = steps
-        self._found: dict[tuple[Part, str], Conversion | None] = {}
+        self._conversions: dict[tuple[Part, str], Conversion | None] = {}
 
     def params(self, method: str) -> Conversion | None:
-        """Return the conversion of the params of a method; `None` where they stay as they are."""
-        return self._conversion("params", method)
+        """Return the conversion of the params of a method, or None if they stay unchanged."""
+        return self.conversion("params", method)
 
     def results(self, method: str) -> Conversion | None:
-        """Return the conversion of what answers a method; `None` where it stays as it is."""
-        return self._conversion("results", method)
+        """Return the conversion of the results of a method, or None if they stay unchanged."""
+        return self.conversion("results", method)
+
+    def conversion(self, part: Part, method: str) -> Conversion | None:
+        """Return the conversion of a part of a method, or None if that stays unchanged."""
+        key = (part, method)
+        if key not in self._conversions:
+            rows: Iterable[Mapping[str, Conversion]] = (
+                step.params if part == "params" else step.results for step in self.steps
+            )
+            self._conversions[key] = _compose([row[method] for row in rows if method in row])
+        return self._conversions[key]
 
     def absent(self, method: str, sender: str | None = None) -> str | None:
-        """Return why a method of the first revision has no counterpart in the last; `None` where it has one.
+        """Return why a method of the first revision has no counterpart in the last, or None if it has.
 
         Args:
             method: The method.
-            sender: Who sends it, `client` or `server`, where that matters: the other side may still send it.
+            sender: The sender, `client` or `server`, if methods count that only the other side may still send.
         """
         gone = ({**step.absent, **step.unsent.get(sender or "", {})} for step in self.steps)
         return next((methods[method] for methods in gone if method in methods), None)
 
     def error(self, method: str, code: int) -> int:
-        """Return the error code that says in the last revision what `code` says in the first."""
+        """Return the error code of the last revision for a code of the first."""
         for step in self.steps:
             code = step.errors.get(method, step.errors.get("*", {})).get(code, code)
         return code
 
-    def claims(self, part: Part, method: str) -> frozenset[str]:
+    def field_collisions(self, part: Part, method: str) -> frozenset[str]:
         """Return the members that one revision leaves open and a later one types."""
-        return frozenset[str]().union(*(step.claims.get(part, {}).get(method, ()) for step in self.steps))
+        return frozenset[str]().union(*(step.field_collisions.get(part, {}).get(method, ()) for step in self.steps))
 
     def remarks(self, method: str) -> tuple[Remark, ...]:
-        """Return what of the payloads of a method is lost or refused on the way, or that all of it is."""
+        """Return the parts of the payloads of a method that are lost or refused, or that the whole method is."""
         found: dict[Remark, None] = {}
         for step in self.steps:
             found |= dict.fromkeys(step.remarks.get(method, ()))
@@ -75,43 +85,32 @@ class Chain:
                 break
         return tuple(found)
 
-    def _conversion(self, part: Part, method: str) -> Conversion | None:
-        key = (part, method)
-        if key not in self._found:
-            rows: Iterable[Mapping[str, Conversion]] = (
-                step.params if part == "params" else step.results for step in self.steps
-            )
-            self._found[key] = _compose([row[method] for row in rows if method in row])
-        return self._found[key]
-
 
 def _compose(conversions: list[Conversion]) -> Conversion | None:
     """Return one conversion for several in a row.
 
-    Where no guard fires for what goes in, the first one changes nothing, so the next one gets the same, and so on.
-    Where one does, all run: what one makes may be what another one converts.
+    If no prefilter matches the input, the first conversion changes nothing, so the next one gets the same input, and
+    so on. If one matches, all run: the output of one may need the next one.
     """
     if len(conversions) < 2:
         return conversions[0] if conversions else None
-    guards = [one.guard for one in conversions]
-    united = tuple(dict.fromkeys(needle for guard in guards for needle in guard)) if all(guards) else ()
+    prefilters = [one.prefilter for one in conversions]
+    united = tuple(dict.fromkeys(piece for prefilter in prefilters for piece in prefilter)) if all(prefilters) else ()
 
-    def convert(value: Any, notes: Notes) -> Any:
+    def convert(value: Any, losses: LossReport) -> Any:
         for one in conversions:
-            value = one.convert(value, notes)
+            value = one.convert(value, losses)
         return value
 
     return Conversion(convert, united)
 
 
 def chain(source: str, target: str) -> Chain | None:
-    """Return the steps from a revision to another one; `None` where no steps lead there.
-
-    Only the modules of those steps are imported.
+    """Return the steps between two revisions, or None if no steps lead there; imports only these steps.
 
     Args:
         source: The name of a revision, e.g. `2025-11-25`.
-        target: Another one.
+        target: The name of the other revision.
     """
     return _chain(package_name(source), package_name(target))
 
@@ -119,9 +118,7 @@ def chain(source: str, target: str) -> Chain | None:
 @cache
 def _chain(source: str, target: str) -> Chain | None:
     path = _path(source, target, neighbours()) or _path(source, target, neighbours(users=True))
-    if path is None:
-        return None
-    return Chain(*(_step(one, other) for one, other in pairwise(path)))
+    return None if path is None else Chain(*(_step(*pair) for pair in pairwise(path)))
 
 
 @cache
@@ -134,7 +131,7 @@ def packages(*, users: bool = False) -> tuple[str, ...]:
     """Return the packages of all revisions that steps lead to, the oldest first; imports none of them.
 
     Args:
-        users: Whether those in the user's folder count too, which takes longer to find out.
+        users: True to include the user's folder, which takes longer.
     """
     return tuple(sorted(neighbours(users=users), key=_order))
 
@@ -146,39 +143,76 @@ def package_name(revision: str) -> str:
 
 @cache
 def neighbours(*, users: bool = False) -> Mapping[str, tuple[str, ...]]:
-    """Return package -> packages that a step leads to, by the names of the modules that are there.
+    """Return package -> packages that a step leads to, by the names of the modules that are present.
 
     Args:
-        users: As for `packages`.
+        users: See `packages`.
     """
     spec = find_spec(PACKAGE)
-    places = list((spec and spec.submodule_search_locations) or ())
+    folders = list((spec and spec.submodule_search_locations) or ())
     if users:
-        with suppress(ValueError):  # then there is none that anything could be imported from
-            places += [str(folder / "bridges")] if (folder := bindings_folder()) is not None else []
-    pairs = [module.name.split(_BETWEEN, 1) for module in iter_modules(places)]
+        with suppress(ValueError):  # then no user bindings can be imported either
+            folders += [str(folder / "bridges")] if (folder := bindings_folder()) is not None else []
+    pairs = [module.name.split(_BETWEEN, 1) for module in iter_modules(folders)]
     found: dict[str, tuple[str, ...]] = {}
     for source, target in sorted((pair[0], f"v{pair[1]}") for pair in pairs if len(pair) == 2):
         found[source] = (*found.get(source, ()), target)
     return MappingProxyType(found)
 
 
+def distances(package: str) -> dict[str, int]:
+    """Return package -> number of steps from `package` that also lead back, itself included."""
+    around = neighbours() if package in neighbours() else neighbours(users=True)
+    both = {one: tuple(other for other in others if one in around.get(other, ())) for one, others in around.items()}
+    paths = [_path(package, other, both) for other in [package, *both]]
+    return {path[-1]: len(path) - 1 for path in paths if path is not None}
+
+
 def _path(source: str, target: str, neighbours: Mapping[str, tuple[str, ...]]) -> list[str] | None:
-    """Return the shortest way, both ends included; `None` where there is none."""
+    """Return the shortest path, both ends included, or None."""
     paths = deque([[source]])
     seen = {source}
     while paths:
         path = paths.popleft()
         if path[-1] == target:
             return path
-        for following in neighbours.get(path[-1], ()):
-            if following not in seen:
-                seen.add(following)
-                paths.append([*path, following])
+        following = [one for one in neighbours.get(path[-1], ()) if one not in seen]
+        seen.update(following)
+        paths.extend([*path, one] for one in following)
     return None
 
 
 def _order(package: str) -> tuple[str, bool, str]:
-    """Return the key that sorts packages: by date, drafts of a date before it, those without a date at the end."""
+    """Return the sort key of a package: its date, drafts of a date before it, packages without a date at the end."""
     found = re.match(r"v\d{4}_\d\d_\d\d", package)
     return found[0] if found else "w", found is None or found[0] == package, package
+
+
+def missed(home: str, revision: str, handled: Iterable[str], asked: Iterable[str] = ()) -> list[str]:
+    """Return the losses of peers of a revision, a sentence for each reason.
+
+    Args:
+        home: The revision of a server or client class.
+        revision: The revision of its peers.
+        handled: Methods that the class handles; their results are sent.
+        asked: Methods that the class sends; their params are sent.
+
+    Raises:
+        LookupError: No steps lead between the revisions.
+    """
+    steps = known_chain(home, revision)
+    found: dict[str, list[str]] = {}
+    for methods, part in ((handled, "results"), (asked, "params")):
+        for method in methods:
+            for remark in steps.remarks(method):
+                if remark.part in (part, "method") and method not in found.setdefault(remark.reason, []):
+                    found[remark.reason].append(method)
+    return [f"{', '.join(methods)}: {reason}" for reason, methods in found.items()]
+
+
+def known_chain(source: str, target: str) -> Chain:
+    """Return the steps between two revisions; raise `LookupError` if no steps lead there."""
+    found = chain(source, target)
+    if found is None:
+        raise LookupError(f"no bridge leads from MCP {source} to MCP {target}")
+    return found

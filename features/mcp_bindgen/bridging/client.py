@@ -1,7 +1,7 @@
-"""Make a client of one revision speak another one: a client of that one, its carrier, does it for the other.
+"""Clients of one revision that speak another: a wire client of that revision speaks for the client.
 
-The carrier negotiates, caches, mirrors headers and answers rounds of questions as every client of its revision does;
-what passes between the two clients is converted.
+The wire client negotiates, caches, mirrors headers and answers rounds of questions like every client of its revision.
+Messages between the two clients are converted.
 """
 
 from __future__ import annotations
@@ -18,7 +18,7 @@ from typing import Any
 
 import anyio
 from anyio.abc import TaskGroup
-from pydantic_core import to_json
+from pydantic import BaseModel
 
 from mcp_bindgen.runtime.logs import log
 from mcp_bindgen.runtime.model.json_types import is_object
@@ -35,20 +35,19 @@ from mcp_bindgen.runtime.session.client import Client
 from mcp_bindgen.runtime.session.negotiation import said
 from mcp_bindgen.runtime.session.session import Session
 
-from .chain import Chain, chain, package_name, packages
-from .context import implementation
-from .era_adapter import Crossing, crossing
-from .field_collisions import without_claims
-from .step import Conversion, NotConvertible, Notes
+from .chain import chain, package_name, packages
+from .converter import Bridge, implementation, plain
+from .era_adapter import EraAdapter, era_adapter
+from .step import NotConvertible
 
 _NAMESPACE = __name__.partition(".")[0]
 
 
-class Bridges:
-    """The bridges from clients to all revisions that they do not speak themselves.
+class ClientBridges:
+    """Bridges from clients to the revisions that they do not speak.
 
     Args:
-        clients: The clients; a server gets the one that the fewest steps lead to, of several the newest.
+        clients: The clients; a server gets the client with the fewest steps, and of these the newest.
 
     Attributes:
         revisions: The revisions that bridges lead to.
@@ -58,280 +57,186 @@ class Bridges:
         own = {client.revision for client in clients}
         self._clients = sorted(clients, key=lambda client: client.dispatcher.revision.rank, reverse=True)
         self._open: dict[Client, ClientBridge] = {}
-        self._bindings: dict[str, ModuleType] = {}
-        self.revisions: list[Revision] = []
         known = packages()
-        bridged = [client for client in self._clients if package_name(client.revision) in known]
-        for package in known if bridged else ():
-            bindings = import_module(f"{_NAMESPACE}.{package}")
-            revision: Revision = bindings.REVISION
-            if revision.name not in own:
-                self._bindings[revision.name] = bindings
-                self.revisions.append(revision)
+        is_bridged = any(package_name(revision) in known for revision in own)
+        found = [import_module(f"{_NAMESPACE}.{package}") for package in known] if is_bridged else []
+        self._bindings = {one.REVISION.name: one for one in found if one.REVISION.name not in own}
+        self.revisions: list[Revision] = [one.REVISION for one in self._bindings.values()]
 
-    def carrier(self, revision: Revision) -> Client:
-        """Return a client of a revision, which speaks for the nearest of the clients."""
+    def wire_client(self, revision: Revision) -> Client:
+        """Return a client of a revision that speaks for the nearest of the clients."""
         steps = {client: chain(client.revision, revision.name) for client in self._clients}
         home = min(self._clients, key=lambda client: len(found.steps) if (found := steps[client]) else math.inf)
         bridge = ClientBridge(home, self._bindings[revision.name])
-        self._open[bridge.carrier] = bridge
-        return bridge.carrier
+        self._open[bridge.wire_client] = bridge
+        return bridge.wire_client
 
-    def begin(self, client: Client, session: Session, tasks: TaskGroup) -> Client:
-        """Return the client that the user talks to, given the one that knows the server now."""
-        bridge = self._open.get(client)
-        return client if bridge is None else bridge.begin(session, tasks)
+    def begin(self, wire_client: Client, session: Session, tasks: TaskGroup) -> Client:
+        """Return the client that a wire client speaks for, now that it is connected; any other client unchanged."""
+        bridge = self._open.get(wire_client)
+        return wire_client if bridge is None else bridge.begin(session, tasks)
 
 
 class ClientBridge:
-    """Connect a client with its carrier.
+    """Bridge between a client and its wire client, and the link of the client.
 
     Args:
         home: The client.
-        bindings: The bindings of the revision to speak.
+        bindings: The bindings of the wire revision.
 
     Attributes:
         home: The client.
-        carrier: The client that speaks for it.
-
-    Raises:
-        ValueError: No bridge leads from the one revision to the other.
+        wire_client: The client that speaks for it.
+        session: The connection.
+        negotiated: The agreement of both sides, in the client's revision.
     """
 
+    session: Session
+    negotiated: Negotiated
+    _adapter: EraAdapter
+
     def __init__(self, home: Client, bindings: ModuleType) -> None:
-        there = chain(home.revision, bindings.REVISION.name)
-        back = chain(bindings.REVISION.name, home.revision)
-        if there is None or back is None:
-            raise ValueError(f"no bridge leads from {home.revision} to {bindings.REVISION.name}")
         self.home = home
-        self._ours = home.dispatcher.extended(type(home))
-        self._there: Chain = there
-        self._back: Chain = back
-        self._notes = Notes(_tell)
-        self.carrier: Client = _carrier_class(self, bindings)()
-        for name in ("options", "limits", "cache"):
-            setattr(self.carrier, name, getattr(home, name))
-        if getattr(home, "info", None) is not None:
-            self.carrier.info = implementation(bindings.REVISION, jsonrpc.plain(home.info))
-        self._revision: Revision = bindings.REVISION
-        self._crossing: Crossing | None = None
-        self._agreed: Negotiated | None = None
+        self._bridge = Bridge(home.dispatcher.extended(type(home)), bindings.REVISION)
+        self.wire_client: Client = _wire_client_class(self, bindings.Client)()
+        self.wire_client.options, self.wire_client.limits = home.options, home.limits
+        self.wire_client.cache = home.cache
+        info = getattr(home, "info", None)
+        if info is not None:
+            self.wire_client.info = implementation(bindings.REVISION, info)
         self._begun = anyio.Event()
 
+    def __getattr__(self, name: str) -> Any:
+        return getattr(self.session, name)
+
     def begin(self, session: Session, tasks: TaskGroup) -> Client:
-        """Make the client ready, now that its carrier and the server know each other; return it.
+        """Make the client ready after the handshake or discovery of its wire client; return it.
 
         Args:
             session: The connection.
-            tasks: Where subscriptions run.
+            tasks: The task group of subscriptions.
         """
-        home, carrier = self.home, self.carrier
-        agreed = self._agreed = Negotiated(self._ours)
-        agreed.declared["client"] = declared(home, self._ours)
-        offers = {name: one for name, one in carrier.server_capabilities.items() if name != "extensions"}
-        agreed.declared["server"] = merge(_unstated(self._ours.revision, self._revision), offers)
-        if carrier.server_info is not None:
-            agreed.peer_info = implementation(self._ours.revision, jsonrpc.plain(carrier.server_info))
-        self._crossing = crossing(self._ours.revision, carrier, tasks)
-        home.attach_bridged(BridgedLink(self, session, agreed), self)
+        home, wire_client, dispatcher = self.home, self.wire_client, self._bridge.home
+        self.session = session
+        agreed = self.negotiated = Negotiated(dispatcher)
+        agreed.declared["client"] = declared(home, dispatcher)
+        offers = {name: one for name, one in wire_client.server_capabilities.items() if name != "extensions"}
+        agreed.declared["server"] = merge(_unstated(dispatcher.revision, self._bridge.wire), offers)
+        agreed.peer_info = implementation(dispatcher.revision, wire_client.server_info)
+        self._adapter = era_adapter(dispatcher.revision, wire_client, tasks)
+        home.attach_bridged(self)
         home.server_info = agreed.peer_info
-        home.server_capabilities = carrier.server_capabilities
-        home.instructions = carrier.instructions
-        log.info("the server speaks %s, the client %s", carrier.revision, home.revision)
-        self._crossing.start()
+        home.server_capabilities = wire_client.server_capabilities
+        home.instructions = wire_client.instructions
+        log.info("the server speaks %s, the client %s", wire_client.revision, home.revision)
+        self._adapter.start()
         self._begun.set()
         return home
 
     async def resume(self) -> None:
-        """Say again what the server has forgotten with the session."""
-        if self._crossing is not None:
-            await self._crossing.resume()
+        """Repeat what the server forgot with its session."""
+        if self._begun.is_set():
+            await self._adapter.resume()
 
     # --- from the client to the server ------------------------------------------------------------------------
 
-    async def request(self, method: Request[Any, Any, Any], params: Any, options: Options, *, fresh: bool) -> Any:
+    async def request(
+        self,
+        method: Request[Any, Any, Any],
+        params: object,
+        options: Options | None = None,
+        *,
+        related: RequestId | None = None,
+        fresh: bool = False,
+    ) -> Any:
         """Send a request of the client's revision and return its usual result, in the client's types.
 
         Raises:
-            NotConvertible: The revision of the server has no words for it.
+            NotConvertible: The revision of the server cannot express it.
             ProtocolError: The server answered with an error.
         """
-        assert self._crossing is not None
-        wire = _plain(params)
-        carrier = self.carrier.with_options(
+        outgoing, incoming, losses = self._bridge.outgoing, self._bridge.incoming, self._bridge.losses(self.session)
+        wire: dict[str, Any] = plain(params)
+        options = options or self.home.options
+        client = self.wire_client.with_options(
             timeout=options.timeout,
             total_timeout=options.total_timeout,
             on_progress=options.on_progress and self._converted_progress(options.on_progress),
             fresh=fresh,
         )
-        special = self._crossing.answers.get(method.name)
-        if special is not None:
-            return jsonrpc.typed_result(method, await special(wire, carrier))
-        theirs = self._counterpart(method)
-        told_meta = wire.pop("_meta", None)
-        meta = await self._crossing.adapt(told_meta if is_object(told_meta) else {})
-        if theirs is None:
-            told: Any = {**wire, "_meta": meta} if meta else wire
-            return await carrier.call(method if params is None and not meta else _as_json(method), told)
-        assert isinstance(theirs, Request)
-        wire = _converted(self._there.params(method.name), wire, self._notes)
+        adapted = self._adapter.answers.get(method.name)
+        if adapted is not None:
+            return jsonrpc.typed_result(method, await adapted(wire, client))
+        theirs = outgoing.counterpart(method)
+        given = wire.pop("_meta", None)
+        meta = await self._adapter.adapt(given if is_object(given) else {})
+        if theirs is not method:
+            wire = outgoing.convert("params", method.name, wire, losses)
         if meta:
             wire["_meta"] = meta
+        assert isinstance(theirs, Request)
+        if theirs is method:
+            return await client.call(method if params is None and not meta else _untyped_params(method), wire)
         try:
-            answer = await carrier.call(theirs, _typed_params(theirs, wire, self._there))
+            answer = await client.call(theirs, outgoing.typed_params(theirs, wire))
         except ProtocolError as error:
-            code = self._back.error(method.name, error.code)
-            if code == error.code:
-                raise
-            raise ProtocolError(code, error.message, error.data) from error
-        back = _converted(self._back.results(method.name), jsonrpc.plain(answer), self._notes)
-        claims = self._back.claims("results", method.name)
-        return without_claims(lambda wire: jsonrpc.typed_result(method, wire), back, claims)
+            raise incoming.error(method.name, error) from error.__cause__
+        return incoming.result(method, plain(answer), losses)
 
-    async def notify(self, method: Notification[Any], params: Any, related: RequestId | None) -> None:
-        """Send a notification of the client's revision, if the server's has such."""
-        session: Session = self.carrier.link
+    async def notify(self, method: Notification[Any], params: object, *, related: RequestId | None = None) -> None:
+        """Send a notification of the client's revision, unless the server's revision cannot express it."""
+        outgoing = self._bridge.outgoing
         try:
-            theirs = self._counterpart(method)
-            if theirs is not None:
-                wire = _converted(self._there.params(method.name), _plain(params), self._notes)
-                params = _typed_params(theirs, wire, self._there)
+            theirs = outgoing.counterpart(method)
+            if theirs is not method:
+                params = outgoing.params(theirs, plain(params), self._bridge.losses(self.session))
         except NotConvertible as error:
             log.debug("not sent: %s", error)
             return
-        told: Any = theirs or method
-        await session.notify(told, params, related=related)
+        assert isinstance(theirs, Notification)
+        await self.session.notify(theirs, params, related=related)
 
-    def subscribed(self, wanted: Any) -> AbstractAsyncContextManager[Any]:
+    def subscribed(self, wanted: BaseModel) -> AbstractAsyncContextManager[Any]:
         """Subscribe as clients of stateless revisions do; see `Client.subscribed`."""
-        assert self._crossing is not None
-        return self._crossing.subscribed(wanted)
+        return self._adapter.subscribed(wanted)
 
     def metadata(self) -> Mapping[str, Any]:
-        """Return what the `_meta` of a request of the client's revision must say; the carrier says it anew."""
-        return said(self.home, self._ours.revision, self._agreed.declared["client"] if self._agreed else {})
-
-    def _counterpart(self, method: Method) -> Method | None:
-        """Return the method of the same name in the server's revision; `None` for one that no revision has.
-
-        Raises:
-            NotConvertible: The client's revision has it, the server's has not.
-        """
-        theirs = self._revision.methods.get(method.name)
-        if theirs is not None and theirs.kind == method.kind:
-            return theirs
-        if method.extension is None and method.name not in self._ours.revision.methods:
-            return None
-        reason = self._there.absent(method.name) or "there is no such method"
-        raise NotConvertible(method.name, f"{reason} (the server speaks {self._revision.name})")
+        """Return the `_meta` that requests of the client's revision need; the wire client replaces it."""
+        return said(self.home, self._bridge.home.revision, self.negotiated.declared["client"])
 
     def _converted_progress(self, on_progress: Callable[[Any], object]) -> Callable[[Any], object]:
-        ours = self._ours.revision.progress
-
-        def told(params: Any) -> object:
-            return on_progress(params if ours is None else _typed_params(ours, jsonrpc.plain(params), self._back))
-
-        return told
+        ours = self._bridge.home.revision.progress
+        if ours is None:
+            return on_progress
+        return lambda params: on_progress(self._bridge.incoming.typed_params(ours, plain(params)))
 
     # --- from the server to the client ------------------------------------------------------------------------
 
-    async def take(self, ours: Route, theirs: Method, params: Any, request_id: RequestId | None) -> Any:
-        """Have the client's handler take a message of the server, and return its answer for the server."""
-        if not self._begun.is_set():  # servers may speak as soon as the handshake ends
-            await self._begun.wait()
-        assert self._crossing is not None
-        wire = _plain(params)
-        if not self._crossing.is_wanted(theirs, wire):
+    async def take(self, ours: Route, theirs: Method, params: object, request_id: RequestId | None) -> Any:
+        """Return the answer of the client's handler to a message of the server, in the types of the server."""
+        await self._begun.wait()  # servers may send messages as soon as the handshake ends
+        losses, wire = self._bridge.losses(self.session), plain(params)
+        if not self._adapter.is_wanted(theirs, wire):
             return {}
-        converted = _converted(self._back.params(theirs.name), wire, self._notes)
-        claims = self._back.claims("params", theirs.name)
-        typed = without_claims(lambda wire: ours.read(to_json(wire)), converted, claims)
-        answer = self.home.handler(self._ours, ours)(
-            RequestScope(self.home.link, self.home.link.origin, request_id, self.home.link.negotiated), typed
-        )
+        typed = self._bridge.incoming.params(ours.method, wire, losses)
+        scope = RequestScope(self.home.link, self.session.origin, request_id, self.negotiated)
+        answer = self.home.handler(self._bridge.home, ours)(scope, typed)
         if inspect.isawaitable(answer):
             answer = await answer
         if not isinstance(theirs, Request):
             return {}
-        if ours.is_custom:
-            return answer
-        result = _converted(self._there.results(theirs.name), jsonrpc.plain(answer), self._notes)
-        claims = self._there.claims("results", theirs.name)
-        return without_claims(lambda wire: jsonrpc.typed_result(theirs, wire), result, claims)
-
-
-class BridgedLink:
-    """The connection as the client sees it: of the carrier's, with messages of its own revision.
-
-    Args:
-        bridge: What is between the client and its carrier.
-        session: The connection.
-        negotiated: What both sides agreed on, in the words of the client's revision.
-    """
-
-    def __init__(self, bridge: ClientBridge, session: Session, negotiated: Negotiated) -> None:
-        self.session = session
-        self.negotiated = negotiated
-        self._bridge = bridge
-
-    def __getattr__(self, name: str) -> Any:
-        return getattr(self.session, name)
-
-    @property
-    def wire_revision(self) -> str:
-        """The revision of the connection."""
-        return self._bridge.carrier.revision
-
-    async def request(
-        self,
-        method: Request[Any, Any, Any],
-        params: Any,
-        options: Options | None = None,
-        *,
-        related: RequestId | None = None,
-    ) -> Any:
-        """Send a request; see `ClientBridge.request`."""
-        return await self._bridge.request(method, params, options or self._bridge.home.options, fresh=False)
-
-    async def notify(self, method: Notification[Any], params: Any, *, related: RequestId | None = None) -> None:
-        """Send a notification; see `ClientBridge.notify`."""
-        await self._bridge.notify(method, params, related)
-
-    def metadata(self) -> Mapping[str, Any]:
-        """Return what requests of the client's revision must say of it."""
-        return self._bridge.metadata()
-
-
-def _plain(params: Any) -> dict[str, Any]:
-    """Return params in wire form; those that are not there are empty."""
-    wire: dict[str, Any] = {} if params is None else jsonrpc.plain(params)
-    return wire
+        return answer if ours.is_custom else self._bridge.outgoing.result(theirs, plain(answer), losses)
 
 
 @cache
-def _as_json(method: Request[Any, Any, Any]) -> Request[Any, Any, Any]:
-    """Return a method of somebody's own, whose params are taken as they are; the same each time."""
+def _untyped_params(method: Request[Any, Any, Any]) -> Request[Any, Any, Any]:
+    """Return a method whose params are any JSON object; the same object each time."""
     kind: Any = dict[str, Any]
     return replace(method, params=kind)
 
 
-def _tell(place: str, reason: str) -> None:
-    log.warning("%s: %s", place, reason)
-
-
-def _converted(conversion: Conversion | None, wire: Any, notes: Notes) -> Any:
-    return wire if conversion is None else conversion.convert(wire, notes)
-
-
-def _typed_params(method: Method, wire: dict[str, Any], there: Chain) -> Any:
-    if method.params is None:
-        return None
-    route = Route(method, "")
-    return without_claims(lambda wire: route.read(to_json(wire)), wire, there.claims("params", method.name))
-
-
 def _unstated(ours: Revision, theirs: Revision) -> dict[str, Any]:
-    """Return capabilities that clients of our revision need for methods for which theirs need none."""
+    """Return the capabilities that our revision needs for methods for which theirs needs none."""
     found: dict[str, Any] = {}
     for method in ours.methods.values():
         path = method.capabilities.get("client", ("",))
@@ -341,40 +246,30 @@ def _unstated(ours: Revision, theirs: Revision) -> dict[str, Any]:
     return found
 
 
-def _carrier_class(bridge: ClientBridge, bindings: ModuleType) -> type[Client]:
-    """Make the class of a carrier: it handles what its client handles."""
-    native: type[Client] = bindings.Client
-    dispatcher, ours = native.dispatcher, bridge.home.dispatcher.extended(type(bridge.home))
-    handlers: dict[str, Any] = {}
-    for route in [*dispatcher.routes.values(), *dispatcher.embedded.values()]:
-        found = ours.routes.get(route.method.name) or ours.embedded.get(route.method.name)
-        if found is not None and _is_for(bridge.home, ours, found):
-            handlers[route.handler] = _forward(bridge, found, route.method)
-    for name, route in custom_routes(type(bridge.home)).items():
-        handler = _forward(bridge, route, route.method)
-        handler.__mcp_method__ = route.method  # type: ignore[attr-defined]
-        handlers[f"_own_{name}"] = handler
-    handlers["extra_capabilities"] = _extra_capabilities(bridge.home)
-    handlers["_resume"] = _resume(bridge)
-    return type(native.__name__, (native,), handlers)
+def _wire_client_class(bridge: ClientBridge, native: type[Client]) -> type[Client]:
+    """Make the class of a wire client: it handles the same messages as its client."""
+    home, ours, dispatcher = bridge.home, bridge.home.dispatcher.extended(type(bridge.home)), native.dispatcher
 
-
-def _extra_capabilities(home: Client) -> Callable[[Any], Mapping[str, Any]]:
-    def extra_capabilities(self: Any) -> Mapping[str, Any]:
+    def extra_capabilities(self: Client) -> Mapping[str, Any]:
         return home.extra_capabilities()
 
-    return extra_capabilities
-
-
-def _resume(bridge: ClientBridge) -> Callable[[Any], Awaitable[None]]:
-    async def resume(self: Any) -> None:
+    async def resume(self: Client) -> None:
         await bridge.resume()
 
-    return resume
+    members: dict[str, Any] = {"extra_capabilities": extra_capabilities, "_resume": resume}
+    for route in [*dispatcher.routes.values(), *dispatcher.embedded.values()]:
+        found = ours.routes.get(route.method.name) or ours.embedded.get(route.method.name)
+        if found is not None and _is_for(home, ours, found):
+            members[route.handler] = _forward(bridge, found, route.method)
+    for name, route in custom_routes(type(home)).items():
+        handler: Any = _forward(bridge, route, route.method)
+        handler.__mcp_method__ = route.method
+        members[f"_own_{name}"] = handler
+    return type(native.__name__, (native,), members)
 
 
 def _is_for(home: Client, ours: Dispatcher, route: Route) -> bool:
-    """Tell whether a client takes a message: it handles it, or counts changes by it."""
+    """Return True if a client handles a message, or counts changes by it."""
     method = route.method
     needed = {path[0] for path in method.capabilities.values()}
     return ours.is_handled(route, home) or (method.kind == "notification" and "client" not in needed)
@@ -382,14 +277,9 @@ def _is_for(home: Client, ours: Dispatcher, route: Route) -> bool:
 
 def _forward(bridge: ClientBridge, ours: Route, theirs: Method) -> Callable[..., Awaitable[Any]]:
     """Return a handler that lets the client's handler answer."""
-    if theirs.params is None:
 
-        async def without_params(self: Any, ctx: Any) -> Any:
-            return await bridge.take(ours, theirs, None, ctx.request_id)
-
-        return without_params
-
-    async def handler(self: Any, params: Any, ctx: Any) -> Any:
-        return await bridge.take(ours, theirs, params, ctx.request_id)
+    async def handler(self: Client, *arguments: Any) -> Any:
+        *params, ctx = arguments  # handlers of messages without params get the context alone
+        return await bridge.take(ours, theirs, params[0] if params else None, ctx.request_id)
 
     return handler

@@ -1,20 +1,25 @@
-"""Carry what a client of one era says to a server of the other one where the two have no method in common.
+"""Adapters between the stateful and the stateless era, for methods that only one of the eras has.
 
-What both eras have is a matter of the bridges' steps; this is the rest: liveness, levels of log messages, and who is
-told of changes (MCP 2026-07-28, "Subscriptions"; MCP 2025-11-25, "Resources": Subscriptions, "Logging").
+Steps convert the methods of both eras. Adapters replace liveness checks, log levels and subscriptions (MCP 2026-07-28,
+"Subscriptions"; MCP 2025-11-25, "Resources": Subscriptions, "Logging").
 """
 
 from __future__ import annotations
 
-from collections.abc import AsyncGenerator, Awaitable, Callable, Mapping
+from collections.abc import AsyncGenerator, Awaitable, Callable, Iterable, Mapping
 from contextlib import asynccontextmanager, suppress
 from typing import Any
+from weakref import WeakKeyDictionary
 
 import anyio
 from anyio.abc import TaskGroup, TaskStatus
+from pydantic import BaseModel, ValidationError
 
+from mcp_bindgen.runtime.era.stateless import ROUND
 from mcp_bindgen.runtime.logs import log
+from mcp_bindgen.runtime.model.base import wire_name
 from mcp_bindgen.runtime.protocol import jsonrpc
+from mcp_bindgen.runtime.protocol.bridging import Handle
 from mcp_bindgen.runtime.protocol.capabilities import is_declared, is_offered
 from mcp_bindgen.runtime.protocol.errors import (
     AuthorizationError,
@@ -32,73 +37,104 @@ from mcp_bindgen.runtime.protocol.methods import (
     UNSUBSCRIBE,
     Method,
     Notification,
+    Request,
     filtered,
 )
-from mcp_bindgen.runtime.protocol.request_scope import LEVELS
+from mcp_bindgen.runtime.protocol.request_scope import LEVELS, Negotiated
 from mcp_bindgen.runtime.protocol.revision import Revision
 from mcp_bindgen.runtime.protocol.uris import followed_key
+from mcp_bindgen.runtime.session.client import Client
+
+from .converter import fields_of, implementation, plain
+
+Answer = Callable[[dict[str, Any], Client], Awaitable[dict[str, Any]]]
+"""Answers a request, given its params in wire form and the wire client with its options; returns the wire form."""
 
 Ask = Callable[[Any, Any], Awaitable[Any]]
-Answers = Mapping[str, Ask]
+"""Sends a request, given the method and its params."""
+
+_UNSUBSCRIBE_SECONDS = 1.0
 
 
-class Crossing:
-    """The difference between the era of a client and that of the connection; where both are the same, there is none.
+@asynccontextmanager
+async def following(
+    uris: Iterable[str],
+    subscribe: Callable[[str], Awaitable[bool]],
+    unsubscribe: Callable[[str], Awaitable[object]],
+    unsubscribe_seconds: float,
+) -> AsyncGenerator[list[str]]:
+    """Subscribe to resources while the block lasts; yield those for which `subscribe` returns True."""
+    followed: list[str] = []
+    try:
+        for uri in dict.fromkeys(uris):
+            if await subscribe(uri):
+                followed.append(uri)
+        yield followed
+    finally:
+        with anyio.move_on_after(unsubscribe_seconds, shield=True):
+            for uri in followed:
+                await unsubscribe(uri)
+
+
+# --- clients --------------------------------------------------------------------------------------------------
+
+
+class EraAdapter:
+    """Adapter of a client to the era of its connection; this class is for two revisions of the same era.
 
     Args:
         home: The client's revision.
-        carrier: The client of the wire's revision that speaks for it.
+        wire_client: The client of the wire revision that speaks for it.
 
     Attributes:
-        answers: Method -> what answers it, given its params in wire form, and the client of the wire's revision with
-            the options to ask with; the result is in wire form, too.
+        answers: Method -> function that answers it instead of the server.
     """
 
-    def __init__(self, home: Revision, carrier: Any) -> None:
-        self.answers: Answers = {}
+    def __init__(self, home: Revision, wire_client: Client) -> None:
+        self.answers: Mapping[str, Answer] = {}
         self._home = home
-        self._carrier = carrier
+        self._wire_client = wire_client
+        self._wire = wire_client.dispatcher.revision
+        self._changing = anyio.Lock()
 
     def start(self) -> None:
-        """Begin, now that both sides know each other."""
+        """Begin after the handshake or discovery."""
 
     async def resume(self) -> None:
-        """Say again what the server has forgotten, now that it was introduced to the client anew."""
+        """Repeat what the server forgot with its session."""
 
     async def adapt(self, meta: dict[str, Any]) -> dict[str, Any]:
-        """Return the `_meta` of a request with what every request of the wire's revision says."""
-        return {**meta, **self._carrier.link.metadata()}
+        """Return the `_meta` of a request as the wire revision needs it."""
+        return {**meta, **self._wire_client.link.metadata()}
 
-    def is_wanted(self, method: Method, wire: Any) -> bool:
-        """Tell whether the client wants to hear of a notification: by default of all that its connection brings."""
+    def is_wanted(self, method: Method, wire: dict[str, Any]) -> bool:
+        """Return True if the client wants a notification: by default, all that its connection receives."""
         return True
 
     @asynccontextmanager
-    async def subscribed(self, wanted: Any) -> AsyncGenerator[Any]:
-        """Subscribe as the client's era does; raise `MethodNotFound` where it has no such thing."""
+    async def subscribed(self, wanted: BaseModel) -> AsyncGenerator[BaseModel]:
+        """Subscribe as the client's era does; raise `MethodNotFound` if it has no subscriptions."""
         self._home.request(LISTEN)
-        kind = _filter(self._carrier.dispatcher.revision)
-        async with self._carrier.subscribed(kind.model_validate(jsonrpc.plain(wanted))) as agreed:
-            yield _filter(self._home).model_validate(jsonrpc.plain(agreed))
+        async with self._wire_client.subscribed(_filter_kind(self._wire).model_validate(plain(wanted))) as agreed:
+            yield _filter_kind(self._home).model_validate(plain(agreed))
 
 
-class StatefulClient(Crossing):
-    """A client of the stateful era at a stateless server: it listens all the time, with one subscription.
+class StatefulClient(EraAdapter):
+    """Adapter of a stateful client to a stateless server: it listens all the time, with one subscription.
 
     Args:
         home: The client's revision.
-        carrier: The client of the wire's revision that speaks for it.
-        tasks: Where the subscription runs.
+        wire_client: The client of the wire revision that speaks for it.
+        tasks: The task group of the subscription.
     """
 
-    def __init__(self, home: Revision, carrier: Any, tasks: TaskGroup) -> None:
-        super().__init__(home, carrier)
+    def __init__(self, home: Revision, wire_client: Client, tasks: TaskGroup) -> None:
+        super().__init__(home, wire_client)
         self._tasks = tasks
-        self._uris: dict[str, str] = {}  # canonical form -> as it was asked for
+        self._uris: dict[str, str] = {}  # canonical form -> form of the first request
         self._scope: anyio.CancelScope | None = None
         self._ended = anyio.Event()
-        self._changing = anyio.Lock()
-        self.answers: Answers = {
+        self.answers = {
             PING: self._ping,
             SET_LEVEL: self._set_level,
             SUBSCRIBE: self._subscribe,
@@ -106,41 +142,46 @@ class StatefulClient(Crossing):
         }
 
     def start(self) -> None:
-        """Ask for log messages, and for changes of lists: a stateful server tells everybody of both."""
-        revision: Revision = self._carrier.dispatcher.revision
-        if revision.log is not None and revision.log.name in self._carrier.dispatcher.offered(self._carrier):
-            self._carrier.link.meta[revision.meta_keys["log_level"]] = LEVELS[0]
+        """Request all log messages and list changes: a stateful server sends them to every client."""
+        if self._wire.log is not None and self._wire.log.name in self._wire_client.dispatcher.offered(
+            self._wire_client
+        ):
+            self._set_log_level(LEVELS[0])
         if self._wanted():
             self._tasks.start_soon(self._start)
 
     async def _start(self) -> None:
         try:
             async with self._changing:
-                await self._listen_anew()
+                await self._replace_subscription()
         except (ProtocolError, ConnectionClosed, RequestTimeout, AuthorizationError) as error:
-            log.info("the server does not tell of changes: %s", error)
+            log.info("the server sends no change notifications: %s", error)
 
-    async def _ping(self, wire: Any, carrier: Any) -> Any:
-        """Ask what the server offers: it has nothing simpler."""
-        method = carrier.dispatcher.revision.request(DISCOVER)
-        params = jsonrpc.typed_params(method, {"_meta": dict(carrier.link.metadata())})
-        await carrier.with_options(fresh=True).call(method, params)
+    async def _ping(self, wire: dict[str, Any], client: Client) -> dict[str, Any]:
+        """Send `server/discover`, the simplest request of the stateless era."""
+        method = self._wire.request(DISCOVER)
+        params = jsonrpc.typed_params(method, {"_meta": dict(client.link.metadata())})
+        await client.with_options(fresh=True).call(method, params)
         return {}
 
-    async def _set_level(self, wire: Any, carrier: Any) -> Any:
-        """Say the level with each request from now on."""
-        carrier.link.meta[carrier.dispatcher.revision.meta_keys["log_level"]] = wire["level"]
+    async def _set_level(self, wire: dict[str, Any], client: Client) -> dict[str, Any]:
+        self._set_log_level(wire["level"])
         return {}
 
-    async def _subscribe(self, wire: Any, carrier: Any) -> Any:
+    def _set_log_level(self, level: str) -> None:
+        """Name the level in each request from now on."""
+        link = self._wire_client.link
+        link.meta = {**link.meta, self._wire.meta_keys["log_level"]: level}
+
+    async def _subscribe(self, wire: dict[str, Any], client: Client) -> dict[str, Any]:
         key = followed_key(wire["uri"])
         async with self._changing:
-            known = key in self._uris
+            is_known = key in self._uris
             self._uris.setdefault(key, wire["uri"])
             try:
-                agreed = await self._listen_anew()
+                agreed = await self._replace_subscription()
             except BaseException:
-                if not known:
+                if not is_known:
                     del self._uris[key]
                 raise
             if key not in map(followed_key, agreed or ()):
@@ -148,88 +189,85 @@ class StatefulClient(Crossing):
                 raise InvalidParams(SUBSCRIBE, [{"path": "params.uri", "problem": "the server does not agree to it"}])
         return {}
 
-    async def _unsubscribe(self, wire: Any, carrier: Any) -> Any:
+    async def _unsubscribe(self, wire: dict[str, Any], client: Client) -> dict[str, Any]:
         async with self._changing:
             if self._uris.pop(followed_key(wire["uri"]), None):
-                await self._listen_anew()
+                await self._replace_subscription()
         return {}
 
     def _wanted(self) -> dict[str, Any]:
-        """Return the filter to listen with, by field."""
-        carrier = self._carrier
+        """Return the filter of the subscription, by field."""
         wanted: dict[str, Any] = {}
-        for method, filter in filtered(carrier.dispatcher.revision.methods):
-            if method.name in self._home.methods and is_offered(method, carrier.server_capabilities):
+        for method, filter in filtered(self._wire.methods):
+            if method.name in self._home.methods and is_offered(method, self._wire_client.server_capabilities):
                 value = True if filter.compares is None else list(self._uris.values())
                 if value:
                     wanted[filter.member] = value
         return wanted
 
-    async def _listen_anew(self) -> list[str] | None:
-        """Replace the subscription by one for what is wanted now; return the resources that the server agreed to."""
-        carrier, former, ended, agreed = self._carrier, self._scope, self._ended, None
+    async def _replace_subscription(self) -> list[str] | None:
+        """Replace the subscription by one with the current filter; return the resources that the server agreed to."""
+        former, ended, agreed = self._scope, self._ended, None
         wanted = self._wanted()
         self._scope, self._ended = None, anyio.Event()
         if wanted:
             self._scope = anyio.CancelScope()
-            kind = _filter(carrier.dispatcher.revision)
+            kind = _filter_kind(self._wire)
             try:
                 agreed = await self._tasks.start(self._listen, kind(**wanted), self._scope, self._ended)
             except BaseException:
                 self._scope, self._ended = former, ended
                 raise
-        if former is not None:  # in this order nothing is missed, and nothing is told twice
+        if former is not None:  # this order loses and repeats no notification
             former.cancel()
             await ended.wait()
-        filters = (filter for _, filter in filtered(carrier.dispatcher.revision.methods))
+        filters = (filter for _, filter in filtered(self._wire.methods))
         return next((getattr(agreed, one.member, None) for one in filters if one.compares is not None), None)
 
     async def _listen(
-        self, wanted: Any, scope: anyio.CancelScope, ended: anyio.Event, *, task_status: TaskStatus[Any]
+        self, wanted: BaseModel, scope: anyio.CancelScope, ended: anyio.Event, *, task_status: TaskStatus[Any]
     ) -> None:
-        started = False
+        is_started = False
         try:
             with scope:
-                async with self._carrier.subscribed(wanted) as agreed:
-                    started = True
+                async with self._wire_client.subscribed(wanted) as agreed:
+                    is_started = True
                     task_status.started(agreed)
                     await anyio.sleep_forever()
         except AuthorizationError as error:
-            if not started:
+            if not is_started:
                 raise
-            log.warning("the server tells of no changes any more: %s", error)
+            log.warning("the server sends no change notifications any more: %s", error)
         finally:
             ended.set()
 
 
-class StatelessClient(Crossing):
-    """A client of the stateless era at a stateful server: it hears what it listens to, and nothing else.
+class StatelessClient(EraAdapter):
+    """Adapter of a stateless client to a stateful server: notifications without a subscription are dropped.
 
     Args:
         home: The client's revision.
-        carrier: The client of the wire's revision that speaks for it.
+        wire_client: The client of the wire revision that speaks for it.
     """
 
-    def __init__(self, home: Revision, carrier: Any) -> None:
-        super().__init__(home, carrier)
+    def __init__(self, home: Revision, wire_client: Client) -> None:
+        super().__init__(home, wire_client)
         self._open: list[dict[str, bool | frozenset[str]]] = []
-        self._uris: dict[str, list[str]] = {}  # canonical form -> as each subscription asked for it
+        self._uris: dict[str, list[str]] = {}  # canonical form -> forms of the subscriptions
         self._level: str | None = None
-        self._changing = anyio.Lock()
 
     async def adapt(self, meta: dict[str, Any]) -> dict[str, Any]:
-        """Return the `_meta` without what the connection says, and tell the server the level of log messages."""
+        """Return the `_meta` without members that belong to the connection; send the log level if it changed."""
         level = meta.get(self._home.meta_keys.get("log_level", ""))
-        revision: Revision = self._carrier.dispatcher.revision
-        if level is not None and level != self._level and SET_LEVEL in revision.methods:
-            method = revision.request(SET_LEVEL)
-            if is_declared(self._carrier.server_capabilities, *method.capabilities["client"][1:]):
-                await self._say_level(level, self._carrier.call)
+        if level is not None and level != self._level and SET_LEVEL in self._wire.methods:
+            method = self._wire.request(SET_LEVEL)
+            if is_declared(self._wire_client.server_capabilities, *method.capabilities["client"][1:]):
+                await self._send_level(level, self._wire_client.call)
         keys = self._home.meta_keys.values()
         return {key: value for key, value in meta.items() if key not in keys}
 
-    def is_wanted(self, method: Method, wire: Any) -> bool:
-        """Tell whether somebody listens to a notification."""
+    def is_wanted(self, method: Method, wire: dict[str, Any]) -> bool:
+        """Return True if a subscription asks for a notification."""
         ours = self._home.methods.get(method.name)
         if not isinstance(ours, Notification) or ours.filter is None:
             return True
@@ -237,79 +275,71 @@ class StatelessClient(Crossing):
         return any(ours.filter.asks_for(one[ours.filter.member], params) for one in self._open)
 
     @asynccontextmanager
-    async def subscribed(self, wanted: Any) -> AsyncGenerator[Any]:
-        """Subscribe to each resource, and hear of changes that the server tells everybody of."""
+    async def subscribed(self, wanted: BaseModel) -> AsyncGenerator[BaseModel]:
+        """Subscribe to each resource, and let through the list changes that the server sends to every client."""
         agreed: dict[str, Any] = {}
         uris: list[str] = []
-        named: str | None = None
-        theirs: Revision = self._carrier.dispatcher.revision
+        resources: str | None = None
         for method, filter in filtered(self._home.methods):
             value = getattr(wanted, filter.member)
-            known = theirs.methods.get(method.name)
-            if value and known is not None and is_offered(known, self._carrier.server_capabilities):
+            known = self._wire.methods.get(method.name)
+            if value and known is not None and is_offered(known, self._wire_client.server_capabilities):
                 agreed[filter.member] = value
                 if filter.compares is not None:
-                    uris, named = list(dict.fromkeys(value)), filter.member
-        begun: list[str] = []
-        index: dict[str, bool | frozenset[str]] = {}
-        try:
-            for uri in uris:
-                if await self._follow(uri):
-                    begun.append(uri)
-            if named is not None:
-                agreed[named] = begun
+                    uris, resources = value, filter.member
+        async with following(uris, self._follow, self._leave, _UNSUBSCRIBE_SECONDS) as followed:
+            if resources is not None:
+                agreed[resources] = followed
             understood = type(wanted)(**agreed)
-            index |= {filter.member: filter.index(understood) for _, filter in filtered(self._home.methods)}
+            index = {filter.member: filter.index(understood) for _, filter in filtered(self._home.methods)}
             self._open.append(index)
-            yield understood
-        finally:
-            self._open = [one for one in self._open if one is not index]
-            with anyio.CancelScope(shield=True), anyio.move_on_after(1):
-                for uri in begun:
-                    await self._leave(uri)
+            try:
+                yield understood
+            finally:
+                self._open = [one for one in self._open if one is not index]
 
     async def resume(self) -> None:
-        """Say again what the server has forgotten with the session: the level, and the resources that are followed."""
+        """Send the log level and the subscriptions again, which the server forgot with its session."""
         level, self._level = self._level, None
         if level is not None:
-            await self._say_level(level, self._carrier.link.request)
+            await self._send_level(level, self._wire_client.link.request)
         for uri, *_ in list(self._uris.values()):
-            await self._tell(SUBSCRIBE, uri, self._carrier.link.request)
+            await self._send(SUBSCRIBE, uri, self._wire_client.link.request)
 
-    async def _say_level(self, level: str, ask: Ask) -> None:
-        """Tell the server the level of log messages; one that does not take it is not told again."""
-        method = self._carrier.dispatcher.revision.request(SET_LEVEL)
+    async def _send_level(self, level: str, ask: Ask) -> None:
+        """Send the log level to the server; a level that it refuses is not sent again."""
+        method = self._wire.request(SET_LEVEL)
         self._level = level
         try:
             await ask(method, jsonrpc.typed_params(method, {"level": level}))
         except ProtocolError as error:
-            log.info("the server does not take the level of log messages: %s", error)
+            log.info("the server refuses the log level: %s", error)
         except BaseException:
             self._level = None
             raise
 
     async def _follow(self, uri: str) -> bool:
-        """Subscribe to a resource, unless that is done; return whether the server agrees."""
+        """Subscribe to a resource, unless the client follows it already; return True if the server agrees."""
         key = followed_key(uri)
         async with self._changing:
-            if key not in self._uris and not await self._tell(SUBSCRIBE, uri, self._carrier.call):
+            if key not in self._uris and not await self._send(SUBSCRIBE, uri, self._wire_client.call):
                 return False
             self._uris.setdefault(key, []).append(uri)
             return True
 
     async def _leave(self, uri: str) -> None:
-        """Unsubscribe from a resource, if nobody else follows it."""
+        """Unsubscribe from a resource with the last subscription to it."""
         key = followed_key(uri)
         async with self._changing:
-            first = self._uris[key].pop()  # as it was asked for first, where this is the last one
+            first = self._uris[key].pop()  # the form of the first request, if this is the last one
             if not self._uris[key]:
                 del self._uris[key]
-                if not self._carrier.link.closed.is_set():
+                if not self._wire_client.link.closed.is_set():
                     with suppress(ConnectionClosed, RequestTimeout):
-                        await self._tell(UNSUBSCRIBE, first, self._carrier.call)
+                        await self._send(UNSUBSCRIBE, first, self._wire_client.call)
 
-    async def _tell(self, name: str, uri: str, ask: Ask) -> bool:
-        method = self._carrier.dispatcher.revision.request(name)
+    async def _send(self, name: str, uri: str, ask: Ask) -> bool:
+        method = self._wire.request(name)
         try:
             await ask(method, jsonrpc.typed_params(method, {"uri": uri}))
         except ProtocolError as error:
@@ -318,20 +348,100 @@ class StatelessClient(Crossing):
         return True
 
 
-def crossing(home: Revision, carrier: Any, tasks: TaskGroup) -> Crossing:
-    """Return what is between a client's era and that of the connection.
+def era_adapter(home: Revision, wire_client: Client, tasks: TaskGroup) -> EraAdapter:
+    """Return the adapter between the eras of a client and its connection.
 
     Args:
         home: The client's revision.
-        carrier: The client of the wire's revision that speaks for it.
-        tasks: Where subscriptions run, for as long as the connection lasts.
+        wire_client: The client of the wire revision that speaks for it.
+        tasks: The task group of subscriptions, which lasts as long as the connection.
     """
-    wire: Revision = carrier.dispatcher.revision
-    if home.era.is_stateless == wire.era.is_stateless:
-        return Crossing(home, carrier)
-    return StatelessClient(home, carrier) if home.era.is_stateless else StatefulClient(home, carrier, tasks)
+    if home.era.is_stateless == wire_client.dispatcher.revision.era.is_stateless:
+        return EraAdapter(home, wire_client)
+    return StatelessClient(home, wire_client) if home.era.is_stateless else StatefulClient(home, wire_client, tasks)
 
 
-def _filter(revision: Revision) -> Any:
-    """Return the class of filters."""
+def _filter_kind(revision: Revision) -> Any:
+    """Return the class of subscription filters."""
     return revision.request(LISTEN).params.model_fields["notifications"].annotation
+
+
+# --- stateless servers behind stateful connections ------------------------------------------------------------
+
+
+def with_sender(work: Handle, revision: Revision, method: Request[Any, Any, Any]) -> Handle:
+    """Return a handler for requests of the stateful era, given one of the stateless era.
+
+    The `_meta` describes the client as the connection knows it. Members of rounds are dropped: a stateful client that
+    sends them would forge the state that the server signed.
+
+    Args:
+        work: The handler.
+        revision: The revision of the handler.
+        method: The method of the handler.
+    """
+    kind = fields_of(method.params)["meta"].annotation
+    known: WeakKeyDictionary[Negotiated, tuple[str | None, Any]] = WeakKeyDictionary()
+
+    async def handle(params: Any, ctx: Any) -> Any:
+        for name in ROUND:
+            if getattr(params, name, None) is not None:
+                setattr(params, name, None)
+        agreed = ctx.negotiated
+        level, meta = known.get(agreed, (None, None))
+        if params.meta is not None:
+            meta = _fitting(kind, sender_meta(revision, agreed, plain(params.meta)))
+        elif meta is None or level != agreed.log_level:
+            meta = _fitting(kind, sender_meta(revision, agreed, {}))
+            known[agreed] = agreed.log_level, meta
+        params.__dict__["meta"] = meta  # without pydantic's detour
+        params.model_fields_set.add("meta")
+        return await work(params, ctx)
+
+    return handle
+
+
+def without_rounds(wire: dict[str, Any]) -> dict[str, Any]:
+    """Return params in wire form without the members of rounds."""
+    members = set(map(wire_name, ROUND))
+    return {name: value for name, value in wire.items() if name not in members}
+
+
+def sender_meta(revision: Revision, agreed: Negotiated, meta: dict[str, Any]) -> dict[str, Any]:
+    """Return the `_meta` of a stateless request: the `_meta` of a stateful request with the facts of its connection.
+
+    Args:
+        revision: The stateless revision.
+        agreed: The facts of the connection.
+        meta: The `_meta` of the stateful request.
+    """
+    capabilities = revision.types.ClientCapabilities
+    client = implementation(revision, agreed.peer_info)
+    facts = {
+        "protocol_version": revision.name,
+        "client_info": client and plain(client),
+        "client_capabilities": {
+            name: value for name, value in agreed.declared["client"].items() if _fits(capabilities, {name: value})
+        },
+        "log_level": agreed.log_level,
+    }
+    keys = revision.meta_keys
+    own = {name: value for name, value in meta.items() if name not in keys.values()}
+    return own | {keys[name]: value for name, value in facts.items() if name in keys and value is not None}
+
+
+def _fitting(kind: type[BaseModel], wire: dict[str, Any]) -> BaseModel:
+    """Return a `_meta` without the members that have another type in the revision."""
+    try:
+        return kind.model_validate(wire)
+    except ValidationError as error:
+        invalid = {one["loc"][0] for one in error.errors()}
+        return kind.model_validate({name: value for name, value in wire.items() if name not in invalid})
+
+
+def _fits(kind: type[BaseModel], wire: dict[str, Any]) -> bool:
+    try:
+        kind.model_validate(wire)
+    except ValueError:
+        return False
+    return True

@@ -1,6 +1,6 @@
-"""Drop members that the source of a chain leaves open and its target types, where they hold something else.
+"""Removal of members that the source of a chain leaves open and its target types, if their values do not fit.
 
-A valid payload of an older revision may have any value there: to that revision, the name means nothing.
+A valid payload of an older revision may hold any value there: the name means nothing in that revision.
 """
 
 from __future__ import annotations
@@ -17,29 +17,29 @@ from mcp_bindgen.runtime.protocol.errors import ProtocolError
 T = TypeVar("T")
 
 Location: TypeAlias = Sequence[str | int]
-"""A place as a validator gives it: members and indexes, and perhaps names of alternatives, which are skipped."""
+"""Location in a validation error: members, indexes, and names of alternatives, which are skipped."""
 
-_MOST_READINGS = 10  # each finds all that is wrong, as far as what is wrong above does not hide it
+_MAX_READS = 10  # each reports all errors, except those that are hidden by an error above them
 
 
-def without_claims(read: Callable[[Any], T], wire: Any, claims: Collection[str]) -> T:
-    """Read a payload; where that fails, read it again without the claims that do not fit.
+def read_without_collisions(read: Callable[[Any], T], wire: Any, names: Collection[str]) -> T:
+    """Read a payload; if that fails, read it again without the colliding members.
 
     Args:
-        read: Reads the payload from its wire form; raises `ProtocolError` where it is not valid.
+        read: Reads the payload from its wire form; raises `ProtocolError` if it is not valid.
         wire: The payload, converted; it is edited in place.
-        claims: `Chain.claims` of the payload.
+        names: `Chain.field_collisions` of the payload.
 
     Raises:
-        ProtocolError: It is not valid without them either; the error is that of the whole payload.
+        ProtocolError: The payload is not valid without them either; the error describes the whole payload.
     """
     try:
         return read(wire)
     except ProtocolError as error:
         first = problem = error
     dropped: list[str] = []
-    for _ in range(_MOST_READINGS if claims else 0):
-        found = drop_claimed(wire, _locations(problem), claims)
+    for _ in range(_MAX_READS if names else 0):
+        found = drop_collisions(wire, _locations(problem), names)
         if not found:
             break
         dropped += found
@@ -48,34 +48,33 @@ def without_claims(read: Callable[[Any], T], wire: Any, claims: Collection[str])
         except ProtocolError as error:
             problem = error
             continue
-        names = ", ".join(sorted(set(dropped)))
-        log.debug("left out, because a later revision has another use for the name: %s", names)
+        log.debug("left out, because a later revision types the name: %s", ", ".join(sorted(set(dropped))))
         return typed
     raise first
 
 
 def _locations(error: ProtocolError) -> list[Location]:
-    """Return where a payload was not valid: what validation said is the context of the error."""
-    said = error.__context__
-    if not isinstance(said, ValidationError):
+    """Return the locations of validation errors, which are the context of a `ProtocolError`."""
+    cause = error.__context__
+    if not isinstance(cause, ValidationError):
         return []
-    return [one["loc"] for one in said.errors(include_url=False, include_context=False, include_input=False)]
+    return [one["loc"] for one in cause.errors(include_url=False, include_context=False, include_input=False)]
 
 
-def drop_claimed(value: Any, locations: Iterable[Location], claims: Collection[str]) -> list[str]:
-    """Drop the members that do not fit, where their names are claims; `value` is edited in place.
+def drop_collisions(value: Any, locations: Iterable[Location], names: Collection[str]) -> list[str]:
+    """Drop the members at the locations of errors whose names collide; `value` is edited in place.
 
     Args:
-        value: The payload, converted and found to be invalid in the target.
-        locations: Where it is. Where no claim is on the way to any of them, all claims below all of them count: a
-            validator that tried several alternatives knows no better.
-        claims: `Chain.claims` of the payload.
+        value: The payload, converted and found invalid in the target.
+        locations: The locations of the errors. If no colliding member is on the path to any of them, all colliding
+            members below all of them are dropped: a validator that tried several alternatives knows no better.
+        names: `Chain.field_collisions` of the payload.
 
     Returns:
-        The names that were dropped; where there are none, the payload is simply invalid.
+        The names that were dropped; without any, the payload is invalid for another reason.
     """
     paths = [_path(value, location) for location in locations]
-    dropped = [name for path in paths for name in _dropped_on(value, path, claims)]
+    dropped = [name for path in paths for name in _dropped_on(value, path, names)]
     if dropped or not paths:
         return dropped
     shared = paths[0]
@@ -84,15 +83,15 @@ def drop_claimed(value: Any, locations: Iterable[Location], claims: Collection[s
             shared = shared[:-1]
     for part in shared:
         value = value[part]
-    return _dropped_below(value, claims)
+    return _dropped_below(value, names)
 
 
 def _path(value: Any, location: Location) -> tuple[str | int, ...]:
-    """Return the way that a location leads: the longest, and of several the one that leads to its end."""
-    ways: dict[tuple[str | int, ...], Any] = {(): value}
+    """Return the longest path that a location describes; of several, the path to its end."""
+    paths: dict[tuple[str | int, ...], Any] = {(): value}
     for part in location:
-        ways |= {(*way, part): node[part] for way, node in ways.items() if _has(node, part)}
-    return max(reversed(ways), key=len)
+        paths |= {(*path, part): node[part] for path, node in paths.items() if _has(node, part)}
+    return max(reversed(paths), key=len)
 
 
 def _has(node: Any, part: str | int) -> bool:
@@ -101,23 +100,23 @@ def _has(node: Any, part: str | int) -> bool:
     return is_array(node) and 0 <= part < len(node)
 
 
-def _dropped_on(node: Any, path: Location, claims: Collection[str]) -> list[str]:
+def _dropped_on(node: Any, path: Location, names: Collection[str]) -> list[str]:
     for part in path:
         if not _has(node, part):
             break  # dropped already
-        if isinstance(part, str) and part in claims:
+        if isinstance(part, str) and part in names:
             del node[part]
             return [part]
         node = node[part]
     return []
 
 
-def _dropped_below(node: Any, claims: Collection[str]) -> list[str]:
+def _dropped_below(node: Any, names: Collection[str]) -> list[str]:
     if is_array(node):
-        return [name for item in node for name in _dropped_below(item, claims)]
+        return [name for item in node for name in _dropped_below(item, names)]
     if not is_object(node):
         return []
-    own = [name for name in node if name in claims]
+    own = [name for name in node if name in names]
     for name in own:
         del node[name]
-    return own + [name for item in node.values() for name in _dropped_below(item, claims)]
+    return own + [name for item in node.values() for name in _dropped_below(item, names)]

@@ -1,107 +1,116 @@
-"""Make a server of one revision serve another one, with the lifecycle of that one and the handlers of the first."""
+"""Servers of one revision as servers of another, with the lifecycle of that and the handlers of the first."""
 
 from __future__ import annotations
 
-from collections.abc import AsyncGenerator, Mapping, Sequence
-from contextlib import asynccontextmanager
+from collections.abc import Mapping, Sequence
+from contextlib import AbstractAsyncContextManager
 from functools import cached_property, partial
 from importlib import import_module
-from typing import Any, Protocol, cast
+from typing import Any, cast
 
-import anyio
-
-from mcp_bindgen.runtime.era.stateless import ROUND
 from mcp_bindgen.runtime.logs import log
-from mcp_bindgen.runtime.model.base import wire_name
 from mcp_bindgen.runtime.model.json_types import is_array, is_object
 from mcp_bindgen.runtime.protocol import jsonrpc
 from mcp_bindgen.runtime.protocol.access import Operation
+from mcp_bindgen.runtime.protocol.bridging import BridgedEngine, Handle
 from mcp_bindgen.runtime.protocol.capabilities import declare, declared, is_declared, merge, tree_of
-from mcp_bindgen.runtime.protocol.errors import ProtocolError, UnexpectedAnswer
-from mcp_bindgen.runtime.protocol.methods import ELICIT, INITIALIZE, LISTEN, SUBSCRIBE, UNSUBSCRIBE, Request
-from mcp_bindgen.runtime.protocol.request_scope import RequestScope
+from mcp_bindgen.runtime.protocol.errors import ProtocolError
+from mcp_bindgen.runtime.protocol.methods import (
+    ELICIT,
+    INITIALIZE,
+    LISTEN,
+    SUBSCRIBE,
+    UNSUBSCRIBE,
+    Notification,
+    Request,
+)
+from mcp_bindgen.runtime.protocol.request_scope import Link, RequestScope
 from mcp_bindgen.runtime.protocol.revision import Dispatcher, Revision
 from mcp_bindgen.runtime.protocol.routing import Route
 from mcp_bindgen.runtime.session import subscriptions
-from mcp_bindgen.runtime.session.handlers import Handle, bind_handler
-from mcp_bindgen.runtime.session.rounds import asks_for_input
+from mcp_bindgen.runtime.session.context import Context
+from mcp_bindgen.runtime.session.handlers import bind_handler
+from mcp_bindgen.runtime.session.rounds import asks_for_input, settle_rounds
+from mcp_bindgen.runtime.session.server import Server
+from mcp_bindgen.runtime.session.subscriptions import Subscription
 
-from . import sender
-from .bridge import ServerBridge
-from .context import BridgedContext, implementation
-from .reading import BridgedRoute, params_kind
+from .context import BridgedContext
+from .converter import Bridge, fields_of, implementation, plain
+from .era_adapter import following, sender_meta, with_sender, without_rounds
+from .routes import BridgedRoute, params_kind
 from .step import NotConvertible
 
-URL_REQUIRED = "URL_ELICITATION_REQUIRED"
-
-_MOST_ROUNDS = 32
-_PAUSE = 0.1  # seconds before a handler runs again that asks for nothing
-_GRACE = 5.0  # seconds for a server to unsubscribe a client that is gone
+_URL_REQUIRED = "URL_ELICITATION_REQUIRED"
+_UNSUBSCRIBE_SECONDS = 5.0
 
 
 class BridgedServer:
-    """A server of one revision as a server of another one; the eras and the service see a server like any other.
+    """Server of another revision, made of a server; the eras and the service use it like any server.
 
     Args:
         server: The server.
         wire: The revision that it serves in addition.
 
     Attributes:
-        revision: The name of that revision.
-        dispatcher: What is taken in it.
+        server: The server.
+        revision: The name of the additional revision.
+        bridge: The bridge between the two revisions.
+        dispatcher: The routes of the additional revision.
     """
 
-    def __init__(self, server: Any, wire: Revision) -> None:
+    def __init__(self, server: Server, wire: Revision) -> None:
         self.server = server
         self.revision = wire.name
-        self.bridge = ServerBridge(server, server.dispatcher.extended(type(server)), wire)
+        self.bridge = Bridge(server.dispatcher.extended(type(server)), wire)
         self.dispatcher = BridgedDispatcher(self)
-        self.audience = server.audience
 
     def __getattr__(self, name: str) -> Any:
-        return getattr(self.server, name)  # instructions, options, limits, the seal of states
+        return getattr(self.server, name)  # instructions, options, limits, the audience, the signer of request states
 
     @cached_property
     def context(self) -> type[BridgedContext]:
-        """The context of the server's handlers for clients of this revision."""
+        """The class of the contexts of the server's handlers for clients of this revision."""
         own: Any = self.server.context
-        made: Any = type(own.__name__, (BridgedContext, own), {"bridge": self.bridge, "__doc__": own.__doc__})
-        return cast("type[BridgedContext]", made)
-
-    @property
-    def connections(self) -> list[Any]:
-        """A context for each client of this revision that can be told something now."""
-        return [one for one in self.server.connections if isinstance(one, self.context)]
+        members = {"bridge": self.bridge, "server": self.server, "__doc__": own.__doc__}
+        return cast("type[BridgedContext]", type(own.__name__, (BridgedContext, own), members))
 
     @property
     def info(self) -> Any:
-        """The introduction of the server, in the types of this revision; `None` where it does not say."""
-        own = getattr(self.server, "info", None)
-        return own and implementation(self.bridge.wire, jsonrpc.plain(own))
+        """The `Implementation` of the server in the types of this revision, or None."""
+        return implementation(self.bridge.wire, getattr(self.server, "info", None))
 
-    def agree(self, wanted: Any, ctx: Any) -> Any:
-        """Return what a client that listens wants: this revision's filter is no matter of the server's."""
+    def agree(self, wanted: object, ctx: Context) -> Any:
+        """Return the filter of a client unchanged: the server does not know filters of this revision."""
         return wanted
 
-    def begin_subscription(self, link: Any) -> None:
-        """Do nothing: extensions of the server are not told of in this revision."""
+    def begin_subscription(self, link: Link) -> None:
+        """Do nothing: extensions of the server do not apply in this revision."""
 
     def operations(self, asked: Sequence[Operation]) -> Sequence[Operation]:
-        """Return what is asked for, and what that is in the server's era: who subscribes to a resource, listens."""
-        listens = self.bridge.is_stateless and any(method == SUBSCRIBE for method, _ in asked)
+        """Return operations, with `subscriptions/listen` if a client of a stateless server subscribes."""
+        listens = self.bridge.home.revision.era.is_stateless and any(method == SUBSCRIBE for method, _ in asked)
         return [*asked, (LISTEN, None)] if listens and (LISTEN, None) not in asked else asked
 
-    def extra_capabilities(self) -> Mapping[str, Any]:
-        """Return what the server declares beside its handlers, and what it does not tell of.
+    def converted(self, method: Notification[Any], params: Any) -> tuple[Notification[Any], Any] | None:
+        """Return a notification of the server in this revision, or None if it cannot be expressed."""
+        outgoing = self.bridge.outgoing
+        try:
+            theirs = cast("Notification[Any]", outgoing.counterpart(method))
+            return theirs, params if theirs is method else outgoing.params(theirs, plain(params), self.bridge.losses())
+        except NotConvertible as error:
+            log.debug("not sent in %s: %s", self.revision, error)
+            return None
 
-        What its revision can declare and this one cannot is left out. What its revision can declare too, and it does
-        not, is declared as `false`: here it would follow from the handlers alone.
+    def extra_capabilities(self) -> Mapping[str, Any]:
+        """Return the capabilities that do not follow from the handlers.
+
+        Capabilities that only the server's revision knows are left out. Flags that both revisions know, and that the
+        server does not declare, are `false`: in this revision they would follow from the handlers.
         """
-        ours, wire = self.bridge.ours.revision, self.bridge.wire
-        known = [set(one.types.ServerCapabilities.model_fields) for one in (ours, wire)]
-        more = self.server.extra_capabilities()
-        told = {name: value for name, value in more.items() if name not in known[0] - known[1]}
-        offers = declared(self.server, self.bridge.ours)
+        ours, wire = self.bridge.home.revision, self.bridge.wire
+        foreign = fields_of(ours.types.ServerCapabilities).keys() - fields_of(wire.types.ServerCapabilities)
+        told = {name: value for name, value in self.server.extra_capabilities().items() if name not in foreign}
+        offers = declared(self.server, self.bridge.home)
         found = declare("server", wire, self.dispatcher.offered(self), self.server.announces)
         for _, *flag in sorted(wire.flags & ours.flags):
             if is_declared(found, *flag) and not is_declared(offers, *flag):
@@ -111,286 +120,228 @@ class BridgedServer:
         return told
 
 
-class BridgedEngine(Protocol):
-    """The part of an extension's engine that serves clients of another revision, in which there is no such extension.
-
-    Attributes:
-        handlers: Method name -> handler, for params and results of that revision.
-        capabilities: What is declared there, beside what follows from these handlers.
-    """
-
-    handlers: Mapping[str, Handle]
-    capabilities: Mapping[str, Any]
-
-
 class BridgedDispatcher(Dispatcher):
-    """The routes of a revision to the handlers of a server of another one; they are made when they are first used.
+    """Routes of a revision to the handlers of a server of another revision, made on first use.
 
     Args:
-        bridged: The server of the one made of that of the other.
+        bridged: The server in the wire revision.
     """
 
     def __init__(self, bridged: BridgedServer) -> None:
         super().__init__(bridged.bridge.wire, "server")
-        self.bridged = bridged
+        self._bridged = bridged
         self._bridge = bridged.bridge
-        self._ours = bridged.bridge.ours
+        self._home = bridged.bridge.home
+        self._server = bridged.server
+        self._adds_sender = self._home.revision.era.is_stateless and not self.revision.era.is_stateless
+
+    @cached_property
+    def _native(self) -> Dispatcher:
+        found: Dispatcher = import_module(f"{self.revision.package}.dispatcher").SERVER
+        return found
 
     @cached_property
     def routes(self) -> dict[str, Route]:
         """Method name -> route, for messages."""
-        native: Dispatcher = import_module(f"{self.revision.package}.dispatcher").SERVER
-        own = {name: route for name, route in self._ours.routes.items() if route.is_custom}
-        return {**{name: self._bridged(route) for name, route in native.routes.items()}, **own}
+        own = {name: route for name, route in self._home.routes.items() if route.is_custom}
+        return {**{name: self._route(route) for name, route in self._native.routes.items()}, **own}
 
-    def _bridged(self, route: Route) -> Route:
+    def _route(self, route: Route) -> Route:
         name = route.method.name
-        ours = self._home(name)
-        if ours is None or name in self._taken or not isinstance(route.method, Request):
+        ours = self._home_route(name)
+        if ours is None or name in self._other_handlers or not isinstance(route.method, Request):
             return route
-        if not self.is_handled(route, self.bridged.server):
+        kind = params_kind(ours.method.params, route.method.params, same_era=self._bridge.same_era)
+        if kind is None or name == INITIALIZE or not self.is_handled(route, self._server):
             return route
-        same_era = self.revision.era is self._ours.revision.era
-        kind = params_kind(ours.method.params, route.method.params, same_era=same_era)
-        if kind is None or route.method.name == INITIALIZE:
-            return route
-        return BridgedRoute(route.method, route.handler, ours=ours, kind=kind, bridge=self._bridge)
+        return BridgedRoute(route.method, route.handler, kind=kind, bridge=self._bridge)
 
-    def _home(self, name: str) -> Route | None:
-        """Return the server's route of a method of core; what its extensions add has no counterpart elsewhere."""
-        found = self._ours.routes.get(name)
+    def _home_route(self, name: str) -> Route | None:
+        """Return the server's route of a core method; methods of extensions have no counterpart."""
+        found = self._home.routes.get(name)
         return None if found is None or found.method.extension is not None else found
 
     @cached_property
     def engines(self) -> Sequence[BridgedEngine]:
-        """What the server's extensions have to say in this revision."""
-        found: Sequence[BridgedEngine] = self._bridge.server.bridged_engines(self)
-        return found
+        """The engines of the server's extensions that answer requests of this revision."""
+        return self._server.bridged_engines(self)
 
     @cached_property
-    def _taken(self) -> dict[str, Handle]:
-        """The handlers of these, by method name."""
-        return {name: handle for engine in self.engines for name, handle in engine.handlers.items()}
-
-    @cached_property
-    def _crossing(self) -> dict[str, Handle]:
-        """The handlers of messages of this era for a server of the other one, by method name."""
-        offers = declared(self._bridge.server, self._ours)
-        subscribe = self.revision.methods.get(SUBSCRIBE) or self._ours.revision.methods.get(SUBSCRIBE)
+    def _other_handlers(self) -> dict[str, Handle]:
+        """Method name -> handler, of extensions, and of subscriptions for a server of the other era."""
+        found = {name: handle for engine in self.engines for name, handle in engine.handlers.items()}
+        subscribe = self.revision.methods.get(SUBSCRIBE) or self._home.revision.methods.get(SUBSCRIBE)
         needed = ("",) if subscribe is None else subscribe.capabilities.get("client", ("", ""))[1:]
-        if self.revision.era is self._ours.revision.era or not is_declared(offers, *needed):
-            return {}
-        if self.revision.era.is_stateless:
-            return {LISTEN: self._listen}
-        return {SUBSCRIBE: self._subscribe, UNSUBSCRIBE: self._unsubscribe}
+        if self._bridge.same_era or not is_declared(declared(self._server, self._home), *needed):
+            return found
+        own = {LISTEN: self._listen} if self.revision.era.is_stateless else {SUBSCRIBE: _accept, UNSUBSCRIBE: _accept}
+        return found | own
 
     def extended(self, kind: type) -> Dispatcher:
-        """Return this dispatcher, which has the server's own methods already."""
+        """Return this dispatcher: it has the server's own methods already."""
         return self
 
     def is_handled(self, route: Route, target: object) -> bool:
-        """Tell whether the server handles the method of a route, or the runtime does for it."""
-        name = route.method.name
-        ours = self._home(name)
-        if route.is_custom or name in self._crossing:
-            return True
+        """Return True if the server, an extension or the runtime handles the method of a route."""
+        ours = self._home_route(route.method.name)
         if ours is None or ours.method.kind != route.method.kind:
-            return name in self._taken
-        return self._ours.is_handled(ours, self._bridge.server)
+            return route.is_custom or route.method.name in self._other_handlers
+        return route.is_custom or self._home.is_handled(ours, self._server)
 
     def handler(self, route: Route, target: object) -> Handle:
-        """Return the handler of the server for a route, with conversions.
-
-        Raises:
-            MethodNotFound: The server does not handle it.
-        """
-        name = route.method.name
-        if name in self._crossing:
-            return self._crossing[name]
-        if name in self._taken:
-            return self._taken[name]
-        server = self._bridge.server
-        if route.is_custom:
-            return self._ours.handler(route, server)
-        return self._converting(route)
+        """Return the handler of a route, with conversions; raise `MethodNotFound` if the server does not handle it."""
+        if route.method.name in self._other_handlers:
+            return self._other_handlers[route.method.name]
+        return self._home.handler(route, self._server) if route.is_custom else self._converting(route)
 
     def _converting(self, route: Route) -> Handle:
-        """Return the handler of the server for a route of a revision, with conversions."""
-        name, server = route.method.name, self._bridge.server
-        ours = self._home(name) or route
-        work = bind_handler(self._ours, ours, server)
-        if name == INITIALIZE:
-            return partial(self._initialize, work, ours)
-        if not isinstance(route.method, Request):
+        """Return the server's handler of a route of the wire revision, with conversions."""
+        method, ours = route.method, self._home_route(route.method.name) or route
+        work = bind_handler(self._home, ours, self._server)
+        if method.name == INITIALIZE:
+            return partial(self._initialize, work)
+        if not isinstance(method, Request):
             handle: Handle = partial(self._take, work, ours)
         else:
-            work = self._settled(work, route.method, ours.method)
-            typed = isinstance(route, BridgedRoute)
-            if not typed:
-                work = partial(self._converted, work, ours)
-            elif self._speaks_for_itself:
-                work = sender.stated(work, self._ours.revision, ours.method)
-            handle = self._answered(work, route.method, ours)
-        return handle if route.method.params is not None else partial(handle, None)
+            assert isinstance(ours.method, Request)
+            if _asks(ours.method) and not _asks(method):
+                work = partial(self._settled, work, ours.method)
+            if not isinstance(route, BridgedRoute):
+                work = partial(self._with_converted_params, work, method.name)
+            elif self._adds_sender:
+                work = with_sender(work, self._home.revision, ours.method)
+            handle = self._with_converted_results(work, method, ours.method, ours.handler)
+        return handle if method.params is not None else partial(handle, None)
 
-    # --- for engines of extensions, which answer in this revision themselves ------------------------------------
+    # --- for engines of extensions ----------------------------------------------------------------------------
 
     def plain(self, name: str) -> Handle:
         """Return the server's handler of a request, for params and results of this revision."""
-        native: Dispatcher = import_module(f"{self.revision.package}.dispatcher").SERVER
-        return self._converting(native.routes[name])
+        return self._converting(self._native.routes[name])
 
-    def lowered(self, name: str, work: Handle) -> Handle:
-        """Return a handler that gives results of the server's revision as one that gives those of this revision."""
-        return self._answered(work, self.revision.request(name), self._ours.routes[name])
+    def to_server(self, name: str, params: object, ctx: Context) -> Any:
+        """Return params of this revision in the types of the server's revision.
+
+        Raises:
+            NotConvertible: The server's revision cannot express them.
+            InvalidParams: They are not valid there.
+        """
+        wire: dict[str, Any] = plain(params)
+        if self._adds_sender and ctx.negotiated is not None:
+            wire = without_rounds(wire)
+            wire["_meta"] = sender_meta(self._home.revision, ctx.negotiated, wire.get("_meta", {}))
+        return self._bridge.incoming.params(self._home.routes[name].method, wire, self._bridge.losses(ctx.link))
+
+    def to_wire(self, name: str, work: Handle) -> Handle:
+        """Convert the results of a handler to this revision."""
+        ours = self._home.routes[name]
+        assert isinstance(ours.method, Request)
+        return self._with_converted_results(work, self.revision.request(name), ours.method, ours.handler)
 
     # --- from the wire to the handler -------------------------------------------------------------------------
 
-    def raised(self, name: str, params: Any, ctx: Any) -> Any:
-        """Return params of this revision as those of the server's, of the same request.
-
-        Raises:
-            NotConvertible: The server's revision has no words for them.
-            InvalidParams: They are not valid there.
-        """
-        wire: dict[str, Any] = {} if params is None else jsonrpc.plain(params)
-        if self._speaks_for_itself:
-            rounds = set(map(wire_name, ROUND))
-            wire = {name: value for name, value in wire.items() if name not in rounds}
-            wire["_meta"] = sender.meta(self._ours.revision, ctx.negotiated, wire.get("_meta", {}))
-        return self._bridge.params_up(self._ours.routes[name], wire, ctx.link)
-
-    async def _take(self, work: Handle, ours: Route, params: Any, ctx: Any) -> None:
-        """Have a notification handled; one that the server's revision has no words for is left out."""
-        wire: dict[str, Any] = {} if params is None else jsonrpc.plain(params)
+    async def _take(self, work: Handle, ours: Route, params: object, ctx: Context) -> None:
+        """Handle a notification; leave it out if the server's revision cannot express it."""
         try:
-            typed = self._bridge.params_up(ours, wire, ctx.link)
+            typed = self._bridge.incoming.params(ours.method, plain(params), self._bridge.losses(ctx.link))
         except ProtocolError as error:
             log.debug("%s is left out: %s", ours.method.name, error)
             return
         await work(typed, ctx)
 
-    async def _converted(self, work: Handle, ours: Route, params: Any, ctx: Any) -> Any:
-        """Have a request handled whose params were read with the types of the wire's revision."""
-        return await work(self.raised(ours.method.name, params, ctx), ctx)
+    async def _with_converted_params(self, work: Handle, name: str, params: object, ctx: Context) -> Any:
+        return await work(self.to_server(name, params, ctx), ctx)
 
-    @property
-    def _speaks_for_itself(self) -> bool:
-        """Whether the server wants requests that speak for themselves, and gets others."""
-        return self._bridge.is_stateless and not self.revision.era.is_stateless
+    async def _settled(self, work: Handle, ours: Request[Any, Any, Any], params: object, ctx: Context) -> Any:
+        """Send the questions of a result as requests: results of the wire revision have no questions."""
+
+        async def ask(question: Any) -> Any:
+            method = self._home.revision.request(question.method)
+            return await ctx.request(method, getattr(question, "params", None))
+
+        async def again(params: Any) -> Any:
+            return await work(params, ctx)
+
+        return await settle_rounds(ours, params, await work(params, ctx), ask, again)
+
+    async def _initialize(self, work: Handle, params: object, ctx: Context) -> Any:
+        """Let the server answer `initialize` itself, in the revision of the connection."""
+        method = self._home.revision.request(INITIALIZE)
+        answer = plain(
+            await work(self._bridge.incoming.params(method, plain(params), self._bridge.losses(ctx.link)), ctx)
+        )
+        return jsonrpc.typed_result(
+            self.revision.request(INITIALIZE), {**answer, "protocolVersion": self.revision.name}
+        )
 
     # --- from the handler to the wire -------------------------------------------------------------------------
 
-    def _answered(self, work: Handle, method: Request[Any, Any, Any], route: Route) -> Handle:
-        """Return a handler whose results and errors are those of the wire's revision."""
-        bridge, ours = self._bridge, self._ours.routes[method.name].method
-        assert isinstance(ours, Request)
-        written = bridge.writer(method, ours)
-        handler: Any = getattr(bridge.server.__class__, route.handler)
-        in_rounds = _asks(method)
-        is_tool = "is_error" in getattr(ours.result, "model_fields", {})
-        url_required = self._ours.revision.errors.get(URL_REQUIRED)
+    def _with_converted_results(
+        self, work: Handle, method: Request[Any, Any, Any], ours: Request[Any, Any, Any], name: str
+    ) -> Handle:
+        """Return a handler whose results and errors are of the wire revision.
 
-        async def answered(params: Any, ctx: Any) -> Any:
+        Args:
+            work: The handler.
+            method: The method of the wire revision.
+            ours: The method of the server's revision.
+            name: The name of the server's handler, for errors.
+        """
+        outgoing = self._bridge.outgoing
+        write = outgoing.result_writer(method, ours, self._bridge.losses)
+        handler: Any = getattr(self._server.__class__, name)
+        in_rounds = _asks(method)
+        is_tool = "is_error" in fields_of(ours.result)
+        url_required = self._home.revision.errors.get(_URL_REQUIRED)
+
+        async def answer(params: object, ctx: Context) -> Any:
             try:
                 result = await work(params, ctx)
                 if result.__class__ is not ours.result and result is not None:
                     jsonrpc.check_kind(ours, result, handler)
                 if in_rounds and asks_for_input(type(result)):
-                    return jsonrpc.typed_result(method, jsonrpc.plain(written(result, ctx.link)))
-                return written(result, ctx.link)
+                    return jsonrpc.typed_result(method, plain(write(result, ctx.link)))
+                return write(result, ctx.link)
             except NotConvertible as error:
                 if not is_tool:
                     raise
-                failed = jsonrpc.typed_result(ours, _failed_tool(error))
-                return written(failed, ctx.link)
+                failed = {"content": [{"type": "text", "text": error.message}], "isError": True}
+                return write(jsonrpc.typed_result(ours, failed), ctx.link)
             except ProtocolError as error:
                 if in_rounds and error.code == url_required:
-                    await self._visit(ctx, error)
-                raise bridge.error(bridge.down, method.name, error) from error.__cause__
+                    await self._ask_to_visit(ctx, error)
+                raise outgoing.error(method.name, error) from error.__cause__
 
-        return answered
+        return answer
 
-    def _settled(self, work: Handle, method: Request[Any, Any, Any], ours: Any) -> Handle:
-        """Return a handler that asks in its results as one for a revision in which it has to send requests.
-
-        It runs again with the answers until it asks no more; where it does not stop, that is an `UnexpectedAnswer`.
-        """
-        if _asks(method) or not _asks(ours):
-            return work
-
-        async def settled(params: Any, ctx: Any) -> Any:
-            result = await work(params, ctx)
-            for _ in range(_MOST_ROUNDS):
-                if not asks_for_input(type(result)):
-                    return result
-                questions: dict[str, Any] = result.input_requests or {}
-                if not questions:
-                    await anyio.sleep(_PAUSE)
-                answers: dict[str, Any] = {}
-                for key, one in questions.items():
-                    asked = self._ours.revision.request(one.method)
-                    answers[key] = await ctx.request(asked, getattr(one, "params", None))
-                more = {"input_responses": answers or None, "request_state": result.request_state}
-                result = await work(params.model_copy(update=more), ctx)
-            raise UnexpectedAnswer(ours.name, result)
-
-        return settled
-
-    async def _visit(self, ctx: Any, error: ProtocolError) -> None:
-        """Ask the user to visit the pages that an error names, as results do where no error does.
-
-        Who did so once and finds the same error is told of it.
-        """
-        asked = self._ours.revision.request(ELICIT)
+    async def _ask_to_visit(self, ctx: Context, error: ProtocolError) -> None:
+        """Ask the user to visit the pages that an error names; a second error after the visit is sent to the client."""
+        method = self._home.revision.request(ELICIT)
         pages = error.data.get("elicitations") if is_object(error.data) else None
         for number, page in enumerate(pages if is_array(pages) else ()):
-            await ctx.ask_by(f"{URL_REQUIRED}#{number}", asked, jsonrpc.typed_params(asked, page))
+            await ctx.ask_by(f"{_URL_REQUIRED}#{number}", method, jsonrpc.typed_params(method, page))
 
-    async def _initialize(self, work: Handle, ours: Route, params: Any, ctx: Any) -> Any:
-        """Let a server answer `initialize` itself; the revision is that of the connection all the same."""
-        typed = self._bridge.params_up(ours, jsonrpc.plain(params), ctx.link)
-        answer = {**jsonrpc.plain(await work(typed, ctx)), "protocolVersion": self.revision.name}
-        return jsonrpc.typed_result(self.revision.request(INITIALIZE), answer)
+    # --- subscriptions of stateless clients to a stateful server ----------------------------------------------
 
-    # --- subscriptions ----------------------------------------------------------------------------------------
-
-    async def _subscribe(self, params: Any, ctx: Any) -> Any:
-        """Let a client hear of a resource, which its era notes: in the server's revision, nobody else need know."""
-        return {}
-
-    async def _unsubscribe(self, params: Any, ctx: Any) -> Any:
-        return {}
-
-    async def _listen(self, params: Any, ctx: Any) -> Any:
-        """Serve a subscription, and subscribe to its resources as clients of the server's revision do."""
-        bridged: Any = self.bridged
+    async def _listen(self, params: object, ctx: Context) -> Any:
+        """Serve a subscription, and subscribe to its resources with the server's own handlers."""
+        bridged: Any = self._bridged
         offers = declared(bridged, self)
         return await subscriptions.listen(bridged, self.revision, offers, params, ctx, self._follow)
 
-    @asynccontextmanager
-    async def _follow(self, subscription: Any, uris: list[str]) -> AsyncGenerator[list[str]]:
-        followed: list[str] = []
-        try:
-            for uri in dict.fromkeys(uris):
-                if await self._tell(SUBSCRIBE, uri, subscription):
-                    followed.append(uri)
-            yield followed
-        finally:
-            with anyio.move_on_after(_GRACE, shield=True):
-                for uri in followed:
-                    await self._tell(UNSUBSCRIBE, uri, subscription)
+    def _follow(self, subscription: Subscription, uris: list[str]) -> AbstractAsyncContextManager[list[str]]:
+        subscribe, unsubscribe = (partial(self._call, name, subscription) for name in (SUBSCRIBE, UNSUBSCRIBE))
+        return following(uris, subscribe, unsubscribe, _UNSUBSCRIBE_SECONDS)
 
-    async def _tell(self, name: str, uri: str, subscription: Any) -> bool:
-        """Have the server subscribe a client to a resource, or unsubscribe it; return whether it did."""
-        route = self._ours.routes[name]
-        if not self._ours.is_handled(route, self._bridge.server):
+    async def _call(self, name: str, subscription: Subscription, uri: str) -> bool:
+        """Call the server's handler of (un)subscriptions; return True if it succeeds, or there is none."""
+        route = self._home.routes[name]
+        if not self._home.is_handled(route, self._server):
             return True
         params = jsonrpc.typed_params(route.method, {"uri": uri})
+        context = self._bridged.context(RequestScope.of(subscription), params)
         try:
-            await bind_handler(self._ours, route, self._bridge.server)(
-                params, self.bridged.context(RequestScope.of(subscription), params)
-            )
+            await bind_handler(self._home, route, self._server)(params, context)
         except ProtocolError as error:
             log.info("%s %s: %s", name, uri, error)
             return False
@@ -400,9 +351,10 @@ class BridgedDispatcher(Dispatcher):
         return True
 
 
+async def _accept(params: object, ctx: Context) -> Any:
+    """Accept a subscription, which the era records; a stateless server needs no notice of it."""
+    return {}
+
+
 def _asks(method: Request[Any, Any, Any]) -> bool:
     return any(asks_for_input(kind) for kind in method.alternatives)
-
-
-def _failed_tool(error: NotConvertible) -> dict[str, Any]:
-    return {"content": [{"type": "text", "text": error.message}], "isError": True}

@@ -27,10 +27,12 @@ ANY = "*"
 
 _ANYTHING = Kind(lambda value: True, "a JSON value")
 _YES = Kind(lambda value: value is True, "true, or leave it out")
-_FUNCTION = re.compile(r"[a-z][a-z0-9_]*\.[a-z][a-z0-9_]*")
+_FUNCTION = re.compile(r"[a-z][a-z0-9_]*")
 _ACTIONS = {
     "do": one_of("refuse", "drop", "keep", "adapter"),
-    "by": Kind(lambda value: isinstance(value, str) and _FUNCTION.fullmatch(value) is not None, "module.function"),
+    "by": Kind(
+        lambda value: isinstance(value, str) and _FUNCTION.fullmatch(value) is not None, "the name of a function"
+    ),
     "give": _ANYTHING,
     "rename": TEXT,
     "same_as": TEXT,
@@ -51,7 +53,7 @@ class Rule:
 
     Attributes:
         action: `refuse`, `drop`, `keep`, `adapter` (who speaks the era sees to it), `by`, `give`, `rename`, `same_as`.
-        value: Beside the last four: a function, as `module.name` in `runtime/bridges/rules`; a value for what is
+        value: Beside the last four: the name of a function of `mcp_bindgen.bridging.rules`; a value for what is
             missing; the member of the target; the name of the target's error.
         because: Why, in words.
         at: Where the function is applied, if not at the place itself: to a definition or a member of one.

@@ -113,8 +113,8 @@ of what a class of yours offers.
 
 How a rule is written stands at the top of `schema/bridges.toml`; for revisions that you imported yourself, rules go
 into `schema/bridges.toml` of your own folder (`mcp-bindgen bridges --missing` prints those that are needed). Without a
-rule, what only a rule could convert is refused. A rule may name a function of `runtime/bridges/rules`: it gets the JSON
-value, returns it converted, and changes nothing when it gets that again.
+rule, what only a rule could convert is refused. A rule may name a function of `mcp_bindgen.bridging.rules`: it gets the
+JSON value, returns it converted, and changes nothing when it gets that again.
 """
 
 

@@ -11,8 +11,7 @@ import typer
 from mcp_bindgen.bridge.places import Plan
 from mcp_bindgen.bridge.steps import plans, rule_file
 from mcp_bindgen.bridge.words import Section, missing_rules, sections, step_words
-from mcp_bindgen.bridging.chain import chain
-from mcp_bindgen.bridging.descriptions import missed
+from mcp_bindgen.bridging.chain import chain, missed
 from mcp_bindgen.spec import BadInput, Store
 
 from .options import Folder

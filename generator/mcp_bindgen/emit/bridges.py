@@ -17,7 +17,10 @@ from .header import header
 from .imports import prune
 from .style import style
 
-_WORDS = "Ruling, cases, has, items, keep, later, members, of_kind, refuse, rule, sequence, tagged, values"
+_NAMES = (
+    "Conversion, Ruling, Step, cases, has, items, keep, later, members, of_kind, refuse, rule, rules, sequence, "
+    "tagged, values"
+)
 _RULES = "mcp_bindgen.bridging.rules"
 _KINDS = {
     "array": "list",
@@ -63,12 +66,11 @@ def _emit(plan: Plan, command: str) -> str:
         plan=plan,
         adapted=[quoted(name) for name in plan.adapted],
         row=_tuple,
-        words=_WORDS,
-        modules=", ".join(sorted({function.partition(".")[0] for function in code.functions})) or "content",
+        names=_NAMES,
         rulings=[(name, *ruling) for ruling, name in code.rulings.items()],
         edits=edits,
         conversions=[(part, found) for part, found in rows if found],
-        claims=list(_claims(plan)),
+        field_collisions=list(_field_collisions(plan)),
         remarks=remarks,
     )
     return style(prune(text))
@@ -79,13 +81,11 @@ class _Code:
 
     Attributes:
         rulings: Place, reason and capability -> the name of the constant.
-        functions: The functions of rules that are used.
     """
 
     def __init__(self, plan: Plan) -> None:
         self.plan = plan
         self.rulings: dict[tuple[str, str, str], str] = {}
-        self.functions: set[str] = set()
         self._names: dict[Named, str] = {}
         for key in plan.named:
             name, taken = f"_{naming.snake(key.source)}", self._names.values()
@@ -137,8 +137,7 @@ class _Code:
     def applied(self, edit: Apply) -> str:
         if edit.rule.action == "refuse":
             return f"refuse({self.ruling(edit)})"
-        self.functions.add(_function(edit))
-        return f"rule({edit.rule.value}, {self.ruling(edit)})"
+        return f"rule(rules.{_function(edit)}, {self.ruling(edit)})"
 
     def ruling(self, edit: Apply) -> str:
         """Return the constant of the words of a rule at a place."""
@@ -164,19 +163,15 @@ class _Code:
 
 def _function(edit: Apply) -> str:
     """Return the function of a rule; raises `BadInput` where the runtime has none of that name."""
-    module, _, name = edit.rule.value.partition(".")
-    try:
-        found = getattr(import_module(f"{_RULES}.{module}"), name, None)
-    except ImportError:
-        found = None
-    if not callable(found):
-        said = f"the rule of {'.'.join(edit.rule.path)} names {edit.rule.value!r}, which {_RULES} does not have"
-        raise BadInput(said, fix="name a function of one of its modules, as in content.link_as_text")
-    return f"{module}.{name}"
+    name = str(edit.rule.value)
+    if name.startswith("_") or not callable(getattr(import_module(_RULES), name, None)):
+        said = f"the rule of {'.'.join(edit.rule.path)} names {name!r}, which {_RULES} does not have"
+        raise BadInput(said, fix="name one of its functions, as in link_as_text")
+    return name
 
 
-def _claims(plan: Plan) -> Iterator[tuple[str, list[tuple[str, list[str]]]]]:
-    """Return the members that may clash, by part and method."""
+def _field_collisions(plan: Plan) -> Iterator[tuple[str, list[tuple[str, list[str]]]]]:
+    """Return the members whose names collide, by part and method."""
     for part in ("params", "results"):
         rows: list[tuple[str, list[str]]] = []
         for payload in plan.payloads:

@@ -68,6 +68,7 @@ _SERVERS = frozenset(
         "audience",
         "authorize",
         "begin_subscription",
+        "bridged",
         "bridged_engines",
         "broadcast",
         "connections",

@@ -17,12 +17,11 @@ from importlib import import_module
 from pathlib import Path
 from typing import IO, Any, TypeVar, Unpack, overload
 
-from mcp_bindgen.bridging.client import Bridges
-
 from . import bindings
 from .concurrency import background_tasks
 from .entry_points import TRANSPORTS, Address
 from .logs import log
+from .protocol.bridging import bridging
 from .protocol.errors import ConnectionClosed, ProtocolError, RequestTimeout
 from .protocol.methods import DISCOVER
 from .protocol.peer import Peer
@@ -188,8 +187,7 @@ class _Search:
     def __init__(self, place: Address, clients: list[Client], patience: float, exactly: bool) -> None:
         self._place = place
         self._server = place.server or object()
-        self._bridges = Bridges([] if exactly else clients)
-        self._clients = Clients(clients, self._bridges.revisions, self._bridges.carrier)
+        self._clients = Clients(clients, None if exactly else bridging)
         self._patience = patience
         self.failures: list[tuple[str, Exception]] = []
         self._elsewhere = False
@@ -234,10 +232,10 @@ class _Search:
                 self._ended = session.closed.is_set()
                 yield None
                 return
-            self._remember(way, negotiation.is_legacy, client.revision in self._clients.stateless)
+            self._remember(way, negotiation.is_legacy, client.dispatcher.revision.era.is_stateless)
             if client.cache is not None:
                 stack.callback(client.cache.forget, CacheScope(None, session))
-            yield self._bridges.begin(client, session, tasks)
+            yield self._clients.begin(client, session, tasks)
 
     def _handler(self, dispatcher: Dispatcher, route: Route) -> Handler:
         handler: Handler = self._clients.client(dispatcher.revision.name).handler(dispatcher, route)
@@ -251,12 +249,14 @@ class _Search:
         place, clients = self._place, self._clients
         self._forget()
         probed = way.probe and not (way.handshake_first or clients.prefers_handshake)
-        both_eras = bool(clients.stateless and clients.stateful)
         is_outdated = known is not None and (way.fallback or self._ended)
         table = (
             (is_outdated and place.open is not None, _PROBE),
             (self._elsewhere and not way.fallback and place.fallback is not None, _FALLBACK),
-            (self._ended and probed and both_eras and place.reopens, _HANDSHAKE),  # some servers end after a probe
+            (
+                self._ended and probed and place.reopens and clients.has_both_eras,
+                _HANDSHAKE,
+            ),  # some servers end after a probe
         )
         return next((following for applies, following in table if applies), None)
 

@@ -13,7 +13,7 @@ from hypothesis import strategies as st
 
 from mcp_bindgen.bridging import chain as chains
 from mcp_bindgen.bridging.chain import Chain, chain, package_name, packages
-from mcp_bindgen.bridging.step import Conversion, NotConvertible, Notes, Remark, Step
+from mcp_bindgen.bridging.step import Conversion, LossReport, NotConvertible, Remark, Step
 
 MODULE = """
 from mcp_bindgen.bridging.step import Step
@@ -22,10 +22,10 @@ STEP = Step({source!r}, {target!r}, absent={{"only/here": "{target} has it not"}
 
 
 def rename(old: str, new: str) -> Conversion:
-    def convert(value: Any, notes: Notes) -> Any:
+    def convert(value: Any, notes: LossReport) -> Any:
         if old in value:
             value[new] = value.pop(old)
-            notes.lost(old, f"is {new}")
+            notes.record(old, f"is {new}")
         return value
 
     return Conversion(convert, (f'"{old}":'.encode(),))
@@ -46,8 +46,8 @@ def test_a_chain_without_steps_changes_nothing() -> None:
 def test_what_one_step_makes_the_next_one_converts() -> None:
     conversion = Chain(ONE, TWO).params("m")
     assert conversion is not None
-    assert conversion.convert({"a": 1}, Notes()) == {"c": 1}
-    assert conversion.guard == (b'"a":', b'"b":')
+    assert conversion.convert({"a": 1}, LossReport()) == {"c": 1}
+    assert conversion.prefilter == (b'"a":', b'"b":')
 
 
 def test_only_methods_with_a_row_are_converted() -> None:
@@ -60,25 +60,25 @@ def test_only_methods_with_a_row_are_converted() -> None:
 def test_where_no_guard_fires_nothing_is_converted(value: dict[str, int]) -> None:
     conversion = Chain(ONE, TWO).params("m")
     assert conversion is not None
-    if not conversion.fires(json.dumps(value, separators=(",", ":")).encode()):
-        assert conversion.convert(dict(value), Notes()) == value
+    if not conversion.may_apply(json.dumps(value, separators=(",", ":")).encode()):
+        assert conversion.convert(dict(value), LossReport()) == value
 
 
 def test_a_chain_with_a_step_that_always_converts_always_does() -> None:
     always = Step("3", "4", params={"m": Conversion(lambda value, notes: value)})
     conversion = Chain(ONE, TWO, always).params("m")
     assert conversion is not None
-    assert conversion.guard == ()
-    assert conversion.fires(b"{}")
+    assert conversion.prefilter == ()
+    assert conversion.may_apply(b"{}")
 
 
 def test_text_of_others_counts_whatever_its_spaces_and_escapes() -> None:
     conversion = Conversion(lambda value, notes: value, (b'"type":"audio"', b'"tasks":['))
     for data in (b'{"type" : "audio"}', b'{"tasks"\n:\n[ ]}', b'{"t\\u0079pe":"audio"}'):
-        assert conversion.fires_in_any(data)
+        assert conversion.may_apply_to_any(data)
     for data in (b'{"type": "text"}', b'{"task": []}', b"{}"):
-        assert not conversion.fires_in_any(data)
-    assert Conversion(lambda value, notes: value).fires_in_any(b"{}")
+        assert not conversion.may_apply_to_any(data)
+    assert Conversion(lambda value, notes: value).may_apply_to_any(b"{}")
 
 
 def test_error_codes_follow_the_method_and_then_any() -> None:
@@ -93,19 +93,19 @@ def test_a_method_is_absent_from_the_step_on_that_loses_it() -> None:
 
 def test_claims_and_remarks_are_those_of_all_steps() -> None:
     remark = Remark("params", "lost", "Tool.icons", "are not known")
-    steps = [Step("1", "2", claims={"params": {"m": frozenset("a")}}, remarks={"m": (remark,)})] * 2
-    steps.append(Step("2", "3", claims={"params": {"m": frozenset("b")}}))
-    assert Chain(*steps).claims("params", "m") == {"a", "b"}
-    assert Chain(*steps).claims("results", "m") == frozenset()
+    steps = [Step("1", "2", field_collisions={"params": {"m": frozenset("a")}}, remarks={"m": (remark,)})] * 2
+    steps.append(Step("2", "3", field_collisions={"params": {"m": frozenset("b")}}))
+    assert Chain(*steps).field_collisions("params", "m") == {"a", "b"}
+    assert Chain(*steps).field_collisions("results", "m") == frozenset()
     assert Chain(*steps).remarks("m") == (remark,)
 
 
 def test_a_loss_is_told_once() -> None:
     told: list[tuple[str, str]] = []
-    notes = Notes(lambda place, reason: told.append((place, reason)))
+    notes = LossReport(lambda place, reason: told.append((place, reason)))
     for _ in range(3):
-        notes.lost("Tool.icons", "are not known")
-    assert told == [("Tool.icons", "are not known")] == list(notes.told)
+        notes.record("Tool.icons", "are not known")
+    assert told == [("Tool.icons", "are not known")] == list(notes.losses)
 
 
 def test_a_refusal_says_where_and_why() -> None:

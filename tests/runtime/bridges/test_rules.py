@@ -10,11 +10,9 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from mcp_bindgen.bridging.chain import chain
-from mcp_bindgen.bridging.descriptions import missed
-from mcp_bindgen.bridging.edits import Ruling, Say
-from mcp_bindgen.bridging.rules import completion, content, elicitation, sampling, structured, tasks
-from mcp_bindgen.bridging.step import NotConvertible, Notes
+from mcp_bindgen.bridging import rules
+from mcp_bindgen.bridging.chain import chain, missed
+from mcp_bindgen.bridging.step import LossReport, NotConvertible, RuleContext, Ruling
 from tests.support.json_instances import JSON
 
 TEXT = {"type": "text", "text": "a"}
@@ -22,8 +20,8 @@ IMAGE = {"type": "image", "data": "AA==", "mimeType": "image/png"}
 
 
 @pytest.fixture
-def say() -> Say:
-    return Say(Ruling("Some.place", "there are no such words"), Notes())
+def say() -> RuleContext:
+    return RuleContext(Ruling("Some.place", "there are no such words"), LossReport())
 
 
 SCHEMAS: list[Any] = [
@@ -45,105 +43,105 @@ SCHEMAS: list[Any] = [
 
 @pytest.mark.parametrize("schema", SCHEMAS, ids=str)
 def test_structured_content_and_its_schema_agree_before_and_after(schema: Any) -> None:
-    say = Say(Ruling("", ""), Notes())
-    made = structured.wrapped_schema(copy.deepcopy(schema), say)
+    say = RuleContext(Ruling("", ""), LossReport())
+    made = rules.schema_as_object(copy.deepcopy(schema), say)
     assert made["type"] == "object"
-    assert structured.wrapped_schema(copy.deepcopy(made), say) == made
+    assert rules.schema_as_object(copy.deepcopy(made), say) == made
     before, after = (jsonschema_rs.validator_for(one) for one in (schema, made))
 
     @given(JSON | st.lists(st.integers(), max_size=3) | st.dictionaries(st.sampled_from("ab"), st.integers()))
     def agree(value: Any) -> None:
-        goes = structured.wrapped(value, say)
+        goes = rules.structured_as_object(value, say)
         assert after.is_valid(goes) is (before.is_valid(value) or before.is_valid(goes))
 
     agree()
 
 
-def test_audio_becomes_a_resource_with_all_that_was_said(say: Say) -> None:
+def test_audio_becomes_a_resource_with_all_that_was_said(say: RuleContext) -> None:
     block = {"type": "audio", "data": "AA==", "mimeType": "audio/wav", "annotations": {"priority": 1}, "acme": 1}
-    made = content.audio_as_resource(block, say)
+    made = rules.audio_as_resource(block, say)
     assert made == {
         "type": "resource",
         "resource": {"uri": "embedded:audio", "mimeType": "audio/wav", "blob": "AA=="},
         "annotations": {"priority": 1},
         "acme": 1,
     }
-    assert list(say.notes.told) == [("Some.place", "there are no such words")]
+    assert list(say.losses.losses) == [("Some.place", "there are no such words")]
 
 
-def test_a_link_becomes_text(say: Say) -> None:
+def test_a_link_becomes_text(say: RuleContext) -> None:
     link = {"type": "resource_link", "name": "n", "title": "T", "uri": "a:b", "description": "D", "size": 1, "acme": 1}
-    assert content.link_as_text(link, say) == {"type": "text", "text": "T\na:b\nD", "acme": 1}
+    assert rules.link_as_text(link, say) == {"type": "text", "text": "T\na:b\nD", "acme": 1}
 
 
 @pytest.mark.parametrize(
     ("blocks", "count"), [([], 1), ([IMAGE], 2), ([TEXT], 1), ([{"type": "text", "text": "{}"}, IMAGE], 2)]
 )
-def test_structured_content_goes_as_text_where_there_is_none(say: Say, blocks: list[Any], count: int) -> None:
-    result = content.structured_as_text({"content": list(blocks), "structuredContent": {"a": "é"}}, say)
+def test_structured_content_goes_as_text_where_there_is_none(say: RuleContext, blocks: list[Any], count: int) -> None:
+    result = rules.structured_as_text({"content": list(blocks), "structuredContent": {"a": "é"}}, say)
     assert len(result["content"]) == count
     assert count == len(blocks) or result["content"][-1] == {"type": "text", "text": '{"a":"é"}'}
     assert result["structuredContent"] == {"a": "é"}
 
 
-def test_a_message_with_several_blocks_becomes_several(say: Say) -> None:
+def test_a_message_with_several_blocks_becomes_several(say: RuleContext) -> None:
     messages = [{"role": "user", "content": [TEXT, IMAGE]}, {"role": "assistant", "content": TEXT}]
-    made = sampling.one_block_each(messages, say)
+    made = rules.one_block_each(messages, say)
     assert made == [
         {"role": "user", "content": TEXT},
         {"role": "user", "content": IMAGE},
         {"role": "assistant", "content": TEXT},
     ]
-    assert sampling.one_block_each([{"role": "user", "content": []}], say) == [
+    assert rules.one_block_each([{"role": "user", "content": []}], say) == [
         {"role": "user", "content": {"type": "text", "text": ""}}
     ]
-    assert not say.notes.told
+    assert not say.losses.losses
 
 
-def test_texts_are_joined_and_other_blocks_are_not(say: Say) -> None:
-    assert sampling.one_block([IMAGE], say) == IMAGE
-    assert sampling.one_block([TEXT, TEXT], say) == {"type": "text", "text": "a\na"}
+def test_texts_are_joined_and_other_blocks_are_not(say: RuleContext) -> None:
+    assert rules.one_block([IMAGE], say) == IMAGE
+    assert rules.one_block([TEXT, TEXT], say) == {"type": "text", "text": "a\na"}
     with pytest.raises(NotConvertible, match="no such words"):
-        sampling.one_block([TEXT, IMAGE], say)
+        rules.one_block([TEXT, IMAGE], say)
 
 
-def test_titles_of_choices_become_names(say: Say) -> None:
+def test_titles_of_choices_become_names(say: RuleContext) -> None:
     schema = {"type": "string", "oneOf": [{"const": "r", "title": "Red"}], "title": "Colour", "default": "r"}
-    made = elicitation.titles_as_names(schema, say)
+    made = rules.titles_as_names(schema, say)
     assert made == {"type": "string", "enum": ["r"], "enumNames": ["Red"], "title": "Colour", "default": "r"}
-    assert elicitation.titles_as_names({"oneOf": 5}, say) == {"oneOf": 5}
+    assert rules.titles_as_names({"oneOf": 5}, say) == {"oneOf": 5}
 
 
-def test_visits_get_ids_of_their_own(say: Say) -> None:
-    one, other = (elicitation.with_id({}, say)["elicitationId"] for _ in range(2))
+def test_visits_get_ids_of_their_own(say: RuleContext) -> None:
+    one, other = (rules.with_elicitation_id({}, say)["elicitationId"] for _ in range(2))
     assert one != other
-    assert elicitation.with_id({"elicitationId": one}, say) == {"elicitationId": one}
+    assert rules.with_elicitation_id({"elicitationId": one}, say) == {"elicitationId": one}
 
 
 @given(st.integers(0, 300))
 def test_at_most_a_hundred_values_go(count: int) -> None:
-    notes = Notes()
-    made = completion.first_values({"values": ["x"] * count}, Say(Ruling("", ""), notes))
+    notes = LossReport()
+    made = rules.first_values({"values": ["x"] * count}, RuleContext(Ruling("", ""), notes))
     assert made == (
         {"values": ["x"] * count} if count <= 100 else {"values": ["x"] * 100, "hasMore": True, "total": count}
     )
-    assert bool(notes.told) is (count > 100)
+    assert bool(notes.losses) is (count > 100)
 
 
-def test_tools_that_must_run_as_tasks_are_left_out(say: Say) -> None:
+def test_tools_that_must_run_as_tasks_are_left_out(say: RuleContext) -> None:
     tools = [{"name": kind, "execution": {"taskSupport": kind}} for kind in ("required", "optional")] + [{"name": "a"}]
-    assert [tool["name"] for tool in tasks.without_required(tools, say)] == ["optional", "a"]
-    assert say.notes.told
+    assert [tool["name"] for tool in rules.without_required_tasks(tools, say)] == ["optional", "a"]
+    assert say.losses.losses
 
 
 @given(JSON)
 def test_what_is_not_recognised_stays(value: Any) -> None:
-    say = Say(Ruling("", ""), Notes())
+    say = RuleContext(Ruling("", ""), LossReport())
     for function in (
-        content.structured_as_text,
-        completion.first_values,
-        sampling.one_block_each,
-        tasks.without_required,
+        rules.structured_as_text,
+        rules.first_values,
+        rules.one_block_each,
+        rules.without_required_tasks,
     ):
         assert function(copy.deepcopy(value), say) == value
 

@@ -586,7 +586,9 @@ def test_names_of_a_package(package: str) -> None:
     assert not hasattr(module, "__wrapped__")
 
 
-@pytest.mark.parametrize("package", ["app", "auth", "cluster", "host", "http", "runtime", "runtime.abi", "telemetry"])
+@pytest.mark.parametrize(
+    "package", ["app", "auth", "bridging", "cluster", "host", "http", "runtime", "runtime.abi", "telemetry"]
+)
 def test_type_checkers_and_python_see_the_same_names(package: str) -> None:
     module = import_module(f"mcp_bindgen.{package}")
     (block,) = [node for node in ast.parse(inspect.getsource(module)).body if isinstance(node, ast.If)]

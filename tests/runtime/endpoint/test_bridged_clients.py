@@ -236,7 +236,7 @@ async def test_what_a_server_cannot_be_asked_is_an_error_before_anything_is_sent
         sent = len(ours.sent)
         method = bindings("2026-07-28").methods.METHODS["server/discover"]
         params = method.params(meta=client.metadata(bindings("2026-07-28").types.RequestMetaObject, None))
-        with pytest.raises(NotConvertible, match=r"server/discover.*the server speaks 2025-11-25"):
+        with pytest.raises(NotConvertible, match=r"server/discover.*MCP 2025-11-25"):
             await client.request(method, params)
         assert len(ours.sent) == sent
 

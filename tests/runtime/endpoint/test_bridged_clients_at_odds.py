@@ -60,7 +60,7 @@ async def test_connections_and_calls_leave_nothing_behind() -> None:
     for home, wire in ((NEW, STATELESS), (STATELESS, NEW)):
         async with bridged(home, wire) as (client, _, _):
             await client.call_tool("hi")
-            carriers.append(weakref.ref(type(client._bridge.carrier)))
+            carriers.append(weakref.ref(type(client._bridge.wire_client)))
         del client
     readers = []
     for _ in range(3):

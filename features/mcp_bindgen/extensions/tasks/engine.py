@@ -16,6 +16,7 @@ from mcp_bindgen.runtime.concurrency import background_tasks
 from mcp_bindgen.runtime.logs import log
 from mcp_bindgen.runtime.protocol import jsonrpc
 from mcp_bindgen.runtime.protocol.access import Identity, Operation, operations
+from mcp_bindgen.runtime.protocol.bridging import BridgedEngine, RevisionBridge
 from mcp_bindgen.runtime.protocol.capabilities import declared
 from mcp_bindgen.runtime.protocol.envelope import RequestId
 from mcp_bindgen.runtime.protocol.errors import (
@@ -33,7 +34,7 @@ from mcp_bindgen.runtime.protocol.errors import (
 from mcp_bindgen.runtime.protocol.extension import Extension, ExtensionRoutes
 from mcp_bindgen.runtime.protocol.methods import LISTEN, Method, Notification, Request
 from mcp_bindgen.runtime.protocol.request_scope import Link, Negotiated, RequestScope
-from mcp_bindgen.runtime.protocol.revision import Dispatcher, Revision
+from mcp_bindgen.runtime.protocol.revision import Dispatcher
 from mcp_bindgen.runtime.session.context import Context
 from mcp_bindgen.runtime.session.handlers import Handle, bind_handler
 from mcp_bindgen.runtime.session.rounds import Questions, asks_for_input
@@ -79,36 +80,6 @@ class TaskParams(Protocol):
     """Params of a request about a task."""
 
     task_id: str
-
-
-class RevisionAdapter(Protocol):
-    """Conversion between a revision on the wire and the revision of a server; `BridgedDispatcher` is one."""
-
-    revision: Revision
-
-    def plain(self, name: str) -> Handle:
-        """Return the server's handler of a request, for params and results of the revision on the wire."""
-        ...
-
-    def raised(self, name: str, params: object, ctx: Context) -> Any:
-        """Convert params to the server's revision."""
-        ...
-
-    def lowered(self, name: str, work: Handle) -> Handle:
-        """Convert the results of a handler to the revision on the wire."""
-        ...
-
-
-class ForeignTasks(Protocol):
-    """Handlers of tasks for a revision without the extension.
-
-    Attributes:
-        handlers: Method name -> handler, for params and results of that revision.
-        capabilities: Capabilities beside those that follow from the handlers.
-    """
-
-    handlers: Mapping[str, Handle]
-    capabilities: Mapping[str, Any]
 
 
 @dataclass
@@ -168,14 +139,14 @@ class ServerEngine(Server):
     def _core_tasks(self) -> list[CoreTasks]:
         return []
 
-    def bridged_engines(self, dispatcher: RevisionAdapter) -> Sequence[ForeignTasks]:
+    def bridged_engines(self, bridge: RevisionBridge) -> Sequence[BridgedEngine]:
         """Return the handlers of tasks for another revision: tasks of its core, or none."""
-        found = super().bridged_engines(dispatcher)  # type: ignore[arg-type]
+        found = super().bridged_engines(bridge)
         if not self._dispatcher.is_handled(self._dispatcher.routes[CALL], self):
             return found
-        if RESULT not in dispatcher.revision.methods:
-            return [*found, hidden_tools(self, dispatcher)]
-        self._core_tasks.append(CoreTasks(self, dispatcher))
+        if RESULT not in bridge.revision.methods:
+            return [*found, hidden_tools(self, bridge)]
+        self._core_tasks.append(CoreTasks(self, bridge))
         return [*found, self._core_tasks[-1]]
 
     # --- creation ---------------------------------------------------------------------------------------------
@@ -393,7 +364,7 @@ _HANDLERS: Mapping[str, Callable[..., Any]] = {"get_task": _get, "update_task": 
 # --- other revisions ------------------------------------------------------------------------------------------
 
 
-def hidden_tools(server: ServerEngine, adapter: RevisionAdapter) -> ForeignTasks:
+def hidden_tools(server: ServerEngine, adapter: RevisionBridge) -> BridgedEngine:
     """Return the handlers for a revision without tasks; they hide the tools that run only as tasks."""
 
     def shown(tool: dict[str, Any], options: ToolTask) -> dict[str, Any] | None:
@@ -403,7 +374,7 @@ def hidden_tools(server: ServerEngine, adapter: RevisionAdapter) -> ForeignTasks
 
 
 def _tool_list(
-    adapter: RevisionAdapter, server: ServerEngine, shown: Callable[[dict[str, Any], ToolTask], dict[str, Any] | None]
+    adapter: RevisionBridge, server: ServerEngine, shown: Callable[[dict[str, Any], ToolTask], dict[str, Any] | None]
 ) -> Handle:
     """Return the handler of `tools/list`; `shown` changes or hides the entry of a tool with task options."""
     own = cache(lambda: adapter.plain(LIST_TOOLS))  # not before the routes of the adapter exist
@@ -437,7 +408,7 @@ class CoreTasks(_Handlers):
         adapter: Conversion between that revision and the server's.
     """
 
-    def __init__(self, server: ServerEngine, adapter: RevisionAdapter) -> None:
+    def __init__(self, server: ServerEngine, adapter: RevisionBridge) -> None:
         self._server = server
         self._adapter = adapter
         self._revision = adapter.revision
@@ -461,7 +432,7 @@ class CoreTasks(_Handlers):
 
     @cached_property
     def _outcome(self) -> Handle:
-        return self._adapter.lowered(CALL, self._read_outcome)
+        return self._adapter.to_wire(CALL, self._read_outcome)
 
     def _typed(self, name: str, wire: Mapping[str, Any]) -> Any:
         return jsonrpc.typed_result(self._revision.request(name), wire)
@@ -483,7 +454,7 @@ class CoreTasks(_Handlers):
             raise ProtocolError(METHOD_NOT_FOUND, f"the tool {params.name!r} does not run as a task")
         if wanted.ttl is not None:
             tool = replace(tool, ttl=min(wanted.ttl, _MAX_TTL_MS) / 1000)
-        converted = self._adapter.raised(CALL, params.model_copy(update={"task": None}), ctx)
+        converted = self._adapter.to_server(CALL, params.model_copy(update={"task": None}), ctx)
         record = await self._server.begin_task(tool, converted, ctx)
         if isinstance(ctx.link, Session):
             own = self._own.setdefault(ctx.link, {})

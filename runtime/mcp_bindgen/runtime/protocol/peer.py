@@ -8,8 +8,10 @@ from __future__ import annotations
 
 import itertools
 import logging
+import re
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
+from functools import cached_property
 from typing import Any, TypeAlias
 
 from pydantic import ValidationError
@@ -136,6 +138,10 @@ log = logging.getLogger("mcp_bindgen")
 _MAX_INVALID_ITEMS = 1000  # records that are kept
 
 
+_NAMED_REVISIONS = re.compile(rb'(/?)protocolVersion"\s*:\s*(?:"([^"]*)")?|\\/|\\u00[2-7]').findall
+"""Finds the revisions that `initialize` and stateless requests name; an escape, which can spell any name, is empty."""
+
+
 class Peer:
     """One end of a connection.
 
@@ -144,6 +150,8 @@ class Peer:
         dispatchers: Revision -> dispatcher, the oldest revision first. A server picks one of them when
             the client introduces itself, or for each request that names its revision.
         supported: Names of the revisions for errors, the best first; by default those above.
+        complete: Returns the dispatchers of all revisions that the server can serve; called for the first message
+            that may be in none of the revisions above. Without it, these are all.
 
     Attributes:
         invalid_items: Invalid parts of results that a client left out, each once.
@@ -153,14 +161,24 @@ class Peer:
     max_batch_members = Limits.batch_members
 
     def __init__(
-        self, role: Role, dispatchers: Mapping[str, Dispatcher], supported: Sequence[str] | None = None
+        self,
+        role: Role,
+        dispatchers: Mapping[str, Dispatcher],
+        supported: Sequence[str] | None = None,
+        complete: Callable[[], Mapping[str, Dispatcher]] | None = None,
     ) -> None:
         self.role: Role = role
-        self.supported: Sequence[str] = supported if supported is not None else list(dispatchers)[::-1]
+        self._complete = complete
+        self._use(dispatchers, supported)
         self.pending: dict[int, Pending] = {}
         self.handling: dict[RequestId, Batch | None] = {}
         self.initialize_request_id: RequestId | None = None
         self.invalid_items: dict[InvalidItem, None] = {}
+        self._ids = itertools.count(1)
+
+    def _use(self, dispatchers: Mapping[str, Dispatcher], supported: Sequence[str] | None = None) -> None:
+        """Begin with the newest revision of the oldest era."""
+        self.supported: Sequence[str] = supported if supported is not None else list(dispatchers)[::-1]
         eras: dict[Era, dict[str, Dispatcher]] = {}
         for name, dispatcher in dispatchers.items():
             eras.setdefault(dispatcher.revision.era, {})[name] = dispatcher
@@ -169,7 +187,6 @@ class Peer:
         oldest, ours = self._by_era[0]
         self.dispatcher = list(ours.values())[-1]
         self.state: State = oldest.initial
-        self._ids = itertools.count(1)
 
     def another(self) -> Peer:
         """Make a peer that takes the same, for another connection to which nothing was said yet."""
@@ -196,6 +213,8 @@ class Peer:
         """Return the events of `receive`; of a batch, the next message is read when the next event is asked for."""
         if self.state is State.CLOSED:
             return []
+        if self._complete is not None and self._may_be_foreign(data):
+            self._take_all_revisions(self._complete)
         event = self._receive_quickly(data)
         if event is not None:
             return [event]
@@ -209,6 +228,34 @@ class Peer:
         if is_array(message):
             return self._receive_batch(message)
         return self._receive_parsed(message, None)
+
+    def _may_be_foreign(self, data: bytes) -> bool:
+        """Return True if a message may be in a revision that is not among the dispatchers yet."""
+        named = _NAMED_REVISIONS(data)
+        if named:
+            return not self._own_names.issuperset(named)
+        if self.dispatcher.revision.era.is_stateless:
+            return b'"id"' in data  # all requests name their revision, and few notifications
+        return self.state is State.NEW and not self._is_introducing
+
+    @property
+    def _is_introducing(self) -> bool:
+        return self.initialize_request_id in self.handling
+
+    @cached_property
+    def _own_names(self) -> frozenset[tuple[bytes, bytes]]:
+        """The revisions of the dispatchers as `_NAMED_REVISIONS` finds them in messages of their eras."""
+        known = self.dispatchers.items()
+        return frozenset((b"/" * one.revision.era.is_stateless, name.encode()) for name, one in known)
+
+    def _take_all_revisions(self, complete: Callable[[], Mapping[str, Dispatcher]]) -> None:
+        """Serve all revisions from now on; a connection that has one keeps it."""
+        dispatcher, state = self.dispatcher, self.state
+        has_revision = (state is not State.NEW or self._is_introducing) and not dispatcher.revision.era.is_stateless
+        self._complete = None
+        self._use(complete())
+        if has_revision:
+            self.dispatcher, self.state = dispatcher, state
 
     def receive_oversized(self, limit: int, head: bytes) -> list[Event]:
         """Return the events of a message that was too large, of which only the beginning is known."""

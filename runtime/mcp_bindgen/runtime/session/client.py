@@ -83,7 +83,7 @@ class Bridge(Protocol):
         """Send a request of the client's revision and return its usual result."""
         ...
 
-    def subscribed(self, wanted: object) -> AbstractAsyncContextManager[Any]:
+    def subscribed(self, wanted: Any) -> AbstractAsyncContextManager[Any]:
         """Subscribe to changes while the block lasts."""
         ...
 
@@ -345,8 +345,9 @@ class Client(Caller):
         self._introducing = anyio.Lock()
         self._listening: dict[int, Listening] = {}
 
-    def attach_bridged(self, link: Any, bridge: Bridge) -> None:
-        """Connect this client to a bridge; `link` is the connection behind it."""
+    def attach_bridged(self, bridge: Bridge) -> None:
+        """Connect this client to a bridge."""
+        link = cast(Session, bridge)  # it has the attributes of its session
         self.attach(link, CacheScope(None, link))
         self._bridge = bridge
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Awaitable, Callable, Mapping, Sequence
+from collections.abc import Awaitable, Callable, Mapping
 from typing import Any, Protocol, cast
 
 from pydantic_core import to_json
@@ -30,7 +30,7 @@ class Conversation(Link, Protocol):
     negotiated: Negotiated
 
 
-def handler(server: ServerSide, dispatcher: Dispatcher, route: Route, supported: Sequence[str]) -> Handler:
+def handler(server: ServerSide, dispatcher: Dispatcher, route: Route) -> Handler:
     """Return the handler of a route: the server's own, else the runtime's.
 
     Raises:

@@ -5,7 +5,8 @@ MCP 2026-07-28, "Versioning": Backward Compatibility, and the section of that na
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from functools import cached_property
 from typing import Any, ClassVar, Generic, Protocol, TypeVar
 
 import anyio
@@ -16,6 +17,7 @@ from ..era.stateless import UNSUPPORTED
 from ..model.json_types import is_array, is_object
 from ..protocol import jsonrpc
 from ..protocol.access import lacks_scope
+from ..protocol.bridging import MISSING, Bridging, ClientBridges
 from ..protocol.capabilities import declared
 from ..protocol.envelope import invalid_answer
 from ..protocol.errors import (
@@ -204,23 +206,19 @@ class Clients(Generic[C]):
 
     Args:
         clients: The clients.
-        others: Further revisions, for servers that speak none of the clients' revisions.
-        make: Makes a client of one of these.
+        find_bridging: Finds the conversion between revisions, for servers that speak none of theirs; None to speak
+            only the revisions of the clients.
 
     Attributes:
         by_revision: Revision -> client.
         dispatchers: Revision -> dispatcher of its client.
-        stateless: Stateless revisions, the best first.
-        stateful: Stateful revisions, the best first.
         prefers_handshake: True if all given clients are stateful.
 
     Raises:
         ValueError: There is no client, or there are two of one revision.
     """
 
-    def __init__(
-        self, clients: Sequence[C], others: Sequence[Revision] = (), make: Callable[[Revision], C] | None = None
-    ) -> None:
+    def __init__(self, clients: Sequence[C], find_bridging: Callable[[], Bridging | None] | None = None) -> None:
         self.by_revision: dict[str, C] = {client.revision: client for client in clients}
         if not clients or len(self.by_revision) < len(clients):
             raise ValueError("connecting needs clients, one for each revision")
@@ -228,26 +226,49 @@ class Clients(Generic[C]):
             client.revision: client.dispatcher.extended(type(client))
             for client in sorted(clients, key=lambda client: client.dispatcher.revision.rank)
         }
-        self._others = {revision.name: revision for revision in others}
-        self._make = make
-        own = [dispatcher.revision for dispatcher in reversed(self.dispatchers.values())]
-        best = [*own, *sorted(others, key=lambda revision: revision.rank, reverse=True)]
-        self.stateless = [revision.name for revision in best if revision.era.is_stateless]
-        self.stateful = [revision.name for revision in best if not revision.era.is_stateless]
-        self.prefers_handshake = not any(revision.era.is_stateless for revision in own)
+        self._own = [dispatcher.revision for dispatcher in reversed(self.dispatchers.values())]
+        self._find_bridging = find_bridging
+        self.prefers_handshake = not any(revision.era.is_stateless for revision in self._own)
+
+    @cached_property
+    def _bridges(self) -> ClientBridges[C] | None:
+        bridging = self._find_bridging() if self._find_bridging is not None else None
+        return None if bridging is None else bridging.clients(list(self.by_revision.values()))
+
+    def revisions(self, *, stateless: bool) -> Iterator[str]:
+        """Yield the revisions of an era, the best first; conversion is looked up after those of the clients."""
+        yield from (one.name for one in self._own if one.era.is_stateless is stateless)
+        others = sorted(self._bridges.revisions if self._bridges else (), key=lambda one: one.rank, reverse=True)
+        yield from (one.name for one in others if one.era.is_stateless is stateless)
+
+    def best(self, *, stateless: bool) -> str | None:
+        """Return the best revision of an era, or None."""
+        return next(self.revisions(stateless=stateless), None)
+
+    @property
+    def has_both_eras(self) -> bool:
+        """True if there are revisions of both eras."""
+        return self.best(stateless=True) is not None and self.best(stateless=False) is not None
 
     def client(self, revision: str) -> C:
-        """Return the client of a revision; make it on first use."""
+        """Return the client of a revision; a client that needs conversion is made on first use."""
         if revision not in self.by_revision:
-            assert self._make is not None
-            client = self.by_revision[revision] = self._make(self._others[revision])
+            assert self._bridges is not None
+            found = next(one for one in self._bridges.revisions if one.name == revision)
+            client = self.by_revision[revision] = self._bridges.wire_client(found)
             self.dispatchers[revision] = client.dispatcher.extended(type(client))
         return self.by_revision[revision]
 
-    @property
-    def all(self) -> str:
-        """Names of the revisions for messages, the best first."""
-        return " or ".join([*self.stateless, *self.stateful])
+    def begin(self, client: C, session: Session, tasks: TaskGroup) -> C:
+        """Return the client that the user talks to, given the one that is connected."""
+        is_own = client.dispatcher.revision in self._own
+        return client if is_own or self._bridges is None else self._bridges.begin(client, session, tasks)
+
+    def unsupported(self, *theirs: str) -> UnsupportedRevision:
+        """Return the error for a server that speaks none of the revisions."""
+        ours = " or ".join([*self.revisions(stateless=True), *self.revisions(stateless=False)])
+        is_missing = self._find_bridging is not None and self._bridges is None
+        return UnsupportedRevision(f"{ours} ({MISSING})" if is_missing else ours, *theirs)
 
 
 class Negotiation(Generic[C]):
@@ -278,6 +299,7 @@ class Negotiation(Generic[C]):
         self._pauses = session.transport.pauses or Pauses()
         self._asking = anyio.CancelScope()
         self._asked = False
+        self._probed = ""
         self._offered: list[str] = []
         self._heard = anyio.Event()
         self._answer: Any = None
@@ -300,13 +322,13 @@ class Negotiation(Generic[C]):
             ProtocolError: A stateless server refuses the probe.
             AuthorizationError: Authorization failed.
         """
-        steps = [self._probe] if probe and self._clients.stateless else []
-        if self._clients.stateful:
+        steps = [self._probe] if probe else []
+        if self._clients.prefers_handshake or self._clients.best(stateless=False):
             handshake_first = handshake_first or self._clients.prefers_handshake
             steps = [self._shake_hands, *steps] if handshake_first else [*steps, self._shake_hands, self._hear_late]
         try:
             for step in steps:
-                if step == self._probe and self._clients.prefers_handshake and not self._may_be_stateless():
+                if step == self._probe and not self._may_probe():
                     return None
                 found = await step()
                 if found is not None:
@@ -314,6 +336,12 @@ class Negotiation(Generic[C]):
             return None
         finally:
             self._asking.cancel()
+
+    def _may_probe(self) -> bool:
+        """Return False if the handshake came first, and did not fail as it does at a stateless server."""
+        if not self._clients.prefers_handshake:
+            return True
+        return self._may_be_stateless() and self._clients.best(stateless=True) is not None
 
     def _may_be_stateless(self) -> bool:
         """Return whether the handshake failed as it does at a stateless server."""
@@ -334,9 +362,10 @@ class Negotiation(Generic[C]):
 
     async def _probe(self) -> C | None:
         """Send the probe; the wait is limited, because old servers may not answer."""
-        client = self._speak(self._clients.stateless[0])
+        self._probed = str(self._clients.best(stateless=True))
+        client = self._speak(self._probed)
         options, patience = client.options, None
-        if self._clients.stateful:
+        if self._clients.best(stateless=False):
             self._patience = min(self._patience, options.timeout or self._patience)
             options, patience = Options(timeout=None), self._patience
         self._asked = True
@@ -374,10 +403,10 @@ class Negotiation(Generic[C]):
             raise error  # another attempt would only ask for another login, or meet a server that stops
         if isinstance(error, ProtocolError) and lacks_scope(error):
             raise error
-        revision = self._clients.dispatchers[self._clients.stateless[0]].revision
+        revision = self._clients.dispatchers[self._probed].revision
         if not isinstance(self._error, ProtocolError) or not is_modern(revision, self._error):
-            if isinstance(self._error, ProtocolError) and not self._clients.stateful:
-                raise UnsupportedRevision(self._clients.all) from self._error  # it does not know the probe
+            if isinstance(self._error, ProtocolError) and not self._clients.best(stateless=False):
+                raise self._clients.unsupported() from self._error  # it does not know the probe
             self.failures.append((DISCOVER, self._error))
             return None
         named = spoken(self._error) if self._error.code == revision.errors[UNSUPPORTED] else []
@@ -387,24 +416,24 @@ class Negotiation(Generic[C]):
 
     async def _choose(self, named: Sequence[str]) -> C | None:
         """Choose the best of the revisions that the server names."""
-        best = next((revision for revision in self._clients.stateless if revision in named), None)
+        best = next((revision for revision in self._clients.revisions(stateless=True) if revision in named), None)
         if best is not None:
             client = self._speak(best)
-            if self._answer is not None and best == self._clients.stateless[0]:
+            if self._answer is not None and best == self._probed:
                 accept_discovery(client, self._session, self._answer)
             else:
                 await _introduce_stateless(client, self._session)
             return client
-        best = next((revision for revision in self._clients.stateful if revision in named), None)
+        best = next((revision for revision in self._clients.revisions(stateless=False) if revision in named), None)
         if best is None:
-            raise UnsupportedRevision(self._clients.all, *named)
+            raise self._clients.unsupported(*named)
         return await self._shake_hands(best)
 
     # --- the handshake ----------------------------------------------------------------------------------------
 
     async def _shake_hands(self, revision: str | None = None) -> C | None:
         """Offer a revision, by default the best; the server may choose another of ours."""
-        offered = revision or self._clients.stateful[0]
+        offered = revision or str(self._clients.best(stateless=False))
         if offered in self._offered or self._session.closed.is_set():
             return None
         self._offered.append(offered)
@@ -412,8 +441,8 @@ class Negotiation(Generic[C]):
         try:
             answer = await offer_handshake(client, self._session)
             chosen = answer["protocolVersion"]
-            if chosen not in self._clients.stateful:
-                raise UnsupportedRevision(self._clients.all, chosen)
+            if chosen not in self._clients.revisions(stateless=False):
+                raise self._clients.unsupported(chosen)
             client = self._speak(chosen)
             await accept_handshake(client, self._session, answer)
         except FAILURES as error:

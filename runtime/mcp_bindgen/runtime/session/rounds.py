@@ -10,8 +10,9 @@ import json
 import secrets
 import time
 from base64 import urlsafe_b64decode, urlsafe_b64encode
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Awaitable, Callable, Mapping, Sequence
 from dataclasses import dataclass, field
+from functools import partial
 from hashlib import sha256
 from typing import Any, ClassVar, Protocol, cast
 
@@ -118,15 +119,37 @@ async def settle(client: Answering, method: Request[Any, Any, Any], params: Any,
         MethodNotFound: The client has no handler for a question.
         UnexpectedAnswer: The server does not stop asking.
     """
+    return await settle_rounds(method, params, answer, partial(_answer, client), partial(client.request, method))
+
+
+async def settle_rounds(
+    method: Request[Any, Any, Any],
+    params: Any,
+    answer: Any,
+    ask: Callable[[Any], Awaitable[Any]],
+    again: Callable[[Any], Awaitable[Any]],
+) -> Any:
+    """Return the final result of a request that is answered in rounds.
+
+    Args:
+        method: The method.
+        params: Its typed params.
+        answer: The result of the first round.
+        ask: Returns the answer to one question of a result.
+        again: Sends or handles the request once more, given its params, and returns the result.
+
+    Raises:
+        UnexpectedAnswer: The result still has questions after 32 rounds.
+    """
     for _ in range(_MAX_ROUNDS):
         if not asks_for_input(type(answer)):
             return answer
         questions: dict[str, Any] = answer.input_requests or {}
         if not questions:
             await anyio.sleep(_PAUSE)
-        responses = {key: await _answer(client, question) for key, question in questions.items()}
+        responses = {key: await ask(question) for key, question in questions.items()}
         more = {"input_responses": responses or None, "request_state": answer.request_state}
-        answer = await client.request(method, params.model_copy(update=more))
+        answer = await again(params.model_copy(update=more))
     raise UnexpectedAnswer(method.name, answer)
 
 

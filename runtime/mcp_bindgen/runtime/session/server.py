@@ -3,21 +3,22 @@
 from __future__ import annotations
 
 import inspect
+import logging
 from collections.abc import AsyncGenerator, Awaitable, Callable, Collection, Mapping, Sequence
 from contextlib import AsyncExitStack, asynccontextmanager, suppress
-from functools import update_wrapper, wraps
-from typing import Any, ClassVar
+from functools import cached_property, update_wrapper, wraps
+from types import MappingProxyType
+from typing import Any, ClassVar, cast
 from weakref import WeakValueDictionary
 
 import anyio
 from anyio.lowlevel import checkpoint
 
-from mcp_bindgen.bridging.offer import converted_for_all, served, tell_what_is_missed
-from mcp_bindgen.bridging.server import BridgedDispatcher, BridgedEngine, BridgedServer
-
 from ..concurrency import Turn
 from ..era.stateless import ParamsWithMeta
+from ..logs import log
 from ..protocol.access import Access, AccessPolicy, Identity, Operation, check, operations
+from ..protocol.bridging import MISSING, BridgedEngine, BridgedServer, RevisionBridge, bridging
 from ..protocol.capabilities import declared
 from ..protocol.envelope import RequestId
 from ..protocol.errors import ConnectionClosed, SessionRequired
@@ -90,6 +91,7 @@ class Server:
         authorize: Checks the scopes of operations, as `Service.authorize` does; set by an endpoint that verifies
             tokens.
         allows: Returns whether an identity has these scopes, as `Service.allows` does; set likewise.
+        bridged: Revision -> server, of the other revisions in which this server was served so far.
     """
 
     dispatcher: ClassVar[Dispatcher]
@@ -108,6 +110,7 @@ class Server:
     authorize: Callable[[Identity | None, str | None, Sequence[Operation]], None] | None = None
     allows: Access | None = None
     _audience: list[Link] | None = None
+    bridged: Mapping[str, BridgedServer] = MappingProxyType({})
 
     def __init_subclass__(cls, **arguments: Any) -> None:
         super().__init_subclass__(**arguments)
@@ -167,13 +170,13 @@ class Server:
         """
         return handler
 
-    def bridged_engines(self, dispatcher: BridgedDispatcher) -> Sequence[BridgedEngine]:
-        """Return the methods that engines of extensions answer in another revision that the server serves.
+    def bridged_engines(self, bridge: RevisionBridge) -> Sequence[BridgedEngine]:
+        """Return the engines of extensions that answer requests of another revision themselves.
 
-        An engine that is part of that revision adds to `super().bridged_engines`.
+        An engine that does so adds itself to the result of `super().bridged_engines`.
 
         Args:
-            dispatcher: The way from that revision to the server's handlers.
+            bridge: The path from that revision to the server's handlers.
         """
         return ()
 
@@ -201,9 +204,10 @@ class Server:
 
     def _context_in(self, dispatcher: Dispatcher) -> type[Context] | None:
         """Return the context of this server's handlers for clients of a revision; `None` where another serves it."""
-        if isinstance(dispatcher, BridgedDispatcher):
-            return dispatcher.bridged.context if dispatcher.bridged.server is self else None
-        return self.context if dispatcher.revision.name == self.revision else None
+        if dispatcher.revision.name == self.revision:
+            return self.context
+        bridged = self.bridged.get(dispatcher.revision.name)
+        return bridged.context if bridged is not None and bridged.dispatcher is dispatcher else None
 
     async def broadcast(self, tell: Callable[[Any], Awaitable[None]]) -> None:
         """Notify all clients: `await server.broadcast(lambda client: client.notify_tool_list_changed())`.
@@ -230,8 +234,10 @@ class Server:
             await tell(self.context(RequestScope.of(recorder)))
             for method, params in recorder.told:
                 await self.publish(self.revision, method, params)
-                for other, *told in converted_for_all(self, method, params):
-                    await self.publish(other, *told)
+                for revision, bridged in self.bridged.items():
+                    converted = bridged.converted(method, params)
+                    if converted is not None:
+                        await self.publish(revision, *converted)
             return
 
         async def one(context: Context) -> None:
@@ -255,7 +261,6 @@ class Service:
 
     Attributes:
         servers: The servers, the best revision last.
-        dispatchers: Revision -> dispatcher.
         limits: Limits of one connection: those for the best revision's server.
         find: Returns the handler of a route: `handler` or `guarded`.
 
@@ -272,11 +277,14 @@ class Service:
         self.servers = sorted(servers, key=lambda server: server.dispatcher.revision.rank)
         if not servers or len({server.revision for server in servers}) < len(servers):
             raise ValueError("serving needs servers, at most one for each revision")
-        self._by_revision = served(self.servers, revisions)
-        tell_what_is_missed(self._by_revision)
-        self.dispatchers: dict[str, Dispatcher] = {
-            name: server.dispatcher.extended(type(server)) for name, server in self._by_revision.items()
-        }
+        for server in self.servers:
+            server.dispatcher.revision.check_connectable()
+        self._wanted = None if revisions is None else frozenset(revisions)
+        own = {server.revision: server for server in self.servers}
+        self._own = own if self._wanted is None else {name: own[name] for name in own if name in self._wanted}
+        needs_bridges = self._wanted is not None and (self._own.keys() != self._wanted or not self._own)
+        is_complete = self._wanted is not None and not needs_bridges
+        self._served: Mapping[str, Server | BridgedServer] | None = self._own if is_complete else None
         self.limits = self.servers[-1].limits
         self._handlers: dict[Route, Handler] = {}
         self._threads: WeakValueDictionary[str, anyio.CapacityLimiter] = WeakValueDictionary()
@@ -285,11 +293,31 @@ class Service:
             for server in self.servers:
                 server.authorize, server.allows = self.authorize, self.allows
         self.find = self.handler if access_policy is None else self.guarded
-        self._scoped = {
-            name: server
-            for name, server in self._by_revision.items()
-            if type(_original(server)).required_scopes is not Server.required_scopes
-        }
+        if needs_bridges or log.isEnabledFor(logging.INFO):
+            self._all_served()  # raises ValueError, and logs the losses of each revision
+
+    def _all_served(self) -> Mapping[str, Server | BridgedServer]:
+        """Return revision -> server of all that can be served, the best revision last."""
+        if self._served is None:
+            bridges = bridging()
+            if bridges is not None:
+                self._served = bridges.served(self.servers, self._wanted)
+            elif self._wanted is None:
+                self._served = self._own
+            else:
+                unknown = ", ".join(sorted(self._wanted - self._own.keys())) or "none"
+                own = ", ".join(server.revision for server in self.servers)
+                raise ValueError(f"revisions: {unknown} cannot be served; {MISSING}; there are {own}")
+        return self._served
+
+    def _server(self, revision: str | None) -> Server | BridgedServer | None:
+        """Return the server of a revision, or None; conversion is looked up for a revision that is no server's own."""
+        return None if revision is None else self._own.get(revision) or self._all_served().get(revision)
+
+    @cached_property
+    def dispatchers(self) -> dict[str, Dispatcher]:
+        """Revision -> routes, for all revisions that are served, the best revision last."""
+        return _dispatchers(self._all_served())
 
     @property
     def supported(self) -> list[str]:
@@ -301,9 +329,11 @@ class Service:
         found = self._handlers.get(route)
         if found is None:
             revision = dispatcher.revision
-            server = self._by_revision[revision.name]
-            half = stateless_server if revision.era.is_stateless else handshake_server
-            found = half.handler(server, dispatcher, route, self.supported)
+            server = self.server(dispatcher)
+            if revision.era.is_stateless:
+                found = stateless_server.handler(server, dispatcher, route, lambda: self.supported)
+            else:
+                found = handshake_server.handler(server, dispatcher, route)
             update_wrapper(found, getattr(type(_original(server)), route.handler, found), assigned=(), updated=())
             self._handlers[route] = found
         return found
@@ -336,14 +366,14 @@ class Service:
         """
         if self._access_policy is None:
             return frozenset()
-        served = self._by_revision.get(revision or "")
-        if isinstance(served, BridgedServer):
+        served = self._server(revision)
+        if served is not None and not isinstance(served, Server):
             operations = served.operations(operations)
         needed = self._access_policy.needed(operations[0])
         for one in operations[1:]:
             needed |= self._access_policy.needed(one)
-        server = self._scoped.get(revision or "")
-        if server is not None:
+        server = _original(served)
+        if server is not None and type(server).required_scopes is not Server.required_scopes:
             needed = needed.union(*(server.required_scopes(method, name) for method, name in operations))
         return needed
 
@@ -376,20 +406,22 @@ class Service:
 
     def server(self, dispatcher: Dispatcher) -> Server:
         """Return the server of a revision."""
-        found: Server = self._by_revision[dispatcher.revision.name]
-        return found
+        return cast(Server, self._server(dispatcher.revision.name))  # a bridged one has the attributes of a server
 
     def server_of(self, revision: str) -> Server | None:
         """Return the server of a revision by name; `None` if the revision is not served."""
-        return self._by_revision.get(revision)
+        return cast(Server | None, self._server(revision))
 
     def is_handled(self, dispatcher: Dispatcher, route: Route) -> bool:
         """Return whether a server has a handler of its own for a route."""
-        return dispatcher.is_handled(route, self._by_revision[dispatcher.revision.name])
+        return dispatcher.is_handled(route, self._server(dispatcher.revision.name))
 
     def session(self, transport: Transport) -> Session:
         """Return a session for a new connection."""
-        peer = Peer("server", self.dispatchers)
+        if self._served is None:
+            peer = Peer("server", _dispatchers(self._own), complete=lambda: self.dispatchers)
+        else:
+            peer = Peer("server", self.dispatchers)
         session = Session(peer, transport, self.find, self.servers[-1].options, self.limits)
         if session.origin.principal is not None:
             session.threads = self.threads_of(session.origin.principal)
@@ -406,8 +438,8 @@ class Service:
 
     def restore(self, session: Session, snapshot: Mapping[str, Any], first_id: int) -> None:
         """Resume a session of another process; see `handshake_server.restore`; raises `KeyError`."""
-        server = self._by_revision[snapshot["revision"]]
-        dispatcher = self.dispatchers[server.revision]
+        dispatcher = self.dispatchers[snapshot["revision"]]
+        server = self.server(dispatcher)
         handshake_server.restore(session, snapshot, declared(server, dispatcher), first_id)
 
     async def run(self, session: Session) -> None:
@@ -418,10 +450,13 @@ class Service:
             await session.run()
 
 
-def _original(server: Server | BridgedServer) -> Server:
+def _original(server: Server | BridgedServer | None) -> Server | None:
     """Return the user's server behind a server, which may be bridged."""
-    found: Server = server.server if isinstance(server, BridgedServer) else server
-    return found
+    return server if server is None or isinstance(server, Server) else cast(Server, server.server)
+
+
+def _dispatchers(servers: Mapping[str, Server | BridgedServer]) -> dict[str, Dispatcher]:
+    return {name: server.dispatcher.extended(type(server)) for name, server in servers.items()}
 
 
 async def serve(transport: Transport, *servers: Server, revisions: Sequence[str] | None = None) -> None:

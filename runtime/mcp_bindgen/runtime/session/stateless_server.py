@@ -30,14 +30,16 @@ from .subscriptions import listen
 MISSING = "MISSING_REQUIRED_CLIENT_CAPABILITY"
 
 
-def handler(server: ServerSide, dispatcher: Dispatcher, route: Route, supported: Sequence[str]) -> Handler:
+def handler(
+    server: ServerSide, dispatcher: Dispatcher, route: Route, supported: Callable[[], Sequence[str]]
+) -> Handler:
     """Return the handler of a route: the server's own, else the runtime's.
 
     Args:
         server: The server.
         dispatcher: Its dispatcher.
         route: The route.
-        supported: Names of the served revisions, the best first.
+        supported: Returns the names of the served revisions, the best first.
 
     Raises:
         MethodNotFound: There is neither.
@@ -99,7 +101,11 @@ def single_errors(error: Exception) -> Iterator[Any]:
 
 
 def _work(
-    server: ServerSide, dispatcher: Dispatcher, route: Route, supported: Sequence[str], offers: dict[str, Any]
+    server: ServerSide,
+    dispatcher: Dispatcher,
+    route: Route,
+    supported: Callable[[], Sequence[str]],
+    offers: dict[str, Any],
 ) -> Callable[[Any, Any], Awaitable[Any]]:
     """Return the server's own handler of a request, else the runtime's."""
     name = route.method.name
@@ -119,7 +125,7 @@ def _work(
         raise MethodNotFound(name)
 
     async def discover(params: object, context: object) -> Any:
-        wire = {"supportedVersions": list(supported), "capabilities": offers, "instructions": server.instructions}
+        wire = {"supportedVersions": list(supported()), "capabilities": offers, "instructions": server.instructions}
         return {key: value for key, value in wire.items() if value is not None}  # `_signed` adds the rest
 
     return discover

@@ -8,7 +8,7 @@ from typing import Any
 
 import pytest
 
-from mcp_bindgen.bridging.field_collisions import drop_claimed, without_claims
+from mcp_bindgen.bridging.field_collisions import drop_collisions, read_without_collisions
 from mcp_bindgen.runtime import ProtocolError
 from mcp_bindgen.runtime.protocol import jsonrpc
 from tests.support.checked_connections import bindings
@@ -27,26 +27,26 @@ TOOLS: dict[str, Any] = {"tools": [{"name": "a", "title": "A"}, {"name": "b", "t
 )
 def test_the_member_that_does_not_fit_is_dropped(location: tuple[str | int, ...]) -> None:
     value = copy.deepcopy(TOOLS)
-    assert drop_claimed(value, [location], {"title"}) == ["title"]
+    assert drop_collisions(value, [location], {"title"}) == ["title"]
     assert value == {"tools": [{"name": "a", "title": "A"}, {"name": "b", "inputSchema": {"title": 6}}]}
 
 
 def test_a_name_of_an_alternative_is_not_taken_for_a_member() -> None:
     value = {"content": [{"type": "text", "text": "a", "_meta": {"text": 1}, "icons": 5}]}
-    assert drop_claimed(value, [("content", 0, "text", "icons")], {"icons"}) == ["icons"]
+    assert drop_collisions(value, [("content", 0, "text", "icons")], {"icons"}) == ["icons"]
     assert value == {"content": [{"type": "text", "text": "a", "_meta": {"text": 1}}]}
 
 
 def test_below_a_place_that_no_claim_leads_to_all_claims_count() -> None:
     value = copy.deepcopy(TOOLS)
-    assert drop_claimed(value, [("tools", 1)], {"title"}) == ["title", "title"]
+    assert drop_collisions(value, [("tools", 1)], {"title"}) == ["title", "title"]
     assert value == {"tools": [{"name": "a", "title": "A"}, {"name": "b", "inputSchema": {}}]}
 
 
 @pytest.mark.parametrize("location", [(), ("tools", 7, "title"), ("tools", -1), ("nothing",)])
 def test_what_is_no_claim_stays(location: tuple[str | int, ...]) -> None:
     value = copy.deepcopy(TOOLS)
-    assert drop_claimed(value, [location], {"icons"}) == []
+    assert drop_collisions(value, [location], {"icons"}) == []
     assert value == TOOLS
 
 
@@ -54,12 +54,12 @@ def test_a_long_location_takes_no_long_time() -> None:
     value: Any = {"a": {}}
     for _ in range(150):
         value = {"a": value, "b": 1}
-    assert drop_claimed(value, [("a", "x") * 150], {"b"}) == []
+    assert drop_collisions(value, [("a", "x") * 150], {"b"}) == []
 
 
 def test_of_several_places_those_count_that_a_claim_leads_to() -> None:
     value = copy.deepcopy(TOOLS)
-    assert drop_claimed(value, [("tools", 0), ("tools", 1, "title"), ("tools", 1, "title", "str")], {"title"}) == [
+    assert drop_collisions(value, [("tools", 0), ("tools", 1, "title"), ("tools", 1, "title", "str")], {"title"}) == [
         "title"
     ]
     assert value["tools"][0]["title"] == "A"
@@ -82,15 +82,15 @@ def listed(count: int) -> dict[str, Any]:
 def test_a_payload_is_read_without_what_does_not_fit_and_with_all_else(revision: str) -> None:
     method = bindings(revision).methods.METHODS["tools/list"]
     read = partial(jsonrpc.typed_result, method)
-    result = without_claims(read, listed(4), frozenset({"title", "icons"}))
+    result = read_without_collisions(read, listed(4), frozenset({"title", "icons"}))
     assert [(tool.title, tool.icons) for tool in result.tools] == [("fits", None), (None, None)] * 2
     assert result.tools[1].model_extra == {"own": 7}
     assert [tool.input_schema.model_extra["title"] for tool in result.tools] == [5] * 4
     assert result.model_extra == {"title": "fits, too"}
     with pytest.raises(ProtocolError, match=r"tools\.1\.icons\.0\.src"):
-        without_claims(read, listed(4), frozenset({"title"}))
+        read_without_collisions(read, listed(4), frozenset({"title"}))
     with pytest.raises(ProtocolError, match=r"tools\.0\.inputSchema"):
-        without_claims(read, {"tools": [{"name": 5, "title": 6}]}, frozenset({"title"}))
+        read_without_collisions(read, {"tools": [{"name": 5, "title": 6}]}, frozenset({"title"}))
 
 
 def test_a_payload_with_many_clashes_is_read_in_a_few_passes() -> None:
@@ -102,6 +102,6 @@ def test_a_payload_with_many_clashes_is_read_in_a_few_passes() -> None:
         readings += 1
         return jsonrpc.typed_result(method, wire)
 
-    result = without_claims(read, listed(2000), frozenset({"title", "icons"}))
+    result = read_without_collisions(read, listed(2000), frozenset({"title", "icons"}))
     assert [tool.title for tool in result.tools] == ["fits", None] * 1000
     assert readings <= 3

@@ -1,0 +1,139 @@
+"""Names that generated steps import: functions that make conversions of JSON values, and the data of a step.
+
+Each conversion takes a value, which it may edit in place, and returns it. A value of an unexpected kind is left
+unchanged; validation of the result reports it.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from typing import Any, TypeAlias
+
+from mcp_bindgen.runtime.model.json_types import is_array, is_object
+
+from . import rules as rules
+from .step import Conversion as Conversion
+from .step import Convert, LossReport, RuleContext
+from .step import Ruling as Ruling
+from .step import Step as Step
+
+Test: TypeAlias = Callable[[Any], bool]
+
+
+def rule(function: Callable[[Any, RuleContext], Any], ruling: Ruling) -> Convert:
+    """Convert the value by a function of `rules`."""
+    return lambda value, losses: function(value, RuleContext(ruling, losses))
+
+
+def refuse(ruling: Ruling) -> Convert:
+    """Refuse every value."""
+    return lambda value, losses: RuleContext(ruling, losses).refuse()
+
+
+def members(
+    edits: Mapping[str, Convert] | None = None,
+    *,
+    fill: Mapping[str, Any] | None = None,
+    default: Mapping[str, Any] | None = None,
+    drop: Sequence[str] = (),
+    rename: Mapping[str, str] | None = None,
+    want: Mapping[str, Ruling] | None = None,
+    only: Sequence[str] | None = None,
+) -> Convert:
+    """Edit the members of an object.
+
+    Args:
+        edits: Member -> conversion of its value, if the member is present.
+        fill: Member -> its value in the target, also where the source has a value: the name means nothing there.
+        default: Member -> its value if it is missing.
+        drop: Members to leave out.
+        rename: Member -> its name in the target.
+        want: Members without which the object is refused.
+        only: Members that the target takes, if it takes no further ones.
+    """
+    filled, defaults = dict(fill or {}), dict(default or {})
+    steps = tuple((edits or {}).items())
+
+    def convert(value: object, losses: LossReport) -> Any:
+        if not is_object(value):
+            return value
+        for name, edit in steps:
+            if name in value:
+                value[name] = edit(value[name], losses)
+        for name in drop:
+            value.pop(name, None)
+        for old, new in (rename or {}).items():
+            if old in value:
+                value[new] = value.pop(old)
+        for name, ruling in (want or {}).items():
+            if name not in value:
+                RuleContext(ruling, losses).refuse()
+        value.update(filled)
+        for name, given in defaults.items():
+            value.setdefault(name, given)
+        return value if only is None else {name: value[name] for name in value if name in only}
+
+    return convert
+
+
+def items(edit: Convert) -> Convert:
+    """Edit each item of an array."""
+    return lambda value, losses: [edit(item, losses) for item in value] if is_array(value) else value
+
+
+def values(edit: Convert) -> Convert:
+    """Edit each value of an object."""
+    return lambda value, losses: (
+        {name: edit(item, losses) for name, item in value.items()} if is_object(value) else value
+    )
+
+
+def cases(*pairs: tuple[Test, Convert], rest: Convert | None = None) -> Convert:
+    """Edit alternatives: apply the conversion of each test that the value passes, or `rest` if it passes none."""
+
+    def convert(value: object, losses: LossReport) -> Any:
+        is_known = False
+        for test, edit in pairs:
+            if test(value):
+                value, is_known = edit(value, losses), True
+        return value if is_known or rest is None else rest(value, losses)
+
+    return convert
+
+
+def keep(value: object, losses: LossReport) -> Any:
+    """Leave a value unchanged."""
+    return value
+
+
+def sequence(*edits: Convert) -> Convert:
+    """Edit the same value several times."""
+
+    def convert(value: object, losses: LossReport) -> Any:
+        for edit in edits:
+            value = edit(value, losses)
+        return value
+
+    return convert
+
+
+def later(edit: Callable[[], Convert]) -> Convert:
+    """Edit by a conversion that is defined later, for definitions that contain themselves."""
+    return lambda value, losses: edit()(value, losses)
+
+
+def has(member: str, *, lacks: Sequence[str] = ()) -> Test:
+    """Test whether a value is an object with a member, and without at least one member of `lacks`."""
+    return lambda value: is_object(value) and member in value and not (lacks and all(name in value for name in lacks))
+
+
+def tagged(member: str, tag: object) -> Test:
+    """Test whether a value is an object with a constant."""
+    return lambda value: is_object(value) and value.get(member) == tag
+
+
+def of_kind(kind: type) -> Test:
+    """Test the kind of a JSON value: `dict`, `list`, `str`, `bool`, `int` or `float` for any number."""
+    if kind in (int, float):
+        return lambda value: isinstance(value, int | float) and not isinstance(value, bool)
+    return lambda value: isinstance(value, kind)

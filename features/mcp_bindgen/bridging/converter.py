@@ -1,0 +1,220 @@
+"""Conversion of typed messages from one revision to another, for servers and clients."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from contextlib import suppress
+from functools import cache, cached_property, partial
+from typing import Any, TypeVar
+from weakref import WeakKeyDictionary
+
+from pydantic import BaseModel, ValidationError
+from pydantic_core import from_json, to_json
+
+from mcp_bindgen.runtime.logs import log
+from mcp_bindgen.runtime.protocol import jsonrpc
+from mcp_bindgen.runtime.protocol.errors import ProtocolError
+from mcp_bindgen.runtime.protocol.methods import Method, Request
+from mcp_bindgen.runtime.protocol.revision import Dispatcher, Revision
+from mcp_bindgen.runtime.protocol.routing import Route
+from mcp_bindgen.runtime.session.session import Session
+
+from .chain import Chain, known_chain
+from .field_collisions import read_without_collisions
+from .step import LossReport, NotConvertible, Part
+
+T = TypeVar("T")
+
+
+class Converter:
+    """Conversion of messages; the steps are imported on first use.
+
+    Args:
+        source: The revision of the input.
+        target: The revision of the output.
+
+    Attributes:
+        source: The same.
+        target: The same.
+    """
+
+    def __init__(self, source: Revision, target: Revision) -> None:
+        self.source = source
+        self.target = target
+
+    @cached_property
+    def chain(self) -> Chain:
+        """The steps; raises `LookupError` if no steps lead from the source to the target."""
+        return known_chain(self.source.name, self.target.name)
+
+    def counterpart(self, method: Method) -> Method:
+        """Return the method of the target with the name and kind of a method of the source.
+
+        A method that belongs to no revision and no extension is returned unchanged.
+
+        Raises:
+            NotConvertible: The target has no such method.
+        """
+        if method.extension is None and method.name not in self.source.methods:
+            return method
+        found = self.target.methods.get(method.name)
+        if found is not None and found.kind == method.kind:
+            return found
+        raise NotConvertible(method.name, self.chain.absent(method.name) or f"MCP {self.target} does not have it")
+
+    def convert(self, part: Part, name: str, wire: Any, losses: LossReport) -> Any:
+        """Return a payload of a method in wire form, which may be edited in place; raise `NotConvertible`."""
+        conversion = self.chain.conversion(part, name)
+        return wire if conversion is None else conversion.convert(wire, losses)
+
+    def read(self, part: Part, name: str, wire: Any, read: Callable[[Any], T]) -> T:
+        """Return a converted payload as `read` does, without members whose names collide."""
+        return read_without_collisions(read, wire, self.chain.field_collisions(part, name))
+
+    def params(self, method: Method, wire: Any, losses: LossReport) -> Any:
+        """Return params of the source, in wire form, in the types of a method of the target.
+
+        Raises:
+            NotConvertible: The target cannot express them.
+            InvalidParams: They are not valid in the target.
+        """
+        return self.typed_params(method, self.convert("params", method.name, wire, losses))
+
+    def typed_params(self, method: Method, wire: Any) -> Any:
+        """Return converted params in the types of a method of the target; raise `InvalidParams`."""
+        return None if method.params is None else self.read("params", method.name, wire, _reader(method))
+
+    def result(self, method: Request[Any, Any, Any], wire: Any, losses: LossReport) -> Any:
+        """Return a result of the source, in wire form, in the types of a method of the target.
+
+        Raises:
+            NotConvertible: The target cannot express it.
+            ProtocolError: It is not valid in the target.
+        """
+        converted = self.convert("results", method.name, wire, losses)
+        return self.read("results", method.name, converted, partial(jsonrpc.typed_result, method))
+
+    def error(self, method: str, error: ProtocolError) -> ProtocolError:
+        """Return an error with the code of the target; the same error if its code is the same."""
+        code = self.chain.error(method, error.code)
+        return error if code == error.code else ProtocolError(code, error.message, error.data)
+
+    def result_writer(
+        self, method: Request[Any, Any, Any], ours: Request[Any, Any, Any], losses: Callable[[object], LossReport]
+    ) -> Callable[[Any, object], Any]:
+        """Return a function that writes results of a server.
+
+        It takes a result and its link, and returns the same result if nothing needs conversion, else JSON text, or
+        the wire form if the era of the target adds members to it; it raises `NotConvertible`. Members that only the
+        era of the source needs, and whose values constructors fill in, are not written.
+
+        Args:
+            method: The method of the target.
+            ours: The method of the source.
+            losses: Returns the report of a link.
+        """
+        conversion, collisions = self.chain.results(method.name), self.chain.field_collisions("results", method.name)
+        if conversion is None and not collisions:
+            return lambda result, link: result
+        colliding = tuple(b'"%b":' % name.encode() for name in collisions)
+        kind, is_stateless = ours.result, self.target.era.is_stateless
+        has_prefilter = conversion is not None and conversion.prefilter
+        known = fields_of(method.result)
+        source_era = {name for name in jsonrpc.fields_filled_in(kind) if name not in known} if has_prefilter else set()
+
+        def write(result: Any, link: object) -> Any:
+            if result is None:
+                return None
+            if source_era and type(result) is kind:
+                data = result.__pydantic_serializer__.to_json(result, exclude=source_era)
+            else:
+                data = jsonrpc.write_result(result)
+            is_converted = conversion is not None and conversion.may_apply(data)
+            may_collide = any(name in data for name in colliding)
+            wire = None
+            if is_converted and conversion is not None:
+                wire = conversion.convert(from_json(data), losses(link))
+                if is_stateless and not may_collide:
+                    return wire
+                data = to_json(wire)
+            if may_collide and not _is_valid(method, data):
+                wire = from_json(data) if wire is None else wire
+                with suppress(ProtocolError):  # a result that is invalid for another reason stays invalid
+                    read_without_collisions(partial(jsonrpc.typed_result, method), wire, collisions)
+                data = to_json(wire)
+            return wire if is_stateless and wire is not None else jsonrpc.Written(data)
+
+        return write
+
+
+class Bridge:
+    """Both directions between the revision of a server or client and the revision of its connections.
+
+    Args:
+        home: The routes of the server or client.
+        wire: The revision of the connections.
+
+    Attributes:
+        home: The same.
+        wire: The same.
+        incoming: Converts messages of the connections.
+        outgoing: Converts messages of the server or client.
+    """
+
+    def __init__(self, home: Dispatcher, wire: Revision) -> None:
+        self.home = home
+        self.wire = wire
+        self.incoming = Converter(wire, home.revision)
+        self.outgoing = Converter(home.revision, wire)
+        self._shared = LossReport(self._warn)
+        self._reports: WeakKeyDictionary[Session, LossReport] = WeakKeyDictionary()
+
+    @property
+    def same_era(self) -> bool:
+        """True if both revisions are of the same era."""
+        return self.home.revision.era is self.wire.era
+
+    def losses(self, link: object = None) -> LossReport:
+        """Return the report of a connection; stateless requests share one."""
+        if not isinstance(link, Session):
+            return self._shared
+        return self._reports.setdefault(link, LossReport(self._warn))
+
+    def _warn(self, place: str, reason: str) -> None:
+        peer = "client" if self.home.role == "server" else "server"
+        log.warning("to a %s of %s: %s: %s", peer, self.wire, place, reason)
+
+
+def plain(value: object) -> Any:
+    """Return params or a result in wire form; None becomes an empty object."""
+    return {} if value is None else jsonrpc.plain(value)
+
+
+def fields_of(kind: object) -> dict[str, Any]:
+    """Return the fields of a model by their Python names; none for another type."""
+    return dict(kind.model_fields) if isinstance(kind, type) and issubclass(kind, BaseModel) else {}
+
+
+def implementation(revision: Revision, value: object) -> Any:
+    """Return an `Implementation` in the types of a revision, without members that do not fit there; None for None."""
+    if value is None:
+        return None
+    kind, wire = revision.types.Implementation, jsonrpc.plain(value)
+    try:
+        return kind.model_validate(wire)
+    except ValueError:
+        return kind(name=wire["name"], version=wire["version"])
+
+
+@cache
+def _reader(method: Method) -> Callable[[Any], Any]:
+    route = Route(method, "")
+    return lambda wire: route.read(to_json(wire))
+
+
+def _is_valid(method: Request[Any, Any, Any], data: bytes) -> bool:
+    try:
+        jsonrpc.result_reader(method).validate_json(data)
+    except ValidationError:
+        return False
+    return True

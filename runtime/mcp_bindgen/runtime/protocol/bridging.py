@@ -1,0 +1,125 @@
+"""Conversion between revisions as the kernel uses it; a package of its own provides it.
+
+The kernel looks for that package when a server is to serve, or a client to speak, a revision other than its own. It
+registers an object of the type `Bridging` in the entry point group `mcp_bindgen.bridging`.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Awaitable, Callable, Collection, Mapping, Sequence
+from functools import cache
+from typing import Any, Protocol, TypeAlias, TypeVar
+
+from .access import Operation
+from .methods import Notification
+from .revision import Dispatcher, Revision
+
+GROUP = "mcp_bindgen.bridging"
+"""The entry point group."""
+
+MISSING = "no conversion between revisions is installed"
+
+Handle: TypeAlias = Callable[[Any, Any], Awaitable[Any]]
+"""Takes the params and the context of a message, and returns its result."""
+
+S = TypeVar("S")
+C = TypeVar("C")
+
+
+class RevisionBridge(Protocol):
+    """The path from requests of a wire revision to the handlers of a server of another revision."""
+
+    @property
+    def revision(self) -> Revision:
+        """The wire revision."""
+
+    def plain(self, name: str) -> Handle:
+        """Return the server's handler of a request, for params and results of the wire revision."""
+
+    def to_server(self, name: str, params: object, ctx: Any) -> Any:
+        """Return params of the wire revision in the types of the server's revision."""
+
+    def to_wire(self, name: str, work: Handle) -> Handle:
+        """Convert the results of a handler to the wire revision."""
+
+
+class BridgedEngine(Protocol):
+    """Engine of an extension for clients of a revision that does not have the extension."""
+
+    @property
+    def handlers(self) -> Mapping[str, Handle]:
+        """Method name -> handler, for params and results of that revision."""
+
+    @property
+    def capabilities(self) -> Mapping[str, Any]:
+        """The capabilities to declare in addition to those of these handlers."""
+
+
+class BridgedServer(Protocol):
+    """A server that serves a revision other than its own."""
+
+    @property
+    def server(self) -> Any:
+        """The server that the user wrote."""
+
+    @property
+    def dispatcher(self) -> Dispatcher:
+        """The routes of the other revision."""
+
+    @property
+    def context(self) -> Any:
+        """The class of the contexts that the server's handlers get."""
+
+    def operations(self, asked: Sequence[Operation]) -> Sequence[Operation]:
+        """Return operations of the other revision, with the operations of the server's revision that they imply."""
+
+    def converted(self, method: Notification[Any], params: Any) -> tuple[Notification[Any], Any] | None:
+        """Return a notification of the server in the other revision, or None if that cannot express it."""
+
+
+class ClientBridges(Protocol[C]):
+    """Bridges from clients to servers of other revisions."""
+
+    @property
+    def revisions(self) -> Sequence[Revision]:
+        """The revisions that the clients do not speak themselves."""
+
+    def wire_client(self, revision: Revision) -> C:
+        """Return a client of a revision, which speaks for the nearest of the clients."""
+
+    def begin(self, wire_client: C, session: Any, tasks: Any) -> C:
+        """Return the client that a `wire_client` speaks for, now that it is connected."""
+
+
+class Bridging(Protocol):
+    """Entry point object."""
+
+    def served(self, servers: Sequence[S], revisions: Collection[str] | None) -> Mapping[str, S | BridgedServer]:
+        """Return revision -> server for all that servers can serve, the best revision last.
+
+        Args:
+            servers: The servers, the best revision last.
+            revisions: The revisions to serve; by default all released revisions, and the revisions of the servers.
+
+        Raises:
+            ValueError: One of `revisions` cannot be served.
+        """
+
+    def clients(self, clients: Sequence[C]) -> ClientBridges[C]:
+        """Return the bridges from clients to the revisions that they do not speak."""
+
+
+@cache
+def bridging() -> Bridging | None:
+    """Return the installed conversion between revisions, or None.
+
+    Raises:
+        ImportError: Several distributions provide one.
+    """
+    from importlib.metadata import entry_points  # scans all installed packages, which few programs need
+
+    found = {one.value: one for one in entry_points(group=GROUP)}
+    if len(found) > 1:
+        names = ", ".join(sorted(one.dist.name if one.dist is not None else one.value for one in found.values()))
+        raise ImportError(f"several distributions provide {GROUP}: {names}; uninstall all but one")
+    return next((one.load() for one in found.values()), None)
