@@ -28,7 +28,7 @@ T = TypeVar("T")
 
 
 @types.coroutine
-def resume(work: Coroutine[Any, Any, T], trap: Any, variables: Variables | None = None) -> Generator[Any, Any, T]:
+def resume(work: Coroutine[Any, Any, T], trap: object, variables: Variables | None = None) -> Generator[Any, Any, T]:
     """Go on with a coroutine that was started by hand and waits for `trap`, with variables of its own or ours."""
     while True:
         try:

@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 from functools import partial
 from operator import is_
 from typing import TYPE_CHECKING, Any, ClassVar, cast
 
 from pydantic import BaseModel, ConfigDict, GetCoreSchemaHandler
+from pydantic.fields import FieldInfo
 from pydantic_core import PydanticUndefined, core_schema
 
 from .scalars import NULL_IS_DATA, IsConstant, Json
@@ -21,6 +22,16 @@ def wire_name(name: str) -> str:
         return "_meta"
     first, *rest = name.split("_")
     return first + "".join(word.capitalize() for word in rest)
+
+
+def fields_of(kind: Any) -> Mapping[str, FieldInfo]:
+    """Return the fields of a model by their Python names; nothing for any other type."""
+    return kind.model_fields if isinstance(kind, type) and issubclass(kind, BaseModel) else {}
+
+
+def wire_fields(kind: Any) -> dict[str, str]:
+    """Return the fields of a model: wire name -> Python name."""
+    return {field.alias or wire_name(name): name for name, field in fields_of(kind).items()}
 
 
 class Model(BaseModel):

@@ -44,7 +44,7 @@ class _Alternatives:
         )
 
 
-def _finite(value: Any) -> Any:
+def _finite(value: object) -> Any:
     if not _is_finite(value):
         raise PydanticCustomError("json_value", _NO_JSON)
     return value

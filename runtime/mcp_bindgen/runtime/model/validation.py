@@ -44,7 +44,7 @@ def _steps(problem: ErrorDetails, node: Any) -> Iterator[str]:
         yield str(step)
 
 
-def _leads_on(node: Any, step: int | str) -> bool:
+def _leads_on(node: object, step: int | str) -> bool:
     if isinstance(step, str):
         return is_object(node) and step in node
     return is_array(node) and step < len(node)

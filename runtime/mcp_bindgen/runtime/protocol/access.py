@@ -10,7 +10,7 @@ from typing import Any, Protocol, TypeAlias, cast
 from pydantic_core import to_json
 
 from ..logs import audit
-from ..model.base import wire_name
+from ..model.base import wire_fields
 from ..model.json_types import is_object
 from .errors import INVALID_PARAMS, INVALID_REQUEST, ProtocolError
 from .methods import COMPLETE, LISTEN, SUBSCRIBE, Method
@@ -137,7 +137,7 @@ def report_refusal(identity: Identity | None, reason: str, operation: str, level
     audit.log(level, "refused: %s; %s; %s", reason, operation, who, extra={"fields": fields})
 
 
-def operation_targets(method: str, params: Any) -> list[Operation]:
+def operation_targets(method: str, params: object) -> list[Operation]:
     """Return the operations of a method: with a name and a URI both, because only one of the two has a meaning.
 
     A URI is returned in its canonical form, and as it was sent where that differs.
@@ -168,8 +168,7 @@ def operation_targets(method: str, params: Any) -> list[Operation]:
 @cache
 def _naming_attributes(kind: Hashable) -> tuple[str | None, str | None]:
     """Return the attributes in which objects of a class hold their members `name` and `uri`, if it has such fields."""
-    fields: Mapping[str, Any] = getattr(kind, "model_fields", {})
-    wire = {field.alias or wire_name(name): name for name, field in fields.items()}
+    wire = wire_fields(kind)
     return wire.get("name"), wire.get("uri")
 
 
@@ -271,13 +270,12 @@ def operations(method: Method, params: Any) -> list[Operation]:
         check_followed(uris)
         subscribed = [one for uri in dict.fromkeys(uris) for one in operation_targets(SUBSCRIBE, {"uri": uri})]
         return [(method.name, None), *subscribed]
-    named_by: str | None = getattr(method, "named_by", None)
-    if method.extension is None or named_by is None:
+    if method.extension is None or method.named_by is None:
         return operations_named(method.name, params)
-    return [(method.name, getattr(params, named_by))]
+    return [(method.name, getattr(params, method.named_by))]
 
 
-def operations_named(method: str, params: Any) -> list[Operation]:
+def operations_named(method: str, params: object) -> list[Operation]:
     """Return the operations of a message; it needs the scopes of all of them.
 
     A completion asks for the entry that its reference names.
@@ -291,7 +289,7 @@ def operations_named(method: str, params: Any) -> list[Operation]:
     return operation_targets(method, params)
 
 
-def followed_by(wanted: Any) -> list[str]:
+def followed_by(wanted: object) -> list[str]:
     """Return the URIs of the resources that a typed filter names."""
     return getattr(wanted, "resource_subscriptions", None) or []
 

@@ -97,7 +97,7 @@ def merge(tree: Mapping[str, Any], more: Mapping[str, Any]) -> dict[str, Any]:
     return merged
 
 
-def tree_of(path: Sequence[str], value: Any) -> dict[str, Any]:
+def tree_of(path: Sequence[str], value: object) -> dict[str, Any]:
     """Return capabilities of one side that hold a value where names lead, and nothing else."""
     name, *rest = path
     return {name: tree_of(rest, value) if rest else value}
@@ -135,7 +135,7 @@ def is_offered(method: Method, offers: Mapping[str, Any]) -> bool:
 
 
 def missing(
-    method: Method, revision: Revision, role: Role, declared: Mapping[Role, Mapping[str, Any]], params: Any = None
+    method: Method, revision: Revision, role: Role, declared: Mapping[Role, Mapping[str, Any]], params: object = None
 ) -> Path | None:
     """Return the undeclared capability that a method needs; `None` if `role` may send it."""
     if method.extension is not None:
@@ -153,7 +153,7 @@ def missing(
 
 
 def unmet(
-    method: Method, declared: Mapping[Role, Mapping[str, Any]], params: Any, *, received: bool = False
+    method: Method, declared: Mapping[Role, Mapping[str, Any]], params: object, *, received: bool = False
 ) -> Path | None:
     """Return the undeclared capability that the params of a request need, if there is one.
 

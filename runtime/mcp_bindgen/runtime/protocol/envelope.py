@@ -133,7 +133,7 @@ def invalid_answer(reason: str) -> ProtocolError:
     return ProtocolError(INVALID_REQUEST, f"Invalid answer: {reason}")
 
 
-def answered_error(body: Any) -> ProtocolError:
+def answered_error(body: object) -> ProtocolError:
     """Return the error of a response, however badly it is formed."""
     if not is_object(body):
         return invalid_answer("the error of a response is not an object")

@@ -12,10 +12,10 @@ from typing import Any, Generic, Protocol, TypeVar
 
 from pydantic import BaseModel, TypeAdapter, ValidationError, create_model
 
-from ..model.base import Model, wire_name
+from ..model.base import Model, fields_of, wire_name
 from ..model.json_types import is_object
 from .errors import INVALID_PARAMS, ProtocolError
-from .methods import Method, Request, classes, result_type
+from .methods import Method, Request, result_type
 from .routing import Route
 from .transitions import Role
 
@@ -112,7 +112,7 @@ class Extension:
         """
         return self._typed(role, capabilities["extensions"][self.id]) if self.is_in(capabilities) else None
 
-    def declared(self, role: Role, settings: Any, handled: Collection[str] = ()) -> Any:
+    def declared(self, role: Role, settings: object, handled: Collection[str] = ()) -> Any:
         """Return the settings of one of our sides in wire form.
 
         Args:
@@ -132,7 +132,7 @@ class Extension:
     def _settings(self) -> dict[Role, TypeAdapter[Any]]:
         return {role: TypeAdapter(getattr(self.types, name)) for role, name in self.settings.items()}
 
-    def _typed(self, role: Role, settings: Any) -> Any:
+    def _typed(self, role: Role, settings: object) -> Any:
         if role not in self.settings:
             return settings
         try:
@@ -213,7 +213,7 @@ def _check_taken(
     owner = f"MCP {base.name}"
     for name, method in core.items():
         take(f"the method {name!r}", owner)
-        for one in classes(*(getattr(method, "answers", ()))):
+        for one in method.answers:
             take(f"the resultType {result_type(one)!r} of {name!r}", owner)
     for route in routes:
         take(f"the handler {route.handler!r}", owner)
@@ -248,12 +248,12 @@ class _Members:
 
     def extended(self, method: Method) -> Method:
         """Return a method with params of such a type; the same if it has none."""
-        fields: Mapping[str, Any] = getattr(method.params, "model_fields", {}) if self._kinds else {}
+        fields = fields_of(method.params if self._kinds else None)
         made: dict[str, Any] = {}
         for name, one in fields.items():
             for base, more in self._kinds.items():
                 if one.annotation is base or one.annotation == base | None:
-                    found = copy(one)
+                    found: Any = copy(one)
                     found.annotation = more if one.annotation is base else more | None
                     made[name] = (found.annotation, found)
         if not made:

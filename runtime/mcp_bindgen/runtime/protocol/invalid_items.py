@@ -15,7 +15,7 @@ from typing import Annotated, Any, Union, get_args, get_origin
 from pydantic import BaseModel, TypeAdapter, ValidationError
 from pydantic_core import to_json
 
-from ..model.base import wire_name
+from ..model.base import fields_of, wire_fields
 from ..model.json_types import is_array, is_object
 from ..model.validation import located
 from .methods import Request
@@ -42,7 +42,7 @@ class InvalidItem:
         return f"{self.method}: {self.pointer}: {self.problem}"
 
 
-def drop_invalid(method: Request[Any, Any, Any], wire: Any) -> tuple[Any, list[InvalidItem]]:
+def drop_invalid(method: Request[Any, Any, Any], wire: object) -> tuple[Any, list[InvalidItem]]:
     """Return an invalid result without the invalid entries of its lists, and a record of each entry.
 
     Two mistakes are valid: a negative lifetime means zero (MCP 2026-07-28, "Caching"), and structured content without
@@ -75,7 +75,7 @@ def drop_invalid(method: Request[Any, Any, Any], wire: Any) -> tuple[Any, list[I
     return valid, found
 
 
-def _problem(items: TypeAdapter[Any], entry: Any) -> tuple[str, str] | None:
+def _problem(items: TypeAdapter[Any], entry: object) -> tuple[str, str] | None:
     """Return the pointer and text of the first problem of an entry; `None` for a valid entry."""
     data = to_json(entry)
     try:
@@ -93,10 +93,9 @@ def _escaped(step: str) -> str:
 
 
 @cache
-def _wire_fields(kind: Any) -> dict[str, TypeAdapter[Any] | None]:
+def _wire_fields(kind: object) -> dict[str, TypeAdapter[Any] | None]:
     """Return the wire names of the members of a result; with each list of models the reader of its items."""
-    fields = getattr(kind, "model_fields", {})
-    return {field.alias or wire_name(name): _items(field.annotation) for name, field in fields.items()}
+    return {wire: _items(fields_of(kind)[name].annotation) for wire, name in wire_fields(kind).items()}
 
 
 def _items(annotation: Any) -> TypeAdapter[Any] | None:

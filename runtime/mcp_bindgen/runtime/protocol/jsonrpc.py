@@ -16,7 +16,7 @@ from typing import Annotated, Any, Literal
 from pydantic import BaseModel, Field, GetCoreSchemaHandler, TypeAdapter, ValidationError
 from pydantic_core import PydanticUndefined, core_schema, from_json, to_json
 
-from ..model.base import wire_name
+from ..model.base import fields_of, wire_name
 from ..model.json_types import is_object
 from ..model.validation import located
 from .envelope import RequestId, invalid_answer
@@ -98,7 +98,7 @@ def typed_params(method: Method, wire: dict[str, Any]) -> Any:
     return _writer(method.params).validate_json(to_json(wire))
 
 
-def typed_result(method: Request[Any, Any, Any], wire: Any) -> Any:
+def typed_result(method: Request[Any, Any, Any], wire: object) -> Any:
     """Return the result of a method from its wire form; raise `ProtocolError` when it is none.
 
     Constructor defaults may be missing: older servers leave `resultType` out (MCP 2026-07-28, "Overview").
@@ -116,17 +116,16 @@ def typed_result(method: Request[Any, Any, Any], wire: Any) -> Any:
         ) from None
 
 
-def filled_in(kind: Any) -> dict[str, Any]:
+def filled_in(kind: object) -> dict[str, Any]:
     """Return the constructor defaults of a model, in wire form; nothing for other types."""
     return {field.alias or wire_name(name): field.default for name, field in fields_filled_in(kind).items()}
 
 
-def fields_filled_in(kind: Any) -> dict[str, Any]:
+def fields_filled_in(kind: object) -> dict[str, Any]:
     """Return the fields of a model that its constructor fills in, by their Python names."""
-    fields: Mapping[str, Any] = getattr(kind, "model_fields", {})
     return {
         name: field
-        for name, field in fields.items()
+        for name, field in fields_of(kind).items()
         if field.default is not None and field.default is not PydanticUndefined
     }
 
@@ -139,7 +138,7 @@ def _writer(type_: Any) -> TypeAdapter[Any]:
     return TypeAdapter(type_)
 
 
-def write_params(method: Method, params: Any) -> bytes:
+def write_params(method: Method, params: object) -> bytes:
     """Return the JSON text of params."""
     serializer = getattr(params, "__pydantic_serializer__", None)
     return serializer.to_json(params) if serializer is not None else _writer(method.params).dump_json(params)
@@ -149,7 +148,7 @@ class Written(bytes):
     """A result that is JSON text already."""
 
 
-def write_result(result: Any) -> bytes:
+def write_result(result: object) -> bytes:
     """Return the JSON text of a result: a model of ours, or any JSON value."""
     if type(result) is Written:
         return result
@@ -157,7 +156,7 @@ def write_result(result: Any) -> bytes:
     return serializer.to_json(result) if serializer is not None else to_json(result)
 
 
-def check_kind(method: Method, result: Any, handler: Callable[..., Any]) -> None:
+def check_kind(method: Method, result: object, handler: Callable[..., Any]) -> None:
     """Check that a handler returned a result of its method, typed or in wire form.
 
     A model of another revision counts as its wire form; results of extensions are for classes that have them.
@@ -188,7 +187,7 @@ def check_kind(method: Method, result: Any, handler: Callable[..., Any]) -> None
         raise WrongResult(f"the handler of {method.name} {said}", handler)
 
 
-def result_type_of(result: Any) -> str | None:
+def result_type_of(result: object) -> str | None:
     """Return the `resultType` of a result, typed or in wire form."""
     found: str | None = result.get("resultType") if is_object(result) else getattr(result, "result_type", None)
     return found
@@ -203,19 +202,19 @@ def _id(value: RequestId | None) -> bytes:
     return b"%d" % value if type(value) is int else json.dumps(value).encode()
 
 
-def request(id_: RequestId, method: Method, params: Any) -> bytes:
+def request(id_: RequestId, method: Method, params: object) -> bytes:
     """Return a request as JSON text."""
     head = b'{"jsonrpc":"2.0","id":%b,"method":%b' % (_id(id_), json.dumps(method.name).encode())
     return head + (b"}" if params is None else b',"params":' + write_params(method, params) + b"}")
 
 
-def notification(method: Method, params: Any) -> bytes:
+def notification(method: Method, params: object) -> bytes:
     """Return a notification as JSON text."""
     head = b'{"jsonrpc":"2.0","method":' + json.dumps(method.name).encode()
     return head + (b"}" if params is None else b',"params":' + write_params(method, params) + b"}")
 
 
-def response(id_: RequestId, result: Any) -> bytes:
+def response(id_: RequestId, result: object) -> bytes:
     """Return a response with a result as JSON text."""
     return b'{"jsonrpc":"2.0","id":' + _id(id_) + b',"result":' + write_result(result) + b"}"
 

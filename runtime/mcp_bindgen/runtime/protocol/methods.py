@@ -9,6 +9,7 @@ from typing import Annotated, Any, Generic, Literal, TypeAlias, cast, get_args, 
 
 from typing_extensions import TypeVar
 
+from ..model.base import fields_of
 from ..model.json_types import is_array
 from .uris import followed_key, lineage
 
@@ -82,7 +83,7 @@ class Truncation:
     more: str
     max_items: int
 
-    def excess(self, result: Any) -> int:
+    def excess(self, result: object) -> int:
         """Return how many values of a typed result are too many."""
         return max(0, len(getattr(getattr(result, self.holder, None), self.values, ())) - self.max_items)
 
@@ -117,7 +118,7 @@ class Need:
     tolerated: bool = False
     implied: bool = False
 
-    def arises(self, params: Any) -> bool:
+    def arises(self, params: object) -> bool:
         """Return whether typed params need the capability."""
         value = getattr(params, self.field, None)
         return value in self.values if self.values else value is not None
@@ -137,14 +138,14 @@ class Filter:
     compares: str | None = None
     by: Literal["equal", "part"] = "equal"
 
-    def index(self, agreed: Any) -> bool | frozenset[str]:
+    def index(self, agreed: object) -> bool | frozenset[str]:
         """Return the member of a typed filter: a flag, or the keys of a list, in which notifications are looked up."""
         wanted = getattr(agreed, self.member, None)
         if self.compares is None or not is_array(wanted):
             return wanted is True
         return frozenset(map(followed_key, wanted) if self.by == "part" else wanted)
 
-    def asks_for(self, index: bool | frozenset[str], params: Any) -> bool:
+    def asks_for(self, index: bool | frozenset[str], params: object) -> bool:
         """Return whether a filter asks for a notification with these typed params, given the result of `index`."""
         if isinstance(index, bool):
             return index
@@ -211,7 +212,7 @@ class Request(Generic[Params, Result, Answer]):
     @cached_property
     def is_cacheable(self) -> bool:
         """True if its result states a lifetime and a scope for caches (MCP 2026-07-28, "Caching")."""
-        return any({"ttl_ms", "cache_scope"} <= getattr(one, "model_fields", {}).keys() for one in classes(self.result))
+        return any({"ttl_ms", "cache_scope"} <= fields_of(one).keys() for one in classes(self.result))
 
 
 def classes(*kinds: Any) -> Iterator[type[Any]]:
@@ -243,12 +244,16 @@ class Notification(Generic[Params]):
     declared_by: Sender = "both"
     needs: tuple[Need, ...] = field(default=(), init=False)
     setting: str | None = field(default=None, init=False)
+    named_by: str | None = field(default=None, init=False)
+    asked_by: str | None = field(default=None, init=False)
+    header_params: HeaderParams | None = field(default=None, init=False)
+    answers: tuple[type[Any], ...] = field(default=(), init=False)
     kind: Literal["notification"] = field(default="notification", init=False)
 
 
 def result_type(kind: Any) -> str | None:
     """Return the `resultType` of a class of results; `None` if it has none."""
-    field = getattr(kind, "model_fields", {}).get("result_type")
+    field = fields_of(kind).get("result_type")
     return field.default if field is not None and isinstance(field.default, str) else None
 
 

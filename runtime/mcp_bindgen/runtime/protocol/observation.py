@@ -16,7 +16,7 @@ from .transitions import Role
 class Handling(Protocol):
     """Observe a message while it is handled; leaving it by an exception says so, too."""
 
-    def answered(self, answer: Any) -> None:
+    def answered(self, answer: object) -> None:
         """Observe the result of the handler."""
         ...
 
@@ -34,7 +34,7 @@ class Asking(Protocol):
 
     meta: Mapping[str, Any]
 
-    def answered(self, answer: Any) -> None:
+    def answered(self, answer: object) -> None:
         """Take note of the answer."""
         ...
 
@@ -53,7 +53,7 @@ class Observer(Protocol):
         ...
 
     def asking(
-        self, role: Role, link: Any, revision: Revision, method: Request[Any, Any, Any], params: Any
+        self, role: Role, link: Any, revision: Revision, method: Request[Any, Any, Any], params: object
     ) -> AbstractContextManager[Asking]:
         """See a request of ours, from when it is made to its answer.
 

@@ -338,7 +338,7 @@ class Peer:
         batch = Batch()
         return batch.read(messages, lambda message: self._receive_parsed(message, batch))
 
-    def _receive_parsed(self, message: Any, batch: Batch | None) -> list[Event]:
+    def _receive_parsed(self, message: object, batch: Batch | None) -> list[Event]:
         if self.state is State.CLOSED:
             return []
         try:
@@ -384,12 +384,13 @@ class Peer:
             batch.expect(envelope.id)
         return Requested(envelope.id, route, params, dispatcher)
 
-    def _notified(self, route: Route, params: Any, dispatcher: Dispatcher) -> Event:
+    def _notified(self, route: Route, params: object, dispatcher: Dispatcher) -> Event:
         reaction = REACTIONS.get(dispatcher.revision.utilities.get(route.method.name, route.method.name))
         event = None if reaction is None else reaction(self, params, dispatcher.revision)
         return Notified(route, params, dispatcher) if event is None else event
 
-    def _react_to_cancelled(self, params: Any, revision: Revision) -> Event | None:
+    def react_to_cancelled(self, params: object, revision: Revision) -> Event | None:
+        """React to the cancellation of a request, by its sender or by the server."""
         id_ = getattr(params, "request_id", None)  # a draft may have no such member
         if id_ in self.handling and (self.state is not State.NEW or id_ != self.initialize_request_id):
             return CancelRequested(id_, getattr(params, "reason", None))
@@ -398,12 +399,14 @@ class Peer:
             return None
         return Answered(self.pending.pop(ours.id), error=ConnectionClosed("the server ended the subscription"))
 
-    def _react_to_progress(self, params: Any, revision: Revision) -> Event | None:
+    def react_to_progress(self, params: object, revision: Revision) -> Event | None:
+        """React to progress of a request of this side."""
         token = getattr(params, "progress_token", None)
         pending = self.pending.get(token) if isinstance(token, int) else None
         return None if pending is None else Progressed(pending, params)
 
-    def _react_to_initialized(self, params: Any, revision: Revision) -> Event | None:
+    def react_to_initialized(self, params: object, revision: Revision) -> Event | None:
+        """React to the end of the handshake."""
         if self.role == "server" and self.state is State.NEGOTIATED:
             self.confirmed()
         return None
@@ -419,7 +422,7 @@ class Peer:
         except ProtocolError as error:
             return [Answered(pending, error=error)]
 
-    def read_result(self, method: Request[Any, Any, Any], wire: Any) -> tuple[Any, Any]:
+    def read_result(self, method: Request[Any, Any, Any], wire: object) -> tuple[Any, Any]:
         """Return a result from its wire form, typed, and the wire form without invalid items.
 
         A client leaves out invalid items of a result's lists, and records them in `invalid_items`.
@@ -451,7 +454,7 @@ class Peer:
     def request(
         self,
         method: Request[Any, Any, Any],
-        params: Any,
+        params: object,
         *,
         progress: bool = False,
         meta: Mapping[str, Any] | None = None,
@@ -481,7 +484,7 @@ class Peer:
         self.pending[pending.id] = pending
         return pending, data
 
-    def notify(self, method: Notification[Any], params: Any) -> bytes:
+    def notify(self, method: Notification[Any], params: object) -> bytes:
         """Return a notification to send.
 
         Raises:
@@ -501,7 +504,7 @@ class Peer:
         params = jsonrpc.typed_params(method, {"requestId": pending.id, "reason": reason})
         return jsonrpc.notification(method, params)
 
-    def respond(self, id_: RequestId, result: Any) -> bytes:
+    def respond(self, id_: RequestId, result: object) -> bytes:
         """Answer a request of the peer; empty when it was cancelled or when its batch is incomplete."""
         return self._close(id_, jsonrpc.response(id_, result)) if id_ in self.handling else b""
 
@@ -576,8 +579,8 @@ Reaction: TypeAlias = Callable[[Peer, Any, Revision], Event | None]
 """Reacts to a notification, given its typed params and its revision; returns an event in place of `Notified`."""
 
 REACTIONS: Mapping[str, Reaction] = {
-    "cancelled": Peer._react_to_cancelled,
-    "progress": Peer._react_to_progress,
-    INITIALIZED: Peer._react_to_initialized,
+    "cancelled": Peer.react_to_cancelled,
+    "progress": Peer.react_to_progress,
+    INITIALIZED: Peer.react_to_initialized,
 }
 """Utility or method name of a notification -> reaction of the protocol; handlers see every other notification."""

@@ -73,12 +73,12 @@ class Link(Protocol):
 
     Attributes:
         origin: Origin of the newest message.
-        negotiated: Agreement of both sides; `None` if each request makes its own.
+        negotiated: Agreement of both sides, a `Negotiated`; `None` if each request makes its own.
         around_subscription: Surrounds each subscription on this link; `None` for nothing.
     """
 
     origin: RequestOrigin = UNKNOWN_ORIGIN
-    negotiated: Negotiated | None = None
+    negotiated: Any = None
     around_subscription: Callable[[Any, Any], AbstractAsyncContextManager[None]] | None = None
 
     def ending(self, end: Callable[[], object]) -> AbstractContextManager[None]:

@@ -78,11 +78,11 @@ class Era(Protocol):
         """Let a message in; returns the revision that it is in. Raises `ProtocolError` where it may not come now."""
         ...
 
-    def accepts(self, dispatcher: Dispatcher, params: Any) -> bool:
+    def accepts(self, dispatcher: Dispatcher, params: object) -> bool:
         """Return whether the typed params of a request carry the members that the era requires."""
         ...
 
-    def complete(self, dispatcher: Dispatcher, envelope: Envelope, params: Any) -> Any:
+    def complete(self, dispatcher: Dispatcher, envelope: Envelope, params: object) -> Any:
         """Return the params of a request with the members that the era requires; raises `InvalidParams`."""
         ...
 

@@ -112,7 +112,7 @@ class Route:
             raise InvalidParams(self.method.name, problems(error, "params", data or b"{}")) from None
 
 
-def message_reader(method: Method, params: Any) -> Callable[[bytes], dict[str, Any]]:
+def message_reader(method: Method, params: object) -> Callable[[bytes], dict[str, Any]]:
     """Make a reader of whole messages of a method, whose params have a type, if they are not `None`."""
     fields: dict[str, Any] = {"jsonrpc": Literal["2.0"], "id": NotRequired[int | str]}
     fields["method"] = Literal[method.name]

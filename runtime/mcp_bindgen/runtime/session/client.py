@@ -14,6 +14,7 @@ import anyio
 from pydantic import BaseModel
 
 from ..logs import log
+from ..model.base import fields_of
 from ..protocol import jsonrpc
 from ..protocol.capabilities import is_offered, unmet
 from ..protocol.errors import (
@@ -54,11 +55,11 @@ Filter = TypeVar("Filter", bound=BaseModel)
 class HeaderMirror(Protocol):
     """Mirror that copies parts of messages into headers, as results of the server ask for."""
 
-    def headers(self, method: Method, params: Any) -> Mapping[str, str]:
+    def headers(self, method: Method, params: object) -> Mapping[str, str]:
         """Return the headers of a message."""
         ...
 
-    def learn(self, method: Method, answer: Any, report: Callable[[InvalidItem], object]) -> Any:
+    def learn(self, method: Method, answer: object, report: Callable[[InvalidItem], object]) -> Any:
         """Learn from a result which headers are needed; leave out, and report, entries whose headers are invalid."""
         ...
 
@@ -70,7 +71,7 @@ class HeaderMirror(Protocol):
 class ResultChecks(Protocol):
     """Checks of results beyond the types of the protocol, such as `app.OutputSchemas`."""
 
-    def check(self, method: Method, params: Any, answer: Any) -> None:
+    def check(self, method: Method, params: object, answer: object) -> None:
         """Check the result of a request, or learn from it how to check later results; raise to refuse it."""
         ...
 
@@ -78,7 +79,7 @@ class ResultChecks(Protocol):
 class Bridge(Protocol):
     """Conversion between a client and a server of another revision."""
 
-    async def request(self, method: Request[Any, Any, Any], params: Any, options: Options, *, fresh: bool) -> Any:
+    async def request(self, method: Request[Any, Any, Any], params: object, options: Options, *, fresh: bool) -> Any:
         """Send a request of the client's revision and return its usual result."""
         ...
 
@@ -296,7 +297,7 @@ class Client(Caller):
         """
         return self.peer_settings(extension)
 
-    async def answer(self, method: str, params: Any) -> Any:
+    async def answer(self, method: str, params: object) -> Any:
         """Return the client's answer to a question embedded in a result; raise `MethodNotFound`."""
         dispatcher = self.link.peer.dispatcher
         route = dispatcher.embedded.get(method)
@@ -356,11 +357,11 @@ class Client(Caller):
         if work is None and route.method.kind == "request" and route.method.name != PING:
             raise MethodNotFound(route.method.name)
         is_news = route.method.kind == "notification"
-        has_roots = "roots" in getattr(getattr(route.method, "result", None), "model_fields", {})
+        has_roots = isinstance(route.method, Request) and "roots" in fields_of(route.method.result)
         has_needs = bool(route.method.needs)
         extension = route.method.extension
 
-        def handle(scope: RequestScope, params: Any) -> Any:
+        def handle(scope: RequestScope, params: object) -> Any:
             if is_news and extension is not None and not is_offered(route.method, _declared(scope)["server"]):
                 log.debug("%s is ignored: the server does not declare its extension", route.method.name)
                 return {}
@@ -374,7 +375,7 @@ class Client(Caller):
 
         return handle
 
-    def _concerns_handlers(self, route: Route, params: Any) -> bool:
+    def _concerns_handlers(self, route: Route, params: object) -> bool:
         """React to a notification; return whether it concerns the handlers."""
         if route.method.capabilities.get("server") in self.dispatcher.revision.flags:
             self.changes += 1
@@ -393,7 +394,7 @@ def _declared(scope: RequestScope) -> Mapping[Role, Mapping[str, Any]]:
     return {"client": {}, "server": {}} if scope.negotiated is None else scope.negotiated.declared
 
 
-def _check_received(declared: Mapping[Role, Mapping[str, Any]], method: Method, params: Any) -> None:
+def _check_received(declared: Mapping[Role, Mapping[str, Any]], method: Method, params: object) -> None:
     """Raise `ProtocolError` (-32602) if a request needs a capability that this client has not declared."""
     lacking = unmet(method, declared, params, received=True)
     if lacking is not None:

@@ -49,7 +49,8 @@ class Caller:
     @property
     def negotiated(self) -> Negotiated | None:
         """Agreement of both sides; `None` if the link has none."""
-        return self.link.negotiated
+        found: Negotiated | None = self.link.negotiated
+        return found
 
     def peer_settings(self, extension: Extension) -> Any:
         """Return the settings with which the other side declares an extension that this side declares, too.
@@ -73,7 +74,7 @@ class Caller:
             return None
         return extension.settings_of(theirs, agreed.declared[theirs])
 
-    def check(self, method: Method, params: Any) -> None:
+    def check(self, method: Method, params: object) -> None:
         """Raise `CapabilityMissing` when a method, or these params of it, need a capability that was not declared."""
         agreed = self.negotiated
         if agreed is not None:
@@ -153,7 +154,7 @@ class Context(Caller):
     def __init__(
         self,
         scope: RequestScope,
-        params: Any = None,
+        params: object = None,
         questions: Questions | None = None,
     ) -> None:
         self.scope = scope
@@ -294,7 +295,7 @@ class Context(Caller):
         self.check(method, params)
         await self._tell(method, params)
 
-    async def _tell(self, method: Notification[Any], params: Any) -> None:
+    async def _tell(self, method: Notification[Any], params: object) -> None:
         await self.link.notify(method, params, related=self.request_id)
 
     def _advances(self, params: Any) -> bool:
@@ -311,9 +312,9 @@ class Context(Caller):
     async def ask(self, message: str, type: type[T], *, key: str | None = None) -> T: ...
 
     @overload
-    async def ask(self, message: str, type: Any, *, key: str | None = None) -> Any: ...
+    async def ask(self, message: str, type: object, *, key: str | None = None) -> Any: ...
 
-    async def ask(self, message: str, type: Any, *, key: str | None = None) -> Any:
+    async def ask(self, message: str, type: object, *, key: str | None = None) -> Any:
         """Ask the user a question: `await ctx.ask("Delete it?", bool)`, in the way of the spoken revision.
 
         In a stateful revision the question is a request. In a stateless revision the handler ends here, and runs again
@@ -402,7 +403,7 @@ class Context(Caller):
         result: Result = answer
         return result
 
-    async def _ask(self, key: str | None, method: Request[Any, Any, Any], params: Any) -> Any:
+    async def _ask(self, key: str | None, method: Request[Any, Any, Any], params: object) -> Any:
         if method.carrier != "embedded":
             return await self.link.request(method, params, related=self.request_id)
         if self._questions is None:
@@ -435,23 +436,23 @@ class Context(Caller):
         wire = {"progressToken": self._token, "progress": progress, "total": total, "message": message}
         await self._notify(self._words.progress, wire)
 
-    async def debug(self, data: Any, logger: str | None = None) -> None:
+    async def debug(self, data: object, logger: str | None = None) -> None:
         """Send a log message for debugging; see `log`."""
         await self.log("debug", data, logger)
 
-    async def info(self, data: Any, logger: str | None = None) -> None:
+    async def info(self, data: object, logger: str | None = None) -> None:
         """Send a log message about normal operation; see `log`."""
         await self.log("info", data, logger)
 
-    async def warning(self, data: Any, logger: str | None = None) -> None:
+    async def warning(self, data: object, logger: str | None = None) -> None:
         """Send a log message about a possible problem; see `log`."""
         await self.log("warning", data, logger)
 
-    async def error(self, data: Any, logger: str | None = None) -> None:
+    async def error(self, data: object, logger: str | None = None) -> None:
         """Send a log message about an error; see `log`."""
         await self.log("error", data, logger)
 
-    async def log(self, level: Level, data: Any, logger: str | None = None) -> None:
+    async def log(self, level: Level, data: object, logger: str | None = None) -> None:
         """Send a log message, unless the client does not want it.
 
         Args:

@@ -61,9 +61,8 @@ async def execute(
             return b"", None
         if type(answer) is not jsonrpc.Written and not event.route.is_custom:
             jsonrpc.check_kind(method, answer, handler)
-        asked_by: str | None = getattr(method, "asked_by", None)
-        if asked_by is not None and _is_unasked(method, asked_by, event.params, answer):
-            said = f"returned {type(answer).__name__} without {asked_by!r}"
+        if method.asked_by is not None and _is_unasked(method, method.asked_by, event.params, answer):
+            said = f"returned {type(answer).__name__} without {method.asked_by!r}"
             raise WrongResult(f"the handler of {method.name} {said}", handler)
         return peer.respond(id_, answer), None
     except ProtocolError as error:

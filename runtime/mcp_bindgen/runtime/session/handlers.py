@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import inspect
 from collections.abc import Awaitable, Callable, Mapping
-from typing import Any, Protocol, TypeAlias
+from typing import Any, ClassVar, Protocol, TypeAlias
 
 from ..concurrency import in_thread
 from ..logs import log
@@ -36,6 +36,9 @@ class Introduced(Declaring, Protocol):
 class ServerSide(Introduced, Protocol):
     """The part of a server that its era uses; see `Server`."""
 
+    revision: ClassVar[str]
+    context: ClassVar[Any]
+
     @property
     def instructions(self) -> str | None:
         """Advice to models."""
@@ -49,16 +52,6 @@ class ServerSide(Introduced, Protocol):
     @property
     def allows(self) -> Access | None:
         """Returns whether a token permits operations; `None` without tokens."""
-        ...
-
-    @property
-    def revision(self) -> str:
-        """Name of the revision."""
-        ...
-
-    @property
-    def context(self) -> Callable[..., Any]:
-        """Class of the contexts."""
         ...
 
     @property
@@ -140,7 +133,7 @@ def _shaped(method: Method, handler: Callable[..., Awaitable[Any]]) -> Handle:
     if truncation is None:
         return handler if method.params is not None else lambda params, context: handler(context)
 
-    async def truncated(params: Any, context: Any) -> Any:
+    async def truncated(params: object, context: object) -> Any:
         result = await handler(params, context)
         excess = truncation.excess(result)
         if not excess:

@@ -102,7 +102,7 @@ def needs_session(server: ServerSide, dispatcher: Dispatcher, route: Route) -> b
 # --- handlers of the runtime ----------------------------------------------------------------------------------
 
 
-def _initialize(server: ServerSide, link: Conversation, params: Any) -> Any:
+def _initialize(server: ServerSide, link: Conversation, params: object) -> Any:
     _introduced(link, params)
     dispatcher = link.negotiated.dispatcher
     offers = link.negotiated.declared["server"] = declared(server, dispatcher)
@@ -117,7 +117,7 @@ def _initialize(server: ServerSide, link: Conversation, params: Any) -> Any:
     return dispatcher.revision.request(INITIALIZE).result.model_validate(wire)
 
 
-async def _initialize_by(link: Conversation, params: Any, work: Callable[[], Awaitable[Any]]) -> Any:
+async def _initialize_by(link: Conversation, params: object, work: Callable[[], Awaitable[Any]]) -> Any:
     """Let the server's own handler answer `initialize`."""
     _introduced(link, params)
     answer = await work()

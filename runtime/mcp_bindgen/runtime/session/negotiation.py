@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from functools import cached_property
-from typing import Any, Generic, Protocol, TypeVar
+from typing import Any, ClassVar, Generic, Protocol, TypeVar
 
 import anyio
 from anyio.abc import TaskGroup
@@ -56,15 +56,8 @@ class ClientSide(Introduced, Protocol):
     instructions: str | None
     mirror: Any
 
-    @property
-    def revision(self) -> str:
-        """Name of the revision."""
-        ...
-
-    @property
-    def dispatcher(self) -> Dispatcher:
-        """Routes to the client's handlers."""
-        ...
+    revision: ClassVar[str]
+    dispatcher: ClassVar[Dispatcher]
 
 
 async def introduce(client: ClientSide, session: Session) -> None:

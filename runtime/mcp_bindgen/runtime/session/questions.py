@@ -180,7 +180,7 @@ def _resolved(schema: dict[str, Any], definitions: dict[str, Any]) -> dict[str, 
     return schema
 
 
-def _whole(value: Any) -> Any:
+def _whole(value: object) -> Any:
     """Return a number without a fraction as an integer: JSON Schema makes no difference."""
     return int(value) if isinstance(value, float) and value.is_integer() else value
 

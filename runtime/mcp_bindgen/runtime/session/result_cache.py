@@ -106,7 +106,7 @@ class ResultCache:
             self._keep(private if getattr(answer, "cache_scope", None) != "public" else public, params, answer)
         return answer
 
-    def invalidate(self, server: Hashable, revision: Revision, notification: str, params: Any = None) -> None:
+    def invalidate(self, server: Hashable, revision: Revision, notification: str, params: object = None) -> None:
         """Forget the results that a notification of a server invalidates; of a resource, only results about it."""
         methods = revision.cache_invalidations.get(notification, ())
         if methods:
@@ -149,7 +149,7 @@ class ResultCache:
         for key in [key for key, entry in self._entries.items() if which(key, entry)]:
             del self._entries[key]
 
-    def _keys(self, scope: CacheScope, method: Request[Any, Any, Any], params: Any) -> tuple[_Key, _Key]:
+    def _keys(self, scope: CacheScope, method: Request[Any, Any, Any], params: object) -> tuple[_Key, _Key]:
         wire: dict[str, Any] = jsonrpc.plain(params) if params is not None else {}
         said = to_json({name: wire[name] for name in sorted(wire) if name != "_meta"})
         return (
@@ -158,7 +158,7 @@ class ResultCache:
         )
 
 
-def _is_complete(params: Any, answer: Any) -> bool:
+def _is_complete(params: object, answer: object) -> bool:
     """Return whether a result depends on nothing but the params that are part of its key."""
     if getattr(params, "input_responses", None) is not None or getattr(params, "request_state", None) is not None:
         return False

@@ -14,14 +14,14 @@ from collections.abc import Awaitable, Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import partial
 from hashlib import sha256
-from typing import Any, Protocol, cast
+from typing import Any, ClassVar, Protocol, cast
 
 import anyio
 import anyio.lowlevel
 from pydantic import BaseModel, ValidationError
 from pydantic_core import from_json, to_json
 
-from ..model.base import Model
+from ..model.base import Model, fields_of
 from ..model.json_types import is_object
 from ..model.validation import problems
 from ..protocol import jsonrpc
@@ -86,7 +86,7 @@ class Questions:
         return typed
 
 
-def asks_for_input(kind: object) -> bool:
+def asks_for_input(kind: Any) -> bool:
     """Return whether a class of results asks for input."""
     return result_type(kind) == "input_required"
 
@@ -101,16 +101,13 @@ def other_than_required(error: BaseException) -> BaseException | None:
 class Answering(Protocol):
     """A client that answers questions; see `Client`."""
 
-    @property
-    def dispatcher(self) -> Dispatcher:
-        """Routes to its handlers."""
-        ...
+    dispatcher: ClassVar[Dispatcher]
 
-    async def answer(self, method: str, params: Any) -> Any:
+    async def answer(self, method: str, params: object) -> Any:
         """Return the answer to a question."""
         ...
 
-    async def request(self, method: Request[Any, Any, Any], params: Any) -> Any:
+    async def request(self, method: Request[Any, Any, Any], params: object) -> Any:
         """Send a request and return its result."""
         ...
 
@@ -164,7 +161,7 @@ async def _answer(client: Answering, question: Any) -> Any:
 
 def understood(method: Request[Any, Any, Any], answer: Any) -> Any:
     """Return a result if its `resultType` is that of its class; else raise `ProtocolError`."""
-    field = getattr(cast(Any, type(answer)), "model_fields", {}).get("result_type")
+    field = fields_of(type(answer)).get("result_type")
     if field is not None and answer.result_type != field.default:
         raise invalid_answer(f"the result of {method.name} is of an unknown kind: {answer.result_type!r}")
     return answer

@@ -57,7 +57,7 @@ class Recorder(Link):
         """Refuse: a broadcast has no client that could respond."""
         raise RuntimeError(f"{method.name}: a broadcast to several processes can only notify")
 
-    async def notify(self, method: Notification[Any], params: Any, *, related: RequestId | None = None) -> None:
+    async def notify(self, method: Notification[Any], params: object, *, related: RequestId | None = None) -> None:
         """Note a notification."""
         self.told.append((method, params))
 
@@ -109,6 +109,7 @@ class Server:
     publish: Publish | None = None
     authorize: Callable[[Identity | None, str | None, Sequence[Operation]], None] | None = None
     allows: Access | None = None
+    _audience: list[Link] | None = None
     bridged: Mapping[str, BridgedServer] = MappingProxyType({})
 
     def __init_subclass__(cls, **arguments: Any) -> None:
@@ -121,10 +122,12 @@ class Server:
             if not all(issubclass(cls.context, one) for one in contexts):
                 cls.context = type("Context", contexts, {"__doc__": Context.__doc__, "__module__": cls.__module__})
 
-    @cached_property
+    @property
     def audience(self) -> list[Link]:
         """Links to its clients: connections and subscriptions."""
-        return []
+        if self._audience is None:
+            self._audience = []
+        return self._audience
 
     @asynccontextmanager
     async def lifespan(self) -> AsyncGenerator[None]:
@@ -177,7 +180,7 @@ class Server:
         """
         return ()
 
-    def agree(self, wanted: Any, ctx: Context) -> Returns[Any]:
+    def agree(self, wanted: object, ctx: Context) -> Returns[Any]:
         """Return the part of a filter that a client gets: by default all of it (stateless revisions).
 
         Args:
@@ -339,13 +342,13 @@ class Service:
         """Return the handler of a route, after a check of the request's scopes."""
         handler = self.handler(dispatcher, route)
 
-        async def checked_in_turns(scope: RequestScope, params: Any, asked: Sequence[Operation]) -> Any:
+        async def checked_in_turns(scope: RequestScope, params: object, asked: Sequence[Operation]) -> Any:
             await self.authorize_all(scope.origin.identity, dispatcher.revision.name, asked)
             answer = handler(scope, params)
             return await answer if inspect.isawaitable(answer) else answer
 
         @wraps(handler)
-        def checked(scope: RequestScope, params: Any) -> Any:
+        def checked(scope: RequestScope, params: object) -> Any:
             asked = operations(route.method, params.params if isinstance(params, ParamsWithMeta) else params)
             if len(asked) > _MAX_CHECKED_AT_ONCE:
                 return checked_in_turns(scope, params, asked)

@@ -602,7 +602,7 @@ class Session(Link):
         """Return the members of `_meta` that each request needs; nothing in stateful revisions."""
         return self.meta
 
-    def _outgoing_message(self, data: bytes, method: Method, params: Any, related: RequestId | None) -> Outgoing:
+    def _outgoing_message(self, data: bytes, method: Method, params: object, related: RequestId | None) -> Outgoing:
         message = Outgoing(data)
         message.method = method
         message.related = related

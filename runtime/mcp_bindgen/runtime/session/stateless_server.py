@@ -62,7 +62,7 @@ def handler(
     envelope = {**jsonrpc.filled_in(getattr(revision.types, "Result", None)), **jsonrpc.filled_in(method.result)}
     prefix = b'{"_meta":{' + to_json(revision.meta_keys["server_info"]) + b":" + signature + b"},"
 
-    async def handle(scope: RequestScope, params: Any) -> jsonrpc.Written:
+    async def handle(scope: RequestScope, params: object) -> jsonrpc.Written:
         params, meta = separated(params)
         agreed = RequestNegotiated(dispatcher, offers, meta)
         scope = RequestScope(scope.link, scope.origin, scope.request_id, agreed, meta)
@@ -115,7 +115,7 @@ def _work(
         return lambda params, context: listen(server, dispatcher.revision, offers, params, context)
     nothing = empty_list(dispatcher, route, server)
 
-    async def list_nothing(params: Any, context: Any) -> Any:
+    async def list_nothing(params: object, context: object) -> Any:
         assert nothing is not None
         return nothing()
 
@@ -124,7 +124,7 @@ def _work(
     if name != DISCOVER:
         raise MethodNotFound(name)
 
-    async def discover(params: Any, context: Any) -> Any:
+    async def discover(params: object, context: object) -> Any:
         wire = {"supportedVersions": list(supported()), "capabilities": offers, "instructions": server.instructions}
         return {key: value for key, value in wire.items() if value is not None}  # `_signed` adds the rest
 
@@ -181,7 +181,7 @@ async def _round(
     return asked
 
 
-def _signed(answer: Any, prefix: bytes, envelope: dict[str, Any]) -> jsonrpc.Written:
+def _signed(answer: object, prefix: bytes, envelope: dict[str, Any]) -> jsonrpc.Written:
     """Return the JSON text of a result, with the name of the server in its `_meta`.
 
     Args:

@@ -87,7 +87,7 @@ async def _report(pending: Pending, told: object) -> None:
         told = _told(pending, unreported.popleft()) if unreported else None
 
 
-def _told(pending: Pending, params: Any) -> object:
+def _told(pending: Pending, params: object) -> object:
     """Call the progress callback of a request; return its result, or None if it failed."""
     try:
         return pending.waiter.options.on_progress(params)
@@ -144,7 +144,7 @@ class Timeouts:
             waiter.due = min(waiter.due, asyncio.get_running_loop().time() + waiter.options.timeout)
         self._wake_at(waiter.due)
 
-    def progressed(self, pending: Pending, params: Any) -> None:
+    def progressed(self, pending: Pending, params: object) -> None:
         """Pass on a sign of life, and wait longer because of it."""
         waiter: Waiter | None = pending.waiter
         if waiter is None:
