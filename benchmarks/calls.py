@@ -22,7 +22,8 @@ import anyio
 from http_driver import message
 from stdio import INITIALIZE, INITIALIZED, calls
 
-from mcp_bindgen import runtime, telemetry
+import mcp_bindgen.runtime as runtime
+import mcp_bindgen.telemetry as telemetry
 from mcp_bindgen.extensions.tasks import TaskLimits, Tasks
 from mcp_bindgen.extensions.tasks import task as as_task
 from mcp_bindgen.http import HttpApp
@@ -200,9 +201,9 @@ async def as_a_task() -> int:
             for _ in range(WARM + COUNTED):
                 result = await client.call_tool("echo", {"text": "hello"})
                 assert json.loads(result.model_dump_json())["content"], result
-        found = COUNTER.result()
+        COUNTER.result()
         running.cancel_scope.cancel()
-    return found
+    return COUNTER.result()
 
 
 def main() -> None:

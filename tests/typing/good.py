@@ -5,7 +5,8 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any, Literal, assert_never, assert_type
 
-from mcp_bindgen import app, runtime
+import mcp_bindgen.app as app
+from mcp_bindgen import runtime
 from mcp_bindgen.runtime import InvalidParams, Json
 from mcp_bindgen.v2024_11_05 import types as oldest
 from mcp_bindgen.v2025_11_25 import REVISION, Client, Context, Server, dispatcher, errors, methods

@@ -25,7 +25,8 @@ from mcp.client.stdio import stdio_client
 from mcp.shared.exceptions import MCPError
 from pydantic import TypeAdapter, ValidationError
 
-from mcp_bindgen import app, v2024_11_05, v2025_11_25, v2026_07_28
+import mcp_bindgen.app as app
+from mcp_bindgen import v2024_11_05, v2025_11_25, v2026_07_28
 from mcp_bindgen.app import errors
 from mcp_bindgen.app import validation as _validation
 from mcp_bindgen.runtime import Context as AnyContext

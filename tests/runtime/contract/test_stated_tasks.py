@@ -6,7 +6,8 @@ from typing import Any
 
 import pytest
 
-from mcp_bindgen import app, v2026_07_28
+import mcp_bindgen.app as app
+from mcp_bindgen import v2026_07_28
 from mcp_bindgen.extensions.tasks import task
 from mcp_bindgen.runtime import ProtocolError
 from mcp_bindgen.runtime.session.server import lifespans

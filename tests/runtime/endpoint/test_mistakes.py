@@ -7,7 +7,8 @@ from typing import Any
 
 import pytest
 
-from mcp_bindgen import app, v2025_11_25, v2026_07_28
+import mcp_bindgen.app as app
+from mcp_bindgen import v2025_11_25, v2026_07_28
 from mcp_bindgen.runtime import ProtocolError, connect, serve
 from mcp_bindgen.runtime.protocol.routing import did_you_mean
 from mcp_bindgen.runtime.transports.memory import pair

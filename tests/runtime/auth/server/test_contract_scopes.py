@@ -7,7 +7,8 @@ from typing import Any
 
 import pytest
 
-from mcp_bindgen import app, v2025_03_26, v2025_11_25, v2026_07_28
+import mcp_bindgen.app as app
+from mcp_bindgen import v2025_03_26, v2025_11_25, v2026_07_28
 from mcp_bindgen.auth import StaticTokens
 from mcp_bindgen.http.server.app import HttpApp
 from mcp_bindgen.runtime import Identity

@@ -320,7 +320,8 @@ class Then(v2025_11_25.Server):
 async def serving(*servers: Any, **options: Any) -> AsyncGenerator[HttpApp]:
     """An endpoint at work, in the servers' own revisions."""
     servers = servers or (Then(), Now())
-    app = HttpApp(*servers, **{"revisions": own(*servers), **options})
+    settings: Any = {"revisions": own(*servers), **options}
+    app = HttpApp(*servers, **settings)
     async with app.lifespan():
         yield app
 
