@@ -32,11 +32,11 @@ CARRYING = [path for path in MODULES if RUNTIME in path.parents or FEATURES in p
 GENERATOR_PACKAGES = {path.name for path in GENERATOR.iterdir() if any(path.glob("*.py"))}
 HEAVY = {"datamodel_code_generator", "jinja2", "black", "typer", "rich", "pydantic", "anyio"}
 
-MAX_KERNEL_LINES = 6300
-MAX_LINES = 22500
+MAX_KERNEL_LINES = 6450
+MAX_LINES = 21600
 """Lines of code of the kernel, and of the kernel, its HTTP transports and the features together."""
 
-MAX_STDIO_MODULES = 85
+MAX_STDIO_MODULES = 50
 """Modules of ours that a stdio server has loaded when it answered a call."""
 
 NAMES_METHODS = ("runtime/protocol/methods.py", "app/", "bridging/", "extensions/")

@@ -20,7 +20,7 @@ if TYPE_CHECKING:
 
 __all__ = ["REVISION", "Client", "Context", "Server", "dispatcher", "errors", "methods", "types"]
 
-require(3, __name__, "mcp-bindgen generate 2024-11-05")
+require(4, __name__, "mcp-bindgen generate 2024-11-05")
 
 __getattr__ = lazy(
     __name__,

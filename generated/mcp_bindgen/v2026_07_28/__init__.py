@@ -20,7 +20,7 @@ if TYPE_CHECKING:
 
 __all__ = ["REVISION", "Client", "Context", "Server", "dispatcher", "errors", "methods", "types"]
 
-require(3, __name__, "mcp-bindgen generate 2026-07-28")
+require(4, __name__, "mcp-bindgen generate 2026-07-28")
 
 __getattr__ = lazy(
     __name__,

@@ -36,7 +36,7 @@ if TYPE_CHECKING:
     from .session.context import Context as Context
     from .session.server import Server as Server
 
-GENERATION = 3
+GENERATION = 4
 """Grows whenever generated code of before could not be run any longer."""
 
 

@@ -23,7 +23,7 @@ if TYPE_CHECKING:
 
 __all__ = ["EXTENSION", "Client", "Context", "Server", "dispatcher", "meta", "methods", "types"]
 
-require(3, __name__, "mcp-bindgen generate 2026-07-28 --extension tasks")
+require(4, __name__, "mcp-bindgen generate 2026-07-28 --extension tasks")
 
 __getattr__ = lazy(
     __name__,
