@@ -1,1 +1,1 @@
-"""The client's side of HTTP: Streamable HTTP (`transport`), and the older HTTP with SSE (`legacy_sse`)."""
+"""The client: Streamable HTTP (`transport`) and HTTP+SSE (`legacy_sse`)."""

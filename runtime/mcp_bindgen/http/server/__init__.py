@@ -1,1 +1,1 @@
-"""The server's side: one ASGI application, stateless exchanges, stateful sessions."""
+"""The server: one ASGI application for stateless requests, sessions, and HTTP+SSE."""

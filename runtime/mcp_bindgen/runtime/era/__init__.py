@@ -1,4 +1,1 @@
-"""The two eras of the protocol: how connections begin, and how messages name their revision.
-
-Imports `core`.
-"""
+"""The two eras of the protocol: how connections begin, and how messages name their revision. Imports `protocol`."""

@@ -1,4 +1,4 @@
 """The protocol without I/O: types, messages, routing and the state machine of a connection.
 
-Imports nothing of ours.
+Imports `model`.
 """

@@ -1,0 +1,1 @@
+"""Models: the base class, value types of JSON scalars, and validation."""
