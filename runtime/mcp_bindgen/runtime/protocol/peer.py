@@ -231,7 +231,7 @@ class Peer:
 
     def _may_be_foreign(self, data: bytes) -> bool:
         """Return True if a message may be in a revision that is not among the dispatchers yet."""
-        named = _NAMED_REVISIONS(data)
+        named = _NAMED_REVISIONS(data) if b"protocolVersion" in data or b"\\" in data else ()
         if named:
             return not self._own_names.issuperset(named)
         if self.dispatcher.revision.era.is_stateless:
