@@ -15,7 +15,7 @@ from mcp_bindgen.auth.client.oauth import OAuth
 from mcp_bindgen.auth.client.tokens import Grant
 from mcp_bindgen.auth.fetch import Fetcher, is_loopback
 from mcp_bindgen.auth.metadata import canonical, find_resource
-from mcp_bindgen.auth.store import Key, MemoryStore, Record, Store
+from mcp_bindgen.auth.store import Key, MemoryStore, Record, Store, put
 from mcp_bindgen.runtime.connecting import connect
 from mcp_bindgen.runtime.protocol.errors import AuthorizationError
 
@@ -79,7 +79,7 @@ async def log_in(entry: Entry, settings: AuthSettings, login: Login, store: Stor
     if await authorizer.current() is None:
         return None
     await draft.keep()
-    await _put(store, settings_key(resource), settings.written())
+    await put(store, settings_key(resource), settings.written())
     return next(one for one in await kept(draft.new) if one.resource == resource)
 
 
@@ -112,12 +112,12 @@ async def log_out(url: str, settings: AuthSettings | None, store: Store) -> tupl
     for key in grants:
         try:
             client = await _client_of(key, settings, store)
-            await _put(store, Key("", resource, key.client), {"issuer": key.issuer})
+            await put(store, Key("", resource, key.client), {"issuer": key.issuer})
             await client.logout(url)
         except AuthorizationError as error:
             problems.append(error)
     for key in keys:
-        await _put(store, key, None)
+        await put(store, key, None)
     return len(grants), problems
 
 
@@ -131,7 +131,7 @@ async def forget_all(store: Store) -> tuple[int, list[AuthorizationError]]:
             some, more = 0, [error]
         count, problems = count + some, problems + more
     for key in await store.keys():
-        await _put(store, key, None)
+        await put(store, key, None)
     return count, problems
 
 
@@ -223,10 +223,4 @@ class _Draft:
     async def keep(self) -> None:
         """Move the login to the store."""
         for key in await self.new.keys():
-            await _put(self._store, key, await self.new.load(key))
-
-
-async def _put(store: Store, key: Key, record: Record | None) -> None:
-    """Write a record, whatever its predecessor."""
-    while not await store.replace(key, await store.load(key), record):
-        pass
+            await put(self._store, key, await self.new.load(key))

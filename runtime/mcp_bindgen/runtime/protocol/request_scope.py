@@ -4,8 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping
 from contextlib import AbstractAsyncContextManager, AbstractContextManager, nullcontext
-from dataclasses import dataclass
-from typing import Any, Literal, Protocol, TypeAlias, TypeVar, get_args
+from typing import Any, Literal, NamedTuple, Protocol, TypeAlias, TypeVar, get_args
 
 from anyio import CapacityLimiter
 
@@ -116,8 +115,7 @@ class Link(Protocol):
         return True
 
 
-@dataclass(frozen=True, slots=True)
-class RequestScope:
+class RequestScope(NamedTuple):
     """Scope of a request or notification. An era makes it from the message and its transport's origin.
 
     Attributes:

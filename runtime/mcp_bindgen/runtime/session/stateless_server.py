@@ -6,7 +6,6 @@ MCP 2026-07-28, "Overview": Statelessness and `_meta`, "Discovery", "Multi Round
 from __future__ import annotations
 
 from collections.abc import Awaitable, Callable, Iterator, Sequence
-from dataclasses import replace
 from typing import Any, cast
 
 from pydantic_core import to_json
@@ -55,7 +54,7 @@ def handler(
         told.logs_by_default = False
         if method.extension is not None:  # notifications do not repeat the capabilities of their sender
             told.declared["client"], told.declared["server"] = {"extensions": {method.extension: {}}}, offers
-        return lambda scope, params: take(params, context(replace(scope, negotiated=told), params))
+        return lambda scope, params: take(params, context(scope._replace(negotiated=told), params))
     work = _work(server, dispatcher, route, supported, offers)
     asks = any(asks_for_input(kind) for kind in method.alternatives)
     signature = to_json(introduction(server, revision).model_dump())
