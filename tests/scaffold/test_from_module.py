@@ -92,6 +92,7 @@ async def test_calls():
 def folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Path]:
     """A folder to work in, whose modules are forgotten afterwards."""
     monkeypatch.chdir(tmp_path)
+    monkeypatch.delitem(sys.modules, "tools", raising=False)  # another test of this process may have left one
     known = set(sys.modules)
     yield tmp_path
     for name in set(sys.modules) - known:
