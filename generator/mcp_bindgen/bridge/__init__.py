@@ -1,1 +1,1 @@
-"""Plan what payloads of one revision become in the next one, by the protocol models and the rules of `bridges.toml`."""
+"""Plan the conversion of payloads between adjacent revisions, from the protocol models and `bridges.toml`."""

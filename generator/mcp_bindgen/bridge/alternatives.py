@@ -1,17 +1,18 @@
-"""Find out which alternative of one union is which of another, and how values tell them apart."""
+"""Match the alternatives of two unions, and find tests that tell values of them apart."""
 
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
 from typing import Any
 
+from mcp_bindgen.protocol.assignability import Assignability
 from mcp_bindgen.protocol.model import Array, Const, Field, Map, Object, Protocol, Ref, Scalar, Type, Union
 
 from .edits import Test
 
 
 def alternatives(protocol: Protocol, type: Type) -> list[Type]:
-    """Return the alternatives of a type, those of unions in it too; one that is no union is its only one."""
+    """Return the alternatives of a type, with nested unions flattened; other types are their only alternative."""
     resolved = protocol.resolve(type)
     if isinstance(resolved, Union):
         return list(dict.fromkeys(leaf for member in resolved.members for leaf in alternatives(protocol, member)))
@@ -19,21 +20,21 @@ def alternatives(protocol: Protocol, type: Type) -> list[Type]:
 
 
 def final(protocol: Protocol, type: Type) -> Type:
-    """Follow references to references, and stop at the last one."""
+    """Return the last reference in a chain of references."""
     while isinstance(type, Ref) and isinstance(inner := protocol.definitions[type.name].type, Ref):
         type = inner
     return type
 
 
 def label(type: Type) -> str:
-    """Return the name of an alternative in paths: that of its definition, or else of its JSON kind."""
+    """Return the name of an alternative in paths: the name of its definition, or its JSON type."""
     if isinstance(type, Ref):
         return type.name
     return {"array": "[]", "object": "{}"}.get(kind(type), kind(type))
 
 
 def kind(type: Type) -> str:
-    """Return the JSON kind of what is no reference and no union."""
+    """Return the JSON type of a type that is neither a reference nor a union."""
     match type:
         case Object() | Map():
             return "object"
@@ -47,45 +48,33 @@ def kind(type: Type) -> str:
             return "any"
 
 
-def fits(ours: Type, theirs: Type) -> bool:
-    """Tell whether a scalar or constant type takes all values of another one."""
-    match ours, theirs:
-        case Const(values), Const(others):
-            return set(values) <= set(others)
-        case Const(values), Scalar(name, ()):
-            return name == "string" and all(isinstance(value, str) for value in values)
-        case Scalar(name, constraints), Scalar(other, limits):
-            return (name == other or (name, other) == ("integer", "number")) and set(limits) <= set(constraints)
-        case _:
-            return False
-
-
 def is_stated(protocol: Protocol, member: Field) -> bool:
-    """Tell whether a required member has a default that somebody stated: other values are possible, too."""
+    """Return True if a required member has a stated value, so that it may have other values, too."""
     return member.required and member.default is not None and len(_constants(protocol, member)) != 1
 
 
 class Matching:
-    """The alternatives of a type of one revision beside those of another.
+    """Matching of the alternatives of a type in two revisions.
 
     Args:
-        source: The revision of what goes in.
-        target: The revision of what comes out.
+        source: The revision of the messages.
+        target: The revision that they are converted to.
     """
 
     def __init__(self, source: Protocol, target: Protocol) -> None:
         self._source = source
         self._target = target
+        self._relation = Assignability(target, source)
 
     def counterpart(self, one: Type, others: Sequence[Type]) -> Type | None:
-        """Return the alternative of the target that `one` is: the one of its name, or else the one most like it."""
+        """Return the target's alternative for `one`: by name, else the most similar."""
         if isinstance(one, Ref) and one in others:
             return one
         able = (other for other in others if self._is_able(one, other))
         return max(able, key=lambda other: self._likeness(one, other), default=None)
 
     def test(self, one: Type, rest: Iterable[Type]) -> Test:
-        """Return the test that `one` passes and, of the others, as few as can be."""
+        """Return a test that `one` passes and as few as possible of the `rest`."""
         mine, others = self._source.resolve(one), [self._source.resolve(other) for other in rest]
         rivals = [other for other in others if isinstance(other, Object)]
         if not isinstance(mine, Object) or not rivals:
@@ -103,13 +92,13 @@ class Matching:
         return Test("object")
 
     def _is_able(self, one: Type, other: Type) -> bool:
-        """Tell whether a value could be meant: the same kind, no other constants, and all that is wanted."""
+        """Return True if values may correspond: same JSON type, compatible constants, required members."""
         mine, theirs = self._source.resolve(one), self._target.resolve(other)
         if isinstance(mine, Object) and isinstance(theirs, Object):
             return all(self._is_meant(mine.field(member.wire), member) for member in theirs.fields)
         if isinstance(mine, Array | Map) or isinstance(theirs, Array | Map):
             return type(mine) is type(theirs)
-        return fits(mine, theirs)
+        return self._relation.accepts(theirs, mine)
 
     def _is_meant(self, mine: Field | None, theirs: Field) -> bool:
         if mine is None:
@@ -125,11 +114,11 @@ class Matching:
 
 
 def _constants(protocol: Protocol, member: Field) -> tuple[Any, ...]:
-    """Return the values that a member may have, where they are few."""
+    """Return the constants of a member."""
     resolved = protocol.resolve(member.type)
     return resolved.values if isinstance(resolved, Const) else ()
 
 
 def _marks(protocol: Protocol, member: Field) -> tuple[Any, ...]:
-    """Return the values that tell what has the member: its constants, or the default that stands for its kind."""
+    """Return the values of a member that identify its object: its constants, or its stated value."""
     return _constants(protocol, member) or (() if member.default is None else (member.default,))

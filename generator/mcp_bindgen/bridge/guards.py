@@ -33,7 +33,8 @@ class _Guard:
         """
         match edit:
             case Apply(needle=needle):
-                return frozenset({needle or near}) if needle or near else None
+                text = needle.encode() or near
+                return frozenset({text}) if text else None
             case Named():
                 inner = self._named[edit]
                 return frozenset() if edit in above else self.find(inner, near, before, (*above, edit))
@@ -43,7 +44,7 @@ class _Guard:
                 opening = b"{" if values else b"["
                 return self.find(inner, before + opening if before else near, b":" if values else b"", above)
             case Cases(pairs, rest):
-                cases = [(_text(test, near, before), one) for test, one in pairs] + [(near, rest)]
+                cases = [(_text(case.test, near, before), case.edit) for case in pairs] + [(near, rest)]
                 return _united(self.find(one, text, b"", above) for text, one in cases if one is not None)
             case Members(edits, fills, drops, renames, wants, only):
                 if fills or wants or only:

@@ -1,13 +1,14 @@
-"""Plan what becomes of a value of one revision's type where another revision's type is wanted."""
+"""Plan the conversion of values from a type of one revision to a type of another revision."""
 
 from __future__ import annotations
 
 from dataclasses import dataclass, field, replace
 
+from mcp_bindgen.protocol.assignability import Assignability
 from mcp_bindgen.protocol.model import Array, Field, Free, Map, Object, Protocol, Ref, Type, Union
 
-from .alternatives import Matching, alternatives, final, fits, is_stated, kind, label
-from .edits import Apply, Cases, Each, Edit, Fill, Members, Named, Test, sequence
+from .alternatives import Matching, alternatives, final, is_stated, kind, label
+from .edits import Apply, Case, Cases, Each, Edit, Fill, Members, Named, Test, sequence
 from .places import Kind, Outcome, Place
 from .rules import ANY, Path, Rule, Rules
 
@@ -16,14 +17,14 @@ KEEP = Outcome()
 
 @dataclass
 class Payloads:
-    """Plans values, each definition once.
+    """Plans the conversion of values, each definition once.
 
     Attributes:
-        source: The revision of what goes in.
-        target: The revision of what comes out.
-        rules: What happens at which place.
-        used: The rules that matched a place.
-        named: What is done to which definition, inner ones first.
+        source: The revision of the messages.
+        target: The revision that they are converted to.
+        rules: Place -> rule.
+        used: The places whose rule was applied.
+        named: Definition -> edit, inner definitions first.
     """
 
     source: Protocol
@@ -34,11 +35,11 @@ class Payloads:
     _outcomes: dict[Named, Outcome] = field(default_factory=dict[Named, Outcome])
 
     def answers(self, ours: tuple[Type, ...], theirs: tuple[Type, ...], path: Path) -> Outcome:
-        """Plan what answers a request: a result, or something that may come instead.
+        """Plan the result of a request and its alternatives.
 
         Args:
-            ours: The result and what may come instead.
-            theirs: Likewise of the target.
+            ours: The result and its alternatives in the source.
+            theirs: The result and its alternatives in the target.
             path: The place.
         """
         result = self.outcome(ours[0], theirs[0], path)
@@ -46,14 +47,16 @@ class Payloads:
         places = (place for outcome in (result, *(outcome for _, outcome in others)) for place in outcome.places)
         if result.edit is not None or any(outcome.edit for _, outcome in others):
             tests = Matching(self.source, self.target)
-            cases = [(tests.test(one, [other for other in ours if other != one]), done.edit) for one, done in others]
+            cases = [
+                Case(tests.test(one, [other for other in ours if other != one]), done.edit) for one, done in others
+            ]
             edit = Cases(tuple(cases), result.edit) if cases else result.edit
         else:
             edit = None
         return Outcome(edit, tuple(dict.fromkeys(places)))
 
     def outcome(self, ours: Type, theirs: Type, path: Path) -> Outcome:
-        """Plan a value at a place: what its rule says of all of it, or else what its parts need."""
+        """Plan the conversion of a value at a place: by the rule of the place, else by its parts."""
         found = self._parts(ours, theirs, path)
         hard = [place for place in found.places if place.kind is Kind.HARD]
         if (path in self.rules and found.places) or ((ANY, *path[1:]) in self.rules and hard):
@@ -64,7 +67,7 @@ class Payloads:
         return replace(found, edit=sequence(*self._taken(path), found.edit))
 
     def place(self, path: Path, kind: Kind, words: str) -> Place:
-        """Return a place with its rule: that of just this place, or else that of any definition."""
+        """Return a place with its rule: the rule of this place, else the rule for any definition."""
         stands = next((one for one in (path, (ANY, *path[1:])) if one in self.rules), None)
         if stands is None:
             return Place(path, kind, words)
@@ -72,7 +75,7 @@ class Payloads:
         return Place(path, kind, words, self.rules[stands])
 
     def _settled(self, place: Place) -> Outcome:
-        """Return what is done to the value at a place by its rule; without one, what is hard is refused."""
+        """Return the edit by the rule of a place; a hard place without a rule is refused."""
         rule = place.rule
         if rule is None and place.kind is Kind.HARD:
             rule = Rule("refuse", place.words)
@@ -80,16 +83,16 @@ class Payloads:
         return Outcome(Apply(rule, place.path) if rule and is_applied else None, (place,))
 
     def _taken(self, path: Path) -> list[Edit]:
-        """Return the rules of other places that are applied at `path`."""
+        """Return the edits of rules of other places that apply at `path`."""
         return [Apply(rule, rule.path, self._needle(rule.path)) for rule in self.rules.values() if rule.at == path]
 
-    def _needle(self, path: Path) -> bytes:
-        """Return JSON text that is there whenever the source says what a place is about; empty where none tells."""
+    def _needle(self, path: Path) -> str:
+        """Return JSON text that every value with the place contains; empty if there is no such text."""
         owner = self.source.definitions.get(path[0])
         member = "".join(path[1:2])
         if owner is None or not isinstance(owner.type, Object) or owner.type.field(member) is None:
-            return b""
-        return f'"{member}":{"[" if path[-1] == "[]" else ""}'.encode()
+            return ""
+        return f'"{member}":{"[" if path[-1] == "[]" else ""}'
 
     # --- by the kind of type ----------------------------------------------------------------------------------
 
@@ -114,23 +117,23 @@ class Payloads:
             case Array(items, constraints), Array(others, limits) if set(limits) <= set(constraints):
                 return _each(self._parts(items, others, path))
             case one, other:
-                return KEEP if fits(one, other) else self._narrower(path)
+                return KEEP if Assignability(self.target, self.source).accepts(other, one) else self._narrower(path)
 
     def _narrower(self, path: Path) -> Outcome:
-        """Return what is done where the target takes only some values; a rule of the place is for all of it."""
+        """Return the edit where the target accepts only some values; a rule of the place applies to all values."""
         words = f"MCP {self.target.revision} does not take all values"
         if path in self.rules:
             return Outcome(None, (Place(path, Kind.HARD, words),))
         return self._settled(self.place(path, Kind.HARD, words))
 
     def _definition(self, name: str, theirs: Type, path: Path) -> Outcome:
-        """Plan a definition, once for wherever it is used as the same definition of the target."""
+        """Plan the conversion of a definition, once for each definition of the target that it becomes."""
         mine, other = self.source.definitions[name].type, final(self.target, theirs)
         if not isinstance(mine, Object) or not isinstance(other, Ref):
             return self._parts(mine, other, path if not isinstance(mine, Object) else (name,))
         key = Named(name, other.name)
         if key not in self._outcomes:
-            self._outcomes[key] = Outcome(key)  # what contains itself converts itself
+            self._outcomes[key] = Outcome(key)  # a recursive definition refers to its own edit
             found = self._parts(mine, self.target.definitions[other.name].type, (name,))
             edit = sequence(*self._taken((name,)), found.edit)
             if edit is not None:
@@ -166,7 +169,7 @@ class Payloads:
         return Outcome(made if made != Members() else None, tuple(dict.fromkeys(places)))
 
     def _member(self, one: Field, theirs: Object, path: Path) -> tuple[Members, tuple[Place, ...]]:
-        """Plan a member of the source."""
+        """Plan the conversion of a member of the source."""
         if (other := theirs.field(one.wire)) is not None:
             found = self.outcome(one.type, other.type, path)
         elif theirs.extra is None or is_stated(self.source, one):
@@ -185,7 +188,7 @@ class Payloads:
         return _edited(one.wire, found), found.places
 
     def _wanted(self, other: Field, owner: str, places: list[Place], *, replaces: bool) -> Members:
-        """Plan a member that the target wants and the source may leave out."""
+        """Plan a member that the target requires and the source may omit."""
         path, words = (owner, other.wire), f"MCP {self.target.revision} wants it"
         if other.default is not None and path not in self.rules:
             places.append(Place(path, Kind.FILL, words))
@@ -200,14 +203,14 @@ class Payloads:
         return Members()
 
     def _may_clash(self, extra: Type, theirs: Type, owner: str) -> bool:
-        """Tell whether what the source takes in members that it does not name is more than the target takes there."""
+        """Return True if unnamed members of the source may have values that the target does not accept there."""
         resolved = self.target.resolve(theirs)
         return not isinstance(resolved, Free) and (isinstance(extra, Free) or extra != resolved)
 
     # --- unions -----------------------------------------------------------------------------------------------
 
     def _union(self, ours: Type, theirs: Type, path: Path) -> Outcome:
-        """Plan a union: each alternative becomes that of the target which it is, or most like."""
+        """Plan the conversion of a union: each alternative becomes its counterpart in the target."""
         mine, others = alternatives(self.source, ours), alternatives(self.target, theirs)
         matching = Matching(self.source, self.target)
         if len(mine) == 1:
@@ -220,7 +223,7 @@ class Payloads:
             if outcome.edit is not None:
                 rest = [other for other, done in found if not _is_same(done.edit, outcome.edit)]
                 cases.setdefault(matching.test(one, rest), outcome.edit)
-        return Outcome(Cases(tuple(cases.items())) if cases else None, places)
+        return Outcome(Cases(tuple(Case(test, edit) for test, edit in cases.items())) if cases else None, places)
 
     def _alternative(self, one: Type, match: Type | None, path: Path) -> Outcome:
         place = (*path, label(one))
@@ -235,7 +238,7 @@ def _each(inner: Outcome, *, values: bool = False) -> Outcome:
 
 
 def _edited(member: str, outcome: Outcome) -> Members:
-    """Return what is done to a member: it is edited, or left out if its rule says so."""
+    """Return the edit of a member, or its removal if the rule is `drop`."""
     if any(
         place.rule is not None and place.rule.action == "drop"
         for place in outcome.places
@@ -246,7 +249,7 @@ def _edited(member: str, outcome: Outcome) -> Members:
 
 
 def _is_same(one: Edit | None, other: Edit | None) -> bool:
-    """Tell whether the same is done, wherever the rules for it stand."""
+    """Return True if two edits do the same, wherever their rules stand."""
     if isinstance(one, Apply) and isinstance(other, Apply):
         return replace(one.rule, path=()) == replace(other.rule, path=())
     return one == other

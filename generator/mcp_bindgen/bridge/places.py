@@ -1,46 +1,49 @@
-"""Describe a planned step: the places where two revisions differ, and what is done to each payload."""
+"""A planned step: the places where two revisions differ, and the edit of each payload."""
 
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from enum import StrEnum
+from functools import cached_property
 from typing import Literal
 
-from mcp_bindgen.protocol.model import Protocol
+from pydantic import StrictInt
+
+from mcp_bindgen.protocol.json_form import List, Maybe
 
 from .edits import Edit, Named
 from .rules import Path, Rule
 
 
 class Kind(StrEnum):
-    """Name how a place differs, and who knows what to do."""
+    """Kind of a difference."""
 
     OPEN = "open"
-    """The target ignores what the source says."""
+    """The target ignores the value."""
     FILL = "fill"
-    """The target wants what has a known default, or has no place for what the source says."""
+    """The target requires a member with a known value, or closes the object to a member of the source."""
     CLAIM = "claim"
-    """The source leaves a name open that the target types: a valid payload may hold anything there."""
+    """The target types a member that the source does not name: a valid payload may have any value there."""
     HARD = "hard"
-    """Only a rule can tell."""
+    """Only a rule can decide."""
 
 
 @dataclass(frozen=True)
 class Place:
-    """A place where a payload of the source does not mean the same in the target.
+    """A place where a payload has another meaning in the target.
 
     Attributes:
         path: Where it is.
         kind: How it differs.
         words: The difference in words.
-        rule: What happens, if a rule says.
+        rule: The rule for the place, if there is one.
     """
 
     path: Path
     kind: Kind
     words: str
-    rule: Rule | None = None
+    rule: Maybe[Rule] = None
 
     @property
     def name(self) -> str:
@@ -49,13 +52,13 @@ class Place:
 
     @property
     def reason(self) -> str:
-        """The reason for what becomes of it, or else the difference."""
+        """The reason of the rule, else the difference."""
         return self.words if self.rule is None else self.rule.because
 
 
 @dataclass(frozen=True)
 class Outcome:
-    """Hold what is done to a value, and the places that this is for."""
+    """The edit of a value, and the places that require it."""
 
     edit: Edit | None = None
     places: tuple[Place, ...] = ()
@@ -67,19 +70,19 @@ class Payload:
 
     Attributes:
         method: The method.
-        part: Which of them.
-        edit: What is done to them; `None` for nothing.
-        places: The places in them.
+        part: `params` or `results`.
+        edit: The edit; absent if the payload stays as it is.
+        places: The places of the payload where the revisions differ.
     """
 
     method: str
     part: Literal["params", "results"]
-    edit: Edit | None
-    places: tuple[Place, ...]
+    edit: Maybe[Edit] = None
+    places: List[Place] = ()
 
     @property
     def kind(self) -> str:
-        """The worst of its places: `rule`, `fill` or `open`; `identity` where there is none but claims."""
+        """The worst kind of its places: `rule`, `fill` or `open`; `identity` if it has none of these."""
         kinds = {place.kind for place in self.places}
         if Kind.HARD in kinds or any(place.rule for place in self.places):
             return "rule"
@@ -87,28 +90,49 @@ class Payload:
 
 
 @dataclass(frozen=True)
+class Conversion:
+    """The edit of a definition that payloads refer to by name."""
+
+    definition: Named
+    edit: Edit
+
+
+@dataclass(frozen=True)
+class Side:
+    """A revision at one end of a step, with the sha256 of its structure."""
+
+    revision: str
+    digest: str
+
+
+@dataclass(frozen=True)
 class Plan:
-    """The conversion of all that a revision may say to an adjacent one.
+    """The conversion of all messages of a revision to an adjacent one.
 
     Attributes:
-        source: The revision of what goes in.
-        target: The revision of what comes out.
-        payloads: All params and results of methods that both have.
-        named: Source and target definition -> what is done to it, inner ones first.
-        gone: The methods that the target does not have; with a sender in the path where only the other side sends them.
-        errors: Method, or `*` for any -> code -> code.
+        source: The revision of the messages.
+        target: The revision that they are converted to.
+        payloads: The params and results of all methods that both revisions have.
+        conversions: The edits of definitions, inner ones first.
+        gone: The methods that the target lacks; with a sender in the path, that side may not send it there.
+        errors: Method, or `*` for all -> code of the source -> code of the target.
         places: All places, each once.
         unused: Rules that match no place.
     """
 
-    source: Protocol
-    target: Protocol
-    payloads: tuple[Payload, ...]
-    named: Mapping[Named, Edit]
-    gone: tuple[Place, ...]
-    errors: Mapping[str, Mapping[int, int]]
-    places: tuple[Place, ...]
-    unused: tuple[Rule, ...] = ()
+    source: Side
+    target: Side
+    payloads: List[Payload] = ()
+    conversions: List[Conversion] = ()
+    gone: List[Place] = ()
+    errors: Mapping[str, Mapping[int, StrictInt]] = field(default_factory=dict[str, Mapping[int, int]])
+    places: List[Place] = ()
+    unused: List[Rule] = ()
+
+    @cached_property
+    def named(self) -> dict[Named, Edit]:
+        """Definition -> edit, inner definitions first."""
+        return {conversion.definition: conversion.edit for conversion in self.conversions}
 
     @property
     def name(self) -> str:
@@ -131,10 +155,10 @@ class Plan:
 
     @property
     def adapted(self) -> tuple[str, ...]:
-        """The methods that are gone, but who speaks the era of the target sees to what they are for."""
+        """The methods that the target lacks and whose purpose the adapter between the eras serves."""
         return tuple(place.path[0] for place in self.gone if place.rule is not None and place.rule.action == "adapter")
 
     @property
     def missing(self) -> tuple[Place, ...]:
-        """The hard places without a rule; what is said there is refused."""
+        """The hard places without a rule; messages with a value there are refused."""
         return tuple(place for place in self.places if place.kind is Kind.HARD and place.rule is None)

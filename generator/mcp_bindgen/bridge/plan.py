@@ -1,4 +1,4 @@
-"""Plan a step: what becomes of everything that one revision says in an adjacent one."""
+"""Plan the conversion of all messages of a revision to an adjacent revision."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from mcp_bindgen.protocol.model import Method, Object, Protocol
 
 from .edits import reach
 from .payloads import Payloads
-from .places import Kind, Payload, Place, Plan
+from .places import Conversion, Kind, Payload, Place, Plan, Side
 from .rules import ANY, ERROR, Rules
 
 
@@ -22,10 +22,10 @@ def plan(source: Protocol, target: Protocol, rules: Rules) -> Plan:
     places = [*methods.gone, *changed, *(place for payload in methods.payloads for place in payload.places)]
     reached = {one for payload in methods.payloads for one in reach(payload.edit, planner.named)}
     return Plan(
-        source,
-        target,
+        Side(source.revision, source.digest),
+        Side(target.revision, target.digest),
         tuple(methods.payloads),
-        {key: edit for key, edit in planner.named.items() if key in reached},
+        tuple(Conversion(key, edit) for key, edit in planner.named.items() if key in reached),
         tuple(methods.gone),
         errors,
         tuple(dict.fromkeys(places)),
@@ -34,7 +34,7 @@ def plan(source: Protocol, target: Protocol, rules: Rules) -> Plan:
 
 
 class _Methods:
-    """The methods of the source beside those of the target."""
+    """Planner of methods, source beside target."""
 
     def __init__(self, planner: Payloads) -> None:
         self.payloads: list[Payload] = []
@@ -66,7 +66,7 @@ class _Methods:
 
 
 def _errors(planner: Payloads) -> tuple[dict[str, dict[int, int]], list[Place]]:
-    """Return how codes change, and what names of errors only one side has."""
+    """Return the changes of error codes, and the errors that only one side has."""
     ours, theirs = ({one.name: one.code for one in side.errors} for side in (planner.source, planner.target))
     codes: dict[str, dict[int, int]] = {}
     places: list[Place] = []

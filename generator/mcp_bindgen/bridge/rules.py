@@ -1,4 +1,4 @@
-"""Read `bridges.toml`: what happens to that for which the target of a step has no counterpart, and why."""
+"""Read `bridges.toml`: the treatment of values without a counterpart in the target, with reasons."""
 
 from __future__ import annotations
 
@@ -6,8 +6,9 @@ import re
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
 from pathlib import Path as File
-from typing import Any, TypeAlias
+from typing import Any, Literal, TypeAlias, cast
 
+from mcp_bindgen.protocol.json_form import Flag, MaybeAny, Text, Texts
 from mcp_bindgen.spec import BadInput
 from mcp_bindgen.spec.errors import locating
 from mcp_bindgen.spec.json import is_object
@@ -17,6 +18,8 @@ from mcp_bindgen.spec.toml import read_toml
 
 Path: TypeAlias = tuple[str, ...]
 """A place: a definition and a member, or an alternative of a union there; for methods and errors their name."""
+
+Action = Literal["refuse", "drop", "keep", "adapter", "by", "give", "rename", "same_as"]
 
 ARROW = " -> "
 ERROR = "error"
@@ -49,32 +52,32 @@ _KEYS: dict[str, Kind] = {
 
 @dataclass(frozen=True)
 class Rule:
-    """State what happens at a place, and why.
+    """The action at a place, and the reason.
 
     Attributes:
-        action: `refuse`, `drop`, `keep`, `adapter` (who speaks the era sees to it), `by`, `give`, `rename`, `same_as`.
-        value: Beside the last four: the name of a function of `mcp_bindgen.bridging.rules`; a value for what is
-            missing; the member of the target; the name of the target's error.
-        because: Why, in words.
-        at: Where the function is applied, if not at the place itself: to a definition or a member of one.
-        capability: What a refusal says is missing.
-        lossless: Whether nothing is lost.
-        methods: The methods for which it holds; empty for all.
-        path: Where it stands.
+        action: The action; `adapter` leaves the conversion to the adapter between the eras.
+        because: The reason.
+        value: The value of the last four actions: the name of a function for `by`, the value of a missing member for
+            `give`, the name of the target's member for `rename` and of its error for `same_as`.
+        at: The definition or the member to which the function is applied, if not the place itself.
+        capability: The missing capability that a refusal names.
+        lossless: True if the conversion loses nothing.
+        methods: The methods to which the rule applies; empty for all.
+        path: The place.
     """
 
-    action: str
+    action: Action
     because: str
-    value: Any = field(default=None, hash=False)
-    at: Path = ()
-    capability: str = ""
-    lossless: bool = False
-    methods: tuple[str, ...] = ()
-    path: Path = ()
+    value: MaybeAny = field(default=None, hash=False)
+    at: Texts = ()
+    capability: Text = ""
+    lossless: Flag = False
+    methods: Texts = ()
+    path: Texts = ()
 
 
 Rules: TypeAlias = Mapping[Path, Rule]
-"""Place -> what happens there, for one step."""
+"""Place -> rule, for one step."""
 
 
 def read_rules(*files: File) -> dict[tuple[str, str], Rules]:
@@ -126,7 +129,7 @@ def _rule(entry: Mapping[str, Any], path: Path, at: str) -> Rule:
     (action,) = actions
     value = entry[action]
     return Rule(
-        action=value if action == "do" else action,
+        action=cast(Action, value if action == "do" else action),
         because=entry["because"],
         value=None if action == "do" else value,
         at=tuple(entry.get("at", ())),

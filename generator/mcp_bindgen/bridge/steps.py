@@ -1,14 +1,13 @@
-"""Decide which revisions are adjacent, and plan the steps between them, both ways."""
+"""Adjacent revisions, and the steps between them in both directions."""
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from dataclasses import replace
-from functools import cache, partial
 from itertools import pairwise
 from pathlib import Path
 
-from mcp_bindgen.protocol import Protocol, build
+from mcp_bindgen.protocol import Protocol
 from mcp_bindgen.spec import Store
 from mcp_bindgen.spec.revisions import order
 
@@ -24,12 +23,12 @@ FILE = "bridges.toml"
 def pairs(store: Store, *, users: bool | str = False) -> Iterator[tuple[str, str]]:
     """Return adjacent revisions, the older one first.
 
-    Those of the installation are a row, by date. Those in the user's folder branch off it, so that the steps between
-    ours stay the same whatever somebody imports.
+    Revisions of the installation form a row, by date. A revision of the user branches off from it, so that an
+    import changes no step of the installation.
 
     Args:
         store: The revisions.
-        users: Whether to return the pairs of the user's revisions, or of one of them, instead of those of the
+        users: True for the pairs of the user's revisions, or the name of one of these; False for those of the
             installation.
     """
     ours = [name for name in store.pins if not store.is_users(name)]
@@ -42,17 +41,22 @@ def pairs(store: Store, *, users: bool | str = False) -> Iterator[tuple[str, str
             yield (older[-1], name) if older else (name, ours[0])
 
 
-def plans(store: Store, *, users: bool | str = False) -> list[Plan]:
+def plans(
+    store: Store, protocol: Callable[[str], Protocol], *, users: bool | str = False, leaving: str | None = None
+) -> list[Plan]:
     """Plan the steps between adjacent revisions, up and down.
 
-    Args: as `pairs`.
+    Args:
+        store: The revisions.
+        protocol: Function that returns the model of a revision.
+        users: As in `pairs`.
+        leaving: The only source to plan steps from; all sources by default.
 
     Raises:
         BadInput: A schema breaks a convention, or a file of rules says something that no plan would read.
     """
     adjacent = list(pairs(store, users=users))
     rules = read_rules(rule_file(store, users=bool(users)))
-    protocol = cache(partial(_protocol, store))
     return [
         plan(
             protocol(source),
@@ -61,11 +65,12 @@ def plans(store: Store, *, users: bool | str = False) -> list[Plan]:
         )
         for older, newer in adjacent
         for source, target in ((older, newer), (newer, older))
+        if leaving in (None, source)
     ]
 
 
 def _renamed_back(rules: Mapping[tuple[str, str], Rules], source: str, target: str) -> Rules:
-    """Return the rules that follow from the way back: what got another name there gets its old one."""
+    """Return the rules for renamed members that follow from the opposite step."""
     found: dict[RulePath, Rule] = {}
     for path, rule in rules.get((target, source), {}).items():
         if rule.action == "rename":
@@ -77,7 +82,3 @@ def _renamed_back(rules: Mapping[tuple[str, str], Rules], source: str, target: s
 def rule_file(store: Store, *, users: bool = False) -> Path:
     """Return the file in which the rules of steps stand, the installation's or the user's; it need not be there."""
     return (store.users or store.root if users else store.root) / FILE
-
-
-def _protocol(store: Store, revision: str) -> Protocol:
-    return build(store.effective(revision))

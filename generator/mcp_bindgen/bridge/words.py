@@ -1,4 +1,4 @@
-"""Put plans into words: what a step converts, loses and refuses, and which rules are still to be written."""
+"""Describe plans: the conversions, losses and refusals of a step, and the rules that it lacks."""
 
 from __future__ import annotations
 
@@ -11,14 +11,14 @@ from .places import Kind, Place, Plan
 
 _TITLES = {
     "converted": "Converted",
-    "lost": "Arrives with less, or in other words",
+    "lost": "Converted with a loss",
     "refused": "Refused",
-    "adapter": "Done otherwise by who speaks the revision",
-    "filled": "Filled in, or left out",
+    "adapter": "Done by the era adapter",
+    "filled": "Filled in or removed",
     "open": "Ignored",
-    "claim": "Dropped where it is something else than the target takes",
+    "claim": "Removed on a type conflict",
 }
-"""Maps what becomes of a place to the title of all that it becomes of, in the order in which they are told."""
+"""Outcome of a place -> title of the places with this outcome, in the order of the page."""
 
 _ACTIONS = {
     "refuse": "refused",
@@ -35,11 +35,11 @@ _BARE = frozenset("ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz012345678
 
 @dataclass(frozen=True)
 class Section:
-    """Tell what becomes of some places.
+    """Places with the same outcome.
 
     Attributes:
-        title: What.
-        entries: The names of places, and why; the reason is empty where the title says all.
+        title: The outcome.
+        entries: Names of places, and the reason; empty if the title is enough.
     """
 
     title: str
@@ -47,7 +47,7 @@ class Section:
 
 
 def sections(plan: Plan) -> Iterator[Section]:
-    """Return what becomes of the places of a step, those with the same reason together."""
+    """Yield the outcomes of the places of a step, grouped by reason."""
     found: dict[str, dict[str, list[str]]] = {fate: {} for fate in _TITLES}
     for place in plan.places:
         fate = _fate(place)
@@ -70,7 +70,7 @@ def _fate(place: Place) -> str:
 
 
 def step_words(plan: Plan) -> Iterator[str]:
-    """Return the words of a step, line by line."""
+    """Yield the description of a step, line by line."""
     for section in sections(plan):
         yield section.title
         for names, reason in section.entries:
@@ -91,30 +91,31 @@ def _key(path: Iterable[str]) -> str:
 _INTRODUCTION = """\
 # Bridges
 
-A server or client is written for one revision and speaks all of them: what a peer of another revision says and hears is
-converted, a step from each revision to the next one at a time. This page is made of the schemas and of
-`schema/bridges.toml`, which has the reasons (`mcp-bindgen generate`). Params and results that no step mentions pass as
-they are.
+A server or client is written for one revision and speaks all revisions: messages of a peer with another revision are
+converted in steps, from each revision to the adjacent one. This page lists every step. `mcp-bindgen generate` writes
+it from the schemas and from `schema/bridges.toml`, which has the reasons. Params and results that no step mentions
+stay as they are.
 
-Places are named as in the schemas: a definition and a member, and where the member is one of several types, which one;
-`[]` is an array. Methods and errors go by their names.
+Places have the names of the schemas: a definition and a member, and for a union the alternative; `[]` is an array.
+Methods and errors have their own names.
 
-- *Converted* says the same in other words; what *arrives with less* is logged, once for each connection.
-- *Refused* is a typed error at the call, before anything is sent, and from a tool a result with `isError`; a
-  notification is not sent.
-- *Done otherwise*: the connection does in its own way what the method is for, or knows what the member says.
-- *Filled in, or left out* follows from `schema/semantics.toml` where no reason stands beside it.
-- *Ignored* members stay where they are: the schemas let everybody add members, and readers skip what they do not know.
-  So do `_meta` and whatever else neither revision names.
-- *Dropped* are members whose names mean nothing to the sender, and only if they do not fit.
+- *Converted* values mean the same in the target. A *lossy* conversion is logged, once for each connection.
+- *Refused* messages are typed errors of the call, before anything is sent; a tool returns a result with `isError`,
+  and a notification is not sent.
+- *Done by the era adapter*: the connection serves the purpose of the method in its own way, or knows the value.
+- *Filled in or removed* values follow from `schema/semantics.toml`, unless a reason is given.
+- *Ignored* members stay in the message: the schemas allow further members, and readers skip unknown ones. The same is
+  true for `_meta` and all members that neither revision names.
+- *Removed on a type conflict*: members whose names have no meaning for the sender, if their values do not fit the
+  target.
 
-`mcp-bindgen bridges` shows the same, and `mcp-bindgen bridges MODULE:CLASS` says what peers of each revision will miss
-of what a class of yours offers.
+`mcp-bindgen bridges` prints the same list, and `mcp-bindgen bridges MODULE:CLASS` the losses of peers in each
+revision for a class of yours.
 
-How a rule is written stands at the top of `schema/bridges.toml`; for revisions that you imported yourself, rules go
-into `schema/bridges.toml` of your own folder (`mcp-bindgen bridges --missing` prints those that are needed). Without a
-rule, what only a rule could convert is refused. A rule may name a function of `mcp_bindgen.bridging.rules`: it gets the
-JSON value, returns it converted, and changes nothing when it gets that again.
+The comments in `schema/bridges.toml` explain how to write a rule. Rules for revisions that you imported are in
+`schema/bridges.toml` of your own folder; `mcp-bindgen bridges --missing` prints the missing ones. A value that only a
+rule could convert is refused without a rule. A rule may name a function of `mcp_bindgen.bridging.rules`: the function
+gets the JSON value, returns the converted one, and leaves a converted value as it is.
 """
 
 

@@ -17,10 +17,10 @@ _ESCAPED = "mcp_bindgen.escaped"
 def main() -> None:
     """Run the command line.
 
-    Exit code 0 is success, 1 "checked and found wanting" or that nobody reads on, 2 bad input, bad usage or an output
+    Exit code 0 is success, 1 "checked and found wanting" or a closed output, 2 bad input, bad usage or an output
     that cannot be written, 130 Ctrl-C.
     """
-    gc.disable()  # a command is over before it would pay: what `generate` leaves is 100 MiB
+    gc.disable()  # a command ends before a collection would pay off
     try:
         _prepare_streams()
         if find_spec("typer") is None:

@@ -13,58 +13,54 @@ from mcp_bindgen.runtime import install
 from mcp_bindgen.spec import BadInput
 from mcp_bindgen.spec.errors import printable
 
+from .groups import HelpGroup, expanded
 from .output import MARKUP
 from .terminal import guard_streams, say
 
-_COMMANDS: dict[str, dict[str, Any]] = {
-    "generate": {},
-    "check": {},
-    "bridges": {},
-    "diff": {},
-    "history": {"context_settings": {"ignore_unknown_options": True}},  # error codes look like options
-    "watch": {},
-    "migrate": {},
-    "upgrade": {},
-    "methods": {},
-    "show": {},
-    "call": {},
-    "install": {},
-    "uninstall": {},
-    "dev": {},
-    "client": {},
-    "login": {},
-    "logout": {},
-    "auth": {},
-    "scaffold": {},
-    "contract": {},
-    "schema": {},
+_COMMANDS = {
+    "Generate": ("generate", "check"),
+    "Compare": ("diff", "history", "methods", "show", "model", "bridges"),
+    "Build servers and clients": ("scaffold", "contract", "client", "dev"),
+    "Talk to servers": ("call", "login", "logout", "auth"),
+    "Prove conformance": ("vectors",),
+    "Maintain": ("migrate", "upgrade", "schema", "install", "uninstall"),
 }
-"""Command -> its settings. Each has a module of its name, which holds it, or a group of commands, under that name."""
+"""Heading of `--help` -> its commands. A command, or a group of commands, is in the module of its name."""
+
+_SETTINGS: dict[str, dict[str, Any]] = {
+    "history": {"context_settings": {"ignore_unknown_options": True}},  # error codes look like options
+}
 
 
-class Commands(TyperGroup):
-    """The commands; the module of one is loaded when it is asked for, because others need much that takes time."""
+class AllCommands(HelpGroup):
+    """The commands; each module is loaded when its command is used, because some imports take long."""
 
     def __init__(self, **settings: Any) -> None:
         super().__init__(**settings)
-        self.commands = {name: TyperGroup(name=name) for name in _COMMANDS}
+        self.commands = {name: TyperGroup(name=name) for names in _COMMANDS.values() for name in names}
         self._loaded: set[str] = set()
 
     def get_command(self, ctx: Any, cmd_name: str) -> Any:
-        """Return a command; `None` when there is none of that name."""
+        """Return a command, or `None` if there is none of that name."""
         if cmd_name in self.commands and cmd_name not in self._loaded:
             self.commands[cmd_name] = _load(cmd_name)
             self._loaded.add(cmd_name)
         return self.commands.get(cmd_name)
 
+    def format_commands(self, ctx: Any, formatter: Any) -> None:
+        """Write the commands under their headings, for plain help."""
+        for heading, names in _COMMANDS.items():
+            self.write_section(ctx, formatter, heading, names)
+
 
 def _load(name: str) -> Any:
     found = getattr(import_module(f".{name}", __package__), name)
+    panel = next(heading for heading, names in _COMMANDS.items() if name in names)
     alone = typer.Typer(rich_markup_mode=MARKUP)
     if isinstance(found, typer.Typer):
-        alone.add_typer(found, name=name)
+        alone.add_typer(found, name=name, rich_help_panel=panel)
     else:
-        alone.command(name, **_COMMANDS[name])(found)
+        alone.command(name, rich_help_panel=panel, **_SETTINGS.get(name, {}))(expanded(found))
     return typer.main.get_group(alone).commands[name]
 
 
@@ -72,8 +68,7 @@ _CLICK_ERROR: type[Exception] = next(one for one in typer.BadParameter.__mro__ i
 
 app = typer.Typer(
     name="mcp-bindgen",
-    help="Typed Python bindings for every revision of the Model Context Protocol, generated from its schemas.",
-    cls=Commands,
+    cls=AllCommands,
     no_args_is_help=True,
     pretty_exceptions_enable=False,
     rich_markup_mode=MARKUP,
@@ -92,7 +87,16 @@ def _version(wanted: bool) -> None:
 def _options(
     _: Annotated[bool, typer.Option("--version", callback=_version, is_eager=True, help="Show the version.")] = False,
 ) -> None:
-    """Typed Python bindings for every revision of the Model Context Protocol, generated from its schemas."""
+    """Typed bindings for every revision of the Model Context Protocol, generated from its schemas.
+
+    Examples:
+
+    `mcp-bindgen generate` generates the bindings of all revisions.
+
+    `mcp-bindgen diff 2025-06-18 2025-11-25` reports the changes between two revisions, with fixes.
+
+    `mcp-bindgen scaffold server weather` starts a server.
+    """
 
 
 def run() -> None:
@@ -104,7 +108,7 @@ def run() -> None:
     except _CLICK_ERROR as error:
         usage: Any = error
         usage.message = printable(usage.message)
-        usage.show()  # as plain text: the consoles of typer write what users and files say as it is
+        usage.show()  # as plain text: the consoles of typer do not escape text from files
         sys.exit(usage.exit_code)
     except typer.Abort:
         say("Aborted!", err=True)

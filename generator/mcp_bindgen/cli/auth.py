@@ -1,14 +1,13 @@
-"""`mcp-bindgen auth`: what is kept of logins, and what all commands about them need."""
+"""`mcp-bindgen auth`: list logins; functions that the commands about logins share."""
 
 from __future__ import annotations
 
 from collections.abc import Callable, Coroutine, Sequence
 from datetime import UTC, datetime
 from importlib.util import find_spec
-from typing import TYPE_CHECKING, Annotated, Any, TypeVar
+from typing import TYPE_CHECKING, Any, TypeVar
 
 import anyio
-import typer
 
 from mcp_bindgen.host.auth_settings import MISSING
 from mcp_bindgen.host.configuration import Entry
@@ -16,8 +15,10 @@ from mcp_bindgen.runtime.logs import harmless
 from mcp_bindgen.runtime.protocol.errors import AuthorizationError, ConnectionClosed, ProtocolError
 from mcp_bindgen.spec import BadInput
 
-from .live import entry_of
+from .groups import Commands
+from .options import Json
 from .output import print_json, print_table
+from .servers import named
 from .terminal import say
 
 if TYPE_CHECKING:
@@ -26,12 +27,12 @@ if TYPE_CHECKING:
 
 T = TypeVar("T")
 
-auth = typer.Typer(help="Logins that are kept.", no_args_is_help=True)
+auth = Commands("Show stored logins.")
 
 
 @auth.command("list")
-def list_(as_json: Annotated[bool, typer.Option("--json", help="Print JSON.")] = False) -> None:
-    """Show what is kept: logins and the clients that are registered for them; never a token or another secret.
+def list_(as_json: Json = False) -> None:
+    """List logins and registered clients, without tokens and other secrets.
 
     Examples:
 
@@ -59,7 +60,7 @@ def list_(as_json: Annotated[bool, typer.Option("--json", help="Print JSON.")] =
 
 
 def _json(one: Kept) -> dict[str, Any]:
-    """Return what is said of something that is kept, for machines."""
+    """Return a login as JSON."""
     expires = None if one.expires_at is None else datetime.fromtimestamp(one.expires_at, UTC).isoformat("T", "seconds")
     return {
         "server": one.resource,
@@ -75,17 +76,17 @@ def _json(one: Kept) -> dict[str, Any]:
 def _expiry(one: Kept) -> str:
     if one.resource is None:
         return "-"
-    time = "not known" if one.expires_at is None else shown_time(one.expires_at)
+    time = "unknown" if one.expires_at is None else shown_time(one.expires_at)
     return f"{time}, then renewed" if one.refreshable else time
 
 
 def shown_time(seconds: float) -> str:
-    """Return a time, in seconds since 1970, as people here write it."""
+    """Return a time, in seconds since 1970, as local date and time."""
     return f"{datetime.fromtimestamp(seconds).astimezone():%Y-%m-%d %H:%M %Z}"
 
 
 def warn(problems: Sequence[AuthorizationError]) -> None:
-    """Tell what is kept and cannot be read, in a line for each; the message says what to do."""
+    """Print each damaged record; the message includes the fix."""
     for problem in problems:
         say(f"warning: {problem}", err=True)
 
@@ -94,10 +95,10 @@ def warn(problems: Sequence[AuthorizationError]) -> None:
 
 
 def with_logins(work: Callable[[Store], Coroutine[Any, Any, T]]) -> T:
-    """Do something with what is kept; whatever goes wrong is bad input.
+    """Run a function with the store of logins, and return its result.
 
     Raises:
-        BadInput: It went wrong; the message says what to do.
+        BadInput: The function failed; the message includes the fix.
     """
     if find_spec("joserfc") is None or find_spec("keyring") is None or find_spec("httpx2") is None:
         raise BadInput(MISSING)
@@ -110,15 +111,15 @@ def with_logins(work: Callable[[Store], Coroutine[Any, Any, T]]) -> T:
 
 
 def server_entry(server: str) -> Entry:
-    """Return the entry of a server that one can log in to."""
-    entry = entry_of(server)
+    """Return the entry of a server that takes logins."""
+    entry = named(server).entry
     if entry.url is None:
-        raise BadInput(f"{server!r} is a program, and logins are for URLs", fix="its credentials come from --env")
+        raise BadInput(f"{server!r} is a program, and logins need a URL", fix="pass credentials with --env")
     if entry.has_credentials:
-        raise BadInput("the URL or the headers have credentials, which take the place of a login")
+        raise BadInput("the URL or the headers contain credentials already", fix="remove them to log in")
     return entry
 
 
 def shown_url(entry: Entry) -> str:
-    """Return the URL of an entry as it may be shown."""
+    """Return the URL of an entry without secrets."""
     return harmless((entry.url or "").partition("?")[0])

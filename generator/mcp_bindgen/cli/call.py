@@ -14,7 +14,14 @@ from typing import Annotated, Any, TypeAlias
 import typer
 
 from mcp_bindgen.runtime import InvalidItem
-from mcp_bindgen.runtime.protocol.errors import InvalidParams, UnexpectedAnswer
+from mcp_bindgen.runtime.protocol.errors import (
+    INVALID_PARAMS,
+    ConnectionClosed,
+    InvalidParams,
+    ProtocolError,
+    RequestTimeout,
+    UnexpectedAnswer,
+)
 from mcp_bindgen.runtime.protocol.methods import INITIALIZE
 from mcp_bindgen.runtime.protocol.revision import Revision as Facts
 from mcp_bindgen.runtime.protocol.routing import Route
@@ -22,9 +29,11 @@ from mcp_bindgen.spec import BadInput
 from mcp_bindgen.spec.errors import printable, suggestion
 from mcp_bindgen.spec.json import is_object
 
+from .connection import Connection
 from .dialogue import Dialogue
-from .extensions import Packages, routes
-from .live import Document, Env, Failed, Live, Revision, Timeout, Verbose, Work, bindings, lists, revisions_of
+from .extensions import routes
+from .live import Access, Document, Failed, Live, Work, bindings, lists, revisions_of, shown
+from .options import Json, Server, SeveralPackages
 from .output import print_json
 from .results import KINDS, print_offers, readable
 from .terminal import say, write
@@ -33,22 +42,22 @@ _Answer: TypeAlias = tuple[Document, tuple[InvalidItem, ...]]
 
 
 _PATIENCE = 5.0
-"""Seconds that a server has to say what it offers, while somebody waits for a word."""
+"""Seconds that completion waits for the lists of a server."""
 
 _NAMED = {"tools/call": ("tools", "name"), "prompts/get": ("prompts", "name"), "resources/read": ("resources", "uri")}
-"""Request -> the list with what it may name, and the member that names it."""
+"""Request -> the list of its possible targets, and the member that identifies a target."""
 
 _PLAIN = re.compile(r"[^\s\x00-\x1f'\"$`\\]+")
 
 
 def _complete_request(ctx: typer.Context, incomplete: str) -> list[str]:
-    """Return the requests that begin with what is typed."""
+    """Return the requests that begin with the typed text."""
     known = dict.fromkeys(name for one in revisions_of(ctx.params.get("revision")) for name in requests_of(one))
     return [name for name in known if name.startswith(incomplete)]
 
 
 def _complete_name(ctx: typer.Context, incomplete: str) -> list[str]:
-    """Return the tools, prompts or resources of the server that was named; none where it does not say in time."""
+    """Return the tools, prompts or resources of the server; none if it does not answer in time."""
     member, key = _NAMED.get(str(ctx.params.get("method")), ("", ""))
     server = ctx.params.get("server")
     if not member or not isinstance(server, str) or ctx.params.get("arguments"):
@@ -56,16 +65,16 @@ def _complete_name(ctx: typer.Context, incomplete: str) -> list[str]:
     hidden = io.StringIO()
     try:
         with redirect_stdout(hidden), redirect_stderr(hidden):
-            live = Live.named(server, ctx.params.get("env") or [], timeout=_PATIENCE)
-            found = live.ask(lambda names: dict.fromkeys(names, lists), ctx.params.get("revision"))
-    except Exception:  # a shell shows no errors while somebody types
+            access = Access(ctx.params.get("revision"), _PATIENCE, tuple(ctx.params.get("env") or ()))
+            found = Live.named(server, access).ask(lambda names: dict.fromkeys(names, lists))
+    except Exception:  # completion shows no errors
         return []
     names = [name for item in found.get(member, ()) if (name := str(item.get(key, ""))) == printable(name)]
     return [name for name in names if name.startswith(incomplete) and _PLAIN.fullmatch(name)]
 
 
 def call(
-    server: Annotated[str, typer.Argument(help="A command in quotes that starts a server, a URL, or FILE.json#name.")],
+    server: Server,
     method: Annotated[
         str | None,
         typer.Argument(help="A request such as tools/call; by default --list.", autocompletion=_complete_request),
@@ -74,30 +83,29 @@ def call(
         list[str] | None,
         typer.Argument(help="A name or URI and a JSON object, or all params.", autocompletion=_complete_name),
     ] = None,
-    list_: Annotated[bool, typer.Option("--list", help="Print what the server offers.")] = False,
-    as_json: Annotated[bool, typer.Option("--json", help="Print JSON, as the server said it.")] = False,
-    strict: Annotated[bool, typer.Option("--strict", help="Fail if a part of an answer is not valid.")] = False,
+    list_: Annotated[
+        bool, typer.Option("--list", help="Print the tools, prompts and resources of the server.")
+    ] = False,
+    as_json: Json = False,
     answer_: Annotated[
         list[str] | None,
         typer.Option(
             "--answer",
             metavar="[NAME=]VALUE",
-            help="What to answer where the server asks (for NAME), or decline, or cancel; repeatable.",
+            help="Answer to a question of the server, or decline, or cancel; repeatable.",
         ),
     ] = None,
-    extension: Packages = None,
-    revision: Revision = None,
-    timeout: Timeout = 30,
-    env: Env = None,
-    verbose: Verbose = False,
+    package: SeveralPackages = None,
+    *,
+    connection: Connection,
 ) -> None:
-    """Call a server: start it or connect to it, send one request and print the answer.
+    """Call a server: start it or connect to it, send one request and print the result.
 
-    On a terminal you see its progress and log messages, and answer what it asks; `--answer` answers for scripts.
+    A terminal shows progress and log messages, and asks you the questions of the server; `--answer` answers in scripts.
 
     Examples:
 
-    `mcp-bindgen call 'npx -y @modelcontextprotocol/server-everything'` lists what it offers.
+    `mcp-bindgen call 'npx -y @modelcontextprotocol/server-everything'` lists its tools, prompts and resources.
 
     `mcp-bindgen call 'python server.py' tools/call echo '{"message": "hi"}'`
 
@@ -105,23 +113,28 @@ def call(
 
     `mcp-bindgen call http://127.0.0.1:8000/mcp resources/read file:///notes.txt --json`
 
+    `mcp-bindgen call https://example.com/mcp --bearer-env API_KEY` sends the token in a variable.
+
+    `mcp-bindgen call library.py tools/call find '{"words": "tea"}'` starts the `App` in a file.
+
     `mcp-bindgen call mcp.json#weather tools/list` calls a server of the `mcpServers` in a file.
 
     `mcp-bindgen call 'python server.py' tools/call book --answer seats=2 --answer window=yes`
 
-    `mcp-bindgen call --extension acme_jobs 'python server.py' jobs/get job-1` speaks an extension of your own.
+    `mcp-bindgen call --package acme_jobs 'python server.py' jobs/get job-1` speaks an extension of your own.
 
     `mcp-bindgen call 'python server.py' completion/complete '{"ref": ..., "argument": ...}'` takes all params as JSON.
     """
     if list_ and method is not None:
-        raise BadInput(f"--list and {method} are two things", fix="leave one of them out")
+        raise BadInput(f"--list and {method} exclude each other", fix="leave one of them out")
     dialogue = Dialogue(answer_ or [])
-    own = tuple(extension or ())
-    live = Live.named(server, env or [], timeout=timeout, verbose=verbose)
-    live = replace(live, dialogue=dialogue, extensions=own)
+    own = tuple(package or ())
+    access, strict = connection.access(), connection.strict
+    doing = " ".join([method or "listing", *(arguments or [])[:1]])
+    live = replace(Live.named(server, access), dialogue=dialogue, extensions=own, doing=shown(doing))
     try:
         with dialogue.waiting(f"Asking {server} ..."):
-            answer, left_out = live.ask(lambda revisions: _works(revisions, method, arguments or [], own), revision)
+            answer, left_out = live.ask(lambda revisions: _works(revisions, method, arguments or [], own))
     except Failed as error:
         asks = "elicitation" in str(error) and not dialogue.answers
         hint = "\nIt asks its user something: --answer VALUE answers, --answer cancel does not." if asks else ""
@@ -152,9 +165,9 @@ def _works(
 
     Args:
         revisions: The revisions, the best first.
-        name: The request, or `None` to list what there is.
-        arguments: What it takes.
-        extensions: The bindings of extensions beside those that are installed.
+        name: The request, or `None` to list everything.
+        arguments: The arguments of the request.
+        extensions: Import names of bindings beside the installed ones.
 
     Raises:
         BadInput: It is no request of any of them, or its params do not fit.
@@ -174,7 +187,7 @@ def _works(
 
 
 def _reporting(work: Work[Document]) -> Work[_Answer]:
-    """Return the same work, which also says what had to be left out of the answers."""
+    """Return the same work, which also reports the invalid items of the answers."""
 
     async def report(client: Any) -> _Answer:
         return await work(client), client.invalid_items
@@ -183,7 +196,7 @@ def _reporting(work: Work[Document]) -> Work[_Answer]:
 
 
 def request_work(revision: str, name: str, arguments: list[str], extensions: Sequence[str] = ()) -> Work[Document]:
-    """Return what sends a request once a client is connected; `extensions` as for `client_class`.
+    """Return a function that sends a request with a connected client; `extensions` as for `client_class`.
 
     Raises:
         BadInput: It is no request of the revision, or its params do not fit.
@@ -205,10 +218,27 @@ def request_work(revision: str, name: str, arguments: list[str], extensions: Seq
             result: Any = await client.call(route.method, read(_metadata(client)))
         except UnexpectedAnswer as other:
             result = other.answer
+        except ProtocolError as error:
+            if error.code == INVALID_PARAMS and "did you mean" not in error.message:
+                error.args = (f"{error}{await _near(client, route.method.name, params)}",)
+            raise
         answer: Document = result.model_dump()
         return answer
 
     return send
+
+
+async def _near(client: Any, method: str, params: Mapping[str, Any]) -> str:
+    """Return advice for a tool, prompt or resource that the server does not list; empty if it lists it."""
+    member, key = _NAMED.get(method, ("", ""))
+    if not member:
+        return ""
+    try:
+        names = [str(item.get(key)) for item in (await lists(client, checked=False)).get(member, ())]
+    except (ProtocolError, ConnectionClosed, RequestTimeout):
+        return ""
+    wanted = str(params.get(key))
+    return "" if wanted in names else f"; {suggestion(wanted, names, 'see: --list')}"
 
 
 def _metadata(client: Any) -> dict[str, Any]:

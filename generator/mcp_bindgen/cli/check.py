@@ -2,82 +2,57 @@
 
 from __future__ import annotations
 
+from pathlib import Path
+
 import typer
 
-from mcp_bindgen.emit import bridges_of, drift, targets
+from mcp_bindgen.emit import drift
+from mcp_bindgen.report import Format
+from mcp_bindgen.report.drift import Drift, drift_report
 
-from .options import (
-    Extension,
-    Folder,
-    Only,
-    Out,
-    Package,
-    RevisionName,
-    Revisions,
-    SchemaFile,
-    Semantics,
-    Strict,
-    names,
-)
-from .output import say_copies, say_corrections, say_decisions, say_missing
+from .options import ReportFormat
+from .output import print_report, say_decisions, say_missing
+from .packages import Packages
 from .terminal import StatusLine, say, write
 
 
-def check(
-    revisions: Revisions = None,
-    out: Out = None,
-    package: Package = None,
-    schema: SchemaFile = None,
-    revision: RevisionName = None,
-    extension: Extension = None,
-    semantics: Semantics = None,
-    only: Only = None,
-    folder: Folder = None,
-    strict: Strict = False,
-) -> None:
-    """Regenerate into memory and compare; a difference is printed and exits with 1.
+def check(packages: Packages, format: ReportFormat = Format.TEXT) -> None:
+    """Compare generated packages with their schemas; the exit code is 1 if they differ.
 
     Examples:
 
-    `mcp-bindgen check` compares the bindings of all revisions in this checkout.
+    `mcp-bindgen check` compares the packages of the project's `mcp-bindgen.toml`, else all revisions of this checkout.
 
     `mcp-bindgen check 2025-11-25 --out src --package acme.mcp` compares bindings of your own.
+
+    `mcp-bindgen check --format github` annotates the files that differ.
     """
-    wanted = targets(
-        list(revisions or ()),
-        out=out,
-        package=package,
-        schema=schema,
-        name=revision,
-        extensions=extension or (),
-        semantics=semantics,
-        folder=folder,
-        strict=strict,
-        only=names(only),
-    )
-    say_corrections(*(target.source for target in wanted))
-    say_copies(*(target.source for target in wanted))
-    drifted: list[str] = []
-    for target in wanted:
-        with StatusLine(f"checking {target.name}"):
-            say_decisions(target.protocol)
-            difference = drift(target.folder, target.render())
-        if difference:
-            drifted.append(target.command)
+    targets = packages.targets()
+    drifts: list[Drift] = []
+
+    def add(name: str, folder: Path, command: str, difference: str, verb: str) -> None:
+        drifts.append(Drift(name, folder, command, difference))
+        if format is Format.TEXT:
             write(difference)
-        say(f"{target.name}  {'differs' if difference else 'in sync'}")
+            say(f"{name}  {verb if difference else 'in sync'}")
+
+    for target in targets:
+        with StatusLine(f"checking {target.name}"):
+            say_decisions(target)
+            difference = drift(target.folder, target.render())
+        add(target.name, target.folder, target.command, difference, "differs")
     wrong = False
-    for steps in bridges_of(wanted) if out is None else ():
+    for steps in targets[0].emitter.bridges_of(targets):
         with StatusLine("checking bridges"):
             difference = drift(steps.folder, steps.render())
-            if not steps.is_told:
-                difference += "docs/bridges.md does not say what the steps are\n"
-        if difference:
-            drifted.append(steps.command)
-            write(difference)
+            if not steps.is_page_current:
+                difference += "docs/bridges.md is out of date\n"
         wrong = say_missing(steps) or wrong
-        say(f"bridges  {'differ' if difference else 'in sync'}")
-    if drifted:
-        say(f"out of sync; run: {' && '.join(drifted)}", err=True)
-    if drifted or wrong:
+        add("bridges", steps.folder, steps.command, difference, "differ")
+    if format is not Format.TEXT:
+        print_report(drift_report(drifts), format)
+    commands = [one.command for one in drifts if one.difference]
+    if commands:
+        say(f"out of sync; run: {' && '.join(commands)}", err=True)
+    if commands or wrong:
         raise typer.Exit(1)

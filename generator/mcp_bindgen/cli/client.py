@@ -4,61 +4,47 @@ from __future__ import annotations
 
 import os
 import shlex
-from collections.abc import Sequence
+from dataclasses import replace
 from pathlib import Path
-from typing import Annotated
 from urllib.parse import urlsplit, urlunsplit
 
 import typer
 
 from mcp_bindgen.contract.comparison.compare import compare_contracts
-from mcp_bindgen.contract.comparison.report import text
 from mcp_bindgen.contract.model import Contract
 from mcp_bindgen.protocol import build
-from mcp_bindgen.scaffold.check.client_module import ClientModule
+from mcp_bindgen.scaffold.client_module import ClientModule
+from mcp_bindgen.scaffold.contract_check import report
 from mcp_bindgen.scaffold.generated.replacement import replace_generated
 from mcp_bindgen.scaffold.generated.typed_client import client_class, client_files
 from mcp_bindgen.scaffold.plan import default_revision
 from mcp_bindgen.scaffold.project import is_module
 from mcp_bindgen.spec import BadInput, Store
 
-from .contract import contract_at
-from .declared import Declare
-from .live import Env, Revision, Strict, Timeout, Verbose
-from .output import page
-from .terminal import say, write_report
+from .connection import Connection
+from .contract import contract_at, contract_changes
+from .live import Access
+from .options import Check, Declare, Force, Name, RequiredFrom, RequiredOut
+from .output import print_report
+from .terminal import say
 
 
 def client(
-    server: Annotated[
-        str,
-        typer.Option(
-            "--from",
-            metavar="SERVER",
-            help="A command in quotes that starts a server, its URL, FILE.json#name of an mcpServers file, "
-            "or the file of a contract.",
-        ),
-    ],
-    out: Annotated[Path, typer.Option("--out", metavar="FILE.py", help="The module to write.")],
-    name: Annotated[str | None, typer.Option("--name", metavar="CLASS", help="The name of the class.")] = None,
-    revision: Revision = None,
-    check: Annotated[
-        bool, typer.Option("--check", help="Write nothing; say whether the server is still what the module expects.")
-    ] = False,
-    force: Annotated[bool, typer.Option("--force", help="Move files that were edited aside.")] = False,
-    timeout: Timeout = 30,
-    env: Env = None,
-    verbose: Verbose = False,
-    strict: Strict = False,
+    server: RequiredFrom,
+    out: RequiredOut,
+    name: Name = None,
+    check: Check = False,
+    force: Force = False,
     declare: Declare = None,
+    *,
+    connection: Connection,
 ) -> None:
     """Write a typed client of a server: a module with a method for each tool, prompt and resource.
 
-    The contract that it was made of is saved beside it. With `--check` the server is compared with that contract: the
-    exit code is 1 when a change breaks the client, or when the module is not what the contract gives.
+    `--out` names the module. Its contract is saved beside it. `--check` compares the server with that contract: the
+    exit code is 1 if a change breaks the client, or if the module does not match the contract.
 
-    Entries of a server that are not valid are left out, and stderr and the saved contract say which; `--strict` ends
-    with exit code 1 instead.
+    Invalid entries of a server are left out with a warning; `--strict` ends with exit code 1 instead.
 
     Examples:
 
@@ -69,17 +55,16 @@ def client(
     `mcp-bindgen client --from servers.json#notes --out src/app/notes.py --declare elicitation,sampling,roots`
     """
     if out.suffix != ".py" or not is_module(out.stem):
-        raise BadInput("is not the name of a module", file=out, fix="give --out a file like everything.py")
+        raise BadInput("this is not the name of a module", file=out, fix="give --out a file like everything.py")
     if name is not None and not is_module(name):
         raise BadInput(f"{name!r} is not the name of a class", fix="use letters, digits and _, and no keyword")
     if check and (force or name is not None):
-        raise BadInput("--check writes nothing, so --force and --name mean nothing", fix="leave them out")
+        raise BadInput("--check writes nothing, so --force and --name have no effect", fix="leave them out")
+    access, revision = connection.access(declare), connection.revision
     if check:
-        _check(ClientModule.read(out), server, revision, env or (), timeout, verbose, strict, declare)
+        _check(ClientModule.read(out), server, access)
         return
-    contract = contract_at(
-        server, revision, timeout=timeout, env=env or (), verbose=verbose, strict=strict, declare=declare
-    )
+    contract = contract_at(server, access)
     protocol = build(Store().effective(revision or contract.revision or default_revision(Store())))
     class_name = name or client_class(out.stem)
     words = ["mcp-bindgen", "client", "--from", _portable(server), "--out", _portable(str(out))]
@@ -95,40 +80,26 @@ def client(
         raise typer.Exit(1)
 
 
-def _check(
-    module: ClientModule,
-    server: str,
-    revision: str | None,
-    env: Sequence[str],
-    timeout: float,
-    verbose: bool,
-    strict: bool,
-    declare: str | None,
-) -> None:
-    """Say what is wrong with a module and its server; exits with 1 if that breaks the client."""
+def _check(module: ClientModule, server: str, access: Access) -> None:
+    """Report the problems of a module and its server; end with exit code 1 if they break the client."""
     problems = list(module.problems())
-    for problem in problems:
-        say(str(problem))
-    asked = revision or module.revision
-    live = contract_at(server, asked, timeout=timeout, env=env, verbose=verbose, strict=strict, declare=declare)
+    if problems:
+        print_report(report(problems))
+    live = contract_at(server, replace(access, revision=access.revision or module.revision))
     comparison = compare_contracts(module.contract(), live)
-    width, colour = page()
-    write_report(text(comparison, width=width, colour=colour))
+    print_report(contract_changes(comparison))
     if problems or comparison.breaking:
         raise typer.Exit(1)
 
 
 def _source(contract: Contract, server: str) -> str:
-    """Return what a contract was read from: the server's name and version, or else how it was named."""
+    """Return name and version of a contract's server, or else the words that named it."""
     info = contract.info or {}
     return " ".join(str(info[key]) for key in ("name", "version") if info.get(key)) or _portable(server)
 
 
 def _portable(word: str) -> str:
-    """Return a word of the command line as it may stand in a file that others read.
-
-    A path as it can be given on another machine too, and a URL without what may be secret: passwords and queries.
-    """
+    """Return a word of the command line for a file that is shared: paths are relative, URLs have no secrets."""
     if word.startswith(("http://", "https://")):
         parts = urlsplit(word)
         query = "..." if parts.query else ""
@@ -145,7 +116,7 @@ def _portable(word: str) -> str:
 
 
 def _near(path: str) -> str:
-    """Return a path from here, and any other word as it is."""
+    """Return an absolute path relative to the current folder, and any other word unchanged."""
     return Path(os.path.relpath(path)).as_posix() if Path(path).is_absolute() else path
 
 

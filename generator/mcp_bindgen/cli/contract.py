@@ -3,9 +3,8 @@
 from __future__ import annotations
 
 import shlex
-from collections.abc import Mapping, Sequence
-from dataclasses import asdict
-from enum import StrEnum
+from collections.abc import Mapping
+from functools import partial
 from pathlib import Path
 from typing import Annotated, Any
 
@@ -13,108 +12,83 @@ import typer
 
 from mcp_bindgen.contract.comparison.verdicts import ContractComparison, Level
 from mcp_bindgen.contract.document import contract_of, read_contract, write
-from mcp_bindgen.contract.functions import document_of_app, is_app
+from mcp_bindgen.contract.functions import document_of_app
 from mcp_bindgen.contract.model import Contract
 from mcp_bindgen.contract.names import odd_tools
+from mcp_bindgen.report import LOCATED, Format, Report
+from mcp_bindgen.report import contract as contract_report
+from mcp_bindgen.report.contract_places import ContractPlaces
 from mcp_bindgen.scaffold.project import Project
 from mcp_bindgen.spec import BadInput
-from mcp_bindgen.spec.transaction import save
 
-from .diff import FailOn
-from .live import Env, Revision, Strict, Timeout, Verbose, offers
-from .output import MARKUP, PAGE, page, print_json
-from .terminal import say, write_report
+from .connection import Connection
+from .groups import Commands
+from .live import Access, offers
+from .options import SERVERS, Check, FailOn, Failure, Force, Out, ReportFormat, Server, Witness
+from .output import print_report
+from .servers import named
+from .terminal import say
 from .terminal import write as write_text
 
-contract = typer.Typer(
-    help="Contracts: what a server offers, as a document.", no_args_is_help=True, rich_markup_mode=MARKUP
-)
+contract = Commands("Export, compare, check and generate contracts: the tools, prompts and resources of a server.")
 
-Out = Annotated[Path | None, typer.Option("--out", metavar="FILE", help="Write it there: .json, .yaml or .yml.")]
-Check = Annotated[
-    bool, typer.Option("--check", help="Write nothing: exit with 1 if the file of --out says something else.")
-]
 Folder = Annotated[Path, typer.Argument(metavar="PROJECT", help="The project's folder.")]
-Source = Annotated[
-    str,
-    typer.Argument(help="The file of a contract, a command in quotes that starts a server, a URL, or FILE.json#name."),
-]
+Source = Annotated[str, typer.Argument(help=f"{SERVERS} The file of a contract works too.")]
 
 _DOCUMENTS = (".json", ".yaml", ".yml")
 _LEAST = {FailOn.ANY: Level.SAFE, FailOn.RISKY: Level.RISKY, FailOn.BREAKING: Level.BREAKING}
 
 
-class Form(StrEnum):
-    """The form of a report."""
-
-    TEXT = "text"
-    JSON = "json"
-    MARKDOWN = "markdown"
-
-
-def contract_at(
-    source: str,
-    revision: str | None = None,
-    *,
-    timeout: float = 30,
-    env: Sequence[str] = (),
-    verbose: bool = False,
-    strict: bool = False,
-    declare: str | None = None,
-) -> Contract:
-    """Return the contract in a file, or that of a live server.
+def contract_at(source: str, access: Access) -> Contract:
+    """Return the contract in a file, or of a live server.
 
     Args:
-        source: A file, a command line, a URL, or `FILE.json#name`.
-        revision: The revision to speak with a server; by default the best.
-        timeout: Seconds to wait for each of its answers.
-        env: `KEY=VALUE` settings for a server that is started.
-        verbose: Whether its stderr is shown.
-        strict: Whether an entry of a server that is not valid ends the command, and is not just left out.
-        declare: The capabilities to declare to a server, `NAME,NAME`.
+        source: A file, or the words that name a server.
+        access: How to connect to a server.
 
     Raises:
-        BadInput: There is no such file or server, or what it says is no contract.
+        BadInput: There is no such file or server, or it does not give a contract.
     """
-    if is_document(source):
-        return read_contract(Path(source))
-    return offers(source, revision, timeout=timeout, env=env, verbose=verbose, strict=strict, declare=declare)
+    return read_contract(Path(source)) if is_document(source) else offers(source, access)
 
 
 def is_document(source: str) -> bool:
-    """Return whether words name the file of a contract, and no server."""
+    """Return whether words name the file of a contract rather than a server."""
     path = Path(source)
     return path.suffix in _DOCUMENTS and (path.exists() or " " not in source) and "://" not in source
 
 
 def warn_of_names(contract: Contract) -> None:
-    """Say on stderr which tools have names that hosts may refuse."""
+    """Print the tools with names that hosts may refuse."""
     for name in odd_tools(tool.name for tool in contract.tools):
-        said = f"the tool {name!r} has a name that hosts may refuse; use up to 128 of A-Z a-z 0-9 _ - and ."
-        say(f"warning: {said}", err=True)
+        say(
+            f"warning: hosts may refuse the name of the tool {name!r}; use up to 128 of A-Z a-z 0-9 _ - and .", err=True
+        )
+
+
+def contract_changes(comparison: ContractComparison, *, witness: bool = False, new: Path | None = None) -> Report:
+    """Return the report of a comparison; `new` is the file of the new contract, to show lines of it."""
+
+    def document() -> Any:
+        places = ContractPlaces(new) if new is not None else contract_report.nowhere
+        return contract_report.document(comparison, witness=witness, places=places)
+
+    return Report(document, partial(contract_report.record, comparison))
 
 
 @contract.command("export")
 def export(
-    server: Annotated[
-        str,
-        typer.Argument(
-            help="A command in quotes that starts a server, a URL, FILE.json#name, or an App: FILE.py, PKG.MODULE:NAME."
-        ),
-    ],
+    server: Server,
     out: Out = None,
     check: Check = False,
-    revision: Revision = None,
-    timeout: Timeout = 30,
-    env: Env = None,
-    verbose: Verbose = False,
-    strict: Strict = False,
+    *,
+    connection: Connection,
 ) -> None:
-    """Write down what a server offers; every entry stands there as the server says it.
+    """Write the contract of a server: every entry as the server sends it.
 
-    An `App` is imported, not started.
+    A module with an `App` is imported, not started.
 
-    Entries that are not valid are left out, and stderr says which; `--strict` ends with exit code 1 instead.
+    Invalid entries are left out with a warning; `--strict` ends with exit code 1 instead.
 
     Examples:
 
@@ -127,21 +101,23 @@ def export(
     `mcp-bindgen contract export notes.py --out notes.yaml --check`
     """
     _name_out(out, check=check)
-    if is_app(server):
-        document: Mapping[str, Any] = document_of_app(server)
-        contract_of(document, Path(server))
+    found = named(server)
+    app = None if found.module is None else document_of_app(found.module)
+    if app is not None:
+        contract_of(app, Path(server))
+        document: Mapping[str, Any] = app
     else:
-        document = offers(server, revision, timeout=timeout, env=env or (), verbose=verbose, strict=strict).document
+        document = offers(server, connection.access()).document
     _write_or_check(document, out, check=check)
 
 
 def _name_out(out: Path | None, *, check: bool) -> None:
     if check and out is None:
-        raise BadInput("--check compares with a file", fix="name it with --out")
+        raise BadInput("--check needs a file to compare with", fix="give --out FILE")
 
 
 def _write_or_check(document: Mapping[str, Any], out: Path | None, *, check: bool) -> None:
-    """Write a document; or say what a file says otherwise, and end with exit code 1."""
+    """Write a document; or report how a file differs from it, and end with exit code 1."""
     if not check or out is None:
         text = write(document, out)
         if out is None:
@@ -153,8 +129,8 @@ def _write_or_check(document: Mapping[str, Any], out: Path | None, *, check: boo
         return
     from mcp_bindgen.contract.comparison.compare import compare_contracts  # the validator takes time to load
 
-    _print(compare_contracts(there, contract_of(document)), Form.TEXT, None, witness=False)
-    say(f"{out} is not up to date: run the same without --check")
+    print_report(contract_changes(compare_contracts(there, contract_of(document))))
+    say(f"{out} is out of date; run the command without --check")
     raise typer.Exit(1)
 
 
@@ -162,69 +138,86 @@ def _write_or_check(document: Mapping[str, Any], out: Path | None, *, check: boo
 def diff(
     old: Source,
     new: Source,
-    format: Annotated[Form, typer.Option("--format", help="What the report looks like.")] = Form.TEXT,
-    output: Annotated[Path | None, typer.Option("--output", metavar="FILE", help="Write it there.")] = None,
-    witness: Annotated[bool, typer.Option("--witness", help="Show a value that proves each change.")] = False,
-    fail_on: Annotated[
-        FailOn, typer.Option("--fail-on", help="Exit with 1 when such a change is found.")
-    ] = FailOn.BREAKING,
-    revision: Revision = None,
-    timeout: Timeout = 30,
-    env: Env = None,
-    verbose: Verbose = False,
-    strict: Strict = False,
+    format: ReportFormat = Format.TEXT,
+    out: Out = None,
+    witness: Witness = False,
+    fail_on: Failure = FailOn.BREAKING,
+    *,
+    connection: Connection,
 ) -> None:
-    """Say what changed from one contract to another, and whether existing clients break.
+    """Report the changes from one contract to another, and whether existing clients break.
 
     Examples:
 
     `mcp-bindgen contract diff everything.json 'npx -y @modelcontextprotocol/server-everything'`
 
-    `mcp-bindgen contract diff v1.yaml v2.yaml --format markdown --output changes.md`
+    `mcp-bindgen contract diff v1.yaml v2.yaml --format markdown --out changes.md`
 
     `mcp-bindgen contract diff v1.yaml http://127.0.0.1:8000/mcp --fail-on risky`
     """
     from mcp_bindgen.contract.comparison.compare import compare_contracts  # the validator takes time to load
 
-    settings = env or ()
-    sides = [
-        contract_at(one, revision, timeout=timeout, env=settings, verbose=verbose, strict=strict) for one in (old, new)
-    ]
-    comparison = compare_contracts(*sides)
-    _print(comparison, format, output, witness=witness)
+    access = connection.access()
+    comparison = compare_contracts(contract_at(old, access), contract_at(new, access))
+    file = Path(new) if format in LOCATED and is_document(new) else None
+    print_report(contract_changes(comparison, witness=witness, new=file), format, out)
     if fail_on is not FailOn.NEVER and any(finding.level >= _LEAST[fail_on] for finding in comparison.findings):
         raise typer.Exit(1)
 
 
-def _print(comparison: ContractComparison, format: Form, output: Path | None, *, witness: bool) -> None:
-    from mcp_bindgen.contract.comparison import report
+@contract.command("lower")
+def lower(
+    server: Source,
+    profile: Annotated[
+        str, typer.Option("--for", metavar="PROFILE", help="Profile of a model provider or host, or its TOML file.")
+    ],
+    format: ReportFormat = Format.TEXT,
+    out: Out = None,
+    *,
+    connection: Connection,
+) -> None:
+    """Show the tools that a model provider refuses or changes, and the edits of the contract that avoid it.
 
-    width, colour = page() if output is None else (PAGE, False)
-    if format is Form.JSON:
-        text = report.json_text(comparison)
-    elif format is Form.MARKDOWN:
-        text = report.markdown(comparison)
-    else:
-        text = report.text(comparison, width=width, colour=colour, witness=witness)
-    if output is None:
-        write_report(text)
-    else:
-        save(output, text, "give another --output")
+    Exit code 1 if a tool is refused. `docs/lowering.md` explains the verdicts, `docs/providers.md` lists the profiles.
+
+    Examples:
+
+    `mcp-bindgen contract lower weather.yaml --for openai-strict`
+
+    `mcp-bindgen contract lower 'npx -y @modelcontextprotocol/server-everything' --for gemini --format json`
+
+    `mcp-bindgen contract lower weather.yaml --for claude-code --format github`
+    """
+    import mcp_bindgen.lowering as lowering
+    import mcp_bindgen.report.lowering as report
+
+    try:
+        known = lowering.profile(profile)
+    except lowering.BadProfile as error:
+        raise BadInput(str(error)) from None
+    offered = contract_at(server, connection.access())
+    tools = [lowering.lower(tool.raw, known) for tool in offered.tools]
+    places = ContractPlaces(Path(server)).of_tool if format in LOCATED and is_document(server) else report.nowhere
+    print_report(
+        Report(lambda: report.document(tools, known, places), lambda: report.record(tools, known)), format, out
+    )
+    if any(one.schema is None for one in tools):
+        raise typer.Exit(1)
 
 
 @contract.command("from-module")
 def from_module(
-    module: Annotated[str, typer.Argument(metavar="PKG.MODULE", help="The import name of a module.")],
+    module: Annotated[str, typer.Argument(metavar="MODULE", help="The import name of a module, or its FILE.py.")],
     out: Out = None,
     path: Annotated[
-        Path | None, typer.Option("--path", metavar="DIR", help="The folder to import it from; by default this one.")
+        Path | None, typer.Option("--path", metavar="DIR", help="Folder to import from; by default the current one.")
     ] = None,
     check: Check = False,
 ) -> None:
-    """Write the contract of a module's public functions: one tool for each.
+    """Write the contract of a module's `App`, or of its public functions: one tool for each.
 
-    Types become schemas, defaults become defaults, and the sections of docstrings become descriptions. What a function
-    returns becomes the output schema: an object as it is, any other value but text under `result`.
+    Types become schemas, defaults become defaults, and the sections of docstrings become descriptions. The return type
+    becomes the output schema: an object as it is, any other value except text under `result`.
 
     Examples:
 
@@ -242,47 +235,39 @@ def from_module(
     _write_or_check(document, out, check=check)
     if out is not None and not check and path is None:
         shown = shlex.join(["--contract", str(out), "--from-module", module])
-        say(f"{out} is written. A server that calls the functions: mcp-bindgen scaffold server NAME {shown}")
+        say(f"Wrote {out}. For a server that calls the functions: mcp-bindgen scaffold server NAME {shown}")
 
 
 @contract.command("check")
-def check(
-    project: Folder = Path(), as_json: Annotated[bool, typer.Option("--json", help="Print JSON.")] = False
-) -> None:
-    """Say where a project does not keep to its contract: what is missing, mistyped or not up to date.
+def check(project: Folder = Path(), format: ReportFormat = Format.TEXT, out: Out = None) -> None:
+    """List where a project breaks its contract: missing or mistyped methods, and files that are not up to date.
 
     Examples:
 
     `mcp-bindgen contract check`
 
-    `mcp-bindgen contract check --json`
+    `mcp-bindgen contract check --format github`
 
-    `mcp-bindgen contract check servers/weather`
+    `mcp-bindgen contract check servers/weather --format json`
     """
-    from mcp_bindgen.scaffold.check.contract_check import check_contract
+    from mcp_bindgen.scaffold.contract_check import check_contract, report
 
-    problems = check_contract(project)
+    found = check_contract(project)
     if (file := Project.read(project).contract) is not None:
         warn_of_names(read_contract(file))
-    if as_json:
-        print_json([{**asdict(problem), "file": str(problem.file)} for problem in problems])
-    for problem in () if as_json else problems:
-        say(str(problem))
-    if problems:
+    print_report(report(found), format, out)
+    if found:
         raise typer.Exit(1)
-    if as_json:
-        return
-    say("The project keeps to its contract.")
 
 
 @contract.command("generate")
 def generate(
     project: Folder = Path(),
-    force: Annotated[bool, typer.Option("--force", help="Move files that were edited aside.")] = False,
+    force: Force = False,
 ) -> None:
-    """Write the generated files of a project again, from its contract; files that were edited are left.
+    """Write the generated files of a project again, from its contract; edited files remain.
 
-    Methods that your class has to have now, and has not, are printed to be pasted into it.
+    Methods that the contract requires and your class lacks are printed, ready to be pasted.
 
     Examples:
 
@@ -303,9 +288,9 @@ def generate(
         stubs = unwritten(found, contract)
     if stubs:
         say()
-        say(f"Not written yet; paste it into your class below {found.source}:")
+        say(f"Missing methods; paste them into your class below {found.source}:")
         write_text(f"\n{stubs}\n")
     if not report.complete:
         raise typer.Exit(1)
     if not report.written and not stubs:
-        say("All is up to date.")
+        say("Everything is up to date.")

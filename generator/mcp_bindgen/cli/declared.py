@@ -1,35 +1,24 @@
-"""Declare capabilities that a client does not have, to see what servers offer to those that have them."""
+"""Declare capabilities that a client lacks, to see everything that a server offers."""
 
 from __future__ import annotations
 
 import difflib
 from collections.abc import Iterable, Mapping, Sequence
-from typing import Annotated, Any
-
-import typer
+from typing import Any
 
 from mcp_bindgen.runtime.model.base import wire_name
 from mcp_bindgen.spec import BadInput
 
-Declare = Annotated[
-    str | None,
-    typer.Option(
-        "--declare",
-        metavar="NAMES",
-        help="Capabilities of a client to declare, as elicitation,sampling,roots: some servers offer more to those.",
-    ),
-]
-
 
 def capability_names(text: str, kinds: Iterable[Any]) -> tuple[str, ...]:
-    """Return the capabilities of clients that words of the command line name.
+    """Return the client capabilities in a list.
 
     Args:
-        text: The words, `NAME,NAME`.
+        text: The list, `NAME,NAME`.
         kinds: The client classes of all revisions.
 
     Raises:
-        BadInput: None of them has a capability of that name.
+        BadInput: No revision has a capability of that name.
     """
     names = tuple(name.strip() for name in text.split(",") if name.strip())
     known = {name for kind in kinds for name in _capabilities(kind)} if names else set[str]()
@@ -41,7 +30,7 @@ def capability_names(text: str, kinds: Iterable[Any]) -> tuple[str, ...]:
 
 
 def declaring(kind: Any, names: Sequence[str]) -> Any:
-    """Return a class of clients that declare capabilities beside their own, those of them that its revision has."""
+    """Return a client class that also declares the named capabilities, as far as its revision has them."""
     declared: dict[str, Any] = {name: {} for name in names if name in _capabilities(kind)}
     if not declared:
         return kind

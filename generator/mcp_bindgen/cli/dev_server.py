@@ -1,4 +1,4 @@
-"""Serve the page of `mcp-bindgen dev`: it talks to a server that runs beside it, and records what both say.
+"""Server of the page of `mcp-bindgen dev`, which runs a server and records all messages.
 
 The page is on the loopback interface. Every request needs the token, and headers `Host` and `Origin` of this machine,
 so that no other user, page or name that resolves to this machine can reach it.
@@ -9,9 +9,10 @@ from __future__ import annotations
 import json
 import math
 import socket
+import time
 from collections import deque
-from collections.abc import AsyncGenerator, AsyncIterator, Awaitable, Callable, Mapping, Sequence
-from contextlib import asynccontextmanager, suppress
+from collections.abc import AsyncIterator, Awaitable, Callable, Mapping, Sequence
+from contextlib import suppress
 from dataclasses import dataclass, field
 from hmac import compare_digest
 from pathlib import Path
@@ -27,40 +28,42 @@ from starlette.requests import Request
 from starlette.responses import HTMLResponse, JSONResponse, PlainTextResponse, Response, StreamingResponse
 from starlette.routing import Route
 
-from mcp_bindgen.host.configuration import Entry
 from mcp_bindgen.host.stderr_tail import StderrTail
+from mcp_bindgen.host.watch import Side, Watch
 from mcp_bindgen.runtime import Options, connect
-from mcp_bindgen.runtime.protocol.transport import Lost, Oversized, Transport
-from mcp_bindgen.runtime.transports.stdio import stdio
 from mcp_bindgen.spec import BadInput
 from mcp_bindgen.spec.json import is_object
 
-from .call import request_work
+from .call import request_work, requests_of
 from .live import bindings, lists, revisions_of
+from .servers import Named
 
 _PAGE = Path(__file__).with_name("dev.html")
 _KEPT = 500
 """The messages that a page is shown when it comes late."""
 _MOST = 4 * 1024 * 1024
 """The bytes of a request of the page."""
-_POLICY = "default-src 'none'; style-src 'nonce-{0}'; script-src 'nonce-{0}'; connect-src 'self'; base-uri 'none'"
+_POLICY = (
+    "default-src 'none'; style-src 'nonce-{0}'; script-src 'nonce-{0}'; connect-src 'self'; img-src data:; "
+    "media-src data:; base-uri 'none'; form-action 'none'"
+)
 
 
 @dataclass
 class Bench:
-    """A server that is worked on, and who looks at it.
+    """Server under development, and the pages that show it.
 
     Attributes:
         name: How it was named.
-        entry: How it is started.
-        watched: The folders whose files start it again.
+        server: The program to start, or its URL.
+        watched: Folders whose changes restart the server.
         revision: The revision to speak; by default the best.
         timeout: Seconds to wait for it.
-        token: What the page must know.
+        token: Secret in the address of the page.
     """
 
     name: str
-    entry: Entry
+    server: Named
     watched: Sequence[Path]
     revision: str | None
     timeout: float
@@ -78,14 +81,14 @@ class Bench:
 
     def tell(self, kind: str, **more: Any) -> None:
         """Tell the pages that something happened."""
-        event = {"kind": kind, **more}
+        event = {"kind": kind, "at": time.monotonic() * 1000, **more}
         self._events.append(event)
         for reader in self._readers:
             with suppress(anyio.WouldBlock):
                 reader.send_nowait(event)
 
     async def events(self) -> AsyncIterator[dict[str, Any]]:
-        """Yield what happened lately, and what happens from now on."""
+        """Yield recent events, then new ones as they happen."""
         sender, receiver = anyio.create_memory_object_stream[dict[str, Any]](math.inf)
         for event in self._events:
             sender.send_nowait(event)
@@ -99,7 +102,7 @@ class Bench:
             sender.close()
 
     def close(self) -> None:
-        """End what the pages read."""
+        """End the event streams of all pages."""
         for reader in list(self._readers):
             reader.close()
 
@@ -125,19 +128,25 @@ class Bench:
     async def _serve(self) -> None:
         """Connect to the server once, and stay until it ends or is to start again."""
         self.tell("state", state="starting")
+        entry = self.server.entry
+        watch = Watch(self.name, self._record, lambda line: self.tell("junk", line=line))
         with StderrTail(self.name) as stderr:
             kinds = [bindings(revision, "client").Client for revision in revisions_of(self.revision)]
             clients = [self._client(kind) for kind in kinds]
             try:
-                async with connect(self._recorded(stderr.writer), *clients, timeout=self.timeout) as client:
+                output = None if entry.command is None else stderr.writer
+                auth = entry.login_auth(self.server.login_command(self.name))
+                place = watch.address(entry.address({}, output, auth))
+                async with connect(place, *clients, timeout=self.timeout) as client:
                     client.options = Options(timeout=self.timeout, on_progress=lambda params: None)
-                    self.offers = {"revision": client.revision, **await lists(client, checked=False)}
+                    about = {"instructions": client.instructions, "requests": sorted(requests_of(client.revision))}
+                    self.offers = {"revision": client.revision, **about, **await lists(client, checked=False)}
                     self.client = client
                     self.tell("state", state="ready", revision=client.revision)
                     await client.link.closed.wait()
-                    self.tell("state", state="ended", reason=stderr.after("the server ended"))
-            except Exception as error:  # whatever it is, the page says it, and the next change tries again
-                self.tell("state", state="failed", reason=stderr.after(error))
+                self.tell("state", state="ended", reason=watch.explained("the server ended", stderr.text()))
+            except Exception as error:  # the page shows it, and the next change restarts the server
+                self.tell("state", state="failed", reason=watch.explained(error, stderr.text()))
             finally:
                 self.client = None
                 for answered, _ in self._questions.values():
@@ -150,7 +159,7 @@ class Bench:
         return type(kind.__name__, (kind,), {"on_elicit": on_elicit} if hasattr(kind, "on_elicit") else {})()
 
     async def _ask(self, params: dict[str, Any]) -> dict[str, Any]:
-        """Have somebody at a page answer."""
+        """Ask the user of a page."""
         self._asked += 1
         number, answered, answer = self._asked, anyio.Event(), {"action": "cancel"}
         self._questions[number] = answered, answer
@@ -171,34 +180,8 @@ class Bench:
         answered.set()
         return True
 
-    @asynccontextmanager
-    async def _recorded(self, stderr: int) -> AsyncGenerator[Transport]:
-        entry = self.entry
-        async with stdio(entry.command or "", *entry.args, env=entry.env, cwd=entry.cwd, stderr=stderr) as transport:
-            yield _Recorded(transport, self)
-
-
-class _Recorded(Transport):
-    """A transport that tells what goes through it."""
-
-    def __init__(self, inner: Transport, bench: Bench) -> None:
-        self._inner = inner
-        self._bench = bench
-
-    async def receive(self) -> Sequence[bytes | Oversized | Lost]:
-        messages = await self._inner.receive()
-        for message in messages:
-            if isinstance(message, bytes):
-                self._bench.tell("message", by="server", message=_read(message))
-        return messages
-
-    async def send(self, messages: Sequence[bytes]) -> None:
-        for message in messages:
-            self._bench.tell("message", by="client", message=_read(bytes(message)))
-        await self._inner.send(messages)
-
-    async def close(self) -> None:
-        await self._inner.close()
+    def _record(self, side: Side, message: bytes) -> None:
+        self.tell("message", by=side, message=_read(message))
 
 
 def _read(message: bytes) -> Any:
@@ -212,7 +195,7 @@ def _read(message: bytes) -> Any:
 
 
 def page_app(bench: Bench, port: int) -> Starlette:
-    """Return the page and what it asks, for whoever knows the token."""
+    """Return the application of the page; every request needs the token."""
     hosts = {f"127.0.0.1:{port}", f"localhost:{port}"}
     page = _PAGE.read_text("utf-8")
 

@@ -1,6 +1,6 @@
-"""Tell a person at the terminal what a server says while it works, and have them answer what it asks.
+"""Progress, log messages and questions of a server on a terminal.
 
-In a pipe nobody is told, and `--answer` speaks for the person.
+In a pipe, progress and messages are not shown, and `--answer` holds the answers.
 """
 
 from __future__ import annotations
@@ -27,19 +27,19 @@ _YES = {"y": True, "yes": True, "true": True, "n": False, "no": False, "false": 
 
 
 class Unanswered(Exception):
-    """A server asked what nobody answers here; the message says how to."""
+    """A question of a server has no answer; the message names the option that gives one."""
 
 
 class Dialogue:
-    """Carry what a server says and asks to a person, and the answers back.
+    """Show messages and questions of a server, and return the answers.
 
     Args:
-        answers: What the command line answers: `NAME=VALUE` for the fields of questions, `VALUE` for questions with one
+        answers: Answers of the command line: `NAME=VALUE` for the fields of questions, `VALUE` for questions with one
             field, or `decline`, or `cancel`.
 
     Attributes:
-        answers: Whether anybody answers what is asked.
-        unanswered: What was asked and has no answer, and how to give one.
+        answers: True if questions can be answered.
+        unanswered: The question without an answer, if there is one.
 
     Raises:
         BadInput: An answer is none of these.
@@ -59,7 +59,7 @@ class Dialogue:
         self.unanswered: Unanswered | None = None
 
     def client(self, kind: type[Any]) -> Any:
-        """Return a client of a class whose handlers are this dialogue; it can be asked only if somebody can answer."""
+        """Return a client whose handlers are this dialogue; it declares elicitation only with answers."""
 
         async def on_logging_message(client: Any, params: Any, ctx: Any) -> None:
             self._log(params)
@@ -75,7 +75,7 @@ class Dialogue:
 
     @contextmanager
     def waiting(self, words: str) -> Generator[None]:
-        """Say on a terminal that something takes time, as long as the block does."""
+        """Show a status line on a terminal during the block."""
         if not self._is_seen:
             yield
             return
@@ -85,7 +85,7 @@ class Dialogue:
 
     @property
     def on_progress(self) -> Callable[[Any], None] | None:
-        """The display of how far a request has come; `None` where nobody looks."""
+        """Handler that shows progress; `None` in a pipe."""
         return self._progress if self._is_seen else None
 
     def _progress(self, params: Any) -> None:
@@ -192,7 +192,7 @@ def _hint(field: Mapping[str, Any]) -> str:
 
 
 def _reader(field: Mapping[str, Any]) -> Callable[[str], Value]:
-    """Return what reads text as a value of a field; it raises `ValueError` with what is wrong in one line."""
+    """Return a function that parses the value of a field; it raises `ValueError` with a message of one line."""
     choices = _choices(field)
 
     def chosen(text: str) -> str:

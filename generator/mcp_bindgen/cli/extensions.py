@@ -1,4 +1,4 @@
-"""Find the extensions that a client of a command speaks: those that are installed, and packages of somebody's own."""
+"""Extensions that the client of a command speaks: installed ones, and packages of the user."""
 
 from __future__ import annotations
 
@@ -8,19 +8,12 @@ from functools import cache
 from importlib import import_module
 from pkgutil import iter_modules
 from types import ModuleType
-from typing import Annotated, Any
+from typing import Any
 
-import typer
-
-from mcp_bindgen.protocol import naming
-from mcp_bindgen.runtime.protocol.extension import ExtensionRoutes
+from mcp_bindgen.emit.python import naming
+from mcp_bindgen.extensions.abi import ExtensionRoutes
 from mcp_bindgen.runtime.protocol.routing import Route
 from mcp_bindgen.spec import BadInput
-
-Packages = Annotated[
-    list[str] | None,
-    typer.Option("--extension", metavar="PACKAGE", help="Speak an extension, by its bindings: acme_jobs; repeatable."),
-]
 
 
 def client_class(revision: str, packages: Sequence[str] = ()) -> type[Any]:
@@ -28,10 +21,10 @@ def client_class(revision: str, packages: Sequence[str] = ()) -> type[Any]:
 
     Args:
         revision: The revision.
-        packages: The import names of bindings beside those that are installed.
+        packages: Import names of bindings beside the installed ones.
 
     Raises:
-        BadInput: A package cannot be imported, or is none of an extension.
+        BadInput: A package cannot be imported, or does not hold the bindings of an extension.
     """
     core: type[Any] = import_module(f"mcp_bindgen.{naming.package(revision)}.client").Client
     found = [package.Client for package in _packages(revision, packages)]
@@ -39,13 +32,13 @@ def client_class(revision: str, packages: Sequence[str] = ()) -> type[Any]:
 
 
 def routes(revision: str, packages: Sequence[str] = ()) -> dict[str, Route]:
-    """Return the messages that servers take by extensions: method name -> route. Raises as `client_class`."""
+    """Return method name -> route of the messages that extensions add to servers; raise as `client_class`."""
     tables: list[ExtensionRoutes] = [package.dispatcher.SERVER for package in _packages(revision, packages)]
     return {route.method.name: route for table in tables for route in table.routes}
 
 
 def _packages(revision: str, own: Sequence[str]) -> list[ModuleType]:
-    """Return the bindings of extensions of a revision: those with something to call, and a user's own."""
+    """Return the bindings of extensions of a revision that add requests, and the bindings of the user."""
     return [*_installed(revision), *(one for one in map(_imported, own) if one.EXTENSION.revision.name == revision)]
 
 
@@ -62,7 +55,7 @@ def _installed(revision: str) -> tuple[ModuleType, ...]:
 
 @cache
 def _imported(name: str) -> ModuleType:
-    """Return a package of the user's, from the current folder too, as for Python itself."""
+    """Return a package of the user; the current folder is searched first, as Python does."""
     if "" not in sys.path:
         sys.path.insert(0, "")
     try:
@@ -71,6 +64,7 @@ def _imported(name: str) -> ModuleType:
             getattr(found, part)
     except (ImportError, AttributeError, ValueError, TypeError) as error:
         raise BadInput(
-            f"--extension {name}: {' '.join(str(error).split())}", fix="generate its bindings, and run this beside them"
+            f"--package {name}: {' '.join(str(error).split())}",
+            fix="generate its bindings, and run the command in their folder",
         ) from None
     return found

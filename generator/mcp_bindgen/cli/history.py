@@ -1,40 +1,39 @@
-"""`mcp-bindgen history`: follow one thing through all revisions."""
+"""`mcp-bindgen history`: follow one name through all revisions."""
 
 from __future__ import annotations
 
+from functools import partial
 from typing import Annotated
 
 import typer
 
 from mcp_bindgen.diff.extensions import timelines
-from mcp_bindgen.diff.history import History, timeline
+from mcp_bindgen.diff.history import History
 from mcp_bindgen.diff.history import history as trace
-from mcp_bindgen.diff.reports.history import record, text
 from mcp_bindgen.diff.selectors import find
+from mcp_bindgen.diff.source import timeline
+from mcp_bindgen.report import Format, Report
+from mcp_bindgen.report.history import document, record
 from mcp_bindgen.spec import Store
-from mcp_bindgen.spec.semantics import merge_semantics, read_semantics
 
-from .options import SOURCES, Folder, Semantics, Strict
-from .output import page, print_json, say_corrections, say_decisions
-from .terminal import say, write_report
+from .options import Folder, Json, Semantics, SeveralSchemaFiles, Strict, facts
+from .output import print_report, say_corrections, say_decisions
 
 
 def history(
     subject: Annotated[
         str, typer.Argument(help="A method, a definition, a member of one, or an error code: Tool.annotations")
     ],
-    schema: Annotated[
-        list[str] | None,
-        typer.Option("--schema", metavar="SOURCE", help=f"A schema file that comes after all revisions: {SOURCES}."),
-    ] = None,
+    schema: SeveralSchemaFiles = None,
     semantics: Semantics = None,
     folder: Folder = None,
     strict: Strict = False,
-    as_json: Annotated[bool, typer.Option("--json", help="Print JSON.")] = False,
+    as_json: Json = False,
 ) -> None:
-    """Say since when something is there, what changed in it, what it was called, and when it went.
+    """Report when a name appeared, changed, was renamed and disappeared.
 
-    What extensions have is followed through their versions.
+    Names of extensions are followed through the versions of the extension. Schema files and
+    printed models come after all revisions.
 
     Examples:
 
@@ -44,26 +43,16 @@ def history(
 
     `mcp-bindgen history -32042`
 
-    `mcp-bindgen history tasks/get` tells of core, and of the extension that it moved to.
+    `mcp-bindgen history tasks/get` reports on core, and on the extension that it moved to.
 
-    `mcp-bindgen history CallToolResult --schema draft.json` goes on to a schema file.
+    `mcp-bindgen history CallToolResult --schema draft.json` includes a schema file.
     """
     store = Store(folder, strict=strict)
-    facts = merge_semantics(store.semantics, read_semantics(semantics)) if semantics else store.semantics
-    protocols = timeline(store, schema or [], facts)
+    protocols = timeline(store, schema or [], facts(store, semantics))
     say_corrections(*protocols)
     say_decisions(*protocols)
     versions = timelines(subject, store)
     in_core = not versions or any(find(protocol, subject) is not None for protocol in protocols)
     found: list[tuple[str | None, History]] = [(None, trace(subject, protocols))] if in_core else []
     found += [(id, trace(subject, line)) for id, line in versions.items()]
-    if as_json:
-        first, *others = [{**record(one), "origin": id} for id, one in found]
-        print_json({**first, "extensions": others})
-        return
-    width, colour = page()
-    for number, (id, one) in enumerate(found):
-        if id is not None:
-            for line in [*([""] if number else []), f"In the extension {id}:"]:
-                say(line)
-        write_report(text(one, width=width, colour=colour))
+    print_report(Report(partial(document, found), partial(record, found)), Format.JSON if as_json else Format.TEXT)

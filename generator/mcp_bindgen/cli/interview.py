@@ -1,4 +1,4 @@
-"""Ask somebody at a terminal what a new project shall be."""
+"""Questions of `scaffold` on a terminal."""
 
 from __future__ import annotations
 
@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, TypeVar
 
 import typer
 
+from mcp_bindgen.emit.python.lowering import lower
 from mcp_bindgen.protocol import build
 from mcp_bindgen.scaffold.extended import offered as offered_extensions
 from mcp_bindgen.scaffold.features import choose, features
@@ -34,10 +35,10 @@ def interview(
     *,
     auth: bool = False,
 ) -> tuple[str, list[str], str | None, str, bool]:
-    """Ask for what was not said: name, revisions, capabilities, transports, and whether HTTP wants tokens.
+    """Ask for missing options: name, revisions, capabilities, transports, and tokens over HTTP.
 
     Raises:
-        BadInput: There is nobody to ask.
+        BadInput: Stdin or stdout is not a terminal.
     """
     if not (sys.stdin.isatty() and sys.stdout.isatty()):
         raise BadInput("the project needs a name", fix=f"as in: mcp-bindgen scaffold {kind} weather")
@@ -49,7 +50,7 @@ def interview(
         lambda said: [store.pin(one).name for one in names(said, "an answer")],
     )
     if with_ is None and (kind == "client" or contract is None):
-        protocols = [build(store.effective(one)) for one in revisions]
+        protocols = [lower(build(store.effective(one))) for one in revisions]
         more = offered_extensions(store, revisions)
         known = sorted({*more, *(one for protocol in protocols for one in features(protocol, kind))})
 
@@ -77,7 +78,7 @@ def interview(
 
 
 def _ask(question: str, default: str, read: Callable[[str], T]) -> T:
-    """Ask until the answer can be used, and return what was read of it."""
+    """Ask until the answer is valid, and return its value."""
     while True:
         try:
             return read(str(typer.prompt(question, default=default)).strip())

@@ -1,29 +1,24 @@
-"""Connect to live servers that the command line names, and ask them what they offer.
-
-A server is a command in quotes that starts one, the URL of one, or `FILE.json#name`: an entry of an `mcpServers` file.
-"""
+"""Connections to live servers, and their lists of tools, prompts and resources."""
 
 from __future__ import annotations
 
-import difflib
 import json
 import logging
 import tempfile
 from collections.abc import AsyncIterator, Awaitable, Callable, Mapping, Sequence
 from contextlib import nullcontext
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from importlib import import_module
-from importlib.util import find_spec
-from pathlib import Path
-from typing import IO, TYPE_CHECKING, Annotated, Any, TypeAlias, TypeVar
+from typing import IO, TYPE_CHECKING, Any, TypeAlias, TypeVar
 
 import anyio
 import typer
 
-from mcp_bindgen.host.configuration import BadConfig, Entry, command_words, entry, read
-from mcp_bindgen.protocol import naming
+from mcp_bindgen.emit.python import naming
+from mcp_bindgen.host.watch import Watch
 from mcp_bindgen.runtime import Options, connect
 from mcp_bindgen.runtime.concurrency import leave
+from mcp_bindgen.runtime.connecting import NoConnection
 from mcp_bindgen.runtime.logs import harmless
 from mcp_bindgen.runtime.protocol import jsonrpc
 from mcp_bindgen.runtime.protocol.capabilities import is_declared
@@ -42,11 +37,11 @@ from mcp_bindgen.spec.errors import printable
 from mcp_bindgen.spec.json import is_array, is_object
 from mcp_bindgen.spec.revisions import order
 
-from . import complete
 from .declared import capability_names, declaring
 from .dialogue import Dialogue
 from .extensions import client_class
 from .output import INTERRUPTED
+from .servers import Named, named
 from .terminal import StatusLine, say, shown_lines
 
 if TYPE_CHECKING:
@@ -55,20 +50,7 @@ if TYPE_CHECKING:
 T = TypeVar("T")
 Document: TypeAlias = dict[str, Any]
 Work: TypeAlias = Callable[[Any], Awaitable[T]]
-"""What to do with a client that is connected."""
-
-Revision = Annotated[
-    str | None,
-    typer.Option(metavar="R", help="The revision to speak; by default the best.", autocompletion=complete.revisions),
-]
-Timeout = Annotated[
-    float, typer.Option(metavar="S", min=0, help="Seconds to wait for a connection, and then for each answer.")
-]
-Env = Annotated[
-    list[str] | None, typer.Option(metavar="KEY=VALUE", help="An environment variable for the server; repeatable.")
-]
-Strict = Annotated[bool, typer.Option("--strict", help="Fail if an entry of a live server is not valid.")]
-Verbose = Annotated[bool, typer.Option("--verbose", help="Show what the server writes to stderr.")]
+"""Work to do with a connected client."""
 
 _LISTS = {
     "tools": ("tools", "tools/list"),
@@ -76,7 +58,10 @@ _LISTS = {
     "resources": ("resources", "resources/list"),
     "resourceTemplates": ("resources", "resources/templates/list"),
 }
-"""What can be listed -> the capability that it needs, and the request."""
+"""List -> the capability that it needs, and its request."""
+
+
+JUNK = "a line on stdout is no message; write it to stderr"
 
 
 class Failed(Exception):
@@ -84,59 +69,76 @@ class Failed(Exception):
 
 
 @dataclass(frozen=True)
+class Access:
+    """Settings for a connection to a live server.
+
+    Attributes:
+        revision: Revision to speak; by default the best one that both sides have.
+        timeout: Seconds to wait for each answer.
+        env: `KEY=VALUE` settings for a server that is started.
+        verbose: True to show the stderr of the server.
+        strict: True to fail on an invalid entry, instead of leaving it out with a warning.
+        declare: Capabilities to declare, `NAME,NAME`.
+        headers: HTTP headers for a server at a URL.
+    """
+
+    revision: str | None = None
+    timeout: float = 30
+    env: Sequence[str] = ()
+    verbose: bool = False
+    strict: bool = False
+    declare: str | None = None
+    headers: Mapping[str, str] = field(default_factory=dict[str, str])
+
+
+@dataclass(frozen=True)
 class Live:
     """A server and how to talk to it.
 
     Attributes:
-        server: How it was named.
-        target: How to reach it.
-        timeout: Seconds to wait for each answer.
-        verbose: Whether its stderr is shown.
-        dialogue: Tells somebody what the server says meanwhile, and answers what it asks.
-        declares: The capabilities that the client declares beside those that it has; what they promise is refused.
-        extensions: The bindings of extensions that it speaks beside those that are installed.
+        server: The words that name it.
+        target: The server that they name.
+        access: Settings for the connection.
+        dialogue: Shows progress and log messages of the server, and answers its questions.
+        declares: Capabilities that the client declares beside its own; requests that need them are refused.
+        extensions: Import names of bindings of extensions beside the installed ones.
+        doing: The request, for errors.
     """
 
     server: str
-    target: Entry
-    timeout: float = 30
-    verbose: bool = False
+    target: Named
+    access: Access
     dialogue: Dialogue | None = None
     declares: tuple[str, ...] = ()
     extensions: tuple[str, ...] = ()
+    doing: str = ""
 
     @classmethod
-    def named(cls, server: str, env: Sequence[str] = (), *, timeout: float = 30, verbose: bool = False) -> Live:
-        """Return the server that words on the command line name.
-
-        Args:
-            server: A command line, a URL, or `FILE.json#name`.
-            env: `KEY=VALUE` settings for a server that is started.
-            timeout: Seconds to wait for each answer.
-            verbose: Whether its stderr is shown.
+    def named(cls, server: str, access: Access) -> Live:
+        """Return the server that words name.
 
         Raises:
-            BadInput: It is none of these.
+            BadInput: The words name no server.
         """
-        return cls(server, entry_of(server, env), timeout, verbose)
+        return cls(server, named(server, access.env, access.headers), access)
 
-    def ask(self, works: Callable[[Sequence[str]], Mapping[str, Work[T]]], revision: str | None = None) -> T:
-        """Connect, and does one thing; the revision is the server's choice as long as we have it.
+    def ask(self, works: Callable[[Sequence[str]], Mapping[str, Work[T]]]) -> T:
+        """Connect and do one thing; the server chooses among our revisions, unless one is named.
 
         Args:
-            works: Revisions, the best first -> what to do in those that can do it.
-            revision: The revision to begin with; by default any.
+            works: Function from revisions, the best first, to the work in each revision that can do it.
 
         Raises:
             BadInput: There is no such revision, or no connection.
             Failed: The server does not answer, or not with a result.
         """
+        revision = self.access.revision
         ours = revisions_of(revision, only=False)
         wanted = works(revisions_of(revision) if revision else ours)
         left = [name for name in ours if name not in wanted]
-        if not self.verbose:
+        if not self.access.verbose:
             logging.getLogger("mcp_bindgen").addHandler(logging.NullHandler())
-        with shown_lines() if self.verbose else tempfile.TemporaryFile() as log:
+        with shown_lines() if self.access.verbose else tempfile.TemporaryFile() as log:
             while True:
                 try:
                     return _Conversation(self, log).run(wanted)
@@ -157,11 +159,15 @@ class _Conversation:
     connected: bool = False
     timed_out: bool = False
 
+    def __post_init__(self) -> None:
+        name = self.live.target.name
+        self.watch = Watch(name, on_junk=lambda line: say(f"warning: server {name!r}: {JUNK}: {line}", err=True))
+
     def run(self, works: Mapping[str, Work[T]]) -> T:
         try:
             return anyio.run(self._connected, works)
         except KeyboardInterrupt:
-            leave(INTERRUPTED)  # a question that nobody answers any more blocks its thread
+            leave(INTERRUPTED)  # an open question blocks its thread
             raise
         except (ProtocolError, CapabilityMissing) as error:
             data = getattr(error, "data", None)
@@ -170,16 +176,21 @@ class _Conversation:
         except AuthorizationError as error:
             raise BadInput(harmless(str(error))) from None
         except (ConnectionClosed, RequestTimeout) as error:
-            slow = isinstance(error, RequestTimeout)
-            if not self.connected and self.timed_out:
-                reason = f"no answer within {self.live.timeout:g} s{self._last_words()}"
-                raise BadInput(
-                    f"cannot connect to {self.live.server!r}: {reason}", fix="--timeout gives it longer"
-                ) from None
-            reason = f"no answer within {self.live.timeout:g} s" if slow else f"{error}{self._last_words()}"
-            if not self.connected:
-                raise BadInput(f"cannot connect to {self.live.server!r}: {reason}") from None
-            raise Failed(reason) from None
+            raise self._failure(error) from None
+
+    def _failure(self, error: Exception) -> BadInput | Failed:
+        """Return the error of a server that cannot be reached, or that ended or was silent during a request."""
+        is_slow = isinstance(error, RequestTimeout) or (not self.connected and self.timed_out)
+        attempts = {str(one) for _, one in error.failures} if isinstance(error, NoConnection) else {str(error)}
+        reason = attempts.pop() if len(attempts) == 1 else str(error)
+        if is_slow:
+            reason = f"no answer within {self.live.access.timeout:g} s"
+        fix = "--timeout gives it longer" if is_slow else None
+        explained = self.watch.explained(reason, self._stderr())
+        if not self.connected:
+            return BadInput(f"cannot connect to {self.live.server!r}: {explained}", fix=fix)
+        doing = f", {self.live.doing}" if self.live.doing else ""
+        return Failed(f"server {self.live.target.name!r}{doing}: {explained}" + (f"; {fix}" if fix else ""))
 
     async def _connected(self, works: Mapping[str, Work[T]]) -> T:
         dialogue = self.live.dialogue
@@ -187,35 +198,32 @@ class _Conversation:
         clients: list[Any] = [kind() if dialogue is None else dialogue.client(kind) for kind in kinds]
         for client in clients:
             progress = None if dialogue is None else dialogue.on_progress
-            client.options = Options(timeout=self.live.timeout, on_progress=progress)
-        is_url = self.live.server.startswith(("http://", "https://"))
-        entry = self.live.target
-        auth = entry.login_auth(entry.login_command(None if is_url else self.live.server))
-        limit = anyio.current_time() + self.live.timeout
-        connection = connect(
-            self.live.target, *clients, auth=auth, timeout=self.live.timeout, exactly=True, stderr=self.log
-        )
+            client.options = Options(timeout=self.live.access.timeout, on_progress=progress)
+        entry = self.live.target.entry
+        auth = entry.login_auth(self.live.target.login_command(self.live.server))
+        limit = anyio.current_time() + self.live.access.timeout
+        command = entry.command is not None
+        place = self.watch.address(entry.address({}, self.log.fileno() if command else None, auth))
         try:
-            async with connection as client:  # what a server says is shown as it says it
+            async with connect(place, *clients, timeout=self.live.access.timeout, exactly=True) as client:
                 self.connected = True
                 return await works[client.revision](client)
         finally:
             self.timed_out = anyio.current_time() >= limit
 
-    def _last_words(self) -> str:
-        """Return the last line that the server wrote to stderr, unless all lines are shown."""
-        if self.live.verbose:
+    def _stderr(self) -> str:
+        """Return the stderr of the server, unless it is shown."""
+        if self.live.access.verbose:
             return ""
         self.log.seek(0)
-        lines = self.log.read().decode("utf-8", "replace").split("\n")
-        return next((f": {line.strip()}" for line in reversed(lines) if line.strip()), "")
+        return self.log.read().decode("utf-8", "replace")
 
 
 def _has_bindings(revision: str, *, wanted: bool) -> bool:
-    """Tell whether the bindings of a revision can be imported; says why not.
+    """Return whether the bindings of a revision can be imported; warn if not.
 
     Raises:
-        BadInput: They cannot, and they are what is wanted.
+        BadInput: The import failed, and `wanted` is true.
     """
     try:
         import_module(f"mcp_bindgen.{naming.package(revision)}")
@@ -228,7 +236,7 @@ def _has_bindings(revision: str, *, wanted: bool) -> bool:
 
 
 def revisions_of(revision: str | None, *, only: bool = True) -> list[str]:
-    """Return the revisions to speak, the best first; one alone where it is named, unless others may follow.
+    """Return the revisions to speak, the best first; only the named one if `only` is true.
 
     Raises:
         BadInput: There is no such revision, or it cannot be imported.
@@ -244,66 +252,52 @@ def bindings(revision: str, name: str) -> Any:
     return import_module(f"mcp_bindgen.{naming.package(revision)}.{name}")
 
 
-# --- what a server offers -------------------------------------------------------------------------------------
+# --- lists of a server ----------------------------------------------------------------------------------------
 
 
-def offers(
-    server: str,
-    revision: str | None = None,
-    *,
-    timeout: float = 30,
-    env: Sequence[str] = (),
-    verbose: bool = False,
-    strict: bool = False,
-    declare: str | None = None,
-) -> Contract:
-    """Return the contract of a live server; says on a terminal that it waits.
+def offers(server: str, access: Access = Access()) -> Contract:
+    """Return the contract of a live server, with a status line on a terminal.
 
-    Entries that are not valid are left out, and stderr says which: nobody can correct somebody else's server.
+    Invalid entries are left out with a warning, because a client cannot correct its server.
 
     Args:
-        server: A command line, a URL, or `FILE.json#name`.
-        revision: The revision to speak; by default the best that both sides have.
-        timeout: Seconds to wait for each answer.
-        env: `KEY=VALUE` settings for a server that is started.
-        verbose: Whether its stderr is shown.
-        strict: Whether an entry that is not valid ends the command.
-        declare: The capabilities to declare, `NAME,NAME`.
+        server: The words that name it.
+        access: Settings for the connection.
 
     Raises:
         BadInput: There is no such server, no connection, or no answer that is a list.
         typer.Exit: An entry is not valid and `strict` is set, or no entry of a list is valid.
     """
-    from mcp_bindgen.contract.checks import ENTRIES  # the validator takes time to load
-    from mcp_bindgen.contract.document import contract_of_valid
+    from mcp_bindgen.contract.document import contract_of_valid  # the validator takes time to load
+    from mcp_bindgen.contract.model import LISTINGS
 
     kinds = (bindings(name, "client").Client for name in revisions_of(None))
-    live = replace(
-        Live.named(server, env, timeout=timeout, verbose=verbose), declares=capability_names(declare or "", kinds)
-    )
+    live = replace(Live.named(server, access), declares=capability_names(access.declare or "", kinds))
     try:
-        with nullcontext() if verbose else StatusLine(f"Asking {_shown(server)} ..."):
-            said, left_out = live.ask(lambda revisions: dict.fromkeys(revisions, document), revision)
+        with nullcontext() if access.verbose else StatusLine(f"Asking {shown(server)} ..."):
+            said, left_out = live.ask(lambda revisions: dict.fromkeys(revisions, document))
     except Failed as error:
-        raise BadInput(f"{server!r} does not say what it offers: {error}".replace("\n", " ")) from None
+        raise BadInput(
+            f"{server!r} does not list its tools, prompts and resources: {error}".replace("\n", " ")
+        ) from None
     contract = contract_of_valid(said)
     contract = replace(contract, left_out=(*left_out, *contract.left_out))
     if contract.left_out:
         count = len(contract.left_out)
         what = "1 entry of the server is" if count == 1 else f"{count} entries of the server are"
-        say(f"{'error' if strict else 'warning'}: {what} not valid, and left out:", err=True)
+        say(f"{'error' if access.strict else 'warning'}: {what} not valid, and left out:", err=True)
         for one in contract.left_out:
             say(f"  {one}", err=True)
-        lost = [member for member in said if member in ENTRIES and said[member] and not contract.document[member]]
+        lost = [member for member in said if member in LISTINGS and said[member] and not contract.document[member]]
         for member in lost:
             say(f"error: no entry of {member} is valid; correct the server's {member}", err=True)
-        if strict or lost:
+        if access.strict or lost:
             raise typer.Exit(1)
     return contract
 
 
 async def document(client: Any) -> tuple[Document, tuple[str, ...]]:
-    """Return all that a server says of itself and offers, as far as it declares it, and what the client left out."""
+    """Return server info, instructions and lists of a server, and the items that the client left out."""
     found: Document = {}
     if client.server_info is not None:
         found["serverInfo"] = client.server_info.model_dump()
@@ -314,7 +308,7 @@ async def document(client: Any) -> tuple[Document, tuple[str, ...]]:
 
 
 async def lists(client: Any, *, checked: bool = True) -> Document:
-    """Return the lists of what a server offers, every entry as the server said it, as far as it declares them.
+    """Return the lists that a server declares, every entry as the server sent it.
 
     Args:
         client: The client.
@@ -344,7 +338,7 @@ async def _pages(client: Any, name: str, unchecked: Sequence[str] = ()) -> Async
     Args:
         client: The client.
         name: The request.
-        unchecked: Lists whose entries are all kept.
+        unchecked: Lists whose invalid entries remain.
     """
     method = bindings(client.revision, "methods").METHODS.get(name)
     if method is None:
@@ -363,61 +357,6 @@ async def _pages(client: Any, name: str, unchecked: Sequence[str] = ()) -> Async
         yield found
 
 
-# --- how servers are named ------------------------------------------------------------------------------------
-
-
-def entry_of(server: str, env: Sequence[str] = ()) -> Entry:
-    """Return how to reach a server.
-
-    Args:
-        server: A command line, a URL, or `FILE.json#name`.
-        env: `KEY=VALUE` settings for a server that is started.
-
-    Raises:
-        BadInput: It is none of these.
-    """
-    found = _entry(server)
-    if found is None and server.startswith(("http://", "https://")):
-        found = Entry(url=server)
-    elif found is None:
-        try:
-            words = command_words(server)
-        except ValueError as error:
-            raise BadInput(str(error)) from None
-        found = Entry(words[0], tuple(words[1:]))
-    if found.command is None:
-        if env:
-            raise BadInput("--env is for servers that are started here")
-        if find_spec("httpx2") is None:
-            raise BadInput("HTTP is not installed", fix="run: pip install 'mcp-bindgen[http]'")
-        return found
-    return replace(found, env={**found.env, **dict(map(_setting, env))})
-
-
-def _setting(text: str) -> tuple[str, str]:
-    key, equals, value = text.partition("=")
-    if not key or not equals:
-        raise BadInput(f"--env {key}{equals} is not KEY=VALUE")
-    return key, value
-
-
-def _entry(server: str) -> Entry | None:
-    """Return the entry of an `mcpServers` file that `FILE.json#name` names; `None` for other words."""
-    stem, mark, name = server.partition(".json#")
-    path = Path(f"{stem}.json")
-    if not mark or server.startswith(("http://", "https://")) or (" " in stem and not path.is_file()):
-        return None
-    try:
-        servers = read(path)
-        if name not in servers:
-            near = difflib.get_close_matches(name, servers, n=3, cutoff=0.5) or sorted(servers)
-            hint = f"there is {' and '.join(near)}" if near else "it has no servers at all"
-            raise BadInput(f"no server {name!r}", file=path, fix=hint)
-        return entry(name, servers[name])
-    except BadConfig as error:
-        raise BadInput(str(error), file=path) from None
-
-
-def _shown(server: str) -> str:
+def shown(server: str) -> str:
     """Return words that are short enough for a line."""
     return server if len(server) <= 60 else f"{server[:57]}..."

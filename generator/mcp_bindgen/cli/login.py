@@ -1,4 +1,4 @@
-"""`mcp-bindgen login`: be authorized at a server that wants it."""
+"""`mcp-bindgen login`: log in to a server that requires authorization."""
 
 from __future__ import annotations
 
@@ -19,6 +19,7 @@ from mcp_bindgen.runtime.protocol.errors import AuthorizationError
 from mcp_bindgen.spec import BadInput
 
 from .auth import server_entry, shown_time, shown_url, with_logins
+from .options import Port
 from .terminal import say, write
 
 if TYPE_CHECKING:
@@ -27,9 +28,9 @@ if TYPE_CHECKING:
     from mcp_bindgen.host.logins import Kept
 
 SECRET = "MCP_BINDGEN_CLIENT_SECRET"  # noqa: S105 - the name of a variable
-"""The environment variable that may have the secret of a client: other users see command lines, but not this."""
+"""Environment variable with the secret of a client; other users can read command lines, but not variables."""
 
-Server = Annotated[str, typer.Argument(help="The URL of a server, or FILE.json#name.")]
+Server = Annotated[str, typer.Argument(help="The URL of a server, or FILE.json#NAME.")]
 
 
 def login(
@@ -39,44 +40,42 @@ def login(
         typer.Option(
             metavar="ID",
             envvar="MCP_BINDGEN_CLIENT_ID",
-            help=f"The client that the authorization server knows; its secret, if it has one, comes from {SECRET}.",
+            help=f"Id of a registered client; {SECRET} holds its secret, if it has one.",
         ),
     ] = None,
     client_secret_file: Annotated[
-        Path | None, typer.Option(metavar="FILE", help="A file with the secret of the client instead.")
+        Path | None, typer.Option(metavar="FILE", help="File with the secret of the client.")
     ] = None,
     client_metadata_url: Annotated[
-        str | None, typer.Option(metavar="URL", help="Where the metadata document of the client is published.")
+        str | None, typer.Option(metavar="URL", help="Address of the client's metadata document.")
     ] = None,
-    issuer: Annotated[
-        str | None, typer.Option(metavar="URL", help="The authorization server that knows the client.")
-    ] = None,
+    issuer: Annotated[str | None, typer.Option(metavar="URL", help="Authorization server of the client.")] = None,
     scope: Annotated[
-        list[str] | None, typer.Option(metavar="SCOPES", help="What to ask for; by default what the server says.")
+        list[str] | None,
+        typer.Option(metavar="SCOPES", help="Scopes to request; by default those that the server names."),
     ] = None,
     browser: Annotated[
         bool,
-        typer.Option("--browser/--no-browser", help="Use the browser of this machine, or one on any other device."),
+        typer.Option("--browser/--no-browser", help="Use the browser of this machine, or of another device."),
     ] = True,
-    port: Annotated[
-        int | None, typer.Option(metavar="N", min=1, max=65535, help="The port that the browser comes back to.")
-    ] = None,
+    port: Port = 0,
     redirect_uri: Annotated[
-        str | None, typer.Option(metavar="URL", help="The whole address that it comes back to, on this machine.")
+        str | None, typer.Option(metavar="URL", help="Redirect URI on this machine, in place of --port.")
     ] = None,
     dpop: Annotated[
-        bool | None, typer.Option("--dpop/--no-dpop", help="Bind tokens to a key; by default where both servers can.")
+        bool | None,
+        typer.Option("--dpop/--no-dpop", help="Bind tokens to a key (DPoP); by default if both servers support it."),
     ] = None,
     omit_resource: Annotated[
-        bool, typer.Option("--omit-resource", help="The --issuer refuses to be told what a token is for.")
+        bool, typer.Option("--omit-resource", help="Omit the resource parameter, for an --issuer that rejects it.")
     ] = False,
     assume_pkce: Annotated[
-        bool, typer.Option("--assume-pkce", help="The --issuer protects codes by PKCE without saying so.")
+        bool, typer.Option("--assume-pkce", help="Use PKCE although the metadata of the --issuer does not name it.")
     ] = False,
 ) -> None:
-    """Log in to a server over HTTP; the commands that connect to it use that from then on.
+    """Log in to a server over HTTP; all commands that connect to the server use the login.
 
-    Logins are kept in the keyring, or where there is none in files that only you can read.
+    Logins are stored in the keyring, or without one in files that only you can read. The browser returns to --port.
 
     Examples:
 
@@ -84,29 +83,29 @@ def login(
 
     `mcp-bindgen login mcp.json#weather --scope 'weather:read weather:write'`
 
-    `mcp-bindgen login https://example.com/mcp --no-browser` on a machine without one: it shows what to do elsewhere.
+    `mcp-bindgen login https://example.com/mcp --no-browser` prints an address to open on another device.
 
     `mcp-bindgen login https://example.com/mcp --client-id abc --client-secret-file secret.txt --port 8765`
     """
     entry = server_entry(server)
     asked = entry.auth or AuthSettings()
     if asked.type != "oauth":
-        raise BadInput(f"{server} is authorized by {asked.type}, without a login", fix="just use it")
-    if port is not None and redirect_uri is not None:
-        raise BadInput("--port and --redirect-uri are two addresses to come back to", fix="leave one of them out")
-    told: dict[str, Any] = {
+        raise BadInput(f"{server} uses {asked.type} and needs no login", fix="call it directly")
+    if port and redirect_uri is not None:
+        raise BadInput("--port and --redirect-uri exclude each other", fix="leave one of them out")
+    given: dict[str, Any] = {
         "clientId": client_id,
         "clientSecret": _secret(client_secret_file) if client_id or client_secret_file else None,
         "clientMetadataUrl": client_metadata_url,
         "issuer": issuer,
         "scopes": [one for words in scope for one in words.split()] if scope else None,
-        "redirectUri": redirect_uri if port is None else f"http://127.0.0.1:{port}/callback",
+        "redirectUri": redirect_uri if not port else f"http://127.0.0.1:{port}/callback",
         "dpop": dpop,
         "omitResource": omit_resource or None,
         "assumePkce": assume_pkce or None,
     }
     try:
-        settings = AuthSettings.read(asked.written() | {name: value for name, value in told.items() if value})
+        settings = AuthSettings.read(asked.written() | {name: value for name, value in given.items() if value})
     except ValueError as error:
         raise BadInput(str(error)) from None
     settings = settings if dpop is None else replace(settings, dpop=dpop)
@@ -118,7 +117,7 @@ def login(
 
     found = with_logins(work)
     if found is None:
-        say(f"{shown_url(entry)} asks for no login.")
+        say(f"{shown_url(entry)} requires no login.")
         return
     scopes = f" with {' '.join(found.scopes)}" if found.scopes else ""
     say(f"Logged in to {shown_url(entry)} at {found.issuer}{scopes}, {_lasting(found)}.")
@@ -126,8 +125,8 @@ def login(
 
 def _lasting(one: Kept) -> str:
     if one.refreshable:
-        return "which is renewed by itself"
-    return "until it ends" if one.expires_at is None else f"until {shown_time(one.expires_at)}"
+        return "renewed automatically"
+    return "until the server ends it" if one.expires_at is None else f"until {shown_time(one.expires_at)}"
 
 
 def _secret(file: Path | None) -> str | None:
@@ -137,10 +136,10 @@ def _secret(file: Path | None) -> str | None:
     try:
         found = file.read_text("utf-8").strip()
     except (OSError, UnicodeError) as error:
-        why = error.strerror if isinstance(error, OSError) else "it is not text"
+        why = error.strerror if isinstance(error, OSError) else "the file is not text"
         raise BadInput(f"cannot be read: {why}", file=file) from None
     if not found:
-        raise BadInput("is empty", file=file)
+        raise BadInput("the file is empty", file=file, fix="write the secret of the client into it")
     return found
 
 
@@ -171,7 +170,7 @@ def _elsewhere() -> Headless:
 
 
 async def _line(prompt: str) -> str:
-    """Return a line from stdin; Ctrl-C ends the command although nobody writes one."""
+    """Return a line from stdin; Ctrl-C ends the command while it waits."""
     write(prompt, err=True)
     loop = asyncio.get_running_loop()
     line: asyncio.Future[bytes] = loop.create_future()
@@ -185,10 +184,10 @@ async def _line(prompt: str) -> str:
         with suppress(RuntimeError):  # the command has ended
             loop.call_soon_threadsafe(take, found)
 
-    threading.Thread(target=read, daemon=True).start()  # which no exit waits for
+    threading.Thread(target=read, daemon=True).start()  # a daemon thread does not delay the exit
     found = await line
     if not found:
-        raise AuthorizationError("nobody pasted an address")
+        raise AuthorizationError("no address was pasted")
     return found.decode("utf-8", "replace")
 
 

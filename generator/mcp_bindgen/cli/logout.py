@@ -1,4 +1,4 @@
-"""`mcp-bindgen logout`: give back what a login has got."""
+"""`mcp-bindgen logout`: revoke and delete a login."""
 
 from __future__ import annotations
 
@@ -18,10 +18,10 @@ if TYPE_CHECKING:
 
 
 def logout(
-    server: Annotated[str | None, typer.Argument(help="The URL of a server, or FILE.json#name.")] = None,
+    server: Annotated[str | None, typer.Argument(help="The URL of a server, or FILE.json#NAME.")] = None,
     everything: Annotated[bool, typer.Option("--all", help="Log out of all servers, and forget all clients.")] = False,
 ) -> None:
-    """Log out of a server: revoke what was granted at the authorization server where that can be, and delete it.
+    """Log out of a server: revoke its tokens at the authorization server, if possible, and delete them.
 
     Examples:
 
@@ -30,7 +30,7 @@ def logout(
     `mcp-bindgen logout --all`
     """
     if (server is None) != everything:
-        raise BadInput("logging out needs a server, or --all", fix="see: mcp-bindgen auth list")
+        raise BadInput("the server is missing", fix="name one of `mcp-bindgen auth list`, or give --all")
     entry = server_entry(server) if server is not None else None
     known = entry.auth if entry is not None and entry.auth is not None and entry.auth.type == "oauth" else None
 

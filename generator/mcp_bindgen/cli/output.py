@@ -1,109 +1,142 @@
-"""Print for people and programs: colour and tables on a terminal, plain lines in a pipe."""
+"""Print facts and reports: colour and folded tables on a terminal, plain lines in a pipe."""
 
 from __future__ import annotations
 
 import json
 import sys
-from collections.abc import Iterable, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import asdict
-from typing import TYPE_CHECKING, Any, Literal, Protocol
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, Literal, Protocol, TypeAlias
 
+from mcp_bindgen.report import Format, Page, Report, render
+from mcp_bindgen.report.text import table
 from mcp_bindgen.spec import Correction, Decision, EffectiveSchema
-from mcp_bindgen.spec.errors import printable
+from mcp_bindgen.spec.json import is_object, listed
 from mcp_bindgen.spec.pointer import split
+from mcp_bindgen.spec.transaction import save
 
-from .terminal import console, say, write
+from .terminal import console, say, write, write_report
 
 if TYPE_CHECKING:
     from mcp_bindgen.emit import Bridges
     from mcp_bindgen.protocol import Protocol as Revision
 
-PAGE = 80
-"""The columns of text that is not for a terminal."""
-
 INTERRUPTED = 130
-"""The exit code of a program that Ctrl-C ended, as shells say it."""
+"""Exit code of a program that Ctrl-C ended, as in shells."""
 
 MARKUP: Literal["markdown"] | None = "markdown" if sys.stdout.isatty() else None
-"""How `--help` is laid out: boxes and colour only where a person looks."""
+"""Layout of `--help`: boxes and colour only on a terminal."""
+
+
+Columns: TypeAlias = Mapping[str, str | Callable[[Any], str]]
+"""Heading -> member or attribute of a fact, or function from a fact to the text of its cell."""
 
 
 class HasDecisions(Protocol):
-    """A reading of a schema, or the protocol model that it ended in."""
+    """Reading of a schema, or the protocol model that it led to."""
 
     @property
     def decisions(self) -> tuple[Decision, ...]:
-        """How it was read where it breaks a rule."""
+        """Decisions where the schema breaks a rule."""
         ...
 
 
 class HasCorrections(Protocol):
-    """An effective schema, or the protocol model of one."""
+    """Effective schema, or its protocol model."""
 
     @property
     def corrections(self) -> tuple[Correction, ...]:
-        """The known mistakes that were corrected in it."""
+        """Known mistakes that were corrected."""
         ...
 
 
-def page() -> tuple[int, bool]:
-    """Return how wide text on stdout may be, and whether it may have colour; a pipe is as wide as a page."""
+# --- reports --------------------------------------------------------------------------------------------------------
+
+
+def print_report(report: Report, format: Format = Format.TEXT, out: Path | None = None, *, err: bool = False) -> None:
+    """Print a report, or write it to a file."""
+    text = render(report, format, page() if out is None else Page())
+    if out is None:
+        write_report(text, err=err)
+    else:
+        save(out, text, "choose another file for --out")
+
+
+def page() -> Page:
+    """Return the page for text on stdout; a pipe has 80 columns, and its tables do not fold."""
     if not sys.stdout.isatty():
-        return PAGE, False
+        return Page()
     target = console()
-    return target.width, target.color_system is not None and not target.no_color
+    return Page(target.width, target.color_system is not None and not target.no_color, folds_tables=True)
 
 
 def print_table(columns: Sequence[str], rows: Iterable[Sequence[str]]) -> None:
-    """Print a table, each cell as one line: folded to the terminal, or one aligned line per row in a pipe."""
-    cells = [[printable(" ".join(cell.split())) for cell in row] for row in rows]
-    if sys.stdout.isatty():
-        from rich.table import Column, Table
-
-        table = Table(
-            *(Column(name, overflow="fold") for name in columns), box=None, header_style="bold", pad_edge=False
-        )
-        for row in cells:
-            table.add_row(*row)
-        console().print(table)
-        return
-    widths = [max(len(line[index]) for line in [columns, *cells]) for index in range(len(columns))]
-    for line in [columns, *cells]:
-        say("  ".join(cell.ljust(width) for cell, width in zip(line, widths, strict=True)).rstrip())
+    """Print a table, in a pipe with one line for each row."""
+    write_report("".join(f"{line}\n" for line in table(columns, list(rows), page())))
 
 
-def say_missing(steps: Bridges) -> bool:
-    """Say on stderr for how many hard places of steps rules are missing, and which rules stand for nothing.
+def print_facts(facts: Iterable[Any], columns: Columns) -> None:
+    """Print JSON objects or other facts as a table."""
 
-    Returns:
-        Whether there are such, in the installation: drafts refuse what no rule converts.
-    """
-    missing = sum(len(plan.missing) for plan in steps.plans)
-    if missing:
-        say(
-            f"bridges: {missing} places have no rule and are refused; see them with: mcp-bindgen bridges --missing",
-            err=True,
-        )
-    unused = [(plan, rule) for plan in steps.plans for rule in plan.unused]
-    for plan, rule in unused:
-        say(f"{steps.file}: {plan.name}: {'.'.join(rule.path)} is no place; remove the rule", err=True)
-    return not steps.users and bool(missing or unused)
+    def cell(fact: Any, column: str | Callable[[Any], str]) -> str:
+        if not isinstance(column, str):
+            return column(fact)
+        return _cell(fact[column] if is_object(fact) else getattr(fact, column))
+
+    print_table(list(columns), [[cell(fact, column) for column in columns.values()] for fact in facts])
+
+
+def _cell(value: Any) -> str:
+    """Return a value as the text of a cell; `-` if it is empty."""
+    if value is None:
+        return "-"
+    if isinstance(value, bool):
+        return "yes" if value else "no"
+    words = ", ".join(map(str, listed(value)))
+    return words or "-"
+
+
+def print_json(value: Any) -> None:
+    """Print JSON."""
+    write(json.dumps(value, indent=2, ensure_ascii=False) + "\n")
+
+
+# --- warnings on stderr ---------------------------------------------------------------------------------------------
 
 
 def say_corrections(*sources: HasCorrections) -> None:
-    """Say on stderr which known mistakes were corrected in files from outside; each of them once."""
+    """Print each known mistake that was corrected in schema files."""
     for correction in dict.fromkeys(correction for source in sources for correction in source.corrections):
         say(f"corrected: {correction}", err=True)
 
 
 def say_decisions(*sources: HasDecisions) -> None:
-    """Say on stderr how schema files were read that break a rule: a line for each decision, once."""
+    """Print each decision about a place where a schema file breaks a rule."""
     for decision in dict.fromkeys(decision for source in sources for decision in source.decisions):
         say(f"warning: {decision}", err=True)
 
 
+def say_missing(steps: Bridges) -> bool:
+    """Print the number of places that need a rule, and the rules without a place.
+
+    Returns:
+        True if there are any in the installation; for drafts, such places are refused.
+    """
+    missing = sum(len(plan.missing) for plan in steps.plans)
+    if missing:
+        say(
+            f"bridges: {missing} places have no rule and are refused; list them with: mcp-bindgen bridges --missing",
+            err=True,
+        )
+    unused = [(plan, rule) for plan in steps.plans for rule in plan.unused]
+    for plan, rule in unused:
+        say(f"{steps.file}: {plan.name}: {'.'.join(rule.path)} has no place; remove the rule", err=True)
+    return not steps.users and bool(missing or unused)
+
+
 def say_incomplete(*protocols: Revision) -> None:
-    """Say on stderr which revisions have no definitions to connect with."""
+    """Print the revisions that lack the definitions for a connection."""
     for protocol in protocols:
         if protocol.facts.missing:
             missing = ", ".join(protocol.facts.missing)
@@ -111,18 +144,12 @@ def say_incomplete(*protocols: Revision) -> None:
 
 
 def say_copies(*sources: EffectiveSchema) -> None:
-    """Say on stderr which definitions of extensions have the name of one of core's, and say something else."""
+    """Print the definitions of extensions that share a name with core and differ from it."""
     for extension in (extension for source in sources for extension in source.extensions):
         for copy in extension.copies:
             say(f"warning: {extension.file}: {copy}", err=True)
 
 
-def about(protocol: Revision, definition: str) -> list[dict[str, str]]:
-    """Return for machines the decisions about a definition, and about what is inside of it."""
-    name = protocol.definitions[definition].alias or definition
-    return [asdict(decision) for decision in protocol.decisions if split(decision.pointer)[1:2] == [name]]
-
-
-def print_json(value: Any) -> None:
-    """Print `value` for machines."""
-    write(json.dumps(value, indent=2, ensure_ascii=False) + "\n")
+def decisions_about(protocol: Revision, definition: str) -> list[dict[str, str]]:
+    """Return the decisions about a definition as JSON."""
+    return [asdict(decision) for decision in protocol.decisions if split(decision.pointer)[1:2] == [definition]]

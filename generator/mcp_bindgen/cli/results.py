@@ -17,11 +17,11 @@ KINDS = {
     "resources": ("resource", "uri"),
     "resourceTemplates": ("template", "uriTemplate"),
 }
-"""The member of a list result -> what its items are, and the member that identifies them."""
+"""Member of a list result -> the kind of its items, and the member that identifies an item."""
 
 
 def print_offers(offers: Mapping[str, Any]) -> None:
-    """Print what a server offers as a table; `offers` has some of the members of `KINDS`."""
+    """Print lists of a server as a table; `offers` has some of the members of `KINDS`."""
     rows = [
         [KINDS[member][0], item[KINDS[member][1]], _takes(item), _meaning(item)]
         for member in KINDS
@@ -31,7 +31,7 @@ def print_offers(offers: Mapping[str, Any]) -> None:
 
 
 def _takes(item: Mapping[str, Any]) -> str:
-    """Return the arguments of a tool or prompt, optional ones with `?`; what a resource is made of."""
+    """Return the arguments of a tool or prompt, optional ones with `?`, or the type of a resource."""
     schema, arguments = item.get("inputSchema"), item.get("arguments")
     if is_object(schema):
         required = schema.get("required", ())
@@ -47,7 +47,7 @@ def _meaning(item: Mapping[str, Any]) -> str:
 
 
 def readable(result: Mapping[str, Any]) -> str:
-    """Return a result as text: what is text as it is, other content summed up, everything else as JSON."""
+    """Return a result as text: text content unchanged, other content as a summary, and the rest as JSON."""
     content, messages, contents = (result.get(member) for member in ("content", "messages", "contents"))
     if is_array(content):
         return "\n".join(_said(content, result.get("structuredContent")))

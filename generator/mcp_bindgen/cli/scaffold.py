@@ -1,4 +1,4 @@
-"""`mcp-bindgen scaffold`: start a project that its user owns."""
+"""`mcp-bindgen scaffold`: start a project of the user."""
 
 from __future__ import annotations
 
@@ -17,60 +17,46 @@ from mcp_bindgen.scaffold.plan import Plan, plan
 from mcp_bindgen.scaffold.project import Kind
 from mcp_bindgen.spec import BadInput
 
-from . import live
+from .groups import Commands
 from .interview import interview
-from .options import names
+from .live import Access, offers
+from .options import ContractFile, DryRun, Env, From, Out, SeveralRevisions, Transport, With, names
 from .terminal import say, write
 
 if TYPE_CHECKING:
     from mcp_bindgen.contract.model import Contract
     from mcp_bindgen.scaffold.functions import Functions
 
-Name = Annotated[str | None, typer.Argument(help="What to call it, as in weather-app; asked for on a terminal.")]
-Revisions = Annotated[
-    list[str] | None,
-    typer.Option("--revision", metavar="R", help="The revision to write it in; a server speaks several, or all."),
-]
-With = Annotated[
-    str | None,
-    typer.Option(
-        "--with", metavar="NAMES", help="What to offer: tools,prompts,resources,logging, and extensions: tasks"
-    ),
-]
-Transport = Annotated[str | None, typer.Option(metavar="NAMES", help="How messages travel: stdio,http,sse")]
-ContractFile = Annotated[
-    Path | None, typer.Option("--contract", metavar="FILE", help="The server's tools, prompts and resources.")
-]
-From = Annotated[
-    str | None, typer.Option("--from", metavar="SERVER", help="A live server whose contract to take: command or URL.")
-]
-Out = Annotated[Path, typer.Option("--out", metavar="DIR", help="The folder to put the project's folder into.")]
-DryRun = Annotated[bool, typer.Option("--dry-run", help="Show what would be written, and write nothing.")]
+ProjectName = Annotated[str | None, typer.Argument(metavar="NAME", help="Name of the project; a terminal asks for it.")]
 
 _EVERYTHING = "npx -y @modelcontextprotocol/server-everything"
 
-scaffold = typer.Typer(help="Start a project of your own.", no_args_is_help=True)
+scaffold = Commands("Start a project of your own.")
 
 
 @scaffold.command()
 def server(
-    name: Name = None,
-    revision: Revisions = None,
+    name: ProjectName = None,
+    revision: SeveralRevisions = None,
     with_: With = None,
     transport: Transport = None,
     contract: ContractFile = None,
     from_module: Annotated[
         str | None,
-        typer.Option("--from-module", metavar="PKG.MODULE", help="Annotated functions for the server to call."),
+        typer.Option(
+            "--from-module",
+            metavar="MODULE",
+            help="Module or FILE.py with an App, or with annotated functions, that the server calls.",
+        ),
     ] = None,
     auth: Annotated[
         bool,
-        typer.Option("--auth", help="Want tokens of an authorization server over HTTP, which is then offered too."),
+        typer.Option("--auth", help="Serve HTTP too, and require tokens of an authorization server."),
     ] = False,
-    out: Out = Path(),
+    out: Out = None,
     dry_run: DryRun = False,
 ) -> None:
-    """Start a server: a small project with first answers, tests that pass, and a README.
+    """Start a server: a small project with handlers, tests that pass, and a README.
 
     Examples:
 
@@ -102,16 +88,14 @@ def server(
 
 @scaffold.command()
 def client(
-    name: Name = None,
-    revision: Revisions = None,
-    with_: Annotated[
-        str | None, typer.Option("--with", metavar="NAMES", help="What to offer: sampling,elicitation,roots")
-    ] = None,
+    name: ProjectName = None,
+    revision: SeveralRevisions = None,
+    with_: With = None,
     transport: Transport = None,
     contract: ContractFile = None,
     from_: From = None,
-    env: live.Env = None,
-    out: Out = Path(),
+    env: Env = None,
+    out: Out = None,
     dry_run: DryRun = False,
 ) -> None:
     """Start a client: a small project that connects to a server, with tests that pass, and a README.
@@ -123,7 +107,7 @@ def client(
     `mcp-bindgen scaffold client explorer --from 'npx -y @modelcontextprotocol/server-everything'`
     """
     if contract is not None and from_ is not None:
-        raise BadInput("--contract and --from are two contracts", fix="leave one of them out")
+        raise BadInput("--contract and --from both name a contract", fix="leave one of them out")
     if name is None:
         name, revision, with_, transport, _ = interview("client", revision, with_, transport, None)
     known, source = _read(contract), contract
@@ -134,7 +118,7 @@ def client(
 
 
 def _read(file: Path | None) -> tuple[Contract, str] | None:
-    """Return a contract, and the file as it is."""
+    """Return a contract, and the text of its file."""
     if file is None:
         return None
     from mcp_bindgen.contract.document import read_contract
@@ -143,7 +127,7 @@ def _read(file: Path | None) -> tuple[Contract, str] | None:
 
 
 def _derive(module: str) -> tuple[Contract, str]:
-    """Return the contract of a module's functions, and the file that says it."""
+    """Return the contract of a module's functions, and its text."""
     from mcp_bindgen.contract.document import contract_of
     from mcp_bindgen.contract.functions import document_of_module
 
@@ -156,8 +140,8 @@ def _text(document: Mapping[str, Any]) -> str:
 
 
 def _export(server: str, env: list[str]) -> tuple[Contract, str]:
-    """Return the contract of a live server, and the file that says it."""
-    contract = live.offers(server, env=env)
+    """Return the contract of a live server, and its text."""
+    contract = offers(server, Access(env=tuple(env)))
     return contract, _text(contract.document)
 
 
@@ -169,14 +153,14 @@ def _start(
     transport: str | None,
     known: tuple[Contract, str] | None,
     source: Path | None,
-    out: Path,
+    out: Path | None,
     dry_run: bool,
     server: str = _EVERYTHING,
     *,
     auth: bool = False,
     functions: Functions | None = None,
 ) -> None:
-    """Plan the project, writes it, and says what to do next."""
+    """Plan a project, write it, and print the next steps."""
     contract, text = known or (None, None)
     if contract is not None and kind == "server":
         from .contract import warn_of_names
@@ -194,7 +178,7 @@ def _start(
         auth,
         functions,
     )
-    folder = out / name
+    folder = (out or Path()) / name
     refuse_occupied(folder)
     files = layout(planned)
     if not dry_run:
@@ -206,18 +190,18 @@ def _start(
 
 
 def _next(planned: Plan, folder: Path, server: str) -> str:
-    """Return the commands to go on with; `server` is what a client may look at."""
+    """Return the next commands; `server` is an example of a server for clients."""
     source, package = shlex.quote(str(folder / "src")), planned.names.package
     if planned.kind == "server":
         said = next(iter(calls(planned)), "--list")
         first = ["Call it:", f"    mcp-bindgen call 'python -m {package}' {said} --env PYTHONPATH={source}"]
     else:
-        first = ["Let it look at a server:", f"    PYTHONPATH={source} python -m {package} {shlex.quote(server)}"]
+        first = ["Connect it to a server:", f"    PYTHONPATH={source} python -m {package} {shlex.quote(server)}"]
     return "\n".join(
         [
             "",
             *first,
-            "Go on with it:",
+            "Next:",
             f"    cd {shlex.quote(str(folder))}",
             "    python -m pip install --editable '.[dev]'",
             "    python -m pytest",

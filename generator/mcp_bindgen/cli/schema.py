@@ -1,49 +1,46 @@
-"""`mcp-bindgen schema`: list, import, remove and verify the schemas that everything is generated from."""
+"""`mcp-bindgen schema`: list, import, remove, verify and check schemas."""
 
 from __future__ import annotations
 
 from dataclasses import asdict
 from datetime import datetime
 from enum import StrEnum
-from pathlib import Path
 from typing import Annotated, Any
 
 import typer
 
-from mcp_bindgen.diff.reports.text import text
+from mcp_bindgen.diff.accept import Accepted
 from mcp_bindgen.diff.upstream import against
 from mcp_bindgen.protocol.extension_status import ExtensionReport, extension_reports, extension_tasks
 from mcp_bindgen.protocol.status import Report, entries, reports_of, tasks
-from mcp_bindgen.spec import BadInput, Extensions, Reading, Store, sources
+from mcp_bindgen.report.diff import comparison_report
+from mcp_bindgen.spec import BadInput, Reading, Store, sources
 from mcp_bindgen.spec.extension import is_id
+from mcp_bindgen.spec.pins import Pin
 from mcp_bindgen.spec.store import user_folder
 
-from .options import SOURCES, Folder, Strict
+from .groups import Commands
+from .options import SOURCES, Folder, Json, Semantics, Strict
+from .options import Revision as RevisionOption
 from .output import (
-    MARKUP,
-    page,
+    print_facts,
     print_json,
-    print_table,
+    print_report,
     say_corrections,
     say_decisions,
     say_incomplete,
     say_missing,
 )
-from .terminal import StatusLine, say, write, write_report
+from .terminal import StatusLine, say, write
 
-schema = typer.Typer(
-    help="List, import, remove and verify the schemas that everything is generated from.",
-    no_args_is_help=True,
-    rich_markup_mode=MARKUP,
-)
+schema = Commands("List, import, remove, verify and check schemas.")
 
 Revision = Annotated[str, typer.Argument(help="A revision such as 2025-11-25, or an extension: tasks@2026-07-28.")]
-Json = Annotated[bool, typer.Option("--json", help="Print JSON.")]
 File = Annotated[str, typer.Argument(metavar="SOURCE", help=f"The schema.json that upstream publishes: {SOURCES}.")]
 
 
 class Status(StrEnum):
-    """The status of a revision that is imported."""
+    """Status of an imported revision."""
 
     RELEASED = "released"
     DRAFT = "draft"
@@ -51,7 +48,7 @@ class Status(StrEnum):
 
 @schema.command("list")
 def list_(folder: Folder = None, as_json: Json = False) -> None:
-    """List revisions and extensions, and where each comes from: from this installation, or from your own folder.
+    """List revisions and extensions, and their origin: this installation or your own folder.
 
     Examples:
 
@@ -60,41 +57,26 @@ def list_(folder: Folder = None, as_json: Json = False) -> None:
     `mcp-bindgen schema list --json`
     """
     store = Store(folder)
-    rows = [(pin, "your folder" if store.is_users(pin.name) else "mcp-bindgen") for pin in store.pins.values()]
-    rows += [(pin, "your folder, hidden by ours") for pin in store.hidden]
-    extensions = Extensions(store)
-    others = [(pin, "your folder" if extensions.is_users(pin) else "mcp-bindgen") for pin in extensions.pins]
+
+    def fact(pin: Pin, origin: str = "", **more: object) -> dict[str, Any]:
+        told = {one: getattr(pin, one) or None for one in ("status", "date", "source")}
+        kept = origin or ("your folder" if store.is_users(pin) else "mcp-bindgen")
+        return {"name": pin.name, **more, **told, "from": kept}
+
+    revisions = [fact(pin, era=pin.era) for pin in store.pins.values()]
+    revisions += [fact(pin, "your folder, hidden by ours", era=pin.era) for pin in store.hidden]
+    extensions = [
+        fact(pin, name=f"{store.module(pin)}@{pin.name}", version=pin.name, id=pin.id, extends=store.cores(pin))
+        for pin in store.extension_pins
+    ]
     if as_json:
-        names = ("name", "era", "status", "date", "commit")
-        records = [{**{name: getattr(pin, name) or None for name in names}, "from": origin} for pin, origin in rows]
-        known = ("id", "version", "status", "date", "source")
-        records += [
-            {
-                "name": f"{extensions.module(pin)}@{pin.version}",
-                **{name: getattr(pin, name) or None for name in known},
-                "extends": extensions.cores(pin),
-                "from": origin,
-            }
-            for pin, origin in others
-        ]
-        print_json(records)
+        print_json([*revisions, *extensions])
         return
-    print_table(
-        ["REVISION", "ERA", "STATUS", "CHANGED", "UPSTREAM", "FROM"],
-        [[pin.name, pin.era, pin.status, pin.date, pin.commit or "-", origin] for pin, origin in rows],
-    )
-    if others:
+    more = {"STATUS": "status", "CHANGED": "date", "UPSTREAM": "source"}
+    print_facts(revisions, {"REVISION": "name", "ERA": "era", **more, "FROM": "from"})
+    if extensions:
         say()
-        print_table(
-            ["EXTENSION", "ID", "STATUS", "CHANGED", "UPSTREAM", "EXTENDS", "FROM"],
-            [
-                [
-                    f"{extensions.module(pin)}@{pin.version}",
-                    *(pin.id, pin.status, pin.date, pin.source or "-", ", ".join(extensions.cores(pin)) or "-", origin),
-                ]
-                for pin, origin in others
-            ],
-        )
+        print_facts(extensions, {"EXTENSION": "name", "ID": "id", **more, "EXTENDS": "extends", "FROM": "from"})
     if store.users is not None:
         say(f"Your folder: {store.users.parent}")
 
@@ -102,30 +84,33 @@ def list_(folder: Folder = None, as_json: Json = False) -> None:
 @schema.command("import")
 def import_(
     revision: Annotated[
-        str, typer.Argument(help="What to call it: its date, any name for a draft, or ID@VERSION of an extension.")
+        str, typer.Argument(help="Name of the revision: a date, any name for a draft, or ID@VERSION for an extension.")
     ],
     file: File,
-    commit: Annotated[str, typer.Option(help="The upstream commit of the file; one from git: knows its own.")] = "",
+    commit: Annotated[
+        str, typer.Option(metavar="COMMIT", help="Upstream commit of the file; a source git:... has its own.")
+    ] = "",
     status: Annotated[
-        Status | None, typer.Option(help="Whether the revision is final; by default, what is named after a date is.")
+        Status | None, typer.Option(help="Status of the revision; by default, a date as the name means released.")
     ] = None,
     changed: Annotated[
-        datetime | None, typer.Option(formats=["%Y-%m-%d"], help="When upstream last changed it, if not on its date.")
+        datetime | None,
+        typer.Option(
+            metavar="DATE", formats=["%Y-%m-%d"], help="Day of the last change upstream, if not the date in the name."
+        ),
     ] = None,
-    semantics: Annotated[
-        Path | None, typer.Option("--semantics", metavar="FILE", help="Facts that only this revision needs.")
-    ] = None,
+    semantics: Semantics = None,
     folder: Folder = None,
     strict: Strict = False,
 ) -> None:
-    """Import an upstream file and pin it, so that every command knows it by its name.
+    """Import an upstream file under a name, and pin it.
 
-    A checkout, or --folder, gets its structure without prose. Otherwise it goes into your own folder, with its prose,
-    and its bindings are generated there, or nothing is written: nothing that is installed changes. `schema list` shows
-    that folder; the environment variable MCP_BINDGEN_HOME names another one.
+    A checkout, or --folder, receives the structure without prose. Otherwise your own folder receives the file with its
+    prose and the generated bindings; the installation does not change. `schema list` prints that folder, and the
+    environment variable MCP_BINDGEN_HOME sets another folder.
 
-    Of an extension, what it has beside core is kept: copies of core definitions are left out, and those that differ are
-    reported. Its facts, --semantics, say who sends its messages and what they extend.
+    Copies of core definitions in an extension are left out, and different ones are reported. --semantics states the
+    senders of its messages and the methods that they extend.
 
     Examples:
 
@@ -135,25 +120,24 @@ def import_(
 
     `mcp-bindgen schema import com.example/jobs@draft jobs.json --semantics jobs.toml`
     """
-    from mcp_bindgen.emit.target import bridges_of, is_checkout
-    from mcp_bindgen.emit.user_revisions import import_revision  # what it is made with takes time to load
+    from mcp_bindgen.emit.python.installation import is_checkout
+    from mcp_bindgen.emit.python.user_revisions import import_revision  # its imports take time
 
     source = sources.read(file)
     reading = Reading(source.label, strict=strict)
     given: dict[str, Any] = {
         "reading": reading,
-        "commit": commit or (source.commit.short if source.commit is not None else ""),
+        "source": commit or (source.commit.short if source.commit is not None else ""),
         "status": status.value if status is not None else None,
         "changed": changed.date() if changed is not None else None,
         "semantics": semantics,
     }
     if is_id(revision.partition("@")[0]):
-        given["source"] = given.pop("commit")
         home = None if folder is not None or is_checkout() else user_folder()
-        imported, copies = Extensions(Store(folder)).add(
+        imported, copies = Store(folder).add_extension(
             revision, source, root=home / "schema" if home is not None else None, **given
         )
-        say(f"{imported.id}@{imported.version}  structure {imported.structure[:16]}")
+        say(f"{imported.label}  structure {imported.structure[:16]}")
         for copy in copies:
             say(f"differs from core: {source.label}: {copy}", err=True)
         say_decisions(reading)
@@ -166,31 +150,29 @@ def import_(
     with StatusLine(f"importing {revision}"):
         pin, target = import_revision(revision, source, **given)
     say(f"{pin.name}  {pin.era}  structure {pin.structure[:16]}")
-    say(f"{target.package}  {target.folder}")
+    say(f"{target.options.package}  {target.folder}")
     say_corrections(target.source)
-    say_decisions(reading, target.protocol)
+    say_decisions(reading, target)
     say_incomplete(target.protocol)
-    for steps in bridges_of([target]):
+    for steps in target.emitter.bridges_of([target]):
         say_missing(steps)
 
 
 @schema.command()
 def remove(revision: Revision, folder: Folder = None) -> None:
-    """Remove a revision from your own folder, with its bindings; or its structure from --folder.
-
-    Of an extension, the named version is removed.
+    """Remove a revision, or one version of an extension, with its bindings from your own folder, or from --folder.
 
     Example: `mcp-bindgen schema remove draft`
     """
-    from mcp_bindgen.emit.user_revisions import remove_revision
+    from mcp_bindgen.emit.python.user_revisions import remove_revision
 
     store = Store(folder)
-    extensions = Extensions(store)
-    if revision not in store.pins and extensions.is_extension(revision):
-        if folder is None and not extensions.is_users(extensions.pin(revision)):
-            raise BadInput(f"{revision} is of this installation", fix="name one of your own folder, or give --folder")
-        gone = extensions.remove(revision)
-        say(f"{gone.id}@{gone.version}  removed")
+    if store.is_extension(revision):
+        if folder is None and not store.is_users(revision):
+            raise BadInput(
+                f"{revision} belongs to this installation", fix="name one of your own folder, or give --folder"
+            )
+        say(f"{store.remove(revision).label}  removed")
         return
     if folder is not None:
         Store(folder).remove(revision)
@@ -201,16 +183,12 @@ def remove(revision: Revision, folder: Folder = None) -> None:
 
 @schema.command()
 def verify(revision: Revision, file: File, folder: Folder = None) -> None:
-    """Prove that our structure equals an upstream file; a difference is printed and exits with 1.
+    """Compare our structure with an upstream file; the exit code is 1 if they differ.
 
     Example: `mcp-bindgen schema verify 2025-11-25 schema.json`
     """
     store = Store(folder)
-    extensions = Extensions(store)
-    known = revision not in store.pins and extensions.is_extension(revision)
-    if not known:
-        store.pin(revision)  # says which revisions there are
-    same_bytes, differences = (extensions if known else store).verify(revision, file)
+    same_bytes, differences = store.verify(revision, file)
     for line in differences:
         say(line)
     if differences:
@@ -224,25 +202,20 @@ def status(
     folder: Folder = None,
     file: Annotated[
         str | None,
-        typer.Option("--against", metavar="SOURCE", help=f"Say what a file that upstream released changes: {SOURCES}."),
+        typer.Option("--against", metavar="SOURCE", help=f"Compare with a schema file of upstream: {SOURCES}."),
     ] = None,
-    revision: Annotated[
-        str | None,
-        typer.Option("--revision", metavar="NAME", help="Just this one, in detail; of --against: else the nearest."),
-    ] = None,
+    revision: RevisionOption = None,
     stubs: Annotated[
-        bool, typer.Option("--stubs", help="Print entries for docs.toml, to fill in, for what has no words.")
+        bool, typer.Option("--stubs", help="Print entries for docs.toml for everything without a description.")
     ] = False,
     as_json: Json = False,
 ) -> None:
-    """Check the schema folder itself: pins, patches and words; anything wrong exits with 1.
+    """Check the schema folder: pins, patches and descriptions; the exit code is 1 if something is wrong.
 
-    Below the table is what a person has to write or to look at: of drafts, of what is wrong, and of --revision. That
-    is definitions and fields without words, facts of semantics.toml about what the revision before had, new methods
-    without a capability, and what keeps a revision from being read.
+    The table is followed by tasks for drafts, for problems and for --revision: missing descriptions, outdated facts in
+    semantics.toml, new methods without a capability, and errors that prevent reading a revision.
 
-    With --against it says what a schema file that upstream released changes compared with ours, and exits with 1 when
-    messages or generated code change.
+    --against compares a schema file of upstream with ours; the exit code is 1 if messages or generated code change.
 
     Examples:
 
@@ -257,13 +230,12 @@ def status(
     store = Store(folder)
     if file is not None:
         if stubs:
-            raise BadInput("--stubs and --against are two things", fix="leave one of them out")
+            raise BadInput("--stubs and --against exclude each other", fix="leave one of them out")
         _against(store, file, revision)
         return
-    extensions = Extensions(store)
-    named = revision is not None and revision not in store.pins and extensions.is_extension(revision)
+    named = revision is not None and store.is_extension(revision)
     reports = [] if named else reports_of(store, revision)
-    others = extension_reports(extensions, revision) if named or revision is None else []
+    others = extension_reports(store, revision) if named or revision is None else []
     both: list[Report | ExtensionReport] = [*reports, *others]
     sound = all(report.sound for report in both)
     if stubs:
@@ -271,63 +243,56 @@ def status(
         return
     if as_json:
         print_json([{**asdict(report), "sound": report.sound} for report in both])
-        if not sound:
-            raise typer.Exit(1)
-        return
-    if reports:
-        _print_revisions(reports)
-    for report in reports:
-        if revision is not None or report.is_open:
-            write("".join(f"{line}\n" for line in tasks(report)))
-        for pointer in report.unlisted:
-            say(f"{report.revision}: list it in patches.toml among the revisions of {pointer}", err=True)
-    if others:
-        _print_extensions(others, first=not reports)
-    for other in others:
-        if revision is not None or not other.sound:
-            write("".join(f"{line}\n" for line in extension_tasks(other)))
+    else:
+        _print_status(reports, others, is_asked=revision is not None)
     if not sound:
         raise typer.Exit(1)
 
 
-def _print_revisions(reports: list[Report]) -> None:
-    print_table(
-        ["REVISION", "STRUCTURE", "PATCHES", "DEFINITIONS", "DOCUMENTED", "FIELDS DOCUMENTED"],
-        [
-            [
-                report.revision,
-                "as pinned" if report.pinned else "differs from its pin",
-                str(report.patches),
-                str(report.definitions),
-                *_documented(report),
-            ]
-            for report in reports
-        ],
-    )
+def _print_status(reports: list[Report], others: list[ExtensionReport], *, is_asked: bool) -> None:
+    if reports:
+        print_facts(
+            reports,
+            {
+                "REVISION": "revision",
+                "STRUCTURE": _structure,
+                "PATCHES": "patches",
+                "DEFINITIONS": "definitions",
+                "DOCUMENTED": lambda report: _documented(report)[0],
+                "FIELDS DOCUMENTED": lambda report: _documented(report)[1],
+            },
+        )
+    for report in reports:
+        if is_asked or report.is_open:
+            write("".join(f"{line}\n" for line in tasks(report)))
+        for pointer in report.unlisted:
+            say(f"{report.revision}: list it in patches.toml among the revisions of {pointer}", err=True)
+    if others:
+        if reports:
+            say()
+        print_facts(
+            others,
+            {
+                "EXTENSION": lambda report: f"{report.id}@{report.version}",
+                "STRUCTURE": _structure,
+                "EXTENDS": lambda report: ", ".join(report.cores) or "-",
+                "DEFINITIONS": "definitions",
+                "WITHOUT WORDS": lambda report: str(len(report.undocumented)),
+            },
+        )
+    for other in others:
+        if is_asked or not other.sound:
+            write("".join(f"{line}\n" for line in extension_tasks(other)))
 
 
-def _print_extensions(reports: list[ExtensionReport], *, first: bool) -> None:
-    if not first:
-        say()
-    print_table(
-        ["EXTENSION", "STRUCTURE", "EXTENDS", "DEFINITIONS", "WITHOUT WORDS"],
-        [
-            [
-                f"{report.id}@{report.version}",
-                "as pinned" if report.pinned else "differs from its pin",
-                ", ".join(report.cores) or "-",
-                str(report.definitions),
-                str(len(report.undocumented)),
-            ]
-            for report in reports
-        ],
-    )
+def _structure(report: Report | ExtensionReport) -> str:
+    return "as pinned" if report.pinned else "differs from its pin"
 
 
 def _documented(report: Report) -> tuple[str, str]:
-    """Return how many definitions and fields have words of ours."""
+    """Return how many definitions and fields have a description."""
     if report.has_prose:
-        return "by its file", "by its file"
+        return "in its file", "in its file"
     definitions = report.definitions - len(report.undocumented_definitions)
     fields = report.fields - len(report.undocumented_fields)
     return f"{definitions}/{report.definitions}", f"{fields}/{report.fields}"
@@ -337,8 +302,7 @@ def _against(store: Store, file: str, revision: str | None) -> None:
     source = sources.read(file)
     release = against(store, source, revision)
     if release.comparison.findings:
-        width, colour = page()
-        write_report(text([release.comparison], width=width, colour=colour))
+        print_report(comparison_report(Accepted((release.comparison,))))
     else:
         say(f"{release.revision}: {source.label} changes nothing")
     for pointer in release.unfit:

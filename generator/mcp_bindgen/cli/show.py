@@ -6,29 +6,27 @@ from typing import Annotated, Any
 
 import typer
 
-from mcp_bindgen.protocol import Protocol, build
+from mcp_bindgen.emit.python.lowered import PythonProtocol
+from mcp_bindgen.protocol import Protocol
 from mcp_bindgen.protocol.model import Definition, Object, references
 from mcp_bindgen.protocol.text import describe
-from mcp_bindgen.spec import BadInput, Store, named
+from mcp_bindgen.spec import BadInput
 from mcp_bindgen.spec.errors import suggestion
 
-from .options import SOURCES, Folder, Strict, With
-from .output import about, print_json, print_table, say_corrections, say_decisions
+from .options import Json
+from .output import decisions_about, print_facts, print_json
+from .reading import Reading, RevisionName
 from .terminal import say, write
 
 
 def show(
-    revision: Annotated[
-        str,
-        typer.Argument(help=f"A revision such as 2025-11-25, an extension such as tasks, or a schema file: {SOURCES}."),
-    ],
+    revision: RevisionName,
     name: Annotated[str, typer.Argument(help="A definition such as Tool, or a method such as tools/call.")],
-    extension: With = None,
-    as_json: Annotated[bool, typer.Option("--json", help="Print JSON.")] = False,
-    folder: Folder = None,
-    strict: Strict = False,
+    as_json: Json = False,
+    *,
+    reading: Reading,
 ) -> None:
-    """Print one definition: what it means, its fields and who uses it.
+    """Print one definition: its meaning, its fields and its uses.
 
     Examples:
 
@@ -40,14 +38,12 @@ def show(
 
     `mcp-bindgen show git:../specification@main:schema/draft/schema.json Tool`
     """
-    protocol = build(named(revision, Store(folder, strict=strict), extensions=extension or ()))
-    say_corrections(protocol)
-    say_decisions(protocol)
-    definition = _find(protocol, name)
+    protocol = reading.protocol(revision)
+    fact = _fact(protocol, _find(protocol, name))
     if as_json:
-        print_json(_record(protocol, definition))
+        print_json(fact)
     else:
-        _print(protocol, definition)
+        _print(protocol, fact)
 
 
 def _find(protocol: Protocol, name: str) -> Definition:
@@ -62,37 +58,28 @@ def _find(protocol: Protocol, name: str) -> Definition:
     return protocol.definitions[names[name]]
 
 
-def _users(protocol: Protocol, name: str) -> list[str]:
-    return [user for user, definition in protocol.definitions.items() if name in references(definition.type)]
-
-
-def _print(protocol: Protocol, definition: Definition) -> None:
-    type = definition.type
-    origin = next((f"{one.id} {one.version} on " for one in protocol.extensions if one.id == definition.origin), "")
-    say(f"{definition.name} ({origin}MCP {protocol.revision}): {describe(type)}")
-    if definition.doc:
-        write(f"{definition.doc}\n")
-    if definition.deprecated:
-        say(f"Deprecated {definition.deprecated}.")
-    if isinstance(type, Object):
+def _print(protocol: Protocol, fact: dict[str, Any]) -> None:
+    origin = next((f"{one.id} {one.version} on " for one in protocol.extensions if one.id == fact["origin"]), "")
+    say(f"{fact['name']} ({origin}MCP {protocol.revision}): {fact['type']}")
+    if fact["doc"]:
+        write(f"{fact['doc']}\n")
+    if fact["deprecated"]:
+        say(f"Deprecated {fact['deprecated']}.")
+    if "fields" in fact:
         say()
-        print_table(
-            ["FIELD", "PYTHON", "TYPE", "REQUIRED", "MEANING"],
-            [
-                [field.wire, field.name, describe(field.type), "yes" if field.required else "no", field.doc]
-                for field in type.fields
-            ],
+        print_facts(
+            fact["fields"],
+            {"FIELD": "wire", "PYTHON": "name", "TYPE": "type", "REQUIRED": "required", "MEANING": "doc"},
         )
         say()
-        say(f"Other members: {describe(type.extra) if type.extra is not None else 'none'}")
-    users = _users(protocol, definition.name)
-    if users:
-        say(f"Used by: {', '.join(users)}")
+        say(f"Other members: {fact['otherMembers'] or 'none'}")
+    if fact["usedBy"]:
+        say(f"Used by: {', '.join(fact['usedBy'])}")
 
 
-def _record(protocol: Protocol, definition: Definition) -> dict[str, Any]:
+def _fact(protocol: PythonProtocol, definition: Definition) -> dict[str, Any]:
     type = definition.type
-    record: dict[str, Any] = {
+    fact: dict[str, Any] = {
         "name": definition.name,
         "revision": protocol.revision,
         "origin": definition.origin or None,
@@ -100,14 +87,14 @@ def _record(protocol: Protocol, definition: Definition) -> dict[str, Any]:
         "doc": definition.doc,
         "deprecated": definition.deprecated or None,
         "hoisted": definition.hoisted,
-        "usedBy": _users(protocol, definition.name),
-        "decisions": about(protocol, definition.name),
+        "usedBy": [name for name, one in protocol.definitions.items() if definition.name in references(one.type)],
+        "decisions": decisions_about(protocol, definition.name),
     }
     if isinstance(type, Object):
-        record["fields"] = [
+        fact["fields"] = [
             {
                 "wire": field.wire,
-                "name": field.name,
+                "name": protocol.attributes[definition.name][field.wire],
                 "type": describe(field.type),
                 "required": field.required,
                 "default": field.default,
@@ -115,5 +102,5 @@ def _record(protocol: Protocol, definition: Definition) -> dict[str, Any]:
             }
             for field in type.fields
         ]
-        record["otherMembers"] = describe(type.extra) if type.extra is not None else None
-    return record
+        fact["otherMembers"] = describe(type.extra) if type.extra is not None else None
+    return fact

@@ -1,4 +1,4 @@
-"""The one way to stdout and stderr: text from files and servers cannot steer a terminal, forge lines or set colours."""
+"""Output to stdout and stderr: text from files and servers cannot control a terminal, forge lines or set colours."""
 
 from __future__ import annotations
 
@@ -63,7 +63,7 @@ def guard_streams() -> None:
 
 
 def _unguarded(stream: TextIO) -> TextIO:
-    """Return the stream below those that escape, and below those that rich puts over them during a status line."""
+    """Return the stream below the escaping stream, and below the streams of a status line of rich."""
     inner: TextIO | None = getattr(stream, "rich_proxied_file", None)
     return stream if inner is None else _unguarded(inner)
 
@@ -135,7 +135,7 @@ def shown_lines() -> Generator[IO[bytes]]:
 
 
 class StatusLine:
-    """Line on a terminal that says that a command takes time; nothing in a pipe.
+    """Status line on a terminal; nothing in a pipe.
 
     Args:
         words: The text of the line.

@@ -1,4 +1,4 @@
-"""`mcp-bindgen uninstall`: take a server out of the configuration of a host."""
+"""`mcp-bindgen uninstall`: remove a server from the configuration of a host."""
 
 from __future__ import annotations
 
@@ -8,19 +8,20 @@ import typer
 
 from mcp_bindgen.install.hosts import remove
 
-from .install import DryRun, File, Host, OfProject, place_named, put
+from .install import File, Host, OfProject, place_named, put
+from .options import DryRun
 
 
 def uninstall(
-    name: Annotated[str, typer.Argument(metavar="NAME", help="What the server is called there.")],
+    name: Annotated[str, typer.Argument(metavar="NAME", help="Name of the server in the configuration.")],
     host: Host = None,
     file: File = None,
     project: OfProject = False,
     dry_run: DryRun = False,
 ) -> None:
-    """Take a server out of the configuration of a host; comments and what else stands there stay as they are.
+    """Remove a server from the configuration of a host; comments and other entries remain unchanged.
 
-    The file as it was is kept beside it, with `.bak` added to its name.
+    A copy of the previous file is kept, with `.bak` added to its name.
 
     Examples:
 
@@ -29,4 +30,4 @@ def uninstall(
     `mcp-bindgen uninstall weather --file mcp.json --dry-run`
     """
     place = place_named(host, file, project=project)
-    put(place, remove(place, host, name), f"{name} is removed", dry_run=dry_run)
+    put(place, remove(place, host, name), f"removed {name}", dry_run=dry_run)

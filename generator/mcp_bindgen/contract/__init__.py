@@ -1,1 +1,1 @@
-"""Contracts: what a server offers, read from a document, from functions or from a running server, and compared."""
+"""Contracts of servers: read from documents, functions or running servers, and compared."""

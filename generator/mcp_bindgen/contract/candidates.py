@@ -1,4 +1,4 @@
-"""Make values to try on JSON Schemas: such as one of them describes, with what either of them mentions."""
+"""Sample values for JSON Schemas, from their members, limits and constants."""
 
 from __future__ import annotations
 
@@ -47,11 +47,11 @@ _EVERYWHERE = (
 
 
 def candidates(schema: Any, *others: Any) -> Iterator[Any]:
-    """Make values that `schema` may describe; not each of them is valid.
+    """Yield sample values for `schema`; some are not valid.
 
     Args:
-        schema: A JSON Schema, which says what members there are.
-        others: Other schemas, whose limits and constants are worth a try as well.
+        schema: A JSON Schema, which determines the members.
+        others: Other schemas, for their limits and constants.
     """
     pool = [value for one in (schema, *others) for value in _Types(one).mentioned()]
     types = _Types(schema)
@@ -59,7 +59,7 @@ def candidates(schema: Any, *others: Any) -> Iterator[Any]:
 
 
 class _Types:
-    """The types that a JSON Schema speaks of: rougher than those of a contract, but with every limit and condition."""
+    """Types of a JSON Schema for sample values: less exact than contract types, but with all limits and conditions."""
 
     def __init__(self, schema: Any) -> None:
         self._schema = schema
@@ -68,7 +68,7 @@ class _Types:
         self.protocol = Protocol("", "", "", self._definitions, ())
 
     def mentioned(self) -> Iterator[Any]:
-        """Return the constants, and the values at limits."""
+        """Yield the constants and the values at limits."""
         pending = [self.root, *(definition.type for definition in self._definitions.values())]
         while pending:
             type = pending.pop()
@@ -108,7 +108,7 @@ class _Types:
             case "object":
                 needed = schema.get("required", ())
                 named = schema.get("properties", {}).items()
-                fields = tuple(Field(wire, wire, self._type(inner), wire in needed) for wire, inner in named)
+                fields = tuple(Field(wire, self._type(inner), wire in needed) for wire, inner in named)
                 extra = schema.get("additionalProperties", False)
                 return Object(fields, None if extra is False else self._type(extra))
             case "array":

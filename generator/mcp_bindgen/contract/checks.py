@@ -1,4 +1,4 @@
-"""Check of a contract's document: known members, entries of the protocol's form, schemas that are schemas."""
+"""Checks of contract documents: known members, valid entries, valid schemas."""
 
 from __future__ import annotations
 
@@ -16,27 +16,23 @@ from mcp_bindgen.spec.errors import suggestion
 from mcp_bindgen.spec.json import is_array, is_object
 from mcp_bindgen.spec.pointer import join
 
-ENTRIES = {"tools": "Tool", "prompts": "Prompt", "resources": "Resource", "resourceTemplates": "ResourceTemplate"}
-"""The lists of a contract -> the protocol's definition of their items."""
+from .model import LISTINGS
 
-UNIQUE = {"tools": "name", "prompts": "name", "resources": "uri", "resourceTemplates": "uriTemplate"}
-"""The lists of a contract -> the member by which their items are told apart."""
-
-_MEMBERS = ("serverInfo", "instructions", "revision", *ENTRIES)
+_MEMBERS = ("serverInfo", "instructions", "revision", *LISTINGS)
 _STAMP = "generated"
 _SCOPE = re.compile(r"[\x21\x23-\x5b\x5d-\x7e]+")
 
 
 def contents(document: Any) -> dict[str, Any]:
-    """Return the members of a contract's document that describe what is offered.
+    """Return the lists of a contract document, and its other known members.
 
     Raises:
-        BadInput: It is no object, or has a member that contracts do not have.
+        BadInput: The document is not an object, or has an unknown member.
     """
     if not is_object(document):
         raise BadInput("a contract must be an object", pointer="", fix='begin with {"tools": [...]}')
     page = _page_members() if document.keys() - {_STAMP, *_MEMBERS} else frozenset[str]()
-    listing = set(document) <= page | ENTRIES.keys()
+    listing = set(document) <= page | LISTINGS.keys()
     if listing and document.get("nextCursor"):
         raise BadInput(
             "this is one page of a list, and there are more", pointer="/nextCursor", fix="put all pages into one"
@@ -50,14 +46,14 @@ def contents(document: Any) -> dict[str, Any]:
 
 
 def check_members(members: Mapping[str, Any], revision: str | None = None) -> None:
-    """Check the members against the protocol's own definitions.
+    """Check the members against the definitions of the protocol.
 
     Args:
-        members: What `contents` gave.
-        revision: The revision to check against: else the one that the contract names, or the newest released one.
+        members: The result of `contents`.
+        revision: The revision; by default the revision in the contract, else the newest released revision.
 
     Raises:
-        BadInput: With the pointer to the first thing that is wrong.
+        BadInput: A member is not valid; with its pointer.
     """
     store = Store()
     pins = list(store.pins)
@@ -69,36 +65,36 @@ def check_members(members: Mapping[str, Any], revision: str | None = None) -> No
         raise BadInput("instructions are a text", pointer="/instructions", fix="put them in quotes")
     if "serverInfo" in members:
         _check(members["serverInfo"], "/serverInfo", _validator(revision, "Implementation"))
-    for member, definition in ENTRIES.items():
+    for member, listing in LISTINGS.items():
         entries = members.get(member, [])
         if not is_array(entries):
             raise BadInput(f"{member} is a list", pointer=f"/{member}", fix="put the entries into [ ]")
         seen: dict[str, int] = {}
         for index, entry in enumerate(entries):
-            _check(entry, f"/{member}/{index}", _validator(revision, definition))
+            _check(entry, f"/{member}/{index}", _validator(revision, listing.definition))
             _check_scopes(entry.get(SCOPES, []), f"/{member}/{index}/{SCOPES}")
-            name = entry[UNIQUE[member]]
+            name = entry[listing.key]
             if name in seen:
                 raise BadInput(
                     f"{name!r} is there twice, first as entry {seen[name]}",
-                    pointer=f"/{member}/{index}/{UNIQUE[member]}",
+                    pointer=f"/{member}/{index}/{listing.key}",
                     fix="remove one of them or rename it",
                 )
             seen[name] = index
 
 
 def without_nulls(document: Mapping[str, Any]) -> dict[str, Any]:
-    """Return a document without optional members of entries that are `null` though the protocol does not allow it.
+    """Return a document without optional members of entries with the invalid value `null`.
 
-    Clients read such a member as absent, so the entry is usable. Schemas inside of entries stay as they are.
+    Clients treat such a member as absent, so the entry is usable. Schemas in entries do not change.
     """
     store, found = Store(), dict(document)
     for revision in store.pins:
         if revision not in (document.get("revision"), store.newest):
             continue
         definitions = store.effective(revision).definitions
-        for member in ENTRIES.keys() & found.keys():
-            schema = {"items": definitions.get(ENTRIES[member], {})}
+        for member in LISTINGS.keys() & found.keys():
+            schema = {"items": definitions.get(LISTINGS[member].definition, {})}
             found[member] = _without_nulls(found[member], schema, definitions)
     return found
 
@@ -122,13 +118,13 @@ def _allows_null(schema: Any, definitions: Mapping[str, Any]) -> bool:
 
 
 def check_spelling(document: Any) -> None:
-    """Check that no member of an entry is nearly one of the protocol's, whatever else may be there.
+    """Check that no member of an entry is a misspelled member of the protocol.
 
     Raises:
-        BadInput: There is one, and the other one is missing.
+        BadInput: A member is similar to a missing member of the protocol.
     """
-    for member, definition in ENTRIES.items():
-        known = _properties(definition)
+    for member, listing in LISTINGS.items():
+        known = _properties(listing.definition)
         entries: Any = document.get(member) if is_object(document) else ()
         for index, entry in enumerate(entries if is_array(entries) else ()):
             for name in entry.keys() - set(known) if is_object(entry) else ():
@@ -140,10 +136,10 @@ def check_spelling(document: Any) -> None:
 
 
 def check_schema(schema: Any, pointer: str) -> None:
-    """Check that `schema` is a JSON Schema, of the dialect that it names.
+    """Check that `schema` is a JSON Schema of its dialect.
 
     Raises:
-        BadInput: It is none, or its dialect is not known.
+        BadInput: It is not a JSON Schema, or its dialect is unknown.
     """
     try:
         jsonschema_rs.meta.validate(schema)
@@ -160,10 +156,10 @@ def check_schema(schema: Any, pointer: str) -> None:
 
 
 def check_compiles(schema: Any, pointer: str) -> None:
-    """Check that a validator can be made of `schema` without fetching anything.
+    """Check that `schema` gives a validator without network access.
 
     Raises:
-        BadInput: It cannot.
+        BadInput: It does not give a validator.
     """
     try:
         jsonschema_rs.validator_for(schema, validate_formats=False, offline=True)
@@ -181,10 +177,10 @@ def _properties(definition: str) -> tuple[str, ...]:
 
 @cache
 def _page_members() -> frozenset[str]:
-    """Return the members of a page of a list beside its entries, in any revision."""
+    """Return the members of a list result in any revision, without its entries."""
     store = Store()
     results = (store.effective(revision).definitions.get("ListToolsResult", {}) for revision in store.pins)
-    return frozenset(name for result in results for name in result.get("properties", ())) - ENTRIES.keys()
+    return frozenset(name for result in results for name in result.get("properties", ())) - LISTINGS.keys()
 
 
 @cache
@@ -212,6 +208,6 @@ def _check_scopes(scopes: Any, pointer: str) -> None:
 
 
 def _words(error: jsonschema_rs.ValidationError) -> str:
-    """Return the message of an error; long values are cut."""
+    """Return the message of an error, with shortened values."""
     text = error.message.splitlines()[0]
     return text if len(text) <= 200 else f"{text[:90]} ... {text[-90:]}"

@@ -1,4 +1,4 @@
-"""Read a contract from a document: entries get names in Python, and their schemas become types."""
+"""Read contracts from documents: the schemas of entries become types with names."""
 
 from __future__ import annotations
 
@@ -17,21 +17,21 @@ from mcp_bindgen.spec.json import is_array, is_object
 from mcp_bindgen.spec.pointer import join
 
 from . import checks, names, text
-from .model import Contract, Prompt, Resource, Template, Tool
+from .model import LISTINGS, Contract, Prompt, Resource, Template, Tool
 from .references import Root
 from .shared import Shared
 from .types import Reader, is_visible
 
 write = text.write
 
-_LONGEST = 400  # characters of what is said of an entry that is left out
+_MAX_REASON_LENGTH = 400  # characters of the reason for an omitted entry
 
 
 def read_contract(path: Path) -> Contract:
-    """Return the contract in a file, JSON or YAML.
+    """Return the contract in a JSON or YAML file.
 
     Raises:
-        BadInput: The file cannot be read, or what it says is no contract; with the pointer to the place.
+        BadInput: The file cannot be read, or is not a contract; with the pointer to the problem.
     """
     document = text.read(path)
     with locating(path):
@@ -40,14 +40,14 @@ def read_contract(path: Path) -> Contract:
 
 
 def contract_of(document: Mapping[str, Any], place: Path | None = None) -> Contract:
-    """Return the contract that a document describes; a bare result of `tools/list` is one too.
+    """Return the contract in a document, which may also be the result of `tools/list`.
 
     Args:
         document: The document.
-        place: The file that it was read from, for errors.
+        place: Path of the document, for errors.
 
     Raises:
-        BadInput: It is no contract; with the pointer to the place.
+        BadInput: The document is not a contract; with the pointer to the problem.
     """
     with locating(place):
         text.check(document)
@@ -57,20 +57,20 @@ def contract_of(document: Mapping[str, Any], place: Path | None = None) -> Contr
 
 
 def contract_of_valid(document: Mapping[str, Any]) -> Contract:
-    """Return the contract of those entries of a document that are valid; it says which ones were left out, and why.
+    """Return the contract of the valid entries in a document; `left_out` lists the other entries with reasons.
 
-    This is for the lists of live servers. Of entries with the same name, the first is kept. An optional member that is
-    `null` is read as an absent one, as clients read it.
+    Use it for lists of running servers. The first entry of a name is kept. An optional member with the value `null` is
+    treated as absent, as clients do.
 
     Raises:
-        BadInput: Something else than an entry is wrong.
+        BadInput: The document is not valid outside of its entries.
     """
     try:
         return contract_of(document)
     except BadInput:
         document = checks.without_nulls(document)
         kept, left_out = dict(document), list[str]()
-    for member, unique in checks.UNIQUE.items():
+    for member, listing in LISTINGS.items():
         entries: Any = document.get(member)
         if not is_array(entries):
             continue
@@ -79,8 +79,8 @@ def contract_of_valid(document: Mapping[str, Any]) -> Contract:
             alone = f"/{member}/0"
             try:
                 contract_of({name: document[name] for name in ("revision",) if name in document} | {member: [entry]})
-                if entry[unique] in taken:
-                    raise BadInput(f"{entry[unique]!r} is there twice", pointer=f"{alone}/{unique}")
+                if entry[listing.key] in taken:
+                    raise BadInput(f"{entry[listing.key]!r} is there twice", pointer=f"{alone}/{listing.key}")
             except BadInput as error:
                 if error.pointer is None or not error.pointer.startswith(alone):
                     raise
@@ -89,27 +89,24 @@ def contract_of_valid(document: Mapping[str, Any]) -> Contract:
                 said = f" of {name!r}" if isinstance(name, str) else ""
                 left_out.append(_cut(printable(f"{place}{said}: {error.message}")))
             else:
-                taken.add(entry[unique])
+                taken.add(entry[listing.key])
                 kept[member].append(entry)
     return replace(contract_of(kept), left_out=tuple(left_out))
 
 
 def _cut(line: str) -> str:
-    return line if len(line) <= _LONGEST else f"{line[:_LONGEST]}..."
+    return line if len(line) <= _MAX_REASON_LENGTH else f"{line[:_MAX_REASON_LENGTH]}..."
 
 
 class _Builder:
-    """Gives names to everything in a contract, then types."""
+    """Builder of a contract: names first, then types."""
 
     def __init__(self, members: Mapping[str, Any]) -> None:
-        self.scope = names.definitions()
+        self.scope = names.Scope()
         self.definitions: dict[str, Definition] = {}
-        self.schemas: list[tuple[str, str, str]] = []  # name, pointer, words
-        stubs = names.stubs()
 
-        def common(raw: Mapping[str, Any], prefix: str = "") -> dict[str, Any]:
-            stub = stubs.claim(names.stub(raw["name"], prefix))
-            return {"name": raw["name"], "stub": stub, "description": _described(raw), "raw": raw}
+        def common(raw: Mapping[str, Any], *place: str | int) -> dict[str, Any]:
+            return {"name": raw["name"], "pointer": join("", *place), "description": _described(raw), "raw": raw}
 
         def claim(raw: Mapping[str, Any], suffix: str) -> str:
             return self.scope.claim(names.definition(raw["name"], suffix))
@@ -118,43 +115,49 @@ class _Builder:
         schemas = [raw[member] for raw in tools for member in ("inputSchema", "outputSchema") if member in raw]
         self.shared = Shared(schemas, self.scope)
 
-        # All roots are named before anything inside of them.
+        # All roots get their names before their parts.
         self.tools = [
             Tool(
-                **common(raw),
+                **common(raw, "tools", index),
                 input=claim(raw, "Input"),
                 output=self.shared.whole(raw["outputSchema"]) or claim(raw, "Output")
                 if "outputSchema" in raw
                 else None,
             )
-            for raw in tools
+            for index, raw in enumerate(tools)
         ]
         self.prompts = [
-            Prompt(**common(raw, "prompt"), arguments=claim(raw, "Arguments") if raw.get("arguments") else None)
-            for raw in members.get("prompts", ())
+            Prompt(
+                **common(raw, "prompts", index),
+                arguments=claim(raw, "Arguments") if raw.get("arguments") else None,
+            )
+            for index, raw in enumerate(members.get("prompts", ()))
         ]
-        self.resources = [Resource(**common(raw, "read"), uri=raw["uri"]) for raw in members.get("resources", ())]
+        self.resources = [
+            Resource(**common(raw, "resources", index), uri=raw["uri"])
+            for index, raw in enumerate(members.get("resources", ()))
+        ]
         self.templates = [
-            Template(**common(raw, "read"), uri_template=raw["uriTemplate"], variables=claim(raw, "Variables"))
-            for raw in members.get("resourceTemplates", ())
+            Template(
+                **common(raw, "resourceTemplates", index),
+                uri_template=raw["uriTemplate"],
+                variables=claim(raw, "Variables"),
+            )
+            for index, raw in enumerate(members.get("resourceTemplates", ()))
         ]
 
     def contract(self, members: Mapping[str, Any]) -> Contract:
         """Return the contract with the types of all entries."""
-        for index, tool in enumerate(self.tools):
-            here = f"/tools/{index}"
-            self._read(
-                tool.raw["inputSchema"], join(here, "inputSchema"), tool.input, f"The arguments of `{tool.name}`."
-            )
+        for tool in self.tools:
+            self._read(tool, "inputSchema", tool.input, f"The arguments of `{tool.name}`.")
             if tool.output is not None:
-                words = f"The structured result of `{tool.name}`."
-                self._read(tool.raw["outputSchema"], join(here, "outputSchema"), tool.output, words)
-        for index, prompt in enumerate(self.prompts):
+                self._read(tool, "outputSchema", tool.output, f"The structured result of `{tool.name}`.")
+        for prompt in self.prompts:
             if prompt.arguments is not None:
-                fields = _arguments(prompt.raw["arguments"], f"/prompts/{index}/arguments")
+                fields = _arguments(prompt.raw["arguments"], f"{prompt.pointer}/arguments")
                 self._add(prompt.arguments, fields, f"The arguments of `{prompt.name}`.")
-        for index, template in enumerate(self.templates):
-            fields = _variables(template.raw, f"/resourceTemplates/{index}")
+        for template in self.templates:
+            fields = _variables(template.raw, template.pointer)
             self._add(template.variables, fields, f"The variables of `{template.uri_template}`.")
         return Contract(
             tools=tuple(self.tools),
@@ -174,7 +177,8 @@ class _Builder:
             ),
         )
 
-    def _read(self, schema: Any, pointer: str, name: str, words: str) -> None:
+    def _read(self, tool: Tool, member: str, name: str, words: str) -> None:
+        schema, pointer = tool.raw[member], join(tool.pointer, member)
         checks.check_schema(schema, pointer)
         root = Root(schema, pointer)
         checks.check_compiles(schema, pointer)
@@ -186,18 +190,16 @@ class _Builder:
 
 
 def _described(raw: Mapping[str, Any]) -> str:
-    """Return the words for an entry: its description, else its title; one that nobody can see is none."""
+    """Return the documentation of an entry: its description, else its title, if visible."""
     texts = (raw.get("description"), raw.get("title"))
     return next((text for text in texts if isinstance(text, str) and is_visible(text)), "")
 
 
 def _arguments(entries: list[dict[str, Any]], pointer: str) -> Iterator[Field]:
-    """Return the fields for the arguments of a prompt, which are texts."""
-    python = names.fields(_distinct(entries, pointer))
-    for index, entry in enumerate(entries):
+    """Return the fields for the arguments of a prompt, which are strings."""
+    for index, (wire, entry) in enumerate(zip(_distinct(entries, pointer), entries, strict=True)):
         type = _enumerated(entry, join(pointer, index)) or Scalar("string")
-        wire = entry["name"]
-        yield Field(wire, python[wire], type, entry.get("required", False), doc=_described(entry))
+        yield Field(wire, type, entry.get("required", False), doc=_described(entry))
 
 
 def _variables(raw: Mapping[str, Any], pointer: str) -> Iterator[Field]:
@@ -219,15 +221,14 @@ def _variables(raw: Mapping[str, Any], pointer: str) -> Iterator[Field]:
             fix = f"it has {', '.join(known)}" if known else "it has none"
             raise BadInput(f"the template has no variable {name!r}", pointer=f"{at}/{index}/name", fix=fix)
         entries[name] = index, described[index]
-    python = names.fields(known)
     for wire, variable in known.items():
         index, entry = entries.get(wire, (0, {}))
         type = _enumerated(entry, join(at, index)) or Scalar("string")
-        yield Field(wire, python[wire], _several(type, variable), not variable.optional, doc=_described(entry))
+        yield Field(wire, _several(type, variable), not variable.optional, doc=_described(entry))
 
 
 def _several(type: Type, variable: Variable) -> Type:
-    """Return the type of a variable whose values have `type`."""
+    """Return the type of a variable with values of `type`."""
     if not variable.explode:
         return type
     return Union((Array(type), Map(type))) if variable.named else Array(type)
@@ -243,7 +244,7 @@ def _enumerated(entry: Mapping[str, Any], pointer: str) -> Const | None:
 
 
 def _distinct(entries: list[dict[str, Any]], pointer: str) -> list[str]:
-    """Return the names of `entries`, each of which may be there once."""
+    """Return the names of `entries`; raise `BadInput` for a duplicate."""
     found: list[str] = []
     for index, entry in enumerate(entries):
         if entry["name"] in found:

@@ -1,12 +1,11 @@
-"""Derive a contract from the functions of a module: one tool for each that is public.
+"""Derive contracts from modules: one tool for each public function.
 
-The runtime describes each function, as it does for those that are served without a contract's file.
+The runtime describes each function, as it does for functions of an `App`.
 """
 
 from __future__ import annotations
 
 import importlib
-import re
 import sys
 import traceback
 from collections.abc import Callable
@@ -18,71 +17,81 @@ from typing import Any
 from mcp_bindgen.app import App, BadFunction, public_functions, tool_entry
 from mcp_bindgen.spec import BadInput
 
-_APP = re.compile(r"[^:]+\.py(:[A-Za-z_]\w*)?|[A-Za-z_][\w.]*:[A-Za-z_]\w*")
-_NAMED = re.compile(r":[A-Za-z_]\w*$")
 
-
-def document_of_module(name: str, path: Path | None = None) -> dict[str, Any]:
-    """Return the contract document of a module.
+def document_of_module(words: str, path: Path | None = None) -> dict[str, Any]:
+    """Return the contract document of a module: the document of its `App`, or one with a tool for each function.
 
     Args:
-        name: Its import name.
-        path: The folder to import it from; by default the current one.
+        words: The import name of a module, or the path of its file; `:NAME` after it names one of several apps.
+        path: Folder to import from; by default the current folder.
 
     Raises:
-        BadInput: It cannot be imported, has no public function, or one that no contract can describe; the error names
-            file, line and what to do.
+        BadInput: The module cannot be imported, has no public function, or has a function that a contract cannot
+            describe; with file, line and fix.
     """
-    return {"tools": [tool_of(function, wire) for wire, function in functions_of_module(name, path)]}
+    app = app_of(module_of(words, path), *split_name(words))
+    if app is not None:
+        return app.document
+    return {"tools": [tool_of(function, wire) for wire, function in functions_of_module(words, path)]}
 
 
-def functions_of_module(name: str, path: Path | None = None) -> list[tuple[str, Callable[..., Any]]]:
-    """Return the public functions of a module, with their names; raise `BadInput` if there are none."""
-    module = _imported(name, path or Path())
-    functions = public_functions(module)
+def functions_of_module(words: str, path: Path | None = None) -> list[tuple[str, Callable[..., Any]]]:
+    """Return name -> public function of a module, only tools if it has an `App`; raise `BadInput` if there are none."""
+    module = module_of(words, path)
+    app = app_of(module, *split_name(words))
+    tools = None if app is None else {tool["name"] for tool in app.document.get("tools", ())}
+    functions = [(name, one) for name, one in public_functions(module) if tools is None or name in tools]
     if not functions:
         raise BadInput(
-            f"the module {name!r} has no public function", file=module.__file__, fix="write one, or list it in __all__"
+            f"the module {split_name(words)[0]!r} has no public function",
+            file=module.__file__,
+            fix="write one, or list it in __all__",
         )
     return functions
 
 
-def is_app(source: str) -> bool:
-    """Return whether words name an `App`: FILE.py, FILE.py:NAME or PKG.MODULE:NAME; several are a command."""
-    return _APP.fullmatch(source) is not None and (" " not in source or Path(_NAMED.sub("", source)).is_file())
-
-
-def document_of_app(source: str) -> dict[str, Any]:
-    """Return the contract document of an `App` that a module makes.
-
-    Args:
-        source: FILE.py or FILE.py:NAME, or PKG.MODULE:NAME, which is imported from the current folder.
+def document_of_app(words: str) -> dict[str, Any] | None:
+    """Return the contract document of the `App` in a module; `None` if no name is given and the module has no `App`.
 
     Raises:
-        BadInput: It cannot be imported, or has no such app.
+        BadInput: The module cannot be imported, or does not have the app.
     """
-    place, _, name = source.rpartition(":") if _NAMED.search(source) else (source, "", "")
-    if place.endswith(".py"):
-        path = Path(place)
-        if not path.is_file():
-            raise BadInput("there is no such file", file=path, fix="give the path of a module")
-        module = _imported(path.stem, path.parent)
-    else:
-        module = _imported(place, Path())
-    found = {key: value for key, value in vars(module).items() if isinstance(value, App) and name in ("", key)}
-    if len({id(app) for app in found.values()}) != 1:
-        known = ", ".join(key for key, value in vars(module).items() if isinstance(value, App))
-        fix = f"say {place}:NAME, with one of {known}" if known else 'write app = App("name")'
+    app = app_of(module_of(words), *split_name(words))
+    return None if app is None else app.document
+
+
+def module_of(words: str, path: Path | None = None) -> ModuleType:
+    """Return the module that words name, imported from `path`, or from the folder of its file; raise `BadInput`."""
+    place = split_name(words)[0]
+    file = Path(place)
+    return _imported(file.stem, file.parent) if file.suffix == ".py" else _imported(place, path or Path())
+
+
+def split_name(words: str) -> tuple[str, str]:
+    """Return the module that words name, and the name of the `App` in it, which may be empty."""
+    place, _, name = words.rpartition(":")
+    return (place, name) if place and name.isidentifier() else (words, "")
+
+
+def app_of(module: ModuleType, place: str, name: str) -> App | None:
+    """Return the `App` in a module; `None` if it has none and `name` is empty; raise `BadInput` if it has several."""
+    found = {key: value for key, value in vars(module).items() if isinstance(value, App)}
+    if name:
+        found = {key: value for key, value in found.items() if key == name} or found
+    elif not found:
+        return None
+    if len({id(app) for app in found.values()}) != 1 or (name and name not in found):
+        fix = f"say {Path(place).name}:NAME, with one of {', '.join(found)}" if found else 'write app = App("name")'
         raise BadInput(f"there is no App {name!r}" if name else "there is not one App", file=module.__file__, fix=fix)
-    return next(iter(found.values())).document
+    return next(iter(found.values()))
 
 
 def tool_of(function: Callable[..., Any], name: str = "") -> dict[str, Any]:
-    """Return the entry of `tools/list` for a function; raise `BadInput` when there can be none.
+    """Return the entry of `tools/list` for a function; raise `BadInput` if a contract cannot describe it.
 
     Args:
         function: The function, `def` or `async def`.
-        name: What the tool is called; by default like the function.
+        name: Name of the tool; by default the name of the function.
     """
     try:
         return tool_entry(function, name)
@@ -94,7 +103,7 @@ def tool_of(function: Callable[..., Any], name: str = "") -> dict[str, Any]:
 
 
 def _imported(name: str, path: Path) -> ModuleType:
-    """Return the module; what it prints goes to stderr, as stdout may be for the contract."""
+    """Return the module. Its output goes to stderr, because stdout may be for the contract."""
     if not path.is_dir():
         raise BadInput(f"{path} is no folder", fix="give --path the folder that the module is in")
     folder = str(path.resolve())
@@ -109,7 +118,7 @@ def _imported(name: str, path: Path) -> ModuleType:
         if error.name and (name == error.name or name.startswith(f"{error.name}.")):
             raise BadInput(f"there is no module {error.name!r} in {path}", fix="see --path") from None
         raise _unimportable(name, error) from None
-    except BaseException as error:  # whatever somebody's module does, `sys.exit` included
+    except BaseException as error:  # the module may raise anything, including SystemExit
         raise _unimportable(name, error) from None
     finally:
         with suppress(ValueError):
@@ -117,7 +126,7 @@ def _imported(name: str, path: Path) -> ModuleType:
 
 
 def _unimportable(name: str, error: BaseException) -> BadInput:
-    """Describe why a module cannot be imported, with the last of its lines that ran."""
+    """Return the reason of a failed import, with the line of the module that failed."""
     frames = [frame for frame in traceback.extract_tb(error.__traceback__) if _is_theirs(frame.filename)]
     place = f"{frames[-1].filename}:{frames[-1].lineno}" if frames else None
     if isinstance(error, SyntaxError) and error.filename:

@@ -1,43 +1,67 @@
-"""The model of a contract, as frozen dataclasses: tools, prompts and resources, with their types."""
+"""Model of a contract: tools, prompts and resources with their types."""
 
 from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, Literal
 
 from mcp_bindgen.protocol import Protocol
 
 
-@dataclass(frozen=True, kw_only=True)
-class Entry:
-    """Something that a server offers.
+@dataclass(frozen=True)
+class Listing:
+    """List of a contract.
 
     Attributes:
-        name: Its name on the wire.
-        stub: Its name in Python.
-        description: What it is for; empty where the contract has no words.
-        raw: The entry as it stands in the contract.
+        kind: Kind of its entries.
+        key: Member that identifies an entry.
+        definition: Definition of an entry in the protocol.
+    """
+
+    kind: Literal["tool", "prompt", "resource", "template"]
+    key: str
+    definition: str
+
+
+LISTINGS: Mapping[str, Listing] = {
+    "tools": Listing("tool", "name", "Tool"),
+    "prompts": Listing("prompt", "name", "Prompt"),
+    "resources": Listing("resource", "uri", "Resource"),
+    "resourceTemplates": Listing("template", "uriTemplate", "ResourceTemplate"),
+}
+"""Member of a contract -> the list."""
+
+
+@dataclass(frozen=True, kw_only=True)
+class Entry:
+    """Tool, prompt, resource or resource template of a server.
+
+    Attributes:
+        name: Name on the wire.
+        pointer: JSON Pointer of the entry in the contract.
+        description: Description; empty if the contract has none.
+        raw: The original entry of the contract.
     """
 
     name: str
-    stub: str
+    pointer: str
     description: str
     raw: Mapping[str, Any]
 
     @property
     def words(self) -> str:
-        """The description, or else what kind of thing it is."""
+        """The description, or else the kind of entry."""
         return self.description or f"The {type(self).__name__.lower()} `{self.name}`."
 
 
 @dataclass(frozen=True, kw_only=True)
 class Tool(Entry):
-    """A tool.
+    """Tool.
 
     Attributes:
-        input: The definition of its arguments.
-        output: The definition of its structured result, if it promises one.
+        input: Definition of its arguments.
+        output: Definition of its structured result, if any.
     """
 
     input: str
@@ -46,10 +70,10 @@ class Tool(Entry):
 
 @dataclass(frozen=True, kw_only=True)
 class Prompt(Entry):
-    """A prompt.
+    """Prompt.
 
     Attributes:
-        arguments: The definition of its arguments, if it has any.
+        arguments: Definition of its arguments, if any.
     """
 
     arguments: str | None
@@ -57,10 +81,10 @@ class Prompt(Entry):
 
 @dataclass(frozen=True, kw_only=True)
 class Resource(Entry):
-    """A resource.
+    """Resource.
 
     Attributes:
-        uri: Its address.
+        uri: URI of the resource.
     """
 
     uri: str
@@ -68,11 +92,11 @@ class Resource(Entry):
 
 @dataclass(frozen=True, kw_only=True)
 class Template(Entry):
-    """A resource template.
+    """Resource template.
 
     Attributes:
-        uri_template: The addresses that it stands for (RFC 6570).
-        variables: The definition of its variables.
+        uri_template: URI template (RFC 6570).
+        variables: Definition of its variables.
     """
 
     uri_template: str
@@ -80,25 +104,25 @@ class Template(Entry):
 
     @property
     def words(self) -> str:
-        """The description, or else which resources it stands for."""
+        """The description, or else its URI template."""
         return self.description or f"The resources `{self.uri_template}`."
 
 
 @dataclass(frozen=True)
 class Contract:
-    """The tools, prompts and resources of one server.
+    """Contract: tools, prompts and resources of a server.
 
     Attributes:
-        tools: Its tools, in the order of the contract, as all that follows.
+        tools: Its tools; all lists are in the order of the contract.
         prompts: Its prompts.
         resources: Its resources.
         templates: Its resource templates.
-        info: Who it says that it is, if the contract tells.
-        instructions: How it says that it wants to be used, if the contract tells.
-        revision: The revision whose forms the entries have, if the contract tells.
-        document: The whole, as it was read.
-        types: The definitions that the entries name, as a protocol without methods.
-        left_out: The entries of a live server that are not valid: where each is, and what is wrong with it.
+        info: Name and version of the server, if stated.
+        instructions: Instructions of the server, if stated.
+        revision: Revision of the entries, if stated.
+        document: The original document.
+        types: Definitions of the entries, as a protocol without methods.
+        left_out: Invalid entries of a running server: pointer and problem of each.
     """
 
     tools: tuple[Tool, ...]
@@ -111,3 +135,9 @@ class Contract:
     document: Mapping[str, Any]
     types: Protocol
     left_out: tuple[str, ...] = ()
+
+    @property
+    def entries(self) -> Mapping[str, tuple[Entry, ...]]:
+        """Member of the contract -> its entries."""
+        lists = self.tools, self.prompts, self.resources, self.templates
+        return dict(zip(LISTINGS, lists, strict=True))

@@ -1,4 +1,4 @@
-"""Resolve the references of one JSON Schema of a contract: all of them lead to a place in the same schema."""
+"""References of a JSON Schema in a contract, which lead to places in the same schema."""
 
 from __future__ import annotations
 
@@ -33,23 +33,23 @@ _LISTS = ("allOf", "anyOf", "items", "oneOf", "prefixItems")
 _MAPS = ("$defs", "definitions", "dependencies", "dependentSchemas", "patternProperties", "properties")
 _IN_PLACE = frozenset(
     {"allOf", "anyOf", "dependencies", "dependentSchemas", "else", "if", "not", "oneOf", "then"}
-)  # these look at the same value again
+)  # these apply to the same value
 _HERE = "urn:mcp-bindgen:schema"
 _OLD = ("draft-03", "draft-04", "draft-05", "draft-06", "draft-07")
 
 
 class Root:
-    """A schema, with every schema inside of it by its pointer.
+    """Schema with all its subschemas by pointer.
 
     Args:
         schema: The schema.
-        pointer: Where it stands in the document.
+        pointer: Pointer to the schema in the document.
 
     Attributes:
-        old: Whether it is written in a draft in which a reference hides what stands beside it.
+        old: True for drafts in which a reference hides its siblings.
 
     Raises:
-        BadInput: A reference leads out of the schema, nowhere, or only back to itself.
+        BadInput: A reference leads out of the schema, nowhere, or only to itself.
     """
 
     def __init__(self, schema: Any, pointer: str) -> None:
@@ -76,7 +76,7 @@ class Root:
         }
         self._targets: dict[str, str | None] = {}
         pending = list(self._schemas)
-        while pending:  # a reference may lead to a place that no keyword leads to
+        while pending:  # the target of a reference may be outside of all keywords
             known = len(self._schemas)
             for place in pending:
                 self._follow(place)
@@ -84,15 +84,15 @@ class Root:
         self._check_grounded()
 
     def at(self, place: str) -> Any:
-        """Return the schema at `place`, a pointer inside of this schema."""
+        """Return the schema at the pointer `place`."""
         return self._schemas[place]
 
     def target(self, place: str) -> str | None:
-        """Return where the reference at `place` leads, if there is one and it is known where."""
+        """Return the target of the reference at `place`, if there is one with a known target."""
         return self._targets.get(place)
 
     def accepts(self, place: str, value: Any) -> bool:
-        """Return whether the schema at `place` accepts `value`; what cannot be said is a no."""
+        """Return whether the schema at `place` certainly accepts `value`."""
         if self._is_complex:
             return False
         dialect = {"$schema": self.schema["$schema"]} if "$schema" in self.schema else {}
@@ -108,7 +108,7 @@ class Root:
         return Complexity(self.schema).exceeds(MOST_STEPS)
 
     def is_resource(self, place: str) -> bool:
-        """Return whether the schema at `place` is one of its own, to which references inside of it are relative."""
+        """Return whether the schema at `place` has an id of its own, which is the base of its references."""
         identity = self._schemas[place].get("$id")
         return place != "" and isinstance(identity, str) and not identity.startswith("#")
 
@@ -136,7 +136,7 @@ class Root:
                 "move what it refers to into '$defs'",
             )
         if inner or self._within_resource(place):
-            self._targets[place] = None  # it is relative to another schema: what it says is left to the validator
+            self._targets[place] = None  # the base is another schema: only the validator follows it
             return
         fragment = unquote(fragment)
         found = fragment if fragment == "" or fragment.startswith("/") else self._anchors.get(fragment)
@@ -157,19 +157,19 @@ class Root:
         return False
 
     def _check_grounded(self) -> None:
-        """Return a schema may contain itself below a property or an item, but it may not *be* itself."""
+        """Raise `BadInput` for a cycle of references; recursion below a property or an item is allowed."""
         try:
             TopologicalSorter({place: list(self._same(place)) for place in self._schemas}).prepare()
         except CycleError as error:
             *circle, _ = error.args[1]
             start = circle.index(min(circle, key=list(self._schemas).index))
-            place = circle[(start + 1) % len(circle)]  # the one that refers back to the first
+            place = circle[(start + 1) % len(circle)]  # it refers to the first place
             raise self._error(
                 place, "the references go in a circle", "break the circle with a property or an item"
             ) from None
 
     def _same(self, place: str) -> Iterator[str]:
-        """Return the places that look at the same value as `place`."""
+        """Return the places that apply to the same value as `place`."""
         yield from (child for keyword, child in self._inside[place] if keyword in _IN_PLACE)
         target = self._targets.get(place)
         if target is not None:
@@ -180,7 +180,7 @@ class Root:
 
 
 def resolve(root: Any, reference: str) -> Any:
-    """Return what a local reference leads to; `None` where it leads nowhere."""
+    """Return the target of a local reference, or `None` if there is none."""
     place = unquote(reference.removeprefix("#"))
     is_pointer = reference.startswith("#") and (place == "" or place.startswith("/"))
     return _find(root, place) if is_pointer else None
@@ -197,7 +197,7 @@ def _find(schema: Any, place: str) -> Any:
 
 
 def _children(node: dict[str, Any], place: str) -> Iterator[tuple[str, str, Any]]:
-    """Return the schemas directly inside of `node`: keyword, place, schema."""
+    """Yield keyword, place and schema of the direct subschemas of `node`."""
     for keyword in _SCHEMAS:
         if isinstance(node.get(keyword), dict | bool):
             yield keyword, join(place, keyword), node[keyword]

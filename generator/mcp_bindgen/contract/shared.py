@@ -1,4 +1,4 @@
-"""Find what several schemas of a contract define alike, so that one type stays one type."""
+"""Definitions that several schemas of a contract share, so that they become one type."""
 
 from __future__ import annotations
 
@@ -15,18 +15,18 @@ from . import names
 _REFERENCE = re.compile(r'"\$(?:ref|dynamicRef|recursiveRef)": ?"((?:[^"\\]|\\.)*)"')
 _DEFINITION = re.compile(r"#/\$defs/([\w.-]+)")
 _BESIDE = frozenset({"$defs", "$schema", "description", "title"})
-"""The members of a schema that do not decide which type it is."""
+"""Members of a schema without influence on its type."""
 
 
 class Shared:
-    """The definitions that are in several schemas, under the same name and with the same meaning.
+    """Definitions with the same name and meaning in several schemas.
 
     Args:
         schemas: All schemas of the contract.
-        scope: Gives the names of types.
+        scope: Scope of the names of types.
 
     Attributes:
-        read: The types that somebody reads already.
+        read: Names of the types that are built already.
     """
 
     def __init__(self, schemas: Iterable[Any], scope: names.Scope) -> None:
@@ -45,11 +45,11 @@ class Shared:
         self.read: set[str] = set()
 
     def definition(self, schema: Any, name: str) -> str | None:
-        """Return the type of an entry of `$defs`; `None` if no other schema has it."""
+        """Return the type of an entry of `$defs`, or `None` if no other schema has it."""
         return self._names.get(_key(schema, name) or "")
 
     def whole(self, schema: Any) -> str | None:
-        """Return the type of a whole schema that has a title, or only refers; `None` if no other schema has it."""
+        """Return the type of a schema with a title, or of a plain reference, or `None` if no other schema has it."""
         rest = {key: schema[key] for key in schema if key not in {*_BESIDE, "type"}} if is_object(schema) else {}
         referred = _DEFINITION.fullmatch(str(rest.get("$ref"))) if rest.keys() == {"$ref"} else None
         if referred is not None:
@@ -65,14 +65,14 @@ def _titled(schema: Any) -> str | None:
 
 
 def _key(schema: Any, name: str) -> str | None:
-    """Return what tells an entry of `$defs` from all others; `None` if it is no object, or refers elsewhere."""
+    """Return the key of an entry of `$defs`, or `None` if it is not an object or has other references."""
     definitions: Any = schema.get("$defs") if is_object(schema) else None
     definition: Any = definitions.get(name) if is_object(definitions) else None
     return _key_of(name, definition, schema) if is_object(definition) and definition.get("properties") else None
 
 
 def _key_of(name: str, definition: Any, schema: Any) -> str | None:
-    """Return a text of a definition and of all that it refers to; `None` if that is not in `$defs`."""
+    """Return a definition and its references as text, or `None` if a target is not in `$defs`."""
     definitions: Any = schema.get("$defs", {})
     parts = {"": json.dumps({key: definition[key] for key in definition if key not in _BESIDE}, sort_keys=True)}
     pending = [parts[""]]

@@ -1,4 +1,4 @@
-"""Read and write contracts as text: strict JSON, or YAML 1.2 that says nothing but JSON."""
+"""Read and write contracts as text: strict JSON, or YAML 1.2 with JSON values."""
 
 from __future__ import annotations
 
@@ -21,18 +21,18 @@ from mcp_bindgen.spec.transaction import save
 
 _YAML = (".yaml", ".yml")
 _FIX = "give a document of JSON, as in the result of tools/list"
-_DEEPEST = 64  # levels of JSON; what reads schemas and writes models calls itself several times for each
-_MOST = 1_000_000  # values
-_MAX_COPIES = 100_000  # values of YAML beside those that are written: aliases multiply
+_MAX_DEPTH = 64  # levels of JSON; readers and writers recurse several times for each
+_MAX_VALUES = 1_000_000
+_MAX_COPIES = 100_000  # values from aliases of YAML
 _MAX_NUMBER_CHARS = 4300  # as Python's own limit for decimal numbers
 _DEPTH_CHANGES = {"MappingStartEvent": 1, "SequenceStartEvent": 1, "MappingEndEvent": -1, "SequenceEndEvent": -1}
 
 
 def read(path: Path) -> Any:
-    """Return the document in a file; its name says whether it is YAML.
+    """Return the document in a file, JSON or YAML by its name.
 
     Raises:
-        BadInput: The file cannot be read, or does not hold a JSON document.
+        BadInput: The file cannot be read, or is not a JSON document.
     """
     try:
         text = path.read_bytes().decode("utf-8-sig")
@@ -45,10 +45,10 @@ def read(path: Path) -> Any:
 
 
 def write(document: Any, path: Path | None = None) -> str:
-    """Return `document` as text: YAML where the file's name says so, else JSON; members keep their order.
+    """Return `document` as text, JSON or YAML by the name of the file; members keep their order.
 
     Returns:
-        The text, which is also written to `path`, if there is one.
+        The text, which is also written to `path`, if given.
 
     Raises:
         BadInput: The file cannot be written.
@@ -57,7 +57,7 @@ def write(document: Any, path: Path | None = None) -> str:
         buffer = io.StringIO()
         yaml: Any = YAML(typ="safe", pure=True)
         yaml.default_flow_style = False
-        # Some characters end a line to YAML wherever they stand, unless they are escaped.
+        # YAML treats some characters as line breaks unless they are escaped.
         yaml.allow_unicode = not any(
             char in json.dumps(document, ensure_ascii=False) for char in "\x85\u2028\u2029\ufeff"
         )
@@ -74,17 +74,17 @@ def write(document: Any, path: Path | None = None) -> str:
 
 
 def check(document: Any) -> None:
-    """Refuse what is no JSON: dates, numbers that are not finite, halves of characters, depths without end.
+    """Raise `BadInput` for values that are not JSON: dates, infinite numbers, lone surrogates, excessive depth.
 
     Raises:
-        BadInput: With the pointer to the first such place.
+        BadInput: With the pointer to the value.
     """
     level: list[tuple[str, Any]] = [("", document)]
-    for _ in range(_DEEPEST):
-        level = list(islice((inner for place, node in level for inner in _checked(place, node)), _MOST))
+    for _ in range(_MAX_DEPTH):
+        level = list(islice((inner for place, node in level for inner in _checked(place, node)), _MAX_VALUES))
         if not level:
             return
-        if len(level) == _MOST:
+        if len(level) == _MAX_VALUES:
             raise BadInput("has too many values", pointer="", fix="make a contract of each part")
     raise BadInput(
         "is nested too deeply", pointer=join("", *split(level[0][0])[:3]), fix="give the schema there a name in '$defs'"
@@ -92,7 +92,7 @@ def check(document: Any) -> None:
 
 
 def _checked(place: str, node: Any) -> list[tuple[str, Any]]:
-    """Check `node`, and return what is inside of it."""
+    """Check `node`, and return its children."""
     if is_object(node):
         members: dict[Any, Any] = node
         for name in members:
@@ -114,7 +114,7 @@ def _checked(place: str, node: Any) -> list[tuple[str, Any]]:
 
 def _yaml(text: str) -> Any:
     yaml: Any = YAML(typ="safe", pure=True)
-    # A date or bytes would not be JSON; what looks like them is the text that is written there.
+    # Dates and bytes are not JSON: they are read as text.
     for tag in ("timestamp", "binary"):
         yaml.constructor.add_constructor(f"tag:yaml.org,2002:{tag}", _as_written)
     try:
@@ -136,23 +136,23 @@ def _yaml(text: str) -> Any:
 
 
 def _check_depth(events: Iterable[Any]) -> None:
-    """Check the depth before the composer, which calls itself for each level.
+    """Check the depth before the composer, which recurses for each level.
 
     Raises:
-        BadInput: The document has more than `_DEEPEST` levels.
+        BadInput: The document has more than `_MAX_DEPTH` levels.
     """
     depth = 0
     for event in events:
         depth += _DEPTH_CHANGES.get(type(event).__name__, 0)
-        if depth > _DEEPEST:
+        if depth > _MAX_DEPTH:
             raise BadInput(f"is nested too deeply to be a contract{_at(event.start_mark)}", fix=_FIX)
 
 
 def _check_size(root: Any) -> None:
-    """Check how many values a document has once aliases and merge keys are replaced by copies.
+    """Check the number of values of a document after resolving aliases and merge keys.
 
     Raises:
-        BadInput: There are too many, a number is too long, or a value contains itself.
+        BadInput: The document has too many values, a number is too long, or a value contains itself.
     """
     sizes: dict[int, int] = {}
     pending: list[tuple[Any, bool]] = [(root, False)]
@@ -174,7 +174,7 @@ def _check_size(root: Any) -> None:
 
 
 def _children(node: Any) -> list[Any]:
-    """Return the nodes directly inside of a node."""
+    """Return the direct children of a node."""
     if node.id != "scalar":
         inner: list[Any] = node.value
         return [child for pair in inner for child in pair] if node.id == "mapping" else inner

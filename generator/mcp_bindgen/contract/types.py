@@ -1,7 +1,7 @@
-"""Turn the JSON Schemas of a contract into types. A type accepts whatever its schema accepts, and often more.
+"""Turn the JSON Schemas of a contract into types. A type accepts all values of its schema, and often more.
 
-What Python cannot say, such as `not`, `if`, `patternProperties` or a pattern, widens the type; the exact check is that
-of a validator at run time. Numbers of an `enum` become plain numbers: JSON's `1.0` is `1`, but it is no `Literal[1]`.
+Keywords without a type, such as `not`, `if`, `patternProperties` and `pattern`, widen the type; a validator makes the
+exact check at run time. Numbers of an `enum` become plain numbers: in JSON `1.0` equals `1`, but not `Literal[1]`.
 """
 
 from __future__ import annotations
@@ -33,24 +33,24 @@ from . import names
 from .references import Root
 from .shared import Shared
 
-_MOST = 2000  # definitions of one schema; a schema that multiplies its parts gets plain JSON after them
+_MAX_DEFINITIONS = 2000  # of one schema; further objects become any JSON
 _KINDS = ("string", "integer", "number", "boolean", "null", "array", "object")
 _STRUCTURE = ("properties", "patternProperties", "additionalProperties", "items", "prefixItems")
 _SAYING = frozenset({*_STRUCTURE, "additionalItems", "anyOf", "const", "enum", "nullable", "oneOf", "required", "type"})
 _TYPELESS = _SAYING - {"type"}
 
 Places: TypeAlias = tuple[str, ...]
-"""Schemas that hold for one value, all of them, by their pointers."""
+"""Pointers of schemas that all apply to one value."""
 
 
 class Reader:
-    """Reads one schema into definitions.
+    """Reader of a schema into definitions.
 
     Args:
         root: The schema.
         name: The name of its definition.
-        scope: Gives the names of the others.
-        shared: What other schemas define alike.
+        scope: Scope of the names of further definitions.
+        shared: Definitions that several schemas share.
     """
 
     def __init__(self, root: Root, name: str, scope: names.Scope, shared: Shared) -> None:
@@ -64,7 +64,7 @@ class Reader:
         self.definitions: dict[str, Definition] = {}
 
     def read(self, doc: str) -> dict[str, Definition]:
-        """Name -> definition of the schema and of all that it needs; `doc` describes it where it does not itself."""
+        """Return name -> definition of the schema and its parts; `doc` is its documentation if it has none."""
         while self.pending:
             places, part, name = self.pending.popleft()
             schemas = self._expanded(places)
@@ -73,10 +73,10 @@ class Reader:
             self.definitions[name] = Definition(name, whole, words, hoisted=name != self.name)
         return self.definitions
 
-    # --- what holds for a value -------------------------------------------------------------------------------
+    # --- schemas of a value -------------------------------------------------------------------------------
 
     def _atoms(self, places: Iterable[str]) -> tuple[list[str], list[str]]:
-        """Return the places that say something themselves, and the targets of references, with `allOf` followed."""
+        """Return the places with keywords of their own, and the targets of references, through `allOf`."""
         own: dict[str, None] = {}
         targets: dict[str, None] = {}
         pending = list(places)
@@ -96,7 +96,7 @@ class Reader:
         return list(own), list(targets)
 
     def _expanded(self, places: Places) -> Places:
-        """Return the places that say something, with references followed."""
+        """Return the places with keywords, through references."""
         found: dict[str, None] = {}
         seen: set[str] = set()
         own, targets = self._atoms(places)
@@ -109,7 +109,7 @@ class Reader:
             own, targets = self._atoms(fresh)
 
     def _read(self, places: Places, stem: str, kinds: Sequence[str] | None = None) -> Type:
-        """Return the type of a value for which all of `places` hold, in a place of its own."""
+        """Return the type of a value to which all `places` apply."""
         own, targets = self._atoms(places)
         if targets and not any(_TYPELESS & self.root.at(place).keys() for place in own):
             own = []
@@ -137,7 +137,7 @@ class Reader:
     def _named(self, places: Places, part: str, stem: str) -> Type:
         key = (places, part)
         if key not in self.made:
-            if len(self.made) >= _MOST:
+            if len(self.made) >= _MAX_DEFINITIONS:
                 return Free()
             self.made[key] = self.scope.claim(stem)
             self.pending.append((*key, self.made[key]))
@@ -146,13 +146,13 @@ class Reader:
     # --- types ------------------------------------------------------------------------------------------------
 
     def _type(self, places: Places, stem: str, top: str = "", kinds: Sequence[str] | None = None) -> Type:
-        """Return the type of a value for which the plain schemas at `places` hold.
+        """Return the type of a value to which the plain schemas at `places` apply.
 
         Args:
             places: The schemas.
-            stem: What names an object inside of it, or itself.
-            top: The name of the definition that it is for, if it is for one.
-            kinds: The JSON types that it may have, as far as that is known.
+            stem: Base of the names of objects in it.
+            top: Name of the definition, if the type is a definition.
+            kinds: Possible JSON types.
         """
         nodes = [self.root.at(place) for place in places]
         for node in nodes:
@@ -227,7 +227,7 @@ class Reader:
         )
 
     def _extra(self, places: Places, nodes: list[dict[str, Any]], stem: str) -> Type | None:
-        """Return the type of members without a name of their own; `None` if there may be none."""
+        """Return the type of unnamed members, or `None` if they are not allowed."""
         found: Type = Free(implied=True)
         for place, node in zip(places, nodes, strict=True):
             if "additionalProperties" not in node or node.get("patternProperties"):
@@ -251,26 +251,20 @@ class Reader:
         for wire in [wire for node in nodes for wire in listed(node.get("required", []))]:
             if isinstance(wire, str):
                 members.setdefault(wire, [])
-        python = names.fields(members)
         extra = self._extra(places, nodes, names.inner(name, "extra"))
         return Object(
             tuple(
-                self._field(wire, python[wire], tuple(found), wire in required, names.inner(name, wire))
+                self._field(wire, tuple(found), wire in required, names.inner(name, wire))
                 if found
-                else Field(wire, python[wire], Free() if extra is None else extra, wire in required)
+                else Field(wire, Free() if extra is None else extra, wire in required)
                 for wire, found in members.items()
             ),
             extra,
         )
 
-    def _field(self, wire: str, name: str, places: Places, required: bool, stem: str) -> Field:
+    def _field(self, wire: str, places: Places, required: bool, stem: str) -> Field:
         type = self._read(places, stem)
-        default: Json = None
-        if required:
-            if isinstance(type, Const) and len(type.values) == 1:
-                default = type.values[0]
-        else:
-            default = self._default(places)
+        stated = None if required else self._default(places)
         fallback = next(
             (
                 json.dumps(node["default"])
@@ -279,10 +273,10 @@ class Reader:
             ),
             "",
         )
-        return Field(wire, name, type, required, default, self._doc(places), fallback)
+        return Field(wire, type, required, stated, self._doc(places), fallback)
 
     def _default(self, places: Places) -> Json:
-        """Return the default of an optional member, if it is a scalar that the member may be."""
+        """Return the default of an optional member, if it is a valid scalar."""
         for place in places:
             node = self.root.at(place)
             value: Any = node.get("default") if is_object(node) else None
@@ -300,12 +294,12 @@ class Reader:
 
 
 def is_visible(words: str) -> bool:
-    """Return whether there is anything to see in a text."""
+    """Return whether a text is visible."""
     return any(char.isprintable() and not char.isspace() for char in words)
 
 
 def _meet(kinds: Sequence[str] | None, said: Any) -> Sequence[str] | None:
-    """Return the JSON types that are both among `kinds` and in the value of a `type`."""
+    """Return the JSON types in both `kinds` and the value of a `type`."""
     if said is None:
         return kinds
     names = listed(said)
@@ -338,9 +332,9 @@ def _values(values: list[Any], kinds: Sequence[str] | None) -> Type:
 
 
 def _union(types: Iterable[Type]) -> Type:
-    """Return one of `types`; with any JSON among them, or without any, it is any JSON.
+    """Return the union of `types`; any JSON if one of them is any JSON, or if there are none.
 
-    Constants become one type. A constant `true` beside numbers is any boolean: pydantic would take 1 for it.
+    Constants become one type. A constant `true` beside numbers becomes any boolean: pydantic would accept 1 for it.
     """
     flat: list[Type] = []
     for type in types:
@@ -349,7 +343,7 @@ def _union(types: Iterable[Type]) -> Type:
     if any(isinstance(type, Scalar) and type.kind in ("integer", "number") for type in flat):
         flat += [Scalar("boolean")] if any(isinstance(value, bool) for value in consts) else []
         consts = [value for value in consts if not isinstance(value, bool)]
-    merged = Const(tuple({repr(value): value for value in consts}.values()))  # to Python, 1 and true are equal
+    merged = Const(tuple({repr(value): value for value in consts}.values()))  # in Python, 1 and true are equal
     flat = [merged if isinstance(type, Const) else type for type in flat if consts or not isinstance(type, Const)]
     unique = tuple({repr(type): type for type in flat}.values())
     if not unique or Free() in unique:

@@ -1,4 +1,4 @@
-"""Read the file of accepted changes: fingerprints with a reason, and perhaps a day on which to look again.
+"""Accepted changes: a TOML file of fingerprints, each with a reason and perhaps an expiry date.
 
 [3f2a9c0b1d8e7f65]
 reason = "our clients never send it"
@@ -23,12 +23,12 @@ from .finding import Comparison, Finding
 
 @dataclass(frozen=True)
 class Acceptance:
-    """A change that was accepted.
+    """Accepted change.
 
     Attributes:
-        fingerprint: The finding's.
-        reason: Why.
-        expires: The last day on which it is.
+        fingerprint: Fingerprint of the finding.
+        reason: Why the change is accepted.
+        expires: Last day of the acceptance.
     """
 
     fingerprint: str
@@ -38,14 +38,14 @@ class Acceptance:
 
 @dataclass(frozen=True)
 class Accepted:
-    """The comparisons without what is accepted.
+    """Comparisons without the accepted findings.
 
     Attributes:
-        comparisons: The comparisons without the findings that are accepted.
-        count: How many those are.
-        expired: Acceptances that no longer hold; their findings are back.
-        unused: Acceptances of what no revision says, or not any more.
-        walked: The range of commits that the comparisons are from, if they are.
+        comparisons: The comparisons without the accepted findings.
+        count: Number of accepted findings.
+        expired: Expired acceptances; their findings are in `comparisons`.
+        unused: Acceptances without a finding.
+        walked: The range of commits, if the comparisons are of commits.
     """
 
     comparisons: tuple[Comparison, ...]
@@ -56,15 +56,15 @@ class Accepted:
 
     @property
     def findings(self) -> tuple[Finding, ...]:
-        """What is left of all comparisons."""
+        """The remaining findings of all comparisons."""
         return tuple(finding for comparison in self.comparisons for finding in comparison.findings)
 
 
 def read_acceptances(path: Path) -> tuple[Acceptance, ...]:
-    """Return the acceptances in a TOML file: a table for each fingerprint.
+    """Return the acceptances in a TOML file, which has a table for each fingerprint.
 
     Raises:
-        BadInput: The file cannot be read, or an entry has no reason or something else in it.
+        BadInput: The file cannot be read, or an entry has no reason or an unknown key.
     """
     found: list[Acceptance] = []
     for fingerprint, entry in read_toml(path).items():
@@ -85,13 +85,13 @@ def read_acceptances(path: Path) -> tuple[Acceptance, ...]:
 def accept(
     comparisons: Sequence[Comparison], acceptances: Sequence[Acceptance], today: date, whole: Sequence[Comparison]
 ) -> Accepted:
-    """Take accepted findings out of comparisons.
+    """Remove accepted findings from comparisons.
 
     Args:
-        comparisons: What is reported.
-        acceptances: What was accepted.
-        today: The day on which acceptances may have expired.
-        whole: The same comparisons before anything was left out: an acceptance that none of them uses is reported.
+        comparisons: The comparisons.
+        acceptances: The acceptances.
+        today: The current date, to find expired acceptances.
+        whole: The comparisons before any selection, to find unused acceptances.
     """
     expired = tuple(known for known in acceptances if known.expires is not None and known.expires < today)
     valid = {known.fingerprint: known for known in acceptances if known not in expired}

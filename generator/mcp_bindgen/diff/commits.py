@@ -1,4 +1,4 @@
-"""Walk a range of commits and compare the states of a schema file: which commit changed what."""
+"""Compare the versions of a schema file in a range of commits, to find the commit of each change."""
 
 from __future__ import annotations
 
@@ -18,11 +18,11 @@ from .finding import Comparison
 
 @dataclass(frozen=True)
 class Skipped:
-    """A commit whose state of the file was not compared.
+    """Commit with an unreadable version of the file.
 
     Attributes:
         commit: The commit.
-        reason: Why its state could not be read.
+        reason: Why the version cannot be read.
     """
 
     commit: Commit
@@ -31,13 +31,13 @@ class Skipped:
 
 @dataclass(frozen=True)
 class Walked:
-    """What a walk through commits found beside changes.
+    """Summary of a walk through commits.
 
     Attributes:
-        source: The file and the range, as they were named.
-        commits: How many commits of the range touched the file.
-        same: How many of them left its structure as it was, and changed words or layout.
-        skipped: Those whose state could not be read; the next one is compared with the last one before them.
+        source: The file and the range, as the user named them.
+        commits: Number of commits that changed the file.
+        same: Number of commits that changed only prose or layout.
+        skipped: Commits with an unreadable version; the next version is compared with the last readable one.
     """
 
     source: str
@@ -47,17 +47,17 @@ class Walked:
 
 
 class Walk:
-    """The commits of a range that touched a schema file.
+    """Commits of a range that changed a schema file.
 
     Args:
-        place: The file and the range, `A..B`: what B has and A has not. Without A it begins with the file itself, and
-            without B it ends at HEAD.
+        place: The file and the range `A..B`: the commits of B that A does not have. Without A it begins with the
+            first version of the file; without B it ends at HEAD.
         store: The `schema/` folder.
         semantics: The facts about schema files.
-        merged: Look at the commits of merged branches, instead of at their merges.
+        merged: True to walk the commits of merged branches instead of the merges.
 
     Raises:
-        BadInput: The range has no such ends.
+        BadInput: The ends of the range are unknown.
     """
 
     def __init__(self, place: GitPlace, store: Store, semantics: Mapping[str, Any], *, merged: bool = False) -> None:
@@ -80,16 +80,16 @@ class Walk:
     def compare(
         self, *, evidence: bool = False, tell: Callable[[Commit], object] = id
     ) -> tuple[list[Comparison], Walked]:
-        """Compare the file in each commit with what it was before; what did not change its structure is left out.
+        """Compare the file in each commit with its previous version; omit commits that keep its structure.
 
-        Where no commit did, the ends of the range are compared, so that there is something to report.
+        If no commit changed the structure, the ends of the range are compared, so that there is a comparison to report.
 
         Args:
-            evidence: Whether each finding on the wire gets a witness.
-            tell: Is told each commit before it is looked at.
+            evidence: True to add a witness to each finding on the wire.
+            tell: Called with each commit before it is compared.
 
         Raises:
-            BadInput: Nothing could be compared.
+            BadInput: No two versions can be compared.
         """
         found = list(self._comparisons(evidence, tell))
         if not found:
@@ -121,26 +121,26 @@ class Walk:
                 yield replace(compare(old, new, evidence=evidence), commits=(*between, commit))
 
     def _before(self, commit: Commit) -> tuple[Protocol, tuple[Commit, ...]] | None:
-        """Return the last state before a commit that can be read, and the commits since then whose states cannot be."""
+        """Return the last readable version before a commit, and the unreadable commits since then."""
         blob = self._blob(f"{commit.id}^")
         if blob not in self._standing:
             try:
                 parent = self._place.repository.resolve(f"{commit.id}^")
                 self._standing[blob] = self._read(parent), ()
-            except BadInput:  # it cannot be read, or there is no commit before
+            except BadInput:  # unreadable, or the first commit
                 self._standing[blob] = None
         return self._standing[blob]
 
     def _blob(self, commit: str) -> str:
-        """Return the hash of the file in a commit; empty where there is no such file."""
+        """Return the hash of the file in a commit; empty if the commit does not have the file."""
         try:
             found = self._place.repository.find(commit, self._place.path)
         except BadInput:
-            return commit  # something else than a file, or no commit: a state of its own
+            return commit  # not a file, or not a commit: unequal to every version
         return found.id if found is not None else ""
 
     def _read(self, commit: Commit) -> Protocol:
-        """Return the model of the file in a commit; the same content is read once."""
+        """Return the model of the file in a commit; equal contents are read once."""
         blob = self._blob(commit.id)
         if blob not in self._models:
             try:

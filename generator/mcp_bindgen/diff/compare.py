@@ -1,7 +1,7 @@
-"""Compare matched definitions by structure: references are followed, so how a schema is cut is no change.
+"""Compare matched definitions by structure. References are followed: splitting a definition is not a change.
 
-Each definition is compared once, and so is each inline type with the definition that was made of it. What is found is
-a list of changes; what they mean for whom is decided later, when all places are known that they reach.
+Each definition is compared once, and so is each inline type that became a definition. The result is a list of changes.
+Their impacts are determined later, when all affected messages are known.
 """
 
 from __future__ import annotations
@@ -11,6 +11,7 @@ from dataclasses import replace
 from itertools import chain
 from operator import itemgetter
 
+from mcp_bindgen.protocol.assignability import as_object
 from mcp_bindgen.protocol.model import Field, Free, Map, Method, Object, Protocol, Ref, Sender, Type, Union
 
 from .finding import Message
@@ -18,14 +19,14 @@ from .inlining import Inlining
 from .location import HOW, NEW, OLD, SIDES, Change, Location, Unit, only, suffix
 from .match import Matches
 from .moves import renamed_fields
-from .normalize import as_object, category
+from .normalize import category
 from .reach import ENVELOPE_MEMBERS, OTHER, PAYLOAD, answers, envelopes, messages
 from .sides import Sides
 from .union_variants import UnionVariants
 
 
 class Comparer(Sides):
-    """Compares two revisions whose definitions are matched."""
+    """Comparison of two revisions with matched definitions."""
 
     def __init__(self, old: Protocol, new: Protocol, matches: Matches) -> None:
         super().__init__(old, new, matches)
@@ -37,7 +38,7 @@ class Comparer(Sides):
         self._inlining = Inlining(self)
 
     def run(self) -> list[Change]:
-        """Return everything that differs between matched definitions and matched methods."""
+        """Return the changes of matched definitions and matched methods."""
         for pair in sorted(self.matches.new.items(), key=itemgetter(NEW)):
             self.definition(*pair)
         old, new = self.protocols
@@ -55,7 +56,7 @@ class Comparer(Sides):
 
     @property
     def moved(self) -> frozenset[str]:
-        """The definitions that were made of inline types, or became some."""
+        """Definitions that replaced inline types, or that inline types replaced."""
         return self._inlining.names
 
     # --- where comparisons begin --------------------------------------------------------------------------------
@@ -65,7 +66,7 @@ class Comparer(Sides):
         names = old, new
         before, after = (protocol.definitions[name].type for protocol, name in zip(self.protocols, names, strict=True))
         if _is_role(before, self._messages[OLD]) and _is_role(after, self._messages[NEW]):
-            return  # what the methods say
+            return  # role unions: the methods show the changes
         unit = Unit(self.labels.both(old, new), (Ref(old), Ref(new)), ({old}, {new}))
         location = Location(unit, unit.label, (before, after))
         if any(names[side] in self._envelopes[side] for side in SIDES):
@@ -76,7 +77,7 @@ class Comparer(Sides):
         self.compare(location)
 
     def envelope(self, unit: Unit, old: Type, new: Type) -> None:
-        """Note that a message says, or no longer says, that it is a JSON-RPC message."""
+        """Note that a message repeats, or no longer repeats, the members of the JSON-RPC envelope."""
         before, after = ({field.wire for field in _fields(type)} & ENVELOPE_MEMBERS for type in (old, new))
         if before != after:
             rule = "envelope-inlined" if after > before else "envelope-extracted"
@@ -84,7 +85,7 @@ class Comparer(Sides):
             self.note(rule, location, (", ".join(sorted(before)), ", ".join(sorted(after))))
 
     def results(self, old: Method, new: Method) -> None:
-        """Compare what answers a request of both revisions."""
+        """Compare the results of a request of both revisions."""
         senders: list[Sender] = [sender for sender in old.senders if sender in new.senders]
         if senders:
             sent: dict[Sender, set[Message]] = {OTHER[sender]: {Message.of(new, sender)} for sender in senders}
@@ -95,7 +96,7 @@ class Comparer(Sides):
     # --- types --------------------------------------------------------------------------------------------------
 
     def place(self, location: Location) -> None:
-        """Compare what stands in a place."""
+        """Compare the types in a place."""
         before, after = (forms.named(type) for forms, type in zip(self.forms, location.types, strict=True))
         if before and after:
             if not self.matches.same(before, after) and (before, after) not in self._seen:
@@ -112,7 +113,7 @@ class Comparer(Sides):
             self.compare(location)
 
     def is_recut(self, old: Type, new: Type) -> bool:
-        """Return whether an inline type and a definition may be the same thing; a union of the definition is not."""
+        """Return whether an inline type may equal a definition; a union with the definition does not."""
         olds, news = self.forms
         if category(olds.protocol.resolve(old)) != category(news.protocol.resolve(new)):
             return False
@@ -120,7 +121,7 @@ class Comparer(Sides):
         return news.key(new) not in ours and olds.key(old) not in theirs
 
     def compare(self, location: Location) -> None:
-        """Compare two types by what a value of them may be."""
+        """Compare two types by their variants."""
         if self.forms[OLD].key(location.types[OLD]) == self.forms[NEW].key(location.types[NEW]):
             return
         old, new = (forms.alternatives(type) for forms, type in zip(self.forms, location.types, strict=True))
@@ -137,7 +138,7 @@ class Comparer(Sides):
                 self.place(place)
 
     def cancelled(self, olds: Iterable[Type], news: Iterable[Type]) -> tuple[list[Type], list[Type], list[Type]]:
-        """Return the variants that only the old type has, those that only the new one has, and those that both have."""
+        """Return the variants of the old type only, of the new type only, and of both types."""
         before = {self.forms[OLD].key(form): form for form in olds}
         after = {self.forms[NEW].key(form): form for form in news}
         return (
@@ -149,7 +150,7 @@ class Comparer(Sides):
     # --- objects ------------------------------------------------------------------------------------------------
 
     def objects(self, old: Type, new: Type, location: Location) -> None:
-        """Compare two objects, member by member; a dictionary is an object without members of its own."""
+        """Compare two objects, member by member."""
         if isinstance(old, Map) and isinstance(new, Map):
             self.place(location.below("values", "", old.values, new.values))
             return
@@ -183,44 +184,44 @@ class Comparer(Sides):
         self.extras(objects[OLD].extra, objects[NEW].extra, location)
 
     def member(self, side: int, field: Field, location: Location, objects: tuple[Object, Object]) -> None:
-        """Note a member that only one of two objects names."""
+        """Note a member that only one of the objects names."""
         mine, foreign = self.forms[side], self.forms[1 - side]
-        others = objects[1 - side].extra  # what the object that does not name it has for members like it
+        others = objects[1 - side].extra  # the type of unnamed members in the other object
         is_capability = location.subject in self._capabilities[side] and not field.required
         rule = f"capability-{HOW[side]}" if is_capability else f"field-{HOW[side]}-{_required(field)}"
         parts: tuple[str, ...] = ()
         if others is None or (others != Free() and foreign.key(others) != mine.key(field.type)):
-            parts = rule, ("type-narrowed", "type-widened")[side]  # it is not ignored there, but refused
+            parts = rule, ("type-narrowed", "type-widened")[side]  # the other object refuses it
         words, types = only(side, mine.words(field.type), ""), only(side, field.type, None)
         change = Change(rule, location, words, types, parts)
         in_place = None if is_capability else self.opened(side, field, change, objects)
         self.changes.append(replace(change, in_place=in_place))
 
     def opened(self, side: int, field: Field, change: Change, objects: tuple[Object, Object]) -> Change | None:
-        """Return what the removal or addition of a member is where the object of the other side takes it unnamed.
+        """Return the change for a member that the object of the other side accepts without naming it, if it does.
 
-        It is none of this where the other side does not state that it takes such members. Keys with a prefix are
-        reserved, so they were never free. Where both objects are open, only the name of a member comes or goes: one
-        that is required is still an addition or a removal, and the others have the impacts of these.
+        The other side must state that it accepts such members; keys with a prefix are reserved and do not count. If
+        both objects are open, a required member is still an addition or a removal, and an optional member has the
+        impacts of an addition or a removal.
         """
         own, others = objects[side].extra, objects[1 - side].extra
         was_open = own is not None and not _is_implied(own)
         if others is None or _is_implied(others) or "/" in field.wire or (field.required and was_open):
             return None
-        if not self.accepting[1 - side].covers(others, field.type):
+        if not self.accepting[1 - side].accepts(others, field.type):
             return None
         rule, presence = (("field-opened", "field-became-optional"), ("field-closed", "field-became-required"))[side]
         types = (field.type, others) if side == OLD else (others, field.type)
         words = [forms.words(type) for forms, type in zip(self.forms, types, strict=True)]
         words[side] += ", required" if field.required else ""
-        is_same = not field.required and self.accepting[side].covers(field.type, others)
-        location = change.location  # generated code shows all of it, the wire only other values
+        is_same = not field.required and self.accepting[side].accepts(field.type, others)
+        location = change.location  # on the wire, only a different type is visible
         place = replace(location, types=types, wire=location.wire and not is_same)
         parts = (rule, presence) if field.required else (change.rule,) if was_open else ()
         return Change(rule, place, (words[OLD], words[NEW]), types, parts)
 
     def extras(self, old: Type | None, new: Type | None, location: Location) -> None:
-        """Compare what other members an object may have."""
+        """Compare the types of unnamed members."""
         if old is not None and new is not None:
             self.place(location.below("values", "", old, new))
         elif new is not None:
@@ -242,13 +243,13 @@ def _fields(type: Type) -> tuple[Field, ...]:
 
 
 def _result(method: Method) -> Type:
-    """Return what answers a request, as one type."""
+    """Return the results of a request as one type."""
     found = answers(method)
     return found[0] if len(found) == 1 else Union(tuple(found))
 
 
 def _is_role(type: Type, messages: Set[str]) -> bool:
-    """Return whether a definition lists messages: then the methods say what changed."""
+    """Return whether a definition is a role union: then the methods show the changes."""
     members = type.members if isinstance(type, Union) else (type,)
     return all(isinstance(member, Ref) and member.name in messages for member in members)
 

@@ -1,4 +1,4 @@
-"""Compare words: descriptions, and what is deprecated."""
+"""Compare descriptions and deprecations."""
 
 from __future__ import annotations
 
@@ -12,16 +12,16 @@ from .match import Matches
 from .normalize import Normalizer
 
 DocumentationChange = tuple[str, str, str, str, str, str]
-"""A rule, what it is about, the old and the new words, and the old and the new definition that they stand in."""
+"""Rule, subject, old and new text, old and new definition."""
 
 
 def documentation_changes(
     old: Protocol, new: Protocol, matches: Matches, labels: Labels
 ) -> Iterator[DocumentationChange]:
-    """Find changed words about definitions, and about members, that both revisions have.
+    """Find changed descriptions of definitions and members that both revisions have.
 
-    Words of ours and of others always differ, and only our revisions have the dates of our deprecations: nothing is
-    found where one side is ours and the other a file from outside.
+    Nothing is found between a revision of ours and an external file: their descriptions always differ, and only our
+    revisions have dated deprecations.
     """
     if old.origin != new.origin:
         return
@@ -39,7 +39,7 @@ def documentation_changes(
 
 
 def _members(old: Type, new: Type, label: str, olds: Normalizer, news: Normalizer) -> Iterator[tuple[str, str, str]]:
-    """Return subject, old and new description of members; inline objects are looked into."""
+    """Return subject, old and new description of members, also of inline objects."""
     one, other = olds.inline(old), news.inline(new)
     if not isinstance(one, Object) or not isinstance(other, Object):
         return

@@ -1,4 +1,4 @@
-"""Compare two revisions: from two protocol models to findings and verdicts."""
+"""Compare two revisions: two protocol models become findings and verdicts."""
 
 from __future__ import annotations
 
@@ -12,12 +12,12 @@ from .verdict import verdicts
 
 
 def compare(old: Protocol, new: Protocol, *, evidence: bool = True) -> Comparison:
-    """Find what differs between two revisions, and what that means for whom.
+    """Find the differences between two revisions, and their impact on old and new peers.
 
     Args:
         old: The old revision.
-        new: The new one.
-        evidence: Whether each finding on the wire gets a witness, or the reason why it has none.
+        new: The new revision.
+        evidence: True to add a witness to each finding on the wire, or the reason for its absence.
     """
     found = Findings(old, new).run()
     findings = arranged(_witnessed(old, new, found) if evidence else (finding for finding, _ in found))
@@ -35,7 +35,7 @@ def _witnessed(old: Protocol, new: Protocol, found: Iterable[Found]) -> Iterator
 
 
 def arranged(findings: Iterable[Finding]) -> tuple[Finding, ...]:
-    """Sort findings into groups: the worst first in each, and groups in the order of their worst."""
+    """Sort findings into groups by severity: the worst finding first, and the group with the worst finding first."""
     groups: dict[str, list[Finding]] = {}
     for finding in findings:
         groups.setdefault(finding.group, []).append(finding)

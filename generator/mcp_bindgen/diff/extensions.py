@@ -1,11 +1,11 @@
-"""Say of what is gone from core that an extension has it now, and follow things through the versions of extensions."""
+"""Moves from core to extensions, and histories of extensions."""
 
 from __future__ import annotations
 
 from dataclasses import replace
 
 from mcp_bindgen.protocol import Protocol, build
-from mcp_bindgen.spec import Extensions, Store, extend
+from mcp_bindgen.spec import Store, extend
 
 from .finding import Comparison, Finding, Plane
 from .selectors import find
@@ -14,16 +14,16 @@ _GONE = ("request-method-removed", "notification-removed", "definition-removed")
 
 
 def tell_moves(comparison: Comparison, store: Store) -> Comparison:
-    """Return `comparison` with the extension named that has what is gone from core, where one of the folder has it.
+    """Return `comparison` with hints about removed definitions and methods that are part of an extension now.
 
     Args:
-        comparison: The comparison; of the findings, only hints change.
-        store: The `schema/` folder, whose released extensions of the new revision count.
+        comparison: The comparison; only the hints of its findings change.
+        store: The `schema/` folder with the released extensions of the new revision.
     """
     if comparison.new.revision not in store.pins or not any(one.rule in _GONE for one in comparison.findings):
         return comparison
     core = store.effective(comparison.new.revision)
-    offered = Extensions(store).of(core)
+    offered = store.extensions_of(core)
     if not offered:
         return comparison
     whole = build(extend(core, *offered))
@@ -31,12 +31,11 @@ def tell_moves(comparison: Comparison, store: Store) -> Comparison:
 
 
 def timelines(words: str, store: Store) -> dict[str, list[Protocol]]:
-    """Return extension id -> its versions, oldest first and named so, for those that bring what `words` name."""
-    known = Extensions(store)
+    """Return id -> versions, oldest first, of the extensions with the method or definition that `words` name."""
     found: dict[str, list[Protocol]] = {}
-    for pin in known.pins:
-        core = store.effective(known.core(pin))
-        extension = known.effective(pin, core)
+    for pin in store.extension_pins:
+        core = store.effective(store.core(pin))
+        extension = store.extension_schema(pin, core)
         protocol = replace(build(extend(core, extension)), revision=extension.label, digest=extension.digest)
         found.setdefault(pin.id, []).append(protocol)
     return {id: versions for id, versions in found.items() if any(_brings(one, id, words) for one in versions)}
@@ -66,6 +65,6 @@ def _told(finding: Finding, whole: Protocol) -> Finding:
     origin = same[0].origin if same else whole.definitions[name].origin if name in whole.definitions else ""
     if not origin:
         return finding
-    module = next(one.module for one in whole.extensions if one.id == origin)
+    module = next(one.name for one in whole.extensions if one.id == origin)
     hint = f"It moved to the extension {origin}, where it is {name}: see mcp-bindgen show {module} {name}."
     return replace(finding, hint=hint)

@@ -1,4 +1,4 @@
-"""The result of a comparison of two revisions: findings, and a verdict for each pairing of an old with a new side."""
+"""Result of a comparison of two revisions: findings, and a verdict for each pairing of an old with a new side."""
 
 from __future__ import annotations
 
@@ -14,22 +14,22 @@ from mcp_bindgen.spec.git import Commit
 
 
 class Impact(IntEnum):
-    """The effect of a change on one pairing; the worse, the greater."""
+    """Effect of a change on one pairing; a greater value is worse."""
 
     NONE = 0
     """Not visible on the wire."""
     SAFE = 1
-    """Both sides understand each other as before."""
+    """No effect on either side."""
     IGNORED = 2
-    """The receiver does not know what it gets, and may ignore it."""
+    """The receiver may ignore the unknown value."""
     RISKY = 3
-    """The message is accepted, but perhaps not understood as it was meant."""
+    """The receiver accepts the message, but may misinterpret it."""
     BREAKS = 4
-    """The receiver rejects what the sender may say."""
+    """The receiver rejects some messages of the sender."""
 
 
 class Plane(StrEnum):
-    """The plane on which a change shows."""
+    """Place where a change is visible."""
 
     WIRE = "wire"
     SOURCE = "source"
@@ -38,7 +38,7 @@ class Plane(StrEnum):
 
 
 class Severity(IntEnum):
-    """The attention that a finding asks of its reader."""
+    """Severity of a finding."""
 
     INFO = 0
     RISKY = 1
@@ -46,7 +46,7 @@ class Severity(IntEnum):
 
 
 class Outcome(IntEnum):
-    """The verdict on whether the two sides of a pairing can work together."""
+    """Compatibility of the two sides of a pairing."""
 
     WORKS = 0
     LIMITED = 1
@@ -55,12 +55,12 @@ class Outcome(IntEnum):
 
 @dataclass(frozen=True, order=True)
 class Message:
-    """A message of the protocol in one direction.
+    """Message of the protocol in one direction.
 
     Attributes:
-        method: Its name on the wire.
+        method: Name of the method on the wire.
         kind: Request or notification.
-        sender: Who sends it.
+        sender: Side that sends it.
     """
 
     method: str
@@ -69,7 +69,7 @@ class Message:
 
     @classmethod
     def of(cls, method: Method, sender: Sender) -> Message:
-        """Return the message by which `sender` calls a method."""
+        """Return the message of a method in the direction of `sender`."""
         return cls(method.name, method.kind, sender)
 
     def __str__(self) -> str:
@@ -79,14 +79,14 @@ class Message:
 
 @dataclass(frozen=True)
 class Witness:
-    """A JSON value that shows a change.
+    """JSON value that proves a change.
 
     Attributes:
         instance: The value.
-        definition_old: The definition of the old revision that it was held against, if there is one.
-        definition_new: Likewise of the new revision.
-        old_accepts: Whether the old revision accepts it.
-        new_accepts: Whether the new one does.
+        definition_old: Definition of the old revision that judged the value; empty for an inline type.
+        definition_new: Definition of the new revision that judged the value; empty for an inline type.
+        old_accepts: True if the old revision accepts it.
+        new_accepts: True if the new revision accepts it.
     """
 
     instance: Any = field(hash=False)
@@ -97,30 +97,30 @@ class Witness:
 
     @property
     def judgements(self) -> tuple[str, str]:
-        """What the old and the new revision do with it, in a word."""
+        """Verdicts of the old and of the new revision on the value."""
         return "accepts" if self.old_accepts else "rejects", "accepts" if self.new_accepts else "rejects"
 
 
 @dataclass(frozen=True)
 class Finding:
-    """One change between two revisions.
+    """Change between two revisions.
 
     Attributes:
-        rule: The id of the rule that found it, e.g. `field-added-optional`.
-        subject: What changed, e.g. `Tool.annotations` or `client->server request tools/call`.
-        group: Where reports list it: a method name or a definition.
-        plane: Where it shows.
-        old_client: Its impact when an old client meets a new server.
-        new_client: Its impact when a new client meets an old server.
-        old: What there was, in a few words; empty for what is new.
-        new: What there is; empty for what is gone.
-        reaches: The messages that it reaches.
-        hint: What to do about it.
-        gate: What must be declared or asked for first, which makes it safe, e.g. a capability, if anything.
-        definition_old: The definition of the old revision that it is about, if any.
-        definition_new: The definition of the new revision that it is about, if any.
-        witness: A value that shows it.
-        unwitnessed: Why there is no witness, when a finding on the wire has none.
+        rule: Id of the rule, e.g. `field-added-optional`.
+        subject: Changed method, definition or member, e.g. `Tool.annotations` or `client->server request tools/call`.
+        group: Group in reports: a method or a definition.
+        plane: Place where it is visible.
+        old_client: Impact on an old client with a new server.
+        new_client: Impact on a new client with an old server.
+        old: Short description of the old state; empty for an addition.
+        new: Short description of the new state; empty for a removal.
+        reaches: Affected messages.
+        hint: Recommended action.
+        gate: Declaration or request that must come first and makes the change safe, such as a capability.
+        definition_old: Changed definition of the old revision, if any.
+        definition_new: Changed definition of the new revision, if any.
+        witness: Value that proves it.
+        unwitnessed: Reason for the absence of a witness, for a finding on the wire.
     """
 
     rule: str
@@ -141,7 +141,7 @@ class Finding:
 
     @property
     def severity(self) -> Severity:
-        """What its worse pairing makes of it."""
+        """Severity of the worse pairing."""
         worst = max(self.old_client, self.new_client)
         if worst is Impact.BREAKS:
             return Severity.BREAKING
@@ -149,17 +149,17 @@ class Finding:
 
     @cached_property
     def fingerprint(self) -> str:
-        """Names the change itself: the same whatever the words of rules and hints, 16 hexadecimal digits."""
+        """Stable id of the change, independent of texts: 16 hexadecimal digits."""
         return sha256("\0".join((self.rule, self.subject, self.old, self.new)).encode()).hexdigest()[:16]
 
 
 @dataclass(frozen=True)
 class Verdict:
-    """The verdict on a pairing.
+    """Verdict on a pairing.
 
     Attributes:
-        outcome: Whether it can.
-        reasons: Why not fully, in short sentences.
+        outcome: Compatibility of the two sides.
+        reasons: Causes of incompatibility, in short sentences.
     """
 
     outcome: Outcome
@@ -168,15 +168,15 @@ class Verdict:
 
 @dataclass(frozen=True)
 class Comparison:
-    """Two revisions, compared.
+    """Comparison of two revisions.
 
     Attributes:
         old: The old revision.
-        new: The new one.
-        old_client: How an old client gets on with a new server.
-        new_client: How a new client gets on with an old server.
-        findings: What changed: the worst first within each group, groups in the order of their worst.
-        commits: The commits that made the new one of the old one, oldest first, where they are known.
+        new: The new revision.
+        old_client: Verdict on an old client with a new server.
+        new_client: Verdict on a new client with an old server.
+        findings: Changes, sorted by group and severity.
+        commits: Commits between the two revisions, oldest first, if known.
     """
 
     old: Protocol
@@ -188,7 +188,7 @@ class Comparison:
 
     @property
     def decisions(self) -> tuple[Decision, ...]:
-        """How the schemas were read where they break a rule; of a commit, only where the one before did not."""
+        """How broken rules of the schemas were handled; for commits, only newly broken rules."""
         before, after = self.old.decisions, self.new.decisions
         if self.commits:
             return tuple(decision for decision in after if decision not in before)
@@ -196,5 +196,5 @@ class Comparison:
 
     @property
     def compares_words(self) -> bool:
-        """Whether descriptions and deprecations were compared: those of ours and those of others are not."""
+        """True if descriptions and deprecations were compared; ours are not compared with those of external files."""
         return self.old.origin == self.new.origin

@@ -1,4 +1,4 @@
-"""Turn changes into findings: who sends what changed, in which messages, and what that means."""
+"""Turn changes into findings: affected messages, impacts and hints."""
 
 from __future__ import annotations
 
@@ -19,15 +19,15 @@ from .replacements import replacements
 from .rules import RULES, impacts
 
 Found = tuple[Finding, Change | MessageChange | None]
-"""A finding, and the change that a witness can be made of."""
+"""Finding, and the change from which a witness can be made."""
 
 
 class Findings:
-    """Everything that differs between two revisions.
+    """All differences between two revisions.
 
     Args:
         old: The old revision.
-        new: The new one.
+        new: The new revision.
     """
 
     def __init__(self, old: Protocol, new: Protocol) -> None:
@@ -45,7 +45,7 @@ class Findings:
         }
 
     def run(self) -> list[Found]:
-        """Return all findings; one that several places lead to stands there once, with all that it reaches."""
+        """Return all findings; equal findings from several places become one, with all affected messages."""
         found: dict[str, Found] = {}
         for finding, change in self.everything():
             known = found.get(finding.fingerprint)
@@ -53,7 +53,7 @@ class Findings:
         return [*found.values(), *((finding, None) for finding in self.of_extensions(one for one, _ in found.values()))]
 
     def of_extensions(self, found: Iterable[Finding]) -> Iterator[Finding]:
-        """Find extensions that break under the id that they have: a breaking change needs a new one (SEP-2133)."""
+        """Find breaking changes of extensions that keep their id: a breaking change needs a new id (SEP-2133)."""
         broken = [finding for finding in found if finding.severity is Severity.BREAKING]
         old, new = ({one.id: one for one in protocol.extensions} for protocol in self.protocols)
         for id in sorted(old.keys() & new.keys()):
@@ -74,7 +74,7 @@ class Findings:
                 )
 
     def origins(self, finding: Finding) -> set[str]:
-        """Return the ids of the extensions that a finding is about."""
+        """Return the ids of the extensions of a finding."""
         methods = {message.method for message in finding.reaches}
         names = finding.definition_old, finding.definition_new
         found = {method.origin for protocol in self.protocols for method in protocol.methods if method.name in methods}
@@ -84,7 +84,7 @@ class Findings:
         return found - {""}
 
     def everything(self) -> Iterator[Found]:
-        """Return all findings, in the order in which they are made."""
+        """Return all findings, unsorted."""
         said = list(message_changes(*self.protocols))
         changes = with_moves(self.comparer.run(), self.comparer.forms)
         self.replacements = replacements(self.protocols, said, changes, self.matches)
@@ -96,7 +96,7 @@ class Findings:
             yield self.off_wire(*words), None
 
     def is_code(self, change: Change) -> bool:
-        """Return whether a change is that of an error's code, which is found as such."""
+        """Return whether a change is a renumbered error code, for which there is a finding already."""
         return change.rule == "const-changed" and change.subject in self.codes
 
     # --- messages -----------------------------------------------------------------------------------------------
@@ -130,7 +130,7 @@ class Findings:
     # --- types --------------------------------------------------------------------------------------------------
 
     def of_type(self, change: Change) -> Finding:
-        """Return a finding about the structure of a definition, or of what answers a request."""
+        """Return a finding about the structure of a definition or of a result."""
         rule, unit = RULES[change.rule], change.location.unit
         known, meets = self.sent(unit)
         on_wire = unit.wire and change.location.wire and rule.plane is Plane.WIRE
@@ -156,16 +156,16 @@ class Findings:
         )
 
     def gate(self, change: Change) -> str:
-        """Return what has to be asked for before it is sent."""
+        """Return the member of params that requests the value, if the value must be requested."""
         method, side = change.location.unit.answers, OLD if change.rule == "union-member-removed" else NEW
         is_answer = bool(method) and change.rule.startswith("union-member-")
         asked = is_answer and is_asked_for(self.protocols[side], method, change.types[side])
         return "params that ask for it" if asked else ""
 
     def sent(self, unit: Unit) -> tuple[Mapping[Sender, set[Message]], bool]:
-        """Return who sends a unit in both revisions, and in which messages: those of both, else those of either.
+        """Return the senders of a unit and their messages: the common ones, else of either revision.
 
-        Also says whether a message that has it can meet a side of the other revision at all.
+        Also return whether a message with the unit can reach a peer of the other revision.
         """
         if unit.sent is not None:
             return unit.sent, True
@@ -178,7 +178,7 @@ class Findings:
         return met or apart, bool(met)
 
     def side(self, unit: Unit, side: int, above: frozenset[int]) -> dict[Sender, set[Message]]:
-        """Return the same in one of the revisions."""
+        """Return senders and messages of a unit in one revision."""
         found: dict[Sender, set[Message]] = {}
         parts = [self.reach[side].of(name) for name in unit.names[side]]
         parts += [self.side(other, side, above | {id(unit)}) for other in unit.within[side] if id(other) not in above]
@@ -190,7 +190,7 @@ class Findings:
     # --- names --------------------------------------------------------------------------------------------------
 
     def of_names(self) -> Iterator[Finding]:
-        """Find definitions that came, went, were renamed, or whose name means something else."""
+        """Find added, removed, renamed and redefined definitions."""
         matches = self.matches
         for a, b in matches.new.items():
             if a != b:
@@ -205,11 +205,11 @@ class Findings:
                     yield self.off_wire(f"definition-{HOW[side]}", name, *words, *only(side, name, ""))
 
     def words(self, side: int, name: str) -> str:
-        """Describe a definition in a few words."""
+        """Return a short description of a definition."""
         return self.comparer.forms[side].words(self.protocols[side].definitions[name].type)
 
     def off_wire(self, rule: str, subject: str, old: str, new: str, old_name: str, new_name: str) -> Finding:
-        """Return a finding that the wire does not show, with the messages that its definitions reach."""
+        """Return a finding off the wire, with the messages that contain its definitions."""
         senders = self.reach[OLD].of(old_name), self.reach[NEW].of(new_name)
         reaches = sorted({message for known in senders for messages in known.values() for message in messages})
         return Finding(
@@ -237,7 +237,7 @@ def _hint(rule: str, gate: str) -> str:
 
 
 def _merged(one: Finding, other: Finding) -> Finding:
-    """Return the same finding from two places: the worse of both, and all that it reaches."""
+    """Return one finding for two places: the worse impact, and all affected messages."""
     planes = list(Plane)
     return replace(
         one,

@@ -1,17 +1,16 @@
-"""Follow one thing through all revisions: since when it is there, what changed, and when it went."""
+"""History of a method, definition, member or error code through all revisions."""
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from itertools import pairwise
-from typing import Any, Literal
+from typing import Literal
 
-from mcp_bindgen.protocol import Protocol, build
+from mcp_bindgen.protocol import Protocol
 from mcp_bindgen.protocol.model import Method
 from mcp_bindgen.protocol.text import describe
-from mcp_bindgen.spec import Correction, Decision, Store, named
-from mcp_bindgen.spec.sources import Readable, read
+from mcp_bindgen.spec import Correction, Decision
 
 from .engine import compare
 from .finding import Finding
@@ -23,7 +22,7 @@ from .selectors import Selector, find, locate, unknown
 
 EventKind = Literal["since", "changed", "renamed", "opened", "gone"]
 Selectors = tuple[Selector | None, Selector | None]
-"""What a subject is called in the old and in the new revision."""
+"""Name of a subject in the old and in the new revision."""
 
 _NAMES = frozenset({"definition-renamed", "definition-added", "definition-removed"})
 _WORDS = "description-changed"
@@ -31,15 +30,15 @@ _WORDS = "description-changed"
 
 @dataclass(frozen=True)
 class Event:
-    """Something that happened in a revision.
+    """Event in a revision.
 
     Attributes:
-        revision: The revision that has it so.
-        kind: What happened; a member is `opened` if the object takes it without naming it any more.
-        name: What it is called in this revision, or was in the one before when it is gone.
-        was: What it was called before, when it was renamed.
-        words: What it is, when it is new.
-        findings: The changes that it consists of.
+        revision: First revision with the new state.
+        kind: Kind of event; a member is `opened` if the object accepts it without naming it any more.
+        name: Name in this revision, or in the previous revision after a removal.
+        was: Previous name after a renaming.
+        words: Short description of an addition.
+        findings: Changes of the event.
     """
 
     revision: str
@@ -52,16 +51,16 @@ class Event:
 
 @dataclass(frozen=True)
 class History:
-    """The events of one thing.
+    """History of one subject.
 
     Attributes:
-        name: Its newest name.
+        name: Newest name.
         kind: `method`, `definition`, `member` or `error`.
-        revisions: The revisions that were looked at, oldest first.
-        names: Revision -> what it is called there; only the revisions that have it.
-        events: What happened, oldest first.
-        corrections: The known mistakes that were corrected in files from outside.
-        decisions: How files from outside were read that break a rule.
+        revisions: Examined revisions, oldest first.
+        names: Revision -> name there, for the revisions with the subject.
+        events: Events, oldest first.
+        corrections: Known errors that were corrected in external files.
+        decisions: How broken rules of external files were handled.
     """
 
     name: str
@@ -73,25 +72,15 @@ class History:
     decisions: tuple[Decision, ...] = ()
 
 
-def timeline(store: Store, files: Iterable[Readable], semantics: Mapping[str, Any]) -> list[Protocol]:
-    """Return all revisions of ours, oldest first, then those of schema files; `semantics` are the facts about these.
-
-    Raises:
-        BadInput: A file is not a usable schema.
-    """
-    ours = [build(store.effective(revision)) for revision in store.pins]
-    return [*ours, *(build(named(read(file), store, semantics)) for file in files)]
-
-
 def history(words: str, protocols: Sequence[Protocol]) -> History:
-    """Return the history of what `words` name, followed through its renames from the newest revision that has it.
+    """Return the history of a subject, followed through its renames from the newest revision that has it.
 
     Args:
         words: A method, a definition, a member such as `Tool.annotations`, or an error code or its name.
         protocols: The revisions, oldest first.
 
     Raises:
-        BadInput: No revision has it.
+        BadInput: No revision has the subject.
     """
     found = [find(protocol, words) for protocol in protocols]
     newest = next((index for index in reversed(range(len(found))) if found[index] is not None), None)
@@ -135,7 +124,7 @@ def _events(line: Sequence[Selector | None], protocols: Sequence[Protocol], step
 
 
 class Step:
-    """From one revision to the next."""
+    """Comparison of a revision with the next revision."""
 
     def __init__(self, old: Protocol, new: Protocol) -> None:
         self.protocols = old, new
@@ -147,7 +136,7 @@ class Step:
         self._methods = renamed, {now: was for was, now in renamed.items()}
 
     def other(self, selector: Selector | None, side: int) -> Selector | None:
-        """Return what a selector of one side is on the other."""
+        """Return the selector of the same subject on the other side."""
         there = self.protocols[1 - side]
         if selector is None:
             return None
@@ -166,7 +155,7 @@ class Step:
         return next((one for one in moved if locate(there, one) is not None), None)
 
     def _renamed(self, selector: Selector, side: int) -> tuple[tuple[str, str], ...]:
-        """Return the way to a member whose own name changed."""
+        """Return the path to a renamed member."""
         kind, wire = selector.steps[-1]
         stems = {place.removesuffix(suffix(kind, wire)) for place in self._places(only(side, selector, None))}
         for finding in self.findings:
@@ -177,7 +166,7 @@ class Step:
         return selector.steps
 
     def about(self, selectors: Selectors) -> Iterator[Finding]:
-        """Return the findings about a selector, as it is called on either side, or about something inside of it."""
+        """Return the findings about a selector, by its name on either side, or about a part of it."""
         selector = selectors[NEW] or selectors[OLD]
         if selector is None:
             return
@@ -207,7 +196,7 @@ class Step:
         return found
 
     def _messages(self, selectors: Selectors) -> set[str]:
-        """Return the messages, as subjects, whose definition a selector is."""
+        """Return the messages, as subjects, with a selector as their definition."""
         return {
             str(message)
             for protocol, selector in zip(self.protocols, selectors, strict=True)
@@ -218,7 +207,7 @@ class Step:
 
 
 def _described(protocol: Protocol, selector: Selector) -> str:
-    """Describe what a selector names, in a few words."""
+    """Return a short description of a selected subject."""
     match selector.kind:
         case "method":
             return _method(next(method for method in protocol.methods if method.name == selector.name))

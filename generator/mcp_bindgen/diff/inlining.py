@@ -1,4 +1,4 @@
-"""Compare inline types with the definitions that were made of them, and the other way round."""
+"""Compare inline types of one revision with definitions of the other revision."""
 
 from __future__ import annotations
 
@@ -9,17 +9,17 @@ from .location import NEW, OLD, SIDES, Location, Unit
 from .sides import Sides
 
 _NAMED = 4
-"""How many places a finding names."""
+"""Maximum number of places in the text of a finding."""
 
 _Key = tuple[str, str]
-"""A rule, and the definition that it is about."""
+"""Rule and definition."""
 
 
 class Inlining:
-    """Collects the places where one revision has a definition of its own and the other an inline type.
+    """Places with a definition in one revision and an inline type in the other.
 
-    Equal inline types are compared with the definition once. What most places had is compared under the name of the
-    definition; where a place had something else, that goes by the place.
+    Equal inline types are compared with the definition once. The most frequent inline type is compared under the name
+    of the definition, other inline types under the names of their places.
 
     Args:
         sides: Both revisions.
@@ -36,18 +36,18 @@ class Inlining:
 
     @property
     def names(self) -> frozenset[str]:
-        """The definitions."""
+        """Names of the definitions."""
         return frozenset(name for _, name in self._places)
 
     def add(self, rule: str, name: str, location: Location) -> None:
-        """Note that the definition `name` of one revision stands where the other has an inline type."""
+        """Note a place with the definition `name` in one revision and an inline type in the other."""
         inline = OLD if rule == "ref-extracted" else NEW
         key = self._sides.forms[inline].key(location.types[inline])
         self._open.setdefault((rule, name), {}).setdefault(key, []).append(location)
         self._places.setdefault((rule, name), []).append(location)
 
     def settle(self) -> Iterator[Location]:
-        """Return what is left to compare of what was noted; that may lead to more."""
+        """Return the noted places that need a comparison; comparing them may add places."""
         waiting, self._open = self._open, {}
         for (rule, name), places in waiting.items():
             units = self._units.setdefault((rule, name), {})
@@ -61,13 +61,13 @@ class Inlining:
                     yield Location(units[key], units[key].label, first.types)
 
     def _widen(self, unit: Unit, places: list[Location]) -> None:
-        """Have a unit stand in these places too."""
+        """Add places to a unit."""
         for place in places:
             for side in SIDES:
                 definition = self._sides.forms[side].named(place.types[side])
                 if definition is not None:
                     unit.names[side].add(definition)
-                else:  # an inline type is sent where it stands, even where others of its form share its class
+                else:  # an inline type is sent in its own place only
                     unit.within[side].append(place.unit)
             unit.wire = unit.wire or place.wire
 

@@ -13,12 +13,12 @@ from .reach import answers, sent
 
 
 class Labels:
-    """The names of definitions in subjects: their own, but params that one message has alone go by that message.
+    """Names of definitions in subjects. Params of a single message are named after the message.
 
     Args:
         old: The old revision.
-        new: The new one.
-        matches: The definitions that they have in common.
+        new: The new revision.
+        matches: The matched definitions.
     """
 
     def __init__(self, old: Protocol, new: Protocol, matches: Matches) -> None:
@@ -38,25 +38,25 @@ class Labels:
         return self.one(side, name) if other is None else self.both(*only(side, name, other))
 
     def one(self, side: int, name: str) -> str:
-        """Return the label of a definition that only one revision has."""
+        """Return the label of a definition of one revision only."""
         message = self._params[side].get(name)
         if message is None:
             return name
         return f"{self.matches.new.get(message, message) if side == OLD else message}.params"
 
     def message(self, name: str) -> str:
-        """Return a message of the new revision as a subject, by its definition; empty for other definitions."""
+        """Return the subject of a message of the new revision, by its definition; empty for other definitions."""
         return self._subjects.get(name, "")
 
     def group(self, subject: str) -> str:
-        """Return what a subject is listed under: its method, or its definition."""
+        """Return the group of a subject: its method or its definition."""
         subject = subject.partition("|")[0]
         name = root(subject)
         return self._methods.get(subject) or self._groups.get(name, name)
 
 
 def _params(protocol: Protocol) -> dict[str, str]:
-    """Return the definitions that are the params of one message and nothing else -> that message."""
+    """Return definition -> message, for definitions used only as the params of this message."""
     used = Counter(name for definition in protocol.definitions.values() for name in references(definition.type))
     return {
         method.params.name: method.definition
@@ -68,7 +68,7 @@ def _params(protocol: Protocol) -> dict[str, str]:
 
 
 def _groups(protocol: Protocol) -> dict[str, str]:
-    """Return the definitions that belong to one method -> its name."""
+    """Return definition -> method, for definitions of one method only."""
     results = Counter(type.name for method in protocol.methods for type in answers(method) if isinstance(type, Ref))
     found = {method.definition: method.name for method in protocol.methods}
     found |= {params: found[message] for params, message in _params(protocol).items()}

@@ -1,4 +1,4 @@
-"""Locate differences: units that are compared once, places inside of them, and changes."""
+"""Units of comparison, places in them, and changes."""
 
 from __future__ import annotations
 
@@ -12,32 +12,32 @@ from .finding import Message
 
 T = TypeVar("T")
 Step = tuple[str, str]
-"""How a place is reached from the one above: the kind of step, and the name of a member or of a form of a union."""
+"""Step from a place to a place inside: the kind, and the name of a member or of a variant of a union."""
 
 OLD, NEW = SIDES = (0, 1)
-"""The two revisions: whatever comes in pairs has the old one first."""
+"""Indices of the two revisions in pairs: the old revision comes first."""
 
 HOW = ("removed", "added")
-"""What happened to what only that side has."""
+"""Change of a subject that only the old, or only the new, side has."""
 
 MARKS = frozenset(".[{|")
-"""What a step begins with in subjects."""
+"""First characters of steps in subjects."""
 
 
 @dataclass
 class Unit:
-    """Two types that are compared once, wherever they stand.
+    """Two types that are compared once for all their places.
 
     Attributes:
-        label: The subject of what is found at its top.
+        label: Subject of the unit.
         types: The old and the new type.
-        names: The old and the new definitions that it is, one of them or inside of them.
-        within: The units in which it stands where it has no definition of its own in the old, or the new, revision.
-        sent: Who sends it in which messages, where no definition tells.
-        hidden: The members at its top that do not count.
-        payload: The members at its top that are placeholders, and not on the wire.
-        answers: The message that it answers, where it is all that answers one.
-        wire: Whether it may be on the wire at all.
+        names: The old and the new definitions that are or contain the unit.
+        within: The units that contain it, for a revision without a definition of its own.
+        sent: Senders and messages, if no definition determines them.
+        hidden: Ignored members at its top.
+        payload: Members at its top that are placeholders and not on the wire.
+        answers: The message of which it is the result, if it is the whole result.
+        wire: True if it may be on the wire.
     """
 
     label: str
@@ -53,15 +53,15 @@ class Unit:
 
 @dataclass(frozen=True)
 class Location:
-    """A place inside of a unit.
+    """Place in a unit.
 
     Attributes:
         unit: The unit.
-        subject: The name of the place.
+        subject: Name of the place.
         types: The old and the new type there.
-        above: The place around it.
-        step: How it is reached from there.
-        wire: Whether it is on the wire.
+        above: Place that contains it.
+        step: Step from that place.
+        wire: True if it is on the wire.
     """
 
     unit: Unit
@@ -72,24 +72,24 @@ class Location:
     wire: bool = True
 
     def below(self, kind: str, name: str, old: Type, new: Type, *, wire: bool = True) -> Location:
-        """Return a place one step further down."""
+        """Return a place inside of this one."""
         subject = self.subject + suffix(kind, name)
         return Location(self.unit, subject, (old, new), self, (kind, name), self.wire and wire)
 
 
 @dataclass(frozen=True)
 class Change:
-    """Something that differs.
+    """Difference between the revisions.
 
     Attributes:
-        rule: The rule that it falls under.
-        location: Where it is.
-        words: What there was and what there is, in a few words.
-        types: The old and the new type of just what changed: a member of an object, a form of a union, a value.
-        parts: The rules whose impacts add up to it, where it is two changes in one.
-        confused: Whether nothing rejects it, because it looks like something else.
-        in_place: What it is unless it is part of a move: a member that only one side names, while the object of the
-            other side takes it all the same.
+        rule: Id of the rule.
+        location: Its place.
+        words: Short descriptions of the old and the new state.
+        types: The old and the new type of the changed part: a member of an object, a variant of a union, a value.
+        parts: Rules with the impacts of the change, if it combines several changes.
+        confused: True if another variant accepts the value, so that no side rejects it.
+        in_place: Alternative change, if it is not part of a move: the object of the other side accepts the member
+            without naming it.
     """
 
     rule: str
@@ -102,12 +102,12 @@ class Change:
 
     @property
     def subject(self) -> str:
-        """What it is."""
+        """Name of the changed part."""
         return self.location.subject
 
 
 def suffix(kind: str, name: str) -> str:
-    """Write a step as subjects have it."""
+    """Return a step as text in a subject."""
     match kind:
         case "field":
             return f".{name}" if name.isidentifier() else f'["{name}"]'
@@ -136,15 +136,15 @@ def steps(type: Type) -> Iterator[tuple[Step, Type]]:
 
 
 def is_inside(subject: str, place: str) -> bool:
-    """Return whether a subject is something inside of a place."""
+    """Return whether a subject is inside of a place."""
     return subject.startswith(place) and subject[len(place) :][:1] in MARKS
 
 
 def root(subject: str) -> str:
-    """Return the definition that a subject begins with."""
+    """Return the definition at the start of a subject."""
     return subject[: next((end for end, char in enumerate(subject) if char in MARKS), None)]
 
 
 def only(side: int, value: T, nothing: T) -> tuple[T, T]:
-    """Return a pair of which just one side has a value."""
+    """Return a pair with a value on one side."""
     return (value, nothing) if side == OLD else (nothing, value)

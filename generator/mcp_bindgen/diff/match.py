@@ -1,8 +1,8 @@
-"""Match the definitions of two revisions: by name, or as renamed where the evidence is strong.
+"""Match the definitions of two revisions: by name, or as renamed if the evidence is strong.
 
-Evidence for a rename is, in this order: the message of the same method; an heir of the old structure where a name was
-given to something else; a similar structure to which most references have moved; the same structure, found only once.
-A pair is accepted when each side is the other's best, so exchanging old and new gives the same pairs.
+Evidence for a renaming, in this order: the message of the same method; the old structure under a new name, after the
+name was reused; a similar structure with most of the references; a unique equal structure. A pair is accepted if each
+side is the best match of the other, so exchanging old and new gives the same pairs.
 """
 
 from __future__ import annotations
@@ -20,21 +20,21 @@ from .normalize import Normalizer, category
 
 T = TypeVar("T")
 
-SIMILAR = 0.5
-"""How much of a structure must be the same for a rename to which the references have moved."""
+MIN_SIMILARITY = 0.5
+"""Minimum similarity of two structures for a renaming with moved references, from 0 to 1."""
 
-ALIKE = 0.75
-"""How much without references."""
+MIN_SIMILARITY_ALONE = 0.75
+"""Minimum similarity without references."""
 
 
 @dataclass(frozen=True)
 class Matches:
-    """The definitions that both revisions have, hoisted ones excepted.
+    """Definitions that both revisions have, without hoisted inline types.
 
     Attributes:
         new: Old name -> new name.
         old: New name -> old name.
-        redefined: Names that both revisions have, for different things.
+        redefined: Names with different meanings in the two revisions.
     """
 
     new: Mapping[str, str]
@@ -42,14 +42,14 @@ class Matches:
     redefined: frozenset[str]
 
     def same(self, old: str, new: str) -> bool:
-        """Return whether the two are one definition."""
+        """Return whether an old and a new definition are matched."""
         return self.new.get(old) == new
 
 
 def renamed_methods(old: Protocol, new: Protocol, matches: Matches) -> dict[str, str]:
-    """Return old name -> new name of the methods whose message, or whose result, is one definition in both.
+    """Return old name -> new name of renamed methods: their message or result is a matched definition.
 
-    A result is evidence where it answers nothing else.
+    A result is evidence if no other method has it.
     """
     names = {method.name for method in old.methods}, {method.name for method in new.methods}
     gone = _evidence(method for method in old.methods if method.name not in names[NEW])
@@ -59,7 +59,7 @@ def renamed_methods(old: Protocol, new: Protocol, matches: Matches) -> dict[str,
 
 
 def _evidence(methods: Iterable[Method]) -> dict[tuple[str, str], Method]:
-    """Return the definitions that belong to one method alone, and whether they are its message or its result."""
+    """Return role and definition -> method, for the messages and results of a single method."""
     found: dict[tuple[str, str], list[Method]] = defaultdict(list)
     for method in methods:
         found["message", method.definition].append(method)
@@ -69,7 +69,7 @@ def _evidence(methods: Iterable[Method]) -> dict[tuple[str, str], Method]:
 
 
 def match(old: Protocol, new: Protocol) -> Matches:
-    """Find the definitions that the two have in common."""
+    """Match the definitions of two revisions."""
     return _Matcher(old, new).run()
 
 
@@ -86,7 +86,7 @@ class _Matcher:
         self.messages()
         redefined = self.heirs(same)
         while self.references():
-            pass  # a pair may bring its neighbours together
+            pass  # a new pair may be evidence for further pairs
         self.structures()
         return Matches(self.pairs, {new: old for old, new in self.pairs.items()}, frozenset(redefined))
 
@@ -96,7 +96,7 @@ class _Matcher:
         self.free[NEW].discard(new)
 
     def messages(self) -> None:
-        """Pair the messages of one method: they are one definition, whatever they are called."""
+        """Pair the messages of one method, also under different names."""
         old, new = self.protocols
         news = {method.name: method.definition for method in new.methods}
         for method in old.methods:
@@ -105,15 +105,15 @@ class _Matcher:
                 self.pair(method.definition, name)
 
     def heirs(self, same: Iterable[str]) -> set[str]:
-        """Find names that were given to something else, while the old thing lives on under another name."""
+        """Return reused names, and pair the old definitions with their new names."""
         redefined: set[str] = set()
         for name in sorted(same):
             if any(isinstance(protocol.definitions[name].type, Ref) for protocol in self.protocols):
                 continue  # an alias, or a union of one
             if self.category(OLD, name) == self.category(NEW, name):
                 continue
-            heir = _best({other: self.similarity(name, other) for other in self.free[NEW]}, ALIKE)
-            ancestor = _best({other: self.similarity(other, name) for other in self.free[OLD]}, ALIKE)
+            heir = _best({other: self.similarity(name, other) for other in self.free[NEW]}, MIN_SIMILARITY_ALONE)
+            ancestor = _best({other: self.similarity(other, name) for other in self.free[OLD]}, MIN_SIMILARITY_ALONE)
             if heir is None and ancestor is None:
                 continue
             redefined.add(name)
@@ -127,7 +127,7 @@ class _Matcher:
         return redefined
 
     def references(self) -> bool:
-        """Pair similar definitions to which most references have moved; whether there were any."""
+        """Pair similar definitions with most of the references; return whether there were any."""
         before, after = map(_places, self.protocols)
         votes = Counter[tuple[str, str]]()
         totals = Counter[str](), Counter[str]()
@@ -143,10 +143,10 @@ class _Matcher:
             for (a, b), count in votes.items()
             if 2 * count >= max(totals[OLD][a], totals[NEW][b])
         }
-        return self.accept(scores, SIMILAR)
+        return self.accept(scores, MIN_SIMILARITY)
 
     def accept(self, scores: Mapping[tuple[str, str], float], least: float) -> bool:
-        """Pair those that are each other's best."""
+        """Pair definitions that are mutually the best match; return whether there were any."""
         rows: dict[tuple[int, str], dict[tuple[str, str], float]] = defaultdict(dict)
         for pair, score in scores.items():
             for side in SIDES:
@@ -157,7 +157,7 @@ class _Matcher:
         return bool(chosen)
 
     def structures(self) -> None:
-        """Pair what is left where the same structure, and not a trivial one, is found once on either side."""
+        """Pair the remaining definitions with equal, unique and non-trivial structures."""
         old, new = self.protocols
         forms = Normalizer(old, lambda name: self.pairs.get(name, name)), Normalizer(new)
         found: list[dict[Hashable, list[str]]] = [defaultdict(list), defaultdict(list)]
@@ -176,7 +176,7 @@ class _Matcher:
         return category(self.protocols[side].resolve(Ref(name)))
 
     def similarity(self, old: str, new: str) -> float:
-        """Return how much of two definitions is the same, from 0 to 1."""
+        """Return the similarity of two definitions, from 0 to 1."""
         if self.category(OLD, old) != self.category(NEW, new):
             return 0.0
         mine = _parts(self.protocols[OLD].definitions[old].type)
@@ -192,14 +192,14 @@ def _named(protocol: Protocol) -> set[str]:
 
 
 def _best(scores: Mapping[T, float], least: float) -> T | None:
-    """Return what has the highest score, if it is high enough and nothing else has the same."""
+    """Return the key with the highest score, if the score is unique and at least `least`."""
     highest = max(scores.values(), default=0.0)
     best = [one for one, score in scores.items() if score == highest >= least]
     return best[0] if len(best) == 1 else None
 
 
 def _places(protocol: Protocol) -> dict[tuple[str, str], set[str]]:
-    """Return definition and member -> the definitions that it refers to."""
+    """Return definition and member -> referenced definitions."""
     found: dict[tuple[str, str], set[str]] = {}
     for name, definition in protocol.definitions.items():
         if isinstance(definition.type, Object):

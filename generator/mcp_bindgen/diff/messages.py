@@ -1,4 +1,4 @@
-"""Compare what the two revisions talk about: methods, directions, carriers and error codes."""
+"""Compare methods, directions, carriers and error codes."""
 
 from __future__ import annotations
 
@@ -11,23 +11,23 @@ from .finding import Message
 from .reach import sent
 
 HANDSHAKE = frozenset({"initialize", "notifications/initialized"})
-"""What a stateful peer insists on before anything else."""
+"""Method that a stateful peer requires first."""
 
 
 @dataclass(frozen=True)
 class MessageChange:
-    """Something that differs in the messages themselves.
+    """Change of a message or an error code.
 
     Attributes:
-        rule: The rule that it falls under.
-        subject: What it is.
-        group: What it is listed under.
-        words: What there was and what there is, in a few words.
-        message: The message; none for an error code.
+        rule: Id of the rule.
+        subject: Name of the message or error.
+        group: Group in reports.
+        words: Short descriptions of the old and the new state.
+        message: The message; `None` for an error code.
         methods: The old and the new method.
-        gate: The capability without which it is not sent.
-        insisted: Whether the side that has it does not work without it.
-        parts: The rules whose impacts it has, where they are not those of its own.
+        gate: Capability that the message requires.
+        insisted: True if the message is mandatory for the side that has it.
+        parts: Rules with the impacts of the change, if they differ from its own rule.
     """
 
     rule: str
@@ -42,7 +42,7 @@ class MessageChange:
 
 
 def message_changes(old: Protocol, new: Protocol) -> Iterator[MessageChange]:
-    """Find what differs in methods, and in error codes."""
+    """Find changed methods and error codes."""
     before, after = sent(old), sent(new)
     for message in sorted(before.keys() | after.keys()):
         was, now = before.get(message), after.get(message)
@@ -55,7 +55,7 @@ def message_changes(old: Protocol, new: Protocol) -> Iterator[MessageChange]:
 
 
 def _one_sided(message: Message, was: Method | None, now: Method | None, other: Protocol) -> MessageChange:
-    """Return a message that `other`, one of the two revisions, does not have."""
+    """Return the change for a message that the revision `other` does not have."""
     change, method = ("removed", was) if was is not None else ("added", now)
     assert method is not None
     whole = f"request-method-{change}" if message.kind == "request" else f"notification-{change}"
@@ -74,14 +74,14 @@ def _one_sided(message: Message, was: Method | None, now: Method | None, other: 
 
 
 def _gate(method: Method, sender: Sender, other: Protocol) -> str:
-    """Return the capability that the receiver would have to declare, where the other revision does not know it."""
+    """Return the capability that the receiver must declare, if the other revision does not have it."""
     needed = method.capability(sender)
     known = {capability.name for capability in other.capabilities}
     return needed if needed is not None and not needed.startswith(sender) and needed not in known else ""
 
 
 def _error_changes(old: Protocol, new: Protocol) -> Iterator[MessageChange]:
-    """Find changed error codes; those that only the dates of our revisions tell count between such only."""
+    """Find changed error codes. Codes that `semantics.toml` dates are compared between our revisions only."""
     dated = old.origin == new.origin
     before, after = (
         {error.name: error for error in protocol.errors if dated or not error.until} for protocol in (old, new)
@@ -98,9 +98,9 @@ def _error_changes(old: Protocol, new: Protocol) -> Iterator[MessageChange]:
 
 
 def is_asked_for(protocol: Protocol, method: str, answer: Type | None) -> bool:
-    """Return whether an answer to the message `method` is given only to a request whose params ask for it.
+    """Return whether a result of the message `method` must be requested by its params.
 
-    Where the schema itself says what answers a request, in `XResultResponse`, any request may be answered so.
+    If the schema states the result, in `XResultResponse`, any request may have it.
     """
     response = protocol.definitions.get(f"{method.removesuffix('Request')}ResultResponse")
     main = {known.result for known in protocol.methods if known.definition == method}

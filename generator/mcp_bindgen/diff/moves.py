@@ -1,4 +1,4 @@
-"""Recognise members that were renamed or that moved to another place."""
+"""Recognise renamed and moved members."""
 
 from __future__ import annotations
 
@@ -16,30 +16,30 @@ Forms = tuple[Normalizer, Normalizer]
 
 
 def renamed_fields(gone: Sequence[Field], come: Sequence[Field], forms: Forms) -> list[tuple[Field, Field]]:
-    """Pair members of one type, equally required, whose names say the same, where no other pair would do as well."""
+    """Pair members with similar names, equal types and equal requiredness, if the pair is unique."""
     close = [
         (before, after)
         for before in gone
         for after in come
         if before.required == after.required
         and _is_same(before.type, after.type, forms)
-        and _akin(before.wire, after.wire)
+        and akin(before.wire, after.wire)
     ]
     return [
         (before, after) for before, after in close if sum(before is pair[0] or after is pair[1] for pair in close) == 1
     ]
 
 
-def _akin(one: str, other: str) -> bool:
+def akin(one: str, other: str) -> bool:
     """Return whether two names share at least half of their words, such as `ttl` and `ttlMs`."""
     mine, theirs = ({word.lower() for word in words(name)} for name in (one, other))
     return 2 * len(mine & theirs) >= max(len(mine), len(theirs)) and bool(mine & theirs)
 
 
 def with_moves(changes: Sequence[Change], forms: Forms) -> list[Change]:
-    """Return `changes`, in which a removal and an addition that are one move are one change.
+    """Return `changes` with each removal and addition that form a move as one change.
 
-    A member has moved when it is gone once and has come once, with the same name and the same type.
+    A member has moved if there is one removal and one addition with the same name and type.
     """
     removed, added = _once(changes, "field-removed-"), _once(changes, "field-added-")
     merged: dict[int, Change | None] = {}
@@ -53,7 +53,7 @@ def with_moves(changes: Sequence[Change], forms: Forms) -> list[Change]:
 
 
 def _once(changes: Sequence[Change], rule: str) -> dict[str, Change]:
-    """Return the changes of members that only one of them is about, by the names of these."""
+    """Return member -> change, for members with a single change."""
     found = [change for change in changes if change.rule.startswith(rule)]
     count = Counter(change.location.step for change in found)
     return {change.location.step[1]: change for change in found if count[change.location.step] == 1}

@@ -1,4 +1,4 @@
-"""Normalize types: references to inline definitions are followed, so only what a value may be counts."""
+"""Normal forms of types: references to hoisted definitions are followed, so that only the values count."""
 
 from __future__ import annotations
 
@@ -10,11 +10,11 @@ from mcp_bindgen.protocol.text import describe
 
 
 class Normalizer:
-    """The normalizer of one revision's types.
+    """Normalizer of the types of a revision.
 
     Args:
         protocol: The revision.
-        rename: Gives a definition the name under which both revisions know it.
+        rename: Returns the common name of a definition for both revisions.
     """
 
     def __init__(self, protocol: Protocol, rename: Callable[[str], str] = str) -> None:
@@ -23,7 +23,7 @@ class Normalizer:
         self._keys: dict[str, Hashable] = {}
 
     def named(self, type: Type) -> str | None:
-        """Return the name of the definition that `type` refers to; none for inline types, hoisted ones included."""
+        """Return the name of a referenced definition; `None` for inline types, including hoisted ones."""
         if isinstance(type, Ref) and not self.protocol.definitions[type.name].hoisted:
             return type.name
         return None
@@ -35,7 +35,7 @@ class Normalizer:
         return type
 
     def key(self, type: Type) -> Hashable:
-        """Return what is equal for equal types: hoisted definitions are looked into, others go by their name."""
+        """Return a key that equal types share: hoisted definitions count by structure, other definitions by name."""
         match type:
             case Ref(name):
                 if not self.protocol.definitions[name].hoisted:
@@ -62,14 +62,14 @@ class Normalizer:
                 return "object", parts, None if extra is None else self.key(extra)
 
     def alias(self, type: Array) -> str:
-        """Return the one definition that is the same array as an inline one; empty where there is none."""
+        """Return the only definition of an array equal to an inline array; empty if there is none."""
         key, definitions = self.key(type), self.protocol.definitions.values()
         arrays = [(one.name, one.type) for one in definitions if isinstance(one.type, Array) and not one.hoisted]
         names = [name for name, array in arrays if self.key(array) == key]
         return names[0] if len(names) == 1 else ""
 
     def alternatives(self, type: Type) -> Iterator[Type]:
-        """Return the variants of `type`: unions and enumerations are taken apart, definitions stay references."""
+        """Yield the variants of `type`: unions and enumerations are split, definitions stay references."""
         type = self.inline(type)
         match type:
             case Union(members):
@@ -82,7 +82,7 @@ class Normalizer:
                 yield type
 
     def opened(self, type: Type) -> Iterator[Type]:
-        """Return the `alternatives` of what a reference leads to; references to objects stay."""
+        """Yield the `alternatives` of a referenced type; references to objects stay."""
         if isinstance(type, Ref) and not isinstance(self.protocol.resolve(type), Object):
             for member in self.alternatives(self.protocol.definitions[type.name].type):
                 yield from self.opened(member)
@@ -90,12 +90,12 @@ class Normalizer:
             yield type
 
     def words(self, type: Type) -> str:
-        """Return `type` as a person would write it, without the names of hoisted definitions."""
+        """Return `type` as text, without the names of hoisted definitions."""
         return describe(type, self.inline, formats=True)
 
 
 def category(type: Type) -> str:
-    """Return the JSON type of the values of `type`, or `union` and `any`; constants are of their value's type."""
+    """Return the JSON type of the values of `type`, or `union` or `any`."""
     match type:
         case Free():
             return "any"
@@ -112,21 +112,6 @@ def category(type: Type) -> str:
             return "union"
         case Ref():
             raise TypeError("follow the reference first")
-
-
-def as_object(type: Type) -> Object:
-    """Return an object type; a dictionary is an object without members of its own."""
-    if isinstance(type, Map):
-        return Object((), type.values)
-    assert isinstance(type, Object)
-    return type
-
-
-def is_value(scalar: Scalar, value: object) -> bool:
-    """Return whether a constant is a value of a scalar type, its limits aside."""
-    if scalar.kind == "integer":
-        return isinstance(value, int) and not isinstance(value, bool)
-    return _kind(value) == category(scalar)
 
 
 def _kind(value: object) -> str:

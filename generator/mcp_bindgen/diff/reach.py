@@ -1,4 +1,4 @@
-"""Find which messages reach a definition, and who sends it in them."""
+"""Find the messages that contain a definition, and their senders."""
 
 from __future__ import annotations
 
@@ -10,22 +10,22 @@ from mcp_bindgen.protocol.model import Array, Method, Object, Protocol, Ref, Sen
 from .finding import Message
 
 ENVELOPE = "JSONRPCMessage"
-"""The definition of everything that travels: what it says of the envelope holds for both senders."""
+"""Definition of all messages: its envelope applies to both senders."""
 
 PAYLOAD = frozenset({"params", "result"})
-"""The members of an envelope whose types are placeholders: the methods say what they hold."""
+"""Members of an envelope with placeholder types; the methods determine their types."""
 
 ENVELOPE_MEMBERS = frozenset({"jsonrpc", "id"})
-"""What a message says as a JSON-RPC message; some revisions repeat it in the definition of each."""
+"""Members of the JSON-RPC envelope, which some revisions repeat in the definition of each message."""
 
 OTHER: dict[Sender, Sender] = {"client": "server", "server": "client"}
 
 
 class Reach:
-    """The senders of each definition of one revision, and the messages that it is sent in.
+    """Senders and messages of each definition of a revision.
 
-    The role unions say who sends a request or a notification; its params come from its sender and its result from the
-    other side. Embedded messages need no rule of their own: results and params refer to them.
+    The role unions determine the sender of a request or a notification. Its params come from the sender, its result
+    from the other side. Results and params refer to embedded messages.
     """
 
     def __init__(self, protocol: Protocol) -> None:
@@ -63,12 +63,12 @@ class Reach:
             yield from references(type)
 
     def of(self, name: str) -> Mapping[Sender, set[Message]]:
-        """Return who sends the definition -> the messages in which it does, in their params or in their results."""
+        """Return sender -> messages with the definition in their params or results."""
         return self._messages.get(name, {})
 
 
 def envelopes(protocol: Protocol) -> frozenset[str]:
-    """Return the definitions that are whole JSON-RPC messages, whatever they carry."""
+    """Return the definitions of whole JSON-RPC messages."""
     found: set[str] = set()
     pending = [ENVELOPE] if ENVELOPE in protocol.definitions else []
     while pending:
@@ -83,7 +83,7 @@ def envelopes(protocol: Protocol) -> frozenset[str]:
 
 
 def sent(protocol: Protocol) -> dict[Message, Method]:
-    """Return the messages of a revision, one for each sender, with their methods."""
+    """Return message -> method, with one message for each sender."""
     return {Message.of(method, sender): method for method in protocol.methods for sender in method.senders}
 
 
@@ -93,5 +93,5 @@ def messages(protocol: Protocol) -> frozenset[str]:
 
 
 def answers(method: Method) -> list[Type]:
-    """Return everything that may answer a request."""
+    """Return all results of a request."""
     return [type for type in (method.result, *method.alternatives) if type is not None]

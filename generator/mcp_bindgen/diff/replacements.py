@@ -1,4 +1,4 @@
-"""Suggest what may take the place of a method that is gone: weaker evidence than a rename needs, so only a hint."""
+"""Suggest replacements of removed methods. The evidence is too weak for a renaming, so they are hints only."""
 
 from __future__ import annotations
 
@@ -14,8 +14,8 @@ from .match import Matches, renamed_methods
 from .messages import MessageChange
 from .reach import answers
 
-_SHORTEST = 6
-"""How long a common beginning of two words must be: `subscribe` and `subscriptions` share eight letters."""
+_MIN_PREFIX_LENGTH = 6
+"""Minimum length of the common prefix of two words: `subscribe` and `subscriptions` share eight letters."""
 
 _NOTHING = "nothing is asked"
 
@@ -26,7 +26,7 @@ def replacements(
     changes: Sequence[Change],
     matches: Matches,
 ) -> dict[str, str]:
-    """Return, for each method that is gone or new, a hint about what stands for it in the other revision."""
+    """Return method -> hint about its counterpart in the other revision, for removed and added methods."""
     removed, added = ([change for change in said if change.rule == f"request-method-{how}"] for how in HOW)
     found: dict[str, list[str]] = defaultdict(list)
     renamed = renamed_methods(*protocols, matches)
@@ -54,10 +54,10 @@ def replacements(
 def _traces(
     changes: Sequence[MessageChange], protocol: Protocol, rename: Mapping[str, str]
 ) -> dict[tuple[str, str], list[MessageChange]]:
-    """Return the traits that a replacement would share with a method -> the methods that have them.
+    """Return trait -> methods with this trait; a replacement shares a trait with a removed method.
 
-    It is the beginning of a long word of the name, a definition that only this result refers to, or that neither
-    anything is asked nor a capability needed. The sender is always the same.
+    A trait is the prefix of a long word of the name, a definition that only this result refers to, or the absence of
+    params and capabilities. Methods with a common trait have the same sender.
     """
     used = Counter(name for method in protocol.methods for name in set(_result_types(method, protocol)))
     found: dict[tuple[str, str], list[MessageChange]] = defaultdict(list)
@@ -65,7 +65,7 @@ def _traces(
         method = change.methods[OLD] or change.methods[NEW]
         if method is None or change.message is None:
             continue
-        marks = {word[:_SHORTEST] for word in _words(method.name) if len(word) >= _SHORTEST}
+        marks = {word[:_MIN_PREFIX_LENGTH] for word in _words(method.name) if len(word) >= _MIN_PREFIX_LENGTH}
         marks |= {f"->{rename.get(name, name)}" for name in _result_types(method, protocol) if used[name] == 1}
         if not (_asks(method, protocol) or method.capabilities):
             marks.add(_NOTHING)
@@ -85,7 +85,7 @@ def _result_types(method: Method, protocol: Protocol) -> Iterator[str]:
 
 
 def _asks(method: Method, protocol: Protocol) -> bool:
-    """Return whether its params have anything of their own."""
+    """Return whether the params of a method have members of their own."""
     params = protocol.resolve(method.params) if method.params is not None else None
     return isinstance(params, Object) and any(field.wire != "_meta" for field in params.fields)
 
@@ -93,7 +93,7 @@ def _asks(method: Method, protocol: Protocol) -> bool:
 def _carried(
     change: MessageChange, side: int, protocol: Protocol, changes: Sequence[Change], matches: Matches
 ) -> Iterator[str]:
-    """Find where the other revision has what the params of a method hold: members of the same type that only it has."""
+    """Return the members that only the other revision has, with the types of the params of a method."""
     method, other = change.methods[side], 1 - side
     params = protocol.resolve(method.params) if method is not None and method.params is not None else None
     renamed = matches.new if side == OLD else matches.old
@@ -113,5 +113,5 @@ def _carried(
 
 
 def _shared(one: str, other: str) -> int:
-    """Count the words that two names have in common."""
+    """Return the number of common words of two names."""
     return len(set(_words(one)) & set(_words(other)))

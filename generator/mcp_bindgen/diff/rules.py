@@ -1,9 +1,9 @@
-"""The table of rules: the impact of each change on each pairing. Nothing else knows severities.
+"""Table of rules: the impact of each kind of change on each pairing.
 
-A change matters to two pairings. A pairing is sound when all that its sender may say, which is only what its own
-revision declares, is accepted by its receiver, who tolerates members that it does not know. So in what a client sends,
-a narrower type breaks old client with new server, and a wider one breaks new client with old server; in what a server
-sends it is the other way round.
+A change affects two pairings: old client with new server, and new client with old server. A pairing is sound if the
+receiver accepts every message of the sender. A sender sends only members that its revision declares; a receiver ignores
+unknown members. In messages of clients, a narrower type breaks old clients with new servers, and a wider type breaks
+new clients with old servers. In messages of servers it is the opposite.
 """
 
 from __future__ import annotations
@@ -16,23 +16,23 @@ from mcp_bindgen.protocol.model import Sender
 from .finding import Impact, Plane
 
 Impacts = tuple[Impact, Impact]
-"""The impact on old client with new server, and on new client with old server."""
+"""Impact on an old client with a new server, and on a new client with an old server."""
 
 _BREAKS, _RISKY, _IGNORED, _SAFE, _NONE = Impact.BREAKS, Impact.RISKY, Impact.IGNORED, Impact.SAFE, Impact.NONE
 
 
 @dataclass(frozen=True)
 class Rule:
-    """A kind of change.
+    """Kind of change.
 
     Attributes:
-        id: Its name.
-        mirror: The rule that finds the same change when old and new are exchanged.
-        client: Its impacts in what a client sends.
-        server: Its impacts in what a server sends.
-        says: What happened, to be read after the subject; `{old}` and `{new}` stand for a few words of each.
-        hint: What to do about it.
-        plane: Where it shows, when a message reaches it.
+        id: Name of the rule.
+        mirror: Rule for the same change with old and new exchanged.
+        client: Impacts in messages of clients.
+        server: Impacts in messages of servers.
+        says: Predicate of the sentence with the subject; `{old}` and `{new}` are short descriptions of the two states.
+        hint: Recommended action.
+        plane: Place where the change is visible, if a message contains it.
     """
 
     id: str
@@ -45,16 +45,16 @@ class Rule:
 
 
 def _pair(forth: Impacts, one: tuple[str, str, str], other: tuple[str, str, str]) -> tuple[Rule, Rule]:
-    """Return two rules, as id, words and hint, that find one change forth and back; clients and servers are alike.
+    """Return the two rules of a change and its inverse, from id, text and hint of each.
 
-    `forth` are the impacts of the first in what a client sends. The pairings swap with the sender, and with the way.
+    `forth` are the impacts of the first rule in messages of clients. Servers, and the inverse, swap the pairings.
     """
     back = forth[1], forth[0]
     return Rule(one[0], other[0], forth, back, *one[1:]), Rule(other[0], one[0], back, forth, *other[1:])
 
 
 def _alike(id: str, both: Impact, says: str, hint: str) -> Rule:
-    """Return a rule that is its own mirror and hits every pairing alike."""
+    """Return a rule that is its own mirror and has the same impact on every pairing."""
     return Rule(id, id, (both, both), (both, both), says, hint)
 
 
@@ -216,7 +216,7 @@ RULES = {rule.id: rule for rule in (*_MESSAGES, *_MEMBERS, *_TYPES, *_OTHERS, *_
 
 
 def impacts(rules: Iterable[str], senders: Iterable[Sender]) -> Impacts:
-    """Return the impacts of a change that is all of `rules`, in what `senders` send: the worst, if anybody sends it."""
+    """Return the worst impacts of all `rules` in the messages of `senders`."""
     both = tuple(senders)
     cells = [RULES[rule].client if sender == "client" else RULES[rule].server for rule in rules for sender in both]
     return (

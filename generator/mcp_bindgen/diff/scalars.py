@@ -10,11 +10,11 @@ from mcp_bindgen.protocol.model import Array, Scalar
 _LOWER = frozenset({"minimum", "exclusiveMinimum", "minLength", "minItems"})
 
 Difference = tuple[str, str, str]
-"""A rule, what there was and what there is, in a few words."""
+"""Rule, and short descriptions of the old and the new state."""
 
 
 def scalar_differences(old: Scalar, new: Scalar) -> Iterator[Difference]:
-    """Find what differs between two scalars of the same JSON type; integers are numbers."""
+    """Find the differences between two scalars of the same JSON type; integers are numbers."""
     if old.kind != new.kind:
         yield "integer-to-number" if new.kind == "number" else "number-to-integer", old.kind, new.kind
     yield from limit_differences(old, new)
@@ -23,7 +23,7 @@ def scalar_differences(old: Scalar, new: Scalar) -> Iterator[Difference]:
 
 
 def limit_differences(old: Scalar | Array, new: Scalar | Array) -> Iterator[Difference]:
-    """Find what differs between the limits of two values."""
+    """Find the differences between the limits of two types."""
     before, after = dict(old.constraints), dict(new.constraints)
     for keyword in sorted(before.keys() | after.keys()):
         if before.get(keyword) != after.get(keyword):

@@ -10,19 +10,21 @@ from mcp_bindgen.spec import BadInput
 from mcp_bindgen.spec.errors import suggestion
 
 from .finding import Comparison, Finding, Plane, Severity
+from .rules import RULES
 from .verdict import verdicts
 
 
 @dataclass(frozen=True)
 class Selection:
-    """The changes that are wanted; an empty criterion restricts nothing.
+    """Selection of findings; an empty criterion selects all.
 
     Attributes:
-        role: Messages that this side sends, with what answers them.
-        methods: These methods.
-        capabilities: Messages that need one of these capabilities of either side, e.g. `tools`.
-        planes: Findings that show there.
-        least: Findings that are at least as severe.
+        role: Messages of this side, with their results.
+        methods: Messages of these methods.
+        capabilities: Messages that require one of these capabilities of either side, e.g. `tools`.
+        planes: Findings on these planes.
+        least: Minimum severity.
+        ignored: Rules with findings to omit.
     """
 
     role: Sender | None = None
@@ -30,11 +32,12 @@ class Selection:
     capabilities: frozenset[str] = frozenset()
     planes: frozenset[Plane] = frozenset()
     least: Severity = Severity.INFO
+    ignored: frozenset[str] = frozenset()
 
     def of(self, comparison: Comparison) -> Comparison:
-        """Return the part of a comparison that is wanted; its verdicts are about the wanted messages only.
+        """Return the selected part of a comparison, with verdicts on the selected messages.
 
-        A finding that is about the envelope of all messages, or about errors, is always about the wanted ones too.
+        Findings about the envelope or about errors affect all messages.
         """
         old, new = comparison.old, comparison.new
         needs = _needs(old) | _needs(new)
@@ -44,10 +47,12 @@ class Selection:
         return replace(comparison, old_client=old_client, new_client=new_client, findings=wanted)
 
     def check(self, comparisons: Sequence[Comparison]) -> None:
-        """Refuse what none of the revisions has; raise `BadInput` with the nearest name."""
+        """Raise `BadInput`, with the nearest name, for a method or capability that neither revision has."""
         protocols = [protocol for comparison in comparisons for protocol in (comparison.old, comparison.new)]
         _check(self.methods, {method.name for protocol in protocols for method in protocol.methods}, "method")
         paths = {capability.path for protocol in protocols for capability in protocol.capabilities}
+        for rule in sorted(self.ignored - RULES.keys()):
+            raise BadInput(f"the configuration ignores {rule!r}, which is no rule", fix=suggestion(rule, RULES))
         _check(self.capabilities, {path.partition(".")[0] for path in paths}, "capability")
 
     def _is_about(self, finding: Finding, needs: dict[str, frozenset[str]]) -> bool:
@@ -63,18 +68,19 @@ class Selection:
         )
 
     def _is_wanted(self, finding: Finding) -> bool:
-        return finding.severity >= self.least and (not self.planes or finding.plane in self.planes)
+        is_severe = finding.severity >= self.least and finding.rule not in self.ignored
+        return is_severe and (not self.planes or finding.plane in self.planes)
 
 
 def _needs(protocol: Protocol) -> dict[str, frozenset[str]]:
-    """Return method -> the capabilities that it needs, without their owner and what is below them."""
+    """Return method -> top-level names of the capabilities that it requires, without their owner."""
     return {
         method.name: frozenset(capability.split(".")[1] for _, capability in method.capabilities)
         for method in protocol.methods
     }
 
 
-def _check(wanted: Iterable[str], known: Iterable[str], what: str) -> None:
+def _check(wanted: Iterable[str], known: Iterable[str], noun: str) -> None:
     names = sorted(known)
     for name in sorted(set(wanted) - set(names)):
-        raise BadInput(f"neither revision has a {what} {name!r}", fix=suggestion(name, names))
+        raise BadInput(f"neither revision has a {noun} {name!r}", fix=suggestion(name, names))

@@ -24,12 +24,12 @@ _NAME = re.compile(r"\w+")
 
 @dataclass(frozen=True)
 class Selector:
-    """Something that a revision has.
+    """Method, definition, member or error code of a revision.
 
     Attributes:
-        kind: What it is.
-        name: The name of the method, the definition or the error.
-        steps: The way from the definition to a member.
+        kind: Kind of the subject.
+        name: Name of the method, definition or error.
+        steps: Path from the definition to a member.
     """
 
     kind: Kind
@@ -42,13 +42,13 @@ class Selector:
 
 @dataclass(frozen=True)
 class Target:
-    """The place of a member.
+    """Place of a member.
 
     Attributes:
-        owner: The definition around it that has a name in the schema.
-        steps: The way from there.
-        type: What it is.
-        field: The member itself, where it is one of an object.
+        owner: The definition of the schema that contains it.
+        steps: Path from the owner.
+        type: Type of the member.
+        field: The member, if it is a field of an object.
     """
 
     owner: str
@@ -58,7 +58,7 @@ class Target:
 
 
 def find(protocol: Protocol, words: str) -> Selector | None:
-    """Return what `words` name in a revision."""
+    """Return the subject that `words` name in a revision, or `None`."""
     if any(method.name == words for method in protocol.methods):
         return Selector("method", words)
     for error in protocol.errors:
@@ -67,15 +67,15 @@ def find(protocol: Protocol, words: str) -> Selector | None:
     if words in protocol.definitions:
         return Selector("definition", words)
     name = _NAME.match(words)
-    steps = _steps(words[name.end() :]) if name is not None else None
+    steps = parse_steps(words[name.end() :]) if name is not None else None
     if name is None or steps is None or name[0] not in protocol.definitions:
         return None
     selector = Selector("member", name[0], steps)
     return selector if locate(protocol, selector) is not None else None
 
 
-def _steps(text: str) -> tuple[Step, ...] | None:
-    """Return the steps that a text consists of; `None` where it is something else."""
+def parse_steps(text: str) -> tuple[Step, ...] | None:
+    """Return the steps in a text, or `None` if it is not a path."""
     found = list(_STEP.finditer(text))
     if "".join(match[0] for match in found) != text:
         return None
@@ -83,7 +83,7 @@ def _steps(text: str) -> tuple[Step, ...] | None:
 
 
 def locate(protocol: Protocol, selector: Selector) -> Target | None:
-    """Return the place to which a selector's steps lead; `None` where they lead nowhere."""
+    """Return the place at the end of the path of a selector, or `None` if there is none."""
     definition = protocol.definitions.get(selector.name)
     target = Target(selector.name, (), definition.type, None) if definition is not None else None
     for step in selector.steps:
@@ -106,7 +106,7 @@ def _below(protocol: Protocol, target: Target, step: Step) -> Target | None:
 
 
 def unknown(words: str, protocols: Sequence[Protocol]) -> BadInput:
-    """Return the error for something that no revision has, with the nearest names."""
+    """Return the error for an unknown subject, with the nearest names."""
     names = dict.fromkeys(name for protocol in protocols for name in _names(protocol, words))
     otherwise = "name a method, a definition, a member or an error code"
     return BadInput(f"no revision has {words!r}", fix=suggestion(words, names, otherwise, most=3))

@@ -1,35 +1,35 @@
-"""Hold both revisions while they are compared, and the changes found between them."""
+"""State of a comparison: both revisions and the changes found so far."""
 
 from __future__ import annotations
 
+from mcp_bindgen.protocol.assignability import Assignability
 from mcp_bindgen.protocol.model import Protocol, Type
 
 from .labels import Labels
 from .location import NEW, OLD, Change, Location
 from .match import Matches
 from .normalize import Normalizer
-from .subtyping import Subtyping
 
 
 class Sides:
-    """The old and the new side of a comparison.
+    """Old and new side of a comparison.
 
     Args:
         old: The old revision.
-        new: The new one.
-        matches: The definitions that they have in common.
+        new: The new revision.
+        matches: The matched definitions.
 
     Attributes:
-        forms: The normal forms of the types of each side.
-        accepting: Whether the types of a side accept the values of the other one.
-        labels: What definitions are called in subjects.
+        forms: Normalizer of each side.
+        accepting: Relation of each side, as the receiver, to the other side.
+        labels: Names of definitions in subjects.
         changes: The changes found so far.
     """
 
     def __init__(self, old: Protocol, new: Protocol, matches: Matches) -> None:
         self.protocols, self.matches = (old, new), matches
         self.forms = Normalizer(old, lambda name: matches.new.get(name, f"old {name}")), Normalizer(new)
-        self.accepting = Subtyping(old, new), Subtyping(new, old)
+        self.accepting = Assignability(old, new), Assignability(new, old)
         self.labels = Labels(old, new, matches)
         self.changes: list[Change] = []
 
@@ -45,5 +45,5 @@ class Sides:
         self.changes.append(Change(rule, location, words, types, parts))
 
     def words(self, location: Location) -> tuple[str, str]:
-        """Return the types in a place as a person would write them."""
+        """Return the types in a place as text."""
         return self.forms[OLD].words(location.types[OLD]), self.forms[NEW].words(location.types[NEW])

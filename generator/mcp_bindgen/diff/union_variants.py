@@ -1,33 +1,34 @@
-"""Compare what a value may be: pairs the forms of two types that correspond, and says what is left."""
+"""Compare the variants of two types: pair corresponding variants, and note unpaired ones."""
 
 from __future__ import annotations
 
 import json
 from collections.abc import Sequence
 
+from mcp_bindgen.protocol.assignability import is_value
 from mcp_bindgen.protocol.model import Array, Const, Free, Map, Object, Ref, Scalar, Type
 
 from .location import HOW, NEW, OLD, SIDES, Change, Location, only
-from .normalize import category, is_value
+from .normalize import category
 from .scalars import limit_differences, scalar_differences
 from .sides import Sides
 
-_SIMILAR = 0.5
+_MIN_SIMILARITY = 0.5
 
 
 class UnionVariants:
-    """The forms of two types in one place.
+    """Variants of two types in one place.
 
     Args:
         sides: Both revisions.
         location: The place.
-        olds: The forms that only the old type has.
-        news: The forms that only the new type has.
-        common: The forms that both have.
+        olds: Variants of the old type only.
+        news: Variants of the new type only.
+        common: Variants of both types.
 
     Attributes:
-        objects: The pairs of objects that are left to compare, member by member.
-        places: The places inside that are left to compare.
+        objects: Pairs of objects to compare by member.
+        places: Places inside to compare.
     """
 
     def __init__(
@@ -40,7 +41,7 @@ class UnionVariants:
         self.shared = bool(common)
 
     def compare(self) -> None:
-        """Note every difference."""
+        """Note all differences."""
         if any(isinstance(form, Free) for form in self.common):
             return
         free = [any(isinstance(form, Free) for form in forms) for forms in self.left]
@@ -61,7 +62,7 @@ class UnionVariants:
     # --- null and constants ---------------------------------------------------------------------------------------
 
     def null(self) -> None:
-        """Compare nullability: null is a property of a type rather than a variant of its own."""
+        """Compare nullability: null counts as a property of a type, not as a variant."""
         for side, rule in enumerate(("became-non-nullable", "became-nullable")):
             forms, others = self.left[side], [*self.left[1 - side], *self.common]
             nulls = [form for form in forms if _is_null(form)]
@@ -71,7 +72,7 @@ class UnionVariants:
                 self.shared = True
 
     def constants(self) -> None:
-        """Compare constants: with each other, or with the scalar that takes their place."""
+        """Compare constants with constants, or with a scalar that replaces them."""
         olds, news, common = (_constants(forms) for forms in (*self.left, self.common))
         if bool(olds) != bool(news) and not common:
             self.scalar_for(OLD if olds else NEW, olds or news)
@@ -86,7 +87,7 @@ class UnionVariants:
                 self.sides.note(f"enum-value-{HOW[side]}", self.location, words, types)
 
     def scalar_for(self, side: int, constants: list[Const]) -> None:
-        """Note that a scalar and some of its values, those of one side, take each other's place."""
+        """Note a scalar that replaces constants, or the inverse."""
         mine, others = self.left[side], self.left[1 - side]
         for form in others:
             if isinstance(form, Scalar) and not form.constraints and all(is_value(form, *c.values) for c in constants):
@@ -119,7 +120,7 @@ class UnionVariants:
             self.places.append(self.location.below("form", "", old, new).below("items", "", old.items, new.items))
 
     def pair_objects(self) -> None:
-        """Compare objects: the only ones on both sides, or those that look alike."""
+        """Pair objects: the only object of each side, or similar objects."""
         resolve = [protocol.resolve for protocol in self.sides.protocols]
         olds, news = (
             [form for form in self.left[side] if isinstance(resolve[side](form), Object | Map)] for side in SIDES
@@ -132,7 +133,7 @@ class UnionVariants:
             (i, j): score
             for i, old in enumerate(olds)
             for j, new in enumerate(news)
-            if (score := self.similarity(old, new)) >= _SIMILAR
+            if (score := self.similarity(old, new)) >= _MIN_SIMILARITY
         }
         while scores:
             i, j = max(scores, key=lambda pair: (scores[pair], -pair[0], -pair[1]))
@@ -141,7 +142,7 @@ class UnionVariants:
             scores = {pair: score for pair, score in scores.items() if pair[0] != i and pair[1] != j}
 
     def rest(self) -> None:
-        """Note the forms that have no counterpart; one breaks nothing where another form takes its values."""
+        """Note variants without a counterpart; another variant of the other side may accept their values."""
         if all(self.left) and not self.shared:
             self.whole("type-changed")
             return
@@ -149,7 +150,7 @@ class UnionVariants:
             for form in list(forms):
                 if name := self.form_name(side, form):
                     forms.remove(form)
-                    confused = self.sides.accepting[1 - side].covers(self.location.types[1 - side], form)
+                    confused = self.sides.accepting[1 - side].accepts(self.location.types[1 - side], form)
                     below = self.location.below("form", name, form, form)
                     words, types = only(side, name, ""), only(side, form, None)
                     change = Change(f"union-member-{HOW[side]}", below, words, types, confused=confused)
@@ -162,12 +163,12 @@ class UnionVariants:
     # --- helpers ----------------------------------------------------------------------------------------------------
 
     def take(self, olds: Sequence[Type], news: Sequence[Type]) -> None:
-        """Remove paired forms from those that are left."""
+        """Remove paired variants from the remaining ones."""
         self.left = [_without(self.left[OLD], olds), _without(self.left[NEW], news)]
         self.shared = self.shared or bool(olds and news)
 
     def form_name(self, side: int, form: Type) -> str:
-        """Name a variant: by its definition, or by that of its items; empty for plain types."""
+        """Return the name of a variant: its definition or the definition of its items; empty for plain types."""
         if isinstance(form, Ref):
             return form.name
         if isinstance(form, Array):
@@ -176,9 +177,9 @@ class UnionVariants:
         return "object" if isinstance(form, Object) else ""
 
     def similarity(self, old: Type, new: Type) -> float:
-        """Return how much two objects have in common, from 0 to 1; nothing where a constant tells them apart.
+        """Return the similarity of two objects, from 0 to 1; 0 if different constants tag them.
 
-        Two definitions that were not matched are the same here only if a constant says so.
+        Unmatched definitions are similar only with a common tag.
         """
         protocols, forms = self.sides.protocols, self.sides.forms
         one, other = protocols[OLD].resolve(old), protocols[NEW].resolve(new)
@@ -205,7 +206,7 @@ def _is_tag(type: Type) -> bool:
 
 
 def _without(forms: Sequence[Type], taken: Sequence[Type]) -> list[Type]:
-    """Return `forms` without some of them; by identity, as to Python the constants 1 and true are equal."""
+    """Return `forms` without the `taken` ones, compared by identity: in Python, the constants 1 and true are equal."""
     return [form for form in forms if not any(form is other for other in taken)]
 
 

@@ -1,4 +1,4 @@
-"""Compare a schema file that upstream published again with ours."""
+"""Compare a republished upstream schema file with ours."""
 
 from __future__ import annotations
 
@@ -17,12 +17,12 @@ from .finding import Comparison, Plane
 
 @dataclass(frozen=True)
 class Release:
-    """A file compared with a revision of ours.
+    """Comparison of a file with a revision of ours.
 
     Attributes:
         revision: The revision.
-        comparison: What the file changes, with our corrections applied to both.
-        unfit: The pointers of the mistakes that are gone from the file.
+        comparison: Changes in the file, with our corrections applied to both sides.
+        unfit: Pointers of the known errors that the file does not have.
     """
 
     revision: str
@@ -31,12 +31,12 @@ class Release:
 
     @property
     def same(self) -> bool:
-        """Whether neither the wire nor generated code changes."""
+        """True if neither the wire nor generated code changes."""
         return all(finding.plane is Plane.DOC for finding in self.comparison.findings)
 
 
 def against(store: Store, file: Readable, revision: str | None = None) -> Release:
-    """Compare a file that upstream published with a revision of ours: the one that is named, else the nearest.
+    """Compare an upstream file with a revision of ours: the named revision, else the most similar one.
 
     Raises:
         BadInput: The file is not a usable schema, or the revision is unknown.

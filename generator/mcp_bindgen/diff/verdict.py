@@ -1,4 +1,4 @@
-"""Judge whether an old and a new side can work together."""
+"""Verdicts on the compatibility of an old and a new side."""
 
 from __future__ import annotations
 
@@ -21,18 +21,18 @@ CERTAIN = frozenset(
         "request-method-removed",
     }
 )
-"""Rules whose change, where it breaks, breaks every message of its kind, and not just some."""
+"""Rules with changes that break every message of their kind."""
 
 
 _OPENINGS = {
     "stateful": "The client opens with `initialize`, which the server does not know.",
     "stateless": "The client never sends `initialize`, which the server insists on.",
 }
-"""Why a client cannot open a conversation with a server of the other era, by the era of the client."""
+"""Era of the client -> reason why it cannot connect to a server of the other era."""
 
 
 def verdicts(old: Protocol, new: Protocol, findings: Sequence[Finding]) -> tuple[Verdict, Verdict]:
-    """Judge an old client with a new server, and a new client with an old server."""
+    """Return the verdicts on an old client with a new server, and on a new client with an old server."""
     return (
         _verdict(old, new, [(finding, finding.old_client) for finding in findings]),
         _verdict(new, old, [(finding, finding.new_client) for finding in findings]),

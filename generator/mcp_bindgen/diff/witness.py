@@ -1,8 +1,7 @@
-"""Prove findings: for each on the wire a small value, held against both revisions by a JSON Schema validator.
+"""Witnesses of findings: small values that a JSON Schema validator judges by both revisions.
 
-A value is built around the place that changed, from what both revisions need besides, so that nothing else decides
-whether it is accepted. It takes the closed form, without members that nobody declares; the schemas it is held against
-are as open as they say.
+A value is built around the changed place, with the required members of both revisions, so that only the change decides
+the verdict. Values contain only declared members; the schemas are as open as stated.
 """
 
 from __future__ import annotations
@@ -25,23 +24,23 @@ from .messages import MessageChange
 from .rules import RULES
 
 _GONE: Any = object()
-"""Stands for a member that is left out."""
+"""Marks an omitted member."""
 
 _ENVELOPE: dict[str, dict[str, Any]] = {"request": {"jsonrpc": "2.0", "id": 1}, "notification": {"jsonrpc": "2.0"}}
 _NARROWED, _WIDENED, _BOTH = (True, False), (False, True), (True, True)
-_MOST = 60
-"""How many values are tried for a finding."""
+_MAX_VALUES = 60
+"""Maximum number of values to try for a finding."""
 
 Verdicts = tuple[bool, bool]
-"""Whether the old revision accepts a value, and whether the new one does."""
+"""True if the old revision accepts a value, and True if the new revision accepts it."""
 
 
 class Witnesses:
-    """Builds and checks witnesses.
+    """Builder of witnesses.
 
     Args:
         old: The old revision.
-        new: The new one.
+        new: The new revision.
     """
 
     def __init__(self, old: Protocol, new: Protocol) -> None:
@@ -52,7 +51,7 @@ class Witnesses:
         self._roles: dict[tuple[int, str, str, str], Draft202012Validator | None] = {}
 
     def witnessed(self, finding: Finding, change: Change | MessageChange) -> Finding:
-        """Return `finding` with a witness, or with the reason why it has none."""
+        """Return `finding` with a witness, or with the reason for its absence."""
         try:
             found = self._message(change) if isinstance(change, MessageChange) else self._type(change)
         except Unfit:
@@ -90,7 +89,7 @@ class Witnesses:
         return Witness(seen[found], _name(types[OLD]), _name(types[NEW]), *found)
 
     def _instances(self, change: Change) -> Iterator[Any]:
-        """Make values of the unit in which the place that changed holds different things; the simplest first."""
+        """Yield values of the unit with different values in the changed place, simplest first."""
         tried: set[str] = set()
         for value in self._leaves(change):
             for first in (NEW, OLD):
@@ -99,11 +98,11 @@ class Witnesses:
                 if text not in tried:
                     tried.add(text)
                     yield instance
-                if len(tried) > _MOST:
+                if len(tried) > _MAX_VALUES:
                     return
 
     def _leaves(self, change: Change) -> Iterator[Any]:
-        """Make values to put into the place that changed."""
+        """Yield values for the changed place."""
         rule = change.rule
         if rule.startswith("additional-properties-"):
             yield {**self._merged(change.location, NEW), "other": True}
@@ -116,7 +115,7 @@ class Witnesses:
             yield from examples.several(type)
 
     def _embedded(self, location: Location, value: Any, first: int) -> Any:
-        """Return `value` in its place within a value of the unit; the side `first` decides where both have a say."""
+        """Return a value of the unit with `value` in its place; members of the side `first` take precedence."""
         while location.above is not None:
             kind, name = location.step
             if kind == "field":
@@ -133,7 +132,7 @@ class Witnesses:
         return {**value, **_ENVELOPE["notification" if location.unit.label.endswith("Notification") else "request"]}
 
     def _merged(self, location: Location, first: int) -> dict[str, Any]:
-        """Return the members that an object in a place needs according to either revision."""
+        """Return the members of an object that either revision requires."""
         found: dict[str, Any] = {}
         for side in (1 - first, first):
             type = self._object(location.types[side], side)
@@ -159,7 +158,7 @@ class Witnesses:
         return Draft202012Validator(schema_of(type, _urn(side)), registry=self._registry)
 
     def _may_send(self, side: int, message: Message, carrier: Carrier, instance: Any) -> bool:
-        """Return whether a value is anything of the same kind that the sender of a message may send in the same way."""
+        """Return whether a value is any message of the same kind, sender and carrier."""
         key = side, message.kind, message.sender, carrier
         if key not in self._roles:
             members = tuple(
@@ -181,7 +180,7 @@ def _name(type: Type) -> str:
 
 
 def _wanted(change: Change) -> list[Verdicts]:
-    """Return the verdicts that would show a change, the best first."""
+    """Return the verdicts that prove a change, best first."""
     if change.confused:
         return [_BOTH]
     if change.rule == "pattern-changed":

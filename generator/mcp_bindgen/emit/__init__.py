@@ -1,9 +1,32 @@
-"""Turn a protocol model into a package of typed Python: one emitter and one template for each emitted file."""
+"""Write bindings: emitters turn the protocol model into files, and the writer puts these in place."""
 
+from mcp_bindgen.bridge.document import Model
+
+from .emitter import BRIDGES, Bridges, Emitter, Options, Target
 from .header import MARK
+from .project import ignored_rules, wanted
 from .refresh import Update, update
-from .requested import targets
-from .target import Bridges, Target, bridges_of
+from .registry import DEFAULT, emitter, languages
+from .requested import Request, targets
 from .writer import drift, write
 
-__all__ = ["MARK", "Bridges", "Target", "Update", "bridges_of", "drift", "targets", "update", "write"]
+__all__ = [
+    "BRIDGES",
+    "DEFAULT",
+    "MARK",
+    "Bridges",
+    "Emitter",
+    "Model",
+    "Options",
+    "Request",
+    "Target",
+    "Update",
+    "drift",
+    "emitter",
+    "ignored_rules",
+    "languages",
+    "targets",
+    "update",
+    "wanted",
+    "write",
+]

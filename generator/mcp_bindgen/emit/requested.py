@@ -1,17 +1,17 @@
-"""Decide what a command line asks for: packages of this installation, or bindings of the user's own."""
+"""Decide which packages a command line or a project configuration asks for."""
 
 from __future__ import annotations
 
 import re
 import shlex
-from collections.abc import Sequence
-from keyword import iskeyword
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 
+from mcp_bindgen.bridge.document import is_model, read
+from mcp_bindgen.protocol import Protocol
 from mcp_bindgen.spec import (
     BadInput,
     EffectiveSchema,
-    Extensions,
     ExtensionSchema,
     Store,
     extend,
@@ -19,153 +19,204 @@ from mcp_bindgen.spec import (
     read_extension,
     sources,
 )
-from mcp_bindgen.spec.errors import printable
+from mcp_bindgen.spec.errors import printable, suggestion
 from mcp_bindgen.spec.semantics import merge_semantics, read_semantics
 from mcp_bindgen.spec.sources import Readable
 
-from .target import Target, all_revisions, extension_of, target_of
+from .emitter import Emitter, Options, Target
+from .registry import DEFAULT, emitter
 
-_OWN_PLACE = "give --out DIR and --package NAME"
+OWN_PLACE = "give --out DIR and --package NAME"
 
 
-def targets(
-    revisions: Sequence[str],
-    *,
-    out: Path | None = None,
-    package: str | None = None,
-    schema: Readable | None = None,
-    name: str | None = None,
-    semantics: Path | None = None,
-    only: tuple[str, ...] = (),
-    folder: Path | None = None,
-    strict: bool = False,
-    extensions: Sequence[str] = (),
-) -> list[Target]:
-    """Return the packages that a command line asks for.
+@dataclass(frozen=True)
+class Request:
+    """Packages that a command line or one entry of a project configuration asks for.
 
-    Args:
-        revisions: The revisions to generate; none means all of this checkout with their extensions, else all that the
-            user keeps.
-        out: The folder to put a package of the user's own into.
-        package: That package's import name.
-        schema: The source of a schema file to generate from, instead of a revision of ours.
-        name: What to call the revision of `schema`.
-        semantics: A file of the form of `semantics.toml`: its entries are added to ours, or the facts of an extension.
-        only: The capabilities to restrict the bindings to.
-        folder: Another `schema/` folder than ours.
-        strict: Whether drafts are refused where they break a rule.
-        extensions: The extensions of the revisions to generate instead of them: names, or sources of schema files.
+    Attributes:
+        revisions: The revisions to generate. Without any and without `schema`, all packages of this installation.
+        out: Folder above the package; None for packages of this installation.
+        package: Name of the package.
+        schema: Source of a schema file to generate from, instead of a known revision.
+        name: Name of the revision in `schema`.
+        semantics: File in the form of `semantics.toml`: more facts for `schema`, or the facts of the extension.
+        only: Capabilities to restrict the package to; empty means everything.
+        folder: Another `schema/` folder.
+        strict: True to refuse a schema file that breaks a rule.
+        extensions: Extensions of the revisions to generate instead of them: names, or sources of schema files.
+        language: Name of the emitter.
+        templates: Folder with templates that replace templates of the emitter.
+        base: Folder to which paths are relative.
+    """
+
+    revisions: tuple[str, ...] = ()
+    out: Path | None = None
+    package: str | None = None
+    schema: Readable | None = None
+    name: str | None = None
+    semantics: Path | None = None
+    only: tuple[str, ...] = ()
+    folder: Path | None = None
+    strict: bool = False
+    extensions: tuple[str, ...] = ()
+    language: str = DEFAULT
+    templates: Path | None = None
+    base: Path = field(default_factory=Path)
+
+
+def targets(request: Request) -> list[Target]:
+    """Return the packages that are asked for.
 
     Raises:
-        BadInput: The arguments do not fit together, or a revision or extension is unknown.
+        BadInput: The options do not fit together, or a revision, extension or emitter is unknown.
     """
-    store = Store(folder, strict=strict)
-    given = {"--schema": schema, "--revision": name, "--only": only or None}
-    for option in (option for option, value in given.items() if extensions and value is not None):
-        raise BadInput(f"--extension is about a revision that is installed, {option} is not", fix=f"leave out {option}")
-    if schema is not None and (revisions or name is None):
-        raise BadInput("--schema takes the place of a revision", fix="name it with --revision NAME")
-    if schema is None and (name is not None or (semantics is not None and not extensions)):
-        raise BadInput(
-            "--revision and --semantics describe the file of --schema, or --semantics that of --extension",
-            fix="give --schema FILE or --extension FILE",
-        )
-    own = out is not None or package is not None
-    if own and (out is None or package is None or (schema is None and len(revisions) != 1) or len(extensions) > 1):
-        what = "one extension of one revision" if extensions else "one revision"
-        raise BadInput(f"bindings of your own need --out DIR, --package NAME and {what}", fix="give all three")
-    if (schema is not None or only or folder is not None) and not own:
-        raise BadInput("--schema, --folder and --only are for bindings of your own", fix=_OWN_PLACE)
-    if package is not None and not all(part.isidentifier() and not iskeyword(part) for part in package.split(".")):
-        raise BadInput(f"{package!r} is not the name of a package", fix="use letters, digits, _ and dots, no keywords")
-    if name is not None and not re.fullmatch(r"[\w.+-]+", name):
-        raise BadInput(f"{name!r} is not the name of a revision", fix="use letters, digits and . _ + -")
+    writer = emitter(request.language)
+    store = Store(request.folder, strict=request.strict)
+    if request.out is not None and request.package is None:
+        revisions = filter(None, [request.name]) if request.schema else request.revisions or store.pins
+        names = {revision: writer.default_package(revision, _short(request.extensions)) for revision in revisions}
+        if names and all(names.values()):
+            requests = (
+                replace(request, revisions=() if request.schema else (revision,), package=name)
+                for revision, name in names.items()
+            )
+            return [target for one in requests for target in targets(one)]
+    _check(request)
+    base, out, package, templates = request.base, request.out, request.package, request.templates
     if out is None or package is None:
-        if semantics is not None:
-            raise BadInput("--semantics is for bindings of your own", fix=_OWN_PLACE)
-        return _installed(store, revisions, extensions)
-    extension: ExtensionSchema | None = None
-    if schema is None or name is None:
-        source, words = store.effective(revisions[0]), [revisions[0]]
-        words += ["--folder", _near(folder)] if folder is not None else []
-        if extensions:
-            extension, more = _own_extension(store, source, extensions[0], semantics)
-            source, words = extend(source, extension), [*words, *more]
-    else:
-        facts = merge_semantics(store.semantics, read_semantics(semantics)) if semantics else store.semantics
-        file = sources.read(schema)
-        source = external(file, name, facts, store.ledger, strict=store.strict)
-        words = ["--schema", _argument(str(schema), file), "--revision", name]
-    words += ["--semantics", _near(semantics)] if semantics else []
-    words += ["--out", _near(out), "--package", package, *(["--only", ",".join(only)] if only else [])]
+        return writer.installed(store, request.revisions, request.extensions)
+    writer.check_package(package)
+    if templates is not None:
+        _check_templates(base / templates, writer)
+    source, extension, words, model = _source(request, store)
+    options = {
+        "--folder": request.folder and _near(request.folder),
+        "--semantics": request.semantics and _near(request.semantics),
+        "--out": _near(out),
+        "--package": package,
+        "--only": ",".join(request.only),
+        "--language": request.language if request.language != DEFAULT else "",
+        "--templates": templates and _near(templates),
+    }
+    words += [word for option, value in options.items() if value for word in (option, value)]
     command = shlex.join(["mcp-bindgen", "generate", *words])
-    if sources.STDIN in (schema, *extensions):
+    if sources.STDIN in (request.schema, *request.extensions):
         command += "  # with the schema file as standard input"
-    return [Target(source, out.joinpath(*package.split(".")), package, only, command, extension=extension)]
+    core = writer.core_of(source.revision) if extension is not None else ""
+    given = Options(
+        package, command, extension.id if extension is not None else "", core, templates and base / templates
+    )
+    folder = writer.folder_of(base / out, package)
+    return [Target(writer, source, folder, given, request.only, extension=extension, model=model)]
 
 
-def _installed(store: Store, revisions: Sequence[str], extensions: Sequence[str]) -> list[Target]:
-    """Return packages of this checkout, or of the user's revisions."""
-    if not extensions:
-        found = [target_of(store, revision) for revision in revisions or all_revisions(store)]
-        cores = [target.source for target in found if target.is_tested and not revisions]
-        return [*found, *(extension_of(core, extension) for core in cores for extension in _ours(store, core))]
-    if not revisions:
-        raise BadInput(
-            "--extension needs the revision that it extends",
-            fix="name it, as in: mcp-bindgen generate REVISION --extension NAME",
-        )
-    return [
-        _installed_extension(store, store.effective(revision), name) for revision in revisions for name in extensions
-    ]
-
-
-def _installed_extension(store: Store, core: EffectiveSchema, name: str) -> Target:
-    known = Extensions(store)
-    if not known.is_extension(name) and _is_file(name):
-        raise BadInput(f"{printable(name)} is no extension of this installation", fix=_OWN_PLACE)
-    extension = known.effective(name, core)
-    if extension.version not in [ours.version for ours in _ours(store, core) if ours.id == extension.id]:
-        raise BadInput(f"{extension.label} is not the one whose bindings are part of the installation", fix=_OWN_PLACE)
-    return extension_of(core, extension)
-
-
-def _ours(store: Store, core: EffectiveSchema) -> list[ExtensionSchema]:
-    """Return the extensions of a revision that this checkout has bindings of."""
-    found = Extensions(store).of(core)
-    return [one for one in found if isinstance(one.file, Path) and one.file.is_relative_to(store.root)]
-
-
-def _own_extension(
-    store: Store, core: EffectiveSchema, name: str, semantics: Path | None
-) -> tuple[ExtensionSchema, list[str]]:
-    """Return an extension that is pinned, or that a file describes, and the words by which a command names it."""
-    known = Extensions(store)
-    if known.is_extension(name) or not _is_file(name):
-        if semantics is not None:
-            raise BadInput("--semantics describes the file of --extension, and this is none", fix="leave it out")
-        return known.effective(name, core), ["--extension", name]
-    if semantics is None:
-        raise BadInput(
-            f"{printable(name)} does not say what it extends, and who sends its messages",
-            fix="say so in a file and give it with --semantics; docs/extensions.md has an example",
-        )
-    file = sources.read(name)
-    extension = read_extension(file, semantics, core, ledger=store.ledger, strict=store.strict)
-    return extension, ["--extension", _argument(name, file)]
-
-
-def _is_file(name: str) -> bool:
-    """Return whether the name of an extension is that of a schema file."""
+def is_schema_file(name: str) -> bool:
+    """Return True if the name of an extension is the source of a schema file."""
     return Path(name).is_file() or name.endswith(".json") or sources.is_source(name, ())
 
 
-def _argument(given: str, file: sources.Source) -> str:
-    """Return how a command in a file names a schema file."""
-    return _near(Path(given)) if Path(given).is_file() else file.argument
+def _short(extensions: tuple[str, ...]) -> str:
+    """Return the name of an extension in the name of a package: `tasks` for `tasks@2026-07-28` or `tasks.json`."""
+    return Path(extensions[0].partition("@")[0]).stem if extensions else ""
+
+
+def _check(request: Request) -> None:
+    """Raise `BadInput` if options do not fit together."""
+    schema, name, extensions, is_own = request.schema, request.name, request.extensions, request.out is not None
+    own = {
+        "--schema": schema,
+        "--folder": request.folder,
+        "--only": request.only or None,
+        "--semantics": request.semantics,
+        "--templates": request.templates,
+    }
+    for option in ("--schema", "--only") if extensions else ():
+        if own[option] is not None:
+            raise BadInput(f"{option} does not go with --extension", fix=f"leave out {option}")
+    if schema is not None and request.revisions:
+        raise BadInput("--schema takes the place of a revision", fix="name it with --revision NAME")
+    if schema is None and (name is not None or (request.semantics is not None and not extensions)):
+        raise BadInput(
+            "--revision and --semantics describe the file of --schema, or --semantics the file of --extension",
+            fix="give --schema FILE or --extension FILE",
+        )
+    has_one = schema is not None or len(request.revisions) == 1
+    if (is_own or request.package is not None) and not (is_own and request.package and has_one and len(extensions) < 2):
+        number = "one extension of one revision" if extensions else "one revision"
+        raise BadInput(f"bindings of your own need --out DIR, --package NAME and {number}", fix="give all three")
+    for option, value in own.items():
+        if value is not None and not is_own:
+            raise BadInput(f"{option} is for bindings of your own", fix=OWN_PLACE)
+    if name is not None and not re.fullmatch(r"[\w.+-]+", name):
+        raise BadInput(f"{name!r} is not the name of a revision", fix="use letters, digits and . _ + -")
+
+
+_Sources = tuple[EffectiveSchema, ExtensionSchema | None, list[str], Protocol | None]
+
+
+def _source(request: Request, store: Store) -> _Sources:
+    """Return schema and extension of a package, the words by which a command names them, and the printed model."""
+    base = request.base
+    facts = base / request.semantics if request.semantics is not None else None
+    if request.schema is not None:
+        return _file(request, request.schema, store, facts)
+    core = store.effective(request.revisions[0])
+    if not request.extensions:
+        return core, None, [core.revision], None
+    given = request.extensions[0]
+    if store.is_extension(given) or not is_schema_file(str(base / given) if (base / given).is_file() else given):
+        if facts is not None:
+            raise BadInput("--semantics describes the file of --extension, and this is none", fix="leave it out")
+        extension = store.extension_schema(given, core)
+        return extend(core, extension), extension, [core.revision, "--extension", given], None
+    if facts is None:
+        raise BadInput(
+            f"{printable(given)} does not state the revision that it extends and the senders of its messages",
+            fix="state them in a file and give it with --semantics; docs/extensions.md has an example",
+        )
+    file, argument = _read(base, given)
+    extension = read_extension(file, facts, core, ledger=store.ledger, strict=store.strict)
+    return extend(core, extension), extension, [core.revision, "--extension", argument], None
+
+
+def _file(request: Request, given: Readable, store: Store, facts: Path | None) -> _Sources:
+    """Return the source of a package from a schema file or a printed model."""
+    file, argument = _read(request.base, given)
+    words = ["--schema", argument]
+    if is_model(file):
+        model = read(file).protocol
+        if request.name not in (None, model.revision) or facts is not None:
+            raise BadInput(
+                f"the printed model is of {model.revision}, and complete", fix="leave out --revision and --semantics"
+            )
+        return EffectiveSchema(model.revision, {}, model.digest, file=file.label), None, words, model
+    if request.name is None:
+        raise BadInput("--schema takes the place of a revision", fix="name it with --revision NAME")
+    known = merge_semantics(store.semantics, read_semantics(facts)) if facts else store.semantics
+    source = external(file, request.name, known, store.ledger, strict=store.strict)
+    return source, None, [*words, "--revision", request.name], None
+
+
+def _read(base: Path, given: Readable) -> tuple[sources.Source, str]:
+    """Return a schema file, and how a command in a generated file names it."""
+    if not isinstance(given, sources.Source) and (base / given).is_file():
+        return sources.read(base / given), _near(Path(given))
+    file = sources.read(given)
+    return file, file.argument
+
+
+def _check_templates(folder: Path, writer: Emitter) -> None:
+    """Raise `BadInput` if the folder holds a file that is no template of the emitter."""
+    if not folder.is_dir():
+        raise BadInput("is not a folder", file=folder, fix="name a folder of templates with --templates DIR")
+    for path in sorted(path for path in folder.rglob("*") if path.is_file()):
+        found = path.relative_to(folder).as_posix()
+        if found not in writer.templates:
+            known = suggestion(found, writer.templates) if writer.templates else "this emitter has no templates"
+            raise BadInput(f"{found!r} is not the name of a template", file=folder, fix=known)
 
 
 def _near(path: Path) -> str:
-    """Return a path as a command in a file may name it: from here, where it is below, as others have other folders."""
+    """Return a path as a command in a file names it: relative to the working folder if it is below that."""
     here = Path.cwd()
     return path.relative_to(here).as_posix() if path.is_absolute() and path.is_relative_to(here) else str(path)

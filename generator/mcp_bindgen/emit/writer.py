@@ -1,4 +1,4 @@
-"""Write generated packages, and compare them with what is on the disk; files that are not ours are refused."""
+"""Write generated packages, and compare them with the disk; files that were not generated are refused."""
 
 from __future__ import annotations
 
@@ -8,9 +8,10 @@ from pathlib import Path
 from mcp_bindgen.spec import BadInput, transaction
 from mcp_bindgen.spec.transaction import Change, Changes
 
-from .header import MARK
+from .header import is_generated
 
-_CACHE = "__pycache__"
+_MADE_BESIDE = frozenset({"__pycache__", "dist", "node_modules", "package-lock.json"})
+"""Names of files and folders that Python and npm make in a package."""
 
 
 def write(folder: Path, files: Mapping[str, str], *, force: bool = False) -> bool:
@@ -33,7 +34,7 @@ def write(folder: Path, files: Mapping[str, str], *, force: bool = False) -> boo
 
 
 def changes_of(folder: Path, files: Mapping[str, str], *, force: bool = False) -> Changes:
-    """Return what `write` would do, with the content of `folder` as it is; nothing where it holds `files` already.
+    """Return the changes of `write`, with the present content of `folder`; empty if it holds `files` already.
 
     Raises:
         BadInput: As `write`.
@@ -74,7 +75,7 @@ def drift(folder: Path, files: Mapping[str, str]) -> str:
 
 
 def _changes(folder: Path, files: Mapping[str, str]) -> dict[str, Change]:
-    """Return what makes the generated files of `folder` be `files`; line ends do not count."""
+    """Return the changes from the generated files of `folder` to `files`; line ends do not count."""
     there, wanted = present(folder), {name: text.encode() for name, text in files.items()}
     return {name: Change(there.get(name), wanted.get(name)) for name in sorted({*there, *wanted})}
 
@@ -82,9 +83,10 @@ def _changes(folder: Path, files: Mapping[str, str]) -> dict[str, Change]:
 def _foreign(folder: Path) -> list[Path]:
     if folder.exists() and not folder.is_dir():
         raise BadInput("is a file, not a folder", file=folder, fix="choose another --out or --package")
-    paths = (path for path in sorted(folder.rglob("*")) if _CACHE not in path.parts)
+    paths = (path for path in sorted(folder.rglob("*")) if _MADE_BESIDE.isdisjoint(path.relative_to(folder).parts))
     return [path for path in paths if path.is_symlink() or (path.is_file() and not _is_ours(path))]
 
 
 def _is_ours(path: Path) -> bool:
-    return path.read_bytes().startswith(MARK.encode())
+    with path.open("rb") as file:
+        return is_generated(file.readline())

@@ -1,1 +1,1 @@
-"""Enter servers in the configuration files of hosts; what else stands there stays as it is."""
+"""Add servers to the configuration files of hosts, and remove them; other content remains unchanged."""

@@ -1,4 +1,4 @@
-"""Know the hosts: where their configuration is, in which form, and what they understand of an entry."""
+"""Hosts: path and format of their configuration, and the members of an entry."""
 
 from __future__ import annotations
 
@@ -11,14 +11,12 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from mcp_bindgen.spec import BadInput, transaction
+from mcp_bindgen.spec import BadInput, jsonc, transaction
 from mcp_bindgen.spec.json import is_object
 from mcp_bindgen.spec.transaction import Change
 
-from . import jsonc
-
 BACKUP = ".bak"
-"""The ending of the name of a copy of what a file was before."""
+"""Suffix of the copy of a previous file."""
 
 
 @dataclass(frozen=True)
@@ -26,13 +24,13 @@ class Host:
     """A host and its configuration.
 
     Attributes:
-        title: What it is called.
-        users: Where the file of a user is, from their home; a function of the platform.
-        project: Where that of a project is, from its folder; empty where there is none.
+        title: Its display name.
+        users: Function from the platform to the path of the user's file below the home directory.
+        project: Path of a project's file below its folder; empty if there is none.
         member: The member with the servers.
-        variable: How an environment variable is written that the host fills in; empty where it fills in none.
-        takes_urls: Whether its file may name servers at URLs.
-        states_type: Whether an entry says its transport, as `type`.
+        variable: Format of a reference to an environment variable; empty if the host expands none.
+        takes_urls: True if its file may contain servers with URLs.
+        states_type: True if an entry has its transport as `type`.
     """
 
     title: str
@@ -45,7 +43,7 @@ class Host:
 
 
 def _application(mac: str, windows: str, linux: str) -> Callable[[str], str]:
-    """Return where an application keeps its settings, by platform."""
+    """Return the path of the settings of an application, by platform."""
 
     def place(platform: str) -> str:
         if platform == "darwin":
@@ -74,20 +72,20 @@ HOSTS: Mapping[str, Host] = {
 """Name -> host."""
 
 FILE = Host("the file", _same(""), variable="${%s}")
-"""A plain `mcpServers` file, of any host."""
+"""A plain `mcpServers` file, for any host."""
 
 
 @dataclass(frozen=True)
 class Server:
-    """A server to be entered.
+    """A server to add.
 
     Attributes:
-        name: Its name there.
+        name: Its name in the configuration.
         command: The program; empty for one at a URL.
         args: Its arguments.
-        env: Environment variables that are written down.
-        passed: The names of those that the host takes from its own environment, so that no secret is written.
-        url: Where it is.
+        env: Environment variables to write.
+        passed: Names of variables that the host takes from its own environment, so that no secret is written.
+        url: Its URL.
     """
 
     name: str
@@ -103,8 +101,8 @@ def place_of(name: str, *, project: bool, platform: str = sys.platform) -> Path:
 
     Args:
         name: The host.
-        project: Whether that of this folder is meant, and not that of the user.
-        platform: As `sys.platform` says it.
+        project: True for the file in this folder, instead of the user's file.
+        platform: A value of `sys.platform`.
 
     Raises:
         BadInput: There is no such host, or it has no file for a project.
@@ -114,7 +112,7 @@ def place_of(name: str, *, project: bool, platform: str = sys.platform) -> Path:
         home = Path(os.environ["CODEX_HOME"], "config.toml") if name == "codex" and "CODEX_HOME" in os.environ else None
         return home or Path.home() / host.users(platform)
     if not host.project:
-        raise BadInput(f"{host.title} has no file for a project", fix="leave --project out")
+        raise BadInput(f"{host.title} has no project file", fix="leave --project out")
     return Path(host.project)
 
 
@@ -125,10 +123,10 @@ def _host(name: str) -> Host:
 
 
 def entry_for(name: str | None, server: Server) -> dict[str, Any]:
-    """Return the entry of a server as a host wants it; no name stands for a plain file.
+    """Return the entry of a server for a host; `None` is a plain file.
 
     Raises:
-        BadInput: The host cannot take it.
+        BadInput: The host does not support the server.
     """
     host = FILE if name is None else _host(name)
     if server.url and not host.takes_urls:
@@ -156,19 +154,19 @@ def _program(server: Server, env: Mapping[str, str]) -> dict[str, Any]:
 
 
 def enter(file: Path, name: str | None, server: Server, *, force: bool = False) -> dict[str, Change]:
-    """Return what entering a server changes in the folder of a file.
+    """Return the changes that add a server.
 
     Args:
         file: The file.
-        name: The host; nobody for a plain `mcpServers` file.
+        name: The host; `None` for a plain `mcpServers` file.
         server: The server.
         force: Replace another entry of that name.
 
     Returns:
-        File name -> change; nothing where the entry is there already.
+        File name -> change; empty if the entry exists already.
 
     Raises:
-        BadInput: The file is not what the host reads, or has another entry of that name.
+        BadInput: The host cannot read the file, or it has another entry of that name.
     """
     host = FILE if name is None else _host(name)
 
@@ -180,15 +178,15 @@ def enter(file: Path, name: str | None, server: Server, *, force: bool = False) 
 
 
 def remove(file: Path, name: str | None, server: str) -> dict[str, Change]:
-    """Return what removing a server changes in the folder of a file.
+    """Return the changes that remove a server.
 
     Args:
         file: The file.
-        name: The host; nobody for a plain `mcpServers` file.
-        server: The name of the server there.
+        name: The host; `None` for a plain `mcpServers` file.
+        server: The name of the server in the configuration.
 
     Raises:
-        BadInput: The file is not what the host reads, or has no such server; the error names those that it has.
+        BadInput: The host cannot read the file, or it has no such server; the error lists its servers.
     """
     member = (FILE if name is None else _host(name)).member
     return _changed(
@@ -197,7 +195,7 @@ def remove(file: Path, name: str | None, server: str) -> dict[str, Change]:
 
 
 def _changed(file: Path, edit: Callable[[str], str | None]) -> dict[str, Change]:
-    """Return the change that an edit makes of a file, if it makes one; raise `BadInput` with its name."""
+    """Return the change of a file by an edit; empty if there is none; raise `BadInput` with its name."""
     before = transaction.read(file)
     try:
         after = edit((before or b"").decode("utf-8-sig"))
@@ -209,7 +207,7 @@ def _changed(file: Path, edit: Callable[[str], str | None]) -> dict[str, Change]
 
 
 def back_up(file: Path) -> Path | None:
-    """Copy a file, if there is one, with who may read it; return the copy."""
+    """Copy a file with its permissions, and return the copy; None if there is no file."""
     if not file.exists():
         return None
     copy = file.with_name(f"{file.name}{BACKUP}")
@@ -237,7 +235,7 @@ def _json_without(text: str, member: str, name: str) -> str:
 
 
 def _toml_document(text: str) -> Any:
-    import tomlkit  # only for this one host
+    import tomlkit  # for Codex only
     from tomlkit.exceptions import TOMLKitError
 
     try:

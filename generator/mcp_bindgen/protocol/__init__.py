@@ -1,4 +1,4 @@
-"""The protocol model: what a revision says, independent of how its schema file happens to say it."""
+"""The protocol model: the meaning of a revision, independent of the form of its schema file."""
 
 from .build import build
 from .model import Protocol

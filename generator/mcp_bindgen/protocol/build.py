@@ -10,25 +10,17 @@ from mcp_bindgen.spec.errors import locating
 
 from .model import Protocol
 from .passes import PASSES, Draft
-from .scopes import separate
 
 
 def build(source: EffectiveSchema) -> Protocol:
     """Run all passes over `source`.
 
     Raises:
-        BadInput: The schema breaks a convention that the protocol model reads, and is not read leniently; the error
-            names file and pointer.
+        BadInput: In a strict reading: the schema breaks a convention of the model. The error names file and pointer.
     """
     with locating(source.file):
-        reading = source.reading.fork()
-        first = Draft(source, source.definitions, reading, source.origins)
+        first = Draft(source, source.definitions, source.reading.fork(), source.origins)
         draft = reduce(lambda so_far, step: step(so_far), PASSES, first)
-        return separate(_protocol(draft), reading)
-
-
-def _protocol(draft: Draft) -> Protocol:
-    source = draft.source
     return Protocol(
         revision=source.revision,
         era=era(source.definitions),
@@ -41,4 +33,6 @@ def _protocol(draft: Draft) -> Protocol:
         extensions=draft.extensions,
         origin=source.origin,
         corrections=source.corrections,
+        decisions=draft.reading.decisions,
+        reading=draft.reading,
     )

@@ -99,7 +99,7 @@ def _kinds(schema: Schema, values: list[Any] | None) -> set[str]:
 
 
 def _key(value: Any) -> tuple[str, Any]:
-    """Return what two equal JSON values have in common: `1` and `1.0` are equal, `1` and `true` are not."""
+    """Return a key that only equal JSON values share: `1` and `1.0` are equal, `1` and `true` are not."""
     match value:
         case bool():
             return "boolean", value

@@ -1,4 +1,4 @@
-"""Make example values of the model's types, and tell which values a type accepts."""
+"""Example values of types, and the test whether a type accepts a value."""
 
 from __future__ import annotations
 
@@ -64,14 +64,14 @@ def example(protocol: Protocol, type: Type, *, full: bool = False) -> Any:
 
     Args:
         protocol: Where the definitions are.
-        type: What it must be.
+        type: The type.
         full: Whether optional members are there, too, and arrays have an item.
     """
     return Examples(protocol).one(type, full=full)
 
 
 def fits(protocol: Protocol, type: Type, value: Any) -> bool:
-    """Return whether `type` accepts `value`; what a constructor fills in may be missing, and code fits everywhere."""
+    """Return whether `type` accepts `value`; members with a default may be missing, and code fits everywhere."""
     if isinstance(value, Code):
         return True
     match type:
@@ -105,7 +105,7 @@ def scalars(type: Scalar, name: str = "") -> Iterator[Any]:
 
     Args:
         type: The scalar.
-        name: The name of the member that it is for, which may tell what is meant.
+        name: The name of the member that it is for, a hint at its meaning.
     """
     limits = dict(type.constraints)
     match type.kind:
@@ -223,7 +223,7 @@ class Examples:
         return found
 
     def several(self, type: Type) -> Iterator[Any]:
-        """Make values that differ in what they are, and such as lie at the limits of `type` or just beyond."""
+        """Yield values of different kinds, and values at the limits of `type` or just beyond."""
         match type:
             case Free():
                 yield from _ANY
@@ -233,7 +233,7 @@ class Examples:
                 yield from values
             case Ref(name):
                 if name not in self._several:
-                    self._several[name] = list(_ANY)  # what a type gets that contains itself
+                    self._several[name] = list(_ANY)  # for a type that contains itself
                     self._several[name] = self._best(self._protocol.definitions[name].type)
                 yield from self._several[name]
             case Union(members):
@@ -247,7 +247,7 @@ class Examples:
                 yield from self._objects(type)
 
     def _best(self, type: Type) -> list[Any]:
-        """Return some values of `type`, those that it accepts first."""
+        """Return some values of `type`, accepted values first."""
         values = _distinct(itertools.islice(self.several(type), _MOST)) or [None]
         return sorted(values, key=lambda value: not fits(self._protocol, type, value))
 
@@ -262,7 +262,7 @@ class Examples:
         yield from ([value] for value in values)
 
     def _objects(self, type: Object) -> Iterator[Any]:
-        """Make objects with what is required, then with one optional member, all of them, or some."""
+        """Yield objects with the required members, then with one optional member, with all, and with some."""
         known = {field.wire: self._best(field.type) for field in type.fields}
         if type.extra is not None:
             known["key"] = self._best(type.extra)[:_FEW]
@@ -329,11 +329,11 @@ def _distinct(values: Iterable[Any]) -> list[Any]:
 
 
 def _by_turns(several: Iterable[Iterable[Any]]) -> Iterator[Any]:
-    """Take one of each, then the next of each, so that whoever takes only some gets of all."""
+    """Yield the first value of each, then the second of each, so that a short prefix has values of all."""
     for row in itertools.zip_longest(*several, fillvalue=_ABSENT):
         yield from (value for value in row if value is not _ABSENT)
 
 
 def _size(value: Any) -> int:
-    """Return how much there is to read, which is least where nothing has to be said."""
+    """Return the length of a value as JSON; 0 for null."""
     return 0 if value is None else len(json.dumps(value))

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 from dataclasses import dataclass, replace
 
-from mcp_bindgen.spec import BadInput, ExtensionPin, Extensions, Reading, extend
+from mcp_bindgen.spec import BadInput, Pin, Reading, Store, extend
 
 from .build import build
 from .model import Definition, Object
@@ -18,13 +18,13 @@ class ExtensionReport:
     Attributes:
         id: The extension.
         version: The version.
-        is_draft: Whether it is not released yet.
-        pinned: Whether the structure is the one that was imported.
-        cores: The core revisions that it extends, of those that are known.
-        definitions: How many definitions it brings, hoisted ones included.
-        undocumented: The definitions, and fields of them as `Definition.field`, that have no words of ours.
-        unused_words: What `docs.toml` describes and the extension has not.
-        problems: What breaks a rule, or keeps it from being read.
+        is_draft: True if it is not released.
+        pinned: True if the structure equals the imported one.
+        cores: The known core revisions that it extends.
+        definitions: Number of its definitions, hoisted ones included.
+        undocumented: The definitions, and fields of them as `Definition.field`, without a description.
+        unused_words: Entries of `docs.toml` without a definition or field.
+        problems: Broken rules, and errors that prevent reading.
     """
 
     id: str
@@ -44,24 +44,24 @@ class ExtensionReport:
         return self.pinned and bool(self.cores) and not (self.problems or words)
 
 
-def extension_reports(extensions: Extensions, name: str | None = None) -> list[ExtensionReport]:
+def extension_reports(store: Store, name: str | None = None) -> list[ExtensionReport]:
     """Return a report for each version of each extension, or for one; raise `BadInput` where there is none."""
-    pins = extensions.pins if name is None else [extensions.pin(name)]
-    return [_report(extensions, pin) for pin in pins]
+    pins = store.extension_pins if name is None else [store.extension(name)]
+    return [_report(store, pin) for pin in pins]
 
 
-def _report(extensions: Extensions, pin: ExtensionPin) -> ExtensionReport:
+def _report(store: Store, pin: Pin) -> ExtensionReport:
     report = ExtensionReport(
         pin.id,
-        pin.version,
+        pin.name,
         pin.status == "draft",
-        extensions.is_pinned(pin),
-        tuple(extensions.cores(pin)),
+        store.is_pinned(pin),
+        tuple(store.cores(pin)),
     )
     for core in report.cores:
         try:
-            source = extensions.store.effective(core)
-            extension = extensions.effective(pin, source)
+            source = store.effective(core)
+            extension = store.extension_schema(pin, source)
             lenient = Reading(extension.file, strict=False)
             protocol = build(extend(source, replace(extension, reading=lenient)))
         except BadInput as error:
@@ -87,7 +87,7 @@ def _missing(definitions: dict[str, Definition]) -> Iterator[str]:
 
 
 def extension_tasks(report: ExtensionReport) -> Iterator[str]:
-    """Return lines that say what a person has to write or to look at."""
+    """Return lines about open work: descriptions to write and problems to solve."""
     yield f"\n{report.id}@{report.version}:"
     found = [
         ("what breaks a rule", report.problems),

@@ -1,4 +1,4 @@
-"""Find what a schema says and a type cannot carry, so that it would be lost."""
+"""Find keywords of a schema that a type cannot express, so that they would be lost."""
 
 from __future__ import annotations
 
@@ -33,7 +33,7 @@ _ALWAYS = frozenset({"type", "format"})
 
 
 def lost(schema: Schema, read: Iterable[str], pointer: str) -> Iterator[tuple[str, BadInput]]:
-    """Return the keywords that are not `read`, each with its error; those that narrow nothing may stand anywhere."""
+    """Yield the keywords that are not `read`, each with its error; keywords without an effect are ignored."""
     known = {*_ALWAYS, *read}
     for keyword in STRUCTURE:
         if keyword in schema and keyword not in known and not _is_idle(keyword, schema[keyword]):
@@ -67,7 +67,7 @@ def _is_redundant(schema: Schema) -> bool:
 def unfit(constraints: Mapping[str, Any], pointer: str) -> Iterator[tuple[str, BadInput]]:
     """Return the constraints that pydantic's engine cannot hold, each with its error.
 
-    Its patterns have no look-around and no back-references, and its lengths are no larger than those of a machine.
+    Its patterns have no look-around and no back-references, and its lengths fit into 63 bits.
     """
     for keyword, value in constraints.items():
         if keyword == "pattern" and not _compiles(value):

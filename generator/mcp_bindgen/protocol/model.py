@@ -1,13 +1,21 @@
-"""The protocol model: what a revision says, as frozen dataclasses. Emitters, scaffolds and diffs read only this."""
+"""The protocol model: the meaning of a revision on the wire, as frozen dataclasses.
+
+Emitters, comparisons and bridges read only this. The model has no names of a programming language.
+"""
 
 from __future__ import annotations
 
 from collections.abc import Container, Iterable, Mapping
 from dataclasses import dataclass, field
-from typing import Literal
+from typing import Annotated, Literal
 
-from mcp_bindgen.spec import Correction, Decision, Origin
+from pydantic import Field as Member
+from pydantic import SkipValidation, StrictInt
+from pydantic.json_schema import SkipJsonSchema
 
+from mcp_bindgen.spec import Correction, Decision, Origin, Reading
+
+from .json_form import OMITTED, AsObject, Flag, List, Maybe, Pairs, Text, Texts
 from .types import (
     Array,
     Const,
@@ -23,12 +31,18 @@ from .types import (
     map_parts,
     parts,
     references,
+    renamed,
 )
 
 Sender = Literal["client", "server"]
 Kind = Literal["request", "notification"]
 Carrier = Literal["message", "embedded"]
 Comparison = Literal["equal", "part"]
+Declarer = Literal["client", "server", "both"]
+
+
+def _lenient() -> Reading:
+    return Reading(strict=False)
 
 
 @dataclass(frozen=True)
@@ -36,34 +50,32 @@ class Definition:
     """A named type of the revision.
 
     Attributes:
-        name: Its name in the schema and in Python.
-        type: What it is.
-        doc: What it means.
-        hoisted: Whether it was an inline object in the schema.
-        deprecated: Why it should no longer be used, if so.
-        alias: Its name in the schema, where it has another one in Python.
-        origin: The id of the extension that brings it; empty for what is core's.
+        name: The name in the schema; hoisted inline objects are named `{Parent}{Member}`.
+        type: The type.
+        doc: The description.
+        hoisted: True if the definition was an inline object in the schema.
+        deprecated: The date and the replacement, if the definition is deprecated.
+        origin: The id of the extension that defines it; empty for the core.
     """
 
     name: str
     type: Type
-    doc: str = ""
-    hoisted: bool = False
-    deprecated: str = ""
-    alias: str = ""
-    origin: str = ""
+    doc: Text = ""
+    hoisted: Flag = False
+    deprecated: Text = ""
+    origin: Text = ""
 
 
 @dataclass(frozen=True)
 class HeaderParams:
-    """The fields that headers may repeat of a request, and those that ask for it.
+    """Members of a request that HTTP headers may repeat, and where a client finds their schema.
 
     Attributes:
-        listed_by: The method that lists what can be called.
-        items: The field of its result that holds the items; this and the others in Python.
-        name: The field by which an item is named.
-        schema: The field of an item with the JSON Schema of its arguments.
-        arguments: The field of the params with the arguments.
+        listed_by: The method that lists the callable items, e.g. `tools/list`.
+        items: The member of its result with the items.
+        name: The member of an item with its name.
+        schema: The member of an item with the JSON Schema of its arguments.
+        arguments: The member of the params with the arguments.
     """
 
     listed_by: str
@@ -75,40 +87,60 @@ class HeaderParams:
 
 @dataclass(frozen=True)
 class Truncation:
-    """A list of limited length in a result; all but `max_items` are names of fields, in Python.
+    """A list of limited length in a result.
 
     Attributes:
-        holder: What holds the list.
-        values: The list.
-        total: How many values there are.
-        more: Whether there are more.
-        max_items: How many values may be sent.
+        holder: The member of the result that contains the list and its counters.
+        values: The member with the list.
+        total: The member with the number of all values.
+        more: The member that is true if there are more values.
+        max_items: The maximum length of the list.
     """
 
     holder: str
     values: str
     total: str
     more: str
-    max_items: int
+    max_items: StrictInt
 
 
 @dataclass(frozen=True)
 class Need:
-    """A capability that a request needs because of what its params hold.
+    """A capability that a request needs because of a member of its params.
 
     Attributes:
-        field: The field of the params, in Python.
+        member: The member of the params.
         capability: The capability, e.g. `client.elicitation.url`.
-        values: The values of the field that need it, `None` among them if its absence does; empty if any value does.
-        tolerated: Whether only the sender checks it.
-        implied: Whether who declares the capability above it, and no other below that, declares this one.
+        values: The values of the member that need it; with `absent` false, an empty list stands for all values.
+        absent: True if a request without the member needs it.
+        tolerated: True if only the sender checks it.
+        implied: True if the parent capability declares it too, unless another child is declared.
     """
 
-    field: str
+    member: str
     capability: str
-    values: tuple[Json, ...] = ()
-    tolerated: bool = False
-    implied: bool = False
+    values: Texts = ()
+    absent: Flag = False
+    tolerated: Flag = False
+    implied: Flag = False
+
+
+@dataclass(frozen=True)
+class Filter:
+    """The member of a subscription's filter that requests a notification.
+
+    Attributes:
+        definition: The definition of the filter, or of the members that an extension adds to it.
+        member: The member.
+        compares: The member of the notification's params that is compared with the values of the filter; absent for
+            a filter that is true or false.
+        by: `equal` if it must equal one of the values, `part` if it may also be a URI below one.
+    """
+
+    definition: str
+    member: str
+    compares: Maybe[str] = None
+    by: Comparison = "equal"
 
 
 @dataclass(frozen=True)
@@ -116,62 +148,56 @@ class Method:
     """A JSON-RPC method of the protocol.
 
     Attributes:
-        name: Its name on the wire, e.g. `tools/call`.
+        name: The name, e.g. `tools/call`.
         definition: The definition of its message, e.g. `CallToolRequest`.
-        stub: Its name in Python, e.g. `call_tool`.
         kind: Request or notification.
-        senders: Who may send it.
-        carrier: A message of its own, or embedded in the results and params of others.
-        params: Its params, or `None` when it has none.
-        params_required: Whether `params` must be there.
-        result: What answers it; `None` for a notification.
-        alternatives: What may answer it instead.
-        asked_by: The field of the params that asks for an alternative, if it must be asked for; in Python.
-        truncation: The list of limited length in its result, if there is one.
-        capabilities: Sender -> dotted capability that must be declared first, e.g. `server.tools`.
-        needs: What it needs beside that, by what its params hold.
-        arguments: The members of the params that a call takes by position, in this order; by their wire names.
-        lifecycle: When the runtime sends it by itself; empty for what users send.
-        named_by: The field of the params that names what it is about, where headers repeat it; in Python.
-        header_params: Where its arguments are repeated in headers, if they may be.
-        filter: The field of a subscription's filter that asks for it, in Python.
-        compares: The field of its params that is compared with the values there, in Python; `None` for a flag.
-        compares_by: How: `equal` to one of the values, or `part` of one that is a URI.
-        doc: What sending it does.
-        handling: What is left to whoever handles it; empty where nothing is said.
-        deprecated: Why it should no longer be used, if so.
-        origin: The id of the extension that brings it; empty for what is core's.
-        declared_by: Who must have declared that extension.
-        setting: The member of its receiver's settings there that must be true, by its wire name; empty if none must.
+        senders: The sides that may send it.
+        carrier: `message` for a JSON-RPC message; `embedded` inside of results and params of other messages.
+        params: The type of the params; absent if it has none.
+        params_required: True if `params` must be present.
+        result: The type of the result; absent for a notification.
+        alternatives: Other types that may answer a request.
+        asked_by: The member of the params that requests an alternative answer, if the sender must request it.
+        truncation: The list of limited length in the result, if there is one.
+        capabilities: Sender -> dotted capability that must be declared before it sends the method.
+        needs: Capabilities that depend on the params.
+        arguments: Members of the params that a call takes by position, in order, where `semantics.toml` states them.
+        lifecycle: When the runtime sends it by itself; empty for methods that user code sends.
+        named_by: The member of the params that names the target of the request, where HTTP headers repeat it.
+        header_params: The arguments that HTTP headers may repeat, if any.
+        filter: How a subscription requests this notification, if it can.
+        doc: The description of sending it.
+        handling: The description of the handler's work.
+        deprecated: The date and the replacement, if it is deprecated.
+        origin: The id of the extension that defines it; empty for the core.
+        declared_by: The side that must have declared that extension.
+        setting: The setting of the extension that must be true at the receiver, if one must.
     """
 
     name: str
     definition: str
-    stub: str
     kind: Kind
     senders: tuple[Sender, ...]
     carrier: Carrier = "message"
-    params: Type | None = None
-    params_required: bool = False
-    result: Type | None = None
-    alternatives: tuple[Type, ...] = ()
-    asked_by: str | None = None
-    truncation: Truncation | None = None
-    capabilities: tuple[tuple[Sender, str], ...] = ()
-    needs: tuple[Need, ...] = ()
-    arguments: tuple[str, ...] = ()
-    lifecycle: str = ""
-    named_by: str | None = None
-    header_params: HeaderParams | None = None
-    filter: str | None = None
-    compares: str | None = None
-    compares_by: Comparison = "equal"
-    doc: str = ""
-    handling: str = ""
-    deprecated: str = ""
-    origin: str = ""
-    declared_by: Literal["client", "server", "both"] = "both"
-    setting: str = ""
+    params: Maybe[Type] = None
+    params_required: Flag = False
+    result: Maybe[Type] = None
+    alternatives: List[Type] = ()
+    asked_by: Maybe[str] = None
+    truncation: Maybe[Truncation] = None
+    capabilities: Annotated[tuple[tuple[Sender, str], ...], AsObject, OMITTED] = ()
+    needs: List[Need] = ()
+    arguments: Texts = ()
+    lifecycle: Text = ""
+    named_by: Maybe[str] = None
+    header_params: Maybe[HeaderParams] = None
+    filter: Maybe[Filter] = None
+    doc: Text = ""
+    handling: Text = ""
+    deprecated: Text = ""
+    origin: Text = ""
+    declared_by: Declarer = "both"
+    setting: Text = ""
 
     @property
     def sender(self) -> str:
@@ -179,7 +205,7 @@ class Method:
         return self.senders[0] if len(self.senders) == 1 else "both"
 
     def capability(self, sender: Sender) -> str | None:
-        """Return the capability that must be declared before `sender` may send it."""
+        """Return the capability that must be declared before `sender` sends the method, or None."""
         return dict(self.capabilities).get(sender)
 
 
@@ -188,32 +214,35 @@ class ErrorCode:
     """An error code of the protocol.
 
     Attributes:
-        name: Its name.
+        name: The name.
         code: The code.
-        definition: The schema's type for it, where there is one.
-        doc: What it means.
-        until: The last revision that has it, where `semantics.toml` states one.
-        origin: The id of the extension that brings it; empty for what is core's.
+        definition: The definition of the error, if the schema has one.
+        doc: The description.
+        until: The last revision with this code, if `semantics.toml` states one.
+        origin: The id of the extension that defines it; empty for the core.
     """
 
     name: str
-    code: int
-    definition: str | None = None
-    doc: str = ""
-    until: str = ""
-    origin: str = ""
+    code: StrictInt
+    definition: Maybe[str] = None
+    doc: Text = ""
+    until: Text = ""
+    origin: Text = ""
 
 
 @dataclass(frozen=True)
 class Capability:
-    """Something that `owner` may declare in the definition of its capabilities, e.g. `server` `resources.subscribe`.
+    """A capability that a side may declare, e.g. `resources.subscribe` of the server.
 
-    A `flag` is declared as `true`, others as objects.
+    Attributes:
+        owner: The side that declares it.
+        path: The dotted path in the definition of its capabilities.
+        flag: True if it is declared as `true`; other capabilities are declared as objects.
     """
 
     owner: Sender
     path: str
-    flag: bool = False
+    flag: Flag = False
 
     @property
     def name(self) -> str:
@@ -223,31 +252,31 @@ class Capability:
 
 @dataclass(frozen=True)
 class Facts:
-    """The facts of a revision that a connection needs beside its methods.
+    """Facts of a revision that a connection needs beside its methods.
 
     Attributes:
-        utilities: Role -> the method that plays it: `cancelled`, `progress`, `log`, `ping`.
-        meta_keys: Python name -> key, of the members of `_meta` that the protocol defines.
-        stale: Notification -> the methods whose results it makes stale.
-        batches: Whether there are JSON-RPC batches.
-        stream_polling: Whether clients come back to a stream that the server closed.
-        unnamed_over_http: Whether a message over HTTP is in this revision that names none.
-        trace_context: The members of `_meta` that carry the context of a trace.
-        argument_errors_in_results: Whether a tool answers arguments that do not fit with a result.
-        draft: Whether the revision is not released yet.
-        missing: The definitions that a connection begins with and that the schema lacks.
+        utilities: Role -> method with that role: `cancelled`, `progress`, `log`, `ping`.
+        meta_keys: The keys of `_meta` that the protocol defines.
+        stale: Notification -> the methods whose cached results it invalidates.
+        batches: True if the revision has JSON-RPC batches.
+        stream_polling: True if a client reconnects to a stream that the server closed.
+        unnamed_over_http: True if an HTTP message without a revision is in this revision.
+        trace_context: The keys of `_meta` with the context of a trace.
+        argument_errors_in_results: True if a tool reports invalid arguments in its result.
+        draft: True for a revision that is not released.
+        missing: Definitions that a connection needs first and that the schema lacks.
     """
 
-    utilities: tuple[tuple[str, str], ...] = ()
-    meta_keys: tuple[tuple[str, str], ...] = ()
-    stale: tuple[tuple[str, tuple[str, ...]], ...] = ()
-    batches: bool = False
-    stream_polling: bool = False
-    unnamed_over_http: bool = False
-    trace_context: tuple[str, ...] = ()
-    argument_errors_in_results: bool = False
-    draft: bool = False
-    missing: tuple[str, ...] = ()
+    utilities: Pairs[str] = ()
+    meta_keys: Texts = ()
+    stale: Pairs[tuple[str, ...]] = ()
+    batches: Flag = False
+    stream_polling: Flag = False
+    unnamed_over_http: Flag = False
+    trace_context: Texts = ()
+    argument_errors_in_results: Flag = False
+    draft: Flag = False
+    missing: Texts = ()
 
 
 @dataclass(frozen=True)
@@ -255,87 +284,66 @@ class MetaKey:
     """A key of `_meta` that an extension defines.
 
     Attributes:
-        name: Its name in Python.
         key: The key.
-        type: What stands there.
+        type: The type of its value.
         on: The definitions whose `_meta` may have it.
     """
 
-    name: str
     key: str
     type: Type
-    on: tuple[str, ...] = ()
-
-
-@dataclass(frozen=True)
-class Filter:
-    """A member that an extension adds to the filter of subscriptions.
-
-    Attributes:
-        method: The notification that it asks for.
-        member: Its wire name.
-        field: Its name in Python.
-        compares: The field of the notification's params that is compared with its values, in Python; `None` for a flag.
-        by: How: `equal` to one of the values, or `part` of one that is a URI.
-    """
-
-    method: str
-    member: str
-    field: str
-    compares: str | None = None
-    by: Comparison = "equal"
+    on: Texts = ()
 
 
 @dataclass(frozen=True)
 class Extension:
-    """An extension that a protocol is read with.
+    """An extension of the revision.
 
     Attributes:
-        id: Its identifier, e.g. `com.example/jobs`.
-        version: Its version.
-        module: The name of its package in Python.
+        id: The identifier, e.g. `com.example/jobs`.
+        version: The version.
+        name: The short name, e.g. `jobs`.
         digest: sha256 of its effective structure.
-        engine: The module with the bases of its generated `Server` and `Client`; empty where there is none.
-        settings: Who declares it -> the definition of the settings that stand beside its id.
-        meta_keys: The keys of `_meta` that it defines.
-        alternatives: Method of core -> the definitions of the extension that may answer it instead.
-        filters: What it adds to the filter of subscriptions.
-        stale: Notification -> the methods whose results it makes stale.
-        extends: Definition of core -> the definition with the members that it adds there.
-        doc: What it is for.
+        options: Options for emitters, by name; `python_engine` is the Python module with the base classes of its
+            `Server` and `Client`.
+        settings: Side -> definition of the settings that it declares.
+        meta_keys: The keys of `_meta` that the extension defines.
+        alternatives: Method of the core -> definitions of the extension that may answer it.
+        stale: Notification -> the methods whose cached results it invalidates.
+        extends: Definition of the core -> definition with the members that the extension adds to it.
+        doc: The description.
     """
 
     id: str
     version: str
-    module: str
+    name: str
     digest: str
-    engine: str = ""
-    settings: tuple[tuple[Sender, str], ...] = ()
-    meta_keys: tuple[MetaKey, ...] = ()
-    alternatives: tuple[tuple[str, tuple[str, ...]], ...] = ()
-    filters: tuple[Filter, ...] = ()
-    stale: tuple[tuple[str, tuple[str, ...]], ...] = ()
-    extends: tuple[tuple[str, str], ...] = ()
-    doc: str = ""
+    options: Pairs[str] = ()
+    settings: Annotated[tuple[tuple[Sender, str], ...], AsObject, OMITTED] = ()
+    meta_keys: List[MetaKey] = ()
+    alternatives: Pairs[tuple[str, ...]] = ()
+    stale: Pairs[tuple[str, ...]] = ()
+    extends: Pairs[str] = ()
+    doc: Text = ""
 
 
 @dataclass(frozen=True)
 class Protocol:
-    """One revision, as everything downstream sees it.
+    """One revision.
 
     Attributes:
-        revision: Its name.
+        revision: The name of the revision.
         era: `stateful` or `stateless`.
-        digest: sha256 of the effective structure it was read from.
+        digest: sha256 of the effective structure that the model was read from.
         definitions: Name -> definition, in alphabetical order.
         methods: All methods, in alphabetical order.
         errors: Error codes, in ascending order.
-        capabilities: Everything that either side may declare.
-        facts: What a connection must know beside that.
-        origin: Where its words come from: `docs.toml`, or the file itself.
-        corrections: The known mistakes that were corrected in a file of others.
+        capabilities: The capabilities of both sides.
+        facts: Facts that a connection needs beside the methods.
+        origin: The origin of its descriptions: `ours` for `docs.toml`, `file` for the schema file itself.
+        corrections: Known mistakes that were corrected in a schema file from outside.
         decisions: How the schema was read where it breaks a rule; empty in a strict reading.
-        extensions: Those that it is read with, in the order in which they were named.
+        extensions: The extensions that the revision is read with, in the given order.
+        reading: Reports broken rules of emitters, by place in the schema file; not a part of the JSON.
     """
 
     revision: str
@@ -343,22 +351,25 @@ class Protocol:
     digest: str
     definitions: Mapping[str, Definition]
     methods: tuple[Method, ...]
-    errors: tuple[ErrorCode, ...] = ()
-    capabilities: tuple[Capability, ...] = ()
+    errors: List[ErrorCode] = ()
+    capabilities: List[Capability] = ()
     facts: Facts = field(default_factory=Facts)
     origin: Origin = "file"
-    corrections: tuple[Correction, ...] = ()
-    decisions: tuple[Decision, ...] = ()
-    extensions: tuple[Extension, ...] = ()
+    corrections: List[Correction] = ()
+    decisions: List[Decision] = ()
+    extensions: List[Extension] = ()
+    reading: Annotated[SkipJsonSchema[SkipValidation[Reading]], Member(exclude=True)] = field(
+        default_factory=_lenient, compare=False, repr=False
+    )
 
     def resolve(self, type: Type) -> Type:
-        """Return `type` with references to other definitions followed, until it is something else."""
+        """Follow references and return the first type that is not a reference."""
         while isinstance(type, Ref):
             type = self.definitions[type.name].type
         return type
 
     def accepts_null(self, type: Type) -> bool:
-        """Return whether `null` is a value of `type`."""
+        """Return True if `null` is a value of `type`."""
         match self.resolve(type):
             case Free():
                 return True
@@ -372,11 +383,11 @@ class Protocol:
                 return False
 
     def reach(self, roots: Iterable[str], within: Container[str] | None = None) -> dict[str, None]:
-        """Return `roots` and every definition that they lead to, in the order in which they are found.
+        """Return `roots` and all definitions that they refer to, in order of discovery.
 
         Args:
             roots: Names of definitions.
-            within: The definitions to stay in; by default all.
+            within: The definitions that the search may enter; all by default.
         """
         found: dict[str, None] = {}
         pending = list(roots)
@@ -419,4 +430,5 @@ __all__ = [
     "map_parts",
     "parts",
     "references",
+    "renamed",
 ]

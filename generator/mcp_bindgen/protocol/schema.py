@@ -2,8 +2,11 @@
 
 from __future__ import annotations
 
+from urllib.parse import quote
+
 from mcp_bindgen.spec import Schema
 from mcp_bindgen.spec.keywords import DIALECT
+from mcp_bindgen.spec.references import reference
 
 from .model import Array, Const, Free, Map, Object, Protocol, Ref, Scalar, Type, Union
 
@@ -22,7 +25,7 @@ def schema_of(type: Type, base: str = "") -> Schema:
         case Map(values):
             return {"type": "object", "additionalProperties": schema_of(values, base)}
         case Ref(name):
-            return {"$ref": f"{base}#/$defs/{name}"}
+            return {"$ref": base + quote(reference(name), safe="#/$~")}
         case Union(members):
             return {"anyOf": [schema_of(member, base) for member in members]}
         case Object(fields, extra):

@@ -1,4 +1,4 @@
-"""Infer who sends a message of which the schema does not say so."""
+"""Infer the senders of messages that the schema does not state."""
 
 from __future__ import annotations
 
@@ -20,21 +20,21 @@ def kind_of(definition: str, method: str) -> Kind:
 def infer_senders(
     method: str, kind: Kind, definition: str, definitions: Mapping[str, Definition], known: Iterable[Method]
 ) -> tuple[tuple[Sender, ...], str]:
-    """Infer who sends a message, from the strongest evidence that there is.
+    """Infer the senders of a message from the strongest evidence.
 
-    That is, in this order: a union of results that has its result (`ServerResult`), the methods with most of its first
-    segments in common, requests with requests and notifications with notifications, those of the other kind, which go
-    the other way, and the capability of its first segment.
+    The evidence, strongest first: a union of results with its result (`ServerResult`); methods of the same kind with
+    the most leading segments in common; such methods of the other kind, which go the other way; the capability of its
+    first segment.
 
     Args:
         method: The method.
         kind: Its kind.
         definition: The definition of its message.
         definitions: All definitions.
-        known: The methods whose senders are stated.
+        known: The methods with stated senders.
 
     Returns:
-        The senders, both where nothing tells, and the reason in a few words.
+        The senders, both sides without evidence, and the reason in a few words.
     """
     if kind == "request":
         result = f"{definition.removesuffix('Request')}Result"

@@ -1,4 +1,4 @@
-"""Check the `schema/` folder: pins, patches and descriptions of each revision, and what a person has to write."""
+"""Check the `schema/` folder: pins, patches and descriptions of each revision, and open work."""
 
 from __future__ import annotations
 
@@ -25,17 +25,16 @@ class Report:
         revision: Its name.
         is_draft: Whether it is not released yet.
         has_prose: Whether it has the words of its file, so that `docs.toml` need not have any.
-        pinned: Whether the structure is the one that was imported.
+        pinned: True if the structure equals the imported one.
         patches: How many known mistakes are corrected.
-        unlisted: The pointers of those that the ledger does not expect in this revision.
+        unlisted: Pointers of corrections that the ledger does not expect in this revision.
         definitions: How many definitions the revision has, hoisted ones included.
         fields: How many fields they have.
-        stubs: Definition without words, or with a field without them -> that field, or `""` for itself, and what it is.
-        gone: The facts of `semantics.toml` that name what the revision before had, and what they name.
-        unguarded: The methods that the revision before did not have and for which no capability is known.
-        unfilled: The members that all results, or the `_meta` of all requests, must have, that are new, and that no
-            constructor fills in.
-        problems: What breaks a rule: a release cannot be read then, and a draft only as it says.
+        stubs: Definition with missing descriptions -> field, or `""` for the definition itself -> its type.
+        gone: Facts of `semantics.toml` about parts of the previous revision that are gone, with these parts.
+        unguarded: New methods without a known capability.
+        unfilled: New required members of all results, or of the `_meta` of all requests, without a known value.
+        problems: Broken rules, with the reading of a draft that breaks them.
     """
 
     revision: str
@@ -64,17 +63,17 @@ class Report:
 
     @property
     def sound(self) -> bool:
-        """Whether it is as pinned, can be read, is corrected as the ledger says, and every definition has words."""
+        """True if it is as pinned, breaks no rule, has the listed corrections, and describes every definition."""
         return self.pinned and not (self.unlisted or self.problems or self.undocumented_definitions)
 
     @property
     def is_open(self) -> bool:
-        """Whether somebody has to look at it: it is not sound, or a draft about which there is something to decide."""
+        """True if the revision needs attention: it is not sound, or a draft with open decisions."""
         return not self.sound or (self.is_draft and any((self.stubs, self.gone, self.unguarded, self.unfilled)))
 
 
 def reports_of(store: Store, revision: str | None = None) -> list[Report]:
-    """Return a report for each revision, or for one, held against the one before it.
+    """Return a report for each revision, or for `revision`, compared with the previous one.
 
     Raises:
         BadInput: A file is damaged, a patch no longer fits, or there is no such revision.
@@ -126,11 +125,11 @@ def _filled(report: Report, source: EffectiveSchema, protocol: Protocol, before:
     )
 
 
-# --- what to write --------------------------------------------------------------------------------------------
+# --- open work ------------------------------------------------------------------------------------------------
 
 
 def tasks(report: Report) -> Iterator[str]:
-    """Return lines that say what a person has to write or to look at, the places by name."""
+    """Return lines about open work, with the names of the places."""
     yield f"\n{report.revision}:"
     found = [
         ("what breaks a rule", report.problems),
@@ -158,11 +157,11 @@ def tasks(report: Report) -> Iterator[str]:
 
 
 def entries(reports: Iterable[Report], docs: Mapping[str, Any]) -> str:
-    """Return entries to append to `docs.toml` and to fill in, for what has no words in any of the revisions.
+    """Return entries to append to `docs.toml` and to fill in, for parts without a description in any revision.
 
     Args:
         reports: The revisions.
-        docs: What `docs.toml` says; what is missing in an entry of it follows as what is new since the revision.
+        docs: The content of `docs.toml`; missing parts of an existing entry are new since the revision.
     """
     missing: dict[str, dict[str, str]] = {}
     for report in reports:
@@ -198,7 +197,7 @@ def _key(wire: str) -> str:
 
 
 def _undocumented(protocol: Protocol) -> Iterator[tuple[str, dict[str, str]]]:
-    """Return the definitions that lack words, with what each place is that lacks them."""
+    """Yield definitions with missing descriptions, and the type of each place without one."""
     uses = {method.definition: f"{method.kind} {method.name}, sent by: {method.sender}" for method in protocol.methods}
     uses |= {describe(method.result): f"answers {method.name}" for method in protocol.methods if method.result}
     for name, definition in protocol.definitions.items():

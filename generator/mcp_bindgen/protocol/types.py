@@ -1,10 +1,16 @@
-"""Type expressions: what a definition, a member or the params of a method hold."""
+"""Type expressions: the types of definitions, members and params."""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass, field, replace
-from typing import Any, Literal
+from typing import Annotated, Literal
+
+from pydantic import Discriminator, StrictBool
+from pydantic import Field as Member
+from pydantic.json_schema import SkipJsonSchema
+
+from .json_form import Flag, JsonText, Limit, Maybe, NoneAsFalse, Pairs, Text
 
 Json = str | int | float | bool | None
 
@@ -14,26 +20,39 @@ class Free:
     """Any JSON value, `null` included.
 
     Attributes:
-        implied: True if the schema leaves it out: members that an object does not name, without
-            `additionalProperties`. Receivers accept them, but senders have no reason to send them.
+        kind: The tag in JSON, as in all types.
+        implied: True for the members that an object leaves open without `additionalProperties`. Receivers accept
+            them, but senders have no reason to send them.
     """
 
-    implied: bool = field(default=False, compare=False, repr=False)
+    kind: Literal["any"] = field(default="any", kw_only=True, repr=False)
+    implied: Flag = field(default=False, compare=False, repr=False)
+
+
+def _is_implied(extra: object) -> bool:
+    return isinstance(extra, Free) and extra.implied
 
 
 @dataclass(frozen=True)
 class Scalar:
-    """A JSON string, integer, number, boolean or null, narrowed by `constraints` (JSON Schema keyword -> value)."""
+    """A JSON string, integer, number, boolean or null.
+
+    Attributes:
+        kind: The JSON type.
+        constraints: JSON Schema keyword -> value.
+        format: The `format` of a string.
+    """
 
     kind: Literal["string", "integer", "number", "boolean", "null"]
-    constraints: tuple[tuple[str, Any], ...] = ()
-    format: str | None = None
+    constraints: Pairs[Limit] = ()
+    format: Maybe[str] = None
 
 
 @dataclass(frozen=True)
 class Const:
     """One of a few fixed values: a `const` has one, an `enum` has several."""
 
+    kind: Literal["const"] = field(default="const", kw_only=True, repr=False)
     values: tuple[Json, ...]
 
 
@@ -41,50 +60,62 @@ class Const:
 class Array:
     """A JSON array."""
 
+    kind: Literal["array"] = field(default="array", kw_only=True, repr=False)
     items: Type
-    constraints: tuple[tuple[str, Any], ...] = ()
+    constraints: Pairs[Limit] = ()
 
 
 @dataclass(frozen=True)
 class Map:
-    """A JSON object that is used as a dictionary: no member has a name of its own."""
+    """A JSON object used as a dictionary: all its members have the same type."""
 
+    kind: Literal["map"] = field(default="map", kw_only=True, repr=False)
     values: Type
 
 
 @dataclass(frozen=True)
 class Ref:
-    """A definition, by name."""
+    """A reference to a definition, by name."""
 
+    kind: Literal["ref"] = field(default="ref", kw_only=True, repr=False)
     name: str
 
 
 @dataclass(frozen=True)
 class Union:
-    """One of several types. `tag` is the member that tells them apart, where the schema has one."""
+    """One of several types.
 
+    Attributes:
+        kind: The tag in JSON.
+        members: The types.
+        tag: The member whose constant tells the types apart, where the schema has one.
+    """
+
+    kind: Literal["union"] = field(default="union", kw_only=True, repr=False)
     members: tuple[Type, ...]
-    tag: str | None = None
+    tag: Maybe[str] = None
 
 
 @dataclass(frozen=True)
 class Object:
-    """A JSON object with members of its own. Only a definition is one: inline objects are hoisted.
+    """A JSON object with named members. Only a definition has this type: inline objects are hoisted.
 
     Attributes:
-        fields: The members that the schema names, in canonical order.
-        extra: The type of every other member; `None` when there may be none.
+        kind: The tag in JSON.
+        fields: The named members, in canonical order.
+        extra: The type of every other member; `None` for an object that allows no other members, `false` in JSON.
     """
 
+    kind: Literal["object"] = field(default="object", kw_only=True, repr=False)
     fields: tuple[Field, ...]
-    extra: Type | None = Free(implied=True)
+    extra: Annotated[Type | SkipJsonSchema[None], NoneAsFalse, Member(exclude_if=_is_implied)] = Free(implied=True)
 
     def field(self, wire: str) -> Field | None:
-        """Return the field with the wire name `wire`, if there is one."""
+        """Return the field with the name `wire`, or None."""
         return next((member for member in self.fields if member.wire == wire), None)
 
 
-Type = Free | Scalar | Const | Array | Map | Ref | Union | Object
+Type = Annotated[Free | Scalar | Const | Array | Map | Ref | Union | Object, Discriminator("kind")]
 
 
 @dataclass(frozen=True)
@@ -92,26 +123,32 @@ class Field:
     """A named member of an object.
 
     Attributes:
-        wire: Its name in JSON.
-        name: Its name in Python.
-        type: What it holds.
-        required: Whether it must be there.
-        default: What a constructor fills in where it is required; else what it reads as where it is absent.
-        doc: What it means.
-        fallback: What the schema says that its absence means, as JSON; empty where it says nothing.
+        wire: The name; `name` in JSON.
+        type: The type of the value.
+        required: True if the member must be present.
+        stated: A value known without the schema: the value that `semantics.toml` states for
+            a required member, or the meaning of an absent member of a contract. `None` if there is no such value.
+        doc: The description.
+        fallback: The `default` of the schema, as JSON text; empty if the schema has none. `default` in JSON.
     """
 
-    wire: str
-    name: str
+    wire: Annotated[str, Member(alias="name")]
     type: Type
-    required: bool
-    default: Json = None
-    doc: str = ""
-    fallback: str = ""
+    required: StrictBool
+    stated: Maybe[Json] = None
+    doc: Text = ""
+    fallback: Annotated[JsonText, Member(alias="default")] = ""
+
+    @property
+    def default(self) -> Json:
+        """The value that a sender need not give: the only constant of a required member, or the stated value."""
+        if self.required and isinstance(self.type, Const) and len(self.type.values) == 1:
+            return self.type.values[0]
+        return self.stated
 
 
 def parts(type: Type) -> Iterator[Type]:
-    """Return the types directly inside of `type`; a reference has none."""
+    """Yield the types directly inside of `type`; a reference has none."""
     match type:
         case Array(items=inner) | Map(values=inner):
             yield inner
@@ -125,7 +162,7 @@ def parts(type: Type) -> Iterator[Type]:
 
 
 def references(type: Type) -> Iterator[str]:
-    """Return the definitions that `type` names directly."""
+    """Yield the names of the definitions to which `type` refers directly."""
     if isinstance(type, Ref):
         yield type.name
     for part in parts(type):
@@ -133,7 +170,7 @@ def references(type: Type) -> Iterator[str]:
 
 
 def map_parts(type: Type, change: Callable[[Type], Type]) -> Type:
-    """Return `type` with `change(part)` in the place of each type directly inside of it."""
+    """Return `type` with each type directly inside of it replaced by `change(part)`."""
     match type:
         case Array(items):
             return replace(type, items=change(items))
@@ -146,3 +183,10 @@ def map_parts(type: Type, change: Callable[[Type], Type]) -> Type:
             return Object(changed, None if extra is None else change(extra))
         case Ref() | Free() | Scalar() | Const():
             return type
+
+
+def renamed(type: Type, names: Mapping[str, str]) -> Type:
+    """Return `type` with the new names of definitions, by their old names."""
+    if isinstance(type, Ref):
+        return Ref(names.get(type.name, type.name))
+    return map_parts(type, lambda part: renamed(part, names))

@@ -1,1 +1,1 @@
-"""Skeleton projects that users own: laid out once, and kept apart from what is generated into them."""
+"""Skeleton projects that users own: laid out once, and kept apart from generated files."""

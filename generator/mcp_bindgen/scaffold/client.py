@@ -1,20 +1,21 @@
-"""Write the files of a client's project that depend on what it offers, and on what it can ask."""
+"""Write the files of a client's project that depend on its features and on the lists of its servers."""
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 
-from mcp_bindgen.emit.annotations import annotation
-from mcp_bindgen.emit.environment import docstring, quoted
-from mcp_bindgen.protocol import Protocol, naming
-from mcp_bindgen.protocol.calls import Walk, methods_in_order, walk
+from mcp_bindgen.emit.python import naming
+from mcp_bindgen.emit.python.annotations import annotation
+from mcp_bindgen.emit.python.calls import Walk, methods_in_order, walk
+from mcp_bindgen.emit.python.environment import quoted
+from mcp_bindgen.emit.python.lowered import PythonProtocol
 from mcp_bindgen.protocol.model import Object, Ref
 
+from .classes import class_files
 from .expressions import expression
-from .handler_bodies import PREFIX, Handler, handlers
+from .handler_bodies import PREFIX, Handler
 from .plan import Plan, RevisionPlan
-from .rendering import module, render
-from .server import introduction
 
 
 @dataclass(frozen=True)
@@ -22,9 +23,9 @@ class Shown:
     """A list of a server's that a client shows.
 
     Attributes:
-        capability: What the server declares when it has one.
+        capability: The capability that a server with such a list declares.
         walk: The call that walks through it.
-        label: What an item is called.
+        label: The word for an item.
         variable: The same as a name in Python.
     """
 
@@ -36,29 +37,11 @@ class Shown:
 
 def client_project(plan: Plan) -> dict[str, str]:
     """Name -> text of the files of a client: its modules, its command, and their tests."""
-    found: dict[str, str] = {}
-    for revision_plan in plan.revision_plans:
-        written = handlers(revision_plan.protocol, "client", revision_plan.features)
-        values = {
-            "names": plan.names,
-            "handlers": written,
-            "bindings": revision_plan.bindings,
-            "bases": revision_plan.bases(plan.kind),
-            "extensions": revision_plan.extensions,
-            "own": revision_plan.own,
-            "module": revision_plan.module,
-        }
-        info = introduction(plan, revision_plan)
-        text = render("project/client.py.jinja", doc=docstring(_doc(written)), info=info, **values)
-        test = render(
-            "project/tests/test_client.py.jinja",
-            typed=typed(plan) if revision_plan is plan.revision_plans[-1] else None,
-            **_curious(revision_plan),
-            **values,
-        )
-        found[f"src/{plan.names.package}/{revision_plan.module}.py"] = module(text)
-        found[f"tests/test_{revision_plan.module}.py"] = module(test)
-    return found
+
+    def tested(part: RevisionPlan) -> dict[str, str | None]:
+        return {"typed": typed(plan) if part is plan.revision_plans[-1] else None, **_curious(part)}
+
+    return class_files(plan, _doc, tested)
 
 
 def typed(plan: Plan) -> str | None:
@@ -76,7 +59,7 @@ def _curious(revision_plan: RevisionPlan) -> dict[str, str]:
     def new(name: str, value: object) -> str:
         return expression(revision_plan.protocol, Ref(name), value, PREFIX)
 
-    listing = next(method for method in revision_plan.protocol.methods if method.stub == "list_tools")
+    listing = next(method for method in revision_plan.protocol.methods if method.name == "tools/list")
     assert listing.params is not None
     return {
         "curious": new("Implementation", {"name": "curious", "version": "1"}),
@@ -99,18 +82,18 @@ def _lists(revision_plan: RevisionPlan) -> list[Shown]:
         owner, _, path = (method.capability("client") or "").partition(".")
         if walked is not None and owner == "server" and _has_name(revision_plan.protocol, walked):
             one = naming.snake(annotation(walked.item, prefix=""))
-            capability = quoted(path.partition(".")[0])  # its first list is the one that every server has
+            capability = quoted(path.partition(".")[0])  # every server has its first list
             found.setdefault(capability, Shown(capability, walked.name, one.replace("_", " "), one))
     return list(found.values())
 
 
-def _has_name(protocol: Protocol, walked: Walk) -> bool:
+def _has_name(protocol: PythonProtocol, walked: Walk) -> bool:
     item = protocol.resolve(walked.item)
     field = item.field("name") if isinstance(item, Object) else None
     return field is not None and field.required
 
 
-def _doc(written: list[Handler]) -> str:
+def _doc(written: Sequence[Handler]) -> str:
     if not written:
-        return "Calls what servers offer. Servers may ask it nothing yet: override `on_...` for that."
-    return "Calls what servers offer, and answers what they may ask."
+        return "Calls servers. It has no answers to their questions yet: override `on_...` for that."
+    return "Calls servers, and answers their questions."

@@ -16,8 +16,9 @@ import jsonschema_rs
 
 from mcp_bindgen.app import MOST_STEPS, Complexity, UriTemplate
 from mcp_bindgen.contract.candidates import candidates
-from mcp_bindgen.emit.environment import docstring, quoted
-from mcp_bindgen.emit.style import style
+from mcp_bindgen.emit.python.environment import docstring, quoted
+from mcp_bindgen.emit.python.lowering import lower
+from mcp_bindgen.emit.python.style import style
 from mcp_bindgen.protocol.examples import Unfit, example
 from mcp_bindgen.protocol.model import Ref
 from mcp_bindgen.spec.json import is_array, is_object
@@ -25,6 +26,7 @@ from mcp_bindgen.spec.json import is_array, is_object
 from .expressions import expression
 from .functions import Functions
 from .generated.contract_package import contract_class
+from .generated.python_contract import PythonContract, lower_contract
 from .plan import Plan
 from .project import Project
 from .rendering import module, render
@@ -33,7 +35,7 @@ if TYPE_CHECKING:
     from mcp_bindgen.contract.model import Contract, Entry, Template, Tool
 
 PREFIX = "models."
-"""What stands before the names of a contract's models in the files of a project."""
+"""Prefix of the names of a contract's models in the files of a project."""
 
 _MOST_GUESSES = 2000
 
@@ -44,8 +46,8 @@ class Answer:
 
     Attributes:
         name: Its name.
-        arguments: The annotation of its arguments; empty where it takes none.
-        returns: The annotation of what it returns.
+        arguments: Annotation of its arguments; empty if it takes none.
+        returns: Annotation of its result.
         doc: Its docstring, as source.
         body: Its statement.
     """
@@ -78,9 +80,8 @@ class Examples:
 
 def contracted_files(plan: Plan) -> dict[str, str]:
     """Return path -> text of the subclass and its tests; the generated package beside them is `generated_files`'s."""
-    contract = plan.contract
-    assert contract is not None
-    calls = plan.functions
+    assert plan.contract is not None
+    contract, calls = lower_contract(plan.contract), plan.functions
     called = [tool.name for tool in contract.tools if calls is not None and tool.name in calls.names]
     answers = list(_answers(contract, calls))
     values = {
@@ -128,7 +129,7 @@ def unwritten(project: Project, contract: Contract) -> str:
     """Return methods to paste into the class of a project: for the entries of its contract that it has none for."""
     files = (file for file in project.source.rglob("*.py") if not file.is_relative_to(project.generated))
     written = {name for file in files for name in _functions(file)}
-    left = [answer for answer in _answers(contract) if answer.name not in written]
+    left = [answer for answer in _answers(lower_contract(contract)) if answer.name not in written]
     methods = render("project/contracted_methods.py.jinja", answers=left)
     return style(f"class Yours:\n{methods}").partition("\n")[2].strip("\n") + "\n" if left else ""
 
@@ -142,7 +143,7 @@ def _functions(file: Path) -> Iterator[str]:
 
 
 def contract_calls(contract: Contract) -> list[str]:
-    """Return what to say to `mcp-bindgen call` after the server, to see a first answer."""
+    """Return arguments of `mcp-bindgen call` that show a first answer."""
     known = examples(contract)
     lines = [_line("tools/call", name, value) for name, value in known.tools.items() if name not in known.unwritten]
     lines += [_line("prompts/get", name, value) for name, value in known.prompts.items()]
@@ -155,7 +156,7 @@ def examples(contract: Contract, called: Sequence[str] = ()) -> Examples:
 
     Args:
         contract: The contract.
-        called: The tools that are functions of somebody's: no test should call these with what is made up.
+        called: The tools that call functions of the user: no test should call them with made-up arguments.
     """
     found = Examples()
     for tool in contract.tools:
@@ -177,26 +178,30 @@ def examples(contract: Contract, called: Sequence[str] = ()) -> Examples:
     return found
 
 
-def _answers(contract: Contract, functions: Functions | None = None) -> Iterator[Answer]:
+def _answers(contract: PythonContract, functions: Functions | None = None) -> Iterator[Answer]:
     for tool in contract.tools:
         if functions is not None and tool.name in functions.names:
-            yield _delegated(tool, functions)
+            yield _delegated(tool, contract.stub(tool), functions)
             continue
         body = f"return {quoted(f'This is what {tool.name} answers.')}"
         if tool.output is not None:
             output = _output(contract, tool)
             body = f"return {output}" if output else 'raise ToolError("There is no answer yet.")'
-        yield _answer(tool, tool.input, body, tool.output)
+        yield _answer(tool, contract.stub(tool), tool.input, body, tool.output)
     for prompt in contract.prompts:
-        yield _answer(prompt, prompt.arguments, f"return {quoted(f'This is what {prompt.name} asks.')}")
+        yield _answer(
+            prompt, contract.stub(prompt), prompt.arguments, f"return {quoted(f'This is what {prompt.name} asks.')}"
+        )
     for resource in contract.resources:
-        yield _answer(resource, None, f"return {quoted(f'This is {resource.name}.')}")
+        yield _answer(resource, contract.stub(resource), None, f"return {quoted(f'This is {resource.name}.')}")
     for template in contract.templates:
-        yield _answer(template, template.variables, f"return {quoted(f'This is a {template.name}.')}")
+        yield _answer(
+            template, contract.stub(template), template.variables, f"return {quoted(f'This is a {template.name}.')}"
+        )
 
 
 def _doc(contract: Contract, introduced: str) -> str:
-    """Return what the server's `--help` says that it is."""
+    """Return the description in the server's `--help`."""
     kinds = {
         "tools": contract.tools,
         "prompts": contract.prompts,
@@ -207,16 +212,16 @@ def _doc(contract: Contract, introduced: str) -> str:
     return f"Serve `{introduced}`: its {listed}."
 
 
-def _answer(entry: Entry, arguments: str | None, body: str, returns: str | None = None) -> Answer:
-    given, answer = (f"{PREFIX}{name}" if name is not None else "" for name in (arguments, returns))
-    return Answer(entry.stub, given, answer or "str", docstring(entry.words, indent=8), body)
+def _answer(entry: Entry, name: str, arguments: str | None, body: str, returns: str | None = None) -> Answer:
+    given, answer = (f"{PREFIX}{one}" if one is not None else "" for one in (arguments, returns))
+    return Answer(name, given, answer or "str", docstring(entry.words, indent=8), body)
 
 
-def _delegated(tool: Tool, functions: Functions) -> Answer:
+def _delegated(tool: Tool, name: str, functions: Functions) -> Answer:
     """Return the method that has a function answer."""
     returns = f", {PREFIX}{tool.output}" if tool.output is not None else ""
     body = f"return await delegate({functions.name}.{tool.name}, arguments, ctx{returns})"
-    answer = _answer(tool, tool.input, body, tool.output)
+    answer = _answer(tool, name, tool.input, body, tool.output)
     return answer if returns else replace(answer, returns="Content")
 
 
@@ -225,7 +230,7 @@ def _output(contract: Contract, tool: Tool) -> str | None:
     assert tool.output is not None
     value = _valid(contract, tool.output, tool.raw["outputSchema"])
     try:
-        return None if value is None else expression(contract.types, Ref(tool.output), value, PREFIX)
+        return None if value is None else expression(lower(contract.types), Ref(tool.output), value, PREFIX)
     except Unfit:
         return None
 

@@ -5,14 +5,14 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any
 
-from mcp_bindgen.protocol import Protocol
+from mcp_bindgen.emit.python.lowered import PythonProtocol
 from mcp_bindgen.protocol.examples import Code, Unfit, fits
 from mcp_bindgen.protocol.model import Array, Const, Field, Free, Map, Object, Ref, Scalar, Type, Union
 from mcp_bindgen.spec.json import is_array, is_object
 
 
-def example_class(protocol: Protocol, type: Type) -> str | None:
-    """Return the name of the class that `type` is, `None` where it is none."""
+def example_class(protocol: PythonProtocol, type: Type) -> str | None:
+    """Return the name of the class that `type` is, or `None`."""
     while isinstance(type, Ref):
         if isinstance(protocol.definitions[type.name].type, Object):
             return type.name
@@ -20,14 +20,14 @@ def example_class(protocol: Protocol, type: Type) -> str | None:
     return None
 
 
-def expression(protocol: Protocol, type: Type, value: Any, prefix: str = "mcp.") -> str:
-    """Return the Python expression for `value`, where `type` is expected; not formatted.
+def expression(protocol: PythonProtocol, type: Type, value: Any, prefix: str = "mcp.") -> str:
+    """Return the Python expression for `value` of a type; not formatted.
 
     Args:
-        protocol: Where the definitions are.
-        type: What it must be.
+        protocol: The definitions.
+        type: The type of the value.
         value: JSON, in which `Code` may stand for values.
-        prefix: What stands before the names of classes.
+        prefix: Prefix of the names of classes.
 
     Raises:
         Unfit: `value` is none of the type's.
@@ -56,7 +56,7 @@ def expression(protocol: Protocol, type: Type, value: Any, prefix: str = "mcp.")
             return _literal(value)
 
 
-def _construct(protocol: Protocol, name: str, value: Mapping[str, Any], prefix: str) -> str:
+def _construct(protocol: PythonProtocol, name: str, value: Mapping[str, Any], prefix: str) -> str:
     """Return a call of a class; members without a keyword are read as they come on the wire."""
     type = protocol.resolve(Ref(name))
     assert isinstance(type, Object)
@@ -66,7 +66,10 @@ def _construct(protocol: Protocol, name: str, value: Mapping[str, Any], prefix: 
     given = [field for field in type.fields if field.wire in value]
     said = [field for field in given if not (_is_constant(field) and value[field.wire] == field.default)]
     said.sort(key=lambda field: list(value).index(field.wire))
-    arguments = (f"{field.name}={expression(protocol, field.type, value[field.wire], prefix)}" for field in said)
+    arguments = (
+        f"{protocol.attribute(Ref(name), field.wire)}={expression(protocol, field.type, value[field.wire], prefix)}"
+        for field in said
+    )
     return f"{prefix}{name}({', '.join(arguments)})"
 
 
@@ -85,5 +88,5 @@ def _is_filled(field: Field, value: Mapping[str, Any]) -> bool:
 
 
 def _is_constant(field: Field) -> bool:
-    """Return whether a constructor fills the field in; any other default only says what absence means."""
+    """Return whether a constructor fills the field in; any other default only gives absence a meaning."""
     return field.required and field.default is not None

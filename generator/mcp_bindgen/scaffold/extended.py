@@ -1,21 +1,21 @@
-"""Find the extensions that a project shall speak among what it shall offer."""
+"""Find the extensions among the features that a project shall offer."""
 
 from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
 
-from mcp_bindgen.spec import BadInput, ExtensionPin, Extensions, Store
+from mcp_bindgen.spec import BadInput, Pin, Store
 
 
 @dataclass(frozen=True)
 class Wanted:
-    """What a project shall offer.
+    """The features and extensions of a project.
 
     Attributes:
-        features: The capabilities; `None` for the usual ones.
+        features: The capabilities; `None` for the default.
         extensions: The modules of the extensions.
-        revisions: The revisions that it is written in: where none was named, the newest that has the extensions.
+        revisions: The revisions that it is written in; by default the newest that has the extensions.
     """
 
     features: tuple[str, ...] | None
@@ -28,30 +28,28 @@ def wanted(store: Store, names: tuple[str, ...] | None, revisions: Sequence[str]
 
     Args:
         store: The `schema/` folder.
-        names: What the project shall offer, if it was said.
+        names: The features that were asked for, if any.
         revisions: The revisions that were named.
 
     Raises:
         BadInput: No revision has all of the extensions.
     """
-    known = Extensions(store)
-    pins = {name: known.pin(name) for name in names or () if known.is_extension(name)}
-    chosen = {name: pin for name, pin in pins.items() if not revisions or _has(known, pin, revisions)}
+    pins = {name: store.extension(name) for name in names or () if store.is_extension(name)}
+    chosen = {name: pin for name, pin in pins.items() if not revisions or _has(store, pin, revisions)}
     if not chosen:
         return Wanted(names, (), tuple(revisions))
-    cores = [name for name in store.pins if all(name in known.cores(pin) for pin in chosen.values())]
+    cores = [name for name in store.pins if all(name in store.cores(pin) for pin in chosen.values())]
     if not cores:
         raise BadInput(f"no revision has all of {', '.join(chosen)}", fix="leave one of them out")
     left = tuple(name for name in names or () if name not in chosen)
-    modules = tuple(dict.fromkeys(map(known.module, chosen.values())))
+    modules = tuple(dict.fromkeys(map(store.module, chosen.values())))
     return Wanted(left or None, modules, tuple(revisions) or (cores[-1],))
 
 
 def offered(store: Store, revisions: Sequence[str]) -> list[str]:
     """Return the modules of the extensions that any of some revisions has."""
-    known = Extensions(store)
-    return sorted({known.module(pin) for pin in known.pins if _has(known, pin, revisions)})
+    return sorted({store.module(pin) for pin in store.extension_pins if _has(store, pin, revisions)})
 
 
-def _has(known: Extensions, pin: ExtensionPin, revisions: Sequence[str]) -> bool:
-    return not {known.store.pin(name).name for name in revisions}.isdisjoint(known.cores(pin))
+def _has(store: Store, pin: Pin, revisions: Sequence[str]) -> bool:
+    return not {store.pin(name).name for name in revisions}.isdisjoint(store.cores(pin))

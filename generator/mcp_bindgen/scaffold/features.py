@@ -1,38 +1,38 @@
-"""Find what a project may offer: the capabilities of a side, with the methods that it has to answer for them."""
+"""Find the features that a project may offer: the capabilities of a side, with the methods that it answers for them."""
 
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 
-from mcp_bindgen.protocol import Protocol
-from mcp_bindgen.protocol.calls import receives
+from mcp_bindgen.emit.python.calls import receives
+from mcp_bindgen.emit.python.lowered import PythonProtocol
 from mcp_bindgen.protocol.model import Method, Sender
 from mcp_bindgen.runtime.protocol.methods import DISCOVER, INITIALIZE, LISTEN, PING
 from mcp_bindgen.spec import BadInput
 from mcp_bindgen.spec.errors import suggestion
 
 _OURS = frozenset({DISCOVER, INITIALIZE, LISTEN, PING})
-"""What the runtime answers for everybody."""
+"""Methods that the runtime answers."""
 
 _OTHER: Mapping[Sender, Sender] = {"client": "server", "server": "client"}
 
 
 @dataclass(frozen=True)
 class Feature:
-    """Something that one side may offer to the other.
+    """A feature that one side may offer to the other.
 
     Attributes:
-        name: Its capability, e.g. `tools`; where a revision has none, the first word of its methods.
-        methods: The requests that are its own to answer: lists first. There may be none, when all it does is to tell.
+        name: Its capability, e.g. `tools`; if the revision has none, the first word of its methods.
+        methods: The requests that it answers, lists first; empty for a feature that only sends notifications.
     """
 
     name: str
     methods: tuple[Method, ...]
 
 
-def features(protocol: Protocol, side: Sender) -> dict[str, Feature]:
-    """Name -> feature, for all that `side` may offer, in alphabetical order."""
+def features(protocol: PythonProtocol, side: Sender) -> dict[str, Feature]:
+    """Return name -> feature, for all features that `side` may offer, in alphabetical order."""
     found: dict[str, list[Method]] = {}
     flags = {capability.name for capability in protocol.capabilities if capability.flag}
     for method in protocol.methods:
@@ -44,17 +44,20 @@ def features(protocol: Protocol, side: Sender) -> dict[str, Feature]:
             told = _feature(side, path) if path not in flags else None
             if told is not None:
                 found.setdefault(told, [])
-    return {name: Feature(name, tuple(sorted(found[name], key=_order))) for name in sorted(found)}
+    return {
+        name: Feature(name, tuple(sorted(found[name], key=lambda method: _order(protocol, method))))
+        for name in sorted(found)
+    }
 
 
 def choose(
-    protocols: Iterable[Protocol], side: Sender, wanted: tuple[str, ...]
-) -> dict[str, tuple[tuple[Feature, ...], Protocol]]:
-    """Return what to offer in each revision, and the revision: a feature is left out where a revision lacks it.
+    protocols: Iterable[PythonProtocol], side: Sender, wanted: tuple[str, ...]
+) -> dict[str, tuple[tuple[Feature, ...], PythonProtocol]]:
+    """Return the features in each revision, and the revision; a revision that lacks a feature goes without it.
 
     Args:
         protocols: The revisions.
-        side: Who offers.
+        side: The side that offers them.
         wanted: The names of features; singular and plural are the same.
 
     Raises:
@@ -70,7 +73,7 @@ def choose(
 
 
 def _chosen(offered: Mapping[str, Feature], wanted: tuple[str, ...]) -> list[Feature]:
-    """Return what is offered and wanted, once each, in the order of the wishes."""
+    """Return the features that are offered and wanted, once each, in the wanted order."""
     names = (name for wish in wanted for name in offered if _same(wish, name))
     return [offered[name] for name in dict.fromkeys(names)]
 
@@ -86,5 +89,5 @@ def _same(one: str, other: str) -> bool:
     return one.lower().removesuffix("s") == other.lower().removesuffix("s")
 
 
-def _order(method: Method) -> tuple[bool, str]:
-    return not method.stub.startswith("list_"), method.name
+def _order(protocol: PythonProtocol, method: Method) -> tuple[bool, str]:
+    return not protocol.stub(method).startswith("list_"), method.name

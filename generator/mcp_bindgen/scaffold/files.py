@@ -10,13 +10,13 @@ from mcp_bindgen.spec.transaction import Change, put
 
 
 def write_new(folder: Path, files: Mapping[str, str]) -> None:
-    """Write the files of a new project: all of them or none; raise `BadInput` where a project cannot be."""
+    """Write the files of a new project: all of them or none; raise `BadInput` if the folder is occupied."""
     refuse_occupied(folder)
     put(folder, {name: Change(None, text.encode()) for name, text in files.items()})
 
 
 def refuse_occupied(folder: Path) -> None:
-    """Raise `BadInput` where a new project cannot be."""
+    """Raise `BadInput` if a folder has no room for a new project."""
     if folder.is_symlink() or (folder.exists() and not folder.is_dir()):
         raise BadInput("is no folder", file=folder, fix="choose another name, or another --out")
     if folder.is_dir() and any(folder.iterdir()):

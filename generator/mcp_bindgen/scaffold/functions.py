@@ -9,14 +9,14 @@ from importlib.machinery import PathFinder
 from importlib.metadata import packages_distributions
 from pathlib import Path
 
-from mcp_bindgen.contract.functions import functions_of_module
+from mcp_bindgen.contract.functions import functions_of_module, split_name
 from mcp_bindgen.spec import BadInput
 
 _TAKEN = ("app", "contract", "models", "protection", "server")
-"""The modules of a project, and what its server's module imports."""
+"""The modules of a project, and the imports of its server's module."""
 
 OTHERWISE = "functions"
-"""The name of a module whose own is taken."""
+"""The name of a module if its own name is taken."""
 
 
 @dataclass(frozen=True)
@@ -38,29 +38,34 @@ class Functions:
     requirement: str | None = None
 
 
-def functions_of(module: str) -> Functions:
-    """Return the functions of a module: one that is installed, or a file in this folder, which is copied.
+def functions_of(words: str) -> Functions:
+    """Return the functions of a module: one that is installed, or a file, which is copied.
 
     Args:
-        module: Its import name; it is imported.
+        words: The import name of the module, which is imported, or its file; `:NAME` after it names an `App` in it.
 
     Raises:
         BadInput: It cannot be imported, or is neither installed nor a file that stands alone.
     """
-    found = functions_of_module(module)
+    found = functions_of_module(words)
     names = frozenset(name for name, function in found if name == function.__name__)
+    place = split_name(words)[0]
+    is_file = place.endswith(".py")
+    file = Path(place if is_file else f"{place}.py")
+    module = file.stem if is_file else place
     package, _, last = module.rpartition(".")
     name = OTHERWISE if last in _TAKEN else last
     top = module.partition(".")[0]
-    if PathFinder.find_spec(top, [place for place in sys.path if Path(place or ".").resolve() != Path.cwd()]):
+    elsewhere = [one for one in sys.path if Path(one or ".").resolve() != Path.cwd()]
+    if not is_file and PathFinder.find_spec(top, elsewhere):
         renamed = "" if name == last else f" as {name}"
         imported = f"from {package} import {last}{renamed}" if package else f"import {last}{renamed}"
         return Functions(names, name, imported, requirement=next(iter(packages_distributions().get(top, [])), None))
-    file = Path(f"{module}.py")
     if package or not file.is_file():
         raise BadInput(f"{top} is not installed", fix="install its package here, as in: pip install -e .")
     text = file.read_bytes().decode("utf-8")
-    beside = sorted(one for one in _imports(text) if Path(one).is_dir() or Path(f"{one}.py").is_file())
+    near = [file.with_name(one) for one in sorted(_imports(text))]
+    beside = [one.name for one in near if one.is_dir() or one.with_suffix(".py").is_file()]
     if beside:
         raise BadInput(f"imports {beside[0]}, which is beside it", file=file, fix="install a package of both")
     return Functions(names, name, f"from . import {name}", file=text)

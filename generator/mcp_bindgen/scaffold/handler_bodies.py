@@ -1,6 +1,6 @@
 """Write handler bodies: the first answer of a handler in a new project, and the test that holds it to that.
 
-For well-known methods there is a template of the method's name; it is left aside where it does not fit the revision.
+For well-known methods there is a template of the method's name; it is not used if it does not fit the revision.
 """
 
 from __future__ import annotations
@@ -10,11 +10,12 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from mcp_bindgen.emit.annotations import annotation
-from mcp_bindgen.emit.environment import WIDTH, docstring
-from mcp_bindgen.emit.stubs import handler_summary
-from mcp_bindgen.protocol import Protocol, naming
-from mcp_bindgen.protocol.calls import call_arguments, call_name, handler_name, may_omit, positional
+from mcp_bindgen.emit.python import naming
+from mcp_bindgen.emit.python.annotations import annotation
+from mcp_bindgen.emit.python.calls import call_arguments, call_name, handler_name, may_omit, positional
+from mcp_bindgen.emit.python.environment import WIDTH, docstring
+from mcp_bindgen.emit.python.lowered import PythonProtocol
+from mcp_bindgen.emit.python.stubs import handler_summary
 from mcp_bindgen.protocol.examples import Code, Unfit, example
 from mcp_bindgen.protocol.model import Const, Field, Method, Object, Ref, Sender, Type, Union
 
@@ -23,7 +24,7 @@ from .features import Feature
 from .rendering import macros
 
 PREFIX = "mcp."
-"""What stands before the names of a revision's types in the files of a project."""
+"""Prefix of the names of a revision's types in the files of a project."""
 
 _IN = "    "
 _WIDTH = WIDTH - 2 * len(_IN)
@@ -34,20 +35,22 @@ class Handler:
     """A method of a project's class.
 
     Attributes:
-        method: What it takes.
+        method: The method that it handles.
+        stub: The name after which calls and handlers of the method are named.
         name: Its name in Python.
-        params: The annotation of its params; empty where it takes none.
-        returns: The annotation of what it returns.
+        params: Annotation of its params; empty if it takes none.
+        returns: Annotation of its result.
         doc: Its docstring, as source.
         constants: Statements of the module that it needs.
         body: Its statements.
         ask: A call that reaches it, without its receiver.
         test: The statements of its test.
-        kind: The class of what it returns, if it is one.
-        decorator: What stands above it, as source; empty where nothing does.
+        kind: Class of its result, if it is one.
+        decorator: Its decorator, as source; empty if it has none.
     """
 
     method: Method
+    stub: str
     name: str
     params: str
     returns: str
@@ -61,7 +64,7 @@ class Handler:
 
 
 def handlers(
-    protocol: Protocol, side: Sender, features: Iterable[Feature], extensions: Sequence[str] = ()
+    protocol: PythonProtocol, side: Sender, features: Iterable[Feature], extensions: Sequence[str] = ()
 ) -> list[Handler]:
     """Return the handlers for all methods of some features, with first answers, in a class with some extensions."""
     chosen = list(features)
@@ -70,13 +73,13 @@ def handlers(
     return [_Author(protocol, side, method, methods, names, extensions).handler() for method in methods]
 
 
-def call(protocol: Protocol, method: Method, params: Mapping[str, Any]) -> str:
+def call(protocol: PythonProtocol, method: Method, params: Mapping[str, Any]) -> str:
     """Return the call that sends a request, without its receiver: `call_tool("greet")`.
 
     Args:
         protocol: The revision.
         method: The request.
-        params: What it says, as JSON; what is required and not there gets an example.
+        params: Its params, as JSON; missing required members get examples.
 
     Raises:
         Unfit: They do not fit the method.
@@ -86,30 +89,31 @@ def call(protocol: Protocol, method: Method, params: Mapping[str, Any]) -> str:
         assert method.params is not None
         kind = method.params if params else _needing_nothing(protocol, method)
         value = params or example(protocol, kind)
-        return f"{call_name(method)}({expression(protocol, kind, value, PREFIX)})"
+        return f"{call_name(protocol, method)}({expression(protocol, kind, value, PREFIX)})"
     words: list[str] = []
-    by_position = list(positional(method, fields))
+    by_position = list(positional(protocol, method, fields))
     for field in fields:
         if field.wire not in params and may_omit(field):
             by_position.clear()  # what comes behind a gap has to be named
             continue
         value = params[field.wire] if field.wire in params else example(protocol, field.type)
         text = expression(protocol, field.type, value, PREFIX)
-        words.append(text if field in by_position else f"{naming.argument(field.name)}={text}")
+        name = naming.argument(protocol.attribute(method.params, field.wire))
+        words.append(text if field in by_position else f"{name}={text}")
     if {*params} - {field.wire for field in fields}:
         raise Unfit(f"{method.name} has other params")
-    return f"{call_name(method)}({', '.join(words)})"
+    return f"{call_name(protocol, method)}({', '.join(words)})"
 
 
-def _needing_nothing(protocol: Protocol, method: Method) -> Type:
+def _needing_nothing(protocol: PythonProtocol, method: Method) -> Type:
     """Return the params of a method, of a union the first member whose constants need no capability of their own."""
     assert method.params is not None
     whole = protocol.resolve(method.params)
-    extra = {(need.field, value) for need in method.needs if not need.implied for value in need.values}
+    extra = {(need.member, value) for need in method.needs if not need.implied for value in need.values}
     for member in whole.members if isinstance(whole, Union) else ():
         one = protocol.resolve(member)
         constants = {
-            (field.name, value)
+            (field.wire, value)
             for field in (one.fields if isinstance(one, Object) else ())
             for value in (field.type.values if isinstance(field.type, Const) else ())
         }
@@ -123,16 +127,16 @@ class _Author:
 
     Args:
         protocol: The revision.
-        side: Who answers.
-        method: What is answered.
-        methods: All that is answered.
-        features: All that is offered.
+        side: The side that answers.
+        method: The method that is handled.
+        methods: All methods that the class handles.
+        features: All features that the class offers.
         extensions: The modules of the extensions of the class.
     """
 
     def __init__(
         self,
-        protocol: Protocol,
+        protocol: PythonProtocol,
         side: Sender,
         method: Method,
         methods: list[Method],
@@ -149,7 +153,7 @@ class _Author:
     def handler(self) -> Handler:
         """Return the handler, with the answer that its template gives, or with any that is valid."""
         try:
-            return self._written(macros(f"project/answers/{self.method.stub}.jinja", **self._words()))
+            return self._written(macros(f"project/answers/{self.protocol.stub(self.method)}.jinja", **self._words()))
         except Unfit:
             return self._written({})
 
@@ -159,7 +163,8 @@ class _Author:
         body = parts["answer"]() if "answer" in parts else self._any_answer()
         return Handler(
             method=method,
-            name=handler_name(method, self.side),
+            stub=self.protocol.stub(method),
+            name=handler_name(self.protocol, method, self.side),
             params=annotation(method.params, prefix=PREFIX) if method.params is not None else "",
             returns=annotation(method.result, prefix=PREFIX),
             doc=docstring(self._doc(), indent=8),
@@ -172,7 +177,7 @@ class _Author:
         )
 
     def _doc(self) -> str:
-        """Describe what is asked, and what the answer is, in the words of the revision."""
+        """Describe the request and its result, with the documentation of the revision."""
         lines = [handler_summary(self.method)]
         found = self.protocol.definitions.get(self.method.result.name) if isinstance(self.method.result, Ref) else None
         if found is not None and found.doc:
@@ -185,6 +190,7 @@ class _Author:
         """Return the functions and values that templates can use."""
         return {
             "method": self.method,
+            "stub": self.protocol.stub(self.method),
             "code": Code,
             "new": self._new,
             "result": self._result,
@@ -210,10 +216,10 @@ class _Author:
         field = type.field(wire) if isinstance(type, Object) else None
         if field is None:
             raise Unfit(f"{self.method.name} does not say its {wire}")
-        return f"params.{field.name}"
+        return f"params.{self.protocol.attribute(self.method.params, wire)}"
 
     def _needs(self, stub: str) -> str:
-        if not any(method.stub == stub for method in self.methods):
+        if not any(self.protocol.stub(method) == stub for method in self.methods):
             raise Unfit(f"{stub} is not answered")
         return ""
 
@@ -224,13 +230,13 @@ class _Author:
         return example_class(self.protocol, self.method.result) if self.method.result is not None else None
 
     def _any_answer(self) -> str:
-        """Return an answer with all that must be in it, which repeats what it is about from the params."""
+        """Return a result with all required members; members of the params that occur in it are repeated."""
         assert self.method.result is not None
-        value = self._example(lambda field: Code(f"params.{field.name}"))
+        value = self._example(lambda field: Code(f"params.{self.protocol.attribute(self.method.params, field.wire)}"))
         return f"return {expression(self.protocol, self.method.result, value, PREFIX)}"
 
     def _any_test(self) -> str:
-        """Send an example, and expects that answer."""
+        """Send an example, and expect its result."""
         sent = self._send({})
         params: Any = example(self.protocol, self.method.params) if self.method.params is not None else {}
         value = self._example(lambda field: params[field.wire])

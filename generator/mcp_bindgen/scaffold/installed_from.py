@@ -1,4 +1,4 @@
-"""Find out what mcp-bindgen itself was installed from, for projects that are to be installed where no release is known.
+"""Find the origin of the installed mcp-bindgen, for projects that are installed before there is a release.
 
 PyPA, "Recording the Direct URL Origin of installed distributions" (PEP 610).
 """
@@ -15,7 +15,7 @@ _NAME = "mcp-bindgen"
 
 
 def installed_from() -> str | None:
-    """Return the requirement that names what this installation came from; `None` where that is a package index."""
+    """Return the requirement that names the origin of this installation; `None` if it is a package index."""
     said = distribution(_NAME).read_text("direct_url.json")
     found: Any = json.loads(said) if said else None
     if not is_object(found) or not isinstance(url := found.get("url"), str):

@@ -5,8 +5,8 @@ from __future__ import annotations
 import shlex
 from pathlib import Path
 
-from mcp_bindgen.emit.environment import quoted
-from mcp_bindgen.protocol import naming
+from mcp_bindgen.emit.python import naming
+from mcp_bindgen.emit.python.environment import quoted
 from mcp_bindgen.spec import Store
 from mcp_bindgen.spec.revisions import has_reached
 
@@ -23,13 +23,13 @@ _TRANSPORTS = {"stdio": "stdio", "http": "Streamable HTTP", "sse": "HTTP+SSE"}
 
 
 def project_of(plan: Plan, folder: Path) -> Project:
-    """Return what the project says of itself once it is in `folder`."""
+    """Return the project as `pyproject.toml` describes it in `folder`."""
     contract = folder / plan.file if plan.file is not None else None
     return Project(folder, plan.kind, plan.names.package, plan.revisions, contract, plan.transports)
 
 
 def layout(plan: Plan) -> dict[str, str]:
-    """Return path -> text for all files of a project, those that are generated included."""
+    """Return path -> text for all files of a project, generated files included."""
     values = _values(plan)
     source = f"src/{plan.names.package}"
     files = {
@@ -54,7 +54,7 @@ def layout(plan: Plan) -> dict[str, str]:
 
 
 def calls(plan: Plan) -> list[str]:
-    """Return what to say to `mcp-bindgen call` after the server, to see first answers."""
+    """Return arguments of `mcp-bindgen call` that show first answers."""
     return first_calls(plan) if plan.contract is None else contract_calls(plan.contract)
 
 

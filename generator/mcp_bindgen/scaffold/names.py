@@ -1,4 +1,4 @@
-"""Check the name of a project, and derive those of its parts."""
+"""Check the name of a project, and derive the names of its parts."""
 
 from __future__ import annotations
 
@@ -12,10 +12,10 @@ from .generated.contract_package import class_prefix
 from .project import is_module
 
 _TAKEN = {"mcp_bindgen", "test", "tests", "src", "contract", "conftest", "pytest", "anyio", "pydantic", "mcp"}
-"""Names of packages that a project's own would stand before, or be mistaken for."""
+"""Names of packages that a project's package would hide, or be mistaken for."""
 
 _CLASSES = {"AnyClient", "Client", "Context", "Curious", "HttpApp", "Json", "Path", "Server", "ToolError", "TypeAlias"}
-"""What the files of projects import or define beside the project's class."""
+"""Names that the files of projects import or define beside the project's class."""
 
 
 @dataclass(frozen=True)
@@ -24,8 +24,8 @@ class Names:
 
     Attributes:
         project: As it was given, e.g. `weather-app`.
-        package: What is imported, e.g. `weather_app`.
-        class_: Its class, e.g. `WeatherApp`.
+        package: The import name, e.g. `weather_app`.
+        class_: The name of its class, e.g. `WeatherApp`.
     """
 
     project: str

@@ -1,4 +1,4 @@
-"""Give a project bindings of its own, where a revision is not part of mcp-bindgen: whoever clones it has them too."""
+"""Give a project bindings of its own for a revision that is not part of mcp-bindgen, so that clones have them too."""
 
 from __future__ import annotations
 
@@ -6,15 +6,16 @@ import shlex
 from dataclasses import dataclass, replace
 from pathlib import Path
 
-from mcp_bindgen.emit import Target
-from mcp_bindgen.protocol import naming
+from mcp_bindgen.emit import Options, Target
+from mcp_bindgen.emit.python import naming
+from mcp_bindgen.emit.python.plugin import EMITTER
 from mcp_bindgen.spec import Store
 from mcp_bindgen.spec.revisions import is_date
 
 
 @dataclass(frozen=True)
 class OwnBindings:
-    """What a project holds of a revision that only its author's folder has.
+    """Files of a revision that only the folder of the author has.
 
     Attributes:
         revision: The revision.
@@ -40,15 +41,15 @@ def own_bindings(store: Store, revision: str, project: str) -> OwnBindings:
     source = store.effective(revision)
     package = f"{project}.{naming.package(revision)}"
     schema, facts = f"schema/{revision}.json", f"schema/{revision}.toml"
-    kept = store.folder_of(revision) / revision
+    kept = store.folder(revision)
     files = {schema: (kept / "schema.json").read_text("utf-8")}
     words = ["mcp-bindgen", "generate", "--schema", schema, "--revision", revision]
     if (kept / "semantics.toml").exists():
         files[facts] = (kept / "semantics.toml").read_text("utf-8")
         words += ["--semantics", facts]
     command = shlex.join([*words, "--out", "src", "--package", package])
-    as_a_file = replace(source, draft=not is_date(revision))  # what `generate --schema` knows of it
-    code = Target(as_a_file, Path(), package, (), command).render()
+    as_a_file = replace(source, draft=not is_date(revision))  # as `generate --schema` reads it
+    code = Target(EMITTER, as_a_file, Path(), Options(package, command)).render()
     place = f"src/{package.replace('.', '/')}"
     return OwnBindings(
         revision, package, schema, command, {**files, **{f"{place}/{name}": text for name, text in code.items()}}

@@ -1,4 +1,4 @@
-"""Plan a project: names, revisions, and what it offers."""
+"""Plan a project: names, revisions and features."""
 
 from __future__ import annotations
 
@@ -9,8 +9,11 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from mcp_bindgen.app.catalog import SCOPES
-from mcp_bindgen.emit.target import NAMESPACE
-from mcp_bindgen.protocol import Protocol, build, naming
+from mcp_bindgen.emit.python import naming
+from mcp_bindgen.emit.python.installation import NAMESPACE
+from mcp_bindgen.emit.python.lowered import PythonProtocol
+from mcp_bindgen.emit.python.lowering import lower
+from mcp_bindgen.protocol import build
 from mcp_bindgen.spec import BadInput, Store
 from mcp_bindgen.spec.revisions import order
 
@@ -26,7 +29,7 @@ if TYPE_CHECKING:
     from .functions import Functions
 
 DEFAULTS: Mapping[Kind, tuple[str, ...]] = {"server": ("tools",), "client": ()}
-"""What a project offers when nothing was said."""
+"""Default features of a project."""
 
 
 @dataclass(frozen=True)
@@ -35,13 +38,13 @@ class RevisionPlan:
 
     Attributes:
         protocol: The revision.
-        features: What the project offers in it.
+        features: The features of the project in it.
         module: The module of the project's class for it.
-        own: The bindings that the project holds itself, where they are not part of mcp-bindgen.
+        own: The bindings in the project, if they are not part of mcp-bindgen.
         extensions: The modules of the extensions that the project speaks in it.
     """
 
-    protocol: Protocol
+    protocol: PythonProtocol
     features: tuple[Feature, ...]
     module: str
     own: OwnBindings | None = None
@@ -49,7 +52,7 @@ class RevisionPlan:
 
     @property
     def package(self) -> str:
-        """The package of its bindings, without what it is in."""
+        """The last name of the package of its bindings."""
         return naming.package(self.protocol.revision)
 
     @property
@@ -65,18 +68,18 @@ class RevisionPlan:
 
 @dataclass(frozen=True)
 class Plan:
-    """A project that is not there yet.
+    """A project to be written.
 
     Attributes:
-        names: What it is called.
+        names: Its names.
         kind: Whether it is a server or a client.
         revision_plans: The revisions that its classes are written in, the oldest first.
         transports: How messages travel.
-        contract: What the server offers that it is, or talks to, if that is known.
+        contract: The contract of the server, or of the server that a client talks to, if it is known.
         file: The name of the contract's file in the project.
-        text: What stands in it.
+        text: The text of that file.
         auth: Whether it wants tokens over HTTP.
-        narrowed: The revisions that a server shall speak and no others; by default it speaks all.
+        narrowed: The only revisions that a server shall speak; by default it speaks all.
         functions: The functions that a server with a contract calls, if there are any.
     """
 
@@ -108,13 +111,13 @@ class Plan:
 
     @property
     def introduced(self) -> str:
-        """The name by which a server introduces itself: that of its contract, or of the project."""
+        """The name by which a server introduces itself: the name in its contract, or of the project."""
         info = self.contract.info if self.contract is not None else None
         return str((info or {}).get("name", self.names.project))
 
     @property
     def requirement(self) -> str:
-        """What it needs of us, as a package index names it."""
+        """The requirement on mcp-bindgen, with extras."""
         needs = {"auth": self.auth, "contract": self.contract is not None, "http": self.http and not self.auth}
         extras = [name for name, needed in needs.items() if needed]  # auth brings http with it
         wanted = f"[{','.join(extras)}]" if extras else ""
@@ -129,7 +132,7 @@ def default_revision(store: Store) -> str:
 
 
 def transports_of(words: Sequence[str]) -> tuple[str, ...]:
-    """Return the transports that `words` name; raise `BadInput` where one does not exist."""
+    """Return the transports that `words` name; raise `BadInput` if one does not exist."""
     for word in words:
         if word not in TRANSPORTS:
             raise BadInput(f"there is no transport {word!r}", fix=f"known: {', '.join(TRANSPORTS)}")
@@ -152,24 +155,24 @@ def plan(
     """Plan a project.
 
     Args:
-        names: What it is called.
+        names: Its names.
         kind: Whether it is a server or a client.
-        revisions: The revision that it is written in, by default the one that all clients know. A server is written in
-            the newest of several, and speaks these alone; a client in the newest, and it talks to servers of all; a
-            server with a contract in each of them.
+        revisions: The revisions to write it in; by default the revision that all clients know. A server is written in
+            the newest of several and speaks only these; a client is written in the newest and talks to servers of all;
+            a server with a contract is written in each of them.
         wanted: The capabilities that it shall offer, and the extensions that it shall speak. With an extension and no
             revision it is written in the newest that has it.
         transports: How messages shall travel.
-        contract: What the server offers.
+        contract: The contract of the server.
         source: The file of the contract.
-        text: What stands in it.
+        text: The text of that file.
         auth: Whether a server shall want tokens over HTTP.
         functions: The functions that it shall call.
         store: The `schema/` folder.
 
     Raises:
         BadInput: A revision, capability or transport does not exist, the contract comes with capabilities, a revision
-            does not allow what it says, or its scopes are checked by nobody.
+            does not allow the contract, or nothing checks its scopes.
     """
     store = store or Store()
     if contract is not None and kind == "server" and wanted is not None:
@@ -184,7 +187,7 @@ def plan(
         )
     each = kind == "server" and contract is not None
     written = known if each else [name for name in known if name in users or name == _ours(known, users)]
-    protocols = [build(store.effective(name)) for name in written]
+    protocols = [lower(build(store.effective(name))) for name in written]
     chosen = choose(protocols, kind, DEFAULTS[kind] if asked.features is None else asked.features)
     alone = len(written) == 1 or (contract is not None and kind == "server")
     revision_plans = tuple(
@@ -217,7 +220,7 @@ def plan(
 
 
 def _ours(known: Sequence[str], users: Sequence[str]) -> str | None:
-    """Return the newest revision that is part of mcp-bindgen: others are converted, those of a user's are not."""
+    """Return the newest revision of mcp-bindgen, whose messages can be converted."""
     return next((name for name in reversed(known) if name not in users), None)
 
 

@@ -30,7 +30,7 @@ class Project:
     """A scaffolded project.
 
     Attributes:
-        folder: Where it is.
+        folder: Its folder.
         kind: Whether it is a server or a client.
         package: The import name of its package, which is in `src/`.
         revisions: The revisions that it speaks, the oldest first.
@@ -62,7 +62,7 @@ class Project:
 
     @property
     def name(self) -> str:
-        """The name of the project, or of its package where it does not say."""
+        """The name of the project, or of its package if it has none."""
         named = read_toml(self.file).get("project", {})
         return str(named.get("name", self.package)) if is_object(named) else self.package
 
@@ -71,7 +71,7 @@ class Project:
         """Return the project in a folder.
 
         Raises:
-            BadInput: There is none, or what it says of itself cannot be used.
+            BadInput: There is none, or its table `[tool.mcp-bindgen]` cannot be used.
         """
         file = folder / FILE
         if not file.is_file():
@@ -84,7 +84,7 @@ class Project:
             return _project(folder, dict(table))
 
     def written(self, text: str) -> str:
-        """Return the text of a `pyproject.toml` that says what this project says; all else stays as it is.
+        """Return the text of a `pyproject.toml` with the table of this project; everything else stays.
 
         Raises:
             BadInput: `text` is not TOML, or `tool` is no table in it.
@@ -108,7 +108,7 @@ class Project:
         return tomlkit.dumps(document)
 
     def _values(self) -> dict[str, Any]:
-        """Return the table as it is written; `None` for what it does not have."""
+        """Return the table as it is written; `None` for absent keys."""
         return {
             "kind": self.kind,
             "package": self.package,

@@ -1,33 +1,25 @@
-"""Render the templates of scaffolds, with the filters and the rules of those of the emitters."""
+"""Render the templates of scaffolds, with the filters and rules of the emitters."""
 
 from __future__ import annotations
 
 import ast
-import re
 from collections.abc import Callable, Mapping
-from functools import cache
 from pathlib import Path
 from typing import cast
 
-from jinja2 import Environment, FileSystemLoader, TemplateNotFound
+from jinja2 import TemplateNotFound
 
-from mcp_bindgen.emit.environment import docstring, environment, quoted
-from mcp_bindgen.emit.imports import prune
-from mcp_bindgen.emit.style import style
+from mcp_bindgen.emit.python.environment import docstring, quoted
+from mcp_bindgen.emit.python.style import style
+from mcp_bindgen.emit.templates import environment
 
-_GAP = re.compile(r"\n{3,}(?=from \.)")  # is left above imports where a group of others was not used
 _OLD = {"Union": "UP007", "Optional": "UP045"}
 TEMPLATES = Path(__file__).parent / "templates"
 
 
-@cache
-def _environment() -> Environment:
-    return environment().overlay(loader=FileSystemLoader(TEMPLATES), cache_size=50)
-
-
 def render(template: str, **values: object) -> str:
     """Return the text of `template` with `values` filled in."""
-    return _environment().get_template(template).render(docstring=docstring, quoted=quoted, **values)
+    return environment(TEMPLATES).get_template(template).render(docstring=docstring, quoted=quoted, **values)
 
 
 def macros(template: str, **values: object) -> Mapping[str, Callable[[], str]]:
@@ -38,7 +30,7 @@ def macros(template: str, **values: object) -> Mapping[str, Callable[[], str]]:
         values: What it can name.
     """
     try:
-        found = _environment().get_template(template)
+        found = environment(TEMPLATES).get_template(template)
     except TemplateNotFound:
         return {}
     module = found.make_module({"docstring": docstring, "quoted": quoted, **values})
@@ -48,11 +40,11 @@ def macros(template: str, **values: object) -> Mapping[str, Callable[[], str]]:
 def module(text: str) -> str:
     """Return the text of a Python module, formatted, without the imports that it does not use."""
     head, future, body = text.rpartition("from __future__ import annotations\n")
-    return style(head + future + "\n" + _GAP.sub("\n\n", prune(body)).lstrip())
+    return style(head + future + "\n" + body.lstrip())
 
 
 def noted(code: str) -> str:
-    """Return `code`, with a note for ruff where a model contains itself: `|` does not take what is quoted."""
+    """Return `code`, with a note for ruff if a model contains itself: `|` does not take quoted names."""
     imports = [node for node in ast.parse(code).body if isinstance(node, ast.ImportFrom)]
     names = {alias.name for node in imports for alias in node.names}
     rules = [rule for name, rule in _OLD.items() if name in names]

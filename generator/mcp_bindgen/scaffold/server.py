@@ -1,24 +1,22 @@
-"""Write the files of a server's project that depend on what it offers."""
+"""Write the files of a server's project that depend on its features."""
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 
-from mcp_bindgen.emit.environment import docstring, quoted
-from mcp_bindgen.protocol.model import Ref
+from mcp_bindgen.emit.python.environment import quoted
 
-from .expressions import expression
-from .handler_bodies import PREFIX, Handler, handlers
+from .classes import class_files
+from .handler_bodies import Handler
 from .plan import Plan, RevisionPlan
-from .rendering import module, render
 
 EXAMPLES: Mapping[str, str] = {
     "call_tool": """tools/call greet '{"name": "Ada"}'""",
     "get_prompt": """prompts/get greeting '{"name": "Ada"}'""",
     "read_resource": "resources/read memo://welcome",
 }
-"""Stub -> what to say to `mcp-bindgen call` to see its first answer."""
+"""Stub -> arguments of `mcp-bindgen call` that show its first answer."""
 
 
 @dataclass(frozen=True)
@@ -27,9 +25,9 @@ class Start:
 
     Attributes:
         place: The module to import from.
-        imported: What to import.
+        imported: The names to import.
         classes: The names of the project's classes there.
-        made: What makes the servers, where it is not the classes.
+        made: The expression that makes the servers; empty if the classes make them.
     """
 
     place: str
@@ -56,40 +54,21 @@ def start(plan: Plan) -> Start:
 
 def server_files(plan: Plan) -> dict[str, str]:
     """Name -> text of the files of a server without a contract: its modules and their tests."""
-    found: dict[str, str] = {}
-    for revision_plan in plan.revision_plans:
-        written = handlers(revision_plan.protocol, "server", revision_plan.features, revision_plan.extensions)
-        values = {
-            "names": plan.names,
-            "handlers": written,
-            "bindings": revision_plan.bindings,
-            "bases": revision_plan.bases(plan.kind),
-            "extensions": revision_plan.extensions,
-            "own": revision_plan.own,
-            "module": revision_plan.module,
-        }
-        about = {"doc": docstring(_doc(plan, written)), "info": introduction(plan, revision_plan)}
-        text = render("project/server.py.jinja", **about, **values)
-        test = render("project/tests/test_server.py.jinja", declared=list(_declared(revision_plan)), **values)
-        found[f"src/{plan.names.package}/{revision_plan.module}.py"] = module(text)
-        found[f"tests/test_{revision_plan.module}.py"] = module(test)
-    return found
+    return class_files(plan, lambda written: _doc(plan, written), lambda part: {"declared": list(_declared(part))})
 
 
 def first_calls(plan: Plan) -> list[str]:
-    """Return what to say to `mcp-bindgen call` after a server without a contract, to see first answers."""
-    methods = [method for part in plan.revision_plans for feature in part.features for method in feature.methods]
-    stubs = dict.fromkeys(method.stub for method in methods)
+    """Return arguments of `mcp-bindgen call` that show first answers of a server without a contract."""
+    stubs = dict.fromkeys(
+        part.protocol.stub(method)
+        for part in plan.revision_plans
+        for feature in part.features
+        for method in feature.methods
+    )
     return [EXAMPLES[stub] for stub in stubs if stub in EXAMPLES]
 
 
-def introduction(plan: Plan, revision_plan: RevisionPlan) -> str:
-    """Return the expression of who the project says it is."""
-    value = {"name": plan.names.project, "version": "0.1.0"}
-    return expression(revision_plan.protocol, Ref("Implementation"), value, PREFIX)
-
-
-def _doc(plan: Plan, written: list[Handler]) -> str:
+def _doc(plan: Plan, written: Sequence[Handler]) -> str:
     more = 'What has no method here is answered with "method not found".' if written else "It offers nothing yet."
     return f"Serve `{plan.introduced}`. {more}"
 

@@ -3,21 +3,18 @@
 from .effective import EffectiveSchema, ExtensionSchema, Origin
 from .errors import BadInput
 from .extension import extend, read_extension
-from .extension_store import ExtensionPin, Extensions, is_extension, named
 from .keywords import Schema
 from .patches import Correction
+from .pins import Pin
 from .reading import Decision, Reading
-from .revisions import Pin
-from .store import Store, external
+from .store import Store, external, named
 
 __all__ = [
     "BadInput",
     "Correction",
     "Decision",
     "EffectiveSchema",
-    "ExtensionPin",
     "ExtensionSchema",
-    "Extensions",
     "Origin",
     "Pin",
     "Reading",
@@ -25,7 +22,6 @@ __all__ = [
     "Store",
     "extend",
     "external",
-    "is_extension",
     "named",
     "read_extension",
 ]

@@ -1,4 +1,4 @@
-"""Write schemas in canonical form: structure only, one order, one digest."""
+"""Canonical form of schemas: structure without prose, in one order, with one digest."""
 
 from __future__ import annotations
 
@@ -16,8 +16,8 @@ _ORDER = {keyword: position for position, keyword in enumerate((*STRUCTURE, *sor
 def canonical(document: Schema) -> Schema:
     """Return `document` without prose, its definitions, properties and keywords in canonical order.
 
-    Two documents that accept the same by the same structure have the same canonical form; the order of union
-    members is kept, because readers meet it in generated code.
+    Documents with equal structures have equal canonical forms. The order of union members is kept, because generated
+    code shows it.
     """
     definitions = document["$defs"]
     return {
@@ -45,36 +45,36 @@ def canonical_schema(schema: Schema) -> Schema:
 
 
 def _sorted(value: Any) -> Any:
-    """Return a value that is data, such as a `default`, with the members of its objects in order."""
+    """Return a JSON value, such as a `default`, with sorted members."""
     if is_object(value):
         return {name: _sorted(value[name]) for name in sorted(value)}
     return [_sorted(item) for item in value] if is_array(value) else value
 
 
 def _rank(value: Any) -> tuple[str, Any]:
-    """Order the values of an `enum`, which may be of several types."""
+    """Return the values of an `enum`, of any types, in order."""
     return type(value).__name__, value if isinstance(value, str | int | float) else json.dumps(value)
 
 
 def same(one: Any, other: Any, keyword: str) -> bool:
-    """Return whether two values of a keyword, or two schemas, differ at most in prose and in order."""
+    """Return whether two schemas, or values of a keyword, are equal except for prose and order."""
     first, second = ({keyword: value} if not is_object(value) else value for value in (one, other))
     return json.dumps(canonical_schema(first)) == json.dumps(canonical_schema(second))
 
 
 def dumps(document: Any) -> str:
-    """Return the text of a canonical document, as it is committed."""
+    """Return the text of a document, as in `schema.json`."""
     return json.dumps(document, indent=2, ensure_ascii=False) + "\n"
 
 
 def digest(document: Schema) -> str:
-    """Return the sha256 of the canonical structure of `document`, independent of prose and of layout."""
+    """Return the sha256 of the canonical structure of `document`."""
     compact = json.dumps(canonical(document), separators=(",", ":"), ensure_ascii=False)
     return sha256(compact.encode()).hexdigest()
 
 
 def differences(ours: Any, theirs: Any, pointer: str = "") -> list[str]:
-    """Return one line for each place at which two JSON documents differ, with the pointer and what stands there."""
+    """Return one line for each difference between two JSON documents, with pointer and values."""
     if is_object(ours) and is_object(theirs):
         found: list[str] = []
         for name in [*ours, *(name for name in theirs if name not in ours)]:

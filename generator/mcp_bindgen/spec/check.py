@@ -1,4 +1,4 @@
-"""Check a schema as published: known keywords only, each with a value of the kind that JSON Schema wants."""
+"""Check a published schema: all keywords are known, and their values have the right types."""
 
 from __future__ import annotations
 
@@ -14,9 +14,9 @@ from .json import is_array, is_object, listed
 from .keywords import KNOWN, NESTING, PROSE, STRUCTURE, Schema, rebuild
 from .reading import Reading
 
-DEEPEST = 100
-"""How many levels of JSON a schema may have, and how many definitions may stand for each other in a row: those of MCP
-have a dozen and three, and the passes recurse."""
+MAX_DEPTH = 100
+"""Maximum depth of a schema, and of a chain of aliases: the passes recurse. MCP schemas have a depth of 12, and chains
+of 3."""
 
 _TYPES = frozenset({"string", "integer", "number", "boolean", "null", "array", "object"})
 
@@ -44,16 +44,16 @@ _KINDS = {
     "maxItems": kinds.COUNT,
     "description": kinds.TEXT,
 }
-"""Keyword -> what its value must be, for the keywords whose values are read."""
+"""Keyword -> kind of its value, for keywords with values that the generator reads."""
 
 _RELIES = {"additionalProperties": ("properties", "patternProperties"), "items": ("prefixItems",)}
-"""Keyword -> those that say what it is not about; without them it would be about more, and narrow it."""
+"""Keyword -> keywords that restrict its scope; without them it would accept less."""
 
 
 def check_depth(document: Any) -> None:
-    """Refuse a document that is nested so deeply that walking it could exhaust the stack."""
+    """Raise `BadInput` for a document so deep that recursion could exhaust the stack."""
     level = [document]
-    for _ in range(DEEPEST):
+    for _ in range(MAX_DEPTH):
         level = [child for node in level for child in _inside(node)]
         if not level:
             return
@@ -71,17 +71,17 @@ def check_definition(definition: Any, top: str, reading: Reading, *, legacy: boo
     """Check every schema of a definition.
 
     Args:
-        definition: What stands at `top`.
-        top: The definition's pointer.
-        reading: Decides about what breaks a rule.
-        legacy: Whether it is draft-07, in which a reference hides what stands beside it.
+        definition: The definition.
+        top: Pointer to the definition.
+        reading: Decides about broken rules.
+        legacy: True for draft-07, in which a reference hides its siblings.
 
     Returns:
-        The definition; in a lenient reading without what cannot be read, so that it accepts the same or more.
+        The definition. A lenient reading omits unreadable keywords, so that it accepts no less.
 
     Raises:
-        BadInput: The name or a value has half of a character; in a strict reading also: a keyword is unknown, has a
-            value of the wrong kind, or is not supported beside another.
+        BadInput: The name or a value has a lone surrogate. In a strict reading also: a keyword is unknown, has a value
+            of the wrong kind, or is not supported in combination with another keyword.
     """
     _check_characters(top, top)
     if not is_object(definition):
@@ -126,7 +126,7 @@ def _is_readable(keyword: str, value: Any, at: str, reading: Reading) -> bool:
 
 
 def _value(keyword: str, value: Any, at: str, reading: Reading) -> Any:
-    """Return the value of a keyword, in which whatever should be a schema is one."""
+    """Return the value of a keyword, with checked subschemas."""
     if keyword == "properties":
         return {name: _schema(member, name, json_pointer.join(at, name), reading) for name, member in value.items()}
     if keyword in ("anyOf", "oneOf", "allOf"):
@@ -145,7 +145,7 @@ def _schema(value: Any, name: str, at: str, reading: Reading) -> Any:
 
 
 def _check_characters(value: Any, at: str) -> None:
-    """Refuse halves of surrogate pairs: they have no UTF-8, so nothing with them can be written or hashed."""
+    """Raise `BadInput` for lone surrogates: they cannot be written as UTF-8."""
     try:
         json.dumps(value, ensure_ascii=False).encode()
     except UnicodeEncodeError:

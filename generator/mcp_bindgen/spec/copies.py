@@ -1,4 +1,4 @@
-"""Fold the copies of definitions that a schema of an extension carries: they become references."""
+"""Replace copies of definitions in the schema of an extension with references."""
 
 from __future__ import annotations
 
@@ -13,22 +13,22 @@ from .keywords import PREFIX, PROSE, Schema, rebuild
 
 @dataclass(frozen=True)
 class Copy:
-    """A copy of a definition of core that says something else; core's is the one that holds.
+    """Copy of a core definition that differs from it; the core definition applies.
 
     Attributes:
         name: The definition.
-        differences: One line for each place at which it differs, with a pointer into the definition.
+        differences: One line for each difference, with a pointer into the definition.
     """
 
     name: str
     differences: tuple[str, ...]
 
     def __str__(self) -> str:
-        return f"{self.name} is not what core says, whose definition holds: {'; '.join(self.differences)}"
+        return f"{self.name} differs from the core definition, which applies: {'; '.join(self.differences)}"
 
 
 def differing(definitions: Mapping[str, Schema], core: Mapping[str, Schema]) -> tuple[Copy, ...]:
-    """Return the definitions that have the name of one of core's, and another structure."""
+    """Return the definitions with the name of a core definition and a different structure."""
     found: list[Copy] = []
     for name in sorted(definitions.keys() & core.keys()):
         theirs, ours = (canonical.canonical_schema(side[name]) for side in (definitions, core))
@@ -38,10 +38,9 @@ def differing(definitions: Mapping[str, Schema], core: Mapping[str, Schema]) -> 
 
 
 def folded(own: Mapping[str, Schema], core: Mapping[str, Schema]) -> dict[str, Schema]:
-    """Return the definitions `own` with a reference wherever one of them, or of `core`, is repeated inline.
+    """Return the definitions `own` with references in place of inline copies of definitions of `own` or `core`.
 
-    What is repeated is recognised by its structure, from the inside out. Structures that two definitions share, and
-    those too small to be recognised, stay where they are.
+    Copies are recognised by their structure, from the inside out. Ambiguous and very small structures stay inline.
     """
     result = dict(own)
     while (changed := _once(result, core)) != result:
@@ -63,7 +62,7 @@ def _once(own: Mapping[str, Schema], core: Mapping[str, Schema]) -> dict[str, Sc
 
 
 def _forms(definitions: Mapping[str, Schema]) -> dict[str, str | None]:
-    """Return structure -> the one definition that has it; `None` where several have it."""
+    """Return structure -> definition, or `None` for a structure of several definitions."""
     forms: dict[str, str | None] = {}
     for name, schema in definitions.items():
         if _is_telling(schema):
@@ -77,7 +76,7 @@ def _form(schema: Schema) -> str:
 
 
 def _is_telling(schema: Schema) -> bool:
-    """Return whether a structure is one that is not repeated by chance: several members, alternatives or parts."""
+    """Return whether a structure is large enough to recognise: it has several members, alternatives or parts."""
     if "enum" in schema:
         return len(listed(schema["enum"])) > 1
     members = schema.get("properties")
@@ -86,5 +85,5 @@ def _is_telling(schema: Schema) -> bool:
 
 
 def _is_named(part: object) -> bool:
-    """Return whether a part of a union is more than one of JSON's types."""
+    """Return whether a part of a union is more than a plain JSON type."""
     return is_object(part) and part.keys() & {"$ref", "const", "enum", "properties", "allOf", "anyOf"} != set()

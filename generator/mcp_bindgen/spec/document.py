@@ -1,4 +1,4 @@
-"""Read a schema file as published: strict JSON, one dialect, every reference checked."""
+"""Read published schema files: strict JSON, one dialect, checked references."""
 
 from __future__ import annotations
 
@@ -24,14 +24,14 @@ def read(file: Readable, reading: Reading | None = None) -> tuple[Schema, str]:
 
     Args:
         file: The file.
-        reading: Decides about what breaks a rule; by default it is refused.
+        reading: Decides about broken rules; by default they are errors.
 
     Returns:
         The document as `{"$schema": ..., "$defs": {...}}` with its prose, and the sha256 of the file's bytes.
 
     Raises:
-        BadInput: The file cannot be read, is not JSON, or is not a schema; in a strict reading also: it uses a keyword
-            whose meaning would be lost, or refers to a definition that is missing or that leads only back to itself.
+        BadInput: The file cannot be read, is not JSON, or is not a schema. In a strict reading also: it has an
+            unsupported keyword, or a reference to a missing definition or only to itself.
     """
     source = sources.read(file)
     document, sha = load(source)
@@ -54,7 +54,7 @@ def normalise(document: Any, reading: Reading | None = None) -> Schema:
     """Return `document` (draft-07 or 2020-12) as a 2020-12 schema with `$defs`, checked; prose is kept.
 
     Raises:
-        BadInput: As `read`, without the file's name.
+        BadInput: As `read`, without the name of the file.
     """
     reading = reading or Reading()
     check_depth(document)
@@ -80,7 +80,7 @@ def normalise(document: Any, reading: Reading | None = None) -> Schema:
 
 
 def _translate(schema: Schema, _: str = "") -> Schema:
-    """Translate draft-07 to 2020-12: references are renamed and, as draft-07 says, hide what stands beside them."""
+    """Translate draft-07 to 2020-12: references are renamed and, as in draft-07, hide their siblings."""
     if "$ref" in schema:
         prose = {keyword: schema[keyword] for keyword in schema if keyword == "description"}
         return {"$ref": schema["$ref"].replace(_LEGACY, PREFIX, 1), **prose}

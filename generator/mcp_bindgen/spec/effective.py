@@ -1,4 +1,4 @@
-"""Hold what a revision means, alone or with extensions: what `spec/` hands on to `protocol/`."""
+"""Effective schemas of revisions and extensions, the output of `spec/`."""
 
 from __future__ import annotations
 
@@ -17,21 +17,21 @@ Origin = Literal["ours", "file"]
 
 @dataclass(frozen=True)
 class ExtensionSchema:
-    """The meaning of an extension: its own definitions, which refer to each other and to those of a core revision.
+    """Effective schema of an extension: its own definitions, with references to each other and to core.
 
     Attributes:
-        id: Its identifier, e.g. `com.example/jobs`.
-        version: Its version.
-        module: The name of its package in Python.
+        id: Id of the extension, e.g. `com.example/jobs`.
+        version: Version of the extension.
+        module: Name of its package.
         definitions: Definition name -> JSON Schema 2020-12.
-        digest: sha256 over that structure; generated files carry it.
-        semantics: The facts of its own `semantics.toml`.
-        stated_in: Where that is, for errors.
-        docs: The words of its own `docs.toml`, or nothing for a file that brings its own prose.
-        file: Where it was read from, for errors that are found later.
-        copies: Its copies of core definitions that say something else.
-        draft: Whether it is not released yet.
-        reading: Decides about what breaks a rule in it.
+        digest: sha256 of this structure, for generated files.
+        semantics: Facts in its own `semantics.toml`.
+        stated_in: Path of this file, for errors.
+        docs: Documentation in its own `docs.toml`; `None` for a file with its own prose.
+        file: Source of the schema, for later errors.
+        copies: Its copies of core definitions that differ from core.
+        draft: True if it is not released.
+        reading: Decides about broken rules in it.
     """
 
     id: str
@@ -49,25 +49,25 @@ class ExtensionSchema:
 
     @property
     def label(self) -> str:
-        """What commands call it: `jobs@1.0`."""
+        """Name on the command line, e.g. `jobs@1.0`."""
         return f"{self.module}@{self.version}"
 
 
 @dataclass(frozen=True)
 class EffectiveSchema:
-    """The meaning of a revision: upstream structure with known mistakes corrected, in one dialect.
+    """Effective schema of a revision: upstream structure with corrections, in one dialect.
 
     Attributes:
-        revision: Its name.
+        revision: Name of the revision.
         definitions: Definition name -> JSON Schema 2020-12.
-        digest: sha256 over the effective structure; generated files carry it.
-        semantics: The facts of `semantics.toml`.
-        docs: The words of `docs.toml`, or nothing for a file that brings its own prose.
-        file: Where it was read from, for errors that are found later.
-        applied: The patches that found what they expect.
-        draft: Whether it is not released yet.
-        reading: Decides about what breaks a rule, and knows what was decided so far.
-        extensions: What it is read with; their definitions are among its own.
+        digest: sha256 of the effective structure, for generated files.
+        semantics: Facts in `semantics.toml`.
+        docs: Documentation in `docs.toml`; `None` for a file with its own prose.
+        file: Source of the schema, for later errors.
+        applied: The applied patches.
+        draft: True if it is not released.
+        reading: Decides about broken rules, and lists the decisions so far.
+        extensions: Its extensions, with their definitions among `definitions`.
     """
 
     revision: str
@@ -83,36 +83,36 @@ class EffectiveSchema:
 
     @property
     def origins(self) -> dict[str, str]:
-        """Definition -> id of the extension that brings it, for those that are not core's."""
+        """Definition -> id of its extension, for definitions of extensions."""
         return {name: extension.id for extension in self.extensions for name in extension.definitions}
 
     def facts(self, origin: str) -> Mapping[str, Any]:
-        """Return the facts about what is of `origin`: the id of an extension, or empty for core."""
+        """Return the facts of an extension, by its id, or of core, for an empty `origin`."""
         return next((one.semantics for one in self.extensions if one.id == origin), self.semantics)
 
     @property
     def all_facts(self) -> tuple[Mapping[str, Any], ...]:
-        """The facts of core, and those of each extension."""
+        """The facts of core and of each extension."""
         return self.semantics, *(extension.semantics for extension in self.extensions)
 
     def words(self, origin: str) -> Mapping[str, Any] | None:
-        """Return the words for what is of `origin`; `None` where its file brings its own."""
+        """Return the documentation of an extension or of core; `None` for a file with its own prose."""
         return next((one.docs for one in self.extensions if one.id == origin), self.docs)
 
     @property
     def origin(self) -> Origin:
-        """Where its words come from: `docs.toml`, or the file itself."""
+        """Source of its documentation: `docs.toml`, or the file itself."""
         return "file" if self.docs is None else "ours"
 
     @property
     def corrections(self) -> tuple[Correction, ...]:
-        """What was corrected in a file of others; our own revisions are known to need it."""
+        """Corrections in an external file; empty for our own revisions."""
         applied = self.applied if self.origin == "file" else ()
         return tuple(Correction(str(self.file), patch.pointer, patch.reason) for patch in applied)
 
 
 def era(definitions: Mapping[str, Schema]) -> str:
-    """Return `stateful` when the schema knows the `initialize` handshake, else `stateless`."""
+    """Return `stateful` if the schema has the `initialize` handshake, else `stateless`."""
     for definition in definitions.values():
         for _, node in walk(definition):
             if node.get("const") == "initialize":

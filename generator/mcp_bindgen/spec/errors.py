@@ -1,4 +1,4 @@
-"""The one error that bad input raises, everywhere in the generator."""
+"""Error for bad input, and text that is safe to print."""
 
 from __future__ import annotations
 
@@ -12,17 +12,17 @@ from unicodedata import category
 _INVISIBLE = re.compile(
     "[\u034f\u115f\u1160\u17b4\u17b5\u180b-\u180f\u2800\u3164\ufe00-\ufe0d\uffa0\U000e0100-\U000e01ef]"
 )
-"""Letters and marks without a shape; the two selectors of emoji and text style are ordinary text."""
+"""Invisible letters and marks, without the two selectors of emoji and text style."""
 
 
 class BadInput(Exception):
-    """Input that cannot be used, said in one line: where it stands, what is wrong and what to do.
+    """Error of unusable input, as one line with place, problem and fix.
 
     Args:
-        message: What is wrong.
-        file: The file it stands in, if there is one.
+        message: The problem.
+        file: The file, if any.
         pointer: JSON Pointer (RFC 6901) to the place inside the file.
-        fix: What the user can do about it.
+        fix: Action for the user.
     """
 
     def __init__(
@@ -35,7 +35,7 @@ class BadInput(Exception):
         super().__init__(message)
 
     def located(self, file: object) -> BadInput:
-        """Return the same error, with the file named if it was not known deeper down."""
+        """Return the same error with the name of the file, if it has none."""
         if self.file is not None:
             return self
         return BadInput(self.message, file=file, pointer=self.pointer, fix=self.fix)
@@ -48,7 +48,7 @@ class BadInput(Exception):
 
 @contextmanager
 def locating(file: object) -> Generator[None]:
-    """Name `file` in the errors that are raised meanwhile, unless they name one themselves."""
+    """Add the name of `file` to `BadInput` errors without a file."""
     try:
         yield
     except BadInput as error:
@@ -56,14 +56,14 @@ def locating(file: object) -> Generator[None]:
 
 
 def suggestion(name: str, known: Iterable[str], otherwise: str = "", *, most: int = 1, cutoff: float = 0.6) -> str:
-    """Return advice for a name that is not `known`: the nearest ones that are.
+    """Return advice for an unknown name: the nearest known names.
 
     Args:
         name: The name.
-        known: The names that there are.
-        otherwise: What to say after it, and alone where no name is near; by default the whole list of names.
-        most: How many near names to say.
-        cutoff: How near they must be, from 0 to 1.
+        known: The known names.
+        otherwise: Text after the advice, or without near names; by default the list of all names.
+        most: Maximum number of near names.
+        cutoff: Minimum similarity of near names, from 0 to 1.
     """
     choices = list(known)
     near = get_close_matches(name, choices, most, cutoff)
@@ -73,18 +73,18 @@ def suggestion(name: str, known: Iterable[str], otherwise: str = "", *, most: in
 
 
 def printable(text: str, keep: str = "") -> str:
-    """Return text without characters that a terminal obeys or hides: control and format characters, line breaks.
+    """Return text with escapes for control and format characters and line breaks.
 
-    Each of them becomes an escape of JSON, so JSON text keeps its value.
+    The escapes are JSON escapes, so that JSON text keeps its value.
 
     Args:
         text: The text.
-        keep: Characters to leave as they are, such as line breaks in text of several lines.
+        keep: Characters without escapes, such as line breaks.
     """
     unsafe = {ord(char): json.dumps(char)[1:-1] for char in set(text) - set(keep) if not _is_visible(char)}
     return text.translate(unsafe) if unsafe else text
 
 
 def _is_visible(char: str) -> bool:
-    """Return whether a terminal shows a character, and as itself; spaces of any width are visible."""
+    """Return whether a terminal shows a character as itself; all spaces are visible."""
     return (char.isprintable() or category(char) == "Zs") and _INVISIBLE.match(char) is None

@@ -1,4 +1,4 @@
-"""Read the schema of an extension against a core revision, and lay it over that."""
+"""Read the schema of an extension, and add it to a core revision."""
 
 from __future__ import annotations
 
@@ -34,7 +34,7 @@ def is_id(name: str) -> bool:
 
 
 def check_id(name: str) -> str:
-    """Return the identifier of an extension, a vendor's prefix and a name (MCP, `_meta` keys), or raise `BadInput`."""
+    """Return the id of an extension, a prefix and a name as in `_meta` keys; raise `BadInput` if it is not valid."""
     if not is_id(name):
         raise BadInput(
             f"{name!r} is not the id of an extension", fix="write a domain that is yours and a name: com.example/jobs"
@@ -43,7 +43,7 @@ def check_id(name: str) -> str:
 
 
 def module_of(facts: Mapping[str, Any]) -> str:
-    """Return the name of an extension's package: as `[extension]` says, else after its id."""
+    """Return the name of the package of an extension: `module` in `[extension]`, else derived from its id."""
     head: Mapping[str, str] = facts["extension"]
     stem = re.sub(r"\W+", "_", head["id"].rpartition("/")[2]).lower()
     module = head.get("module", stem if stem[:1].isalpha() else f"extension_{stem}")
@@ -62,23 +62,23 @@ def own_structure(
     corrections: Sequence[Patch] = (),
     version: str | None = None,
 ) -> tuple[dict[str, Schema], tuple[Copy, ...]]:
-    """Return the definitions that a schema of an extension has beside those of core.
+    """Return the own definitions of the schema of an extension.
 
-    Copies of core definitions are left out, and what is repeated inline becomes a reference.
+    Copies of core definitions are removed; inline copies become references.
 
     Args:
-        raw: The JSON document; it may refer to definitions of core without having copies of them.
-        core: The revision that it extends.
-        reading: Decides about what breaks a rule.
-        ledger: The known mistakes of core, which copies have too.
-        corrections: Those of the extension.
-        version: The version that has them.
+        raw: The JSON document; it may refer to core definitions without copies of them.
+        core: The extended revision.
+        reading: Decides about broken rules.
+        ledger: Known errors of core, also in copies.
+        corrections: Known errors of the extension.
+        version: Version of the extension with these errors.
 
     Returns:
-        The definitions, with prose, and the copies that say something else than core.
+        The definitions, with prose, and the copies that differ from core.
 
     Raises:
-        BadInput: It is no schema; in a strict reading also: it breaks a rule.
+        BadInput: The document is not a schema. In a strict reading also: it breaks a rule.
     """
     check_depth(raw)
     if not is_object(raw) or "$defs" not in raw:
@@ -112,18 +112,18 @@ def read_extension(
     """Read an extension from a schema file and the facts about it.
 
     Args:
-        file: The schema: whole, with copies of what it needs of core, or just its own definitions.
-        facts: Its `semantics.toml`.
-        core: The revision that it extends.
-        version: Its version; by default the one that the facts state, else what the source is called.
-        ledger: The known mistakes of core, which copies have too.
-        corrections: Those of the extension.
-        docs: Our words for it; without them, it is documented by its own prose.
-        draft: Whether it is not released yet.
-        strict: Whether what breaks a rule is an error; else it is read all the same, and the protocol model says how.
+        file: The schema, with or without copies of core definitions.
+        facts: Path of its `semantics.toml`.
+        core: The extended revision.
+        version: Its version; by default the version in the facts, else the name of the source.
+        ledger: Known errors of core, also in copies.
+        corrections: Known errors of the extension.
+        docs: Our documentation; by default the prose of the schema.
+        draft: True if it is not released.
+        strict: True to refuse broken rules; by default the protocol model lists how they were handled.
 
     Raises:
-        BadInput: A file is not usable, or the extension is not one of this core revision.
+        BadInput: A file is not usable, or the extension does not extend this core revision.
     """
     source = sources.read(file)
     semantics = read_extension_facts(facts)
@@ -160,7 +160,7 @@ def read_extension(
 
 
 def _chosen(own: Mapping[str, Schema], only: Sequence[str] | None, facts: Path) -> dict[str, Schema]:
-    """Return the definitions that `only` names, and those that they lead to; all without it."""
+    """Return the definitions in `only` and their references; all definitions without `only`."""
     pending = list(own if only is None else only)
     found: set[str] = set()
     while pending:
@@ -174,10 +174,10 @@ def _chosen(own: Mapping[str, Schema], only: Sequence[str] | None, facts: Path) 
 
 
 def extend(core: EffectiveSchema, *extensions: ExtensionSchema) -> EffectiveSchema:
-    """Lay extensions over a core revision: their definitions are added, none of core's is changed.
+    """Add the definitions of extensions to a core revision; core definitions do not change.
 
     Raises:
-        BadInput: Two of them have the same id or module, or a definition of the same name.
+        BadInput: Two extensions have the same id, module or definition.
     """
     definitions = dict(core.definitions)
     seen: dict[tuple[str, str], ExtensionSchema] = {}

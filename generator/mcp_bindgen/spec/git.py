@@ -1,7 +1,7 @@
 """Read files of local git repositories.
 
-Commands are fixed, and none of them runs what a repository's own configuration or attributes name: no hooks, no
-filters, no signature programs, no pager, no transport.
+Commands are fixed. They run no programs from the configuration or attributes of a repository: no hooks, filters,
+signature programs, pagers or transports.
 """
 
 from __future__ import annotations
@@ -17,7 +17,7 @@ from .errors import BadInput
 
 _TIMEOUT = 120.0
 _SUBJECT = 200
-"""The characters of a subject that are kept: some commits have a whole text in the first paragraph."""
+"""Maximum length of a subject, in characters: the first paragraph of a commit may be long."""
 
 _HERE = frozenset(
     {
@@ -35,19 +35,19 @@ _HERE = frozenset(
         "GIT_WORK_TREE",
     }
 )
-"""Variables that point git to another repository than the one that is named, as in a hook."""
+"""Environment variables that select another repository, as in a hook."""
 
 _KINDS = {"120000": "a symbolic link", "160000": "a submodule", "040000": "a folder"}
 
 
 @dataclass(frozen=True)
 class Commit:
-    """A commit.
+    """Commit.
 
     Attributes:
-        id: Its full hash.
-        date: The day on which it was committed.
-        subject: The beginning of its message, as its author wrote it: not made printable.
+        id: Full hash.
+        date: Day of the commit.
+        subject: Beginning of its message, unescaped.
     """
 
     id: str
@@ -56,31 +56,31 @@ class Commit:
 
     @property
     def short(self) -> str:
-        """The hash as people write it."""
+        """Abbreviated hash."""
         return self.id[:10]
 
 
 @dataclass(frozen=True)
 class Blob:
-    """A file as git keeps it: its hash, and its size in bytes."""
+    """File in a repository: its hash, and its size in bytes."""
 
     id: str
     size: int
 
 
 def is_folder(name: str) -> bool:
-    """Return whether `name`, perhaps with a `~` at its start, is a folder; names that no folder can have are not."""
+    """Return whether `name`, possibly with a leading `~`, is a folder; False for invalid names."""
     return os.path.isdir(os.path.expanduser(name))  # noqa: PTH111, PTH112 - without errors for unknown users and long names
 
 
 class Repository:
-    """A local repository: a clone, a worktree or a bare one.
+    """Local repository: a clone, a worktree or a bare repository.
 
     Args:
-        folder: A folder of it.
+        folder: A folder in the repository.
 
     Raises:
-        BadInput: It does not exist, or its name would be an option.
+        BadInput: The folder does not exist, or its name looks like an option.
     """
 
     def __init__(self, folder: str) -> None:
@@ -92,30 +92,30 @@ class Repository:
         self._listed: dict[tuple[str, str], bytes] = {}
 
     def resolve(self, revision: str) -> Commit:
-        """Return the commit that a revision (a branch, a tag, a hash, `HEAD~3`) names.
+        """Return the commit of a git revision: a branch, a tag, a hash, `HEAD~3`.
 
         Raises:
-            BadInput: There is none, or git cannot read the repository.
+            BadInput: The revision is unknown, or git cannot read the repository.
         """
         if revision.startswith("-"):
             raise BadInput(f"{revision!r} is an option, not a revision", fix="name a branch, a tag or a commit")
         done = self._start("rev-parse", "--verify", "--quiet", "--end-of-options", f"{revision}^{{commit}}")
         if done.returncode and not done.stderr.strip():
             raise BadInput(
-                f"there is no commit {revision!r} in this clone", fix="name one that is there, or run git fetch in it"
+                f"there is no commit {revision!r} in this clone", fix="name an existing commit, or run git fetch in it"
             )
         (commit,) = self._commits("--no-walk", self._checked(done).decode().strip())
         return commit
 
     def find(self, commit: str, path: str) -> Blob | None:
-        """Return the file at `path`, from the top of the repository, in a commit; `None` where there is nothing.
+        """Return the file at `path`, relative to the top of the repository, in a commit; `None` if there is none.
 
         Args:
-            commit: The hash of the commit, perhaps with a `^` behind it.
+            commit: Hash of the commit, or hash and `^`.
             path: The path.
 
         Raises:
-            BadInput: It is no file: symbolic links and submodules are not followed.
+            BadInput: It is not a regular file; symbolic links and submodules are not followed.
         """
         key = commit, path
         if key not in self._listed:
@@ -133,7 +133,7 @@ class Repository:
         return None
 
     def content(self, blob: Blob) -> bytes:
-        """Return the bytes of a file as they were committed."""
+        """Return the committed bytes of a file."""
         return self._run("cat-file", "blob", blob.id)
 
     def touching(self, path: str, last: Commit, after: Commit | None, *, merged: bool = False) -> list[Commit]:
@@ -141,17 +141,13 @@ class Repository:
 
         Args:
             path: The file.
-            last: The newest commit that may be among them.
-            after: Leave out this commit and what came before it.
-            merged: Return the commits of merged branches in the place of their merges.
+            last: Newest commit.
+            after: Omit this commit and its ancestors.
+            merged: True to return the commits of merged branches instead of the merges.
         """
         which = "--no-merges" if merged else "--first-parent"
         bounds = [last.id, *([f"^{after.id}"] if after is not None else [])]
         return self._commits("--reverse", "--topo-order", which, *bounds, "--", f":(top,literal){path}")
-
-    def follows(self, new: Commit, old: Commit) -> bool:
-        """Return whether `old` is part of the history of `new`."""
-        return self._start("merge-base", "--is-ancestor", old.id, new.id).returncode == 0
 
     def _commits(self, *arguments: str) -> list[Commit]:
         printed = self._run("rev-list", "--encoding=UTF-8", "--format=%H%x00%cs%x00%s", *arguments)
@@ -164,7 +160,7 @@ class Repository:
 
     def _start(self, *arguments: str) -> subprocess.CompletedProcess[bytes]:
         command = ["git", "-C", str(self.folder), "--no-pager", "-c", "core.fsmonitor=false", *arguments]
-        # which protocols may run is said in the environment, where no repository can say otherwise: none
+        # the environment forbids all transports, and a repository cannot override it
         variables = {"GIT_ALLOW_PROTOCOL": "none", "GIT_NO_LAZY_FETCH": "1", "GIT_TERMINAL_PROMPT": "0"}
         kept = {name: value for name, value in os.environ.items() if name not in _HERE}
         try:
@@ -186,7 +182,7 @@ class Repository:
         return done.stdout
 
     def _failure(self, said: Sequence[str]) -> BadInput:
-        """Return the error for what git said before it failed."""
+        """Return the error for the output of a failed git command."""
         if any("dubious ownership" in line for line in said):
             folder = shlex.quote(str(self.folder.resolve()))
             return BadInput(

@@ -1,4 +1,4 @@
-"""Rewrite what TypeScript's generators, zod above all, put into a schema and other keywords say as well."""
+"""Rewrite idioms of TypeScript generators such as zod with common keywords."""
 
 from __future__ import annotations
 
@@ -15,14 +15,13 @@ _ANY_NAME: tuple[Any, ...] = (True, {}, {"type": "string"})
 
 
 def plain(schema: Schema) -> Schema:
-    """Return `schema` without the idioms that other keywords express.
+    """Return `schema` with common keywords in place of idioms.
 
-    - `$schema` inside of a document repeats its dialect.
-    - `propertyNames` that takes every string says nothing; one with a list of names is `properties` of these alone.
-    - `{"not": {}}` is `false`: for other members that there are none, for a member of a closed object that it is not
-      one.
-    - A union of single strings is an `enum`.
-    - The bounds of JavaScript's safe integers stand at every integer that zod writes, and say that it is one.
+    - `$schema` inside of a document repeats its dialect and is removed.
+    - `propertyNames` for every string has no effect; with a list of names it becomes `properties`.
+    - `{"not": {}}` is `false`: as `additionalProperties` it closes an object; a member of a closed object is removed.
+    - A union of single strings becomes an `enum`.
+    - The bounds of safe integers in JavaScript, which zod writes for every integer, are removed.
     """
     result = {keyword: value for keyword, value in schema.items() if (keyword, value) != ("$schema", DIALECT)}
     for keyword in ("additionalProperties", "items"):
@@ -68,7 +67,7 @@ def _named(schema: Schema) -> Schema:
 
 
 def _strings(rule: Any) -> list[str] | None:
-    """Return the strings that a schema lists; `None` where it is no such list."""
+    """Return the strings of an enumeration, or `None` for other schemas."""
     if not is_object(rule):
         return None
     if is_array(rule.get("anyOf")) and rule.keys() - PROSE == {"anyOf"}:
@@ -81,12 +80,12 @@ def _strings(rule: Any) -> list[str] | None:
 
 
 def lifted(definitions: Mapping[str, Any]) -> tuple[dict[str, Any], dict[str, str]]:
-    """Move the `$defs` inside of definitions out beside these: equal ones become one.
+    """Move nested `$defs` to the top level; equal definitions become one.
 
-    A reference from inside leads there, whether it names the whole way or, as zod does, only the definition.
+    References with the full path, or with only the name of the definition as in zod, are adapted.
 
     Returns:
-        The definitions, and where those stood that are moved: name -> pointer.
+        The definitions, and name -> original pointer of the moved ones.
     """
     result: dict[str, Any] = dict(definitions)
     places: dict[str, str] = {}

@@ -1,4 +1,4 @@
-"""Read JSON strictly, and tell the kinds of JSON values apart in a way that type checkers follow."""
+"""Strict JSON, and type guards for JSON values."""
 
 from __future__ import annotations
 
@@ -12,23 +12,23 @@ from typing_extensions import TypeIs
 from .errors import BadInput
 
 
-def parse(text: str, what: str, fix: str) -> Any:
-    """Return the value of a JSON text in which no member stands twice and every number is finite.
+def parse(text: str, noun: str, fix: str) -> Any:
+    """Return the value of a JSON text without duplicate members and with finite numbers.
 
     Args:
         text: The text.
-        what: What it should be, for messages: `schema`.
-        fix: What to do about a text that is something else.
+        noun: Kind of document for messages, e.g. `schema`.
+        fix: Advice in errors.
 
     Raises:
-        BadInput: It is no such text.
+        BadInput: The text is not such JSON.
     """
     try:
         return json.loads(text, object_pairs_hook=_unique, parse_constant=_refuse, parse_float=_finite)
     except json.JSONDecodeError as error:
         raise BadInput(f"is not JSON: {error.msg} at line {error.lineno} column {error.colno}", fix=fix) from None
     except RecursionError:
-        raise BadInput(f"is nested too deeply to be a {what}", fix=fix) from None
+        raise BadInput(f"is nested too deeply to be a {noun}", fix=fix) from None
     except ValueError:
         raise BadInput("has a number with too many digits", fix="use a smaller one") from None
 
@@ -37,7 +37,7 @@ def _unique(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
     result = dict(pairs)
     if len(result) != len(pairs):
         ((twice, _),) = Counter(name for name, _ in pairs).most_common(1)
-        raise BadInput(f"the member {twice!r} stands twice in one object", fix="remove one of them")
+        raise BadInput(f"the member {twice!r} is repeated in one object", fix="remove one of them")
     return result
 
 

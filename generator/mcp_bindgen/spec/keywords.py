@@ -1,7 +1,7 @@
-"""Know the JSON Schema keywords that we read and those that we may drop, and walk schemas by them.
+"""JSON Schema keywords, and walks through schemas.
 
-Anything outside of `STRUCTURE` and `ANNOTATIONS` changes what a schema accepts in a way that the generator
-does not carry into types, so it is refused instead of ignored (JSON Schema 2020-12, core and validation).
+Keywords outside of `STRUCTURE` and `ANNOTATIONS` restrict values in ways that types do not express, so they are errors
+(JSON Schema 2020-12, core and validation).
 """
 
 from __future__ import annotations
@@ -15,16 +15,16 @@ from .json import is_object
 Schema = dict[str, Any]
 
 DIALECT = "https://json-schema.org/draft/2020-12/schema"
-"""What every schema is read as."""
+"""Dialect of all effective schemas."""
 
 PREFIX = "#/$defs/"
-"""What references to definitions begin with."""
+"""Prefix of references to definitions."""
 
 PROSE = frozenset({"description", "title", "examples", "example", "$comment", "markdownDescription"})
-"""Keywords for readers only; `schema import` drops them."""
+"""Prose; `schema import` removes it."""
 
 ANNOTATIONS = frozenset({"default", "deprecated", "readOnly", "writeOnly", "contentEncoding", "contentMediaType"})
-"""Keywords that say something but accept and reject nothing; kept, because a diff reports them."""
+"""Keywords that restrict no values, kept because `diff` reports them."""
 
 CONSTRAINTS = (
     "minimum",
@@ -54,7 +54,7 @@ STRUCTURE = (
     "allOf",
     *CONSTRAINTS,
 )
-"""Keywords with meaning, in the order in which the canonical form writes them."""
+"""Keywords of structure, in the order of the canonical form."""
 
 KNOWN = frozenset(STRUCTURE) | PROSE | ANNOTATIONS
 
@@ -63,11 +63,11 @@ _SCHEMA_LISTS = ("anyOf", "oneOf", "allOf")
 _SCHEMAS = ("items", "additionalProperties")
 
 NESTING = frozenset((*_SCHEMA_MAPS, *_SCHEMA_LISTS, *_SCHEMAS))
-"""Keywords whose values hold schemas."""
+"""Keywords with subschemas."""
 
 
 def children(schema: Schema, pointer: str) -> Iterator[tuple[str, Schema]]:
-    """Return the schemas directly below `schema`, each with its pointer; boolean schemas are left out."""
+    """Yield the direct subschemas of `schema` with their pointers, without boolean schemas."""
     for keyword in _SCHEMAS:
         if is_object(schema.get(keyword)):
             yield json_pointer.join(pointer, keyword), schema[keyword]
@@ -82,7 +82,7 @@ def children(schema: Schema, pointer: str) -> Iterator[tuple[str, Schema]]:
 
 
 def walk(schema: Schema, pointer: str = "") -> Iterator[tuple[str, Schema]]:
-    """Return `schema` and every schema below it, parents first, each with its pointer."""
+    """Yield `schema` and all its subschemas with their pointers, parents first."""
     pending = [(pointer, schema)]
     while pending:
         here, node = pending.pop()
@@ -91,12 +91,12 @@ def walk(schema: Schema, pointer: str = "") -> Iterator[tuple[str, Schema]]:
 
 
 def rebuild(schema: Schema, change: Callable[[Schema, str], Schema], pointer: str = "") -> Schema:
-    """Return a copy of `schema`, which stands at `pointer`, with each schema directly below it changed.
+    """Return a copy of `schema` with changed direct subschemas.
 
     Args:
         schema: The schema.
-        change: Takes a schema and its pointer, and returns what takes its place.
-        pointer: The pointer to `schema`.
+        change: Returns the replacement for a subschema and its pointer.
+        pointer: Pointer to `schema`.
     """
     result = dict(schema)
     for keyword in _SCHEMAS:
@@ -118,6 +118,6 @@ def rebuild(schema: Schema, change: Callable[[Schema, str], Schema], pointer: st
 
 
 def without_prose(schema: Schema) -> Schema:
-    """Return what a schema says to programs: itself, without the words in it."""
+    """Return a schema without prose."""
     kept = {keyword: value for keyword, value in schema.items() if keyword not in PROSE}
     return rebuild(kept, lambda child, _: without_prose(child))

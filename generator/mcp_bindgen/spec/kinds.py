@@ -1,4 +1,4 @@
-"""Check the kind of value that a place in an input file takes."""
+"""Kinds of values in input files."""
 
 from __future__ import annotations
 
@@ -15,24 +15,24 @@ from .json import is_array, is_object
 
 @dataclass(frozen=True)
 class Kind:
-    """A kind of value.
+    """Kind of value.
 
     Attributes:
-        fits: Whether a value is of it.
-        words: What it is, after "give it".
+        fits: Returns whether a value is of this kind.
+        words: Description in a fix, after "give it".
     """
 
     fits: Callable[[Any], bool]
     words: str
 
     def wrong(self, value: Any, name: str, pointer: str) -> BadInput | None:
-        """Return the error for a `value` of `name`, at `pointer`, that is of another kind."""
+        """Return the error for the `value` of `name`, at `pointer`, of another kind."""
         if self.fits(value):
             return None
         return BadInput(f"{name!r} has a value of the wrong kind", pointer=pointer, fix=f"give it {self.words}")
 
     def check(self, value: Any, name: str, pointer: str) -> None:
-        """Refuse a `value` of `name`, at `pointer`, that is of another kind."""
+        """Raise the error for the `value` of `name`, at `pointer`, if it is of another kind."""
         if (wrong := self.wrong(value, name, pointer)) is not None:
             raise wrong
 
@@ -84,5 +84,5 @@ SCHEMA = Kind(lambda value: isinstance(value, dict | bool), "a schema: an object
 
 
 def one_of(*choices: str) -> Kind:
-    """Return one of a few strings."""
+    """Return the kind of a few strings."""
     return Kind(lambda value: value in choices, f"one of {', '.join(choices)}")

@@ -1,4 +1,4 @@
-"""Apply the ledger of known mistakes: reviewed corrections of what upstream publishes."""
+"""Reviewed corrections of known errors in upstream schemas."""
 
 from __future__ import annotations
 
@@ -22,14 +22,14 @@ _KINDS = {"pointer": TEXT, "reason": TEXT, "revisions": TEXTS}
 
 @dataclass(frozen=True)
 class Patch:
-    """The correction of a mistake: at `pointer`, `old` becomes `new`. An absent `old` adds, an absent `new` removes.
+    """Correction of an error: at `pointer`, `old` becomes `new`. An absent `old` adds, an absent `new` removes.
 
     Attributes:
-        pointer: A place in the normalised schema, which has `$defs` whatever the file has.
-        reason: Why it is a mistake.
-        revisions: Those that are known to have it.
-        old: What is expected there; prose and the order of members do not count.
-        new: What it should be.
+        pointer: Place in the normalised schema, with definitions in `$defs`.
+        reason: Why it is an error.
+        revisions: Revisions with the error.
+        old: Expected value; prose and the order of members are ignored.
+        new: Corrected value.
     """
 
     pointer: str
@@ -41,12 +41,12 @@ class Patch:
 
 @dataclass(frozen=True)
 class Correction:
-    """A known mistake that was found in a file from outside, and corrected.
+    """Corrected error in an external file.
 
     Attributes:
         file: The file.
-        pointer: The place in it.
-        reason: Why it is a mistake.
+        pointer: Place in the file.
+        reason: Why it is an error.
     """
 
     file: str
@@ -58,10 +58,10 @@ class Correction:
 
 
 def load(path: Path) -> tuple[Patch, ...]:
-    """Return the patches of a `patches.toml`; no file means no patch.
+    """Return the patches in a `patches.toml`; none if the file does not exist.
 
     Raises:
-        BadInput: The file is not TOML, or is not a list of patches, or one of them is not complete.
+        BadInput: The file is not TOML, is not a list of patches, or a patch is incomplete.
     """
     if not path.exists():
         return ()
@@ -87,23 +87,23 @@ def _patch(entry: Any, pointer: str) -> Patch:
     except (TypeError, ValueError):
         raise BadInput("holds a value that JSON has not", pointer=pointer, fix="use no dates, nan or inf") from None
     if not split(entry["pointer"]) or not {"old", "new"} & entry.keys():
-        raise BadInput("the patch changes nothing", pointer=pointer, fix="name a place, and what is old or new")
+        raise BadInput("the patch changes nothing", pointer=pointer, fix="give a place, and an old or a new value")
     return replace(Patch(**entry), revisions=tuple(entry.get("revisions", ())))
 
 
 def apply(document: Schema, patches: Sequence[Patch], revision: str | None = None) -> tuple[Schema, tuple[Patch, ...]]:
-    """Correct the mistakes that are found in `document`, one after the other.
+    """Correct the known errors in `document`, in order.
 
     Args:
-        document: A normalised schema; it is not changed.
+        document: A normalised schema, which does not change.
         patches: The ledger.
-        revision: The revision that the document is of, if it is one of ours.
+        revision: Revision of the document, if it is ours.
 
     Returns:
-        The corrected document, and the patches that found what they expect.
+        The corrected document, and the applied patches.
 
     Raises:
-        BadInput: A mistake that `revision` is known to have is not there.
+        BadInput: A known error of `revision` is gone.
     """
     applied: list[Patch] = []
     for patch in patches:
@@ -122,7 +122,7 @@ def apply(document: Schema, patches: Sequence[Patch], revision: str | None = Non
 
 
 def _patched(node: Any, tokens: Sequence[str], patch: Patch) -> Any:
-    """Return `node` with the correction made where `tokens` lead; only what is on the way there is copied."""
+    """Return `node` with the correction at `tokens`; only the nodes on the path are copied."""
     token, *rest = tokens
     found = _below(node, token)
     new = _patched(found, rest, patch) if rest else _corrected(found, token, patch)
@@ -137,7 +137,7 @@ def _patched(node: Any, tokens: Sequence[str], patch: Patch) -> Any:
 
 
 def _corrected(found: Any, token: str, patch: Patch) -> Any:
-    """Return what takes the place of `found`, with its prose."""
+    """Return the replacement of `found`, with its prose."""
     known = found is not _ABSENT and patch.old is not _ABSENT
     if not (same(found, patch.old, token) if known else found is patch.old):
         raise BadInput(f"the patch expects {_say(patch.old)} but finds {_say(found)}")
@@ -147,7 +147,7 @@ def _corrected(found: Any, token: str, patch: Patch) -> Any:
 
 
 def _below(node: Any, token: str) -> Any:
-    """Return what stands at `token`, or `_ABSENT`."""
+    """Return the child at `token`, or `_ABSENT`."""
     try:
         return step(node, token)
     except KeyError:
@@ -155,7 +155,7 @@ def _below(node: Any, token: str) -> Any:
 
 
 def _key(node: Any, token: str) -> Any:
-    """Return what Python calls the place in `node` that `token` names."""
+    """Return the Python key or index for `token` in `node`."""
     return int(token) if is_array(node) else token
 
 

@@ -1,4 +1,4 @@
-"""Decide what becomes of a schema that breaks a rule: refuse it, or read it all the same and say how."""
+"""Strict and lenient readings of schemas that break rules."""
 
 from __future__ import annotations
 
@@ -12,15 +12,15 @@ from .pointer import join, split, step
 
 @dataclass(frozen=True)
 class Decision:
-    """How a place of a schema was read that breaks a rule.
+    """Decision about a broken rule in a lenient reading.
 
     Attributes:
-        kind: The kind of decision, e.g. `empty-result`.
-        file: The file that it stands in.
+        kind: Kind of decision, e.g. `empty-result`.
+        file: The file.
         pointer: JSON Pointer (RFC 6901) to the place.
-        reason: What is wrong there.
-        reading: How it was read.
-        fix: What settles it, in the schema or in a file for `--semantics`.
+        reason: The broken rule.
+        reading: How the place was read.
+        fix: Fix in the schema or in a file for `--semantics`.
     """
 
     kind: str
@@ -35,11 +35,11 @@ class Decision:
 
 
 class Reading:
-    """One reading of a schema: strict, or lenient with a list of decisions.
+    """Reading of a schema: strict, or lenient with a list of decisions.
 
     Args:
-        file: The file that is read, for decisions.
-        strict: Whether what breaks a rule is an error. Revisions of ours are always read like this.
+        file: The file, for decisions.
+        strict: True if a broken rule is an error, as in our revisions.
     """
 
     def __init__(self, file: object = None, *, strict: bool = True) -> None:
@@ -52,21 +52,21 @@ class Reading:
 
     @property
     def decisions(self) -> tuple[Decision, ...]:
-        """The decisions so far, each once, in the order in which they were taken."""
+        """The decisions so far, in order, without duplicates."""
         return tuple(self._decisions)
 
     def fork(self) -> Reading:
-        """Return a reading that goes on from here on its own."""
+        """Return an independent copy of this reading."""
         other = Reading(self.file, strict=self.strict)
         other.root, other.document = self.root, self.document
         other._decisions, other._places, other._owners = dict(self._decisions), dict(self._places), self._owners
         return other
 
     def joined(self, owners: Mapping[str, Reading]) -> Reading:
-        """Return a reading of this schema with definitions of others, each of which decides about its own.
+        """Return a reading for this schema together with definitions of other schemas.
 
         Args:
-            owners: Definition -> the reading of the schema that it stands in.
+            owners: Definition -> reading of its schema, which decides about it.
         """
         other = self.fork()
         other._owners = {**self._owners, **owners}
@@ -75,12 +75,12 @@ class Reading:
         return other
 
     def settle(self, kind: str, error: BadInput, reading: str) -> None:
-        """Raise `error` if this is a strict reading; else note the decision, and the caller goes on with it.
+        """Raise `error` in a strict reading; else record the decision, so that the caller can continue.
 
         Args:
-            kind: The kind of decision.
-            error: What is wrong, with the pointer to it and what settles it.
-            reading: How the caller reads it, in a few words.
+            kind: Kind of decision.
+            error: Error with the broken rule, its pointer and its fix.
+            reading: Short description of how the caller reads the place.
         """
         tokens = split(known := self._known(error.pointer or ""))
         owner = self._owners.get(tokens[1], self) if tokens[:1] == ["$defs"] and len(tokens) > 1 else self
@@ -91,13 +91,13 @@ class Reading:
         self._decisions[Decision(kind, file, pointer, error.message, reading, error.fix or "")] = None
 
     def moved(self, name: str, pointer: str) -> None:
-        """Note that the definition `name` stands at `pointer` in the file: it was an inline object, or is renamed."""
+        """Record the `pointer` in the file of a definition that was an inline object or is renamed."""
         self._places[name] = pointer
 
     def place(self, pointer: str) -> str:
-        """Return the place in the file that is nearest to what passes know by `pointer`.
+        """Return the nearest place in the file for a `pointer` of the passes.
 
-        To them, all definitions stand in `$defs`, inline objects too, and there is no `allOf`.
+        For the passes, all definitions and inline objects are in `$defs`, and there is no `allOf`.
         """
         pointer = self._known(pointer)
         if split(pointer)[:1] == ["$defs"]:
@@ -105,14 +105,14 @@ class Reading:
         return pointer if self.document is None else _existing(pointer, self.document)
 
     def _known(self, pointer: str) -> str:
-        """Return `pointer` with the place of what was moved in the place of its definition."""
+        """Return `pointer` with the original place of a moved definition."""
         while (tokens := split(pointer))[:1] == ["$defs"] and len(tokens) > 1 and tokens[1] in self._places:
             pointer = join(self._places[tokens[1]], *tokens[2:])
         return pointer
 
 
 def _existing(pointer: str, document: Any) -> str:
-    """Return the last place on the way to `pointer` that there is; what an `allOf` says together stands nowhere."""
+    """Return the last existing place on the path to `pointer`; merged parts of an `allOf` have no place."""
     found = ""
     for token in split(pointer):
         try:

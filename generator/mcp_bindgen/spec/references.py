@@ -1,4 +1,4 @@
-"""Follow the references of a schema: each leads to a definition, and none leads only back to itself."""
+"""Check the references of a schema: each leads to a definition, and no definition is only itself."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from itertools import dropwhile
 from operator import ne
 
 from . import pointer as json_pointer
-from .check import DEEPEST
+from .check import MAX_DEPTH
 from .errors import BadInput, suggestion
 from .json import is_object
 from .keywords import PREFIX, Schema, rebuild, walk
@@ -17,7 +17,7 @@ from .reading import Reading
 
 _OTHER = "#/definitions/"
 _SHOWN = 8
-"""How many names of a circle an error says."""
+"""Maximum number of names of a cycle in an error."""
 
 
 def target(reference: str) -> str:
@@ -25,11 +25,16 @@ def target(reference: str) -> str:
     return json_pointer.split(reference[1:])[1]
 
 
+def reference(name: str) -> str:
+    """Return the reference to a definition; the inverse of `target`."""
+    return json_pointer.join("#/$defs", name)
+
+
 def follow(definitions: Mapping[str, Schema], reading: Reading) -> dict[str, Schema]:
-    """Return the definitions with references to each other only.
+    """Return the definitions, with references to each other only.
 
     Raises:
-        BadInput: In a strict reading: a reference leads elsewhere, or nowhere.
+        BadInput: In a strict reading: the target of a reference is not a definition, or is missing.
     """
     lost = {
         name: json_pointer.join("/$defs", name)
@@ -70,11 +75,11 @@ def _followed(schema: Schema, here: str, known: Mapping[str, Schema], reading: R
 
 
 def ground(definitions: Mapping[str, Schema], reading: Reading) -> dict[str, Schema]:
-    """Return definitions that may contain themselves below a property or an item, but none that *is* itself.
+    """Return definitions without alias cycles; recursion below a property or an item is allowed.
 
     Raises:
-        BadInput: So many definitions stand for each other that following them could exhaust the stack; in a strict
-            reading also: one stands for itself.
+        BadInput: A chain of aliases is so long that recursion could exhaust the stack. In a strict reading also: a
+            definition is an alias of itself.
     """
     grounded = dict(definitions)
     for circle in list(_circles({name: list(_same(definition)) for name, definition in definitions.items()})):
@@ -92,10 +97,10 @@ def ground(definitions: Mapping[str, Schema], reading: Reading) -> dict[str, Sch
 
 
 def _circles(graph: Mapping[str, Sequence[str]]) -> Iterator[list[str]]:
-    """Return circles of definitions that stand for each other, one for each step that has to go so that none is left.
+    """Return cycles of aliases, one for each reference to remove so that no cycle is left.
 
-    The last one of a circle refers to its first one, and that is the step to leave out: with those of the first names
-    of the alphabet out, everything is visited once, however many circles there are.
+    The last definition of a cycle refers to its first definition; this reference is to be removed. Each definition is
+    visited once, in alphabetical order.
     """
     done: set[str] = set()
     for start in sorted(graph, reverse=True):
@@ -113,12 +118,12 @@ def _circles(graph: Mapping[str, Sequence[str]]) -> Iterator[list[str]]:
 
 
 def _check_depth(definitions: Mapping[str, Schema]) -> None:
-    """Refuse definitions that stand for each other so often in a row that following them could exhaust the stack."""
+    """Raise `BadInput` for chains of aliases so long that recursion could exhaust the stack."""
     graph = {name: list(_same(definition)) for name, definition in definitions.items()}
     depths: dict[str, int] = {}
     for name in TopologicalSorter(graph).static_order():
         depths[name] = 1 + max((depths[other] for other in graph[name]), default=0)
-        if depths[name] > DEEPEST:
+        if depths[name] > MAX_DEPTH:
             raise BadInput(
                 "refers to a definition that refers to another, and so on, too often",
                 pointer=json_pointer.join("/$defs", name),
@@ -127,7 +132,7 @@ def _check_depth(definitions: Mapping[str, Schema]) -> None:
 
 
 def _same(schema: Schema) -> Iterator[str]:
-    """Return the definitions that a value of `schema` may be a value of as a whole."""
+    """Return the definitions of which `schema` is an alias, or a union or intersection."""
     if "$ref" in schema:
         yield target(schema["$ref"])
     for keyword in ("anyOf", "oneOf", "allOf"):
@@ -137,7 +142,7 @@ def _same(schema: Schema) -> Iterator[str]:
 
 
 def _without(schema: Schema, name: str) -> Schema:
-    """Return `schema` without what makes it the definition `name` as a whole."""
+    """Return `schema` without being an alias of the definition `name`."""
     if "$ref" in schema:
         return {key: value for key, value in schema.items() if key != "$ref" or target(value) != name}
     parts: Schema = {

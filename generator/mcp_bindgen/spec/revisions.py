@@ -1,77 +1,27 @@
-"""Read and revise `revisions.toml`: which revisions there are and what each one was made from."""
+"""Names of revisions: their order, form and errors."""
 
 from __future__ import annotations
 
 import re
 from collections.abc import Iterable
-from dataclasses import asdict, dataclass
 from datetime import date
-from pathlib import Path
-from typing import TYPE_CHECKING, Any
 
-from .errors import BadInput, locating, suggestion
-from .json import is_object
-from .toml import read_toml
+from .errors import BadInput, suggestion
 
-if TYPE_CHECKING:
-    from tomlkit import TOMLDocument
-
-_KEYS = ("era", "status", "date", "commit", "sha256", "structure")
 _DATE = re.compile(r"[0-9]{4}-[0-9]{2}-[0-9]{2}")
 _NAME = re.compile(r"[A-Za-z0-9]+([._-][A-Za-z0-9]+)*")
-_LONGEST = 64
+_MAX_NAME_LENGTH = 64
 _TO_COME = "~"  # sorts after every date
 
 
-@dataclass(frozen=True)
-class Pin:
-    """The origin of the structure of one revision.
-
-    Attributes:
-        name: The revision's date, e.g. `2025-11-25`; a draft may have any other name.
-        era: `stateful` (initialize handshake) or `stateless` (metadata on every request).
-        status: `released` or `draft`.
-        date: The day on which upstream last changed the file.
-        commit: The upstream commit of that file.
-        sha256: Digest of the file's bytes.
-        structure: Digest of its canonical structure, before patches.
-    """
-
-    name: str
-    era: str
-    status: str
-    date: str
-    commit: str
-    sha256: str
-    structure: str
-
-
-def load(path: Path) -> dict[str, Pin]:
-    """Return the pins of a `revisions.toml`, in `order`.
-
-    Raises:
-        BadInput: The file is missing or is not TOML, or an entry is not complete.
-    """
-    table = read_toml(path)
-    with locating(path):
-        return {name: _pin(name, table[name]) for name in sorted(table, key=order)}
-
-
-def _pin(name: str, entry: Any) -> Pin:
-    if not is_object(entry) or entry.keys() != set(_KEYS) or not all(isinstance(entry[key], str) for key in _KEYS):
-        raise BadInput(f"the entry of {name!r} is not complete", fix=f"give it the strings {', '.join(_KEYS)}")
-    check_name(name, draft=True)  # it is also the name of a folder
-    return Pin(name=name, **entry)
-
-
 def order(name: str) -> tuple[str, bool, str]:
-    """Return the key that sorts revisions: by date, drafts of a date before it, those without a date at the end."""
+    """Return the sort key of a revision: its date, with drafts of a date before it and undated drafts last."""
     dated = _dated(name)
     return dated, name == dated, name
 
 
 def has_reached(name: str, first: str) -> bool:
-    """Return whether what began with the revision `first` holds in another one; without a date it is yet to come."""
+    """Return whether a revision is `first` or later; undated drafts are later than every date."""
     return _dated(name) >= first
 
 
@@ -81,71 +31,34 @@ def _dated(name: str) -> str:
 
 
 def is_date(name: str) -> bool:
-    """Return whether a name looks like that of a released revision."""
+    """Return whether a name has the form of a released revision."""
     return _DATE.fullmatch(name) is not None
 
 
 def check_name(name: str, *, draft: bool) -> date | None:
-    """Return the date that a revision is named after, `None` for a draft with another name.
+    """Return the date that is the name of a revision, or `None` for a draft with another name.
 
     Raises:
-        BadInput: It is not the name of a revision, or a released one is not named after its date.
+        BadInput: The name is not valid, or the name of a released revision is not a date.
     """
     if is_date(name):
         try:
             return date.fromisoformat(name)
         except ValueError:
             raise BadInput(f"{name!r} is not a date", fix="name a revision like 2025-11-25") from None
-    if not _NAME.fullmatch(name) or len(name) > _LONGEST:
+    if not _NAME.fullmatch(name) or len(name) > _MAX_NAME_LENGTH:
         raise BadInput(
             f"{name!r} is not the name of a revision",
-            fix=f"use up to {_LONGEST} letters and digits, with single . _ - between them, as in 2027-01-15-rc1",
+            fix=f"use up to {_MAX_NAME_LENGTH} letters and digits with single . _ - between them, as in 2027-01-15-rc1",
         )
     if not draft:
         raise BadInput(
-            f"{name!r} is not a date, as the names of released revisions are",
+            f"{name!r} is not a date, and a released revision is named by its date",
             fix="name it like 2025-11-25, or say --status draft",
         )
     return None
 
 
-def revised(path: Path, pin: Pin) -> str:
-    """Return the text of a `revisions.toml` with one entry added or replaced; all else is as it was.
-
-    Raises:
-        BadInput: The file is damaged.
-    """
-    import tomlkit  # takes time to load, and only an import needs it
-
-    document = _parsed(path)
-    values = asdict(pin)
-    entry = tomlkit.table()
-    for key in _KEYS:
-        entry.add(key, values[key])
-    if pin.name in document:
-        document[pin.name] = entry
-    else:
-        document.add(tomlkit.nl())
-        document.add(pin.name, entry)
-    return tomlkit.dumps(document)
-
-
-def without(path: Path, name: str) -> str:
-    """Return the text of a `revisions.toml` without one entry; raise `BadInput` when the file is damaged."""
-    document = _parsed(path)
-    del document[name]
-    return document.as_string().rstrip("\n") + "\n"
-
-
-def _parsed(path: Path) -> TOMLDocument:
-    import tomlkit
-
-    if not path.exists():
-        return tomlkit.document()
-    load(path)
-    return tomlkit.parse(path.read_text("utf-8"))
-
-
 def unknown(name: str, known: Iterable[str]) -> BadInput:
-    """Return the error for a revision that does not exist, with the nearest one that does."""
+    """Return the error for an unknown revision, with the nearest known name."""
     return BadInput(f"there is no revision {name!r}", fix=suggestion(name, known, cutoff=0))

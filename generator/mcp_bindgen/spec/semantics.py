@@ -1,4 +1,4 @@
-"""Read `semantics.toml`: the facts that no schema can state."""
+"""Read `semantics.toml`: facts that schemas cannot state."""
 
 from __future__ import annotations
 
@@ -23,10 +23,10 @@ _ENTRIES: dict[str, tuple[_Keys, _Keys]] = {
     "truncated": ({**dict.fromkeys(("holder", "values", "total", "more"), TEXT), "most": WHOLE}, {}),
     "header_params": (dict.fromkeys(("listed_by", "items", "name", "schema", "arguments"), TEXT), {}),
     "filters": ({"member": TEXT}, {"compares": TEXT, "by": one_of("equal", "part")}),
-    "errors": ({"code": WHOLE, "doc": TEXT}, {"until": TEXT}),
+    "errors": ({"code": WHOLE, "doc": TEXT}, {"until": TEXT, "instead": TEXT}),
     "deprecations": ({"since": TEXT, "instead": TEXT, "definitions": TEXTS}, {}),
 }
-"""Table -> the keys that each entry must have, and those that it may have; each with what its value must be."""
+"""Table -> required keys and optional keys of each entry, with the kinds of their values."""
 
 _VALUES = {
     "results": TEXT,
@@ -35,8 +35,11 @@ _VALUES = {
     "capabilities": TEXT,
     "implied": TEXT,
     "arguments": TEXTS,
+    "handshake": TEXT_MAP,
+    "introductions": TEXTS,
     "lifecycle": TEXT,
     "shared": TEXT,
+    "shortcuts": TEXT,
     "names": TEXT,
     "defaults": SCALAR,
     "transports": TEXT,
@@ -46,10 +49,10 @@ _VALUES = {
     "stale": TEXTS,
     "trace_context": TEXT,
 }
-"""Table -> what each value in it must be."""
+"""Table -> kind of its values."""
 
 _OWN_VALUES = {"roles": one_of("client", "server", "both", "none"), "extends": TEXT, "meta": TEXT_MAP}
-"""Tables that only the facts of an extension have."""
+"""Tables of extensions only."""
 
 _HEAD: tuple[_Keys, _Keys] = (
     {"id": TEXT, "core": TEXTS},
@@ -58,15 +61,20 @@ _HEAD: tuple[_Keys, _Keys] = (
         "version": VERSION,
         "doc": TEXT,
         "settings": SETTINGS,
-        "engine": ENGINE,
+        "python_engine": ENGINE,
         "only": TEXTS,
         "declared_by": one_of("both", "client", "server"),
     },
 )
-"""The keys of `[extension]`."""
+"""Keys of `[extension]`."""
 
-_CORES = ("unions", "shared", "transports", "customs", "utilities", "batches", "trace_context", "truncated", "implied")
-"""Tables that an extension has no part in."""
+_CORES = frozenset({"unions", "shared", "shortcuts", "transports", "customs", "utilities", "batches", "implied"}) | {
+    "trace_context",
+    "truncated",
+    "handshake",
+    "introductions",
+}
+"""Tables of core only."""
 
 _LISTS = frozenset({"deprecations"})
 _TABLES = (*_VALUES, *_ENTRIES)
@@ -74,10 +82,10 @@ _OWN_TABLES = (*(name for name in _TABLES if name not in _CORES), *_OWN_VALUES)
 
 
 def read_semantics(path: Path) -> dict[str, Any]:
-    """Return the facts in a file of the form of `semantics.toml`; tables that it leaves out are empty.
+    """Return the facts in a file like `semantics.toml`; missing tables are empty.
 
     Raises:
-        BadInput: The file is not TOML, or says something that no pass would read.
+        BadInput: The file is not TOML, or has an unknown table or key.
     """
     facts = read_toml(path)
     with locating(path):
@@ -87,10 +95,10 @@ def read_semantics(path: Path) -> dict[str, Any]:
 
 
 def read_extension_facts(path: Path) -> dict[str, Any]:
-    """Return the facts in the `semantics.toml` of an extension, which begins with `[extension]`.
+    """Return the facts in the `semantics.toml` of an extension, with a table `[extension]`.
 
     Raises:
-        BadInput: The file is not TOML, has no such table, or says something that no pass would read.
+        BadInput: The file is not TOML, has no such table, or has an unknown table or key.
     """
     facts = read_toml(path)
     with locating(path):
@@ -112,7 +120,7 @@ def _filled(facts: Mapping[str, Any]) -> dict[str, Any]:
 
 
 def merge_semantics(ours: Mapping[str, Any], theirs: Mapping[str, Any]) -> dict[str, Any]:
-    """Return the facts of both: tables are merged, in favour of `theirs`, and lists are joined."""
+    """Return the merged facts: entries of `theirs` take precedence, and lists are joined."""
     return {
         name: [*ours[name], *theirs[name]] if name in _LISTS else {**ours[name], **theirs[name]} for name in _TABLES
     }

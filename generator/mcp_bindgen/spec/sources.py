@@ -1,4 +1,4 @@
-"""Read schema files from where people keep them: a path, an address, a commit of a local clone, standard input."""
+"""Read schema files from a path, an address, a commit of a local clone or standard input."""
 
 from __future__ import annotations
 
@@ -7,15 +7,14 @@ import re
 import sys
 from collections.abc import Container
 from dataclasses import dataclass
-from hashlib import sha256
 from pathlib import Path, PurePosixPath
 
 from . import web
 from .errors import BadInput, locating
 from .git import Commit, Repository, is_folder
 
-LARGEST = 16 * 1024 * 1024
-"""The bytes that a schema file may have; the largest one of the protocol has a hundredth of it."""
+MAX_BYTES = 16 * 1024 * 1024
+"""Maximum size of a schema file in bytes, about 100 times the largest MCP schema."""
 
 STDIN = "-"
 _GIT = "git:"
@@ -25,44 +24,42 @@ _SPEAKING = re.compile(r"\d{4}-\d{2}-\d{2}|draft")
 
 @dataclass(frozen=True)
 class Source:
-    """A schema file and where it is from.
+    """Schema file and its origin.
 
     Attributes:
-        content: Its bytes.
-        argument: What names it on a command line; what may be secret in an address is left out.
-        revision: What to call its revision: the folder that it is in, where that is a date or `draft`, else its own
-            name; a file of a commit has the commit behind an `@`.
-        name: The name of the file, without folders.
-        key: The same for the same place, wherever one stands: a digest, so it holds no secrets.
-        commit: The commit that it was read from, if any.
+        content: Bytes of the file.
+        argument: Name on a command line, without possible secrets in an address.
+        revision: Name of its revision: the folder of the file, if it is a date or `draft`, else the name of the file.
+            For a file of a commit, `@` and the commit follow.
+        name: Name of the file, without folders.
+        commit: Commit of the file, if any.
     """
 
     content: bytes
     argument: str
     revision: str
     name: str
-    key: str
     commit: Commit | None = None
 
     @property
     def label(self) -> str:
-        """What errors call it."""
+        """Name in errors."""
         return "standard input" if self.argument == STDIN else self.argument
 
 
 Readable = str | Path | Source
-"""What names a source: what somebody wrote, the path of a file, or a source that was read already."""
+"""Name of a source, path of a file, or a source that was read already."""
 
 
 @dataclass(frozen=True)
 class GitPlace:
-    """A file in commits of a repository: `git:REPO@REV:PATH`.
+    """File in commits of a repository: `git:REPO@REV:PATH`.
 
     Attributes:
         repository: The repository.
-        revision: What names the commit; two, with `..` between them, are a range.
-        path: The file, from the top of the repository.
-        argument: All of it, as it was written.
+        revision: Git revision, or a range of two with `..` between them.
+        path: Path of the file, relative to the top of the repository.
+        argument: The original text.
     """
 
     repository: Repository
@@ -71,29 +68,27 @@ class GitPlace:
     argument: str
 
     def named(self, commit: Commit) -> str:
-        """Return what to call the revision of the file in a commit."""
+        """Return the name of the revision of the file in a commit."""
         return f"{_revision(PurePosixPath(self.path))}@{commit.short}"
 
     def at(self, commit: Commit) -> Source:
-        """Return the file as it is in a commit.
+        """Return the file in a commit.
 
         Raises:
-            BadInput: It is not there, is no file, or is too large.
+            BadInput: The file does not exist, is not a regular file, or is too large.
         """
         with locating(self.argument):
             blob = self.repository.find(commit.id, self.path)
             if blob is None:
                 raise BadInput(f"there is no {self.path!r} in that commit", fix="give its path from the top")
-            if blob.size > LARGEST:
+            if blob.size > MAX_BYTES:
                 raise _too_large()
             content = self.repository.content(blob)
-        place = f"{_GIT}{self.repository.folder.resolve()}@{self.revision}:{self.path}"
-        name = PurePosixPath(self.path).name
-        return Source(content, self.argument, self.named(commit), name, _key(place), commit)
+        return Source(content, self.argument, self.named(commit), PurePosixPath(self.path).name, commit)
 
 
 def is_source(name: str, revisions: Container[str]) -> bool:
-    """Return whether `name` names a schema file, and not one of the `revisions`; these come first."""
+    """Return whether `name` is a schema file; names of `revisions` take precedence."""
     if name in revisions:
         return False
     marked = name == STDIN or name.startswith(_GIT) or "/" in name or os.sep in name
@@ -101,7 +96,7 @@ def is_source(name: str, revisions: Container[str]) -> bool:
 
 
 def is_range(name: str) -> bool:
-    """Return whether `name` names a file in a range of commits: `git:REPO@A..B:PATH`."""
+    """Return whether `name` is a file in a range of commits: `git:REPO@A..B:PATH`."""
     return name.startswith(_GIT) and ".." in git_place(name).revision
 
 
@@ -109,7 +104,7 @@ def read(name: Readable) -> Source:
     """Read a source.
 
     Raises:
-        BadInput: It cannot be read, or is larger than `LARGEST`.
+        BadInput: The source cannot be read, or is too large.
     """
     if isinstance(name, Source):
         return name
@@ -127,12 +122,12 @@ def read(name: Readable) -> Source:
 
 
 def git_place(name: str) -> GitPlace:
-    """Return what `git:REPO@REV:PATH` names.
+    """Return the parts of `git:REPO@REV:PATH`.
 
-    Folders may have an `@` in their names as well: the first one behind a folder that exists is the one that counts.
+    A folder may have an `@` in its name: the repository ends at the first `@` after an existing folder.
 
     Raises:
-        BadInput: It has another form, or there is no such repository.
+        BadInput: The form is wrong, or the repository does not exist.
     """
     parts = name.removeprefix(_GIT).split("@")
     heads = ["@".join(parts[:end]) for end in range(1, len(parts))]
@@ -147,33 +142,31 @@ def git_place(name: str) -> GitPlace:
 def _file(path: Path) -> Source:
     try:
         with path.open("rb") as file:
-            content = file.read(LARGEST + 1)
+            content = file.read(MAX_BYTES + 1)
     except OSError as error:
         raise BadInput(f"cannot be read ({error.strerror})", file=path, fix="give the path of a schema file") from None
-    whole = path.resolve()
-    return _made(content, str(path), _revision(whole), path.name, str(whole))
+    return _made(content, str(path), _revision(path.resolve()), path.name)
 
 
 def _stdin() -> Source:
-    content = sys.stdin.buffer.read(LARGEST + 1)
+    content = sys.stdin.buffer.read(MAX_BYTES + 1)
     if not content.strip():
         raise BadInput("is empty", file="standard input", fix="pipe one schema file into it, and name - only once")
-    return _made(content, STDIN, "stdin", "standard input", STDIN)
+    return _made(content, STDIN, "stdin", "standard input")
 
 
 def _address(url: str) -> Source:
     with locating(url.partition("://")[0] + "://..."):
         label = web.shown(url)
     with locating(label):
-        content = web.fetch(url, LARGEST)
+        content = web.fetch(url, MAX_BYTES)
     path = PurePosixPath(web.path_of(url))
-    place = re.sub("://[^/?#]*@", "://", url, count=1)
-    return _made(content, label, _revision(path), path.name, place)
+    return _made(content, label, _revision(path), path.name)
 
 
-def _made(content: bytes, argument: str, revision: str, name: str, place: str) -> Source:
-    source = Source(content, argument, revision, name, _key(place))
-    if len(content) > LARGEST:
+def _made(content: bytes, argument: str, revision: str, name: str) -> Source:
+    source = Source(content, argument, revision, name)
+    if len(content) > MAX_BYTES:
         raise _too_large().located(source.label)
     return source
 
@@ -183,9 +176,5 @@ def _revision(path: PurePosixPath | Path) -> str:
     return folder if _SPEAKING.fullmatch(folder) else path.stem
 
 
-def _key(place: str) -> str:
-    return sha256(place.encode("utf-8", "surrogateescape")).hexdigest()[:16]
-
-
 def _too_large() -> BadInput:
-    return BadInput(f"has more than {LARGEST // 1024 // 1024} MiB", fix="give a schema file")
+    return BadInput(f"has more than {MAX_BYTES // 1024 // 1024} MiB", fix="give a schema file")

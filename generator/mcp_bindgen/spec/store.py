@@ -1,4 +1,4 @@
-"""Import, load and verify the revisions of the `schema/` folder."""
+"""Import, load and verify the revisions and extensions of the `schema/` folder."""
 
 from __future__ import annotations
 
@@ -9,41 +9,38 @@ from functools import cached_property
 from pathlib import Path
 from typing import Any
 
-from . import canonical, document, patches, revisions, sources
-from .effective import EffectiveSchema, era
-from .errors import BadInput, locating
-from .keywords import Schema
+from . import canonical, document, patches, pins, revisions, sources
+from .effective import EffectiveSchema, ExtensionSchema, era
+from .errors import BadInput, locating, suggestion
+from .extension import check_id, extend, module_of, own_structure, read_extension
+from .keywords import DIALECT, Schema
 from .patches import Patch
+from .pins import EXTENSIONS, REVISIONS, Pin
 from .reading import Reading
-from .revisions import Pin
-from .semantics import merge_semantics, read_semantics
-from .sources import Readable
+from .semantics import merge_semantics, read_extension_facts, read_semantics
+from .sources import Readable, Source
 from .toml import read_toml
 from .transaction import Change, put, read
 
-_SCHEMAS = "schema"
-_PINS = "revisions.toml"
-_EXTENSIONS = "extensions.toml"
-_SCHEMA = "schema.json"
-_FACTS = "semantics.toml"
+_SCHEMA, _FACTS, _PATCHES, _DOCS = "schema.json", "semantics.toml", "patches.toml", "docs.toml"
 
 
 def find() -> Path:
-    """Return the `schema/` folder that belongs to this installation: of the checkout, else of the wheel."""
+    """Return the `schema/` folder of this installation: of the checkout, else of the wheel."""
     here = Path(__file__).resolve()
     for candidate in (here.parents[3] / "schema", here.parents[1] / "schema"):
-        if (candidate / "revisions.toml").exists():
+        if (candidate / REVISIONS).exists():
             return candidate
     raise BadInput("the schema folder is missing from this installation", fix="reinstall mcp-bindgen")
 
 
 def user_folder() -> Path | None:
-    """Return the folder in which the user keeps revisions and their bindings; `None` where Python leaves it out.
+    """Return the user's folder of imported revisions and bindings, or `None` if Python ignores user folders.
 
     Raises:
-        BadInput: The environment variable that names it is no absolute path.
+        BadInput: The environment variable with its path is not an absolute path.
     """
-    from mcp_bindgen.runtime.home import home  # not every command has to know
+    from mcp_bindgen.runtime.home import home  # not every command needs it
 
     try:
         return home()
@@ -52,16 +49,16 @@ def user_folder() -> Path | None:
 
 
 class Store:
-    """A `schema/` folder, or two: that of the installation, and what the user keeps beside it.
+    """A `schema/` folder, or two: the folder of the installation and the user's.
 
     Args:
-        root: The folder; by default those two.
-        users: What the user keeps, if not where `user_folder` says.
-        strict: Whether drafts and schema files from elsewhere are refused where they break a rule, as releases are.
+        root: The folder; by default the two folders.
+        users: The user's schema folder; by default in `user_folder`.
+        strict: True to refuse drafts and external schema files that break a rule, as releases are.
 
     Attributes:
-        root: The folder, or that of the installation.
-        users: What the user keeps; `None` where there is nothing. A revision of `root` hides one of that name there.
+        root: The folder, or the folder of the installation.
+        users: The user's schema folder, or `None` if it is empty. `root` hides revisions of the same name there.
     """
 
     def __init__(self, root: Path | None = None, *, users: Path | None = None, strict: bool = False) -> None:
@@ -69,175 +66,361 @@ class Store:
         self.root = root if root is not None else find()
         if root is None and users is None:
             folder = user_folder()
-            users = folder / _SCHEMAS if folder is not None else None
-        keeps = users is not None and any((users / pins).exists() for pins in (_PINS, _EXTENSIONS))
-        self.users = users if keeps else None
-
-    @property
-    def pins(self) -> dict[str, Pin]:
-        """Revision name -> pin, oldest first and drafts without a date last."""
-        found = {**self.users_pins, **revisions.load(self.root / _PINS)}
-        return {name: found[name] for name in sorted(found, key=revisions.order)}
-
-    @property
-    def hidden(self) -> list[Pin]:
-        """The pins of revisions that the user keeps, and that the installation has by now."""
-        ours = revisions.load(self.root / _PINS)
-        return [pin for name, pin in self.users_pins.items() if name in ours]
-
-    @property
-    def newest(self) -> str:
-        """The newest revision, of those that are released if there is one."""
-        pins = self.pins
-        released = [name for name, pin in pins.items() if pin.status == "released"]
-        return (released or list(pins))[-1]
-
-    @property
-    def users_pins(self) -> dict[str, Pin]:
-        """Revision name -> pin, of those that the user keeps."""
-        file = None if self.users is None else self.users / _PINS
-        return revisions.load(file) if file is not None and file.exists() else {}
-
-    def is_users(self, revision: str) -> bool:
-        """Return whether a revision is one that only the user keeps; raises `BadInput` as `pin`."""
-        self.pin(revision)
-        return self.users is not None and revision not in revisions.load(self.root / _PINS)
-
-    def folder_of(self, revision: str) -> Path:
-        """Return the schema folder that a revision is from; raises `BadInput` as `pin`."""
-        is_users = self.is_users(revision)
-        return self.users if self.users is not None and is_users else self.root
+            users = folder / "schema" if folder is not None else None
+        is_kept = users is not None and any((users / table).exists() for table in (REVISIONS, EXTENSIONS))
+        self.users = users if is_kept else None
 
     @cached_property
     def semantics(self) -> dict[str, Any]:
-        """The facts of `semantics.toml`."""
+        """The facts in `semantics.toml`."""
         return read_semantics(self.root / _FACTS)
 
     @cached_property
     def docs(self) -> dict[str, Any]:
-        """The words of `docs.toml`."""
-        return read_toml(self.root / "docs.toml")
+        """The documentation in `docs.toml`."""
+        return read_toml(self.root / _DOCS)
 
     @cached_property
     def ledger(self) -> tuple[Patch, ...]:
-        """The known mistakes of upstream, in `patches.toml`."""
-        return patches.load(self.root / "patches.toml")
+        """The known errors of upstream files, in `patches.toml`."""
+        return patches.load(self.root / _PATCHES)
+
+    # Pins
+
+    def _pins(self, folder: Path | None, table: str) -> dict[tuple[str, str], Pin]:
+        if folder is None or (not (folder / table).exists() and (table, folder) != (REVISIONS, self.root)):
+            return {}
+        return {(pin.id, pin.name): pin for pin in pins.load(folder, table)}
+
+    def _all(self, table: str) -> list[Pin]:
+        found = {**self._pins(self.users, table), **self._pins(self.root, table)}
+        return sorted(found.values(), key=lambda pin: (pin.id, revisions.order(pin.name)))
+
+    @property
+    def pins(self) -> dict[str, Pin]:
+        """Revision -> pin, oldest first and undated drafts last."""
+        return {pin.name: pin for pin in self._all(REVISIONS)}
+
+    @property
+    def extension_pins(self) -> list[Pin]:
+        """Pins of all versions of all extensions: by id, oldest first and undated drafts last."""
+        return self._all(EXTENSIONS)
+
+    @property
+    def users_pins(self) -> dict[str, Pin]:
+        """Revision -> pin, of the revisions in the user's folder."""
+        return {pin.name: pin for pin in self._pins(self.users, REVISIONS).values()}
+
+    @property
+    def hidden(self) -> list[Pin]:
+        """Pins of the user's revisions that the installation has too."""
+        ours = self._pins(self.root, REVISIONS)
+        return [pin for key, pin in self._pins(self.users, REVISIONS).items() if key in ours]
+
+    @property
+    def newest(self) -> str:
+        """The newest released revision, or the newest draft if none is released."""
+        known = self.pins
+        released = [name for name, pin in known.items() if pin.status == "released"]
+        return (released or list(known))[-1]
 
     def pin(self, revision: str) -> Pin:
-        """Return the pin of `revision`; raise `BadInput` with the nearest name when there is none."""
-        pins = self.pins
-        if revision not in pins:
-            raise revisions.unknown(revision, pins)
-        return pins[revision]
+        """Return the pin of a revision; raise `BadInput` with the nearest name if it is unknown."""
+        known = self.pins
+        if revision not in known:
+            raise revisions.unknown(revision, known)
+        return known[revision]
 
-    def structure(self, revision: str) -> Schema:
-        """Return the committed structure of `revision`, before patches."""
-        return document.read(self.folder_of(revision) / revision / _SCHEMA)[0]
+    def is_extension(self, name: str) -> bool:
+        """Return whether a command line names an extension with `name`, and not a revision."""
+        label = name.partition("@")[0]
+        return name not in self.pins and any(label in self._names(pin) for pin in self.extension_pins)
 
-    def effective(self, revision: str) -> EffectiveSchema:
-        """Return the effective schema of `revision`.
+    def extension(self, name: str) -> Pin:
+        """Return the pin of an extension, named by id, id without prefix or module, alone or with `@VERSION`.
+
+        Without a version it is the newest released version.
 
         Raises:
-            BadInput: The revision is unknown, its files are damaged, or a mistake that it is known to have is gone.
+            BadInput: The extension or the version is unknown.
         """
-        folder = self.folder_of(revision) / revision
-        structure = self.structure(revision)
-        with locating(self.root / "patches.toml"):
-            patched, applied = patches.apply(structure, self.ledger, revision)
+        label, _, version = name.partition("@")
+        known = self.extension_pins
+        versions = [pin for pin in known if label in self._names(pin)]
+        if not versions:
+            names = dict.fromkeys(map(self.module, known))
+            raise BadInput(f"there is no extension {label!r}", fix=suggestion(label, names, cutoff=0))
+        released = [pin for pin in versions if pin.status == "released"] or versions
+        found = [pin for pin in versions if pin.name == version] if version else released
+        if not found:
+            names = dict.fromkeys(pin.name for pin in versions)
+            raise BadInput(f"{label} has no version {version!r}", fix=suggestion(version, names, cutoff=0))
+        return found[-1]
+
+    def any_pin(self, name: str | Pin) -> Pin:
+        """Return the pin of a revision or an extension; raise `BadInput` if neither has this name."""
+        if isinstance(name, Pin):
+            return name
+        return self.extension(name) if self.is_extension(name) else self.pin(name)
+
+    def is_users(self, name: str | Pin) -> bool:
+        """Return whether only the user's folder has a revision or extension; raise `BadInput` as `any_pin`."""
+        pin = self.any_pin(name)
+        return self.users is not None and (pin.id, pin.name) not in self._pins(self.root, pin.table)
+
+    def folder(self, name: str | Pin) -> Path:
+        """Return the folder with the files of a revision or extension; raise `BadInput` as `any_pin`."""
+        pin = self.any_pin(name)
+        return (self.users if self.users is not None and self.is_users(pin) else self.root) / pin.path
+
+    # Schemas
+
+    def structure(self, name: str | Pin) -> Schema:
+        """Return the imported structure of a revision, or of the own definitions of an extension, before patches."""
+        pin = self.any_pin(name)
+        path = self.folder(pin) / _SCHEMA
+        return {"$schema": DIALECT, "$defs": document.load(path)[0]["$defs"]} if pin.id else document.read(path)[0]
+
+    def is_pinned(self, name: str | Pin) -> bool:
+        """Return whether the structure equals the imported one."""
+        pin = self.any_pin(name)
+        return canonical.digest(self.structure(pin)) == pin.structure
+
+    def effective(self, revision: str) -> EffectiveSchema:
+        """Return the effective schema of a revision.
+
+        Raises:
+            BadInput: The revision is unknown, its files are damaged, or one of its known errors is gone.
+        """
+        pin, folder = self.pin(revision), self.folder(revision)
+        with locating(self.root / _PATCHES):
+            patched, applied = patches.apply(self.structure(pin), self.ledger, revision)
             patched = document.normalise(patched)
-        draft = self.pin(revision).status == "draft"
+        is_draft = pin.status == "draft"
+        own = folder / _FACTS
         return EffectiveSchema(
             revision=revision,
             definitions=patched["$defs"],
             digest=canonical.digest(patched),
-            semantics=_with_own(self.semantics, folder),
+            semantics=merge_semantics(self.semantics, read_semantics(own)) if own.exists() else self.semantics,
             docs=self.docs if folder.parent == self.root else None,
             file=folder / _SCHEMA,
-            draft=draft,
+            draft=is_draft,
             applied=applied,
-            reading=Reading(folder / _SCHEMA, strict=self.strict or not draft),
+            reading=Reading(folder / _SCHEMA, strict=self.strict or not is_draft),
         )
 
-    def is_pinned(self, revision: str) -> bool:
-        """Return whether the committed structure is the one that was imported."""
-        return canonical.digest(self.structure(revision)) == self.pin(revision).structure
+    def extension_schema(self, name: str | Pin, core: EffectiveSchema, file: Readable | None = None) -> ExtensionSchema:
+        """Return an extension of a core revision.
+
+        Args:
+            name: The extension.
+            core: The revision.
+            file: A schema file to read with the facts, documentation and patches of the extension.
+
+        Raises:
+            BadInput: The extension is unknown or does not extend `core`, a file is damaged, or a known error is gone.
+        """
+        pin = name if isinstance(name, Pin) else self.extension(name)
+        folder = self.folder(pin)
+        docs = folder / _DOCS
+        if not docs.exists():  # a draft has the documentation of the newest release
+            docs = self.folder(self.extension(pin.id)) / _DOCS
+        return read_extension(
+            file if file is not None else folder / _SCHEMA,
+            folder / _FACTS,
+            core,
+            version=pin.name if file is None else None,
+            ledger=self.ledger,
+            corrections=patches.load(folder / _PATCHES),
+            docs=None if self.is_users(pin) else read_toml(docs) if docs.exists() else {},
+            draft=file is not None or pin.status == "draft",
+            strict=self.strict or (file is None and pin.status == "released"),
+        )
+
+    def extensions_of(self, core: EffectiveSchema) -> tuple[ExtensionSchema, ...]:
+        """Return the newest released version of each extension of a core revision."""
+        ids = dict.fromkeys(pin.id for pin in self.extension_pins if pin.status == "released")
+        found = map(self.extension, ids)
+        return tuple(self.extension_schema(pin, core) for pin in found if core.revision in self.cores(pin))
+
+    def module(self, pin: Pin) -> str:
+        """Return the name of the package of an extension."""
+        return module_of(self._facts(pin))
+
+    def cores(self, pin: Pin) -> list[str]:
+        """Return the known core revisions that an extension extends, oldest first."""
+        stated = self._facts(pin)["extension"]["core"]
+        return [name for name in self.pins if name in stated]
+
+    def core(self, pin: Pin) -> str:
+        """Return the newest core revision that an extension extends; raise `BadInput` if none is known."""
+        return self._newest_core(self._facts(pin), self.folder(pin) / _FACTS)
+
+    def _newest_core(self, facts: Mapping[str, Any], stated: Path) -> str:
+        found = [name for name in self.pins if name in facts["extension"]["core"]]
+        if not found:
+            raise BadInput(
+                "names no core revision that is known", file=stated, pointer="/extension/core", fix="import it first"
+            )
+        return found[-1]
+
+    def _names(self, pin: Pin) -> tuple[str, ...]:
+        """Return the names of an extension: its id, the id without the prefix, its module."""
+        return pin.id, pin.id.rpartition("/")[2], self.module(pin)
+
+    def _facts(self, pin: Pin) -> dict[str, Any]:
+        return read_extension_facts(self.folder(pin) / _FACTS)
+
+    # Changes of the folder
 
     def add(
         self,
         revision: str,
         file: Readable,
         *,
-        commit: str,
+        source: str,
         status: str | None = None,
         changed: date | None = None,
         semantics: Path | None = None,
         prose: bool = False,
         reading: Reading | None = None,
     ) -> Pin:
-        """Import an upstream file: writes its structure and pins it. Patches and other revisions are not touched.
+        """Import an upstream file of a revision into `root`: write its structure and its pin.
 
         Args:
-            revision: What to call it: its date, or any name for a draft.
+            revision: Name of the revision: its date, or any name for a draft.
             file: The file.
-            commit: The upstream commit of the file; may be empty.
-            status: `released` or `draft`; by default, what has a date for a name is released.
-            changed: When upstream last changed it, if not on its date.
-            semantics: Facts that only this revision needs, in a file of the form of `semantics.toml`; without it, those
-                that were there stay.
-            prose: Keep the words of the file, where `docs.toml` has none of ours.
-            reading: Decides about what breaks a rule in a draft; by default, and in a release, it is refused.
+            source: Upstream commit of the file; may be empty for a draft.
+            status: `released` or `draft`; by default, a revision with a date as its name is released.
+            changed: Day of the last upstream change; by default the date in the name, else today.
+            semantics: Facts for this revision only, in a file like `semantics.toml`; by default existing ones stay.
+            prose: True to keep the prose of the file, for a revision without our documentation.
+            reading: Decides about broken rules in a draft; by default, and in a release, they are errors.
 
         Raises:
-            BadInput: A file is not usable, the name is not one, or the table of pins is damaged.
+            BadInput: A file is not usable, the name is not valid, or the table of pins is damaged.
         """
         known = status or ("released" if revisions.is_date(revision) else "draft")
         day = revisions.check_name(revision, draft=known == "draft")
-        if known == "released" and not commit and not prose:
+        if known == "released" and not source and not prose:
             raise BadInput("the upstream commit is not known", file=sources.read(file).label, fix="give --commit")
         upstream, sha = document.read(file, reading if known == "draft" else None)
+        written = upstream if prose else canonical.canonical(upstream)
         pin = Pin(
-            name=revision,
-            era=era(upstream["$defs"]),
-            status=known,
-            date=(changed or day or date.today()).isoformat(),
-            commit=commit,
-            sha256=sha,
-            structure=canonical.digest(upstream),
+            revision,
+            known,
+            (changed or day or date.today()).isoformat(),
+            source,
+            sha,
+            canonical.digest(upstream),
+            era(upstream["$defs"]),
         )
-        texts = {
-            f"{revision}/{_SCHEMA}": canonical.dumps(upstream if prose else canonical.canonical(upstream)),
-            _PINS: revisions.revised(self.root / _PINS, pin),
-        }
         if semantics is not None:
             read_semantics(semantics)
-            texts[f"{revision}/{_FACTS}"] = semantics.read_text("utf-8")
-        put(self.root, {name: Change(read(self.root / name), text.encode()) for name, text in texts.items()})
+        _write(self.root, pin, written, semantics)
         return pin
 
-    def remove(self, revision: str) -> None:
-        """Remove what was imported of a revision into `root`, its patches and facts included.
+    def add_extension(
+        self,
+        name: str,
+        file: Readable,
+        *,
+        source: str,
+        status: str | None = None,
+        changed: date | None = None,
+        semantics: Path | None = None,
+        root: Path | None = None,
+        reading: Reading | None = None,
+    ) -> tuple[Pin, tuple[str, ...]]:
+        """Import an upstream file of an extension: write the structure of its own definitions and its pin.
 
-        Raises:
-            BadInput: There is no such revision there, or its files cannot be removed.
-        """
-        self.pin(revision)
-        folder, table = self.root / revision, self.root / _PINS
-        files = sorted(path for path in folder.glob("*") if path.is_symlink() or path.is_file())
-        gone = {f"{revision}/{path.name}": Change(read(path), None) for path in files}
-        rest = Change(read(table), revisions.without(table, revision).encode())
-        put(self.root, {**gone, _PINS: rest})
-        with suppress(OSError):  # it was gone, or somebody keeps more in it
-            folder.rmdir()
-
-    def verify(self, revision: str, file: Readable) -> tuple[bool, list[str]]:
-        """Compare an upstream file with what is committed.
+        Args:
+            name: `ID@VERSION`.
+            file: The file.
+            source: Origin of the file; may be empty for a draft.
+            status: `released` or `draft`; by default, a version that is not called `draft` is released.
+            changed: Day of the last upstream change; by default the date in the version, else today.
+            semantics: Facts of the extension; by default existing ones stay.
+            root: The user's schema folder, which keeps the prose of the file; by default our folder, without prose.
+            reading: Decides about broken rules in a draft; by default, and in a release, they are errors.
 
         Returns:
-            Whether the file is byte for byte the pinned one, and the pointers at which its structure differs.
+            The pin, and one line for each copy of a core definition that differs from core.
+
+        Raises:
+            BadInput: A file is not usable, the name is not valid, or the facts are missing.
         """
-        upstream, sha = document.read(file)
-        ours = canonical.canonical(self.structure(revision))
-        return sha == self.pin(revision).sha256, canonical.differences(ours, canonical.canonical(upstream))
+        label, _, version = name.partition("@")
+        check_id(label)
+        known = status or ("draft" if version in ("", "draft") else "released")
+        revisions.check_name(version, draft=True)
+        upstream = sources.read(file)
+        prose, root = root is not None, root or self.root
+        if known == "released" and not source and not prose:
+            raise BadInput("it is not known where the file is from", file=upstream.label, fix="give --commit")
+        stated = semantics or root / Pin(version, "", "", "", "", "", id=label).path / _FACTS
+        facts = read_extension_facts(stated)
+        if facts["extension"]["id"] != label:
+            raise BadInput(f"is about {facts['extension']['id']!r}", file=stated, fix=f"write id = {label!r}")
+        own, copies, sha = self._own(facts, stated, upstream, reading if known == "draft" else None)
+        bare = canonical.canonical(own)
+        day = changed or (date.fromisoformat(version) if revisions.is_date(version) else date.today())
+        pin = Pin(version, known, day.isoformat(), source, sha, canonical.digest(bare), id=label)
+        _write(root, pin, own if prose else bare, semantics)
+        return pin, copies
+
+    def remove(self, name: str | Pin) -> Pin:
+        """Remove a revision or a version of an extension from its folder, with its patches and facts; return its pin.
+
+        Raises:
+            BadInput: It is unknown, or its files cannot be removed.
+        """
+        pin = self.any_pin(name)
+        folder = self.folder(pin)
+        root = self.users if self.users is not None and self.is_users(pin) else self.root
+        files = sorted(path for path in folder.glob("*") if path.is_symlink() or path.is_file())
+        gone = {f"{pin.path}/{path.name}": Change(read(path), None) for path in files}
+        rest = pins.revised(root, pin, is_removed=True).encode()
+        put(root, {**gone, pin.table: Change(read(root / pin.table), rest)})
+        with suppress(OSError):  # the folder is gone, or it is not empty
+            for empty in [root / pin.path, *(root / pin.path).parents]:
+                if empty == root:
+                    break
+                empty.rmdir()
+        return pin
+
+    def verify(self, name: str | Pin, file: Readable) -> tuple[bool, list[str]]:
+        """Compare an upstream file with the imported structure.
+
+        Returns:
+            Whether the file is byte for byte the pinned file, and the pointers to the differences of the structures.
+        """
+        pin = self.any_pin(name)
+        if pin.id:
+            theirs, _, sha = self._own(self._facts(pin), self.folder(pin) / _FACTS, sources.read(file))
+        else:
+            theirs, sha = document.read(file)
+        ours = canonical.canonical(self.structure(pin))
+        return sha == pin.sha256, canonical.differences(ours, canonical.canonical(theirs))
+
+    def _own(
+        self, facts: Mapping[str, Any], stated: Path, source: Source, reading: Reading | None = None
+    ) -> tuple[Schema, tuple[str, ...], str]:
+        """Return the own structure of an upstream file, the differing copies, and the sha256 of its bytes."""
+        core = self._newest_core(facts, stated)
+        raw, sha = document.load(source)
+        with locating(source.label):
+            own, copies = own_structure(raw, self.effective(core), reading or Reading(), self.ledger)
+        return {"$schema": DIALECT, "$defs": own}, tuple(map(str, copies)), sha
+
+
+def _write(root: Path, pin: Pin, structure: Schema, semantics: Path | None) -> None:
+    """Write an imported structure, its pin and its facts, all or nothing."""
+    texts = {f"{pin.path}/{_SCHEMA}": canonical.dumps(structure), pin.table: pins.revised(root, pin)}
+    if semantics is not None:
+        texts[f"{pin.path}/{_FACTS}"] = semantics.read_text("utf-8")
+    put(root, {name: Change(read(root / name), text.encode()) for name, text in texts.items()})
 
 
 def external(
@@ -248,14 +431,14 @@ def external(
     *,
     strict: bool = False,
 ) -> EffectiveSchema:
-    """Return the effective schema of any file: a draft, a fork, a revision to come. Its own prose documents it.
+    """Return the effective schema of any file, such as a draft or a fork, documented by its own prose.
 
     Args:
         file: The file.
-        revision: What to call its revision; by default what the source is called.
+        revision: Name of its revision; by default the name of the source.
         semantics: The facts about it.
-        ledger: The known mistakes; those that are found are corrected.
-        strict: Whether what breaks a rule is an error; else it is read all the same, and the protocol model says how.
+        ledger: The known errors of upstream files, which are corrected.
+        strict: True to refuse broken rules; by default the protocol model lists how they were handled.
 
     Raises:
         BadInput: The file is not a usable schema.
@@ -279,7 +462,29 @@ def external(
     )
 
 
-def _with_own(semantics: dict[str, Any], folder: Path) -> dict[str, Any]:
-    """Return the facts for the revision in `folder`: those that only it has are beside its schema."""
-    own = folder / _FACTS
-    return merge_semantics(semantics, read_semantics(own)) if own.exists() else semantics
+def named(
+    name: str | Source,
+    store: Store,
+    semantics: Mapping[str, Any] | None = None,
+    extensions: Sequence[str] = (),
+) -> EffectiveSchema:
+    """Return the effective schema that a command line names: a revision, an extension, or a schema file.
+
+    Args:
+        name: A revision, an extension (on the newest core that it extends), or a source.
+        store: The `schema/` folder.
+        semantics: The facts about schema files; by default the facts of the folder.
+        extensions: Names of extensions to add.
+
+    Raises:
+        BadInput: `name` is neither a revision, an extension, nor a readable source, or an extension is unknown.
+    """
+    if isinstance(name, str) and store.is_extension(name):
+        core = store.effective(store.core(store.extension(name)))
+        extensions = (name, *extensions)
+    elif isinstance(name, Source) or sources.is_source(name, store.pins):
+        facts = store.semantics if semantics is None else semantics
+        core = external(name, None, facts, store.ledger, strict=store.strict)
+    else:
+        core = store.effective(name)  # its error lists the revisions
+    return extend(core, *(store.extension_schema(one, core) for one in extensions)) if extensions else core

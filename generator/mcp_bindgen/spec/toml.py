@@ -1,4 +1,4 @@
-"""Read TOML files, with errors that name them."""
+"""Read TOML files."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from .errors import BadInput
 
 
 def read_toml(path: Path) -> dict[str, Any]:
-    """Return a TOML file; raise `BadInput` when it is missing or damaged."""
+    """Return the content of a TOML file; raise `BadInput` if it is missing or damaged."""
     try:
         return tomllib.loads(path.read_text("utf-8"))
     except OSError as error:
@@ -25,6 +25,6 @@ def read_toml(path: Path) -> dict[str, Any]:
 
 
 def quoted(text: str) -> str:
-    """Return `text` as a string of TOML, which is also a key."""
-    plain = json.dumps(text, ensure_ascii=False)  # its escapes are halves of pairs, which TOML refuses
+    """Return `text` as a quoted string or key of TOML."""
+    plain = json.dumps(text, ensure_ascii=False)  # TOML does not allow escaped surrogates
     return "".join(char if char.isprintable() else f"\\U{ord(char):08x}" for char in plain)

@@ -1,4 +1,4 @@
-"""Put a set of files in place: all of them or none, and each of them whole at any time."""
+"""Atomic replacement of a set of files."""
 
 from __future__ import annotations
 
@@ -17,11 +17,11 @@ from .errors import BadInput
 
 @dataclass(frozen=True)
 class Change:
-    """The content of a file before and after a transaction.
+    """Content of a file before and after a transaction.
 
     Attributes:
-        before: The old content; `None` for a file that is created.
-        after: The new content; `None` for a file that is removed.
+        before: Old content; `None` for a new file.
+        after: New content; `None` for a removed file.
     """
 
     before: bytes | None
@@ -33,19 +33,19 @@ Changes = Mapping[str, Change]
 
 
 def put(folder: Path, changes: Changes, *, beside: bool = False, follow_links: bool = False) -> None:
-    """Carry out changes in their order; file modes are kept.
+    """Carry out changes in order; file modes are kept.
 
-    Everything is written to a scratch folder first, so a full disk shows before anything is changed. An error undoes
-    what was done. Only a kill in between leaves some files new and some old, and running the same again completes it.
+    All files are written to a scratch folder first, so that a full disk changes nothing. An error undoes all changes. A
+    killed process may leave some files old; running the command again completes the changes.
 
     Args:
-        folder: The folder that the paths are relative to; it is created where it does not exist.
+        folder: Base folder of the paths; it is created if necessary.
         changes: The changes.
-        beside: Keep the scratch folder beside `folder`, where Python does not find what a kill leaves behind.
-        follow_links: Change the files that links lead to, instead of replacing the links.
+        beside: True to keep the scratch folder beside `folder`: Python must not import leftovers of a killed process.
+        follow_links: True to change the targets of links instead of replacing the links.
 
     Raises:
-        BadInput: A file cannot be written, or does not hold `before` any more.
+        BadInput: A file cannot be written, or its content is no longer `before`.
     """
     paths = {(folder / name).resolve() if follow_links else folder / name: change for name, change in changes.items()}
     home = folder if folder.is_dir() and not beside else folder.parent
@@ -68,12 +68,12 @@ def put(folder: Path, changes: Changes, *, beside: bool = False, follow_links: b
 
 
 def read(path: Path) -> bytes | None:
-    """Return the content of a file, `None` where there is none."""
+    """Return the content of a file, or `None` if it does not exist."""
     return path.read_bytes() if path.exists() else None
 
 
 def save(path: Path, text: str, fix: str) -> None:
-    """Write one file into a folder that exists; `fix` is the advice where that is not possible."""
+    """Write a file into an existing folder; `fix` is the advice in errors."""
     if not path.parent.is_dir():
         raise BadInput("cannot be written (there is no such folder)", file=path, fix=fix)
     try:
@@ -85,7 +85,7 @@ def save(path: Path, text: str, fix: str) -> None:
 
 
 def _stage(stem: Path, path: Path, change: Change) -> tuple[Path, Path]:
-    """Keep the old and the new content of `path` in two files; no file stands for no content."""
+    """Write the old and the new content of `path` to two files, if they exist."""
     if read(path) != change.before:
         raise BadInput("was changed meanwhile", file=path, fix="run it again; nothing was changed")
     old, new = stem.with_suffix(".old"), stem.with_suffix(".new")
@@ -109,7 +109,7 @@ def _move(source: Path, path: Path) -> None:
 
 
 def _create_folder(folder: Path, undo: ExitStack) -> None:
-    """Create a folder and its parents; `undo` removes those that were created."""
+    """Create a folder and its parents; `undo` removes the new folders."""
     missing = [path for path in (folder, *folder.parents) if not path.exists()]
     for path in reversed(missing):
         path.mkdir()
@@ -117,17 +117,17 @@ def _create_folder(folder: Path, undo: ExitStack) -> None:
 
 
 def _forget_compiled(path: Path) -> None:
-    """Remove what Python compiled of a file: a new file of the same size and second would not count as changed."""
+    """Remove the bytecode of a file: Python would accept it for a new file of the same size and second."""
     for cached in (path.parent / "__pycache__").glob(f"{glob.escape(path.stem)}.*.pyc"):
         cached.unlink(missing_ok=True)
 
 
 def unified_diff(changes: Changes, label: Callable[[str, str], str] = "{0}/{1}".format) -> bytes:
-    """Return changes as a unified diff, as `patch -p1` reads it.
+    """Return changes as a unified diff for `patch -p1`.
 
     Args:
         changes: The changes.
-        label: Makes the label of a side, `a` or `b`, and a name.
+        label: Returns the label for a side, `a` or `b`, and a name.
     """
     parts: list[bytes] = []
     for name, change in sorted(changes.items()):
@@ -142,6 +142,6 @@ def unified_diff(changes: Changes, label: Callable[[str, str], str] = "{0}/{1}".
 
 
 def _lines(content: bytes | None) -> Iterable[bytes]:
-    """Split a file into lines as `diff` sees them: only a line feed ends one."""
+    """Split a file into lines at line feeds only, as `diff` does."""
     pieces = (content or b"").split(b"\n")
     return [*(piece + b"\n" for piece in pieces[:-1]), *([pieces[-1]] if pieces[-1] else [])]

@@ -1,4 +1,4 @@
-"""Fetch a file from the web: https, within limits of size and time, and without a word about credentials."""
+"""Fetch files over https, within limits of size and time, without disclosing credentials."""
 
 from __future__ import annotations
 
@@ -17,23 +17,23 @@ from urllib.parse import SplitResult, quote, unquote, urljoin, urlsplit
 from .errors import BadInput
 
 TIMEOUT = 30.0
-"""The seconds that a file may take, redirects included."""
+"""Maximum time for a file in seconds, including redirects."""
 
 _REDIRECTS = 5
 _RESERVED = "/%:@!$&'()*+,;=~"
 
 
 def fetch(url: str, most: int) -> bytes:
-    """Return what is at an address.
+    """Return the file at an address.
 
-    Plain http is for this machine only. The proxies of the environment are used, but not for this machine.
+    Plain http is allowed for this machine only. Proxies of the environment are used for other machines.
 
     Args:
-        url: The address; user and password in it are sent to its own host only.
-        most: The bytes that it may have.
+        url: The address; its user and password are sent to its own host only.
+        most: Maximum size in bytes.
 
     Raises:
-        BadInput: It is not a secure address, cannot be reached, takes too long, or is no file of that size.
+        BadInput: The address is not secure or cannot be reached, or the file takes too long or is too large.
     """
     split = _checked(url)
     answers: SimpleQueue[bytes | BadInput] = SimpleQueue()
@@ -43,10 +43,10 @@ def fetch(url: str, most: int) -> bytes:
             answers.put(_fetch(split, most))
         except BadInput as error:
             answers.put(error)
-        except Exception as error:  # what a malformed answer may raise; the caller waits for some answer
+        except Exception as error:  # a malformed response may raise any error; the caller waits for a result
             answers.put(BadInput(f"cannot be fetched ({type(error).__name__})", fix="look at the address"))
 
-    # the timeouts of sockets bound each single wait, not their sum, nor the resolution of a name
+    # timeouts of sockets limit each wait, but not their sum or name resolution
     Thread(target=work, name="fetch", daemon=True).start()
     try:
         answer = answers.get(timeout=TIMEOUT)
@@ -58,14 +58,14 @@ def fetch(url: str, most: int) -> bytes:
 
 
 def shown(url: str) -> str:
-    """Return an address as it may be shown: without user, password and query, which may hold a token."""
+    """Return an address for messages: without user, password and query, which may be secret."""
     split = _split(url)
     host = split.netloc.rpartition("@")
     return f"{split.scheme}://{'...@' if host[1] else ''}{host[2]}{split.path}{'?...' if split.query else ''}"
 
 
 def path_of(url: str) -> str:
-    """Return the path of an address, as one reads it."""
+    """Return the unquoted path of an address."""
     return unquote(_split(url).path)
 
 
@@ -96,12 +96,12 @@ def _is_local(split: SplitResult) -> bool:
 
 
 class _Redirects(request.HTTPRedirectHandler):
-    """Follow redirects to https; those of this machine may also stay on it."""
+    """Follow redirects to https, and redirects from this machine to itself."""
 
     max_redirections = max_repeats = _REDIRECTS
 
     def http_error_302(self, req: request.Request, fp: IO[bytes], code: int, msg: str, headers: HTTPMessage) -> object:
-        """Follow one redirect, if it may be followed."""
+        """Follow a redirect, if it is allowed."""
         seen: dict[str, int] = getattr(req, "redirect_dict", {})
         try:
             new = urlsplit(urljoin(req.full_url, headers.get("Location", "")))
@@ -165,7 +165,7 @@ def _fetch(split: SplitResult, most: int) -> bytes:
 
 
 def _refused(code: int) -> BadInput:
-    """Return the error for a status; its words are the standard's, not the server's."""
+    """Return the error for a status, with the standard reason phrase."""
     try:
         words = f"{code} {HTTPStatus(code).phrase}"
     except ValueError:

@@ -1,4 +1,4 @@
-"""Test servers and clients: both in one process, with every message of the server's checked."""
+"""Test servers and clients in one process, with every message of the server checked."""
 
 from .checked import Watched, connected
 

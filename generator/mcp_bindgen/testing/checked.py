@@ -1,4 +1,4 @@
-"""Connect a client and a server in memory, and judge what the server sends."""
+"""Connections in memory that check the messages of the server."""
 
 from __future__ import annotations
 
@@ -16,9 +16,9 @@ from mcp_bindgen.protocol import Protocol, build
 from mcp_bindgen.protocol.model import Ref
 from mcp_bindgen.runtime import Client, Server, Transport, serve
 from mcp_bindgen.runtime.protocol.transport import Lost, Oversized
-from mcp_bindgen.runtime.session.server import lifespans
+from mcp_bindgen.runtime.session.service import Served, all_servers, lifespans
 from mcp_bindgen.runtime.transports.memory import pair
-from mcp_bindgen.spec import EffectiveSchema, Extensions, Store, extend, external
+from mcp_bindgen.spec import EffectiveSchema, Store, extend, external
 from mcp_bindgen.spec.json import is_array, is_object
 from mcp_bindgen.spec.semantics import merge_semantics, read_semantics
 
@@ -26,18 +26,21 @@ AnyClient = TypeVar("AnyClient", bound=Client)
 
 
 @asynccontextmanager
-async def connected(client: AnyClient, *servers: Server, schema: Path | None = None) -> AsyncGenerator[AnyClient]:
-    """Connect a client with servers in memory; messages travel as bytes, as they do between processes.
+async def connected(
+    client: AnyClient, *served: Server | Served, schema: Path | None = None
+) -> AsyncGenerator[AnyClient]:
+    """Connect a client with servers in memory; messages are bytes, as between processes.
 
     Args:
         client: The client.
-        servers: One for each revision that is offered.
-        schema: The schema file of the client's revision, where that is not part of mcp-bindgen; facts that it needs are
-            beside it, in a file of its name that ends in `.toml`.
+        served: One server for each revision, or a provider of them such as an `App`.
+        schema: Schema file of the revision of the client, if it is not part of mcp-bindgen. Its facts are in a file of
+            the same name with the suffix `.toml`.
 
     Raises:
-        AssertionError: The server sent something that the JSON Schema of the client's revision does not allow.
+        AssertionError: A message of the server is not valid against the JSON Schema of the revision.
     """
+    servers = all_servers(served)
     ours, theirs = pair()
     watched = Watched(ours, client.revision, schema, [extension.id for extension in client.extensions])
     async with lifespans(servers), anyio.create_task_group() as tasks:
@@ -48,16 +51,16 @@ async def connected(client: AnyClient, *servers: Server, schema: Path | None = N
 
 
 class Watched(Transport):
-    """A transport that holds what arrives against the JSON Schema of a revision.
+    """Transport that validates received messages against the JSON Schema of a revision.
 
     Args:
-        inner: What carries the messages.
+        inner: The wrapped transport.
         revision: The revision.
-        schema: Its schema file, as for `connected`.
-        extensions: The ids of the extensions that are spoken.
+        schema: Schema file, as for `connected`.
+        extensions: Ids of the extensions in use.
 
     Attributes:
-        problems: What was wrong, a line for each message.
+        problems: One line for each invalid message.
     """
 
     def __init__(
@@ -69,7 +72,7 @@ class Watched(Transport):
         self._asked: dict[Any, str] = {}
 
     async def receive(self) -> Sequence[bytes | Lost | Oversized]:
-        """Receive, and judges."""
+        """Receive a message and check it."""
         messages = await self._inner.receive()
         for message in messages:
             if isinstance(message, bytes):
@@ -78,7 +81,7 @@ class Watched(Transport):
         return messages
 
     async def send(self, messages: Sequence[bytes]) -> None:
-        """Send, and remembers what was asked."""
+        """Send a message and record its requests."""
         for message in messages:
             for one in _each(json.loads(message)):
                 if "method" in one and "id" in one:
@@ -91,16 +94,16 @@ class Watched(Transport):
 
 
 def _each(document: Any) -> Iterable[dict[str, Any]]:
-    """Return the messages of a document, which is one, or a batch of them."""
+    """Return the messages of a document: one message or a batch."""
     return [one for one in document if is_object(one)] if is_array(document) else [document]
 
 
 class _Judge:
-    """Knows which definition a message has to fit.
+    """Judge of the messages of a revision.
 
     Args:
         protocol: The revision.
-        definitions: Its JSON Schema.
+        definitions: JSON Schema of the revision.
     """
 
     def __init__(self, protocol: Protocol, definitions: dict[str, Any]) -> None:
@@ -114,7 +117,7 @@ class _Judge:
         self._schemas: dict[str, jsonschema_rs.Draft202012Validator] = {}
 
     def problems(self, message: dict[str, Any], asked: str | None) -> list[str]:
-        """Return what is wrong with a message that answers `asked`, if it answers anything."""
+        """Return the problems of a message; `asked` is the method of the request of a response."""
         found = self._check(message, "JSONRPCMessage")
         if "method" in message:
             method = self._methods.get(message["method"])
@@ -127,7 +130,7 @@ class _Judge:
         return found
 
     def _check(self, value: Any, *names: str) -> list[str]:
-        """Return what is wrong with a value that has to fit one of some definitions, in the words of the first."""
+        """Return the problem of a value that is not valid against any of the definitions."""
         known = [name for name in names if name in self._definitions]
         errors = [next(iter(self._validator(name).iter_errors(value)), None) for name in known]
         if not errors or None in errors:
@@ -145,7 +148,7 @@ class _Judge:
 def _judge(revision: str, schema: Path | None, extensions: tuple[str, ...]) -> _Judge:
     source = _effective(revision, schema)
     if extensions:
-        source = extend(source, *(one for one in Extensions(Store()).of(source) if one.id in extensions))
+        source = extend(source, *(one for one in Store().extensions_of(source) if one.id in extensions))
     return _Judge(build(source), dict(source.definitions))
 
 

@@ -1,1 +1,1 @@
-"""Compare contracts: what changed from one to another, and whether clients break."""
+"""Compare two contracts: changes, and their impact on clients."""

@@ -1,7 +1,7 @@
-"""Compare two contracts: what a change of the server means for its clients.
+"""Compare two contracts: the impact of changes of a server on its clients.
 
-A client that was written for the old contract meets the new server: that is the level of a finding. Its reverse is a
-client written for the new contract that meets the old server. Each side says only what its contract declares.
+The level of a finding is its impact on a client of the old contract with the new server. `reverse` is the impact on a
+client of the new contract with the old server. Each side sends only values that its contract declares.
 """
 
 from __future__ import annotations
@@ -10,22 +10,14 @@ import difflib
 from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
-from ..model import Contract
+from ..model import LISTINGS, Contract, Entry
 from .entries import Pair
-from .verdicts import ContractComparison, ContractFinding, Kind, Level
-
-_KINDS: Mapping[Kind, tuple[str, str]] = {
-    "tool": ("tools", "name"),
-    "prompt": ("prompts", "name"),
-    "resource": ("resources", "uri"),
-    "template": ("templates", "uriTemplate"),
-}
-"""Kind -> the attribute of a contract, and the member that identifies an entry."""
+from .verdicts import ContractComparison, ContractFinding, Level
 
 
 def compare_contracts(old: Contract, new: Contract) -> ContractComparison:
-    """Find what changed from one contract to another, the worst first; order is no change."""
-    found = [finding for kind in _KINDS for finding in _findings(kind, old, new)]
+    """Return the changes between two contracts, worst first; the order of entries is ignored."""
+    found = [finding for member in LISTINGS for finding in _findings(member, old, new)]
     if old.instructions != new.instructions:
         found.append(
             ContractFinding("words-changed", "server", "", "instructions", "are others", Level.SAFE, Level.SAFE)
@@ -34,13 +26,13 @@ def compare_contracts(old: Contract, new: Contract) -> ContractComparison:
     return ContractComparison(tuple(found))
 
 
-def _findings(kind: Kind, old: Contract, new: Contract) -> Iterator[ContractFinding]:
-    attribute, key = _KINDS[kind]
-    ours, theirs = ({item.raw[key]: item for item in getattr(contract, attribute)} for contract in (old, new))
+def _findings(member: str, old: Contract, new: Contract) -> Iterator[ContractFinding]:
+    kind, key = LISTINGS[member].kind, LISTINGS[member].key
+    ours, theirs = ({item.raw[key]: item for item in contract.entries[member]} for contract in (old, new))
     gone = {name: item for name, item in ours.items() if name not in theirs}
     come = {name: item for name, item in theirs.items() if name not in ours}
     for before, after in _moved(gone, come) if key != "name" else ():
-        pair = Pair(kind, after, (old, new), (gone.pop(before), come.pop(after)))
+        pair = Pair(kind, after, (gone.pop(before), come.pop(after)))
         yield ContractFinding("uri-changed", kind, after, "", f"was {before}", Level.BREAKING, Level.BREAKING)
         yield from pair.findings()
     for name, item in gone.items():
@@ -50,11 +42,11 @@ def _findings(kind: Kind, old: Contract, new: Contract) -> Iterator[ContractFind
         yield ContractFinding(f"{kind}-added", kind, name, "", "is new", Level.SAFE, Level.BREAKING)
     for name, item in ours.items():
         if name in theirs:
-            yield from Pair(kind, name, (old, new), (item, theirs[name])).findings()
+            yield from Pair(kind, name, (item, theirs[name])).findings()
 
 
-def _moved(gone: Mapping[str, Any], come: Mapping[str, Any]) -> list[tuple[str, str]]:
-    """Return the old and new URIs of entries with the same name, where only one entry on each side has it."""
+def _moved(gone: Mapping[str, Entry], come: Mapping[str, Entry]) -> list[tuple[str, str]]:
+    """Return old URI -> new URI of entries with a common name that is unique on each side."""
     found: list[tuple[str, str]] = []
     for before, item in gone.items():
         alike = [after for after, other in come.items() if other.name == item.name]
@@ -63,15 +55,15 @@ def _moved(gone: Mapping[str, Any], come: Mapping[str, Any]) -> list[tuple[str, 
     return found
 
 
-def _successor(name: str, item: Any, come: Mapping[str, Any]) -> str:
-    """Return a hint at what may have taken the place of an entry that is gone."""
+def _successor(name: str, item: Entry, come: Mapping[str, Entry]) -> str:
+    """Return a hint about a possible replacement of a removed entry."""
     same = [other for other, new in come.items() if _shape(new) == _shape(item) and _shape(item)]
     near = difflib.get_close_matches(name, come, n=1, cutoff=0.7)
     found: Sequence[str] = same if len(same) == 1 else near
     return f"Perhaps it is {found[0]} now." if found else ""
 
 
-def _shape(item: Any) -> Any:
-    """Return the arguments that an entry takes; nothing where it takes none."""
+def _shape(item: Entry) -> Any:
+    """Return the arguments of an entry."""
     schema = item.raw.get("inputSchema", {})
     return schema.get("properties") or item.raw.get("arguments")

@@ -1,4 +1,4 @@
-"""Decide whether one schema accepts all that another describes: by a proof, or by a counterexample."""
+"""Decide whether a JSON Schema accepts every value of another one: by a proof or a counterexample."""
 
 from __future__ import annotations
 
@@ -19,17 +19,17 @@ from mcp_bindgen.spec.json import is_array, is_object
 
 from ..candidates import candidates
 
-_MOST = 2000
-"""How many values are tried."""
+_MAX_VALUES = 2000
+"""Maximum number of sample values."""
 
-_MOST_EXPLAINED = 10_000
-"""How many steps of validation an example may take whose errors are asked for: each costs up to 10 us."""
+_MAX_EXPLAINED_STEPS = 10_000
+"""Maximum validation steps of an example with error details; a step takes up to 10 us."""
 
-_FEW = 20
-"""How many alternatives are compared at once; with more a proof may never end, so it gets a process of its own."""
+_MAX_ALTERNATIVES = 20
+"""Maximum number of alternatives for a proof in this process; with more it may never end."""
 
-_PATIENCE = 5.0
-"""Seconds that such a proof may take, and the search for a counterexample."""
+_TIMEOUT_SECONDS = 5.0
+"""Maximum time of a proof in another process, and of the search for a counterexample, in seconds."""
 
 _PROOF = """
 import json, sys, jsonschema_rs
@@ -43,11 +43,11 @@ _TANGLED = frozenset(
         *("unevaluatedProperties", "$dynamicRef", "$recursiveRef"),
     }
 )
-"""Keywords beside which an object cannot be closed without changing what else it means."""
+"""Keywords that change their meaning if the object is closed."""
 
 
 class Answer(Enum):
-    """The answer to a question about two schemas, as far as it is known."""
+    """Answer to a question about two schemas."""
 
     YES = "yes"
     NO = "no"
@@ -56,13 +56,13 @@ class Answer(Enum):
 
 @dataclass(frozen=True)
 class Inclusion:
-    """The answer to whether a receiver accepts all that a sender may say.
+    """Answer to whether a receiver accepts every value of a sender.
 
     Attributes:
-        answer: What is known.
-        example: A value that the sender may say and the receiver refuses, where one was found, in a list of one.
-        place: Where in the value the receiver sees the problem: names and indices.
-        problem: What it says of it.
+        answer: The answer.
+        example: A value of the sender that the receiver refuses, in a list of at most one.
+        place: Path to the problem in the value: names and indices.
+        problem: Error message of the receiver.
     """
 
     answer: Answer
@@ -72,10 +72,10 @@ class Inclusion:
 
 
 def included(sender: Any, receiver: Any) -> Inclusion:
-    """Return whether `receiver` accepts all that `sender` describes.
+    """Return whether `receiver` accepts every value of `sender`.
 
-    A sender says only what it declares: members that its schema does not name count only where it says that there may
-    be others. A proof is the canonical form's, of the validator's library; an example is judged by the validator.
+    A sender sends only declared members: unnamed members count only if its schema states `additionalProperties`. The
+    library of the validator proves inclusion; the validator judges examples.
     """
     own, closed = _closed(sender), _can_be_closed(sender)
     found = _proof(own if closed else sender, receiver)
@@ -84,12 +84,12 @@ def included(sender: Any, receiver: Any) -> Inclusion:
     accepts, refuses = _validator(sender), _validator(receiver)
     if accepts is None or refuses is None:
         return Inclusion(Answer.UNKNOWN)
-    deadline = time.monotonic() + _PATIENCE
-    for value in itertools.islice(candidates(sender, receiver), _MOST):
+    deadline = time.monotonic() + _TIMEOUT_SECONDS
+    for value in itertools.islice(candidates(sender, receiver), _MAX_VALUES):
         if time.monotonic() > deadline:
             return Inclusion(Answer.UNKNOWN)
         if not refuses.is_valid(value) and accepts.is_valid(value):
-            if Complexity(receiver).exceeds(_MOST_EXPLAINED, value):
+            if Complexity(receiver).exceeds(_MAX_EXPLAINED_STEPS, value):
                 return Inclusion(Answer.NO, [value])
             error = next(refuses.iter_errors(value))
             return Inclusion(Answer.NO, [value], list(error.instance_path), error.message)
@@ -97,13 +97,13 @@ def included(sender: Any, receiver: Any) -> Inclusion:
 
 
 def too_complex(*schemas: Any) -> bool:
-    """Return whether one of the schemas takes too many steps of validation to be held against anything."""
+    """Return whether a schema is too complex to compare."""
     return any(Complexity(schema).exceeds(MOST_STEPS) for schema in schemas)
 
 
 def _proof(sender: Any, receiver: Any) -> Answer:
-    if _alternatives(sender) + _alternatives(receiver) > _FEW:
-        return _patient_proof(sender, receiver)
+    if _alternatives(sender) + _alternatives(receiver) > _MAX_ALTERNATIVES:
+        return _proof_in_process(sender, receiver)
     try:
         one, other = (jsonschema_rs.canonicalize(schema, offline=True) for schema in (receiver, sender))
         return Answer(str(one.covers(other).value))
@@ -111,11 +111,11 @@ def _proof(sender: Any, receiver: Any) -> Answer:
         return Answer.UNKNOWN
 
 
-def _patient_proof(sender: Any, receiver: Any) -> Answer:
+def _proof_in_process(sender: Any, receiver: Any) -> Answer:
     words = [sys.executable, "-c", _PROOF]
     try:
-        done = subprocess.run(  # noqa: S603 - our own Python
-            words, input=json.dumps([receiver, sender]), capture_output=True, text=True, timeout=_PATIENCE
+        done = subprocess.run(  # noqa: S603 - the interpreter of this process
+            words, input=json.dumps([receiver, sender]), capture_output=True, text=True, timeout=_TIMEOUT_SECONDS
         )
         return Answer(done.stdout.strip())
     except (subprocess.TimeoutExpired, ValueError):
@@ -123,7 +123,7 @@ def _patient_proof(sender: Any, receiver: Any) -> Answer:
 
 
 def _alternatives(node: Any) -> int:
-    """Return how many members the unions and intersections in a schema have."""
+    """Return the number of members of the unions and intersections in a schema."""
     if is_object(node):
         own = sum(len(node[keyword]) for keyword in ("allOf", "anyOf", "oneOf") if is_array(node.get(keyword)))
         return own + sum(map(_alternatives, node.values()))
@@ -138,7 +138,7 @@ def _validator(schema: Any) -> Any:
 
 
 def _can_be_closed(node: Any) -> bool:
-    """Return whether nothing in a schema would change its meaning if its objects were closed."""
+    """Return whether closing the objects of a schema keeps the meaning of its keywords."""
     if is_object(node):
         mixed = "properties" in node and node.keys() & {"anyOf", "oneOf", "$ref"}
         return not (mixed or node.keys() & _TANGLED) and all(map(_can_be_closed, node.values()))
@@ -146,7 +146,7 @@ def _can_be_closed(node: Any) -> bool:
 
 
 def _closed(node: Any) -> Any:
-    """Return a schema whose objects have no members but those that it names, unless it says that there are others."""
+    """Return a schema with closed objects, except for objects with `additionalProperties`."""
     if is_object(node):
         found = {key: value if key in ("const", "enum", "default") else _closed(value) for key, value in node.items()}
         is_record = is_object(node.get("properties")) or node.get("type") == "object"

@@ -1,7 +1,6 @@
-"""Find where two JSON Schemas differ: every place, down to the keyword.
+"""Find all differences between two JSON Schemas, by place and keyword, with the rules of `diff` that describe them.
 
-The type model carries what Python can say, and the diff of types says what that means. This finds the rest, so that no
-difference goes without a word. References are followed, so moving a schema to `$defs` is no difference.
+References are followed: moving a schema to `$defs` is not a difference.
 """
 
 from __future__ import annotations
@@ -12,114 +11,139 @@ from dataclasses import dataclass
 from typing import Any
 
 from mcp_bindgen.diff.location import suffix
-from mcp_bindgen.spec.json import is_array, is_object
+from mcp_bindgen.diff.moves import akin
+from mcp_bindgen.diff.scalars import scalar_differences
+from mcp_bindgen.protocol.model import Scalar
+from mcp_bindgen.spec.json import is_array, is_object, listed
+from mcp_bindgen.spec.keywords import CONSTRAINTS
 
 from ..references import resolve
 
 Schema = Mapping[str, Any]
 
 WORDS = frozenset({"description", "title", "examples", "example", "$comment", "markdownDescription", "deprecated"})
-"""Keywords for readers only."""
+"""Prose."""
 
 HINTS = frozenset(
     {"format", "contentEncoding", "contentMediaType", "contentSchema", "default", "readOnly", "writeOnly"}
 )
-"""Keywords that a validator need not heed, but that change what a value means."""
+"""Annotations that change the meaning of a value."""
 
-TYPED = frozenset(
-    {
-        *("type", "const", "enum", "properties", "required", "additionalProperties", "items", "anyOf", "oneOf"),
-        *("minimum", "maximum", "exclusiveMinimum", "exclusiveMaximum", "multipleOf"),
-        *("minLength", "maxLength", "pattern", "minItems", "maxItems", "format", "default"),
-    }
-)
-"""Keywords that the type model carries, if not in every combination."""
-
-CONDITIONS = frozenset(
-    {
-        *("allOf", "not", "if", "then", "else", "dependentSchemas", "dependentRequired", "dependencies"),
-        *("patternProperties", "propertyNames", "minProperties", "maxProperties", "unevaluatedProperties"),
-        *("prefixItems", "contains", "minContains", "maxContains", "uniqueItems", "unevaluatedItems"),
-    }
-)
-"""Keywords that types do not carry, and that accept less than there would be without them."""
+CHOICES = frozenset({"enum", "const"})
+"""Keywords that list values, which imply the type."""
 
 _NAMES = frozenset({"$schema", "$id", "$anchor", "$defs", "definitions"})
-_LISTS = ("anyOf", "oneOf", "allOf")
-_DEFAULTS: Mapping[str, Any] = {"items": True, "additionalProperties": True, "required": []}
-"""What keywords mean where they are absent."""
+_UNIONS = ("anyOf", "oneOf")
+_DEFAULTS: Mapping[str, Any] = {"items": True, "additionalProperties": True}
+"""Keyword -> meaning if absent."""
 
 _MAPS = frozenset({"properties", "patternProperties", "$defs", "definitions", "dependentSchemas"})
 _VALUES = frozenset({"const", "enum", "default"})
 _ABSENT: Any = object()
+_KINDS = frozenset({"string", "number", "boolean", "null", "array", "object"})
 
 
 @dataclass(frozen=True)
 class Difference:
-    """One keyword that two schemas have differently in the same place.
+    """Difference between two schemas.
 
     Attributes:
-        place: The place as the diff of types writes it: `.city`, `[]`, `{}`; empty at the top.
+        place: Place as in `diff`: `.city`, `[]`, `{}`; empty at the top.
         keyword: The keyword.
-        old: Its old value as JSON; empty where it was absent.
-        new: The new one.
+        old: Old value as JSON or short description; empty if absent.
+        new: New value in the same form.
+        rule: Rule of `diff` that describes it, if one does.
     """
 
     place: str
     keyword: str
     old: str
     new: str
+    rule: str = ""
 
 
 def differences(old: Schema, new: Schema) -> Iterator[Difference]:
-    """Return everything that is written differently in two schemas, whatever the order of their members."""
+    """Yield the differences between two schemas, independent of the order of members."""
     yield from _Walk(old, new).schemas(old, new, "")
 
 
 class _Walk:
-    """Goes through two documents side by side; what contains itself is looked at once."""
+    """Parallel walk through two documents; recursive schemas are visited once."""
 
     def __init__(self, old: Schema, new: Schema) -> None:
         self.roots = old, new
         self.seen: set[tuple[int, int]] = set()
-        self.kept: list[Any] = []  # so that no id is used twice
+        self.known: dict[tuple[int, int], frozenset[str]] = {}
+        self.kept: list[Any] = []  # keeps ids of objects unique
 
     def schemas(self, old: Any, new: Any, place: str) -> Iterator[Difference]:
         """Compare two schemas."""
-        one, other = self.opened(old, 0), self.opened(new, 1)
         if (id(old), id(new)) in self.seen:
             return
         self.seen.add((id(old), id(new)))
         self.kept += [old, new]
-        for keyword in sorted((one.keys() | other.keys()) - _NAMES):
+        one, other = self.opened(old, 0), self.opened(new, 1)
+        if not CHOICES & (one.keys() | other.keys()):
+            rule = self.type_rule(one, other)
+            if rule is not None:
+                yield Difference(place, "type", described(one), described(other), rule)
+            if rule in ("", "type-changed"):
+                return  # the other keywords are not comparable
+        for keyword in sorted((one.keys() | other.keys()) - _NAMES - {"type", "required"} | {"properties"}):
             absent = _DEFAULTS.get(keyword, _ABSENT)
             was, now = one.get(keyword, absent), other.get(keyword, absent)
-            if keyword == "properties" and is_object(was) and is_object(now):
-                yield from self.properties(was, now, place)
+            if keyword == "properties":
+                yield from self.members(one, other, place)
             elif keyword in ("items", "additionalProperties", "$ref") and _are_schemas(was, now):
                 step = {"items": "[]", "additionalProperties": "{}", "$ref": ""}[keyword]
                 yield from self.schemas(was, now, place + step)
-            elif keyword in _LISTS and is_array(was) and is_array(now):
-                yield from self.members(keyword, was, now, place)
-            elif keyword == "required" and is_array(was) and is_array(now):
-                for name in sorted({*map(str, was)} ^ {*map(str, now)}):
-                    here = place + suffix("field", name)
-                    yield Difference(here, keyword, *(("true", "") if name in was else ("", "true")))
+            elif keyword in (*_UNIONS, "allOf") and is_array(was) and is_array(now):
+                yield from self.alternatives(keyword, was, now, place)
             elif self.text(keyword, was, 0) != self.text(keyword, now, 1):
-                yield Difference(place, keyword, _said(was), _said(now))
+                yield from _ruled(place, keyword, was, now)
 
-    def properties(self, old: Mapping[str, Any], new: Mapping[str, Any], place: str) -> Iterator[Difference]:
-        """Compare members that both sides name; those of one side are a difference each."""
-        for name in [*old, *(name for name in new if name not in old)]:
-            here = place + suffix("field", name)
-            if name in old and name in new:
-                yield from self.schemas(old[name], new[name], here)
-            else:
-                sides = old.get(name, _ABSENT), new.get(name, _ABSENT)
-                yield Difference(here, "properties", *map(_said, sides))
+    def members(self, old: Schema, new: Schema, place: str) -> Iterator[Difference]:
+        """Compare the members of objects; a member of one side only may have a new name on the other side."""
+        ours, theirs = old.get("properties", {}), new.get("properties", {})
+        needed = [set(map(str, listed(side.get("required", [])))) for side in (old, new)]
+        renamed = self.renamed(
+            {name: ours[name] for name in ours if name not in theirs},
+            {name: theirs[name] for name in theirs if name not in ours},
+        )
+        for name in dict.fromkeys([*ours, *theirs, *sorted(needed[0] | needed[1])]):
+            here, was = place + suffix("field", name), renamed.get(name, name)
+            if name in renamed.values():
+                continue
+            if name in renamed:
+                yield Difference(here, "properties", was, name, "field-renamed")
+            if (was in ours) == (name in theirs):
+                if (was in needed[0]) != (name in needed[1]):
+                    rule = "field-became-required" if name in needed[1] else "field-became-optional"
+                    yield Difference(here, "required", "", "", rule)
+                yield from self.schemas(ours.get(was, True), theirs.get(name, True), here)
+                continue
+            is_gone = name in ours
+            open_side = (new if is_gone else old).get("additionalProperties", False)
+            word = "required" if name in needed[not is_gone] else "optional"
+            rule = f"field-removed-{word}" if is_gone else f"field-added-{word}"
+            if open_side is not False:
+                rule = "field-opened" if is_gone else "field-closed"
+            sides = (ours[name], open_side) if is_gone else (open_side, theirs[name])
+            was_said, now_said = map(described, sides)
+            yield Difference(here, "properties", was_said, now_said, rule)
 
-    def members(self, keyword: str, old: list[Any], new: list[Any], place: str) -> Iterator[Difference]:
-        """Compare lists of schemas: what is in both counts no more, and what is left goes in pairs."""
+    def renamed(self, gone: Schema, come: Schema) -> dict[str, str]:
+        """Return new name -> old name of members with akin names and the same schema, if the pair is unique."""
+        close = [
+            (new, old)
+            for new, schema in come.items()
+            for old, other in gone.items()
+            if akin(old, new) and self.text("", other, 0) == self.text("", schema, 1)
+        ]
+        return {new: old for new, old in close if sum(new == pair[0] or old == pair[1] for pair in close) == 1}
+
+    def alternatives(self, keyword: str, old: list[Any], new: list[Any], place: str) -> Iterator[Difference]:
+        """Compare lists of schemas: remove common schemas, and pair the remaining ones."""
         ours = [(self.text("", member, 0), member) for member in old]
         theirs = [(self.text("", member, 1), member) for member in new]
         texts = {text for text, _ in ours} & {text for text, _ in theirs}
@@ -129,10 +153,37 @@ class _Walk:
             for was, now in zip(gone, come, strict=True):
                 yield from self.schemas(was, now, place)
         else:
-            yield Difference(place, keyword, _said(gone), _said(come))
+            yield Difference(place, keyword, _json(gone), _json(come))
+
+    def type_rule(self, old: Schema, new: Schema) -> str | None:
+        """Return the rule for a change of JSON types, `""` for other forms of a type, or `None` for no change."""
+        one, other = self.kinds(old, 0), self.kinds(new, 1)
+        if one == other:
+            forms = [keyword in side for keyword in _UNIONS for side in (old, new)]
+            return None if forms[0::2] == forms[1::2] else ""
+        if one ^ other == frozenset({"null"}):
+            return "became-nullable" if "null" in other else "became-non-nullable"
+        if one ^ other == frozenset({"number"}) and "integer" in one & other:
+            return "integer-to-number" if "number" in other else "number-to-integer"
+        return "type-narrowed" if other < one else "type-widened" if one < other else "type-changed"
+
+    def kinds(self, node: Schema, side: int) -> frozenset[str]:
+        """Return the JSON types that an opened schema allows; numbers include integers."""
+        union = next((node[keyword] for keyword in _UNIONS if keyword in node), None)
+        if "type" not in node and union is not None:
+            return frozenset[str]().union(*(self.member_kinds(member, side) for member in union))
+        found = frozenset(map(str, listed(node["type"]))) if "type" in node else _KINDS
+        return found | {"integer"} if "number" in found else found
+
+    def member_kinds(self, member: Any, side: int) -> frozenset[str]:
+        """Return the JSON types of a member of a union, which many unions may share."""
+        key = id(member), side
+        if key not in self.known:
+            self.known[key] = self.kinds(self.opened(member, side), side)
+        return self.known[key]
 
     def opened(self, schema: Any, side: int) -> dict[str, Any]:
-        """Return a schema with its reference followed; where both say the same keyword, the target stays apart."""
+        """Return a schema merged with the target of its reference; the target stays apart if keywords conflict."""
         if not is_object(schema):
             return {} if schema is True else {"not": {}}
         found, seen = dict(schema), set[str]()
@@ -148,12 +199,10 @@ class _Walk:
         return found
 
     def text(self, keyword: str, value: Any, side: int) -> str:
-        """Return a value such that equal texts mean equal values, with everything that it refers to."""
+        """Return a canonical form of a value, with the targets of its references."""
         if value is _ABSENT:
             return ""
-        if keyword == "type" and isinstance(value, str):
-            value = [value]
-        if keyword in ("required", "enum", "type") and is_array(value):
+        if keyword == "enum" and is_array(value):
             return json.dumps(sorted(json.dumps(one, sort_keys=True) for one in value))
         found: dict[str, str] = {}
         pending = [value]
@@ -166,8 +215,56 @@ class _Walk:
         return _plain(value) + json.dumps(found, sort_keys=True)
 
 
+def described(schema: Any) -> str:
+    """Return a schema in a few words: `array of string`, `"a" or "b"`, `any JSON`."""
+    if not is_object(schema):
+        return "nothing" if schema is False else "any JSON"
+    if CHOICES & schema.keys():
+        return " or ".join(map(_json, [schema["const"]] if "const" in schema else schema["enum"]))
+    if isinstance(reference := schema.get("$ref"), str):
+        return reference.rpartition("/")[2]
+    for keyword in _UNIONS:
+        if is_array(members := schema.get(keyword)):
+            return " or ".join(dict.fromkeys(map(described, members)))
+    words = [
+        f"array of {described(schema['items'])}" if kind == "array" and "items" in schema else str(kind)
+        for kind in listed(schema.get("type", []))
+    ]
+    return " or ".join(words) or "any JSON"
+
+
+def _ruled(place: str, keyword: str, old: Any, new: Any) -> Iterator[Difference]:
+    """Yield a difference between the values of a keyword, with its rule; lists of values differ by value."""
+    was, now = _json(old), _json(new)
+    if keyword == "default":
+        yield Difference(place, keyword, was or "nothing", now or "nothing", "default-changed")
+    elif keyword == "format" or keyword in CONSTRAINTS:
+        sides = (_limited(keyword, one) for one in (old, new))
+        for rule, before, after in scalar_differences(*sides):
+            yield Difference(place, keyword, before, after, rule)
+    elif keyword == "enum" and is_array(old) and is_array(new):
+        ours, theirs = (list(map(_json, values)) for values in (old, new))
+        yield from (Difference(place, keyword, one, "", "enum-value-removed") for one in ours if one not in theirs)
+        yield from (Difference(place, keyword, "", one, "enum-value-added") for one in theirs if one not in ours)
+    elif keyword == "const" and was and now:
+        yield Difference(place, keyword, was, now, "const-changed")
+    elif keyword == "additionalProperties" and new is False:
+        yield Difference(place, keyword, was, now, "additional-properties-closed")
+    elif keyword == "additionalProperties" and old is False:
+        yield Difference(place, keyword, was, now, "additional-properties-opened")
+    else:
+        yield Difference(place, keyword, was, now)
+
+
+def _limited(keyword: str, value: Any) -> Scalar:
+    """Return a scalar with one limit or format, if it is stated."""
+    if value is _ABSENT:
+        return Scalar("number")
+    return Scalar("number", (), value) if keyword == "format" else Scalar("number", ((keyword, value),))
+
+
 def _are_schemas(old: Any, new: Any) -> bool:
-    """Return whether both sides can be looked into; that nothing is allowed is a difference as a whole."""
+    """Return whether both sides are comparable by keyword; a schema that allows nothing is not."""
     return all(is_object(one) or one is True for one in (old, new)) and old is not new
 
 
@@ -183,12 +280,12 @@ def _references(node: Any) -> Iterator[str]:
 
 
 def _plain(value: Any) -> str:
-    """Return JSON without descriptions, its members in order."""
+    """Return JSON without descriptions, with sorted members."""
     return json.dumps(_wordless(value), sort_keys=True)
 
 
 def _wordless(node: Any, *, names: bool = False) -> Any:
-    """Return a schema without words; `names` says that the keys are names, which may be words by chance."""
+    """Return a schema without prose; with `names`, the keys are names and not keywords."""
     if is_object(node):
         return {
             key: value if key in _VALUES and not names else _wordless(value, names=key in _MAPS and not names)
@@ -198,5 +295,5 @@ def _wordless(node: Any, *, names: bool = False) -> Any:
     return [_wordless(child) for child in node] if is_array(node) else node
 
 
-def _said(value: Any) -> str:
-    return "" if value is _ABSENT else json.dumps(value, ensure_ascii=False)
+def _json(value: Any) -> str:
+    return "" if value is _ABSENT else json.dumps(value, ensure_ascii=False, sort_keys=True)

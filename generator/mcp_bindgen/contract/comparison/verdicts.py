@@ -1,4 +1,4 @@
-"""The result of a comparison of two contracts: findings with levels."""
+"""Result of a comparison of two contracts: findings with levels."""
 
 from __future__ import annotations
 
@@ -11,24 +11,24 @@ Kind = Literal["tool", "prompt", "resource", "template", "server"]
 
 
 class Level(IntEnum):
-    """The effect of a change on somebody who does not change; the worse, the greater."""
+    """Impact of a change on an unchanged peer; a greater value is worse."""
 
     SAFE = 0
-    """All goes on as before."""
+    """No impact."""
     RISKY = 1
-    """It may go wrong, or mean something else."""
+    """A failure or misinterpretation is possible."""
     BREAKING = 2
-    """What worked is refused, or is gone."""
+    """Values that worked are refused, or an entry is gone."""
 
 
 @dataclass(frozen=True)
 class Example:
-    """A value that shows a change: the arguments of a call, or what answers it.
+    """Value that proves a change: arguments or result of a call.
 
     Attributes:
         instance: The value.
-        old_accepts: Whether the old contract allows it.
-        new_accepts: Whether the new one does.
+        old_accepts: True if the old contract allows it.
+        new_accepts: True if the new contract allows it.
     """
 
     instance: Any
@@ -38,18 +38,18 @@ class Example:
 
 @dataclass(frozen=True)
 class ContractFinding:
-    """One change between two contracts.
+    """Change between two contracts.
 
     Attributes:
-        rule: What kind of change, e.g. `field-became-required`.
-        kind: What kind of thing changed.
-        name: Its name, or URI.
-        place: Where in it, e.g. `argument city`; empty where it is the thing as a whole.
-        words: What happened, to be read after the place.
-        level: What it does to an old client with the new server.
-        reverse: What it does to a new client with the old server.
-        hint: What to do about it; may be empty.
-        example: A value that shows it, where there is one.
+        rule: Kind of change, e.g. `field-became-required`.
+        kind: Kind of the changed entry.
+        name: Its name or URI.
+        place: Place in the entry, e.g. `argument city`; empty for the entry as a whole.
+        words: Predicate of the sentence with the place.
+        level: Impact on an old client with the new server.
+        reverse: Impact on a new client with the old server.
+        hint: Recommended action; may be empty.
+        example: Value that proves it, if any.
     """
 
     rule: str
@@ -64,7 +64,7 @@ class ContractFinding:
 
     @property
     def subject(self) -> str:
-        """What changed: `get-forecast: argument city`."""
+        """Subject of the change, e.g. `get-forecast: argument city`."""
         if self.kind == "server":
             return self.place
         return f"{self.name}: {self.place}" if self.place else f"{self.kind} {self.name}"
@@ -77,20 +77,20 @@ class ContractFinding:
 
 @dataclass(frozen=True)
 class ContractComparison:
-    """Two contracts, compared.
+    """Comparison of two contracts.
 
     Attributes:
-        findings: What changed: the worst for existing clients first, then by what it is about.
+        findings: Changes: worst for existing clients first, then by subject.
     """
 
     findings: Sequence[ContractFinding]
 
     @property
     def breaking(self) -> bool:
-        """Whether something breaks for a client of the old contract that meets the new server."""
+        """True if a client of the old contract breaks with the new server."""
         return any(finding.level is Level.BREAKING for finding in self.findings)
 
     @property
     def reverse_breaking(self) -> bool:
-        """Whether something breaks for a client of the new contract that meets the old server."""
+        """True if a client of the new contract breaks with the old server."""
         return any(finding.reverse is Level.BREAKING for finding in self.findings)

@@ -18,7 +18,6 @@ from .link_capabilities import link_capabilities
 from .link_fields import link_fields
 from .link_results import link_results
 from .merge_inline_objects import merge_inline_objects
-from .name_definitions import name_definitions
 from .name_open_params import name_open_params
 from .name_refinements import name_refinements
 from .read_definitions import read_definitions
@@ -30,7 +29,6 @@ from .tag_unions import tag_unions
 
 PASSES: tuple[Callable[[Draft], Draft], ...] = (
     # on JSON Schema
-    name_definitions,
     restore_unions,
     flatten_all_of,
     complete_messages,

@@ -1,4 +1,4 @@
-"""Refuse facts of an extension that say nothing about it: each has to be used."""
+"""Refuse facts of an extension without an effect."""
 
 from __future__ import annotations
 
@@ -9,7 +9,6 @@ from mcp_bindgen.spec import BadInput
 from mcp_bindgen.spec.effective import ExtensionSchema
 from mcp_bindgen.spec.pointer import join
 
-from .. import naming
 from ..model import Field, Map, Method, Object, Ref, Scalar, Type
 from .collect_extensions import type_named
 from .collect_methods import method_of
@@ -19,20 +18,20 @@ _USES: Mapping[str, Callable[[Method, Any], object]] = {
     "names": lambda method, _: method.named_by,
     "header_params": lambda method, _: method.header_params,
     "filters": lambda method, entry: (
-        method.kind == "notification" and method.filter and (method.compares or "compares" not in entry)
+        method.kind == "notification" and method.filter and (method.filter.compares or "compares" not in entry)
     ),
     "lifecycle": lambda method, _: method.lifecycle,
     "capabilities": lambda method, entry: entry in {*dict(method.capabilities).values(), method.setting},
     "arguments": lambda method, entry: list(method.arguments) == entry,
 }
-"""Table of facts about methods -> whether a method has what an entry says."""
+"""Table of facts about methods -> test whether an entry has an effect on a method."""
 
 
 def check_facts(draft: Draft) -> Draft:
-    """Check that everything in the facts of the extensions is about something that there is, and makes a difference.
+    """Check that each fact of the extensions has an effect.
 
     Raises:
-        BadInput: It does not; the error names the file of the facts and the entry.
+        BadInput: A fact has none; the error names the file of the facts and the entry.
     """
     for extension in draft.source.extensions:
         for table, key, wrong in _unused(extension, draft):
@@ -67,14 +66,11 @@ def _unused(extension: ExtensionSchema, draft: Draft) -> Iterator[tuple[str, str
     for name, needed in facts["stale"].items():
         if name not in own or not {*needed} <= draft.methods.keys():
             yield "stale", name, "there are no such methods"
-    named: dict[tuple[str, str], str] = {}
     for key, holders in facts["meta"].items():
         if not holders:
             yield "meta", key, "it stands nowhere"
         for holder, type in holders.items():
             found = _object(Ref(holder), draft)
-            if (other := named.setdefault((naming.field(key), holder), key)) != key:
-                yield "meta", key, f"{other!r} has the same name in Python"
             if not isinstance(type_named(type), Scalar) and type not in draft.definitions:
                 yield "meta", key, f"there is no type {type}"
             if found is None or found.field("_meta") is None:

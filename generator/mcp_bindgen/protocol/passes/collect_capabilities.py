@@ -1,4 +1,4 @@
-"""List what either side may declare."""
+"""List the capabilities that each side may declare."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ def collect_capabilities(draft: Draft) -> Draft:
 
 
 def _paths(type: Type, draft: Draft, prefix: str, above: frozenset[str]) -> Iterator[tuple[str, bool]]:
-    """Return the members of `type` and theirs; one that holds what stands `above` it is not followed any further."""
+    """Yield the members of `type` and their members; a type that contains one `above` it is not followed further."""
     while isinstance(type, Ref):
         if type.name in above:
             return

@@ -11,7 +11,7 @@ from .draft import Draft
 
 
 def collect_errors(draft: Draft) -> Draft:
-    """Fill in the error codes: constants of error definitions, and those that `semantics.toml` states in words."""
+    """Fill in the error codes: constants of error definitions, and the codes of `semantics.toml`."""
     errors: dict[int, ErrorCode] = {}
     for origin in ("", *(extension.id for extension in draft.source.extensions)):
         for name, entry in draft.source.facts(origin)["errors"].items():
@@ -32,7 +32,7 @@ def collect_errors(draft: Draft) -> Draft:
 
 
 def _is_past(revision: str, until: str) -> bool:
-    """Return whether `until`, the last revision that has something, is over."""
+    """Return True if `revision` is later than `until`."""
     return until != "" and revision != until and has_reached(revision, until)
 
 

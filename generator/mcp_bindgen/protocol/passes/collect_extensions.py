@@ -1,4 +1,4 @@
-"""Collect what the extensions bring beside definitions and methods."""
+"""Collect the additions of extensions beside definitions and methods."""
 
 from __future__ import annotations
 
@@ -8,8 +8,7 @@ from typing import Any, Literal
 
 from mcp_bindgen.spec.effective import ExtensionSchema
 
-from .. import naming
-from ..model import Extension, Filter, MetaKey, Ref, Scalar, Sender, Type
+from ..model import Extension, MetaKey, Ref, Scalar, Sender, Type
 from .draft import Draft
 
 _SENDERS: tuple[Sender, ...] = ("client", "server")
@@ -33,13 +32,12 @@ def _extension(source: ExtensionSchema, draft: Draft) -> Extension:
     return Extension(
         id=source.id,
         version=source.version,
-        module=source.module,
+        name=source.module,
         digest=source.digest,
-        engine=head.get("engine", ""),
+        options=(("python_engine", head["python_engine"]),) if "python_engine" in head else (),
         settings=tuple((side, name) for side in _SENDERS if (name := head.get("settings", {}).get(side)) is not None),
         meta_keys=tuple(_meta_keys(facts["meta"])),
         alternatives=tuple((name, tuple(types)) for name, types in facts["alternatives"].items() if name in of_core),
-        filters=tuple(_filters(source, draft)),
         stale=tuple((name, tuple(methods)) for name, methods in facts["stale"].items()),
         extends=tuple(facts["extends"].items()),
         doc=head.get("doc", ""),
@@ -47,21 +45,13 @@ def _extension(source: ExtensionSchema, draft: Draft) -> Extension:
 
 
 def _meta_keys(table: Mapping[str, Mapping[str, str]]) -> Iterator[MetaKey]:
-    """Return the keys of `_meta`, one for each type that one has."""
+    """Yield the keys of `_meta`, one for each type of a key."""
     for key, holders in sorted(table.items()):
         for name in dict.fromkeys(holders.values()):
             places = tuple(holder for holder, type in holders.items() if type == name)
-            yield MetaKey(naming.field(key), key, type_named(name), places)
+            yield MetaKey(key, type_named(name), places)
 
 
 def type_named(name: str) -> Type:
     """Return the type that facts call `name`: one of JSON's scalars, else a definition."""
     return Scalar(_SCALARS[name]) if name in _SCALARS else Ref(name)
-
-
-def _filters(source: ExtensionSchema, draft: Draft) -> Iterator[Filter]:
-    for name, entry in source.semantics["filters"].items():
-        method = draft.methods.get(name)
-        if method is not None and method.filter is not None:
-            member = entry["member"].rpartition(".")[2]
-            yield Filter(name, member, method.filter, method.compares, method.compares_by)

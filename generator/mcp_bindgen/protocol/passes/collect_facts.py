@@ -1,8 +1,8 @@
-"""Collect what a connection must know of a revision beside its methods."""
+"""Collect the facts that a connection needs beside methods."""
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from dataclasses import replace
 
 from mcp_bindgen.spec.effective import era
@@ -11,18 +11,9 @@ from mcp_bindgen.spec.revisions import has_reached
 from ..model import Facts, Object, Ref, Type
 from .draft import Draft
 
-_LIFECYCLE = {
-    "stateful": {"initialize": "InitializeRequest", "notifications/initialized": "InitializedNotification"},
-    "stateless": {"server/discover": "DiscoverRequest"},
-}
-"""Era -> the methods that a connection begins with, and the usual names of their definitions."""
-
-_INTRODUCTIONS = ("ClientCapabilities", "Implementation", "ServerCapabilities")
-"""The definitions by which both sides introduce themselves."""
-
 
 def collect_facts(draft: Draft) -> Draft:
-    """Fill in the facts: keys of `_meta` from the schema, the rest as `semantics.toml` states it for what there is."""
+    """Fill in the facts: keys of `_meta` from the schema, the others from `semantics.toml`."""
     semantics, revision = draft.semantics, draft.source.revision
     utilities = [(role, name) for role, name in semantics["utilities"].items() if name in draft.methods]
     stale = [
@@ -30,7 +21,7 @@ def collect_facts(draft: Draft) -> Draft:
     ]
     facts = Facts(
         utilities=tuple(utilities),
-        meta_keys=tuple(sorted(_meta_keys(draft).items())),
+        meta_keys=tuple(sorted(_meta_keys(draft))),
         stale=tuple((name, methods) for name, methods in stale if name in draft.methods),
         batches=any(name in draft.definitions for name in semantics["batches"].values()),
         unnamed_over_http=revision == semantics["transports"].get("unnamed-revision"),
@@ -44,19 +35,20 @@ def collect_facts(draft: Draft) -> Draft:
 
 
 def _missing(draft: Draft) -> Iterator[str]:
-    """Return the definitions without which nothing can connect."""
-    lifecycle = _LIFECYCLE[era(draft.source.definitions)]
-    yield from (definition for method, definition in lifecycle.items() if method not in draft.methods)
-    yield from (name for name in _INTRODUCTIONS if name not in draft.definitions)
+    """Yield the definitions without which no connection can begin."""
+    handshake: Mapping[str, str] = draft.semantics["handshake"].get(era(draft.source.definitions), {})
+    yield from (definition for method, definition in handshake.items() if method not in draft.methods)
+    introductions = [name for names in draft.semantics["introductions"].values() for name in names]
+    yield from (name for name in introductions if name not in draft.definitions)
 
 
 def _since(revision: str, first: str | None) -> bool:
-    """Return whether something begins with a revision, or one before it."""
+    """Return True if `revision` is not before `first`."""
     return first is not None and has_reached(revision, first)
 
 
 def _cached(draft: Draft, methods: list[str]) -> list[str]:
-    """Return those of the methods whose results say how long they are fresh."""
+    """Return the methods with cacheable results, of the given ones."""
     known = [draft.methods[name] for name in methods if name in draft.methods]
     return [method.name for method in known if _has_lifetime(method.result, draft)]
 
@@ -67,7 +59,7 @@ def _has_lifetime(type: Type | None, draft: Draft) -> bool:
     return isinstance(type, Object) and type.field("ttlMs") is not None
 
 
-def _meta_keys(draft: Draft) -> dict[str, str]:
-    """Return Python name -> key, of the members that carry the prefix of a vendor."""
+def _meta_keys(draft: Draft) -> set[str]:
+    """Return the members of the core with the prefix of a vendor."""
     objects = [definition.type for definition in draft.of_core().values() if isinstance(definition.type, Object)]
-    return {field.name: field.wire for type in objects for field in type.fields if "/" in field.wire}
+    return {field.wire for type in objects for field in type.fields if "/" in field.wire}

@@ -1,4 +1,4 @@
-"""Collect the methods: the role unions say which messages there are and who sends them."""
+"""Collect the methods: the role unions state the messages and their senders."""
 
 from __future__ import annotations
 
@@ -7,7 +7,6 @@ from dataclasses import replace
 
 from mcp_bindgen.spec import BadInput, Reading
 
-from .. import naming
 from ..model import Const, Definition, Kind, Method, Object, Ref, Sender, Type, Union
 from ..senders import infer_senders, kind_of
 from .draft import Draft
@@ -47,12 +46,12 @@ def collect_methods(draft: Draft) -> Draft:
 
 
 def _add_roles(draft: Draft, origin: str, roles: Mapping[str, str], methods: dict[str, Method]) -> None:
-    """Add the messages of an extension: its facts say who sends them."""
+    """Add the messages of an extension: its facts state the senders."""
     for name, role in roles.items():
         definition = draft.definitions.get(name)
         method = method_of(definition) if definition is not None and definition.origin == origin else None
         if definition is None or method is None:
-            continue  # what names nothing is refused later, with all such facts
+            continue  # `check_facts` refuses it later
         kind = kind_of(name, method)
         _checked(definition, origin, kind, draft.reading)
         for sender in () if role == "none" else ("client", "server") if role == "both" else (role,):
@@ -75,14 +74,10 @@ def _checked(definition: Definition, union: str, kind: str, reading: Reading) ->
         error = BadInput(
             f"{name} is a {kind} but its name {wrong} {suffix!r}",
             pointer=f"/$defs/{name}",
-            fix="stubs are named after the definition: rename it",
+            fix="emitters name methods after the definition: rename it",
         )
-        reading.settle("message-name", error, f"its stub is {_stub(definition, kind)!r}")
+        reading.settle("message-name", error, f"it is read as a {kind}")
     return method
-
-
-def _stub(definition: Definition, kind: str) -> str:
-    return (naming.request_stub if kind == "request" else naming.notification_stub)(definition.name)
 
 
 def _known(draft: Draft) -> str:
@@ -95,7 +90,7 @@ def _members(draft: Draft, union: str, seen: set[str] | None = None) -> list[str
     definition = draft.definitions.get(union)
     if definition is None:
         return []
-    if method_of(definition) is not None:  # facts may name a message that stands in no union
+    if method_of(definition) is not None:  # facts may name a message directly
         return [union]
     members = definition.type.members if isinstance(definition.type, Union) else (definition.type,)
     names = [member.name for member in members if isinstance(member, Ref)]
@@ -116,7 +111,7 @@ def _members(draft: Draft, union: str, seen: set[str] | None = None) -> list[str
 
 
 def method_of(definition: Definition) -> str | None:
-    """Return the method that a message names in its constant; `None` for what is no message."""
+    """Return the method that a message names in its constant; `None` for other definitions."""
     field = definition.type.field("method") if isinstance(definition.type, Object) else None
     if field is None or not isinstance(field.type, Const) or len(field.type.values) != 1:
         return None
@@ -146,7 +141,6 @@ def _with_sender(
     return Method(
         name=name,
         definition=definition.name,
-        stub=_stub(definition, role["kind"]),
         kind="request" if role["kind"] == "request" else "notification",
         senders=(sender,),
         carrier="embedded" if role.get("carrier") == "embedded" else "message",
@@ -158,7 +152,7 @@ def _with_sender(
 
 
 def _lost(draft: Draft, methods: Mapping[str, Method]) -> Iterator[tuple[str, Method]]:
-    """Return the messages that stand in no role union, as sent by whom the schema suggests."""
+    """Yield the messages outside of role unions, with inferred senders."""
     lost: dict[str, Method] = {}
     for name, definition in draft.definitions.items():
         method = method_of(definition)
@@ -181,7 +175,7 @@ def _lost(draft: Draft, methods: Mapping[str, Method]) -> Iterator[tuple[str, Me
 
 
 def _role(name: str, kind: Kind, senders: Sequence[Sender], origin: str) -> str:
-    """Return what to write so that it is known who sends a message."""
+    """Return the fix for a message without known senders."""
     sender = senders[0] if len(senders) == 1 else "both"
     if origin:
         return f'write roles.{name} = "{sender}" in its facts, or "none" where it goes to nobody of this protocol'

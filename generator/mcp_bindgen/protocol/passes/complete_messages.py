@@ -1,4 +1,4 @@
-"""Give the messages of extensions what every message of core has: `_meta`, and results their `resultType`."""
+"""Add the common members of core messages to those of extensions: `_meta`, and `resultType` of results."""
 
 from __future__ import annotations
 
@@ -8,8 +8,8 @@ from typing import Any
 
 from mcp_bindgen.spec import Schema
 from mcp_bindgen.spec.json import is_object
-from mcp_bindgen.spec.keywords import PREFIX, PROSE, without_prose
-from mcp_bindgen.spec.references import target
+from mcp_bindgen.spec.keywords import PROSE, without_prose
+from mcp_bindgen.spec.references import reference, target
 
 from ..senders import kind_of
 from .draft import Draft
@@ -19,9 +19,9 @@ _RESULT = "Result"
 
 
 def complete_messages(draft: Draft) -> Draft:
-    """Add the members of core's `RequestParams`, `NotificationParams` and `Result` to what extensions send.
+    """Add the members of core's `RequestParams`, `NotificationParams` and `Result` to messages of extensions.
 
-    What an extension says of such a member itself holds where it says more than that it is any object or string.
+    The own type of such a member holds if it is narrower than any object or any string.
     """
     schemas = dict(draft.schemas)
     for extension in draft.source.extensions:
@@ -58,7 +58,7 @@ def _complete_params(message: str, base: str, schemas: dict[str, Schema], origin
         return
     if not is_object(params) or _says(params) <= {"type", "additionalProperties"}:
         prose = {keyword: params[keyword] for keyword in PROSE if is_object(params) and keyword in params}
-        params = {"$ref": f"{PREFIX}{base}", **prose}
+        params = {"$ref": reference(base), **prose}
         required |= {"params"} if schemas[base].get("required") else set()
     else:
         params = _merged(schemas[base], params)

@@ -1,4 +1,4 @@
-"""Put words to definitions, fields and methods."""
+"""Add descriptions to definitions, fields and methods."""
 
 from __future__ import annotations
 
@@ -12,11 +12,11 @@ from ..model import Definition, Object
 from .draft import Draft
 
 _BASES = ("RequestParams", "NotificationParams", "Result", "CacheableResult", "PaginatedResult")
-"""The definitions of core whose members those of extensions have too."""
+"""The core definitions with members that messages of extensions have too."""
 
 
 def document(draft: Draft) -> Draft:
-    """Take the words from `docs.toml`, or keeps the prose of a file that brings its own; adds deprecations."""
+    """Take the descriptions from `docs.toml`, or keep those of the schema file; add deprecations."""
     words = {origin: draft.source.words(origin) for origin in ("", *(one.id for one in draft.source.extensions))}
     revision = draft.source.revision
     definitions = dict(draft.definitions)
@@ -44,7 +44,7 @@ def document(draft: Draft) -> Draft:
 
 
 def entry(words: Mapping[str, Any], name: str, revision: str) -> tuple[str, dict[str, str]]:
-    """Return what `docs.toml` says of a definition in one revision: its doc, and the docs of its fields.
+    """Return the descriptions of a definition and of its fields in one revision, from `docs.toml`.
 
     Words under `[NAME.since."DATE"]` hold from that revision on; fields that several definitions share are described
     once under `[common]`.

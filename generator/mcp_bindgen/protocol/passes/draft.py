@@ -1,4 +1,4 @@
-"""The state that the passes hand on to each other."""
+"""State of the passes."""
 
 from __future__ import annotations
 
@@ -13,28 +13,26 @@ from ..model import Capability, Definition, ErrorCode, Extension, Facts, Method
 
 @dataclass(frozen=True)
 class Draft:
-    """A protocol in the making: each pass returns a copy with more of it filled in.
+    """A partial protocol: each pass returns a copy with further parts.
 
     Attributes:
-        source: What it all comes from.
+        source: The effective schema.
         schemas: Definition name -> JSON Schema, rewritten by the first passes.
-        reading: Decides about what breaks a rule.
-        origins: Definition -> id of the extension that brings it, for those that are not core's.
-        renamed: The definitions that have another name in the schema -> that name.
+        reading: Reports broken rules.
+        origins: Definition of an extension -> id of the extension.
         hoisted: The definitions that were inline objects.
         definitions: The same definitions as types of the protocol model.
         methods: Method name -> method.
         errors: Error codes.
-        capabilities: What either side may declare.
-        facts: What a connection must know beside that.
-        extensions: What it is read with.
+        capabilities: The capabilities of both sides.
+        facts: Other facts that a connection needs.
+        extensions: The extensions.
     """
 
     source: EffectiveSchema
     schemas: Mapping[str, Schema]
     reading: Reading = field(default_factory=Reading)
     origins: Mapping[str, str] = field(default_factory=dict[str, str])
-    renamed: Mapping[str, str] = field(default_factory=dict[str, str])
     hoisted: frozenset[str] = frozenset()
     definitions: Mapping[str, Definition] = field(default_factory=dict[str, Definition])
     methods: Mapping[str, Method] = field(default_factory=dict[str, Method])
@@ -49,9 +47,9 @@ class Draft:
         return self.source.semantics
 
     def facts_about(self, one: Definition | Method) -> Mapping[str, Any]:
-        """Return the facts for a definition or a method: those of the extension that brings it, else core's."""
+        """Return the facts about a definition or a method, from its extension or from the core."""
         return self.source.facts(one.origin)
 
     def of_core(self) -> dict[str, Definition]:
-        """Return the definitions that no extension brings."""
+        """Return the definitions of the core."""
         return {name: definition for name, definition in self.definitions.items() if not definition.origin}

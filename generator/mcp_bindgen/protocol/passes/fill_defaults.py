@@ -1,4 +1,4 @@
-"""Say what a constructor fills in for a field that the wire requires."""
+"""Add the values of required fields that the schema cannot state."""
 
 from __future__ import annotations
 
@@ -9,10 +9,9 @@ from .draft import Draft
 
 
 def fill_defaults(draft: Draft) -> Draft:
-    """Give required constants their one value, and the fields that `semantics.toml` names theirs.
+    """Fill in `Field.stated` as `semantics.toml` states it.
 
-    What core states of fields without their definition holds for a definition of an extension only where the field is
-    one of core's `Result`.
+    Core facts about fields of any definition apply to an extension only if the field is a field of core's `Result`.
     """
     return replace(
         draft, definitions={name: _filled(definition, draft) for name, definition in draft.definitions.items()}
@@ -26,14 +25,14 @@ def _filled(definition: Definition, draft: Draft) -> Definition:
     if definition.origin:
         stated = {**_inherited(definition.type, draft), **stated}
     fields = tuple(
-        replace(field, default=_default(field, stated.get(f"{definition.name}.{field.wire}", stated.get(field.wire))))
+        replace(field, stated=_stated(field, stated.get(f"{definition.name}.{field.wire}", stated.get(field.wire))))
         for field in definition.type.fields
     )
     return replace(definition, type=replace(definition.type, fields=fields))
 
 
 def _inherited(type: Object, draft: Draft) -> dict[str, Json]:
-    """Return what core states of the fields of its `Result` that `type` has too."""
+    """Return the core facts about fields of `Result` that `type` has too."""
     base = draft.definitions.get("Result")
     fields = base.type.fields if base is not None and isinstance(base.type, Object) else ()
     stated = draft.semantics["defaults"]
@@ -41,11 +40,8 @@ def _inherited(type: Object, draft: Draft) -> dict[str, Json]:
     return {wire: stated[wire] for wire in same if wire in stated}
 
 
-def _default(field: Field, stated: Json) -> Json:
-    if not field.required:
+def _stated(field: Field, stated: Json) -> Json:
+    """Return the stated value if `field` is required and may have it; a constant needs no statement."""
+    if not field.required or (isinstance(field.type, Const) and len(field.type.values) == 1):
         return None
-    if isinstance(field.type, Const):
-        if len(field.type.values) == 1:
-            return field.type.values[0]
-        return stated if stated in field.type.values else None
-    return stated
+    return None if isinstance(field.type, Const) and stated not in field.type.values else stated

@@ -10,9 +10,9 @@ from typing import Any
 
 from mcp_bindgen.spec import BadInput, Reading, Schema
 from mcp_bindgen.spec.json import is_object
-from mcp_bindgen.spec.keywords import PREFIX, PROSE, STRUCTURE, rebuild, without_prose
+from mcp_bindgen.spec.keywords import PROSE, STRUCTURE, rebuild, without_prose
 from mcp_bindgen.spec.pointer import join, split
-from mcp_bindgen.spec.references import target
+from mcp_bindgen.spec.references import reference, target
 
 from .. import naming
 from .draft import Draft
@@ -24,7 +24,7 @@ _MOST = 256
 
 
 def flatten_all_of(draft: Draft) -> Draft:
-    """Replace every `allOf` by the intersection of its parts; one that only refers to a definition still does.
+    """Replace every `allOf` by the intersection of its parts; a lone reference stays a reference.
 
     Raises:
         BadInput: In a strict reading: two parts contradict each other, or the intersection cannot be written as one
@@ -87,7 +87,7 @@ class _Flat:
         return {**{keyword: value for keyword, value in merged.items() if keyword not in PROSE}, **prose}
 
     def distributed(self, parts: Sequence[Schema], pointer: str) -> Schema:
-        """Return the intersection of `parts`; of unions among them, that is the union of what their members make.
+        """Return the intersection of `parts`; with unions among them, the union of the intersections of their members.
 
         Members of a definition that were definitions themselves are definitions again: `{Definition}{Member}`.
         """
@@ -123,7 +123,7 @@ class _Flat:
             error = BadInput(f"a member would be named {stem!r}, which is taken", pointer=pointer, fix="rename it")
             self.settle("inline-name-taken", error, f"it is named {name!r}")
         self.found[name], self.tops[name] = schema, owner
-        return {"$ref": f"{PREFIX}{name}"}
+        return {"$ref": reference(name)}
 
     def part(self, part: Schema | bool, pointer: str) -> Schema:
         """Return a part of an `allOf` as a schema that is not a boolean."""
@@ -133,14 +133,14 @@ class _Flat:
         return part if is_object(part) else {}
 
     def written_out(self, schema: Schema) -> Schema:
-        """Return `schema` with what it refers to in the place of the reference."""
+        """Return `schema` with references followed."""
         while "$ref" in schema:
             name = target(schema["$ref"])
             schema = self.found[name] if name in self.found else self.definition(name)
         return schema
 
     def both(self, left: Schema, right: Schema, pointer: str) -> Schema:
-        """Return the schema that accepts what both accept; where there is none, one that accepts more."""
+        """Return the intersection of two schemas, or a wider schema if none can be written."""
         result = {**left, **right}
         if left == right or not left or not right:
             return result
@@ -163,7 +163,7 @@ class _Flat:
         return result
 
     def contradicted(self, keyword: str, error: BadInput, left: Schema, right: Schema, pointer: str) -> Schema:
-        """Return what is read of two schemas that disagree about `keyword`."""
+        """Return the lenient reading of two schemas that disagree about `keyword`."""
         if keyword == "$ref":
             merged = self.referred(left, right, pointer)
             if "$ref" not in merged or left.keys() & right.keys() & {"$ref"}:
@@ -176,12 +176,12 @@ class _Flat:
         return self.both(left, {name: value for name, value in right.items() if name != keyword}, pointer)
 
     def referred(self, left: Schema, right: Schema, pointer: str) -> Schema:
-        """Return what both accept, one of which is a reference: that still, where the other adds nothing to it."""
+        """Return the intersection of a schema and a reference: the reference itself if the schema adds nothing."""
         ours, theirs = self.written_out(left), self.written_out(right)
         merged = self.both(ours, theirs, pointer)
-        for reference, whole in ((right, theirs), (left, ours)):
-            if "$ref" in reference and without_prose(merged) == without_prose(whole):
-                return reference
+        for part, whole in ((right, theirs), (left, ours)):
+            if "$ref" in part and without_prose(merged) == without_prose(whole):
+                return part
         return merged
 
     def is_object(self, schema: Schema | bool) -> bool:
@@ -193,7 +193,7 @@ class _Flat:
         return schema.get("type") == "object" or (bool(members) and all(map(self.is_object, members)))
 
     def member(self, name: str, left: Schema, right: Schema, pointer: str) -> Any:
-        """Return what both say of the member `name`: the one that does not name it may have a rule for all others."""
+        """Return the intersection of both rules for a member; unnamed members have the rule `additionalProperties`."""
         merged: Any = True
         for part in (left, right):
             rule = part.get("properties", {}).get(name, part.get("additionalProperties", True))

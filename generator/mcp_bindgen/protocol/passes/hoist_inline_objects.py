@@ -1,4 +1,4 @@
-"""Hoist inline objects: they get a name of their own, `{Parent}{Property}`."""
+"""Make a definition of each inline object, named `{Parent}{Property}`."""
 
 from __future__ import annotations
 
@@ -7,6 +7,7 @@ from dataclasses import replace
 from mcp_bindgen.spec import BadInput, Reading, Schema
 from mcp_bindgen.spec.json import is_object
 from mcp_bindgen.spec.pointer import join
+from mcp_bindgen.spec.references import reference
 
 from .. import naming
 from .draft import Draft
@@ -52,7 +53,7 @@ class _Hoist:
         return self.unions(result, name, "Option", here)
 
     def place(self, parent: str, member: str, schema: Schema | bool, here: str) -> Schema | bool:
-        """Return what takes the place of `schema`: itself, or a reference to where it was moved."""
+        """Return the replacement of `schema`: itself, or a reference to its new definition."""
         if not is_object(schema):
             return schema
         if has_members(schema):
@@ -93,4 +94,4 @@ class _Hoist:
         self.reading.moved(name, here)
         self.tops[name] = self.tops.get(parent, parent)
         self.found[name] = self.definition(name, schema, join("/$defs", name))
-        return {"$ref": f"#/$defs/{name}"}
+        return {"$ref": reference(name)}

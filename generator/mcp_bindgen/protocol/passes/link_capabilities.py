@@ -14,14 +14,14 @@ _OTHER: dict[Sender, Sender] = {"client": "server", "server": "client"}
 
 
 def link_capabilities(draft: Draft) -> Draft:
-    """Fill in the capabilities of the methods, and what their params need beside those.
+    """Fill in the capabilities that methods and their params need.
 
-    The namesake rule: a request needs what its receiver declares, a notification what its sender declares, under the
+    A request needs a capability of its receiver, a notification one of its sender. Its name is the
     first segment of the method's name, and below it the last segment where there is such a member (`tools/list` ->
     `server.tools`, `notifications/tools/list_changed` -> `server.tools.listChanged`). A member of a request's params,
-    or a constant in it, needs the capability of its name below that of the request (`sampling/createMessage` with
-    `tools` -> `client.sampling.tools`). `semantics.toml` has the rest. What a method of an extension needs beside the
-    extension is only what that states: a capability of core, or a setting of its own that is true.
+    or a constant in it, needs the nested capability of its name (`sampling/createMessage` with `tools` ->
+    `client.sampling.tools`). `semantics.toml` has the exceptions. A method of an extension needs only the capability
+    or the setting that the facts of the extension state.
     """
     declared = {capability.name for capability in draft.capabilities}
     methods = {name: _linked(method, draft, declared) for name, method in draft.methods.items()}
@@ -69,16 +69,17 @@ def _needs(method: Method, links: list[tuple[Sender, str]], draft: Draft, declar
         stated = draft.facts_about(method)["needs"].get(f"{method.name}.{field.wire}")
         if stated is not None and stated["capability"] in declared:
             tolerated = stated.get("checked_by") == "sender"
-            yield Need(field.name, stated["capability"], tuple(stated.get("values", ())), tolerated)
+            yield Need(field.wire, stated["capability"], tuple(stated.get("values", ())), tolerated=tolerated)
         constant = _resolved(field.type, draft)
-        values = constant.values if isinstance(constant, Const) else ()
+        values = [str(value) for value in constant.values] if isinstance(constant, Const) else []
         for _, above in links:
             for name in (field.wire, *values):
                 below = f"{above}.{name}"
                 if below in declared:
-                    absent = () if field.required else (None,)
-                    needed = () if name == field.wire else (name, *absent)
-                    yield Need(field.name, below, needed, implied=below in implied)
+                    is_member = name == field.wire
+                    values_with = () if is_member else (name,)
+                    absent = not is_member and not field.required
+                    yield Need(field.wire, below, values_with, absent=absent, implied=below in implied)
 
 
 def _fields(type: Type | None, draft: Draft) -> Iterator[Field]:

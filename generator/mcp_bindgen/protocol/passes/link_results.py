@@ -1,4 +1,4 @@
-"""Say what answers each request."""
+"""Link each request to its results."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ def link_results(draft: Draft) -> Draft:
     """Fill in the results: from `XResultResponse`, else by the name rule `XRequest` -> `XResult`, else from semantics.
 
     Raises:
-        BadInput: In a strict reading: nothing says what answers a request; the error says what to add.
+        BadInput: In a strict reading: a request has no known result; the error states the fix.
     """
     methods = {name: _linked(method, draft) for name, method in draft.methods.items()}
     definitions = draft.definitions

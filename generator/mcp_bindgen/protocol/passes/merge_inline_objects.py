@@ -6,12 +6,12 @@ from collections import defaultdict
 from collections.abc import Iterator, Mapping
 from dataclasses import replace
 
-from ..model import Definition, Object, Ref, Type, map_parts
+from ..model import Definition, Object, Ref, Type, renamed
 from .draft import Draft
 
 
 def merge_inline_objects(draft: Draft) -> Draft:
-    """Give the most frequent form of the inline objects below a member, such as `_meta`, the one name that is stated.
+    """Give the most frequent form of inline objects at a member, such as `_meta`, its stated name.
 
     Other forms keep the names of their places, and so do all where the name stands for something else.
     """
@@ -28,7 +28,7 @@ def merge_inline_objects(draft: Draft) -> Draft:
             merged[name] = known or replace(form, name=name)
     kept = {name: definition for name, definition in draft.definitions.items() if name not in names}
     definitions = {
-        name: replace(definition, type=_renamed(definition.type, names))
+        name: replace(definition, type=renamed(definition.type, names))
         for name, definition in {**kept, **merged}.items()
     }
     return replace(draft, definitions=dict(sorted(definitions.items())))
@@ -47,9 +47,3 @@ def _below(draft: Draft, member: str) -> Iterator[str]:
         field = definition.type.field(member) if isinstance(definition.type, Object) else None
         if field is not None and isinstance(field.type, Ref) and draft.definitions[field.type.name].hoisted:
             yield field.type.name
-
-
-def _renamed(type: Type, names: Mapping[str, str]) -> Type:
-    if isinstance(type, Ref):
-        return Ref(names.get(type.name, type.name))
-    return map_parts(type, lambda part: _renamed(part, names))

@@ -1,4 +1,4 @@
-"""Name types that need more than a Python type expression where they stand inside of another one."""
+"""Name tagged and constrained types inside of other types."""
 
 from __future__ import annotations
 
@@ -26,10 +26,10 @@ def name_refinements(draft: Draft) -> Draft:
 
 
 class _Namer:
-    """Gives types definitions of their own.
+    """Makes definitions of types.
 
     Args:
-        draft: What they stand in.
+        draft: The state with the types.
     """
 
     def __init__(self, draft: Draft) -> None:

@@ -13,7 +13,6 @@ from mcp_bindgen.spec.keywords import CONSTRAINTS
 from mcp_bindgen.spec.pointer import join
 from mcp_bindgen.spec.references import target
 
-from .. import naming
 from ..constants import are_disjoint, with_constants
 from ..losses import APPLIES, beside_union, lost, unfit
 from ..model import Array, Const, Definition, Field, Free, Json, Map, Object, Ref, Scalar, Type, Union
@@ -46,23 +45,21 @@ def read_definitions(draft: Draft) -> Draft:
             type=reader.object(schema, name, pointer) if has_members(schema) else reader.type(schema, pointer),
             doc=reader.doc(schema),
             hoisted=name in draft.hoisted,
-            alias=draft.renamed.get(name, ""),
             origin=draft.origins.get(name, ""),
         )
     return replace(draft, definitions=definitions)
 
 
 class _Reader:
-    """Reads schemas into types: one accepts what its schema accepts, or more where a lenient reading says so."""
+    """Reads schemas into types. A type accepts all values of its schema, and more if a lenient reading widens it."""
 
     def __init__(self, draft: Draft) -> None:
         self.settle = draft.reading.settle
-        self.reading = draft.reading
         self.schemas = draft.schemas
-        self.named = frozenset({*draft.schemas, *draft.renamed.values()})
+        self.named = frozenset(draft.schemas)
 
     def doc(self, schema: Any) -> str:
-        """Return the words of a schema, with those of the constants that it documents."""
+        """Return the description of a schema, with the descriptions of its constants."""
         return plain(with_constants(schema.get("description", ""), schema), self.named) if is_object(schema) else ""
 
     def object(self, schema: Schema, name: str, pointer: str) -> Object:
@@ -70,19 +67,16 @@ class _Reader:
         self.lose(schema, ("properties", "required", "additionalProperties"), pointer)
         properties: dict[str, Any] = schema.get("properties", {})
         required = set(schema.get("required", ()))
-        wires = sorted({*properties, *required})
-        names = naming.fields(name, wires, self.reading)
         return Object(
             fields=tuple(
                 Field(
                     wire=wire,
-                    name=names[wire],
                     type=self.type(properties.get(wire, True), join(pointer, "properties", wire)),
                     required=wire in required,
                     doc=self.doc(properties.get(wire)),
                     fallback=_fallback(properties.get(wire)),
                 )
-                for wire in wires
+                for wire in sorted({*properties, *required})
             ),
             extra=None if schema.get("additionalProperties") is False else self.others(schema, pointer),
         )

@@ -7,6 +7,7 @@ from dataclasses import replace
 from mcp_bindgen.spec import Schema
 from mcp_bindgen.spec.json import is_object
 from mcp_bindgen.spec.keywords import without_prose
+from mcp_bindgen.spec.references import reference
 
 from .draft import Draft
 
@@ -24,7 +25,7 @@ def restore_unions(draft: Draft) -> Draft:
         same = [name for name, message in messages.items() if _method(message) == _method(schema)]
         same = [name for name in same if without_prose(messages[name]) == without_prose(schema)]
         if same:
-            schemas[union] = {**_prose(schema), "anyOf": [{"$ref": f"#/$defs/{same[-1]}"}]}
+            schemas[union] = {**_prose(schema), "anyOf": [{"$ref": reference(same[-1])}]}
     return replace(draft, schemas=schemas)
 
 

@@ -1,4 +1,4 @@
-"""State the type of what has members: those that say nothing of it are objects."""
+"""State the type of schemas with members: without a type, they are objects."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ _MEMBERS = ("properties", "required", "additionalProperties")
 
 
 def state_types(draft: Draft) -> Draft:
-    """Make every schema with members say `"type": "object"`, and nothing beside it that members are not about.
+    """Add `"type": "object"` to every schema with members, and remove keywords that do not apply to objects.
 
     A schema of several types with members becomes a union of them.
 

@@ -7,20 +7,21 @@ from dataclasses import dataclass
 
 from mcp_bindgen.contract.model import Contract
 from mcp_bindgen.contract.names import definition
-from mcp_bindgen.emit import types
-from mcp_bindgen.emit.annotations import annotation
-from mcp_bindgen.emit.collector import collector_paused
-from mcp_bindgen.emit.environment import docstring, quoted
-from mcp_bindgen.emit.imports import prune
-from mcp_bindgen.emit.style import style
-from mcp_bindgen.protocol import Protocol, naming
+from mcp_bindgen.emit.python import naming, types
+from mcp_bindgen.emit.python.annotations import annotation
+from mcp_bindgen.emit.python.collector import collector_paused
+from mcp_bindgen.emit.python.environment import docstring, quoted
+from mcp_bindgen.emit.python.style import style
+from mcp_bindgen.protocol import Protocol
 from mcp_bindgen.protocol.model import Array, Object, Ref, Type
+from mcp_bindgen.protocol.naming import words as words_of
 
 from ..rendering import noted, render
 from .ownership import Origin, stamp, stamp_json
+from .python_contract import PythonContract, lower_contract
 
 COMMAND = "mcp-bindgen contract generate"
-"""What makes the package again."""
+"""The command that generates the package."""
 
 
 @dataclass(frozen=True)
@@ -29,9 +30,9 @@ class _Method:
 
     Attributes:
         name: Its name.
-        decorator: What links it to the contract, without the `@` before it.
+        decorator: Its link to the contract, without the `@`.
         takes: Its parameters after `self`.
-        returns: The annotation of what it returns.
+        returns: Annotation of its result.
         doc: Its docstring, as source code.
     """
 
@@ -49,7 +50,7 @@ def contract_files(
     """Return the files of the generated package, with our stamp.
 
     Args:
-        contract: What the server offers.
+        contract: The contract of the server.
         protocols: The revisions that it speaks, the oldest first.
         project_name: The name of its package, which names the class.
         source_name: The file that the contract was read from.
@@ -60,10 +61,11 @@ def contract_files(
     Raises:
         BadInput: The models of the contract cannot be written.
     """
+    contract = lower_contract(contract)
     origin = Origin(source_name, tuple(protocol.revision for protocol in protocols), COMMAND)
     aliases = dict(_aliases(contract, protocols))
     class_name = contract_class(project_name)
-    title = " ".join(naming.words(project_name)) or project_name
+    title = " ".join(words_of(project_name)) or project_name
     names = sorted([*aliases, class_name])
     base = render(
         "contract_base.py.jinja",
@@ -89,8 +91,8 @@ def contract_files(
     )
     return {
         "__init__.py": stamp(style(package), origin),
-        "base.py": stamp(style(prune(base)), origin),
-        "models.py": stamp(style(noted(prune(models))), origin),
+        "base.py": stamp(style(base), origin),
+        "models.py": stamp(noted(style(models)), origin),
         "contract.json": stamp_json(contract.document, origin),
     }
 
@@ -106,14 +108,14 @@ def class_prefix(name: str) -> str:
 
 
 def answer(protocol: Protocol, method: str) -> str:
-    """Return the name of the definition that answers a request."""
+    """Return the name of the result of a request."""
     found = next(known.result for known in protocol.methods if known.name == method)
     assert isinstance(found, Ref)
     return found.name
 
 
 def item(protocol: Protocol, method: str, member: str) -> Type:
-    """Return the type of the items of a list in what answers a request."""
+    """Return the type of the items of a list in the result of a request."""
     result = protocol.resolve(Ref(answer(protocol, method)))
     assert isinstance(result, Object)
     field = result.field(member)
@@ -123,7 +125,7 @@ def item(protocol: Protocol, method: str, member: str) -> Type:
 
 
 def _aliases(contract: Contract, protocols: Sequence[Protocol]) -> Iterator[tuple[str, str]]:
-    """Return the names for types that depend on the revisions, those that are used."""
+    """Yield the used names of types that depend on the revisions."""
 
     def each(text: str, method: str, member: str = "") -> str:
         """Return `text` for every revision, with the answer or the type of its items filled in."""
@@ -148,11 +150,11 @@ def _named(protocol: Protocol, method: str, member: str) -> str:
     return annotation(type, prefix=prefix)
 
 
-def _methods(contract: Contract) -> Iterator[_Method]:
+def _methods(contract: PythonContract) -> Iterator[_Method]:
     for tool in contract.tools:
         names = [f"models.{name}" for name in (tool.input, tool.output) if name is not None]
         yield _Method(
-            name=tool.stub,
+            name=contract.stub(tool),
             decorator=f"tool({', '.join([quoted(tool.name), *names])})",
             takes=f"arguments: models.{tool.input}, ctx: Context",
             returns="Content" if tool.output is None else f"models.{tool.output} | CallToolResult",
@@ -161,7 +163,7 @@ def _methods(contract: Contract) -> Iterator[_Method]:
     for prompt in contract.prompts:
         more = "" if prompt.arguments is None else f", models.{prompt.arguments}"
         yield _Method(
-            name=prompt.stub,
+            name=contract.stub(prompt),
             decorator=f"prompt({quoted(prompt.name)}{more})",
             takes=f"arguments: models.{prompt.arguments}, ctx: Context" if more else "ctx: Context",
             returns="Prompted",
@@ -169,7 +171,7 @@ def _methods(contract: Contract) -> Iterator[_Method]:
         )
     for resource in contract.resources:
         yield _Method(
-            name=resource.stub,
+            name=contract.stub(resource),
             decorator=f"resource({quoted(resource.uri)})",
             takes="ctx: Context",
             returns="Read",
@@ -177,7 +179,7 @@ def _methods(contract: Contract) -> Iterator[_Method]:
         )
     for template in contract.templates:
         yield _Method(
-            name=template.stub,
+            name=contract.stub(template),
             decorator=f"template({quoted(template.uri_template)}, models.{template.variables})",
             takes=f"arguments: models.{template.variables}, ctx: Context",
             returns="Read",

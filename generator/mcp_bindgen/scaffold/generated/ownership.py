@@ -1,4 +1,4 @@
-"""Tell generated files that nobody touched from those of a user, by a stamp with a digest."""
+"""Distinguish untouched generated files from files of a user, by a stamp with a digest."""
 
 from __future__ import annotations
 
@@ -14,12 +14,12 @@ from mcp_bindgen.emit.header import MARK, header
 from mcp_bindgen.spec.json import is_object
 
 State = Literal["untouched", "edited", "foreign", "missing"]
-"""What a path holds: a file of ours as we wrote it, one that was changed since, something else, or nothing."""
+"""State of a path: an untouched generated file, an edited generated file, something else, or nothing."""
 
 STAMP = "generated"
 """The first member of a generated JSON file: how it was made, and its digest."""
 
-_FIRST_LINE = re.compile(rf"({re.escape(MARK)} .*\bsha256 )([0-9a-f]{{16}})\.")
+_FIRST_LINE = re.compile(rf"(# {re.escape(MARK)} .*\bsha256 )([0-9a-f]{{16}})\.")
 _JSON_START = re.compile(rf'\s*\{{\s*"{STAMP}"\s*:\s*\{{')
 _UNSAID = "0" * 16
 
@@ -29,7 +29,7 @@ class Origin:
     """The origin of generated files.
 
     Attributes:
-        source: What they were made of, e.g. `contract.yaml`.
+        source: Their source, e.g. `contract.yaml`.
         revisions: The revisions of the protocol that they are for.
         command: The command that makes them again.
     """
@@ -40,7 +40,7 @@ class Origin:
 
 
 def stamp(text: str, origin: Origin) -> str:
-    """Return the Python file `text` below our header: what it was made of, how to make it again, and its digest."""
+    """Return the Python file `text` below our header, which has its source, its command and its digest."""
     top = header(
         f"for MCP {', '.join(origin.revisions)}. Do not edit: sha256 {_UNSAID}.", origin.command, origin.source
     )
@@ -62,7 +62,7 @@ def stamp_json(document: Mapping[str, Any], origin: Origin, **notes: object) -> 
 
 
 def state(path: Path) -> State:
-    """Return what `path` holds. Line ends do not count as changes, nor does the layout of JSON."""
+    """Return the state of a file. Line ends do not count as changes, nor does the layout of JSON."""
     if path.is_symlink() or (path.exists() and not path.is_file()):
         return "foreign"
     if not path.exists():
@@ -75,7 +75,7 @@ def state(path: Path) -> State:
 
 
 def stamped(path: Path) -> Mapping[str, Any]:
-    """Return the stamp of a generated JSON file; nothing where there is none."""
+    """Return the stamp of a generated JSON file; an empty mapping if there is none."""
     try:
         document = json.loads(path.read_text("utf-8"))
     except (OSError, ValueError, RecursionError):
@@ -88,7 +88,7 @@ def _python_state(text: str) -> State:
     first, _, rest = text.partition("\n")
     found = _FIRST_LINE.fullmatch(first)
     if found is None:
-        return "edited" if first.startswith(f"{MARK} ") and " sha256 " in first else "foreign"
+        return "edited" if first.startswith(f"# {MARK} ") and " sha256 " in first else "foreign"
     return "untouched" if _digest(f"{found[1]}{_UNSAID}.\n{rest}") == found[2] else "edited"
 
 

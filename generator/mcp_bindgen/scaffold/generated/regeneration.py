@@ -1,4 +1,4 @@
-"""Regenerate what a project has of its contract."""
+"""Generate the contract package of a project again."""
 
 from __future__ import annotations
 
@@ -49,7 +49,7 @@ def generated_files(project: Project, contract: Contract, store: Store | None = 
 
 
 def generate_contract(folder: Path, *, force: bool = False) -> Report:
-    """Write the generated files of a project; those that somebody edited are left.
+    """Write the generated files of a project; edited files are left.
 
     Args:
         folder: The project's folder.

@@ -1,4 +1,4 @@
-"""Put generated files beside those of a user: all of them or none, and never over what the user wrote."""
+"""Put generated files into a folder of a user: all or none, and never over a file that the user wrote or edited."""
 
 from __future__ import annotations
 
@@ -24,10 +24,10 @@ class Report:
     Attributes:
         folder: The folder.
         written: The files that are new or changed.
-        unchanged: Those that were there already.
-        removed: Those of ours that are no longer generated.
-        kept: Those that somebody edited: they were left as they are.
-        moved: Those that somebody edited, with the name under which they are now.
+        unchanged: Files that were current.
+        removed: Files that are no longer generated.
+        kept: Edited files, which were left.
+        moved: Edited files, with their new names.
     """
 
     folder: Path
@@ -39,11 +39,20 @@ class Report:
 
     @property
     def complete(self) -> bool:
-        """Whether the folder holds everything that was generated."""
+        """True if the folder holds every generated file."""
         return not self.kept
 
+    def changes(self, files: Mapping[str, str]) -> dict[str, Change]:
+        """Return the changes of the folder that put `files` in place."""
+        found = {aside: Change(None, transaction.read(self.folder / name)) for name, aside in self.moved}
+        for name in (*self.removed, *(name for name, _ in self.moved)):
+            found[name] = Change(transaction.read(self.folder / name), None)
+        for name in self.written:
+            found[name] = Change(transaction.read(self.folder / name), files[name].encode())
+        return found
+
     def lines(self) -> Iterator[str]:
-        """Report what happened, one line for each file; nothing about those that were there already."""
+        """Yield one line for each file that changed or was left."""
         for name, aside in self.moved:
             yield f"{self.folder / name}: was edited, and is now {aside}"
         for name in self.written:
@@ -57,35 +66,30 @@ class Report:
 def replace_generated(
     folder: Path, files: Mapping[str, str], *, force: bool = False, sweep: bool = True, dry_run: bool = False
 ) -> Report:
-    """Put generated files into a folder; other files there are not touched.
+    """Put generated files into a folder; other files stay.
 
-    Files of ours that nobody edited are replaced, or removed when they are no longer generated. Edited ones are left,
-    or with `force` moved aside. When anything goes wrong, everything is as it was before; only a kill in between leaves
-    some files new and some old, each of them whole, and the next run completes it.
+    Untouched generated files are replaced, or removed if they are no longer generated. Edited files are left, or moved
+    aside with `force`. An error leaves the folder as it was. A killed process leaves whole files, some of them old; the
+    next run completes the work.
 
     Args:
-        folder: Where they go.
+        folder: The target folder.
         files: File name -> text, with our stamp.
         force: Move edited files aside, to `NAME.edited`.
         sweep: Remove files of ours that are not among `files`.
-        dry_run: Only say what would happen.
+        dry_run: Write nothing.
 
     Raises:
         BadInput: Something else has one of the names, or the folder cannot be written.
     """
     report = _plan(folder, files, force, sweep)
     if not dry_run and (report.written or report.removed or report.moved):
-        changes = {aside: Change(None, transaction.read(folder / name)) for name, aside in report.moved}
-        for name in (*report.removed, *(name for name, _ in report.moved)):
-            changes[name] = Change(transaction.read(folder / name), None)
-        for name in report.written:
-            changes[name] = Change(transaction.read(folder / name), files[name].encode())
-        transaction.put(folder, changes)
+        transaction.put(folder, report.changes(files))
     return report
 
 
 def _plan(folder: Path, files: Mapping[str, str], force: bool, sweep: bool) -> Report:
-    """Plan what is to be done."""
+    """Return the report of a replacement that is still to be made."""
     if folder.exists() and not folder.is_dir():
         raise BadInput("is a file, not a folder", file=folder, fix="move it out of the way")
     states = {name: state(folder / name) for name in files}

@@ -10,13 +10,13 @@ from dataclasses import dataclass, replace
 from typing import Any
 
 from mcp_bindgen.contract.model import Contract, Prompt, Resource, Template, Tool
-from mcp_bindgen.emit import types
-from mcp_bindgen.emit.annotations import PLAIN, annotation, optional
-from mcp_bindgen.emit.collector import collector_paused
-from mcp_bindgen.emit.environment import docstring, quoted
-from mcp_bindgen.emit.imports import prune
-from mcp_bindgen.emit.style import style
-from mcp_bindgen.protocol import Protocol, naming
+from mcp_bindgen.emit.python import naming, types
+from mcp_bindgen.emit.python.annotations import PLAIN, annotation, optional
+from mcp_bindgen.emit.python.collector import collector_paused
+from mcp_bindgen.emit.python.environment import docstring, quoted
+from mcp_bindgen.emit.python.lowering import lower
+from mcp_bindgen.emit.python.style import style
+from mcp_bindgen.protocol import Protocol
 from mcp_bindgen.protocol.constants import values_of
 from mcp_bindgen.protocol.model import Field, Map, Object, Ref, Type, Union, references
 from mcp_bindgen.spec import BadInput
@@ -25,6 +25,7 @@ from mcp_bindgen.spec.json import is_array, is_object
 from ..rendering import noted, render
 from .contract_package import COMMAND, answer, class_prefix, item
 from .ownership import Origin, stamp, stamp_json
+from .python_contract import PythonContract, lower_contract
 
 MODULE = "client"
 """The module of a typed client in a project."""
@@ -33,7 +34,7 @@ LEFT_OUT = "leftOut"
 """The member of the saved contract's stamp with the entries of the server that are not valid."""
 
 _ABSENT = "app.ABSENT"
-_MORE = [f"more{'_' * count}" for count in range(1000)]  # what members without a name of their own are called
+_MORE = [f"more{'_' * count}" for count in range(1000)]  # names of open members
 _KEYED = frozenset({"const", "enum", "nullable"})  # keywords that say more of a scalar than its type
 _SENT = {**PLAIN, "number": "float"}  # which is said of an int too, and nothing turns it into a float
 
@@ -45,7 +46,7 @@ class _Method:
     Attributes:
         name: Its name.
         signature: Its parameters after `self`.
-        returns: The annotation of what it returns.
+        returns: Annotation of its result.
         doc: Its docstring, as source code.
         body: The expression that it returns.
     """
@@ -65,7 +66,7 @@ class _Argument:
         name: Its name in the signature.
         field: The field of the model that it stands for.
         annotation: Its type.
-        default: What it is if it is left out, as source code; nothing that is optional on the wire is sent then.
+        default: Its default as source code; an optional argument that is left out is not sent.
         nullable: Whether `None` is a value that is sent.
     """
 
@@ -91,11 +92,11 @@ def client_files(
     """Return the module of a typed client, and beside it the contract that it was made of; both with our stamp.
 
     Args:
-        contract: What the server offers.
+        contract: The contract of the server.
         protocol: The revision that the client speaks.
         class_name: The name of its class.
         module_name: The name of its module.
-        source: What the contract was read from.
+        source: The source of the contract.
         command: The command that makes the files again.
 
     Returns:
@@ -104,6 +105,7 @@ def client_files(
     Raises:
         BadInput: The models of the contract cannot be written, or one has the name of the class.
     """
+    contract = lower_contract(contract)
     origin = Origin(source, (protocol.revision,), command)
     client = _Client(contract, protocol)
     methods = list(client.methods())
@@ -118,13 +120,13 @@ def client_files(
         models=types.body(_only(contract.types, client.used), types.CONTRACT),
         methods=methods,
     )
-    text = prune(text)
+    text = style(text)
     if list(_bound(text)).count(class_name) > 1:
         raise BadInput(f"the module has something else of the name {class_name!r}", fix="choose another name")
     notes: dict[str, object] = {"class": class_name, "revision": protocol.revision}
     notes |= {LEFT_OUT: contract.left_out} if contract.left_out else {}
     return {
-        f"{module_name}.py": stamp(style(noted(text)), origin),
+        f"{module_name}.py": stamp(noted(text), origin),
         saved_name(module_name): stamp_json(contract.document, origin, **notes),
     }
 
@@ -153,7 +155,7 @@ def client_class(name: str) -> str:
 
 
 def title_of(contract: Contract, name: str) -> str:
-    """Return what the server calls itself, or else `name`."""
+    """Return the name of the server in its contract, or else `name`."""
     info = contract.info or {}
     return str(info.get("title") or info.get("name") or name)
 
@@ -169,9 +171,9 @@ class _Client:
         used: The models that the methods name.
     """
 
-    def __init__(self, contract: Contract, protocol: Protocol) -> None:
+    def __init__(self, contract: PythonContract, protocol: Protocol) -> None:
         self._contract = contract
-        self._types = contract.types
+        self._types = lower(contract.types)
         self.used: set[str] = set()
         self._blocks = f"list[{annotation(item(protocol, 'tools/call', 'content'))}]"
         self._prompted = f"types.{answer(protocol, 'prompts/get')}"
@@ -194,7 +196,7 @@ class _Client:
         typed = tool.output if self._structured else None
         self.used |= {typed} if typed else set()
         return _Method(
-            name=tool.stub,
+            name=self._contract.stub(tool),
             signature=signature,
             returns=typed or self._blocks,
             doc=_doc(self._demanding(tool), about),
@@ -202,7 +204,7 @@ class _Client:
         )
 
     def _demanding(self, tool: Tool) -> str:
-        """Return the words for a tool, and what it takes to call one that runs as a task only."""
+        """Return the description of a tool, with a note for tools that run as tasks only."""
         execution = tool.raw.get("execution")
         if not is_object(execution) or execution.get("taskSupport") != "required":
             return tool.words
@@ -215,7 +217,7 @@ class _Client:
         arguments = self._arguments(prompt.arguments) if prompt.arguments is not None else []
         values = f", app.texts({_values(arguments)})" if arguments else ""
         return _Method(
-            name=prompt.stub,
+            name=self._contract.stub(prompt),
             signature=_signature(arguments),
             returns=self._prompted,
             doc=_doc(prompt.words, arguments),
@@ -224,7 +226,7 @@ class _Client:
 
     def _resource(self, resource: Resource) -> _Method:
         return _Method(
-            name=resource.stub,
+            name=self._contract.stub(resource),
             signature="",
             returns=self._read,
             doc=_doc(resource.words, ()),
@@ -235,7 +237,7 @@ class _Client:
         arguments = self._arguments(template.variables)
         uri = f"app.UriTemplate({quoted(template.uri_template)}).expand({_values(arguments)})"
         return _Method(
-            name=template.stub,
+            name=self._contract.stub(template),
             signature=_signature(arguments),
             returns=self._read,
             doc=_doc(template.description or f"A resource `{template.uri_template}`.", arguments),
@@ -243,9 +245,9 @@ class _Client:
         )
 
     def _takes(self, tool: Tool) -> tuple[str, str, list[_Argument]]:
-        """Return the parameters of a tool's method, the expression of what is sent, and what there is to say of them.
+        """Return the parameters of a tool's method, the expression of the sent value, and descriptions.
 
-        What is one of several kinds of objects is passed whole.
+        A union of objects is passed whole.
         """
         model = self._types.resolve(Ref(tool.input))
         if not isinstance(model, Object):
@@ -281,15 +283,15 @@ class _Client:
                 return False
 
     def _arguments(self, name: str) -> list[_Argument]:
-        """Return the fields of a model as arguments, those that must be given first."""
+        """Return the fields of a model as arguments, mandatory arguments first."""
         model = self._types.resolve(Ref(name))
         assert isinstance(model, Object)
         fields = sorted(model.fields, key=lambda field: not field.required or field.default is not None)
         taken = {"self", "app", *self._types.definitions}
-        return [self._argument(field, taken) for field in fields]
+        return [self._argument(self._types.attribute(Ref(name), field.wire), field, taken) for field in fields]
 
-    def _argument(self, field: Field, taken: set[str]) -> _Argument:
-        name = naming.argument(field.name, frozenset())
+    def _argument(self, attribute: str, field: Field, taken: set[str]) -> _Argument:
+        name = naming.argument(attribute, frozenset())
         while name in taken:
             name += "_"
         taken.add(name)
@@ -305,7 +307,7 @@ class _Client:
 
 
 def _narrow(schema: Any, argument: _Argument) -> str:
-    """Return a narrower annotation for what is only sent; empty where there is none.
+    """Return a narrower annotation for values that are only sent; empty if there is none.
 
     The models of a contract take `1.0` for the `1` of an `enum`, and lists of any length for a tuple without one; who
     sends these need not.
@@ -375,7 +377,7 @@ def _doc(description: str, arguments: Iterable[_Argument]) -> str:
 
 
 def _argument_doc(field: Field) -> str:
-    """The words for an argument, and what the server takes its absence for."""
+    """Return the description of an argument, and the meaning of its absence."""
     words = " ".join(field.doc.split())
     if field.required or not field.fallback:
         return words

@@ -1,0 +1,235 @@
+"""The model of a revision as a document: written as JSON, read back, and described by a JSON Schema."""
+
+from __future__ import annotations
+
+import json
+import re
+from collections.abc import Callable, Iterator, Mapping
+from dataclasses import dataclass, field
+from functools import cache
+from typing import Any, ClassVar, Literal
+
+from pydantic import ConfigDict, TypeAdapter, ValidationError
+
+from mcp_bindgen.protocol import Protocol, build
+from mcp_bindgen.protocol.json_form import List
+from mcp_bindgen.protocol.model import references
+from mcp_bindgen.spec import BadInput, Store, named
+from mcp_bindgen.spec import sources as schema_sources
+from mcp_bindgen.spec.errors import locating
+from mcp_bindgen.spec.json import is_array, is_object
+from mcp_bindgen.spec.keywords import DIALECT
+from mcp_bindgen.spec.pointer import join, step
+from mcp_bindgen.spec.sources import Readable, Source
+
+from .places import Plan
+from .steps import plans
+
+FORMAT = "mcp-bindgen-model/1"
+"""The value of the member `format`; its number changes when a reader of the old format would misread the new one."""
+
+_ALIASES = {"wire": "name", "fallback": "default"}
+"""Attribute -> member in JSON, where the names differ."""
+
+_ATTRIBUTE = re.compile(r"^ {4}(\w+): (.*(?:\n {8}.*)*)", re.MULTILINE)
+
+
+@dataclass(frozen=True)
+class Model:
+    """The model of a revision: the protocol, and its conversions to the adjacent revisions.
+
+    Attributes:
+        format: The version of this format.
+        protocol: The revision.
+        bridges: The conversions from this revision to adjacent ones.
+    """
+
+    __pydantic_config__: ClassVar = ConfigDict(extra="forbid", arbitrary_types_allowed=True)
+
+    format: Literal["mcp-bindgen-model/1"] = field(default="mcp-bindgen-model/1", kw_only=True)
+    protocol: Protocol
+    bridges: List[Plan] = ()
+
+
+@cache
+def _adapter() -> TypeAdapter[Model]:
+    return TypeAdapter(Model)
+
+
+def write(model: Model) -> str:
+    """Return a model as JSON; equal models give equal text."""
+    data = _adapter().dump_python(model, mode="json", by_alias=True)
+    return json.dumps(data, ensure_ascii=False, indent=2) + "\n"
+
+
+def read(source: Source) -> Model:
+    """Read a model that `write` returned.
+
+    Raises:
+        BadInput: The source is not such a model; the error names file and pointer.
+    """
+    with locating(source.label):
+        try:
+            document = json.loads(source.content)
+        except ValueError as error:
+            raise BadInput(f"is not JSON: {error}", fix="print a model with: mcp-bindgen model REVISION") from None
+        found = document.get("format") if is_object(document) else None
+        if found != FORMAT:
+            raise BadInput(
+                f"the format is {found!r}, not {FORMAT!r}",
+                pointer="/format",
+                fix="print the model again with this version: mcp-bindgen model REVISION",
+            )
+        try:
+            model = _adapter().validate_json(source.content, by_alias=True, by_name=False)
+        except ValidationError as error:
+            raise _invalid(document, error) from None
+        for pointer, message in _broken(model.protocol):
+            raise BadInput(message, pointer=f"/protocol{pointer}", fix="print the model again")
+    return model
+
+
+def is_model(source: Source) -> bool:
+    """Return True if a JSON file states that it is a model, of any version."""
+    return re.match(rb'\s*\{\s*"format":\s*"mcp-bindgen-model/', source.content) is not None
+
+
+def json_schema() -> dict[str, Any]:
+    """Return the JSON Schema of printed models, with a description of each member."""
+    return {"$schema": DIALECT, "title": "Model of an MCP revision", **_plain(_adapter().json_schema(by_alias=True))}
+
+
+def _plain(schema: Any) -> Any:
+    """Return a schema of pydantic in plain JSON Schema: tags required, and members described beside their types."""
+    if is_array(schema):
+        return [_plain(item) for item in schema]
+    if not is_object(schema):
+        return schema
+    found = {name: _plain(value) for name, value in schema.items() if name not in ("title", "default", "discriminator")}
+    for names in ("properties", "$defs"):
+        if names in schema:
+            found[names] = {name: _plain(inner) for name, inner in schema[names].items()}
+    tags = {"kind", "format"} & schema.get("properties", {}).keys()
+    if "required" in schema or tags:
+        always = {name for name in tags if "const" in schema["properties"][name]}
+        found["required"] = sorted({*schema.get("required", ()), *always})
+    words, _, attributes = schema.get("description", "").partition("\n\nAttributes:\n")
+    for name, text in _ATTRIBUTE.findall(attributes):
+        if (member := found["properties"].get(_ALIASES.get(name, name))) is not None:
+            member["description"] = " ".join(text.split())
+    return {**found, "description": " ".join(words.split())} if words else found
+
+
+def protocol_of(
+    name: Readable, store: Store, semantics: Mapping[str, Any] | None = None, extensions: tuple[str, ...] = ()
+) -> Protocol:
+    """Return the protocol of a revision, an extension, a schema file or a printed model.
+
+    Raises:
+        BadInput: The name is none of these, or the file cannot be read.
+    """
+    if (source := _source(name, store)) is None:
+        return build(named(str(name), store, semantics, extensions))
+    if not is_model(source):
+        return build(named(source, store, semantics, extensions))
+    if extensions:
+        raise BadInput("a printed model has its extensions already", fix="leave out --extension")
+    return read(source).protocol
+
+
+def _source(name: Readable, store: Store) -> Source | None:
+    """Return the file that a name stands for; None for the name of a revision or an extension."""
+    is_file = not isinstance(name, str) or schema_sources.is_source(name, store.pins)
+    return schema_sources.read(name) if is_file else None
+
+
+def model_of(name: str, store: Store, extensions: tuple[str, ...] = ()) -> Model:
+    """Return the model of a revision, an extension, a schema file or a printed model.
+
+    Only revisions of `store` have conversions.
+
+    Raises:
+        BadInput: As `protocol_of`, and if the file of rules is wrong.
+    """
+    source = _source(name, store)
+    if source is not None and is_model(source) and not extensions:
+        return read(source)
+    protocol = protocol_of(source or name, store, extensions=extensions)
+    revision = protocol.revision
+    if source is not None or revision not in store.pins:
+        return Model(protocol)
+    users = revision if store.is_users(revision) else False
+    return Model(protocol, tuple(plans(store, _built(store), users=users, leaving=revision)))
+
+
+def models(store: Store, *, users: bool | str = False) -> list[Model]:
+    """Return the models of revisions that have adjacent ones, with their conversions.
+
+    Args: as `steps.pairs`.
+
+    Raises:
+        BadInput: A schema breaks a convention, or the file of rules is wrong.
+    """
+    protocol = _built(store)
+    found: dict[str, list[Plan]] = {}
+    for plan in plans(store, protocol, users=users):
+        found.setdefault(plan.source.revision, []).append(plan)
+    return [Model(protocol(revision), tuple(leaving)) for revision, leaving in found.items()]
+
+
+# --- errors ---------------------------------------------------------------------------------------------------
+
+
+def _invalid(document: Any, error: ValidationError) -> BadInput:
+    """Return the first error of a document with the pointer to it."""
+    first = error.errors(include_url=False)[0]
+    node, pointer, lost = document, "", ""
+    for part in first["loc"]:
+        try:
+            node, pointer = step(node, str(part)), join(pointer, part)
+        except KeyError:
+            lost = str(part)
+    message = f"the member {lost!r} is missing" if first["type"] == "missing" else first["msg"]
+    return BadInput(message, pointer=pointer, fix="print the model again: mcp-bindgen model REVISION")
+
+
+def _broken(protocol: Protocol) -> Iterator[tuple[str, str]]:
+    """Yield pointer and message for each name in a protocol that no definition has."""
+    for name, definition in protocol.definitions.items():
+        if name != definition.name:
+            yield join("/definitions", name, "name"), f"the name is {definition.name!r}"
+    for pointer, name in _named_definitions(protocol):
+        if name not in protocol.definitions:
+            yield pointer, f"there is no definition {name!r}"
+
+
+def _named_definitions(protocol: Protocol) -> Iterator[tuple[str, str]]:
+    """Yield the names of definitions that the model uses, with pointers to the places that use them."""
+    for name, definition in protocol.definitions.items():
+        yield from ((join("/definitions", name), other) for other in references(definition.type))
+    for index, method in enumerate(protocol.methods):
+        here = join("/methods", index)
+        types = [type for type in (method.params, method.result, *method.alternatives) if type is not None]
+        yield from ((here, other) for type in types for other in references(type))
+        yield here, method.definition
+        if method.filter is not None:
+            yield here, method.filter.definition
+    for index, error in enumerate(protocol.errors):
+        if error.definition is not None:
+            yield join("/errors", index), error.definition
+    for index, extension in enumerate(protocol.extensions):
+        named = [name for _, name in extension.settings]
+        named += [name for _, answers in extension.alternatives for name in answers]
+        named += [name for pair in extension.extends for name in pair]
+        named += [name for key in extension.meta_keys for name in (*references(key.type), *key.on)]
+        yield from ((join("/extensions", index), name) for name in named)
+
+
+def _built(store: Store) -> Callable[[str], Protocol]:
+    """Return a function that builds the model of a revision once."""
+
+    @cache
+    def built(revision: str) -> Protocol:
+        return build(store.effective(revision))
+
+    return built

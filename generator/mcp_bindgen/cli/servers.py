@@ -1,0 +1,227 @@
+"""Servers that words of the command line name: SERVER has one meaning in every command.
+
+`FORMS` has the forms; the first that fits applies. `docs/daily.md` shows them.
+"""
+
+from __future__ import annotations
+
+import os
+import re
+import shutil
+import sys
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from importlib.util import find_spec
+from pathlib import Path
+from types import MappingProxyType
+from typing import NamedTuple
+
+from mcp_bindgen.host.configuration import BadConfig, Entry, command_words, entry, read
+from mcp_bindgen.runtime.connecting import scheme_of
+from mcp_bindgen.runtime.entry_points import TRANSPORTS
+from mcp_bindgen.spec import BadInput
+from mcp_bindgen.spec.errors import suggestion
+from mcp_bindgen.spec.json import is_object
+
+_MODULE = re.compile(r"(?P<place>.*\.py|[A-Za-z_][\w.]*)(?::(?P<name>[A-Za-z_]\w*))?")
+_GUARD = "__main__"
+_RUNS = re.compile(r"^(?:\w+\.)*run\(", re.MULTILINE)
+"""Text of a file that serves when it is imported, too."""
+_HEADER = re.compile(r"[\w!#$%&'*+.^`|~-]+", re.ASCII)
+_REFERENCE = re.compile(r"\$\{(?:env:)?(\w+)\}")
+
+
+@dataclass(frozen=True)
+class Named:
+    """A server that words of the command line name.
+
+    Attributes:
+        entry: The program to start, or the URL.
+        name: A short name for it, for the configuration of a host.
+        source: The folder of its code; by default the current one.
+        references: Variables of the entry of a file that refer to the environment: name -> variable.
+        module: The file or module of its `App`, perhaps with `:NAME`; `None` if importing it would serve it.
+        is_entry: True if the words name an entry of a file.
+    """
+
+    entry: Entry
+    name: str
+    source: Path = field(default_factory=Path)
+    references: Mapping[str, str] = field(default_factory=dict[str, str])
+    module: str | None = None
+    is_entry: bool = False
+
+    def login_command(self, words: str) -> str:
+        """Return the shell command that logs in to the server."""
+        return self.entry.login_command(words if self.is_entry else None)
+
+
+def named(words: str, env: Sequence[str] = (), headers: Mapping[str, str] = MappingProxyType({})) -> Named:
+    """Return the server that words name.
+
+    Args:
+        words: A command line, or another of `FORMS`.
+        env: `KEY=VALUE` settings for a server that is started.
+        headers: HTTP headers for a server at a URL.
+
+    Raises:
+        BadInput: The words name no server, or a setting is invalid.
+    """
+    found = next(found for form in FORMS if (found := form.find(words)) is not None)
+    if found.entry.command is None:
+        if env:
+            raise BadInput("--env is for servers that are started here")
+        if find_spec("httpx2") is None:
+            raise BadInput("HTTP is not installed", fix="run: pip install 'mcp-bindgen[http]'")
+        return replace(found, entry=replace(found.entry, headers={**found.entry.headers, **headers}))
+    if headers:
+        raise BadInput("--header and --bearer-env are for URLs", fix="pass credentials to a program with --env")
+    return replace(found, entry=replace(found.entry, env={**found.entry.env, **dict(map(_setting, env))}))
+
+
+def _setting(text: str) -> tuple[str, str]:
+    key, equals, value = text.partition("=")
+    if not key or not equals:
+        raise BadInput(f"--env {key}{equals} is not KEY=VALUE")
+    return key, value
+
+
+def headers_of(pairs: Sequence[str], bearer_env: str | None) -> dict[str, str]:
+    """Return the HTTP headers that `--header NAME=VALUE` and `--bearer-env KEY` state; raise `BadInput`."""
+    found: dict[str, str] = {}
+    for pair in pairs:
+        name, equals, value = pair.partition("=")
+        if not equals or _HEADER.fullmatch(name) is None or not value.isprintable():
+            raise BadInput(f"--header {name}{equals} is not NAME=VALUE", fix="as in: --header X-API-Key=abc")
+        found[name] = value
+    if bearer_env is not None:
+        token = os.environ.get(bearer_env, "")
+        if not token or not token.isprintable() or " " in token:
+            problem = "holds no token" if token else "is not set"
+            raise BadInput(f"the environment variable {bearer_env} {problem}", fix="put the token of the server there")
+        found["Authorization"] = f"Bearer {token}"
+    return found
+
+
+# --- forms ----------------------------------------------------------------------------------------------------
+
+
+def _url(words: str) -> Named | None:
+    scheme = scheme_of(words)
+    if scheme is None:
+        return None
+    try:
+        TRANSPORTS.find(scheme)
+    except ValueError as error:
+        raise BadInput(str(error)) from None
+    host = words.partition("://")[2].partition("/")[0].rpartition("@")[2].partition(":")[0]
+    return Named(Entry(url=words), host.removeprefix("www.").split(".")[0])
+
+
+def _of_configuration(words: str) -> Named | None:
+    stem, mark, name = words.partition(".json#")
+    path = Path(f"{stem}.json")
+    if not mark or (" " in stem and not path.is_file()):
+        return None
+    try:
+        servers = read(path)
+        if name not in servers:
+            raise BadInput(f"no server {name!r}", file=path, fix=suggestion(name, servers) if servers else None)
+        found = entry(name, servers[name])
+    except BadConfig as error:
+        raise BadInput(str(error), file=path) from None
+    env = servers[name].get("env") if is_object(servers[name]) else None
+    given = {key: _REFERENCE.fullmatch(str(value)) for key, value in env.items()} if is_object(env) else {}
+    return Named(found, name, Path(), {key: match[1] for key, match in given.items() if match}, is_entry=True)
+
+
+def _file(words: str) -> Named | None:
+    place, name = _split(words)
+    path = Path(place)
+    if path.suffix != ".py" or (" " in place and not path.is_file()):
+        return None
+    if not path.is_file():
+        beside = [one.name for one in path.parent.glob("*.py")] if path.parent.is_dir() else []
+        raise BadInput("there is no such file", file=path, fix=suggestion(path.name, beside, "check the path"))
+    return _python(str(path.resolve()), name, path, Named(Entry(sys.executable), path.stem, path.parent))
+
+
+def _project(words: str) -> Named | None:
+    folder = Path(words)
+    if not words or not folder.is_dir() or (folder / "__main__.py").is_file() > (folder / "pyproject.toml").is_file():
+        return None
+    from mcp_bindgen.scaffold.project import Project  # needs a reader of TOML
+
+    project = Project.read(folder)
+    own = folder.resolve() / ".venv" / ("Scripts" if sys.platform == "win32" else "bin") / "python"
+    path = {} if own.exists() else {"PYTHONPATH": str(project.source.parent.resolve())}
+    python = str(own) if own.exists() else sys.executable
+    return Named(Entry(python, ("-m", project.package), path), project.name, project.source)
+
+
+def _module(words: str) -> Named | None:
+    place, name = _split(words)
+    parts = place.split(".")
+    if not all(part.isidentifier() for part in parts):
+        return None
+    if not name and (shutil.which(words) is not None or Path(words).is_file()):
+        return None
+    here = Path.cwd()
+    files = (here.joinpath(*parts, "__main__.py"), here.joinpath(*parts).with_suffix(".py"))
+    file = next((one for one in files if one.is_file()), None)
+    if file is None and find_spec(parts[0]) is None:
+        if not name:
+            return None  # a command
+        raise BadInput(f"there is no module {place!r}", fix="run this in its folder, or install it")
+    return _python(place, name, file, Named(Entry(sys.executable, env={"PYTHONPATH": str(here)}), parts[-1]))
+
+
+def _python(place: str, name: str, file: Path | None, found: Named) -> Named:
+    """Return a server in Python with its arguments: the file runs if it serves by itself, else its `App` is served."""
+    text = _GUARD if file is None or file.stem == _GUARD else file.read_text("utf-8", "replace")
+    runs = _RUNS.search(text) is not None
+    module = f"{place}:{name}" if name else place
+    arguments: tuple[str, ...] = ("-m", "mcp_bindgen.app", module)
+    if not name and (runs or _GUARD in text):
+        arguments = (place,) if place.endswith(".py") else ("-m", place)
+    return replace(found, entry=replace(found.entry, args=arguments), module=None if runs else module)
+
+
+def _command(words: str) -> Named | None:
+    try:
+        program, *arguments = command_words(words)
+    except ValueError as error:
+        raise BadInput(str(error)) from None
+    plain = [word for word in arguments if not word.startswith("-")] or [program]
+    name = re.sub(r"@[\w.-]+$", "", plain[0].rstrip("/")).rpartition("/")[2]
+    return Named(Entry(program, tuple(arguments)), name.removesuffix(".py").removesuffix(".js"))
+
+
+def _split(words: str) -> tuple[str, str]:
+    """Return the file or module that words name, and the name of the `App` in it, which may be empty."""
+    found = _MODULE.fullmatch(words)
+    return (words, "") if found is None else (found["place"], found["name"] or "")
+
+
+class Form(NamedTuple):
+    """Form of the words that name a server.
+
+    Attributes:
+        words: The form, for people.
+        meaning: The server that it names.
+        find: Function from words to the server; `None` for words of another form.
+    """
+
+    words: str
+    meaning: str
+    find: Callable[[str], Named | None]
+
+
+FORMS: Sequence[Form] = (
+    Form("URL", "a server that runs: `http://127.0.0.1:8000/mcp`", _url),
+    Form("FILE.json#NAME", "an entry of an `mcpServers` file: `mcp.json#weather`", _of_configuration),
+    Form("FILE.py", "a file that serves when it runs, or the `App` in it; `FILE.py:NAME` is one of several", _file),
+    Form("DIR", "a project that `scaffold` wrote: `weather`", _project),
+    Form("MODULE:NAME", "an `App` in a module; `MODULE` runs the module, or serves the `App` in it", _module),
+    Form("COMMAND", "a command in quotes that starts a server: `'npx -y @example/server'`", _command),
+)

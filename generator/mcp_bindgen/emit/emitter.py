@@ -1,0 +1,309 @@
+"""Emitters, the plugins that write bindings in one language, and the packages that they write."""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
+from functools import cached_property
+from pathlib import Path
+
+from mcp_bindgen.bridge.document import Model, models
+from mcp_bindgen.bridge.places import Plan
+from mcp_bindgen.bridge.steps import rule_file
+from mcp_bindgen.bridge.words import page
+from mcp_bindgen.protocol import Protocol, build, slice_protocol
+from mcp_bindgen.spec import BadInput, Decision, EffectiveSchema, ExtensionSchema, Store
+from mcp_bindgen.spec.errors import locating
+
+from .header import header, is_generated
+
+BRIDGES = "bridges"
+"""Name of the package of conversions, beside the packages of revisions."""
+
+
+@dataclass(frozen=True)
+class Options:
+    """Options of one package.
+
+    Attributes:
+        package: Name of the package, e.g. `acme.mcp`.
+        command: Command that generates the same files again.
+        extension: Id of the extension that the package is about; empty for the revision itself.
+        core: Name of the package with the bindings of the revision; empty if the package needs none.
+        templates: Folder with templates that replace templates of the emitter, or None.
+        joins_installed: True if the files join a package of the installation, which has its own initial module.
+    """
+
+    package: str
+    command: str
+    extension: str = ""
+    core: str = ""
+    templates: Path | None = None
+    joins_installed: bool = False
+
+    def header(self, model: Model, comment: str = "#") -> str:
+        """Return the header that the first line of each file must begin with.
+
+        Args:
+            model: Input of the emitter.
+            comment: Start of a comment line in the language of the file.
+        """
+        protocol, source = model.protocol, ""
+        made = f"from MCP {protocol.revision}, schema {protocol.digest[:16]}"
+        if self.extension:
+            extension = next(one for one in protocol.extensions if one.id == self.extension)
+            made = f"from an extension of MCP {protocol.revision}, schema {extension.digest[:16]}"
+            source = f"{extension.id} {extension.version}"
+        return header(f"{made}. Do not edit.", self.command, source, comment=comment)
+
+
+Emit = Callable[[Model, Options], Mapping[str, str]]
+"""Function of an emitter: returns file name -> text. The same input gives the same text on every machine."""
+
+
+class Emitter:
+    """An emitter: its function, and facts about its language.
+
+    An entry point of the group `mcp_bindgen.emitters` names a function or an object of this class.
+
+    Args:
+        emit: The function.
+
+    Attributes:
+        templates: Template that `--templates` may replace -> its purpose.
+        made_with: Distributions; the text depends on their versions.
+        modules: Packages; the text depends on their code, beside the code of the emitter.
+        record: Path in a package for a record of its inputs, so that unchanged packages are not generated again.
+    """
+
+    templates: Mapping[str, str] = {}
+    made_with: tuple[str, ...] = ()
+    modules: tuple[str, ...] = ()
+    record: str = ""
+
+    def __init__(self, emit: Emit) -> None:
+        self.emit = emit
+
+    @property
+    def module(self) -> str:
+        """The module of its function."""
+        return self.emit.__module__
+
+    def check_package(self, name: str) -> None:
+        """Raise `BadInput` if the language has no package of this name."""
+        if not all(part.replace("-", "_").isidentifier() for part in name.split(".")):
+            raise BadInput(f"{name!r} is not the name of a package", fix="use letters, digits, - _ and dots")
+
+    def package_of(self, revision: str) -> str:
+        """Return the name of the package of a revision among the packages of other revisions."""
+        return revision
+
+    def default_package(self, revision: str, extension: str) -> str:
+        """Return the name of a package if none is asked for; empty if the language needs a name.
+
+        Args:
+            revision: Name of the revision.
+            extension: Short name of the extension that the package is about; empty without one.
+        """
+        return ""
+
+    def folder_of(self, out: Path, package: str) -> Path:
+        """Return the folder of a package below `out`."""
+        return out.joinpath(*package.split("."))
+
+    def core_of(self, revision: str) -> str:
+        """Return the full name of the package of a revision in this installation, on which extensions build."""
+        return self.package_of(revision)
+
+    def decisions(self, protocol: Protocol) -> tuple[Decision, ...]:
+        """Return how the schema was read where it breaks a rule, rules about names in the language included.
+
+        Raises:
+            BadInput: In a strict reading: it breaks a rule about names.
+        """
+        return protocol.decisions
+
+    def check_files(self, files: Mapping[str, str]) -> None:
+        """Raise `BadInput` if the files cannot be used; called before they are written."""
+
+    def installed(self, store: Store, revisions: Sequence[str], extensions: Sequence[str]) -> list[Target]:
+        """Return the packages of this installation.
+
+        Args:
+            store: The revisions.
+            revisions: The revisions to generate; all if there are none.
+            extensions: The extensions of `revisions` to generate instead of them.
+
+        Raises:
+            BadInput: This installation has no bindings in the language.
+        """
+        raise BadInput("this installation has no bindings in that language", fix="give --out DIR and --package NAME")
+
+    def bridges_of(self, targets: Sequence[Target]) -> list[Bridges]:
+        """Return the packages of conversions beside the packages of this installation."""
+        return []
+
+    @property
+    def sources(self) -> list[Path]:
+        """The files and folders with the code of the emitter."""
+        module = sys.modules[self.module]
+        assert module.__file__ is not None
+        return [Path(module.__file__).parent if module.__package__ else Path(module.__file__)]
+
+
+@dataclass(frozen=True)
+class Target:
+    """A package to generate.
+
+    Attributes:
+        emitter: The emitter.
+        source: The effective schema.
+        folder: Folder of the package.
+        options: Name of the package, command and templates.
+        only: Capabilities to restrict the package to; empty means everything.
+        is_installed: True if the package is part of this installation, and imported by its tests.
+        extension: The extension, among those of `source`, that the package is about; None for a revision.
+        model: The protocol model, if it was printed; `source` is empty then.
+    """
+
+    emitter: Emitter
+    source: EffectiveSchema
+    folder: Path
+    options: Options
+    only: tuple[str, ...] = ()
+    is_installed: bool = False
+    extension: ExtensionSchema | None = None
+    model: Protocol | None = None
+
+    @property
+    def name(self) -> str:
+        """`2026-07-28`, or with an extension `2026-07-28 tasks@2026-07-28`."""
+        return f"{self.source.revision} {self.extension.label}" if self.extension else self.source.revision
+
+    @property
+    def command(self) -> str:
+        """The command that generates it."""
+        return self.options.command
+
+    @cached_property
+    def protocol(self) -> Protocol:
+        """The protocol model, restricted to `only`; raises `BadInput` if the schema breaks a convention."""
+        protocol = build(self.source) if self.model is None else self.model
+        return slice_protocol(protocol, self.only) if self.only else protocol
+
+    @property
+    def decisions(self) -> tuple[Decision, ...]:
+        """How the schema was read where it breaks a rule; raises `BadInput` as `Emitter.decisions`."""
+        return self.emitter.decisions(self.protocol)
+
+    @property
+    def inputs(self) -> tuple[str, ...]:
+        """All inputs of the emitter, as text."""
+        folder = self.options.templates
+        files = sorted(path for path in folder.rglob("*") if path.is_file()) if folder is not None else []
+        return repr(self.protocol), repr(self.options), *(f"{path}\0{path.read_bytes()!r}" for path in files)
+
+    @property
+    def counts(self) -> tuple[int, int]:
+        """Numbers of definitions and methods."""
+        origin = self.extension.id if self.extension else ""
+        counted = self.protocol.definitions.values(), self.protocol.methods
+        definitions, methods = (sum(one.origin == origin for one in these) for these in counted)
+        return definitions, methods
+
+    @property
+    def file(self) -> Path | str | None:
+        """The schema file."""
+        return self.extension.file if self.extension else self.source.file
+
+    def render(self) -> dict[str, str]:
+        """Return file name -> text; raises `BadInput` if the schema breaks a convention."""
+        with locating(self.file):
+            files = self.emitter.emit(Model(self.protocol), self.options)
+        return checked(files)
+
+    def check_files(self, files: Mapping[str, str]) -> None:
+        """Raise `BadInput` if the files cannot be used.
+
+        Packages of the installation are imported by its tests. Extensions with an engine are not tried: importing one
+        runs code that the schema's author chose.
+        """
+        if not (self.is_installed or (self.extension and self.extension.semantics["extension"].get("python_engine"))):
+            with locating(self.file):
+                self.emitter.check_files(files)
+
+
+@dataclass(frozen=True)
+class Bridges:
+    """Conversions to generate: between the revisions of a checkout, or of a user.
+
+    Attributes:
+        emitter: The emitter.
+        store: The revisions.
+        folder: Folder of the modules.
+        users: True for all revisions of the user, or the name of one; False for the checkout.
+        page: The page about all conversions, or None.
+    """
+
+    emitter: Emitter
+    store: Store
+    folder: Path
+    users: bool | str = False
+    page: Path | None = None
+
+    command = "mcp-bindgen generate"
+
+    @cached_property
+    def models(self) -> list[Model]:
+        """The revisions with their conversions; raises `BadInput` as `bridge.document.models`."""
+        return models(self.store, users=self.users)
+
+    @property
+    def plans(self) -> list[Plan]:
+        """The conversions."""
+        return [plan for model in self.models for plan in model.bridges]
+
+    @property
+    def file(self) -> Path:
+        """The file of rules."""
+        return rule_file(self.store, users=bool(self.users))
+
+    @property
+    def inputs(self) -> tuple[str, ...]:
+        """All inputs of the emitter, as text."""
+        return tuple(map(repr, self.plans))
+
+    @property
+    def is_page_current(self) -> bool:
+        """True if the page about all conversions, where there is one, describes the plans."""
+        return self.page is None or (self.page.exists() and self.page.read_text("utf-8") == page(self.plans))
+
+    def write_page(self) -> None:
+        """Write the page about all conversions, where there is one."""
+        if self.page is not None and not self.is_page_current:
+            self.page.parent.mkdir(exist_ok=True)
+            self.page.write_text(page(self.plans), "utf-8")
+
+    def render(self) -> dict[str, str]:
+        """Return file name -> text; raises `BadInput` as `plans`."""
+        options = Options(BRIDGES, self.command, joins_installed=bool(self.users))
+        files: dict[str, str] = {}
+        for model in self.models:
+            files |= self.emitter.emit(model, options)
+        return checked(files)
+
+    def check_files(self, files: Mapping[str, str]) -> None:
+        """Accept all files: they hold data only."""
+
+
+def checked(files: Mapping[str, str]) -> dict[str, str]:
+    """Return the files of an emitter; raise `BadInput` if a name is no plain file name, or a header is missing."""
+    for name, text in files.items():
+        if name in ("", ".", "..") or "/" in name or "\\" in name:
+            raise BadInput(f"the emitter returned the file name {name!r}", fix="return names without folders")
+        if not is_generated(text.encode()):
+            raise BadInput(
+                f"the emitter returned {name} without our header", fix="begin the file with options.header()"
+            )
+    return dict(files)

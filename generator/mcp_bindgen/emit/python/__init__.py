@@ -1,0 +1,1 @@
+"""Python bindings of a protocol model: one template for each file; datamodel-code-generator writes the types."""

@@ -1,0 +1,50 @@
+"""Write type expressions of the protocol model as Python annotations."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+
+from mcp_bindgen.protocol.model import Array, Const, Free, Map, Object, Ref, Scalar, Type, Union
+
+PLAIN = {"any": "Json", "string": "str", "integer": "int", "number": "int | float", "boolean": "bool", "null": "None"}
+"""Any JSON and its scalars in signatures, where values are only passed on."""
+
+CHECKED = {**PLAIN, "integer": "Integer", "number": "Number", "boolean": "Boolean"}
+"""JSON's scalars in models, where values are validated: the value types of the runtime."""
+
+
+def annotation(type: Type, scalars: Mapping[str, str] = PLAIN, prefix: str = "types.") -> str:
+    """Return `type` as an annotation.
+
+    Args:
+        type: The type expression.
+        scalars: JSON type -> Python type, `any` among them.
+        prefix: Text before the names of definitions.
+    """
+    return spelled(type, prefix.__add__, scalars)
+
+
+def spelled(type: Type, name: Callable[[str], str], scalars: Mapping[str, str] = PLAIN) -> str:
+    """Return `type` as an annotation in which `name` makes expressions of the names of definitions."""
+    match type:
+        case Free():
+            return scalars["any"]
+        case Scalar(kind):
+            return scalars[kind]
+        case Const(values):
+            return f"Literal[{', '.join(map(repr, values))}]"
+        case Array(items):
+            return f"list[{spelled(items, name, scalars)}]"
+        case Map(values):
+            return f"dict[str, {spelled(values, name, scalars)}]"
+        case Ref(definition):
+            return name(definition)
+        case Union(members):
+            return " | ".join(dict.fromkeys(spelled(member, name, scalars) for member in members))
+        case Object():
+            raise TypeError("an object has a name; refer to it")
+
+
+def optional(text: str) -> str:
+    """Return the annotation `text`, or `None`."""
+    return text if text in ("Json", "None") or text.endswith("| None") else f"{text} | None"

@@ -1,0 +1,201 @@
+"""Modules of conversions between adjacent revisions."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Mapping
+from importlib import import_module
+
+from mcp_bindgen.bridge.document import Model
+from mcp_bindgen.bridge.edits import Apply, Cases, Each, Edit, Members, Named, Sequence, Test, reach
+from mcp_bindgen.bridge.guards import guard
+from mcp_bindgen.bridge.places import Kind, Plan
+from mcp_bindgen.protocol.naming import numbered
+from mcp_bindgen.spec import BadInput
+
+from ..emitter import Options
+from ..header import header
+from . import naming
+from .collector import collector_paused
+from .environment import quoted, render
+from .style import style
+
+_NAMES = (
+    "Conversion, Ruling, Step, cases, has, items, keep, later, members, of_kind, refuse, rule, rules, sequence, "
+    "tagged, values"
+)
+_RULES = "mcp_bindgen.bridging.rules"
+_KINDS = {
+    "array": "list",
+    "object": "dict",
+    "string": "str",
+    "boolean": "bool",
+    "integer": "int",
+    "number": "float",
+    "null": "type(None)",
+}
+
+
+def module(plan: Plan) -> str:
+    """Return the name of the module of a step."""
+    return f"{naming.package(plan.source.revision)}_to_{naming.package(plan.target.revision)}"
+
+
+def emit(model: Model, options: Options) -> dict[str, str]:
+    """Return file name -> text: a module for each conversion from the revision of the model to an adjacent one."""
+    with collector_paused():
+        files = {f"{module(plan)}.py": _emit(plan, options.command) for plan in model.bridges}
+    if options.joins_installed:
+        return files
+    top = header("from the schemas of all revisions. Do not edit.", options.command)
+    return {**files, "__init__.py": render("bridges/__init__.py.jinja", header=top), "py.typed": f"{top}\n"}
+
+
+def _emit(plan: Plan, command: str) -> str:
+    source, target = plan.source, plan.target
+    made = f"from MCP {source.revision}, schema {source.digest[:16]}, and MCP {target.revision}, {target.digest[:16]}."
+    code = _Code(plan)
+    rows = [(part, list(code.conversions(part))) for part in ("params", "results")]
+    edits, remarks = list(code.edits()), list(code.remarks())
+    text = render(
+        "bridges/step.py.jinja",
+        header=header(f"{made} Do not edit.", command),
+        plan=plan,
+        adapted=[quoted(name) for name in plan.adapted],
+        row=_tuple,
+        names=_NAMES,
+        rulings=[(name, *ruling) for ruling, name in code.rulings.items()],
+        edits=edits,
+        conversions=[(part, found) for part, found in rows if found],
+        field_collisions=list(_field_collisions(plan)),
+        remarks=remarks,
+    )
+    return style(text)
+
+
+class _Code:
+    """Expressions of one module.
+
+    Attributes:
+        rulings: Place, reason and capability -> the name of the constant.
+    """
+
+    def __init__(self, plan: Plan) -> None:
+        self.plan = plan
+        self.rulings: dict[tuple[str, str, str], str] = {}
+        self._names: dict[Named, str] = {}
+        for key in plan.named:
+            name, taken = f"_{naming.snake(key.source)}", {*self._names.values()}
+            self._names[key] = numbered(f"{name}_", taken.__contains__) if name in taken else name
+        self._done: set[Named] = set()
+
+    def conversions(self, part: str) -> Iterator[tuple[str, str, tuple[bytes, ...]]]:
+        for payload in self.plan.payloads:
+            if payload.part == part and payload.edit is not None:
+                self._done.update(self.plan.named)
+                edit = self.expression(payload.edit)
+                self._done.clear()
+                yield payload.method, edit, guard(payload.edit, self.plan.named)
+
+    def edits(self) -> Iterator[tuple[str, str]]:
+        for key, edit in self.plan.named.items():
+            yield self._names[key], self.expression(edit)
+            self._done.add(key)
+
+    def expression(self, edit: Edit) -> str:
+        match edit:
+            case Named():
+                name = self._names[edit]
+                return name if edit in self._done else f"later(lambda: {name})"
+            case Apply():
+                return self.applied(edit)
+            case Sequence(edits):
+                return f"sequence({', '.join(map(self.expression, edits))})"
+            case Each(inner, values):
+                return f"{'values' if values else 'items'}({self.expression(inner)})"
+            case Cases(pairs, rest):
+                found = [
+                    f"({_test(case.test)}, {self.expression(case.edit) if case.edit else 'keep'})" for case in pairs
+                ]
+                return f"cases({', '.join([*found, *([f'rest={self.expression(rest)}'] if rest else [])])})"
+            case Members():
+                return self.members(edit)
+
+    def members(self, edit: Members) -> str:
+        parts = [
+            _dict(None, {name: self.expression(one) for name, one in edit.edits}),
+            _dict("fill", {fill.member: repr(fill.value) for fill in edit.fills if fill.replaces}),
+            _dict("default", {fill.member: repr(fill.value) for fill in edit.fills if not fill.replaces}),
+            f"drop={_tuple(map(quoted, edit.drops))}" if edit.drops else "",
+            _dict("rename", {old: quoted(new) for old, new in edit.renames}),
+            f"only={_tuple(map(quoted, edit.only))}" if edit.only else "",
+            _dict("want", {name: self.ruling(one) for name, one in edit.wants}),
+        ]
+        return f"members({', '.join(filter(None, parts))})"
+
+    def applied(self, edit: Apply) -> str:
+        if edit.rule.action == "refuse":
+            return f"refuse({self.ruling(edit)})"
+        return f"rule(rules.{_function(edit)}, {self.ruling(edit)})"
+
+    def ruling(self, edit: Apply) -> str:
+        """Return the constant of the words of a rule at a place."""
+        path = edit.path
+        key = (".".join(path), edit.rule.because, edit.rule.capability)
+        if key not in self.rulings:
+            name = "_" + "_".join(naming.constant(part) or "ITEMS" for part in path)
+            taken = {*self.rulings.values()}
+            self.rulings[key] = numbered(f"{name}_", taken.__contains__) if name in taken else name
+        return self.rulings[key]
+
+    def remarks(self) -> Iterator[tuple[str, list[str]]]:
+        """Yield the losses and refusals of each method."""
+        found: dict[str, list[str]] = {}
+        for payload in self.plan.payloads:
+            for one in reach(payload.edit, self.plan.named):
+                if isinstance(one, Apply) and not one.rule.lossless:
+                    kind = "refused" if one.rule.action == "refuse" else "lost"
+                    entry = f"{self.ruling(one)}.{kind}({quoted(payload.part)})"
+                    found.setdefault(payload.method, []).append(entry)
+        yield from sorted(found.items())
+
+
+def _function(edit: Apply) -> str:
+    """Return the function of a rule; raises `BadInput` where the runtime has none of that name."""
+    name = str(edit.rule.value)
+    if name.startswith("_") or not callable(getattr(import_module(_RULES), name, None)):
+        said = f"the rule of {'.'.join(edit.rule.path)} names {name!r}, which {_RULES} does not have"
+        raise BadInput(said, fix="name one of its functions, as in link_as_text")
+    return name
+
+
+def _field_collisions(plan: Plan) -> Iterator[tuple[str, list[tuple[str, list[str]]]]]:
+    """Yield the members with colliding names, by part and method."""
+    for part in ("params", "results"):
+        rows: list[tuple[str, list[str]]] = []
+        for payload in plan.payloads:
+            claims = {place.path[-1] for place in payload.places if place.kind is Kind.CLAIM and place.rule is None}
+            if payload.part == part and claims:
+                rows.append((payload.method, [quoted(name) for name in sorted(claims)]))
+        if rows:
+            yield part, rows
+
+
+def _dict(name: str | None, entries: Mapping[str, str]) -> str:
+    if not entries:
+        return ""
+    text = "{" + ", ".join(f"{quoted(key)}: {value}" for key, value in entries.items()) + "}"
+    return f"{name}={text}" if name else text
+
+
+def _tuple(expressions: Iterable[str]) -> str:
+    found = list(expressions)
+    return f"({', '.join(found)}{',' if len(found) == 1 else ''})"
+
+
+def _test(test: Test) -> str:
+    if test.member and test.value is not None:
+        return f"tagged({quoted(test.member)}, {test.value!r})"
+    if test.member:
+        lacks = f", lacks={_tuple(map(quoted, test.lacks))}" if test.lacks else ""
+        return f"has({quoted(test.member)}{lacks})"
+    return f"of_kind({_KINDS[test.kind]})"

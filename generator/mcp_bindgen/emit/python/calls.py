@@ -1,0 +1,176 @@
+"""Python view of methods: the names of stubs, and the arguments of calls."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+
+from mcp_bindgen.protocol.model import (
+    Array,
+    Const,
+    Definition,
+    Field,
+    Free,
+    Method,
+    Object,
+    Protocol,
+    Ref,
+    Sender,
+    Type,
+    Union,
+)
+
+from . import naming
+from .lowered import PythonProtocol
+
+_META = "_meta"
+
+
+@dataclass(frozen=True)
+class Walk:
+    """All items of a paginated list, one by one.
+
+    Attributes:
+        name: The stub, e.g. `iter_tools`.
+        call: The call that gives a page, e.g. `list_tools`.
+        item: The type of an item.
+        field: The attribute of a page with its items.
+    """
+
+    name: str
+    call: str
+    item: Type
+    field: str
+
+
+def methods_in_order(protocol: Protocol) -> list[Method]:
+    """Return the methods in the order of their stubs: requests first."""
+    return sorted(protocol.methods, key=lambda method: (method.kind != "request", method.name))
+
+
+def receives(method: Method, side: Sender) -> bool:
+    """Return True if a method may be sent to `side`."""
+    return side not in method.senders or len(method.senders) == 2
+
+
+def sends(method: Method, side: Sender) -> bool:
+    """Return whether `side` has a stub that sends a method; methods that the runtime sends have none."""
+    return side in method.senders and not method.lifecycle
+
+
+def call_name(protocol: PythonProtocol, method: Method) -> str:
+    """Return the name of the call that sends a method."""
+    stub = protocol.stub(method)
+    return stub if method.kind == "request" else naming.notifier(stub)
+
+
+def handler_name(protocol: PythonProtocol, method: Method, receiver: Sender) -> str:
+    """Return the name of the handler of a method.
+
+    The handlers of a server's requests have plain names. All other handlers are `on_...`, to differ from calls.
+    """
+    stub = protocol.stub(method)
+    return stub if receiver == "server" and method.kind == "request" else naming.handler(stub)
+
+
+def call_arguments(protocol: PythonProtocol, method: Method) -> tuple[Field, ...] | None:
+    """List the fields of the params that are arguments of a call, in order; `None` where the params are passed whole.
+
+    Positional arguments come first, then required ones, and the metadata last.
+    A call cannot tell an omitted argument from `None`, so where `null` is data the params are passed whole.
+    So are params that name no member and may have any.
+    """
+    if method.params is None:
+        return ()
+    type = protocol.resolve(method.params)
+    if (
+        not isinstance(type, Object)
+        or not isinstance(method.params, Ref)
+        or (not type.fields and type.extra is not None)
+    ):
+        return None
+    if any(not field.required and protocol.accepts_null(field.type) for field in type.fields):
+        return None
+    places = {wire: place for place, wire in enumerate(protocol.positional.get(method.name, ()))}
+
+    def place(field: Field) -> tuple[int, bool, bool]:
+        return places.get(field.wire, len(places)), field.wire == _META, may_omit(field)
+
+    return tuple(sorted(argument_fields(type), key=place))
+
+
+def argument_fields(type: Object) -> Iterator[Field]:
+    """List the fields of params that say something: all but constants."""
+    return (field for field in type.fields if not (isinstance(field.type, Const) and field.default is not None))
+
+
+def is_metadata(field: Field) -> bool:
+    """Return whether a field holds metadata that the call makes and merges with the given metadata."""
+    return field.wire == _META and field.required and isinstance(field.type, Ref)
+
+
+def may_omit(field: Field) -> bool:
+    """Return whether a call may leave a field out."""
+    return not field.required or field.default is not None or is_metadata(field)
+
+
+def positional(protocol: PythonProtocol, method: Method, arguments: tuple[Field, ...]) -> tuple[Field, ...]:
+    """Return those `arguments` of a call that may be given by position."""
+    return tuple(field for field in arguments if field.wire in protocol.positional[method.name])
+
+
+def walk(protocol: PythonProtocol, method: Method) -> Walk | None:
+    """Return how to iterate over the results of `method`, or None if it is not paginated."""
+    arguments = call_arguments(protocol, method)
+    result = protocol.resolve(method.result) if method.result is not None else None
+    if not any(field.wire == "cursor" for field in arguments or ()) or not all(map(may_omit, arguments or ())):
+        return None
+    if not isinstance(result, Object) or result.field("nextCursor") is None:
+        return None
+    lists = [
+        (field.wire, field.type.items) for field in result.fields if field.required and isinstance(field.type, Array)
+    ]
+    if len(lists) != 1:
+        return None
+    (wire, item) = lists[0]
+    stub = protocol.stub(method)
+    return Walk(naming.walker(stub), stub, item, protocol.attribute(method.result, wire))
+
+
+def questions(protocol: Protocol) -> Iterator[tuple[Method, tuple[str, ...]]]:
+    """Yield the requests that only a server sends, each with the classes of its params.
+
+    Two requests with the same params cannot be told apart by them, so they are left out.
+    """
+    asked = [
+        method for method in methods_in_order(protocol) if method.kind == "request" and method.senders == ("server",)
+    ]
+    params = {method.name: tuple(classes(protocol, method.params)) for method in asked}
+    for method in asked:
+        taken = {name for other in asked if other is not method for name in params[other.name]}
+        if method.params is not None and method.result is not None and not taken & set(params[method.name]):
+            yield method, params[method.name]
+
+
+def takes_any(definition: Definition) -> bool:
+    """Return whether a constructor takes members without a name as keywords.
+
+    Inline objects such as a JSON Schema declare this. Elsewhere, and in extensions, whose
+    schemas often open everything, a constructor keeps finding mistyped names.
+    """
+    extra = definition.type.extra if isinstance(definition.type, Object) else None
+    return definition.hoisted and not definition.origin and isinstance(extra, Free) and not extra.implied
+
+
+def classes(protocol: Protocol, type: Type | None) -> Iterator[str]:
+    """Return the classes that a value of `type` may be of."""
+    match type:
+        case Ref(name) if isinstance(protocol.definitions[name].type, Object):
+            yield name
+        case Ref(name):
+            yield from classes(protocol, protocol.definitions[name].type)
+        case Union(members):
+            for member in members:
+                yield from classes(protocol, member)
+        case _:
+            return

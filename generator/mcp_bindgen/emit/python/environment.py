@@ -1,0 +1,109 @@
+"""Jinja for all templates: undefined names are errors, docstrings are wrapped, literals are escaped."""
+
+from __future__ import annotations
+
+import json
+import textwrap
+from collections.abc import Mapping
+from pathlib import Path
+
+from jinja2 import TemplateError, TemplateSyntaxError
+
+from mcp_bindgen.spec import BadInput
+
+from ..templates import environment
+
+TEMPLATES = Path(__file__).parent / "templates"
+WIDTH = 110
+
+
+def docstring(text: str, indent: int = 4) -> str:
+    """Return `text` as a Python docstring: quoted, escaped, and wrapped at `indent` columns; paragraphs are kept."""
+    pad = " " * indent
+    plain = _printable(text).strip()
+    safe = _escaped(plain)
+    if "\n" not in safe and len(safe) + indent + 6 <= WIDTH:
+        ends_loose = (len(plain) - len(plain.rstrip('"'))) % 3 > 0
+        return f'"""{safe[:-1]}\\""""' if ends_loose else f'"""{safe}"""'
+    lines = [_escaped(line) for part in _reflow(plain) for line in _wrap(part, WIDTH - indent)]
+    return '"""' + "\n".join(f"{pad}{line}" if line else "" for line in lines).lstrip() + f'\n{pad}"""'
+
+
+def arguments_section(docs: Mapping[str, str]) -> str:
+    """Return the `Args` section of a docstring: argument -> words, of which every line is below its argument.
+
+    It is empty if there are no words to see.
+    """
+    parts = {name: _reflow(_printable(text).strip()) for name, text in docs.items()}
+    lines: list[str] = []
+    for name, (first, *rest) in ((name, found) for name, found in parts.items() if found):
+        lines += [f"    {name}: {first}", *(f"        {part}" if part else "" for part in rest)]
+    return "\n".join(["Args:", *lines]) if lines else ""
+
+
+def _escaped(text: str) -> str:
+    """Return `text` as it is written inside of three quotes."""
+    return text.replace("\\", "\\\\").replace('"""', '\\"\\"\\"')
+
+
+def _printable(text: str) -> str:
+    """Return `text` without characters that source code cannot hold, such as NUL and halves of surrogate pairs."""
+    lines = ("".join(char if char.isprintable() else _blank(char) for char in line) for line in text.splitlines())
+    return "\n".join(lines)
+
+
+def _blank(char: str) -> str:
+    return " " if char.isspace() else ""
+
+
+def _reflow(text: str) -> list[str]:
+    """Join the lines of a paragraph; blank lines, list items and indented lines stay apart."""
+    parts: list[str] = []
+    for line in text.splitlines():
+        new = (
+            not line.strip()
+            or not parts
+            or not parts[-1]
+            or line.startswith((" ", "- ", "* "))
+            or parts[-1].endswith(":")
+        )
+        if new:
+            parts.append(line.rstrip())
+        else:
+            parts[-1] += f" {line.strip()}"
+    return parts
+
+
+def _wrap(part: str, width: int) -> list[str]:
+    margin = " " * (len(part) - len(part.lstrip()))
+    hanging = "" if len(margin) > 4 and not part.lstrip().startswith(("- ", "* ")) else "    "
+    return textwrap.wrap(part, width, subsequent_indent=f"{margin}{hanging}" if margin else "") or [""]
+
+
+def render(template: str, templates: Path | None = None, **values: object) -> str:
+    """Return the text of a template with `values` filled in.
+
+    Args:
+        template: Its name.
+        templates: Folder of templates of a user, which take the place of ours.
+        values: The variables of the template.
+
+    Raises:
+        BadInput: A template of the user cannot be rendered.
+    """
+    jinja = environment(TEMPLATES, templates)
+    if templates is None:
+        return jinja.get_template(template).render(docstring=docstring, quoted=quoted, **values)
+    try:
+        return jinja.get_template(template).render(docstring=docstring, quoted=quoted, **values)
+    except TemplateError as error:
+        line = f" line {error.lineno}" if isinstance(error, TemplateSyntaxError) else ""
+        raise BadInput(
+            f"{template}{line}: {error.message}", file=templates, fix="docs/emitters.md lists the variables"
+        ) from None
+
+
+def quoted(text: str) -> str:
+    """Return `text` as a string literal of Python in double quotes; invisible characters are escaped."""
+    plain = json.dumps(text, ensure_ascii=False)
+    return "".join(char if char.isprintable() else ascii(char)[1:-1] for char in plain)

@@ -1,0 +1,265 @@
+"""Lower the protocol model to Python: give each definition, member, method and error its name in Python code.
+
+Each scope is a bijection. Two things that would have the same name in one scope break a rule: an error in a strict
+reading, else the second one gets a number and the decision is noted.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable, Iterable, Iterator, Mapping
+from dataclasses import fields, replace
+from typing import Any
+
+from mcp_bindgen.protocol.model import (
+    Definition,
+    ErrorCode,
+    Extension,
+    Field,
+    Method,
+    Object,
+    Protocol,
+    Sender,
+    Type,
+    renamed,
+)
+from mcp_bindgen.protocol.naming import numbered, pascal
+from mcp_bindgen.spec import BadInput
+from mcp_bindgen.spec.pointer import join
+
+from . import naming
+from .calls import argument_fields, call_name, handler_name, may_omit, receives, sends, walk
+from .lowered import PythonProtocol
+
+
+def lower(protocol: Protocol) -> PythonProtocol:
+    """Return the Python view of a revision; its `decisions` include those about names.
+
+    Raises:
+        BadInput: In a strict reading: a name cannot be used in Python, or two things have one name.
+    """
+    if isinstance(protocol, PythonProtocol):
+        return protocol
+    values: dict[str, Any] = {attribute.name: getattr(protocol, attribute.name) for attribute in fields(Protocol)}
+    values["reading"] = protocol.reading.fork()
+    lowered = PythonProtocol(**values)
+    for step in PASSES:
+        lowered = step(lowered)
+    decisions = dict.fromkeys((*protocol.decisions, *lowered.reading.decisions))
+    return replace(lowered, decisions=tuple(decisions))
+
+
+# --- definitions and members ----------------------------------------------------------------------------------
+
+
+def name_classes(protocol: PythonProtocol) -> PythonProtocol:
+    """Rename the definitions that no class can be named after, and the references to them."""
+    names: dict[str, str] = {}
+    for name, definition in protocol.definitions.items():
+        if naming.is_definition(name):
+            continue
+        taken = {*protocol.definitions, *names.values()}
+        other = naming.definition(name)
+        names[name] = numbered(other, taken.__contains__) if other in taken else other
+        if definition.hoisted and pascal(name) != name:
+            continue  # its parent, after which it is named, has been reported
+        error = BadInput(
+            f"the definition {name!r} cannot be a name in Python bindings",
+            pointer=join("/$defs", name),
+            fix="rename it to letters and digits, the first one a capital letter",
+        )
+        known = f", which is also importable as {name!r}" if naming.is_importable(name) else ""
+        protocol.reading.settle("definition-name", error, f"the class is {names[name]!r}{known}")
+        protocol.reading.moved(names[name], join("/$defs", name))
+    return _renamed(protocol, names) if names else protocol
+
+
+def _renamed(protocol: PythonProtocol, names: Mapping[str, str]) -> PythonProtocol:
+    def name(old: str) -> str:
+        return names.get(old, old)
+
+    def type_of(type: Type) -> Type:
+        return renamed(type, names)
+
+    def definition(one: Definition) -> Definition:
+        return replace(one, name=name(one.name), type=type_of(one.type))
+
+    def method(one: Method) -> Method:
+        return replace(
+            one,
+            definition=name(one.definition),
+            params=type_of(one.params) if one.params is not None else None,
+            result=type_of(one.result) if one.result is not None else None,
+            alternatives=tuple(map(type_of, one.alternatives)),
+            filter=replace(one.filter, definition=name(one.filter.definition)) if one.filter else None,
+        )
+
+    def extension(one: Extension) -> Extension:
+        return replace(
+            one,
+            settings=tuple((side, name(settings)) for side, settings in one.settings),
+            meta_keys=tuple(replace(key, type=type_of(key.type), on=tuple(map(name, key.on))) for key in one.meta_keys),
+            alternatives=tuple((method, tuple(map(name, types))) for method, types in one.alternatives),
+            extends=tuple((name(core), name(own)) for core, own in one.extends),
+        )
+
+    return replace(
+        protocol,
+        definitions=dict(sorted((name(old), definition(one)) for old, one in protocol.definitions.items())),
+        methods=tuple(map(method, protocol.methods)),
+        errors=tuple(
+            replace(one, definition=name(one.definition) if one.definition else None) for one in protocol.errors
+        ),
+        extensions=tuple(map(extension, protocol.extensions)),
+        schema_names={new: old for old, new in names.items()},
+    )
+
+
+def name_attributes(protocol: PythonProtocol) -> PythonProtocol:
+    """Name the members of each class."""
+    attributes = {
+        name: naming.fields(name, (field.wire for field in definition.type.fields), protocol.reading)
+        for name, definition in protocol.definitions.items()
+        if isinstance(definition.type, Object)
+    }
+    return replace(protocol, attributes=attributes)
+
+
+def name_meta_keys(protocol: PythonProtocol) -> PythonProtocol:
+    """Name the keys of `_meta`.
+
+    Raises:
+        BadInput: Two keys of an extension would have the same name in Python.
+    """
+    names = naming.fields("_meta", protocol.facts.meta_keys, protocol.reading)
+    for extension in protocol.extensions:
+        taken: dict[str, str] = {}
+        for wire in (key.key for key in extension.meta_keys):
+            names[wire] = naming.field(wire)
+            if (other := taken.setdefault(names[wire], wire)) != wire:
+                raise BadInput(
+                    f"the keys {other!r} and {wire!r} of _meta are both {names[wire]!r} in Python",
+                    file=extension.id,
+                    fix="rename one of them in the table [meta] of its facts",
+                )
+    return replace(protocol, meta_names=names)
+
+
+# --- methods and errors ---------------------------------------------------------------------------------------
+
+
+def name_stubs(protocol: PythonProtocol) -> PythonProtocol:
+    """Name methods and errors after their definitions."""
+    stubs = {method.name: naming.stub(method.definition, method.kind) for method in protocol.methods}
+    return replace(protocol, stubs=stubs, constants={one.code: naming.constant(one.name) for one in protocol.errors})
+
+
+def order_arguments(protocol: PythonProtocol) -> PythonProtocol:
+    """Choose the positional arguments of calls: as the model states, else a single required argument."""
+    return replace(
+        protocol, positional={method.name: tuple(_positional(protocol, method)) for method in protocol.methods}
+    )
+
+
+def _positional(protocol: PythonProtocol, method: Method) -> Iterator[str]:
+    """Yield members up to the first required one behind an optional one, which Python does not allow."""
+    type = protocol.resolve(method.params) if method.params is not None else None
+    known = {field.wire: field for field in argument_fields(type)} if isinstance(type, Object) else {}
+    stated = [known[wire] for wire in method.arguments if wire in known]
+    required: list[Field] = [field for field in known.values() if not may_omit(field)]
+    has_gap = False
+    for field in stated or (required if len(required) == 1 else []):
+        has_gap = has_gap or may_omit(field)
+        if has_gap and not may_omit(field):
+            return
+        yield field.wire
+
+
+_MEMBER = re.compile(r"`(params\.)?([^`]+)`")
+
+
+def spell_members(protocol: PythonProtocol) -> PythonProtocol:
+    """Write the attributes of params and results in texts for handlers, instead of their wire names."""
+
+    def spelled(method: Method) -> Method:
+        def attribute(found: re.Match[str]) -> str:
+            prefix, wire = found[1] or "", found[2]
+            try:
+                return f"`{prefix}{protocol.attribute(method.params if prefix else method.result, wire)}`"
+            except KeyError:
+                return found[0]
+
+        return replace(method, handling=_MEMBER.sub(attribute, method.handling))
+
+    return replace(protocol, methods=tuple(map(spelled, protocol.methods)))
+
+
+_Named = tuple[str, str, Method | ErrorCode]
+
+
+def separate_scopes(protocol: PythonProtocol) -> PythonProtocol:
+    """Number the second of two methods or errors with the same name in one module or class."""
+    while (clash := next(_clashes(protocol), None)) is not None:
+        protocol = _separated(clash, protocol)
+    return protocol
+
+
+def _clashes(protocol: PythonProtocol) -> Iterator[tuple[_Named, _Named]]:
+    seen: dict[tuple[str, str], _Named] = {}
+    for scope, name, owner in _scoped_names(protocol):
+        if (scope, name) in seen:
+            yield seen[scope, name], (scope, name, owner)
+        seen[scope, name] = scope, name, owner
+
+
+def _scoped_names(protocol: PythonProtocol) -> Iterator[_Named]:
+    """Yield scope, name and owner of everything that is named after a method or an error."""
+    for method in protocol.methods:
+        yield "methods.py", naming.descriptor(protocol.stub(method)), method
+    for error in protocol.errors:
+        yield "errors.py", protocol.constants[error.code], error
+    for method in protocol.methods:
+        yield from (("Client", name, method) for name in _calls(protocol, method, "client"))
+        yield from (("Context", name, method) for name in _calls(protocol, method, "server"))
+        if receives(method, "client"):
+            yield "Client", handler_name(protocol, method, "client"), method
+        if receives(method, "server"):
+            yield "Server", handler_name(protocol, method, "server"), method
+
+
+def _calls(protocol: PythonProtocol, method: Method, sender: Sender) -> Iterable[str]:
+    if not sends(method, sender):
+        return []
+    walked = walk(protocol, method)
+    return [call_name(protocol, method), *([walked.name] if walked else [])]
+
+
+def _separated(clash: tuple[_Named, _Named], protocol: PythonProtocol) -> PythonProtocol:
+    (_, _, first), (scope, name, second) = clash
+    owner = second.definition or second.name
+    error = BadInput(
+        f"{first.definition or first.name} and {owner} would both be {name!r} in {scope}",
+        pointer=join("/$defs", owner),
+        fix="rename one of them with a patch",
+    )
+    if isinstance(second, ErrorCode):
+        taken = protocol.constants.values()
+        other = naming.constant(numbered(second.name, lambda name: naming.constant(name) in taken))
+        protocol = replace(protocol, constants={**protocol.constants, second.code: other})
+    else:
+        other = numbered(f"{protocol.stub(second).removesuffix('_')}_", {*protocol.stubs.values()}.__contains__)
+        protocol = replace(protocol, stubs={**protocol.stubs, second.name: other})
+    protocol.reading.settle("stub-taken", error, f"the second is named {other!r}")
+    return protocol
+
+
+PASSES: tuple[Callable[[PythonProtocol], PythonProtocol], ...] = (
+    name_classes,
+    name_attributes,
+    name_meta_keys,
+    name_stubs,
+    spell_members,
+    separate_scopes,
+    order_arguments,
+)
+"""The passes of the lowering, in order."""

@@ -1,0 +1,119 @@
+"""Prepare the table of methods for the template of `methods.py`."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from functools import partial
+
+from mcp_bindgen.protocol.model import Array, Method, Need, Object, Ref, Type
+
+from .calls import classes, walk
+from .lowered import PythonProtocol
+from .part import Part
+from .stubs import constant, params_annotation
+
+
+def values(part: Part) -> dict[str, object]:
+    """Return the variables of the template."""
+    words = {"Request" if method.kind == "request" else "Notification" for method in part.methods}
+    words |= {"Need" for method in part.methods if method.needs}
+    words |= {"Filter" for method in part.methods if method.filter is not None}
+    words |= {"Truncation" for method in part.methods if method.truncation is not None}
+    words |= {"HeaderParams" for method in part.methods if method.header_params is not None}
+    reopened = list(_reopened(part)) if part.origin else []
+    words |= {"Request" for _ in reopened}
+    return {
+        "words": ["Json", *sorted(words), "by_name", "with_alternatives"],
+        "methods": part.methods,
+        "reopened": reopened,
+        "annotation": part.annotation,
+        "constant": partial(constant, part),
+        "truncation": partial(_truncation, part.protocol),
+        "header_params": partial(_header_params, part.protocol),
+        "filter": partial(_filter, part.protocol),
+        "attribute": part.protocol.attribute,
+        "needed": _needed,
+        "doc": _doc,
+        "generic": partial(_generic, part),
+        "params_annotation": partial(params_annotation, part),
+        "path": _path,
+        "walk": partial(walk, part.protocol),
+    }
+
+
+def _truncation(protocol: PythonProtocol, method: Method) -> dict[str, str | int]:
+    """Return the arguments of the runtime's `Truncation`, with attributes for members."""
+    stated = method.truncation
+    if stated is None:
+        return {}
+    holder = _type_of(protocol, method.result, stated.holder)
+    members = {"values": stated.values, "total": stated.total, "more": stated.more}
+    names = {name: protocol.attribute(holder, wire) for name, wire in members.items()}
+    return {"holder": protocol.attribute(method.result, stated.holder), **names, "max_items": stated.max_items}
+
+
+def _header_params(protocol: PythonProtocol, method: Method) -> dict[str, str]:
+    """Return the arguments of the runtime's `HeaderParams`, with attributes for members."""
+    stated = method.header_params
+    if stated is None:
+        return {}
+    listed = next(known.result for known in protocol.methods if known.name == stated.listed_by)
+    items = _type_of(protocol, listed, stated.items)
+    items = None if items is None else protocol.resolve(items)
+    item = items.items if isinstance(items, Array) else None
+    return {
+        "listed_by": stated.listed_by,
+        "items": protocol.attribute(listed, stated.items),
+        "name": protocol.attribute(item, stated.name),
+        "schema": protocol.attribute(item, stated.schema),
+        "arguments": protocol.attribute(method.params, stated.arguments),
+    }
+
+
+def _filter(protocol: PythonProtocol, method: Method) -> tuple[str, str]:
+    """Return the attributes of a filter and of the compared member; the latter is empty if no member is compared."""
+    stated = method.filter
+    if stated is None:
+        return "", ""
+    compared = protocol.attribute(method.params, stated.compares) if stated.compares else ""
+    return protocol.attribute(Ref(stated.definition), stated.member), compared
+
+
+def _needed(need: Need) -> tuple[str | None, ...]:
+    """Return the values that need a capability, `None` for an absent member."""
+    return (*need.values, None) if need.absent else need.values
+
+
+def _type_of(protocol: PythonProtocol, type: Type | None, wire: str) -> Type | None:
+    """Return the type of a member of an object."""
+    resolved = None if type is None else protocol.resolve(type)
+    field = resolved.field(wire) if isinstance(resolved, Object) else None
+    return None if field is None else field.type
+
+
+def _doc(method: Method) -> str:
+    """Return the description of a method, and the time when the runtime sends it."""
+    sent = f"The runtime sends it {method.lifecycle}." if method.lifecycle else ""
+    return " ".join(filter(None, (method.doc, sent)))
+
+
+def _path(capability: str) -> str:
+    return repr(tuple(capability.split(".")))
+
+
+def _generic(part: Part, method: Method) -> str:
+    params = params_annotation(part, method) or "None"
+    if method.result is None:
+        return f"Notification[{params}]"
+    known = [part.annotation(type) for type in (method.result, *method.alternatives)]
+    more = f", {' | '.join(known)}" if method.alternatives else ""
+    return f"Request[{params}, {known[0]}{more}]"
+
+
+def _reopened(part: Part) -> Iterator[tuple[Method, tuple[Type, ...]]]:
+    """Return the requests of the core that the extension may answer otherwise, and how."""
+    alternatives = dict(part.extension.alternatives)
+    for method in part.protocol.methods:
+        if method.name in alternatives:
+            found = (name for answer in alternatives[method.name] for name in classes(part.protocol, Ref(answer)))
+            yield method, tuple(map(Ref, dict.fromkeys(found)))

@@ -1,0 +1,261 @@
+"""Names of Python code: of classes, attributes, arguments, stubs, constants and packages."""
+
+from __future__ import annotations
+
+import builtins
+import keyword
+import re
+from collections.abc import Iterable
+from unicodedata import normalize
+
+from pydantic import BaseModel
+
+from mcp_bindgen.protocol.model import Kind
+from mcp_bindgen.protocol.naming import numbered, pascal, unicode_words, words
+from mcp_bindgen.spec import BadInput, Reading
+
+_DEFINITION = re.compile(r"[A-Z][A-Za-z0-9]*")
+_ANNOTATIONS = frozenset({"list", "dict", "str", "int", "float", "bool"})
+_MODULES = frozenset({"core", "methods", "types"})
+_ATTRIBUTES = frozenset({*dir(BaseModel), *dir(type(BaseModel))})
+"""The attributes of models and of their classes, which pydantic lets no field hide."""
+
+_FIELDS = _ATTRIBUTES | _ANNOTATIONS | {"self", "typing"}
+_ARGUMENTS = frozenset({"self"}) | _MODULES | _ANNOTATIONS
+_SIDES = frozenset(
+    {
+        "adds",
+        "dispatcher",
+        "extension_settings",
+        "extensions",
+        "extra_capabilities",
+        "info",
+        "instructions",
+        "limits",
+        "options",
+        "revision",
+    }
+)
+_CALLERS = frozenset(
+    {"call", "check", "extension", "link", "max_pages", "metadata", "notify", "pages", "request", "negotiated"}
+)
+_CLIENTS = frozenset(
+    {
+        "answer",
+        "attach",
+        "attach_bridged",
+        "cache",
+        "changes",
+        "checks",
+        "connect",
+        "connected",
+        "handler",
+        "mirror",
+        "invalid_items",
+        "server_capabilities",
+        "server_info",
+        "settle",
+        "settle_questions",
+        "subscribed",
+        "wire_revision",
+        "with_options",
+    }
+)
+_SERVERS = frozenset(
+    {
+        "agree",
+        "allows",
+        "announces",
+        "around",
+        "audience",
+        "authorize",
+        "begin_subscription",
+        "bridged",
+        "bridged_engines",
+        "broadcast",
+        "connections",
+        "context",
+        "extension_lifespan",
+        "has_sessions",
+        "lifespan",
+        "publish",
+        "required_scopes",
+        "request_state_signer",
+    }
+)
+_CONTEXTS = frozenset(
+    {
+        "agreed",
+        "answered",
+        "ask",
+        "ask_by",
+        "ask_params",
+        "close_stream",
+        "debug",
+        "error",
+        "extension",
+        "identity",
+        "log",
+        "meta",
+        "origin",
+        "params",
+        "peer_capabilities",
+        "peer_info",
+        "progress",
+        "request_id",
+        "require_extension",
+        "roots",
+        "sample",
+        "scope",
+        "session",
+        "threads",
+        "warning",
+        "wire_revision",
+    }
+)
+INHERITED = _SIDES | _CALLERS | _CLIENTS | _SERVERS | _CONTEXTS
+"""The names of the runtime's classes: a stub with such a name would hide an inherited member."""
+
+_STUBS = INHERITED | _ANNOTATIONS | _MODULES | {"overload"}
+_TABLES = frozenset({"METHODS", "FLAGS"})
+_TYPING = frozenset({"Literal", "Optional", "Union"})
+_LIBRARY = _TYPING | {"ConfigDict", "Model", "TypeAliasType"}
+"""The names that datamodel-code-generator needs itself, so that it gives them to no class."""
+
+IMPORTED = (
+    "Boolean",
+    "Constant",
+    "ExtensionResult",
+    "Field",
+    "Integer",
+    "Json",
+    "Model",
+    "Nullable",
+    "Number",
+    "TYPE_CHECKING",
+    "TypeAlias",
+    "TypeAliasType",
+)
+"""The names that modules of types import, beside the imports of datamodel-code-generator."""
+
+_CLASSES = _LIBRARY | frozenset(dir(builtins))
+"""The names that no class has. A reference to a class below it is a text, which Python reads as the builtin."""
+
+CONTRACT_MODULES = _CLASSES | frozenset({*IMPORTED, "Annotated", "Client"})
+"""The names that the modules of a contract need: no model of it has one."""
+
+_UNUSABLE = _TYPING | _ANNOTATIONS | {"typing"}
+"""The names that modules of types need for their imports and annotations."""
+
+
+def snake(name: str) -> str:
+    """Return `name` as `snake_case`."""
+    return "_".join(word.lower() for word in words(name))
+
+
+def constant(name: str) -> str:
+    """Return `name` as `UPPER_CASE`."""
+    return snake(name).upper()
+
+
+def is_definition(name: str) -> bool:
+    """Return True if a class or an alias can have the name of a definition; a capital tells it from attributes."""
+    is_named = (
+        _DEFINITION.fullmatch(name) is not None if name.isascii() else name.isidentifier() and name != name.lower()
+    )
+    return is_named and name not in _CLASSES
+
+
+def is_importable(name: str) -> bool:
+    """Return whether a module of types can give something by that name."""
+    is_special = name.startswith("__") and name.endswith("__")
+    return name.isidentifier() and not keyword.iskeyword(name) and not is_special and name not in _UNUSABLE
+
+
+def definition(name: str) -> str:
+    """Return the name of a class that is as near as possible to the `name` of a definition."""
+    found = pascal(name)
+    return found if is_definition(found) else f"{found}Type" if found[:1].isalpha() else f"Type{found}"
+
+
+def field(wire: str) -> str:
+    """Return the attribute of a member in snake case, without the prefix of a vendor (`vendor.example/key`).
+
+    pydantic and the annotations beside it need no such name.
+    """
+    vendor, _, rest = wire.rpartition("/")
+    name = normalize("NFKC", "_".join(unicode_words(rest if "." in vendor else wire)).lower())
+    return _free(name if name.isidentifier() else f"field_{name}".rstrip("_"), _FIELDS)
+
+
+def _free(name: str, reserved: frozenset[str]) -> str:
+    """Return `name`, or with a trailing underscore where it would hide something or is a word of Python's."""
+    return f"{name}_" if keyword.iskeyword(name) or name in reserved else name
+
+
+def fields(owner: str, wires: Iterable[str], reading: Reading) -> dict[str, str]:
+    """Return wire name -> Python name for all members of one object.
+
+    A member that Python can call as the wire does has that name; constructors take both names.
+
+    Raises:
+        BadInput: In a strict reading: two members would have the same name in Python.
+    """
+    stems = {wire: field(wire) for wire in wires}
+    names = {wire: wire for wire, stem in stems.items() if stem == wire}
+    for wire, name in stems.items():
+        if wire != name in names.values():
+            other = next(known for known in names if names[known] == name)
+            error = BadInput(
+                f"the members {other!r} and {wire!r} of {owner} are both {name!r} in Python",
+                pointer=f"/$defs/{owner}",
+                fix="rename one of them with a patch",
+            )
+            name = numbered(f"{name.removesuffix('_')}_", {*stems, *names.values()}.__contains__)
+            reading.settle("member-taken", error, f"{wire!r} is {name!r}")
+        names[wire] = name
+    return {wire: names[wire] for wire in stems}
+
+
+def argument(name: str, reserved: frozenset[str] = _ARGUMENTS) -> str:
+    """Name the argument of a call after its field; names of pydantic's classes are allowed.
+
+    Args:
+        name: The name of the field.
+        reserved: Names that the body of the call needs.
+    """
+    return _free(name.removesuffix("_"), reserved)
+
+
+def stub(definition: str, kind: Kind) -> str:
+    """Return `CallToolRequest` -> `call_tool`, and `ToolListChangedNotification` -> `tool_list_changed`.
+
+    Only the stub of a request is a name of its own; the stub of a notification follows `on_` or `notify_`.
+    """
+    name = snake(definition.removesuffix(kind.capitalize())) or kind
+    return _free(name, _STUBS) if kind == "request" else name
+
+
+def handler(stub: str) -> str:
+    """Return `create_message` -> `on_create_message`."""
+    return f"on_{stub.removesuffix('_')}"
+
+
+def notifier(stub: str) -> str:
+    """Return `initialized` -> `notify_initialized`."""
+    return f"notify_{stub.removesuffix('_')}"
+
+
+def walker(stub: str) -> str:
+    """Return `list_tools` -> `iter_tools`."""
+    return f"iter_{stub.removesuffix('_').removeprefix('list_')}"
+
+
+def descriptor(stub: str) -> str:
+    """Return `call_tool` -> `CALL_TOOL`, in the module of methods."""
+    return _free(constant(stub), _TABLES)
+
+
+def package(revision: str) -> str:
+    """Return `2025-11-25` -> `v2025_11_25`, and `draft` -> `vdraft`."""
+    return "v" + re.sub(r"\W+", "_", revision).strip("_")

@@ -1,0 +1,65 @@
+"""Content of one package: a core revision, or the additions of one extension."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+
+from mcp_bindgen.protocol.model import Extension, Method, Type
+
+from . import calls
+from .annotations import spelled
+from .lowered import PythonProtocol
+
+CORE = "core"
+"""The name by which modules of an extension know the types of the core."""
+
+
+@dataclass(frozen=True)
+class Part:
+    """The part of a protocol that one package holds.
+
+    Attributes:
+        protocol: The whole protocol.
+        origin: Id of the extension; empty for the core.
+    """
+
+    protocol: PythonProtocol
+    origin: str = ""
+
+    @property
+    def extension(self) -> Extension:
+        """The extension with the id `origin`."""
+        return next(extension for extension in self.protocol.extensions if extension.id == self.origin)
+
+    @property
+    def title(self) -> str:
+        """Title of the package: the revision, or the extension with its version."""
+        core = f"MCP {self.protocol.revision}"
+        return f"`{self.origin}` {self.extension.version} on {core}" if self.origin else core
+
+    @property
+    def methods(self) -> tuple[Method, ...]:
+        """The methods of this part, in alphabetical order."""
+        return tuple(method for method in self.protocol.methods if method.origin == self.origin)
+
+    @property
+    def definitions(self) -> tuple[str, ...]:
+        """The names of the definitions of this part, in alphabetical order."""
+        return tuple(name for name in self.protocol.definitions if self.holds(name))
+
+    def holds(self, definition: str) -> bool:
+        """Return whether a definition, by name, is one of this part."""
+        return self.protocol.definitions[definition].origin == self.origin
+
+    def stubs(self) -> Iterator[Method]:
+        """Return the methods of this part in the order of their stubs: requests first."""
+        return (method for method in calls.methods_in_order(self.protocol) if method.origin == self.origin)
+
+    def annotation(self, type: Type) -> str:
+        """Return `type` as an annotation for modules that import `types`, and the types of the core as `core`."""
+        return spelled(type, self.name)
+
+    def name(self, definition: str) -> str:
+        """Return the expression for a definition, e.g. `types.Tool`."""
+        return f"{'types' if self.holds(definition) else CORE}.{definition}"

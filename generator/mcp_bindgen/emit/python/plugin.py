@@ -1,0 +1,85 @@
+"""The emitter of Python bindings, as the entry point `python` names it."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from keyword import iskeyword
+
+from mcp_bindgen.bridge.document import Model
+from mcp_bindgen.protocol import Protocol
+from mcp_bindgen.spec import BadInput, Decision, Store
+
+from ..emitter import Bridges, Emitter, Options, Target
+from . import naming
+from .installation import NAMESPACE, bridges_of, installed
+from .lowering import lower
+
+
+def emit(model: Model, options: Options) -> Mapping[str, str]:
+    """Return the modules of a revision, an extension or the conversions of a revision."""
+    from . import bindings, bridges  # datamodel-code-generator takes time to load
+
+    return bridges.emit(model, options) if model.bridges else bindings.emit(model, options)
+
+
+TEMPLATES = {
+    "__init__.py.jinja": "imports on first use",
+    "client.py.jinja": "`Client`: typed calls, and stubs of handlers",
+    "dispatcher.py.jinja": "routes from methods to stubs",
+    "errors.py.jinja": "error codes",
+    "methods.py.jinja": "descriptors of methods",
+    "revision.py.jinja": "facts of the revision",
+    "server.py.jinja": "`Server`: stubs of handlers, and `Context`: typed calls",
+    "stubs.jinja": "macros for calls and stubs, used by client and server",
+    "types.py.jinja": "frame of the module of types; the classes have a fixed form",
+    "extension/__init__.py.jinja": "imports on first use, of an extension",
+    "extension/client.py.jinja": "`Client` of an extension",
+    "extension/dispatcher.py.jinja": "routes of an extension",
+    "extension/extension.py.jinja": "facts of an extension",
+    "extension/meta.py.jinja": "keys of `_meta` and settings of an extension",
+    "extension/server.py.jinja": "`Server` and `Context` of an extension",
+}
+"""Template that a user may replace -> its purpose."""
+
+
+class PythonEmitter(Emitter):
+    """Writer of typed Python packages."""
+
+    templates = TEMPLATES
+    made_with = ("datamodel-code-generator", "jinja2", "pydantic", "ruff")
+    modules = ("mcp_bindgen.runtime",)
+    record = "__pycache__/mcp-bindgen.json"
+
+    def check_package(self, name: str) -> None:
+        """Raise `BadInput` if Python cannot import a package of this name."""
+        if not all(part.isidentifier() and not iskeyword(part) for part in name.split(".")):
+            raise BadInput(f"{name!r} is not the name of a package", fix="use letters, digits, _ and dots, no keywords")
+
+    def package_of(self, revision: str) -> str:
+        """Return `v2025_11_25` for `2025-11-25`."""
+        return naming.package(revision)
+
+    def core_of(self, revision: str) -> str:
+        """Return `mcp_bindgen.v2025_11_25` for `2025-11-25`."""
+        return f"{NAMESPACE}.{naming.package(revision)}"
+
+    def decisions(self, protocol: Protocol) -> tuple[Decision, ...]:
+        """Return the decisions of the model and those about names."""
+        return lower(protocol).decisions
+
+    def check_files(self, files: Mapping[str, str]) -> None:
+        """Import the files from a scratch folder; raise `BadInput` if that fails."""
+        from .trial import try_import
+
+        try_import(files)
+
+    def installed(self, store: Store, revisions: Sequence[str], extensions: Sequence[str]) -> list[Target]:
+        """Return the packages of this checkout, or of the revisions of the user."""
+        return installed(self, store, revisions, extensions)
+
+    def bridges_of(self, targets: Sequence[Target]) -> list[Bridges]:
+        """Return the conversions between the revisions of this checkout, of the user, or both, as `targets` are."""
+        return bridges_of(self, targets)
+
+
+EMITTER = PythonEmitter(emit)

@@ -1,0 +1,234 @@
+"""Calls and handlers for the templates of `server.py` and `client.py`."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+
+from mcp_bindgen.protocol import Protocol
+from mcp_bindgen.protocol.model import Field, Method, Object, Sender
+
+from . import calls as protocol_calls
+from . import naming
+from .annotations import optional
+from .calls import Walk
+from .environment import arguments_section, docstring
+from .part import Part
+
+_KIND = "resultType"
+"""The member of results that says which of several they are."""
+
+
+@dataclass(frozen=True)
+class Argument:
+    """One argument of a call.
+
+    Attributes:
+        name: Its name in the signature.
+        field: The field of the params that it fills.
+        annotation: Its type.
+        default: Python expression of its default; `None` if the argument is required.
+        value: Python expression for the field of the params.
+    """
+
+    name: str
+    field: str
+    annotation: str
+    default: str | None
+    value: str
+
+    def __str__(self) -> str:
+        return f"{self.name}: {self.annotation}" + (f" = {self.default}" if self.default else "")
+
+
+@dataclass(frozen=True)
+class Call:
+    """A typed call of one method: its signature, its params, and the type of an item if the result is a list."""
+
+    method: Method
+    name: str
+    constant: str
+    positional: tuple[Argument, ...]
+    keywords: tuple[Argument, ...]
+    params: str
+    returns: str
+    doc: str
+    walk: Walk | None
+    item: str
+
+    @property
+    def signature(self) -> str:
+        """The parameter list after `self`."""
+        parts = [str(argument) for argument in self.positional]
+        keywords = [str(argument) for argument in self.keywords]
+        return "".join(f", {part}" for part in parts + (["*", *keywords] if keywords else []))
+
+
+@dataclass(frozen=True)
+class Handler:
+    """A stub to override for a message from the other side."""
+
+    method: Method
+    name: str
+    constant: str
+    params: str | None
+    returns: str
+    doc: str
+
+
+@dataclass(frozen=True)
+class Question:
+    """A request from a handler of a server to the client, identified by the classes of its params."""
+
+    constant: str
+    params: str
+    classes: tuple[str, ...]
+    returns: str
+
+
+def constant(part: Part, method: Method) -> str:
+    """Return the name of a method's descriptor in `methods.py`."""
+    return naming.descriptor(part.protocol.stub(method))
+
+
+def params_annotation(part: Part, method: Method) -> str | None:
+    """Return the type of a method's params, or `None` when it has none."""
+    return None if method.params is None else part.annotation(method.params)
+
+
+def answers(part: Part, method: Method) -> str:
+    """Return everything that a handler of a method may answer."""
+    types = [type for type in (method.result, *method.alternatives) if type is not None]
+    names = [part.annotation(type) for type in types] or ["None"]
+    return " | ".join([*names, "ExtensionResult"] if _is_open(part.protocol, method) else names)
+
+
+def _is_open(protocol: Protocol, method: Method) -> bool:
+    """Return whether extensions may add results to a request: the core has several, which name their type."""
+    resolved = [protocol.resolve(type) for type in (method.result, *method.alternatives) if type is not None]
+    return len(resolved) > 1 and all(isinstance(type, Object) and type.field(_KIND) is not None for type in resolved)
+
+
+def calls(part: Part, sender: Sender) -> Iterator[Call]:
+    """Return the calls that `sender` may make, requests first."""
+    for method in part.stubs():
+        if protocol_calls.sends(method, sender):
+            yield _call(part, method, sender)
+
+
+def handlers(part: Part, receiver: Sender) -> Iterator[Handler]:
+    """Yield the stubs for messages to `receiver`, requests first."""
+    for method in part.stubs():
+        if protocol_calls.receives(method, receiver):
+            yield Handler(
+                method=method,
+                name=protocol_calls.handler_name(part.protocol, method, receiver),
+                constant=constant(part, method),
+                params=params_annotation(part, method),
+                returns=answers(part, method),
+                doc=docstring(_handler_doc(method, receiver), indent=8),
+            )
+
+
+def questions(part: Part) -> Iterator[Question]:
+    """Yield the requests that only a server sends."""
+    for method, classes in protocol_calls.questions(part.protocol):
+        assert method.params is not None
+        assert method.result is not None
+        names = tuple(map(part.name, classes))
+        yield Question(constant(part, method), part.annotation(method.params), names, part.annotation(method.result))
+
+
+def handler_summary(method: Method) -> str:
+    """Return the task of a handler, in the text of the revision if there is one."""
+    verb = "Answer" if method.kind == "request" else "Handle"
+    return method.handling or f"{verb} `{method.name}`. {method.doc}".strip()
+
+
+def _handler_doc(method: Method, receiver: Sender) -> str:
+    capability = method.capability("client" if receiver == "server" else "server") or ""
+    facts = [f"called for `{method.name}`"]
+    if method.carrier == "embedded":
+        facts = [f"called for `{method.name}` inside of a result, which is no message of its own"]
+    if capability.startswith(f"{receiver}.") and method.kind == "request":
+        facts.append(f"overriding it declares the capability `{capability.removeprefix(f'{receiver}.')}`")
+    if method.origin:
+        facts.append(_declared(method))
+        if method.setting:
+            facts.append(f"overriding it declares the setting `{method.setting}`")
+    about = "; ".join(facts)
+    return "\n\n".join([handler_summary(method), f"{about[0].upper()}{about[1:]}.", *_deprecation(method)])
+
+
+def _declared(method: Method) -> str:
+    """Return a statement about the side that must have declared the extension of a method."""
+    sides = "both sides" if method.declared_by == "both" else f"the {method.declared_by}"
+    return f"{sides} must have declared the extension `{method.origin}`"
+
+
+def _continued(sentence: str) -> str:
+    """Return `sentence` without its capital letter; an abbreviation at its beginning keeps its capitals."""
+    return sentence if sentence[1:2].isupper() else sentence[:1].lower() + sentence[1:]
+
+
+def _deprecation(method: Method) -> list[str]:
+    return [f"Deprecated {method.deprecated}."] if method.deprecated else []
+
+
+def _call(part: Part, method: Method, sender: Sender) -> Call:
+    positional, keywords, params = _arguments(part, method)
+    result = part.annotation(method.result) if method.result is not None else "None"
+    walk = protocol_calls.walk(part.protocol, method)
+    return Call(
+        method=method,
+        name=protocol_calls.call_name(part.protocol, method),
+        constant=constant(part, method),
+        positional=positional,
+        keywords=keywords,
+        params=params,
+        returns=result,
+        doc=docstring(_call_doc(part, method, sender, positional + keywords), indent=8),
+        walk=walk,
+        item=part.annotation(walk.item) if walk is not None else "",
+    )
+
+
+def _call_doc(part: Part, method: Method, sender: Sender, arguments: tuple[Argument, ...]) -> str:
+    lines = [f"Send `{method.name}`: {_continued(method.doc)}" if method.doc else f"Send `{method.name}`."]
+    capability = method.capability(sender)
+    if capability is not None:
+        owner, _, path = capability.partition(".")
+        lines.append(f"Needs the capability `{path}` of the {owner}.")
+    if method.origin:
+        said = _declared(method) + (f", with `{method.setting}`" if method.setting else "")
+        lines.append(f"{said[0].upper()}{said[1:]}.")
+    type = part.protocol.resolve(method.params) if method.params is not None else None
+    if isinstance(type, Object):
+        docs = {part.protocol.attribute(method.params, field.wire): field.doc for field in type.fields}
+        lines.append(arguments_section({argument.name: docs.get(argument.field, "") for argument in arguments}))
+    return "\n\n".join(filter(None, [*lines, *_deprecation(method)]))
+
+
+def _arguments(part: Part, method: Method) -> tuple[tuple[Argument, ...], tuple[Argument, ...], str]:
+    """Return the arguments of a call by position and by keyword, and the expression that makes the params of them."""
+    if method.params is None:
+        return (), (), "None"
+    text = part.annotation(method.params)
+    fields = protocol_calls.call_arguments(part.protocol, method)
+    if fields is None:
+        return (Argument("params", "params", text, None, "params"),), (), "params"
+    found = tuple(_argument(part, part.protocol.attribute(method.params, field.wire), field) for field in fields)
+    first = len(protocol_calls.positional(part.protocol, method, fields))
+    passed = ", ".join(f"{argument.field}={argument.value}" for argument in found)
+    return found[:first], found[first:], f"{text}({passed})"
+
+
+def _argument(part: Part, attribute: str, field: Field) -> Argument:
+    name = naming.argument(attribute)
+    text = part.annotation(field.type)
+    if protocol_calls.is_metadata(field):
+        value = f"self.metadata({text}, {name})"
+        return Argument(name, attribute, "Mapping[str, Json] | None", "None", value)
+    if field.required:
+        return Argument(name, attribute, text, None if field.default is None else repr(field.default), name)
+    return Argument(name, attribute, optional(text), "None", name)

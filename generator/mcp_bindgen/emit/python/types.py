@@ -1,0 +1,443 @@
+"""Emit `types.py`: datamodel-code-generator makes models of the hoisted schema, our templates give them their form."""
+
+from __future__ import annotations
+
+import ast
+import json
+from collections import defaultdict
+from collections.abc import Iterable, Iterator, Mapping, Set
+from dataclasses import dataclass, replace
+from functools import cached_property
+from pathlib import Path
+from typing import Any
+
+from datamodel_code_generator.enums import DataModelType
+from datamodel_code_generator.format import PythonVersion
+from datamodel_code_generator.imports import Import
+from datamodel_code_generator.model import get_data_model_types
+from datamodel_code_generator.model.pydantic_v2 import BaseModel
+from datamodel_code_generator.parser.jsonschema import JsonSchemaParser
+from datamodel_code_generator.reference import FieldNameResolver
+
+from mcp_bindgen.protocol.model import (
+    Array,
+    Const,
+    Definition,
+    Field,
+    Free,
+    Map,
+    Object,
+    Protocol,
+    Ref,
+    Scalar,
+    Type,
+    Union,
+    references,
+    renamed,
+)
+from mcp_bindgen.runtime.model.base import wire_name
+from mcp_bindgen.spec import BadInput
+
+from . import naming
+from .annotations import CHECKED
+from .calls import classes, takes_any
+from .environment import TEMPLATES, docstring, quoted, render
+from .lowered import PythonProtocol
+from .lowering import lower
+from .part import Part
+from .recursion import recursive_aliases
+
+_EXTRA = "extra__"
+_ABI = "mcp_bindgen.runtime.abi"
+_RESULT = "ExtensionResult"
+"""Base class of results that extensions add to methods of the core."""
+
+_KEYWORDS = {
+    "minimum": "ge",
+    "maximum": "le",
+    "exclusiveMinimum": "gt",
+    "exclusiveMaximum": "lt",
+    "multipleOf": "multiple_of",
+    "minLength": "min_length",
+    "maxLength": "max_length",
+    "minItems": "min_length",
+    "maxItems": "max_length",
+    "pattern": "pattern",
+}
+
+
+@dataclass(frozen=True)
+class Form:
+    """The purpose of models: their base class, and their defaults.
+
+    Attributes:
+        base: The module of their base class, `Model`.
+        defaults: Whether an optional field may have a default of its own; else it is `None`.
+        origin: Id of the extension with the definitions; empty for the core and for contracts.
+        core: Module of the core types, which extensions import.
+        results: Definitions that are results of core methods, and have a base class of their own.
+    """
+
+    base: str
+    defaults: bool
+    origin: str = ""
+    core: str = ""
+    results: frozenset[str] = frozenset()
+
+
+PROTOCOL = Form(base=_ABI, defaults=False)
+"""The types of a revision."""
+
+CONTRACT = Form(base="mcp_bindgen.app.model", defaults=True)
+"""The types of a contract."""
+
+
+def form_of(part: Part, core: str) -> Form:
+    """Return the form of the types of a part of a protocol; `core` is the package with the bindings of the revision."""
+    if not part.origin:
+        return PROTOCOL
+    answers = [Ref(name) for _, definitions in part.extension.alternatives for name in definitions]
+    results = frozenset(name for answer in answers for name in classes(part.protocol, answer))
+    return replace(PROTOCOL, origin=part.origin, core=f"{core}.types", results=results)
+
+
+@dataclass(frozen=True)
+class _Module:
+    """A module of types."""
+
+    protocol: PythonProtocol
+    form: Form
+
+    @cached_property
+    def definitions(self) -> dict[str, Definition]:
+        """The definitions that it has."""
+        known = self.protocol.definitions.items()
+        return {name: definition for name, definition in known if definition.origin == self.form.origin}
+
+    @cached_property
+    def imported(self) -> list[str]:
+        """The definitions of the core that it imports."""
+        used = {name for definition in self.definitions.values() for name in references(definition.type)}
+        return sorted(used - self.definitions.keys())
+
+    @cached_property
+    def own(self) -> dict[str, str]:
+        """Import -> its name in the module: private if the schema has a definition of that name."""
+        if self.form.base != PROTOCOL.base:
+            return {name: name for name in naming.IMPORTED}
+        taken = {*self.definitions, *self.imported, *self.protocol.schema_names.values()}
+        return {name: _private(name, taken) for name in naming.IMPORTED}
+
+    @property
+    def shadows(self) -> bool:
+        """Whether a definition hides `typing.Annotated` (2024-11-05 has one of that name)."""
+        return "Annotated" in (*self.definitions, *self.imported)
+
+    @cached_property
+    def recursive(self) -> dict[str, str]:
+        """Name -> expression, of its aliases that contain themselves."""
+        found = recursive_aliases(self.protocol, {**self.own, "Annotated": self.annotated})
+        return {name: expression for name, expression in found.items() if name in self.definitions}
+
+    @property
+    def annotated(self) -> str:
+        """The name of `typing.Annotated` there."""
+        return "typing.Annotated" if self.shadows else "Annotated"
+
+
+def emit(protocol: Protocol, header: str, form: Form = PROTOCOL, templates: Path | None = None) -> str:
+    """Return the text of `types.py`.
+
+    Raises:
+        BadInput: A definition has a name that is no good for a class.
+    """
+    module = _Module(lower(protocol), form)
+    named = {alias: name for name, alias in module.protocol.schema_names.items() if name in module.definitions}
+    aliases = {alias: named[alias] for alias in sorted(named) if naming.is_importable(alias)}
+    return render(
+        "types.py.jinja",
+        templates,
+        header=header,
+        title=Part(module.protocol, form.origin).title,
+        qualified=module.shadows,
+        body=_body(module),
+        form=form,
+        abi=_ABI,
+        imported_core=module.imported,
+        own=module.own,
+        aliases=aliases,
+        names=sorted({*module.definitions, *aliases}),
+    )
+
+
+def body(protocol: Protocol, form: Form = PROTOCOL) -> str:
+    """Return the definitions alone, without the module around them; for modules that hold more than types.
+
+    Raises:
+        BadInput: A definition has a name that is no good for a class.
+    """
+    return _body(_Module(lower(protocol), form))
+
+
+def _body(module: _Module) -> str:
+    if not module.definitions:
+        return ""
+    late: dict[str, str] = {}
+    tree = ast.parse(text := _models(module))
+    while found := dict(_quoted(tree)):
+        late |= found
+        tree = ast.parse(text := _models(replace(module, protocol=_without(module.protocol, late))))
+    _check_names({*_defined(tree.body), *late}, module)
+    for name, target in late.items():
+        doc = docstring(_doc(module.definitions[name]), indent=0)
+        text += f"\n\n\n{name}: {module.own['TypeAlias']} = {target}\n{doc}"
+    return text
+
+
+class _KeptNames(FieldNameResolver):
+    """Resolver that keeps the names of fields, which `naming.py` makes."""
+
+    def get_valid_name(
+        self,
+        name: str,
+        excludes: set[str] | None = None,
+        ignore_snake_case_field: bool = False,
+        upper_camel: bool = False,
+    ) -> str:
+        """Return `name`."""
+        return name
+
+
+class _DataModel(BaseModel):
+    FIELD_NAME_RESOLVER_CLASS = _KeptNames
+    SUPPORTS_FIELD_RENAMING = False
+
+    @property
+    def imports(self) -> tuple[Import, ...]:
+        """No imports: our template of the module has them, and finding them takes a fifth of the time."""
+        return ()
+
+
+def _models(module: _Module) -> str:
+    kinds = get_data_model_types(DataModelType.PydanticV2BaseModel, PythonVersion.PY_311, use_type_alias=True)
+    parser = JsonSchemaParser(
+        json.dumps(_document(module)),
+        data_model_type=_DataModel,
+        data_model_root_type=kinds.root_model,
+        data_model_field_type=kinds.field_model,
+        data_type_manager_type=kinds.data_type_manager,
+        target_python_version=PythonVersion.PY_311,
+        base_class=f"{module.form.base}.{module.own['Model']}",
+        custom_template_dir=TEMPLATES / "types",
+        extra_template_data=_template_data(module),
+        enum_field_as_literal="all",  # type: ignore[arg-type]
+        use_standard_collections=True,
+        use_union_operator=True,
+        use_type_alias=True,
+        skip_root_model=True,
+    )
+    text = parser.parse(with_import=False, format_=False, disable_future_imports=True)
+    assert isinstance(text, str)
+    return text
+
+
+def _quoted(body: ast.Module) -> Iterator[tuple[str, str]]:
+    """Return other names of classes -> the class, that stand before it in quotes: they would be texts."""
+    for statement in body.body:
+        match statement:
+            case ast.AnnAssign(target=ast.Name(id=name), value=ast.Constant(value=str(target))):
+                yield name, target
+            case _:
+                pass
+
+
+def _private(name: str, taken: Set[str]) -> str:
+    """Return `name`, or where it is taken, `_name` with as many underscores behind it as make it free."""
+    if name in taken:
+        name = f"_{name}"
+    while name in taken:
+        name = f"{name}_"
+    return name
+
+
+def _without(protocol: PythonProtocol, aliases: Mapping[str, str]) -> PythonProtocol:
+    """Return `protocol` without other names of classes."""
+
+    definitions = {
+        name: replace(definition, type=renamed(definition.type, aliases))
+        for name, definition in protocol.definitions.items()
+        if name not in aliases
+    }
+    return replace(protocol, definitions=definitions)
+
+
+def _check_names(defined: Set[str], module: _Module) -> None:
+    """Refuse definitions that were renamed, dropped or invented on the way."""
+    for name in sorted(defined ^ module.definitions.keys()):
+        raise _taken(name)
+
+
+def _taken(name: str) -> BadInput:
+    return BadInput(
+        f"the definition {name!r} has the name of something that generated modules use",
+        pointer=f"/$defs/{name}",
+        fix="rename it with a patch",
+    )
+
+
+def _defined(statements: list[ast.stmt]) -> Iterator[str]:
+    for statement in statements:
+        match statement:
+            case (
+                ast.ClassDef(name=name)
+                | ast.Assign(targets=[ast.Name(id=name)])
+                | ast.AnnAssign(target=ast.Name(id=name))
+            ):
+                yield name
+            case ast.If(orelse=alternative):
+                yield from _defined(alternative)
+            case _:
+                pass
+
+
+# --- the input of datamodel-code-generator ----------------------------------------------------------------------
+
+
+def _document(module: _Module) -> dict[str, Any]:
+    """Return the hoisted effective schema with Python names, in which optional fields may be `None`."""
+    return {
+        "$defs": {
+            # Our template writes recursive aliases; a type that refers to nothing makes them come first.
+            name: {"type": "string"} if name in module.recursive else _definition(definition, module)
+            for name, definition in module.definitions.items()
+        }
+    }
+
+
+def _definition(definition: Definition, module: _Module) -> dict[str, Any]:
+    type = definition.type
+    if not isinstance(type, Object):
+        return _schema(type, module)
+    attributes = module.protocol.attributes[definition.name]
+    properties = {attributes[field.wire]: _property(field, module) for field in _ordered(type, module.form)}
+    if type.extra is not None and type.extra != Free():
+        properties[_EXTRA] = _schema(type.extra, module)
+    schema: dict[str, Any] = {"type": "object", "properties": properties, "required": list(properties)}
+    if definition.name in module.form.results:
+        schema["customBasePath"] = f"{_ABI}.{module.own[_RESULT]}"
+    return schema
+
+
+def _property(field: Field, module: _Module) -> dict[str, Any]:
+    schema = _schema(field.type, module)
+    if field.required or module.protocol.accepts_null(field.type) or _has_default(field, module.form):
+        return schema
+    return {"anyOf": [schema, {"type": "null"}]}
+
+
+def _ordered(type: Object, form: Form) -> Iterable[Field]:
+    """Return the members of an object. In types of the protocol required members are first, and `_meta` is last."""
+    if form.base != PROTOCOL.base:
+        return type.fields
+    return sorted(type.fields, key=lambda field: (field.wire == "_meta", not field.required))
+
+
+def _has_default(field: Field, form: Form) -> bool:
+    """Return whether an optional field reads as something else than `None` where it is absent."""
+    return form.defaults and field.default is not None
+
+
+def _schema(type: Type, module: _Module) -> dict[str, Any]:
+    match type:
+        case Free():
+            return _imported(_ABI, module.own["Json"])
+        case Scalar(kind):
+            return {"type": kind} if kind in ("string", "null") else _imported(_ABI, module.own[CHECKED[kind]])
+        case Const(values):
+            return {"enum": list(values)}
+        case Array(items):
+            return {"type": "array", "items": _schema(items, module)}
+        case Map(values):
+            return {"type": "object", "additionalProperties": _schema(values, module)}
+        case Ref(name) if name not in module.definitions:
+            return _imported(module.form.core, name)
+        case Ref(name):
+            return {"$ref": f"#/$defs/{name}"}
+        case Union(members):
+            return {"anyOf": [_schema(member, module) for member in members]}
+        case Object():
+            raise TypeError("an object has a name; refer to it")
+
+
+def _imported(module: str, name: str) -> dict[str, Any]:
+    return {"customTypePath": f"{module}.{name}"}
+
+
+# --- the variables of our templates -----------------------------------------------------------------------------------
+
+
+def _template_data(module: _Module) -> defaultdict[str, dict[str, Any]]:
+    protocol, own = module.protocol, {**module.own, "Annotated": module.annotated}
+    # Constants have quotes of their own: plain quotes around the expression would let schema text out as code.
+    recursive = {name: quoted(expression) for name, expression in module.recursive.items()}
+    data: defaultdict[str, dict[str, Any]] = defaultdict(dict)
+    for name, definition in module.definitions.items():
+        type = definition.type
+        data[name] = {"doc": docstring(_doc(definition)), "own": own}
+        if isinstance(type, Object):
+            data[name]["closed"] = type.extra is None
+            attributes = protocol.attributes[name]
+            takes_others = module.form.base == _ABI and takes_any(definition)
+            data[name]["others"] = _others(attributes.values()) if takes_others else ""
+            data[name]["members"] = {
+                attributes[field.wire]: _member(attributes[field.wire], field, protocol, module.form)
+                for field in type.fields
+            }
+        else:
+            data[name]["recursive"] = recursive.get(name)
+            data[name]["class"] = isinstance(type, Ref) and isinstance(protocol.resolve(type), Object)
+            data[name]["refinements"] = _refinements(type, protocol)
+            data[name]["plain_doc"] = docstring(_doc(definition), indent=0)
+    return data
+
+
+def _others(attributes: Iterable[str]) -> str:
+    """Return a name for the parameter of undeclared members that no attribute has."""
+    name, taken = "members", {*attributes}
+    while name in taken:
+        name += "_"
+    return name
+
+
+def _doc(definition: Definition) -> str:
+    """Return the words for a definition; without any, its name in words."""
+    doc = definition.doc or f"`{definition.name}` of the protocol."
+    return f"{doc}\n\nDeprecated {definition.deprecated}." if definition.deprecated else doc
+
+
+def _member(attribute: str, field: Field, protocol: PythonProtocol, form: Form) -> Mapping[str, Any]:
+    refinements = _refinements(field.type, protocol)
+    if wire_name(attribute) != field.wire:
+        refinements.append(f"alias={field.wire!r}")
+    return {
+        "required": field.required,
+        "default": field.default,
+        "constant": form.defaults and field.required and field.default is not None,
+        "nullable": not field.required
+        and not _has_default(field, form)
+        and protocol.accepts_null(field.type)
+        and protocol.resolve(field.type) != Free(),
+        "refinements": refinements,
+        "doc": docstring(field.doc) if field.doc else "",
+    }
+
+
+def _refinements(type: Type, protocol: PythonProtocol) -> list[str]:
+    """Return the arguments of pydantic's `Field` for constraints that a type expression cannot express."""
+    match type:
+        case Scalar(constraints=constraints) | Array(constraints=constraints):
+            return [f"{_KEYWORDS[keyword]}={value!r}" for keyword, value in constraints]
+        case Union(members, tag) if tag is not None:
+            return [f"discriminator={protocol.attribute(members[0], tag)!r}"]
+        case _:
+            return []

@@ -1,0 +1,1 @@
+"""The emitter of TypeScript: npm packages with types, validators, methods and adapters for the official SDK."""

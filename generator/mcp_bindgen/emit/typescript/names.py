@@ -1,0 +1,83 @@
+"""Names in TypeScript: of types, members, handlers and calls."""
+
+from __future__ import annotations
+
+import json
+import re
+from collections.abc import Iterable
+
+from mcp_bindgen.protocol import Protocol
+from mcp_bindgen.protocol.model import Kind
+from mcp_bindgen.protocol.naming import numbered, pascal
+
+_IDENTIFIER = re.compile(r"[A-Za-z_$][A-Za-z0-9_$]*")
+INHERITED = frozenset(
+    {
+        "__defineGetter__",
+        "__defineSetter__",
+        "__lookupGetter__",
+        "__lookupSetter__",
+        "__proto__",
+        "constructor",
+        "hasOwnProperty",
+        "isPrototypeOf",
+        "propertyIsEnumerable",
+        "toLocaleString",
+        "toString",
+        "valueOf",
+    }
+)
+"""The members of `Object.prototype`, which every object has."""
+
+_OWN = ("Extensions", "Open")
+"""The types of `types.ts` that are not definitions."""
+
+
+def types(protocol: Protocol) -> dict[str, str]:
+    """Return definition -> name of its type. A capital distinguishes types from keywords and from our own names."""
+    return _unique(((name, _type(name)) for name in protocol.definitions), _OWN)
+
+
+def _type(name: str) -> str:
+    found = name if _IDENTIFIER.fullmatch(name) else re.sub(r"[^A-Za-z0-9]", "", pascal(name))
+    return found if found[:1].isupper() else f"T{found}"
+
+
+def handlers(methods: Iterable[tuple[str, Kind]]) -> list[str]:
+    """Return the names of handlers: `callTool` for `CallToolRequest`, `onProgress` for `ProgressNotification`."""
+    return _names(methods, "on")
+
+
+def calls(methods: Iterable[tuple[str, Kind]]) -> list[str]:
+    """Return the names of calls: `callTool` for `CallToolRequest`, `notifyProgress` for `ProgressNotification`."""
+    return _names(methods, "notify")
+
+
+def _names(methods: Iterable[tuple[str, Kind]], prefix: str) -> list[str]:
+    def name(definition: str, kind: Kind) -> str:
+        stem = _type(definition.removesuffix(kind.capitalize()) or kind)
+        return f"{prefix}{stem}" if kind == "notification" else stem[0].lower() + stem[1:]
+
+    return list(_unique((f"{kind} {definition}", name(definition, kind)) for definition, kind in methods).values())
+
+
+def _unique(names: Iterable[tuple[str, str]], reserved: Iterable[str] = ()) -> dict[str, str]:
+    found: dict[str, str] = {}
+    for key, name in names:
+        taken = {*found.values(), *reserved}
+        found[key] = numbered(name, taken.__contains__) if name in taken else name
+    return found
+
+
+def key(name: str) -> str:
+    """Return the key of a member in an object literal or type."""
+    if name == "__proto__":  # as a plain key of a literal, it sets the prototype
+        return '["__proto__"]'
+    return name if _IDENTIFIER.fullmatch(name) else json.dumps(name)
+
+
+def member(value: str, name: str) -> str:
+    """Return the expression of a member of a value."""
+    if name in INHERITED:
+        return f"v.own({value}, {json.dumps(name)})"
+    return f"{value}.{name}" if _IDENTIFIER.fullmatch(name) else f"{value}[{json.dumps(name)}]"

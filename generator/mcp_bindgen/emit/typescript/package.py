@@ -1,0 +1,86 @@
+"""The files of an npm package."""
+
+from __future__ import annotations
+
+import json
+import re
+import textwrap
+from collections.abc import Mapping
+from pathlib import Path
+
+from jinja2 import TemplateError
+
+from mcp_bindgen.bridge.document import Model
+from mcp_bindgen.spec import BadInput
+
+from ..emitter import Options
+from ..templates import environment
+from . import names as naming
+from .checks import Checks
+from .methods import Methods
+from .types import extended, index_text, meta_types, type_text
+
+FOLDER = Path(__file__).parent / "templates"
+_FILES = sorted(path.stem for path in FOLDER.iterdir() if path.stem != "stubs")
+_WIDTH = 110
+
+
+def emit(model: Model, options: Options) -> Mapping[str, str]:
+    """Return file name -> text of a package; raise `BadInput` if a template of the user is wrong."""
+    protocol = extended(model.protocol)
+    names = naming.types(protocol)
+    checks = Checks(protocol, names)
+    definitions = protocol.definitions.values()
+    jinja = environment(FOLDER, options.templates)
+    first, *more = options.header(model, comment="").splitlines()
+    values = {
+        "comment": comment,
+        "index_text": index_text,
+        "key": naming.key,
+        "meta_types": meta_types,
+        "text": json.dumps,
+        "type_text": type_text,
+        "protocol": protocol,
+        "definitions": definitions,
+        "methods": Methods(protocol, names),
+        "names": names,
+        "bodies": {one.name: checks.body(one.type) for one in definitions},
+        "constants": checks.constants,
+        "package": options.package,
+        "version": _version(protocol.revision),
+        "first": first,
+        "more": [line for line in more if line],
+    }
+    header = options.header(model, comment="//")
+    files: dict[str, str] = {}
+    for name in _FILES:
+        template = f"{name}.jinja"
+        try:
+            text = jinja.get_template(template).render(values)
+        except TemplateError as error:
+            if options.templates is None:
+                raise
+            raise BadInput(
+                f"{template}: {error.message}", file=options.templates, fix="docs/typescript.md lists the variables"
+            ) from None
+        files[name] = text if name == "package.json" else f"{header}\n\n{text}"
+    return files
+
+
+def comment(text: str, indent: str = "", deprecated: str = "") -> str:
+    """Return a documentation comment with the end of its line; empty without text."""
+    parts = [*text.strip().splitlines(), *([f"@deprecated {deprecated}"] if deprecated else [])]
+    printable = ["".join(char if char.isprintable() else " " for char in part) for part in parts]
+    lines = [line for part in printable for line in textwrap.wrap(part, _WIDTH - len(indent)) or [""]]
+    safe = [line.replace("*/", "*\\/") for line in lines]
+    if not any(safe):
+        return ""
+    if len(safe) == 1:
+        return f"{indent}/** {safe[0]} */\n"
+    return "".join(f"{indent}{line}".rstrip() + "\n" for line in ["/**", *(f" * {line}" for line in safe), " */"])
+
+
+def _version(revision: str) -> str:
+    """Return a version for npm: `2025.11.25` for `2025-11-25`, and `0.0.0` for a name without a date."""
+    date = re.fullmatch(r"(\d{4})-(\d\d)-(\d\d)", revision)
+    return ".".join(str(int(part)) for part in date.groups()) if date else "0.0.0"

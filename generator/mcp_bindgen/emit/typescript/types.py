@@ -1,0 +1,107 @@
+"""Types of the model as TypeScript."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Mapping
+from dataclasses import replace
+
+from mcp_bindgen.protocol import Protocol
+from mcp_bindgen.protocol.model import Array, Const, Definition, Extension, Free, Map, Object, Ref, Scalar, Type, Union
+from mcp_bindgen.protocol.naming import numbered
+
+_SCALARS = {
+    "string": "string",
+    "integer": "number",
+    "number": "number",
+    "boolean": "boolean",
+    "null": "null",
+}
+
+
+def extended(protocol: Protocol) -> Protocol:
+    """Return a protocol whose params and results are definitions, with the members that its extensions add to them."""
+    definitions = dict(protocol.definitions)
+
+    def named(type: Type | None, name: str) -> Type | None:
+        if type is None or isinstance(type, Ref):
+            return type
+        name = numbered(name, definitions.__contains__) if name in definitions else name
+        definitions[name] = Definition(name, type)
+        return Ref(name)
+
+    methods = tuple(
+        replace(
+            method,
+            params=named(method.params, f"{method.definition}Params"),
+            result=named(method.result, f"{method.definition}Result"),
+        )
+        for method in protocol.methods
+    )
+    for extension in protocol.extensions:
+        for core, addition in extension.extends:
+            known, more = definitions[core].type, definitions[addition].type
+            assert isinstance(known, Object)
+            assert isinstance(more, Object)
+            fields = sorted((*known.fields, *more.fields), key=lambda field: field.wire)
+            definitions[core] = replace(definitions[core], type=replace(known, fields=tuple(fields)))
+    return replace(protocol, definitions=definitions, methods=methods)
+
+
+def meta_types(extension: Extension) -> dict[str, Type]:
+    """Return key of `_meta` -> type of its value; a key may have several types, for `_meta` of several definitions."""
+    found: dict[str, tuple[Type, ...]] = {}
+    for one in extension.meta_keys:
+        found[one.key] = (*found.get(one.key, ()), one.type)
+    return {key: Union(types) for key, types in found.items()}
+
+
+def type_text(type: Type, names: Mapping[str, str], indent: str = "") -> str:
+    """Return a type other than an object as an expression.
+
+    Args:
+        type: The type.
+        names: Definition -> name of its type.
+        indent: Start of the lines of a long union.
+    """
+
+    def inner(part: Type) -> str:
+        return type_text(part, names, indent)
+
+    match type:
+        case Free():
+            return "unknown"
+        case Scalar(kind):
+            return _SCALARS[kind]
+        case Const(values):
+            return _union([json.dumps(value) for value in values], indent)
+        case Array(items):
+            text = inner(items)
+            return f"({text})[]" if "|" in text else f"{text}[]"
+        case Map(values):
+            return f"{{ [member: string]: {inner(values)} }}"
+        case Ref(name):
+            return names[name]
+        case Union(members):
+            return _union([inner(member) for member in members], indent)
+        case Object():
+            raise AssertionError("inline objects are definitions")
+
+
+def index_text(type: Object, names: Mapping[str, str]) -> str:
+    """Return the type of members without a name; empty for an object that states nothing about them.
+
+    A type that only leaves open which members an object has gets none, so that compilers find misspelled members.
+    """
+    if type.extra is None or (isinstance(type.extra, Free) and type.extra.implied):
+        return ""
+    texts = [type_text(part, names) for part in (type.extra, *(field.type for field in type.fields))]
+    if "unknown" in texts:
+        return "unknown"
+    optional = ["undefined"] if any(not field.required for field in type.fields) else []
+    return " | ".join(dict.fromkeys([*texts, *optional]))
+
+
+def _union(members: list[str], indent: str) -> str:
+    text = " | ".join(dict.fromkeys(members)) or "never"
+    return text if len(text) <= 90 else f"\n{indent}  | ".join(["", *dict.fromkeys(members)])

@@ -1,0 +1,414 @@
+"""Find the uses of changed names: the errors of a type checker that only the new bindings cause.
+
+The code is checked twice, as it is, with other bindings under the name that it imports. The first run has the old
+bindings with marks (`overlay`): it finds the handlers, the questions, and the errors that the code has anyway. The
+second run has the new bindings.
+"""
+
+from __future__ import annotations
+
+import ast
+import re
+from collections.abc import Callable, Iterator, Mapping
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+from mcp_bindgen.diff.finding import Comparison
+
+from . import overlay
+from .changes import MAPPING, SHAPE, Change, Changes, owners
+from .checker import Checked, Diagnostic, check
+from .files import Module
+from .repeats import Asked, repeats
+from .result import Edit, EditKind, Place, Use
+
+_FINAL = re.compile(r'Cannot override final attribute "(\w+)" \(previously declared in base class "(\w+)"\)')
+_MARKED = re.compile(r"function [\w.]+\.(\w+)\.(\w+) is deprecated")
+_TARGET = r'(?: to| for| in call to) "(?P<function>\w+)"(?: of "(?P<owner>[\w.]+)")?'
+_SUPER = r'(?:with|in) supertype "(?:[\w.]+\.)?(?P<owner>\w+)"'
+_HINT = re.compile(r"; (maybe|did you mean|expected) .*")
+
+
+@dataclass(frozen=True)
+class Handler:
+    """A method that overrides a handler of `owner`, a class of the bindings."""
+
+    node: ast.FunctionDef | ast.AsyncFunctionDef
+    owner: str
+
+    @property
+    def name(self) -> str:
+        """The name in the bindings."""
+        return f"{self.owner}.{self.node.name}"
+
+    @property
+    def parameters(self) -> list[ast.arg]:
+        """The parameters after `self`."""
+        return self.node.args.args[1:]
+
+
+Said = dict[str, str | Any]
+"""The groups of a message; a group that is absent is `None`."""
+
+Handlers = Mapping[tuple[Path, int], Handler]
+"""File and line -> the handler that starts there."""
+
+
+@dataclass(frozen=True)
+class Found:
+    """The outcome of an analysis.
+
+    Attributes:
+        uses: The uses of changed names, in the order of files and lines.
+        blocked: Files that the type checker cannot read, and the reasons.
+    """
+
+    uses: tuple[Use, ...]
+    blocked: Mapping[Path, str] = field(default_factory=dict[Path, str])
+
+
+class Analysis:
+    """Checks of the code of a project against new bindings.
+
+    Args:
+        comparison: The old revision compared with the new one.
+        root: The folder of the code, or one file.
+        package: The import name of the bindings.
+    """
+
+    def __init__(self, comparison: Comparison, root: Path, package: str) -> None:
+        self.changes = Changes(comparison)
+        self._root, self._package = root, package
+        self._before: set[tuple[Path, str]] | None = None
+        old, self._new = (overlay.bindings(one, package) for one in (comparison.old, comparison.new))
+        self._old = overlay.marked(old, self.changes)
+        self._signatures = [overlay.signatures(one, package) for one in (old, self._new)]
+
+    def find(self, modules: Mapping[Path, Module], context: Mapping[Path, bytes]) -> Found:
+        """Return the uses in some modules; `context` has other files that they import."""
+        needle = self._package.rpartition(".")[2].encode()
+        if not modules or not any(needle in raw for raw in (*(one.raw for one in modules.values()), *context.values())):
+            return Found(())
+        known, handlers = self._with_old(modules, context, {})
+        if any(one.annotation is None for handler in handlers.values() for one in handler.parameters):
+            known, handlers = self._with_old(modules, context, handlers)
+        names = {place: one.name for place, one in handlers.items()}
+        if self._before is None:
+            self._before = {(one.file, _HINT.sub("", one.message)) for one in known.diagnostics}
+        code = {path: self._annotated(module, handlers, self._signatures[1]) for path, module in modules.items()}
+        checked = check({**code, **context}, self._root, self._new)
+        blocked = known.blocked | checked.blocked
+        uses: dict[Use, None] = {}
+        asked: list[Asked] = []
+        for one in known.diagnostics:
+            if one.code == "deprecated" and one.file in modules and (match := _MARKED.search(one.message)):
+                owner, short = match.groups()
+                change = self.changes.asking.get(short) if owner == "Context" else None
+                if change is not None:
+                    asked.append(Asked(one.file, one.line, one.offset, change))
+                name = f"{owner}.{short}"
+                if name in self.changes.old.stubs:
+                    change = change or self.changes.guarded[name]
+                    uses[Use(modules[one.file].tail(one.line, one.offset, short), name, change)] = None
+        for (path, _), handler in handlers.items():
+            change = self.changes.gone_handlers.get(handler.name)
+            if change is not None:
+                uses[Use(modules[path].header(handler.node), handler.name, change)] = None
+        for one in checked.diagnostics:
+            if one.file in modules and (one.file, _HINT.sub("", one.message)) not in self._before:
+                uses |= dict.fromkeys(_Reader(self.changes, modules[one.file], one).uses())
+        uses |= dict.fromkeys(repeats(modules, names, asked, self.changes))
+        order = {str(path): index for index, path in enumerate(modules)}
+
+        def position(use: Use) -> tuple[int, int, int, str]:
+            return order[use.place.file], use.place.line, use.place.column, use.name
+
+        return Found(tuple(sorted(uses, key=position)), {path: why for path, why in blocked.items() if path in modules})
+
+    def _with_old(
+        self, modules: Mapping[Path, Module], context: Mapping[Path, bytes], handlers: Handlers
+    ) -> tuple[Checked, Handlers]:
+        """Check the code with the old bindings, and return the errors and the handlers."""
+        code = {path: self._annotated(module, handlers, self._signatures[0]) for path, module in modules.items()}
+        checked = check({**code, **context}, self._root, self._old)
+        found: dict[tuple[Path, int], Handler] = {}
+        for one in checked.diagnostics:
+            match = _FINAL.match(one.message)
+            if match is not None and one.file in modules:
+                for node in ast.walk(modules[one.file].tree):
+                    if isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef) and node.name == match[1]:
+                        first = min([node.lineno, *(one.lineno for one in node.decorator_list)])
+                        if first <= one.line <= node.lineno:
+                            found[one.file, node.lineno] = Handler(node, match[2])
+        return checked, found
+
+    def _annotated(self, module: Module, handlers: Handlers, signatures: Mapping[str, list[str]]) -> bytes:
+        """Return the code with annotations for the parameters of handlers that have none."""
+        added: list[tuple[int, int, str]] = []
+        for (path, _), handler in handlers.items():
+            types = signatures.get(handler.name, []) if path == module.path else []
+            for parameter, type in zip(handler.parameters, types, strict=False):
+                if parameter.annotation is None and len(handler.parameters) == len(types):
+                    end = parameter.end_lineno or parameter.lineno, parameter.end_col_offset or 0
+                    added.append((*end, f': "{type}"'))
+        if not added:
+            return module.raw
+        lines = list(module.lines)
+        for line, offset, text in sorted(added, reverse=True):
+            lines[line - 1] = lines[line - 1][:offset] + text.encode() + lines[line - 1][offset:]
+        encoding = module.encoding
+        imports = f"\nimport {self._package}.client, {self._package}.server\n"
+        return (b"".join(lines).decode() + imports).encode(encoding)
+
+
+class _Reader:
+    """Reads one diagnostic.
+
+    Args:
+        changes: The changes between the bindings.
+        module: The file that it is about.
+        found: The diagnostic.
+    """
+
+    def __init__(self, changes: Changes, module: Module, found: Diagnostic) -> None:
+        self._changes, self._module, self._found = changes, module, found
+
+    def uses(self) -> Iterator[Use]:
+        """Return the uses that explain the diagnostic; without an explanation, the message of the type checker."""
+        for rule, read in _RULES:
+            match = rule.match(self._found.message)
+            said = list(read(self, match.groupdict())) if match is not None else []
+            if said:
+                yield from said
+                return
+        hint = f"mypy reports it with the bindings of {self._changes.new.protocol.revision} only."
+        change = Change("changed", "type-error", self._found.code, "", self._found.message, hint)
+        yield Use(self._place(), "", change)
+
+    @property
+    def _start(self) -> tuple[int, int]:
+        return self._found.line, self._found.offset
+
+    def _nodes(self) -> list[ast.AST]:
+        return self._module.nodes.get(self._start, [])
+
+    def _edit(self, kind: EditKind, old: str, new: str = "") -> Edit:
+        return Edit(kind, *self._start, old, new)
+
+    def name(self, said: Said) -> Iterator[Use]:
+        """Read a name that a module does not have."""
+        name = said["name"]
+        modules = [ast.unparse(one.value) for one in self._nodes() if isinstance(one, ast.Attribute)]
+        fates = [("types", self._changes.definition(name)), ("errors", self._changes.error(name))]
+        fates += [("methods", self._changes.member(f"methods.{name}"))]
+        fates.sort(key=lambda fate: not any(one.endswith(fate[0]) for one in modules))
+        for module, change in fates:
+            if change is not None and change.kind != "changed":
+                node = self._module.named(*self._start, name)
+                line, offset = (node.lineno, node.col_offset) if node is not None else self._start
+                is_edited = change.kind == "renamed" and node is not None
+                edit = Edit("rename", line, offset, name, change.new) if is_edited else None
+                yield Use(self._module.tail(line, offset, name), f"{module}.{name}", change, edit)
+                return
+
+    def member(self, said: Said) -> Iterator[Use]:
+        """Read a member that a class does not have."""
+        owner, name = said["owner"], said["name"]
+        for label, change in self._fates(owner, name):
+            is_member = change.kind == "renamed" and label.endswith(f".{name}")
+            edit = self._edit("rename", name, change.new) if is_member else None
+            if change.rule == "field-opened" and self._reads(name):
+                wire = change.new.partition("'")[2].rstrip("'")
+                edit = self._edit("extra", name, wire)
+            elif change.rule == "notification-removed":
+                edit = self._statement()
+            yield Use(self._tail(name), label, change, edit)
+            return
+
+    def _reads(self, name: str) -> bool:
+        reads = (one for one in self._nodes() if isinstance(one, ast.Attribute) and isinstance(one.ctx, ast.Load))
+        return any(one.attr == name for one in reads)
+
+    def _statement(self) -> Edit | None:
+        """Return the removal of the statement that consists of the call in question."""
+        for node in ast.walk(self._module.tree):
+            call = node.value.value if isinstance(node, ast.Expr) and isinstance(node.value, ast.Await) else None
+            if isinstance(node, ast.Expr) and isinstance(call, ast.Call) and call.func in self._nodes():
+                return Edit("statement", node.lineno, node.col_offset, "")
+        return None
+
+    def _fates(self, owner: str, name: str) -> Iterator[tuple[str, Change]]:
+        """Yield the changes that may explain a missing member of a class, which may be a subclass of the user."""
+        for one in self._changes.before(owner):
+            change = self._changes.field(one, name, gives=False)
+            if change is not None:
+                yield f"types.{one}.{name}", change
+        classes = owners() if owner else ("Server", *owners())
+        for one in sorted(classes, key=lambda one: one != owner):
+            change = self._changes.member(f"{one}.{name}")
+            if change is not None and change.kind != "changed":
+                yield f"{one}.{name}", change
+        for one in self._changes.old.protocol.definitions:
+            change = self._changes.field(one, name, gives=False)
+            whole = self._changes.definition(one) if self._changes.new.is_alias(one) else None
+            if change is not None and whole is not None:
+                yield f"types.{one}", whole
+            elif change is not None and (change.kind != "changed" or change.rule == "field-opened"):
+                yield f"types.{one}.{name}", change
+
+    def _tail(self, name: str) -> Place:
+        return self._module.tail(*self._start, name)
+
+    def _call(self) -> ast.Call | None:
+        return next((one for one in self._nodes() if isinstance(one, ast.Call)), None)
+
+    def _arguments(
+        self, said: Said, argument: str | int, *, missing: bool = False
+    ) -> Iterator[tuple[str, str, Change]]:
+        """Return label, old name and fate of an argument of a constructor or a call, which may be missing."""
+        function, owner = said["function"], said["owner"]
+        if owner is None:
+            is_known = function in self._changes.new.protocol.definitions
+            known = self._changes.before(function) if is_known else self._changes.old.protocol.definitions
+            for one in known:
+                name = str(argument)
+                needed = self._changes.needed(one, name)
+                change = needed if missing else self._changes.field(one, name, gives=True) or needed
+                if change is not None:
+                    yield f"types.{one}({argument}=)", str(argument), change
+            return
+        for one in sorted(owners(), key=lambda one: one != owner):
+            found = self._changes.argument(name := f"{one}.{function}", argument, missing=missing)
+            if found is not None:
+                yield name if found[1].rule == SHAPE else f"{name}({found[0]}=)", *found
+
+    def unexpected(self, said: Said) -> Iterator[Use]:
+        """Read a keyword that a constructor or call does not take."""
+        name, call = said["name"], self._call()
+        for label, _, change in self._arguments(said, name):
+            if change.rule == SHAPE:
+                yield self._shape(label, change)
+                return
+            if change.kind in ("gone", "renamed"):
+                edit = self._edit("drop" if change.kind == "gone" else "rename", name, change.new)
+                keywords = [one for one in (call.keywords if call is not None else []) if one.arg == name]
+                place = self._module.place_of(keywords[0]) if keywords else self._place()
+                if keywords and change.kind == "renamed":
+                    edit = Edit("rename", keywords[0].lineno, keywords[0].col_offset, name, change.new)
+                yield Use(place, label, change, edit if keywords else None)
+                return
+
+    def missing(self, said: Said) -> Iterator[Use]:
+        """Read arguments that have become mandatory."""
+        for name in re.findall(r'"(\w+)"', said["name"]):
+            for label, _, change in self._arguments(said, name, missing=True):
+                if change.kind == "needed" or change.rule == SHAPE:
+                    yield self._shape(label, change)
+                    break
+
+    def _shape(self, label: str, change: Change) -> Use:
+        """Return a use of the function that is called."""
+        call = self._call()
+        return Use(self._module.place_of(call.func) if call is not None else self._place(), label, change)
+
+    def argument(self, said: Said) -> Iterator[Use]:
+        """Read an argument of another type."""
+        index = said["name"] or int(said["index"]) - 1
+        for label, _, change in self._arguments(said, index):
+            if change.rule == SHAPE:
+                call = self._module.call_around(*self._start)
+                yield Use(self._module.place_of(call.func) if call is not None else self._place(), label, change)
+                return
+            keyword = self._module.keyword_of(*self._start)
+            edit = self._mapping() if change.new == MAPPING else None
+            yield Use(self._module.place_of(keyword) if keyword else self._place(), label, change, edit)
+            return
+
+    def _mapping(self) -> Edit | None:
+        """Return the edit that makes a constructor a dictionary, if it gives nothing but fields by keyword."""
+        call = self._call()
+        name = ast.unparse(call.func).rpartition(".")[2] if call is not None else ""
+        if call is None or name not in self._changes.new.protocol.definitions or call.args:
+            return None
+        wires = {one.name: one.field.wire for one in self._changes.new.fields(name)}
+        given = [wires.get(one.arg or "") for one in call.keywords]
+        return self._edit("mapping", name, " ".join(map(str, given))) if None not in given else None
+
+    def positional(self, said: Said) -> Iterator[Use]:
+        """Read positional arguments that have become keywords."""
+        call = self._call()
+        for index, argument in enumerate(call.args if call is not None else ()):
+            for label, name, change in self._arguments(said, index):
+                if change.rule == SHAPE:
+                    yield self._shape(label, change)
+                    return
+                if not isinstance(argument, ast.Starred) and change.new == "a keyword":
+                    edit = Edit("keyword", *self._start, str(index), name)
+                    yield Use(self._module.place_of(argument), label, change, edit)
+                break
+
+    def params(self, said: Said) -> Iterator[Use]:
+        """Read an override whose parameters do not fit."""
+        label = f"{said['owner']}.{said['name']}"
+        change = self._changes.params(label)
+        if change is not None:
+            node = next((one for one in self._nodes() if isinstance(one, ast.arg)), None)
+            wanted = re.fullmatch(r"Take (\w+)\.", change.hint)
+            annotation = node.annotation if node is not None else None
+            edit = None
+            if wanted is not None and isinstance(annotation, ast.Attribute):
+                edit = Edit("annotate", annotation.lineno, annotation.col_offset, annotation.attr, wanted[1])
+            yield Use(self._header(), label, change, edit)
+
+    def returns(self, said: Said) -> Iterator[Use]:
+        """Read an override whose result does not fit."""
+        label = f"{said['owner']}.{said['name']}"
+        change = self._changes.member(label)
+        if change is not None:
+            yield Use(self._header(), label, change)
+
+    def alias(self, said: Said) -> Iterator[Use]:
+        """Read the use of a class that has become an alias."""
+        for node in self._nodes():
+            name = node.attr if isinstance(node, ast.Attribute) else node.id if isinstance(node, ast.Name) else ""
+            change = self._changes.definition(name)
+            if change is not None:
+                yield Use(self._tail(name), f"types.{name}", change)
+                return
+
+    def _place(self) -> Place:
+        return self._module.place(*self._start)
+
+    def _header(self) -> Place:
+        """Return the place of the name of the function that the diagnostic is about."""
+        line = self._found.line
+        around = [
+            one
+            for one in ast.walk(self._module.tree)
+            if isinstance(one, ast.FunctionDef | ast.AsyncFunctionDef) and one.lineno <= line <= (one.end_lineno or 0)
+        ]
+        return self._module.header(around[-1]) if around else self._place()
+
+
+_RULES: tuple[tuple[re.Pattern[str], Callable[[_Reader, Said], Iterator[Use]]], ...] = (
+    (re.compile(r'Module (?:"[\w.]+" )?has no attribute "(?P<name>\w+)"'), _Reader.name),
+    (re.compile(r'Name "(?:[\w.]+\.)?(?P<name>\w+)" is not defined'), _Reader.name),
+    (
+        re.compile(r'(?:"(?:TypeAliasType|<typing special form>)" (?:not|has)|Annotated\[\.\.\.\] m)'),
+        _Reader.alias,
+    ),
+    (
+        re.compile(r'(?:Item )?"(?:type\[)?(?P<owner>\w+)\]?"(?: of .*)? has no attribute "(?P<name>\w+)"'),
+        _Reader.member,
+    ),
+    (re.compile(r'Class "(?:[\w.]+\.)?(?P<owner>\w+)" has no attribute "(?P<name>\w+)"'), _Reader.member),
+    (re.compile(r'(?P<owner>)"(?P<name>\w+)" undefined in superclass'), _Reader.member),
+    (re.compile(rf'Unexpected keyword argument "(?P<name>\w+)"{_TARGET}'), _Reader.unexpected),
+    (re.compile(rf'Missing (?:named|positional) arguments? (?P<name>"\w+".*?){_TARGET}'), _Reader.missing),
+    (re.compile(rf'Argument (?:"(?P<name>\w+)"|(?P<index>\d+)){_TARGET} has incompatible type'), _Reader.argument),
+    (re.compile(rf"Too many (?:positional )?arguments{_TARGET}"), _Reader.positional),
+    (re.compile(rf'(?:Argument \d+|Signature) of "(?P<name>\w+)" (?:is )?incompatible {_SUPER}'), _Reader.params),
+    (re.compile(rf'Return type ".*" of "(?P<name>\w+)" incompatible with return type ".*" {_SUPER}'), _Reader.returns),
+)
+"""Message of mypy -> its reader; a reader without an answer leaves the message to the next one."""

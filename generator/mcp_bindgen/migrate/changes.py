@@ -1,0 +1,348 @@
+"""The fate of each name of the old bindings: explanations for the errors of a type checker."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass, replace
+from functools import cached_property
+from typing import Literal
+
+from mcp_bindgen.diff.finding import Comparison, Finding
+from mcp_bindgen.diff.match import match
+from mcp_bindgen.diff.rules import RULES
+from mcp_bindgen.protocol.model import Field, Type
+from mcp_bindgen.protocol.text import describe
+
+from .advice import Replacements, advice, object_of
+from .bindings import ASKING, RECEIVERS, SENDERS, Bindings, Parameter, Stub, error_instead, name_of, shortcuts
+from .causes import Causes
+from .names import new_names
+
+Kind = Literal["gone", "renamed", "changed", "needed", "repeated"]
+
+SHAPE = "params-as-a-whole"
+"""The rule of calls that take arguments in one revision and their params as a whole in the other."""
+
+MAPPING = "a mapping with the names of the wire"
+"""The type of metadata that a call completes."""
+
+
+@dataclass(frozen=True)
+class Change:
+    """The fate of a name, a field, an argument, a handler or a call.
+
+    Attributes:
+        kind: Its kind; `needed` is an argument that has become mandatory, `repeated` a function that runs again.
+        rule: The rule of the finding behind it.
+        subject: The subject of that finding.
+        old: The old state in Python, in a few words.
+        new: The new state; empty if it is gone.
+        hint: The advice.
+        fingerprint: The fingerprint of the finding; empty if the comparison has none for this change.
+    """
+
+    kind: Kind
+    rule: str
+    subject: str
+    old: str
+    new: str
+    hint: str
+    fingerprint: str = ""
+
+
+class Changes:
+    """The changes between the bindings of two revisions.
+
+    Attributes:
+        old: The old bindings.
+        new: The new bindings.
+    """
+
+    def __init__(self, comparison: Comparison) -> None:
+        matches = match(comparison.old, comparison.new)
+        self.old, self.new = Bindings(comparison.old), Bindings(comparison.new)
+        self._names = new_names(comparison.old, comparison.new, matches)
+        self._causes = Causes(comparison, matches, self._names)
+        self._replacements = Replacements(self.new)
+        self._field_names = {one.subject: one.old for one in comparison.findings if one.rule == "field-renamed"}
+
+    def before(self, name: str) -> list[str]:
+        """Return the old names of a definition of the new bindings."""
+        return [old for old, new in self._names.items() if new == name]
+
+    # --- names --------------------------------------------------------------------------------------------------
+
+    def definition(self, definition: str) -> Change | None:
+        """Return the fate of a type; `None` if the old bindings do not have it."""
+        if definition not in self.old.protocol.definitions:
+            return None
+        cause, heir = self._causes.of_name(definition), self._names.get(definition)
+        if heir is None and definition not in self.new.protocol.definitions:
+            return self._change("gone", cause, ("definition-removed", definition), (definition, ""))
+        if heir is not None and heir != definition:
+            words, hint = (definition, heir), f"Use `types.{heir}`."
+            return self._change("renamed", cause, ("definition-renamed", definition), words, hint=hint)
+        types = self.old.protocol.definitions[definition].type, self.new.protocol.definitions[definition].type
+        cause = cause if heir is None else self._causes.of_type(definition)
+        return self._change("changed", cause, ("definition-redefined", definition), self._words(*types))
+
+    def error(self, name: str) -> Change | None:
+        """Return the fate of a constant in `errors.py`."""
+        error, heir = self.old.errors.get(name), self.new.errors.get(name)
+        if error is None:
+            return None
+        default = "error-code-removed", f"{(heir or error).code} {error.name}"
+        same = next((other for other, known in self.new.errors.items() if known.code == error.code), "")
+        same = same or error_instead(error.name)
+        return self._change("renamed" if same else "gone", self._causes.of(default[1]), default, (name, same))
+
+    # --- fields -------------------------------------------------------------------------------------------------
+
+    def field(self, definition: str, name: str, *, gives: bool) -> Change | None:
+        """Return the fate of a field of a class that code reads, or gives to a constructor."""
+        old = next((one for one in self.old.fields(definition) if one.name == name), None)
+        if old is None:
+            return None
+        heir = self._names.get(definition)
+        cause = None if heir is not None and self.new.class_of(heir) else self._causes.of_name(definition)
+        new = self._successors(definition).get(old.field.wire)
+        return self._member(definition, definition, old, new, gives=gives, cause=cause)
+
+    def needed(self, definition: str, name: str) -> Change | None:
+        """Return why a constructor needs a field that it did not need before."""
+        heirs = self._successors(definition)
+        wire, new = next(((wire, one) for wire, one in heirs.items() if one.name == name), (None, None))
+        if new is None:
+            return None
+        was = next((one.field for one in self.old.fields(definition) if one.field.wire == wire), None)
+        change = self._needed(definition, definition, was, new)
+        if self._replacements.is_metadata(self._names[definition]):
+            hint = "A call adds it: give `meta=` a mapping with the names of the wire instead."
+            return replace(change, hint=hint)
+        return change
+
+    def _needed(self, definition: str, subject: str, was: Field | None, new: Parameter) -> Change:
+        rule = "field-became-required" if was is not None else "field-added-required"
+        cause = self._causes.of_member(definition, new.field.wire)
+        words = self._field_words(was, new.field)
+        return self._change(
+            "needed", cause, (rule, f"{subject}.{new.field.wire}"), words, hint=advice(rule, gives=True)
+        )
+
+    def _member(
+        self,
+        definition: str,
+        subject: str,
+        old: Parameter,
+        new: Parameter | None,
+        *,
+        gives: bool,
+        cause: Finding | None = None,
+    ) -> Change | None:
+        wire, subject = (new or old).field.wire, f"{subject}.{old.field.wire}"
+        cause = cause or self._causes.of_member(definition, wire, new.field.type if new is not None else None)
+        if new is None:
+            rule = f"field-removed-{'required' if old.field.required else 'optional'}"
+            if cause is not None and cause.rule == "field-opened":
+                words, kept = (f"a field, {old.name}", f"a member without a field, {old.field.wire!r}"), ""
+                if not gives:
+                    kept = f'Read it by `(x.model_extra or {{}}).get("{old.field.wire}")`: it is there as before, '
+                    kept += f"and a constructor takes `{old.name}=` as before."
+                return self._change("changed", cause, (rule, subject), words, hint=kept, gives=gives)
+            hint = "the other side does not know it." if gives else "the other side does not send it."
+            hint = f"{'Leave it out' if gives else 'Do without it'}: {hint}"
+            return self._change("gone", cause, (rule, subject), (old.name, ""), hint=hint)
+        if new.name != old.name:
+            return self._change("renamed", cause, ("field-renamed", subject), (old.name, new.name), gives=gives)
+        if new.is_metadata:
+            words = describe(old.field.type), MAPPING
+            hint = f"Give a mapping, `{new.name}={{...}}`: the call adds what every request needs."
+            return self._change("changed", cause, ("type-changed", subject), words, hint=hint, gives=gives)
+        words = self._field_words(old.field, new.field)
+        return self._change("changed", cause, ("type-changed", subject), words, gives=gives)
+
+    def _successors(self, definition: str) -> dict[str, Parameter]:
+        """Return old wire name -> the field in the new class, for fields that still exist."""
+        found: dict[str, Parameter] = {}
+        for new in self.new.fields(self._names[definition]) if definition in self._names else ():
+            subjects = self._causes.members(definition, new.field.wire)
+            was = next((self._field_names[one] for one in subjects if one in self._field_names), new.field.wire)
+            found[was] = new
+        return found
+
+    # --- calls and handlers -------------------------------------------------------------------------------------
+
+    def member(self, name: str) -> Change | None:
+        """Return the fate of a call, a handler or a constant, such as `Client.call_tool`."""
+        stub = self.old.stubs.get(name)
+        if stub is None:
+            return None
+        heir = self.new.by_key.get(stub.key)
+        if heir is None:
+            return self._gone(stub)
+        if heir.short != stub.short:
+            definition = stub.method.definition
+            default = "definition-renamed", definition
+            return self._change("renamed", self._causes.of_name(definition), default, (stub.short, heir.short))
+        cause = self._causes.within(stub.message) or self._causes.of_name(name_of(stub.method.result))
+        words = self._words(stub.method.result, heir.method.result)
+        said = f"answers {words[0]}", f"answers {words[1]}"
+        return self._change("changed", cause, ("type-changed", stub.message), said, gives=stub.role == "handler")
+
+    def params(self, name: str) -> Change | None:
+        """Return how the params of a handler changed."""
+        stub = self.old.stubs.get(name)
+        heir = self.new.by_key.get(stub.key) if stub is not None else None
+        if stub is None or heir is None:
+            return None
+        old, new = stub.method, heir.method
+        cause = self._causes.of_type(name_of(old.params)) or self._causes.of_type(old.definition)
+        words, default = self._words(old.params, new.params), ("type-changed", f"{old.definition}.params")
+        hint = f"Take {words[1]}." if new.params is not None else "Take no params."
+        return self._change("changed", cause, default, words, hint=hint)
+
+    def argument(self, name: str, argument: str | int, *, missing: bool = False) -> tuple[str, Change] | None:
+        """Return the name and the fate of an argument of a call, by keyword or by position counted from 0.
+
+        `missing` asks why an argument must be given.
+        """
+        stub = self.old.stubs.get(name)
+        heir = self.new.by_key.get(stub.key) if stub is not None else None
+        if stub is None or heir is None:
+            return None
+        olds, news = self.old.arguments(stub.method), self.new.arguments(heir.method)
+        if olds is None or news is None:
+            return ("params", self._shape(stub, olds, news)) if olds is not news else None
+        old = next((one for index, one in enumerate(olds) if argument in (index, one.name)), None)
+        definition = name_of(stub.method.params) or name_of(heir.method.params)
+        subject = f"{stub.method.definition}.params"
+        if old is None or missing or definition not in self.old.protocol.definitions:
+            new = next((one for one in news if one.name == argument), None)
+            was = old.field if old is not None else None
+            return (new.name, self._needed(definition, subject, was, new)) if new is not None else None
+        wire = next((new.field.wire for was, new in self._successors(definition).items() if was == old.field.wire), "")
+        new = next((one for one in news if one.field.wire == (wire or old.field.wire)), None)
+        if new is not None and isinstance(argument, int) and new.name == old.name:
+            words = f"argument {argument + 1}", "a keyword"
+            change = Change("changed", "type-changed", f"{subject}.{wire}", *words, f"Give it by name: `{new.name}=`.")
+            return old.name, change
+        found = self._member(definition, subject, old, new, gives=True)
+        return (old.name, found) if found is not None else None
+
+    def _shape(self, stub: Stub, old: list[Parameter] | None, new: list[Parameter] | None) -> Change:
+        words = [
+            f"({', '.join(one.name for one in taken)})" if taken is not None else "(params)" for taken in (old, new)
+        ]
+        cause = self._causes.of_type(name_of(stub.method.params))
+        subject, fingerprint = (cause.subject, cause.fingerprint) if cause else (stub.method.definition, "")
+        return Change("changed", SHAPE, subject, words[0], words[1], f"Give {words[1]}.", fingerprint)
+
+    def _gone(self, stub: Stub) -> Change:
+        rule = "request-method-removed" if stub.method.kind == "request" else "notification-removed"
+        new = self.new.protocol.revision
+        hint = f"Leave it out: {new} has no such message."
+        if stub.role == "handler":
+            hint = f"Leave the handler out: no {stub.sender} sends it in {new}."
+        cause = self._causes.of(stub.message)
+        return self._change("gone", cause, (rule, stub.message), (stub.short, ""), hint=hint, owner=stub.owner)
+
+    # --- changes that a type checker does not see ----------------------------------------------------------------
+
+    @cached_property
+    def gone_handlers(self) -> dict[str, Change]:
+        """Handler -> why no message reaches it any more."""
+        gone = (one for one in self.old.stubs.values() if one.role == "handler" and one.key not in self.new.by_key)
+        return {stub.name: self._gone(stub) for stub in gone}
+
+    @cached_property
+    def asking(self) -> dict[str, Change]:
+        """Member of `Context` that asks the client -> its change, if handlers run again with the answer."""
+        found: dict[str, Change] = {}
+        short = shortcuts()
+        for stub, heir in self._calls():
+            if (stub.method.carrier, heir.method.carrier, stub.owner) == ("message", "embedded", "Context"):
+                default = "message-carrier-changed", stub.message
+                words = stub.method.carrier, heir.method.carrier
+                shortcut = f"`{object_of(short[heir.method.name])}` or " if heir.method.name in short else ""
+                hint = f"Ask with {shortcut}`ctx.ask_params(key, params)`: the question travels in the result."
+                change = self._change("changed", self._causes.of(stub.message), default, words, hint=hint)
+                found[stub.short] = change
+                for other in filter(None, (short.get(heir.method.name, "").partition(".")[2], *ASKING)):
+                    found.setdefault(other, change)
+        return found
+
+    @cached_property
+    def guarded(self) -> dict[str, Change]:
+        """Call -> the capability that it needs now."""
+        return {stub.name: change for stub, heir in self._calls() for change in self._guards(stub, heir)}
+
+    def _calls(self) -> Iterator[tuple[Stub, Stub]]:
+        for stub in self.old.stubs.values():
+            heir = self.new.by_key.get(stub.key)
+            if stub.role == "call" and heir is not None:
+                yield stub, heir
+
+    def _guards(self, stub: Stub, heir: Stub) -> Iterator[Change]:
+        old, new = stub.method.capability(stub.sender), heir.method.capability(heir.sender)
+        if new is not None and new != old:
+            owner, _, path = new.partition(".")
+            cause = self._causes.at([f"{owner.capitalize()}Capabilities.{path}"])
+            subject, fingerprint = (cause.subject, cause.fingerprint) if cause else (heir.message, "")
+            hint = f"It needs the capability `{path}` of the {owner} now, and fails without it."
+            words = f"needs {old}" if old else "needs no capability", f"needs {new}"
+            yield Change("changed", "capability-added", subject, *words, hint, fingerprint)
+
+    # --- explanations -------------------------------------------------------------------------------------------
+
+    def _change(
+        self,
+        kind: Kind,
+        cause: Finding | None,
+        default: tuple[str, str],
+        words: tuple[str, str],
+        *,
+        hint: str = "",
+        gives: bool | None = None,
+        owner: str = "types",
+    ) -> Change:
+        """Return a change that `cause` explains; the rule and the subject of `default` stand in without a cause.
+
+        `hint` is the advice for the side that has the code, in place of the advice of the rule for both sides. Without
+        one, `gives` says whether the code gives a value or reads one.
+        """
+        if cause is None:
+            change = Change(kind, *default, *words, RULES[default[0]].hint)
+        else:
+            said = RULES[cause.rule].hint if cause.gate else cause.hint  # the code uses it, so it matters
+            change = Change(kind, cause.rule, cause.subject, *words, said, cause.fingerprint)
+        specific = "" if change.hint == RULES[change.rule].hint else change.hint
+        if gives is not None and not hint:
+            hint, specific = advice(change.rule, gives=gives), ""
+        if hint:
+            told = self._replacements.told(specific, owner)
+            change = replace(change, hint=f"{hint} {told}".rstrip())
+        return change
+
+    def _words(self, old: Type | None, new: Type | None) -> tuple[str, str]:
+        """Describe two types; if both have the same name, describe the definitions behind it."""
+        words = _words(old), _words(new)
+        if old is None or new is None or words[0] != words[1]:
+            return words
+        behind = _words(self.old.protocol.resolve(old)), _words(self.new.protocol.resolve(new))
+        if behind[0] != behind[1]:
+            return behind
+        return f"{words[0]} of {self.old.protocol.revision}", f"{words[1]} of {self.new.protocol.revision}"
+
+    def _field_words(self, old: Field | None, new: Field) -> tuple[str, str]:
+        words = self._words(old.type if old is not None else None, new.type)
+        optional = ["" if one is None or one.required else ", optional" for one in (old, new)]
+        return (words[0] + optional[0] if old is not None else "", words[1] + optional[1])
+
+
+def owners() -> tuple[str, ...]:
+    """Return the classes that code calls or subclasses."""
+    return tuple(dict.fromkeys((*SENDERS, *RECEIVERS)))
+
+
+def _words(type: Type | None) -> str:
+    return describe(type) if type is not None else "nothing"

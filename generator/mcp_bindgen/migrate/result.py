@@ -1,0 +1,106 @@
+"""The result of a migration: uses of changed names, and edits."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from typing import Literal
+
+from mcp_bindgen.spec.transaction import Change as FileChange
+
+from .changes import Change
+
+EditKind = Literal["rename", "drop", "keyword", "extra", "annotate", "mapping", "statement"]
+
+
+@dataclass(frozen=True)
+class Place:
+    """A place in a file; lines and columns begin with 1, columns count characters."""
+
+    file: str
+    line: int
+    column: int
+
+    def __str__(self) -> str:
+        return f"{self.file}:{self.line}:{self.column}"
+
+
+@dataclass(frozen=True)
+class Edit:
+    """A change of the code at one node of its syntax tree.
+
+    Attributes:
+        kind: `rename` a name, `drop` a keyword of a call, `keyword` gives a positional argument by name, `extra` reads
+            a field from `model_extra`, `annotate` replaces an annotation, `mapping` makes a constructor a dictionary
+            with the names of the wire, `statement` removes a statement.
+        line: Line of the node.
+        offset: Its offset in the line, in bytes of UTF-8.
+        old: The name that the node has, or the index of the argument.
+        new: The new name, or the names of the wire separated by spaces; empty if something is removed.
+    """
+
+    kind: EditKind
+    line: int
+    offset: int
+    old: str
+    new: str = ""
+
+
+@dataclass(frozen=True)
+class Use:
+    """A use of a name that is gone, renamed or changed, or a handler that runs again.
+
+    Attributes:
+        place: The place of the name.
+        name: The name, e.g. `types.Tool`, `types.Tool.annotations`, `types.Tool(annotations=)`, `Client.call_tool`.
+            Empty if the type checker found an error that no single name explains.
+        change: The fate of the name.
+        edit: The edit that `--write` makes; `None` if a person has to change the code.
+    """
+
+    place: Place
+    name: str
+    change: Change
+    edit: Edit | None = None
+
+
+@dataclass(frozen=True)
+class Skipped:
+    """A file that could not be read, and the reason."""
+
+    file: str
+    reason: str
+
+
+@dataclass(frozen=True)
+class Migration:
+    """The changes that a project needs.
+
+    Attributes:
+        old: The old revision.
+        new: The new revision.
+        old_package: The import name of the old bindings.
+        new_package: The import name of the new bindings.
+        uses: The uses to change, in the order of files and lines.
+        imports: The imports of the old bindings.
+        files: Number of files that were read.
+        skipped: Files that could not be read.
+        others: Other packages of bindings that the code imports.
+        edited: File, relative to the folder of the code -> its old and new content, if the edits were carried out.
+    """
+
+    old: str
+    new: str
+    old_package: str
+    new_package: str
+    uses: tuple[Use, ...]
+    imports: tuple[Place, ...]
+    files: int
+    skipped: tuple[Skipped, ...]
+    others: tuple[str, ...] = ()
+    edited: Mapping[str, FileChange] = field(default_factory=dict[str, FileChange])
+
+    @property
+    def found(self) -> bool:
+        """True if the old bindings are used anywhere."""
+        return bool(self.uses or self.imports)

@@ -1,0 +1,301 @@
+"""Report of `diff`: comparisons of revisions as a document."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from dataclasses import replace
+from itertools import groupby
+
+from mcp_bindgen.diff.commits import Walked
+from mcp_bindgen.diff.finding import Comparison, Impact, Outcome, Plane, Severity
+from mcp_bindgen.diff.finding import Finding as DiffFinding
+from mcp_bindgen.diff.rules import RULES
+from mcp_bindgen.spec import Decision
+
+from .document import (
+    NOWHERE,
+    Block,
+    Document,
+    Evidence,
+    Finding,
+    Findings,
+    Level,
+    Paragraph,
+    Place,
+    Section,
+    Table,
+    Verdict,
+    Verdicts,
+    code,
+    literal,
+    plural,
+    prose,
+    strong,
+)
+
+Places = Callable[[Comparison, DiffFinding | Decision], Place]
+"""Function from a finding or a decision to its place in a schema file."""
+
+OUTCOMES = {Outcome.WORKS: "works", Outcome.LIMITED: "works with limits", Outcome.CANNOT_TALK: "cannot talk"}
+LEVELS = {Severity.BREAKING: Level.ERROR, Severity.RISKY: Level.WARNING, Severity.INFO: Level.NOTE}
+_OUTCOME_LEVELS = {Outcome.WORKS: Level.NOTE, Outcome.LIMITED: Level.WARNING, Outcome.CANNOT_TALK: Level.ERROR}
+_PAIRINGS = ("old client with new server", "new client with old server")
+_SEVERITIES = {Severity.BREAKING: "Breaking", Severity.RISKY: "Risky", Severity.INFO: "Harmless"}
+_OFF_WIRE = {Plane.SOURCE: "Only in generated code", Plane.DOC: "Only in words"}
+_NAMES_ONLY = frozenset({"definition-added", "definition-removed", "description-changed"})
+"""Rules whose findings say everything with their subject."""
+
+_PROSE_VALUES = frozenset({"deprecated", "ref-extracted", "ref-inlined"})
+"""Rules whose old and new values are sentences instead of types."""
+
+_MAX_METHODS = 3
+
+
+def without_lines(comparison: Comparison, subject: DiffFinding | Decision) -> Place:
+    """Return a place as far as it is known without reading the schema file."""
+    return Place(subject.file, subject.pointer) if isinstance(subject, Decision) else NOWHERE
+
+
+def document(
+    comparisons: Sequence[Comparison],
+    *,
+    witness: bool = False,
+    walked: Walked | None = None,
+    places: Places = without_lines,
+) -> Document:
+    """Return the report of comparisons.
+
+    Args:
+        comparisons: The comparisons, in order.
+        witness: True to include the witness of each finding on the wire.
+        walked: The range of commits, if the comparisons are its steps.
+        places: Function from a finding to its place in a schema file.
+    """
+    sections = [_section(comparison, witness, places) for comparison in reported(comparisons, walked)]
+    if walked is not None:
+        sections.insert(0, _walk(comparisons, walked))
+    elif len(comparisons) > 1:
+        sections.insert(0, _steps(comparisons))
+    return Document("diff", sections)
+
+
+def reported(comparisons: Sequence[Comparison], walked: Walked | None) -> list[Comparison]:
+    """Return the comparisons that get a section: in a range of commits, only those with findings."""
+    changed = [comparison for comparison in comparisons if comparison.findings or walked is None]
+    return changed or list(comparisons[:1])
+
+
+def sentence(finding: DiffFinding, quoted: Callable[[str], str] = literal) -> str:
+    """Return subject and rule of a finding as a sentence; `quoted` marks names and types."""
+    return f"{quoted(finding.subject)} {_predicate(finding, quoted)}"
+
+
+def words_note(comparison: Comparison) -> str:
+    """Return why descriptions and deprecations were not compared; empty if they were."""
+    if comparison.compares_words:
+        return ""
+    return "Descriptions and deprecations are not compared: one side has our words, the other those of its file."
+
+
+def walk_summary(walked: Walked) -> str:
+    """Return how many commits a range has, and how many of them are not in the report."""
+    parts = [f"{plural(walked.commits, 'commit')} touched it"]
+    parts += [f"{walked.same} of them changed only words or layout"] if walked.same else []
+    parts += [f"{len(walked.skipped)} of them cannot be read and were skipped"] if walked.skipped else []
+    return ", ".join(parts)
+
+
+def place_of(decision: Decision) -> str:
+    """Return file and pointer of a decision."""
+    return f"{decision.file}#{decision.pointer}"
+
+
+def _decision(decision: Decision, place: Place) -> Finding:
+    return Finding(
+        rule=decision.kind,
+        level=Level.WARNING,
+        message=f"{prose(decision.reason)}; {strong(decision.reading)}",
+        fix=prose(f"{decision.fix[:1].upper()}{decision.fix[1:]}."),
+        place=place,
+    )
+
+
+# --- overviews of several comparisons -------------------------------------------------------------------------------
+
+
+def _steps(comparisons: Sequence[Comparison]) -> Section:
+    rows = [
+        [
+            literal(f"{comparison.old.revision} -> {comparison.new.revision}"),
+            str(len(comparison.findings)),
+            OUTCOMES[comparison.old_client.outcome],
+            OUTCOMES[comparison.new_client.outcome],
+        ]
+        for comparison in comparisons
+    ]
+    first, last = comparisons[0].old.revision, comparisons[-1].new.revision
+    return Section(
+        f"Steps of {code(f'{first}..{last}')}", [Table(["step", "changes", *map(_old_and_new, (0, 1))], rows)]
+    )
+
+
+def _old_and_new(pairing: int) -> str:
+    return _PAIRINGS[pairing].replace(" with", ",")
+
+
+def _walk(comparisons: Sequence[Comparison], walked: Walked) -> Section:
+    steps = [(comparison.commits, _counts(comparison.findings) or "-") for comparison in comparisons]
+    steps += [((one.commit,), "skipped") for one in walked.skipped]
+    rows = [
+        [commit.short, commit.date, words, code(commit.subject or "(no subject)")]
+        for commits, words in steps
+        for commit in commits
+    ]
+    skipped = [
+        Finding("commit-skipped", Level.WARNING, f"commit {one.commit.short} is skipped: {code(one.reason)}")
+        for one in walked.skipped
+    ]
+    blocks: list[Block] = [
+        Paragraph(f"{walk_summary(walked).capitalize()}."),
+        Table(["commit", "day", "changes", "subject"], rows),
+        *([Findings(skipped)] if skipped else []),
+    ]
+    return Section(f"Changes of {code(walked.source)}", blocks)
+
+
+# --- one comparison -------------------------------------------------------------------------------------------------
+
+
+def _section(comparison: Comparison, witness: bool, places: Places) -> Section:
+    title = f"MCP {literal(comparison.old.revision)} → {literal(comparison.new.revision)}"
+    return Section(title, list(_blocks(comparison, witness, places)))
+
+
+def _blocks(comparison: Comparison, witness: bool, places: Places) -> Iterator[Block]:
+    verdicts = zip(_PAIRINGS, (comparison.old_client, comparison.new_client), strict=True)
+    yield Verdicts(
+        [
+            Verdict(
+                pairing.capitalize().replace(" with", ","),
+                OUTCOMES[verdict.outcome],
+                _OUTCOME_LEVELS[verdict.outcome],
+                list(map(prose, verdict.reasons)),
+            )
+            for pairing, verdict in verdicts
+        ]
+    )
+    yield Paragraph(" ".join(filter(None, (_summary(comparison), words_note(comparison)))))
+    for commit in comparison.commits:
+        yield Paragraph(f"Commit {commit.short} of {commit.date}: {code(commit.subject)}")
+    wire = _on(comparison, Plane.WIRE)
+    for severity in reversed(Severity):
+        groups = groupby([one for one in wire if one.severity is severity], key=lambda one: one.group)
+        blocks: list[Block] = [
+            Section(
+                "Errors" if group == "errors" else code(group),
+                [Findings([_finding(one, places(comparison, one), witness) for one in members])],
+            )
+            for group, members in groups
+        ]
+        if blocks:
+            yield Section(_SEVERITIES[severity], blocks)
+    for plane, title in _OFF_WIRE.items():
+        blocks = list(_compact(_on(comparison, plane), lambda one: places(comparison, one)))
+        if blocks:
+            yield Section(title, blocks)
+    if comparison.decisions:
+        decisions = [_decision(one, places(comparison, one)) for one in comparison.decisions]
+        yield Section("How the schemas were read", [Findings(decisions)])
+
+
+def _on(comparison: Comparison, plane: Plane) -> list[DiffFinding]:
+    return [finding for finding in comparison.findings if finding.plane is plane]
+
+
+def _counts(findings: Sequence[DiffFinding]) -> str:
+    """Return how many findings break, are risky and are harmless; empty for no findings."""
+    counts = Counter(finding.severity for finding in findings)
+    verbs = [
+        (counts[Severity.BREAKING], "breaks", "break"),
+        (counts[Severity.RISKY], "is risky", "are risky"),
+        (counts[Severity.INFO], "is harmless", "are harmless"),
+    ]
+    return ", ".join(plural(count, one, many) for count, one, many in verbs if count)
+
+
+def _summary(comparison: Comparison) -> str:
+    if not comparison.findings:
+        return "Nothing changed."
+    wire, source, doc = (_on(comparison, plane) for plane in Plane)
+    parts = [f"{plural(len(wire), 'change')} on the wire ({_counts(wire)})"] if wire else []
+    parts += [f"{len(source)} in generated code only"] if source else []
+    parts += [f"{len(doc)} in words only"] if doc else []
+    return f"{', '.join(parts)}."
+
+
+def _predicate(finding: DiffFinding, quoted: Callable[[str], str]) -> str:
+    return RULES[finding.rule].says.format(old=quoted(finding.old), new=quoted(finding.new))
+
+
+def _finding(finding: DiffFinding, place: Place, witness: bool) -> Finding:
+    reached = _reached(finding)
+    return Finding(
+        rule=finding.rule,
+        level=LEVELS[finding.severity],
+        message=sentence(finding, code),
+        effect=_effect(finding),
+        note=f"In {reached}." if reached else "",
+        fix=prose(finding.hint),
+        fingerprint=finding.fingerprint,
+        place=place,
+        evidence=_evidence(finding) if witness else None,
+    )
+
+
+def _compact(findings: Iterable[DiffFinding], place: Callable[[DiffFinding], Place]) -> Iterator[Findings]:
+    """Yield a compact list for each rule, rules and findings in alphabetical order."""
+    ordered = sorted(findings, key=lambda finding: (finding.rule, finding.subject))
+    for rule, members in groupby(ordered, key=lambda finding: finding.rule):
+        are_names = rule in _NAMES_ONLY
+        quoted = prose if rule in _PROSE_VALUES else code
+        items = [
+            replace(
+                _finding(finding, place(finding), witness=False),
+                message=code(finding.subject) + ("" if are_names else f" {_predicate(finding, quoted)}"),
+            )
+            for finding in members
+        ]
+        yield Findings(items, rule, are_names)
+
+
+def _effect(finding: DiffFinding) -> str:
+    """Return the pairings that a finding breaks or puts at risk, as a sentence; empty for none."""
+    impacts = finding.old_client, finding.new_client
+    if max(impacts) < Impact.RISKY:
+        return ""
+    verbs = {Impact.BREAKS: ("breaks", " "), Impact.RISKY: ("risky", " for ")}
+    if impacts[0] is impacts[1]:
+        verb, preposition = verbs[impacts[0]]
+        return f"{strong(verb.capitalize())}{preposition}both pairings."
+    parts = [(*verbs[impact], pairing) for impact, pairing in zip(impacts, _PAIRINGS, strict=True) if impact in verbs]
+    (verb, preposition, pairing), *rest = parts
+    words = [f"{strong(verb.capitalize())}{preposition}{pairing}"]
+    words += [f"{strong(verb)}{preposition}{pairing}" for verb, preposition, pairing in rest]
+    return f"{', '.join(words)}."
+
+
+def _reached(finding: DiffFinding) -> str:
+    """Return the methods that a finding reaches; empty if it is listed under the only one."""
+    names = list(dict.fromkeys(message.method for message in finding.reaches))
+    if not names or names == [finding.group]:
+        return ""
+    more = f" and {len(names) - _MAX_METHODS} more" if len(names) > _MAX_METHODS else ""
+    return ", ".join(map(code, names[:_MAX_METHODS])) + more
+
+
+def _evidence(finding: DiffFinding) -> Evidence:
+    if finding.witness is None:
+        return Evidence(f"No witness: {prose(finding.unwitnessed)}")
+    old, new = finding.witness.judgements
+    return Evidence(f"Old {old}, new {new}", finding.witness.instance, has_value=True)

@@ -1,0 +1,134 @@
+"""Markdown renderer, for changelogs, issues and summaries of workflows."""
+
+from __future__ import annotations
+
+import json
+import re
+from collections.abc import Iterator
+
+from .document import (
+    Block,
+    Bullets,
+    Code,
+    Document,
+    Evidence,
+    Finding,
+    Findings,
+    Paragraph,
+    Section,
+    Table,
+    Verdict,
+    Verdicts,
+    runs,
+    sentence,
+)
+
+_SPECIAL = re.compile(r"([\\`*_{}\[\]<>#|])")
+_LIVE = re.compile(r"@|:(?=//)|\bwww(?=\.)|#(?=\d)")
+"""Text that sites like GitHub turn into mentions and links, also behind a backslash."""
+
+
+def markdown(document: Document) -> str:
+    """Return a document as Markdown that ends with a line break."""
+    sections = ["\n".join(_section(section, 1)).rstrip() for section in document.sections]
+    return "\n\n".join(sections) + "\n"
+
+
+def _section(section: Section, depth: int) -> Iterator[str]:
+    yield f"{'#' * depth} {_inline(section.title)}"
+    for block in section.blocks:
+        yield ""
+        yield from _block(block, depth)
+
+
+def _block(block: Block, depth: int) -> Iterator[str]:
+    match block:
+        case Section():
+            yield from _section(block, depth + 1)
+        case Verdicts(items):
+            yield from map(_verdict, items)
+        case Paragraph(words):
+            yield _inline(words)
+        case Bullets(items):
+            yield from (f"- {_inline(item)}" for item in items)
+        case Table(columns, rows):
+            yield f"| {' | '.join(columns)} |"
+            yield f"| {' | '.join('---' for _ in columns)} |"
+            yield from (f"| {' | '.join(map(_cell, row))} |" for row in rows)
+        case Code(content, language):
+            yield from _fenced(content, language)
+        case Findings(items, ""):
+            for finding in items:
+                yield from _finding(finding)
+        case Findings(items, label, are_names):
+            yield f"**{label}** ({len(items)}):"
+            if are_names:
+                yield f"{', '.join(_inline(finding.message) for finding in items)}."
+            else:
+                yield ""
+                yield from (f"- {sentence(_inline(finding.message))}" for finding in items)
+
+
+def _verdict(verdict: Verdict) -> str:
+    reasons = " ".join(map(_inline, verdict.reasons))
+    return f"- **{verdict.subject}: {verdict.outcome}.** {reasons}".rstrip()
+
+
+def _finding(finding: Finding) -> Iterator[str]:
+    place = finding.place
+    anchor = f"#{place.pointer}" if place.pointer else f":{place.line}" if place.line else ""
+    where = f"{_code(place.file + anchor)}: " if place.file and not finding.fingerprint else ""
+    yield f"- {where}{sentence(_inline(finding.message))} {_inline(finding.effect)}".rstrip()
+    more = " ".join(_inline(words) for words in (finding.note, finding.fix) if words)
+    if more:
+        yield f"  {more}"
+    if finding.evidence is not None:
+        yield from _evidence(finding.evidence)
+    if finding.fingerprint:
+        yield f"  <sub>{finding.rule} {finding.fingerprint}</sub>"
+
+
+def _evidence(evidence: Evidence) -> Iterator[str]:
+    yield f"  {sentence(_inline(evidence.message + (':' if evidence.has_value else '')))}"
+    if evidence.has_value:
+        value = json.dumps(evidence.value, ensure_ascii=False, indent=2)
+        yield from ("", *(f"  {line}" for line in _fenced(value, "json")), "")
+
+
+def _fenced(content: str, language: str) -> Iterator[str]:
+    fence = "`" * max(3, 1 + max((len(run) for run in re.findall("`+", content)), default=0))
+    yield f"{fence}{language}"
+    yield from content.splitlines()
+    yield fence
+
+
+def _cell(words: str) -> str:
+    """Return a marked text for a cell of a table, where a bar would end the cell."""
+    return _inline(words.replace("|", "\u00a6"))
+
+
+def _inline(words: str) -> str:
+    """Return a marked text as one line of Markdown."""
+    write = {"code": _code, "strong": _strong, "plain": _inert}
+    return "".join(write[kind](part) for kind, part in runs(" ".join(words.split())))
+
+
+def _strong(text: str) -> str:
+    return f"**{_inert(text)}**"
+
+
+def _code(text: str) -> str:
+    """Return text as code, also if it contains backticks."""
+    flat = _visible(" ".join(text.split()))
+    ticks = "`" * (1 + max((len(run) for run in re.findall("`+", flat)), default=0))
+    pad = " " if len(ticks) > 1 else ""
+    return f"{ticks}{pad}{flat}{pad}{ticks}" if flat else ""
+
+
+def _inert(text: str) -> str:
+    """Return text in which nothing is Markdown, a mention or a link; a space without width breaks the latter."""
+    return _LIVE.sub(r"\g<0>&#8203;", _SPECIAL.sub(r"\\\1", _visible(text)))
+
+
+def _visible(text: str) -> str:
+    return "".join(char for char in text if char.isprintable())

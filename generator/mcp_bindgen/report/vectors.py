@@ -1,0 +1,120 @@
+"""Report of `vectors run`: disagreements of an implementation with the conformance vectors."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Sequence
+from dataclasses import asdict
+
+from mcp_bindgen.vectors.run import LOSSY, Disagreement, Run, clusters
+
+from .document import (
+    Block,
+    Document,
+    Evidence,
+    Finding,
+    Findings,
+    Level,
+    Place,
+    Section,
+    Table,
+    Verdict,
+    Verdicts,
+    code,
+    plural,
+)
+from .render import Report
+
+COLUMNS = ("revision", "vectors", "unsupported", "false accepts", "false rejects", "lossy", "limits", "other")
+"""Columns of `counts`; `limits` are disagreements about documents at the limits of JSON readers."""
+
+_KINDS = {
+    "false-accept": "accepts an invalid document",
+    "false-reject": "rejects a valid document",
+    "misread": "reads a document as another type",
+    "lost": "loses a member",
+    "lost-null": "loses a member that is null",
+    "added": "adds a member",
+    "changed": "changes a value",
+    "not-json": "writes no JSON",
+    "error": "fails",
+    "crash": "ends",
+    "timeout": "does not answer",
+}
+_GROUPS = {"false-accept": 0, "false-reject": 1, **dict.fromkeys(LOSSY, 2)}
+_LIMITS, _OTHER = 3, 4
+
+
+def vectors_report(run: Run) -> Report:
+    """Return the report of a run: counts for each revision, and a finding for each cluster of disagreements."""
+    return Report(lambda: Document("vectors run", [_section(run)]), lambda: _record(run))
+
+
+def counts(run: Run) -> list[tuple[str, ...]]:
+    """Return a row for each revision, with the columns `COLUMNS`."""
+    rows: list[tuple[str, ...]] = []
+    for revision in sorted({*run.judged, *run.unsupported}):
+        found = Counter(group(one) for one in run.disagreements if one.revision == revision)
+        numbers = [found[number] for number in range(_OTHER + 1)]
+        rows.append((revision, *map(str, (run.judged[revision], run.unsupported[revision], *numbers))))
+    return rows
+
+
+def group(one: Disagreement) -> int:
+    """Return the number of the column that counts a disagreement: 0 for false accepts, and so on."""
+    return _LIMITS if "limit" in one.vector.tags else _GROUPS.get(one.kind, _OTHER)
+
+
+def summary(cluster: Sequence[Disagreement]) -> str:
+    """Return a cluster as a sentence: kind, place and the first vector."""
+    first = cluster[0]
+    names = first.cluster
+    where = f" at {code(names[2])}" if names[2] else ""
+    return f"{_KINDS[first.kind]}{where} ({names[1]})"
+
+
+def _section(run: Run) -> Section:
+    unexpected = run.unexpected
+    expected = len(run.disagreements) - len(unexpected)
+    wrong = bool(unexpected or run.stale)
+    outcome = f"{plural(len(unexpected), 'disagreement')}{f', {expected} expected' if expected else ''}"
+    reasons = [f"No disagreement is left for the expected {code(pattern)}." for pattern in run.stale]
+    blocks: list[Block] = [
+        Verdicts([Verdict("Vectors", outcome, Level.ERROR if wrong else Level.NOTE, reasons)]),
+        Table(COLUMNS, counts(run)),
+        Findings([_finding(members) for members in clusters(unexpected).values()]),
+    ]
+    return Section(run.implementation.label, blocks if unexpected else blocks[:2])
+
+
+def _finding(members: Sequence[Disagreement]) -> Finding:
+    first = members[0]
+    return Finding(
+        rule=first.kind,
+        level=Level.ERROR,
+        message=f"{summary(members)}: {plural(len(members), 'vector')}, e.g. {code(first.name)}",
+        effect=first.vector.reason,
+        note=f"Answer: {code(first.answer[:200])}." if first.answer else "",
+        place=Place(f"{first.file}.json", first.pointer),
+        evidence=Evidence(f"{code(first.file)} reads {code(first.vector.sent[:300])}"),
+    )
+
+
+def _record(run: Run) -> object:
+    return {
+        "implementation": asdict(run.implementation),
+        "judged": dict(run.judged),
+        "unsupported": dict(run.unsupported),
+        "stale": list(run.stale),
+        "disagreements": [
+            {
+                "vector": one.name,
+                "kind": one.kind,
+                "pointer": one.pointer,
+                "sent": one.vector.sent,
+                "answer": one.answer,
+                "expected": one.reason,
+            }
+            for one in run.disagreements
+        ],
+    }

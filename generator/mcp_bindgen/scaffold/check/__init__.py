@@ -1,1 +1,0 @@
-"""Check projects and typed clients against their contracts."""

@@ -1,0 +1,209 @@
+"""Upgrade a project to another revision: generated files are made again, the owner's files are migrated."""
+
+from __future__ import annotations
+
+import re
+import tomllib
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass, replace
+from pathlib import Path
+
+from mcp_bindgen.diff import compare
+from mcp_bindgen.emit.header import is_generated
+from mcp_bindgen.emit.python import naming
+from mcp_bindgen.emit.python.lowering import lower
+from mcp_bindgen.migrate import Migration, Skipped, migrate
+from mcp_bindgen.migrate.files import files, python_files
+from mcp_bindgen.migrate.imports import rewrite_imports
+from mcp_bindgen.protocol import build
+from mcp_bindgen.spec import BadInput, Store
+from mcp_bindgen.spec.revisions import order
+from mcp_bindgen.spec.transaction import Change, Changes, put
+
+from .generated.replacement import Report, replace_generated
+from .project import TABLE, Project
+
+_MAX_MENTION_BYTES = 1_000_000
+"""Maximum size of a file that is searched for mentions of the old revision."""
+
+
+@dataclass(frozen=True)
+class Upgrade:
+    """The changes that take a project to another revision, and the work that they leave to its owner.
+
+    Attributes:
+        project: The project as it is.
+        old: The revision that is replaced.
+        new: The revision that takes its place.
+        changes: The files that change.
+        generated: The changes of the generated files, if the project has some.
+        migration: The changes of the owner's files, and the uses that are left.
+        mentions: The lines that still name the old revision, e.g. in the README.
+    """
+
+    project: Project
+    old: str
+    new: str
+    changes: Changes
+    generated: Report | None
+    migration: Migration
+    mentions: tuple[str, ...]
+
+    @property
+    def left(self) -> tuple[Skipped, ...]:
+        """The owner's files that keep the old imports."""
+        return self.migration.skipped
+
+    @property
+    def is_complete(self) -> bool:
+        """True if nothing is left to change by hand."""
+        kept = self.generated is not None and not self.generated.complete
+        return not (self.left or kept or self.migration.uses)
+
+    def carry_out(self) -> None:
+        """Put the changes in place, all or none; raise `BadInput` if that is not possible."""
+        put(self.project.folder, self.changes, follow_links=True)
+
+
+def upgrade(folder: Path, old: str, new: str, *, force: bool = False, store: Store | None = None) -> Upgrade:
+    """Return the changes of an upgrade; nothing is written yet.
+
+    Args:
+        folder: The project.
+        old: The revision to replace; if the project no longer lists it, only the owner's files change.
+        new: The revision that takes its place.
+        force: Move edited generated files aside.
+        store: The `schema/` folder.
+
+    Raises:
+        BadInput: The folder has no project of ours, or its contract cannot be used.
+    """
+    store = store or Store()
+    project = Project.read(folder)
+    for part in (project.folder / "src", project.source, project.generated):
+        if part.is_symlink():
+            raise BadInput("is a link to a folder elsewhere", file=part, fix="upgrade the project that it belongs to")
+    comparison = compare(*(lower(build(store.effective(revision))) for revision in (old, new)))
+    text = project.file.read_bytes().decode()
+    revised = _revised(project, text, old, new)
+    revisions = tuple(sorted({new if one == old else one for one in project.revisions}, key=order))
+    generated, report = _generated(replace(project, revisions=revisions), force=force)
+    migration = migrate(comparison, folder, rewrite=True, without=project.generated)
+    changes = {**generated, **migration.edited}
+    if revised != text:
+        changes[project.file.name] = Change(text.encode(), revised.encode())
+    return Upgrade(project, old, new, changes, report, migration, tuple(_mentions(project, changes, old)))
+
+
+def added(project: Project, revision: str, *, force: bool = False) -> tuple[Changes, tuple[str, ...]]:
+    """Return the changes for one more revision in the folder of a project, and the generated files that are left.
+
+    Args:
+        project: The project.
+        revision: The revision.
+        force: Move edited generated files aside.
+
+    Raises:
+        BadInput: There is no such revision, the contract cannot be served in it, or there is no contract: handlers of
+            one revision are a module of their own.
+    """
+    Store().pin(revision)
+    if project.contract is None or project.kind != "server":
+        again = f"mcp-bindgen scaffold {project.kind} NAME --revision {project.revisions[-1]} --revision {revision}"
+        raise BadInput(
+            "only a server with a contract speaks another revision with the same code",
+            file=project.file,
+            fix=f"see how a project with both is laid out: {again}",
+        )
+    wider = replace(project, revisions=tuple(sorted({*project.revisions, revision}, key=order)))
+    changes, report = _generated(wider, force=force)
+    text = project.file.read_text("utf-8")
+    changes[project.file.name] = Change(text.encode(), wider.written(text).encode())
+    return changes, report.kept if report is not None else ()
+
+
+def _generated(project: Project, *, force: bool) -> tuple[dict[str, Change], Report | None]:
+    """Return the changes of the generated files of a project, relative to its folder."""
+    if project.contract is None:
+        return {}, None
+    from .generated.regeneration import project_files  # takes time to load; a project without a contract needs none
+
+    made = project_files(project)
+    report = replace_generated(project.generated, made, force=force, dry_run=True)
+    place = project.generated.relative_to(project.folder)
+    return {(place / name).as_posix(): change for name, change in report.changes(made).items()}, report
+
+
+def replaced(project: Project, old: str | None, new: str, store: Store) -> str | None:
+    """Return the revision to replace: the oldest, unless `old` names one; `None` if there is nothing to do.
+
+    Raises:
+        BadInput: There is no such revision, or the project does not speak `old`, or it speaks both.
+    """
+    owned = {name for name in project.revisions if (project.source / naming.package(name)).is_dir()}
+    for revision in (new, *([old] if old else []), *project.revisions):
+        if revision not in owned:
+            store.pin(revision)
+    if old == new or (old is None and new in project.revisions):
+        return None
+    known = ", ".join(project.revisions)
+    old = old or project.revisions[0]
+    if old in owned:
+        package = f"{project.package}.{naming.package(old)}"
+        raise BadInput(
+            f"{package}, the bindings of MCP {old}, are the project's own",
+            file=project.file,
+            fix=f"see what to change: mcp-bindgen migrate schema/{old}.json {new} . --package {package}",
+        )
+    if old in project.revisions and new in project.revisions:
+        raise BadInput(
+            f"the project speaks both {old} and {new}",
+            file=project.file,
+            fix=f"to drop {old}, take it out of `revisions` there, and out of your code",
+        )
+    if old not in project.revisions and new not in project.revisions:
+        raise BadInput(f"the project does not speak {old}", file=project.file, fix=f"it speaks {known}")
+    return old
+
+
+def remaining(project: Project, store: Store) -> dict[str, str]:
+    """Return the owner's files that use bindings of a revision that the project does not speak -> that revision."""
+    found: dict[str, str] = {}
+    for path in python_files(project.folder):
+        raw = path.read_bytes()
+        for revision in sorted(store.pins.keys() - {*project.revisions}):
+            if not is_generated(raw) and rewrite_imports(raw, naming.package(revision), "another").lines:
+                found[path.relative_to(project.folder).as_posix()] = revision
+    return found
+
+
+def _mentions(project: Project, changes: Mapping[str, Change], old: str) -> Iterator[str]:
+    """Yield the lines in which the owner's files still name the old revision after the changes."""
+    names = "|".join(map(re.escape, (old, naming.package(old))))
+    name = re.compile(rf"(?<![\w.-])({names})(?![\w-])")
+    for path in files(project.folder):
+        place = path.relative_to(project.folder).as_posix()
+        if path.is_symlink() or path.suffix == ".lock" or path.stat().st_size > _MAX_MENTION_BYTES:
+            continue
+        change = changes.get(place)
+        raw = (change.after if change is not None else path.read_bytes()) or b""
+        if not is_generated(raw) and project.generated not in path.parents:
+            for number, line in enumerate(raw.decode("utf-8", errors="ignore").split("\n"), 1):
+                if name.search(line):
+                    yield f"{place}:{number}"
+
+
+def _revised(project: Project, text: str, old: str, new: str) -> str:
+    """Return the text of a `pyproject.toml` with another revision, and every other character as it was."""
+    wanted = tomllib.loads(text)
+    listed = wanted["tool"][TABLE]["revisions"]
+    if old not in listed:
+        return text
+    listed[:] = [new if one == old else one for one in listed]
+    start = text.find(old)
+    while start >= 0:
+        candidate = text[:start] + new + text[start + len(old) :]
+        if tomllib.loads(candidate) == wanted:
+            return candidate
+        start = text.find(old, start + 1)
+    return replace(project, revisions=tuple(sorted(listed))).written(text)

@@ -1,1 +1,0 @@
-"""Take projects from one revision to another without losing a line of their owners."""
