@@ -20,19 +20,19 @@ from mcp_bindgen.bridging.abi import (
 
 _PROMPT_MESSAGE_CONTENT_AUDIO_CONTENT = Ruling(
     "PromptMessage.content.AudioContent",
-    "MCP 2024-11-05 has no audio, so it goes as an embedded resource with its data and media type",
+    "MCP 2024-11-05 has no audio: it is sent as an embedded resource with its data and media type",
 )
 _SAMPLING_MESSAGE_CONTENT_AUDIO_CONTENT = Ruling(
     "SamplingMessage.content.AudioContent",
-    "MCP 2024-11-05 has no audio, and models are asked with text and images only",
+    "MCP 2024-11-05 has no audio: requests for sampling have text and images only",
 )
 _CREATE_MESSAGE_RESULT_CONTENT_AUDIO_CONTENT = Ruling(
     "CreateMessageResult.content.AudioContent",
-    "MCP 2024-11-05 has no audio, and models answer with text and images only",
+    "MCP 2024-11-05 has no audio: results of sampling have text and images only",
 )
 _CALL_TOOL_RESULT_CONTENT_AUDIO_CONTENT = Ruling(
     "CallToolResult.content.AudioContent",
-    "MCP 2024-11-05 has no audio, so it goes as an embedded resource with its data and media type",
+    "MCP 2024-11-05 has no audio: it is sent as an embedded resource with its data and media type",
 )
 
 _prompt_message = members(

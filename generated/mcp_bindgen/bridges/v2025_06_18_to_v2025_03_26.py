@@ -20,15 +20,15 @@ from mcp_bindgen.bridging.abi import (
 
 _PROMPT_MESSAGE_CONTENT_RESOURCE_LINK = Ruling(
     "PromptMessage.content.ResourceLink",
-    "MCP 2025-03-26 has no links to resources, so they go as text: title, URI and description",
+    "MCP 2025-03-26 has no links to resources: they are sent as text with title, URI and description",
 )
 _CALL_TOOL_RESULT_STRUCTURED_CONTENT = Ruling(
     "CallToolResult.structuredContent",
-    "clients of MCP 2025-03-26 do not look at it, so it also goes as JSON text where there is no text",
+    "clients of MCP 2025-03-26 ignore it: if the result has no text, it is also sent as JSON text",
 )
 _CALL_TOOL_RESULT_CONTENT_RESOURCE_LINK = Ruling(
     "CallToolResult.content.ResourceLink",
-    "MCP 2025-03-26 has no links to resources, so they go as text: title, URI and description",
+    "MCP 2025-03-26 has no links to resources: they are sent as text with title, URI and description",
 )
 
 _prompt_message = members(

@@ -24,20 +24,20 @@ from mcp_bindgen.bridging.abi import (
 
 _ELICITATION_CREATE_PARAMS_ELICIT_REQUEST_URL_PARAMS = Ruling(
     "elicitation/create.params.ElicitRequestURLParams",
-    "MCP 2025-06-18 asks users with forms only, not by a URL",
+    "MCP 2025-06-18 has elicitation with forms only, not with URLs",
     "client.elicitation.url",
 )
 _ELICITATION_CREATE_RESULT_CREATE_TASK_RESULT = Ruling(
     "elicitation/create.result.CreateTaskResult",
-    "only MCP 2025-11-25 has tasks, so nobody asked for one",
+    "only MCP 2025-11-25 has tasks: no peer of another revision requests a task",
 )
 _SAMPLING_CREATE_MESSAGE_RESULT_CREATE_TASK_RESULT = Ruling(
     "sampling/createMessage.result.CreateTaskResult",
-    "only MCP 2025-11-25 has tasks, so nobody asked for one",
+    "only MCP 2025-11-25 has tasks: no peer of another revision requests a task",
 )
 _TOOLS_CALL_RESULT_CREATE_TASK_RESULT = Ruling(
     "tools/call.result.CreateTaskResult",
-    "only MCP 2025-11-25 has tasks, so nobody asked for one",
+    "only MCP 2025-11-25 has tasks: no peer of another revision requests a task",
 )
 _ELICIT_REQUEST_FORM_PARAMS_REQUESTED_SCHEMA_PROPERTIES_TITLED_SINGLE_SELECT_ENUM_SCHEMA = Ruling(
     "ElicitRequestFormParamsRequestedSchema.properties.TitledSingleSelectEnumSchema",
@@ -45,15 +45,15 @@ _ELICIT_REQUEST_FORM_PARAMS_REQUESTED_SCHEMA_PROPERTIES_TITLED_SINGLE_SELECT_ENU
 )
 _ELICIT_REQUEST_FORM_PARAMS_REQUESTED_SCHEMA_PROPERTIES_UNTITLED_MULTI_SELECT_ENUM_SCHEMA = Ruling(
     "ElicitRequestFormParamsRequestedSchema.properties.UntitledMultiSelectEnumSchema",
-    "MCP 2025-06-18 asks for one choice, not for several",
+    "forms of MCP 2025-06-18 have single choices only",
 )
 _ELICIT_RESULT_CONTENT_ITEMS = Ruling(
     "ElicitResult.content.[]",
-    "MCP 2025-06-18 has no answers of several choices",
+    "forms of MCP 2025-06-18 have single choices only",
 )
 _CANCELLED_NOTIFICATION_PARAMS_REQUEST_ID = Ruling(
     "CancelledNotificationParams.requestId",
-    "MCP 2025-06-18 cancels requests only, and this names none",
+    "MCP 2025-06-18 cancels requests only, and this notification has no request id",
 )
 _SAMPLING_MESSAGE_CONTENT_TOOL_USE_CONTENT = Ruling(
     "SamplingMessage.content.ToolUseContent",
@@ -67,7 +67,7 @@ _SAMPLING_MESSAGE_CONTENT_TOOL_RESULT_CONTENT = Ruling(
 )
 _SAMPLING_MESSAGE_CONTENT_ITEMS = Ruling(
     "SamplingMessage.content.[]",
-    "messages of MCP 2025-06-18 have one block, so one with several goes as several",
+    "messages of MCP 2025-06-18 have one block: each block is sent as a message of its own",
 )
 _CREATE_MESSAGE_REQUEST_PARAMS_TOOLS = Ruling(
     "CreateMessageRequestParams.tools",
@@ -76,7 +76,7 @@ _CREATE_MESSAGE_REQUEST_PARAMS_TOOLS = Ruling(
 )
 _CREATE_MESSAGE_RESULT_CONTENT_ITEMS = Ruling(
     "CreateMessageResult.content.[]",
-    "answers of MCP 2025-06-18 have one block, so texts are joined; other blocks are refused unless there is just one",
+    "results of MCP 2025-06-18 have one block: texts are joined, and several blocks of other types are refused",
 )
 _CREATE_MESSAGE_RESULT_CONTENT_TOOL_USE_CONTENT = Ruling(
     "CreateMessageResult.content.ToolUseContent",
@@ -88,7 +88,7 @@ _CREATE_MESSAGE_RESULT_CONTENT_TOOL_RESULT_CONTENT = Ruling(
 )
 _TOOL_EXECUTION = Ruling(
     "Tool.execution",
-    "tools that must run as tasks are left out: only MCP 2025-11-25 has tasks",
+    "tools that must run as tasks are removed: only MCP 2025-11-25 has tasks",
 )
 
 _elicit_request_form_params_requested_schema = members(
@@ -184,7 +184,7 @@ STEP: Final = Step(
         "tools/list": Conversion(_list_tools_result, (b'"execution":',)),
     },
     absent={
-        "notifications/elicitation/complete": "MCP 2025-06-18 asks users with forms only, not by a URL",
+        "notifications/elicitation/complete": "MCP 2025-06-18 has elicitation with forms only, not with URLs",
         "notifications/tasks/status": "only MCP 2025-11-25 has tasks",
         "tasks/cancel": "only MCP 2025-11-25 has tasks",
         "tasks/get": "only MCP 2025-11-25 has tasks",

@@ -20,27 +20,27 @@ from mcp_bindgen.bridging.abi import (
 
 _ELICITATION_CREATE_RESULT_CREATE_TASK_RESULT = Ruling(
     "elicitation/create.result.CreateTaskResult",
-    "only MCP 2025-11-25 has tasks, so nobody asked for one",
+    "only MCP 2025-11-25 has tasks: no peer of another revision requests a task",
 )
 _SAMPLING_CREATE_MESSAGE_RESULT_CREATE_TASK_RESULT = Ruling(
     "sampling/createMessage.result.CreateTaskResult",
-    "only MCP 2025-11-25 has tasks, so nobody asked for one",
+    "only MCP 2025-11-25 has tasks: no peer of another revision requests a task",
 )
 _TOOLS_CALL_RESULT_CREATE_TASK_RESULT = Ruling(
     "tools/call.result.CreateTaskResult",
-    "only MCP 2025-11-25 has tasks, so nobody asked for one",
+    "only MCP 2025-11-25 has tasks: no peer of another revision requests a task",
 )
 _COMPLETE_RESULT_COMPLETION_VALUES = Ruling(
     "CompleteResultCompletion.values",
-    "MCP 2026-07-28 takes at most 100 values, so the first ones go, with hasMore",
+    "MCP 2026-07-28 accepts at most 100 values: the first 100 are sent, with hasMore",
 )
 _CANCELLED_NOTIFICATION_PARAMS_REQUEST_ID = Ruling(
     "CancelledNotificationParams.requestId",
-    "MCP 2026-07-28 cancels requests only, and this names none",
+    "MCP 2026-07-28 cancels requests only, and this notification has no request id",
 )
 _TOOL_EXECUTION = Ruling(
     "Tool.execution",
-    "tools that must run as tasks are left out: only MCP 2025-11-25 has tasks",
+    "tools that must run as tasks are removed: only MCP 2025-11-25 has tasks",
 )
 
 _complete_result = members(
@@ -117,23 +117,23 @@ STEP: Final = Step(
         "tools/list": Conversion(_list_tools_result),
     },
     absent={
-        "initialize": "every request of MCP 2026-07-28 says who sends it, and servers are discovered",
-        "logging/setLevel": "every request of MCP 2026-07-28 says from which level on it wants logs",
-        "notifications/elicitation/complete": "MCP 2026-07-28 does not tell that a visit to a URL is over: the client asks again",
-        "notifications/initialized": "every request of MCP 2026-07-28 says who sends it, so there is no handshake to end",
-        "notifications/roots/list_changed": "servers of MCP 2026-07-28 ask for the roots when they need them, so nobody tells that they changed",
-        "notifications/tasks/status": "MCP 2026-07-28 has tasks as an extension: only a server that offers it has them",
-        "ping": "servers of MCP 2026-07-28 never ask, and clients discover the server to see whether it is there",
-        "resources/subscribe": "clients of MCP 2026-07-28 listen to a stream of what they name",
-        "resources/unsubscribe": "clients of MCP 2026-07-28 stop listening to a stream",
-        "tasks/cancel": "MCP 2026-07-28 has tasks as an extension: only a server that offers it has them",
-        "tasks/get": "MCP 2026-07-28 has tasks as an extension: only a server that offers it has them",
-        "tasks/list": "MCP 2026-07-28 has tasks as an extension: only a server that offers it has them",
-        "tasks/result": "MCP 2026-07-28 has tasks as an extension: only a server that offers it has them",
+        "initialize": "MCP 2026-07-28 has no handshake: every request carries the client's metadata, and clients discover servers",
+        "logging/setLevel": "every request of MCP 2026-07-28 carries its log level",
+        "notifications/elicitation/complete": "MCP 2026-07-28 does not announce the completion of a URL elicitation: the client retries its request",
+        "notifications/initialized": "MCP 2026-07-28 has no handshake: every request carries the client's metadata",
+        "notifications/roots/list_changed": "servers of MCP 2026-07-28 ask for the roots when they need them, so changes are not announced",
+        "notifications/tasks/status": "tasks are an extension of MCP 2026-07-28: only servers with the extension have them",
+        "ping": "MCP 2026-07-28 has no pings: servers send no requests, and clients use server/discover to check the server",
+        "resources/subscribe": "clients of MCP 2026-07-28 name the resources in the filter of a subscription",
+        "resources/unsubscribe": "clients of MCP 2026-07-28 cancel the subscription",
+        "tasks/cancel": "tasks are an extension of MCP 2026-07-28: only servers with the extension have them",
+        "tasks/get": "tasks are an extension of MCP 2026-07-28: only servers with the extension have them",
+        "tasks/list": "tasks are an extension of MCP 2026-07-28: only servers with the extension have them",
+        "tasks/result": "tasks are an extension of MCP 2026-07-28: only servers with the extension have them",
     },
     unsent={
         "client": {
-            "notifications/progress": "clients of MCP 2026-07-28 do not tell how far they are",
+            "notifications/progress": "clients of MCP 2026-07-28 do not report progress",
         },
     },
     adapted=frozenset(

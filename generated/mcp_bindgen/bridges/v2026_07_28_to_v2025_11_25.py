@@ -23,31 +23,31 @@ from mcp_bindgen.bridging.abi import (
 
 _PROMPTS_GET_RESULT_INPUT_REQUIRED_RESULT = Ruling(
     "prompts/get.result.InputRequiredResult",
-    "MCP 2025-11-25 asks with requests: results that ask become requests before, where the client can be asked",
+    "MCP 2025-11-25 asks for input with requests: the era adapter turns such results into requests if the client has the capability",
 )
 _RESOURCES_READ_RESULT_INPUT_REQUIRED_RESULT = Ruling(
     "resources/read.result.InputRequiredResult",
-    "MCP 2025-11-25 asks with requests: results that ask become requests before, where the client can be asked",
+    "MCP 2025-11-25 asks for input with requests: the era adapter turns such results into requests if the client has the capability",
 )
 _TOOLS_CALL_RESULT_INPUT_REQUIRED_RESULT = Ruling(
     "tools/call.result.InputRequiredResult",
-    "MCP 2025-11-25 asks with requests: results that ask become requests before, where the client can be asked",
+    "MCP 2025-11-25 asks for input with requests: the era adapter turns such results into requests if the client has the capability",
 )
 _ELICIT_REQUEST_URL_PARAMS_ELICITATION_ID = Ruling(
     "ElicitRequestURLParams.elicitationId",
-    "MCP 2025-11-25 wants an id of each visit to a URL, so one is made",
+    "MCP 2025-11-25 requires an id for each URL elicitation: a new id is created",
 )
 _TOOL_RESULT_CONTENT_STRUCTURED_CONTENT = Ruling(
     "ToolResultContent.structuredContent",
-    "structured content of MCP 2025-11-25 is an object, so anything else goes as the member `result` of one",
+    "structured content of MCP 2025-11-25 is an object: any other value is sent as the member `result` of an object",
 )
 _TOOL_OUTPUT_SCHEMA = Ruling(
     "Tool.outputSchema",
-    "structured content of MCP 2025-11-25 is an object, so a schema of anything else is that of the member `result` of one",
+    "structured content of MCP 2025-11-25 is an object: any other schema becomes the schema of the member `result` of an object",
 )
 _CALL_TOOL_RESULT_STRUCTURED_CONTENT = Ruling(
     "CallToolResult.structuredContent",
-    "structured content of MCP 2025-11-25 is an object, so anything else goes as the member `result` of one",
+    "structured content of MCP 2025-11-25 is an object: any other value is sent as the member `result` of an object",
 )
 
 _complete_result = members(drop=("resultType",))
@@ -145,9 +145,9 @@ STEP: Final = Step(
         ),
     },
     absent={
-        "notifications/subscriptions/acknowledged": "clients of MCP 2025-11-25 subscribe to resources, and hear of changed lists unasked",
-        "server/discover": "servers of MCP 2025-11-25 say what they are in the handshake",
-        "subscriptions/listen": "clients of MCP 2025-11-25 subscribe to resources, and hear of changed lists unasked",
+        "notifications/subscriptions/acknowledged": "clients of MCP 2025-11-25 subscribe to resources, and receive notifications about changed lists without subscribing",
+        "server/discover": "servers of MCP 2025-11-25 declare name, version and capabilities in the handshake",
+        "subscriptions/listen": "clients of MCP 2025-11-25 subscribe to resources, and receive notifications about changed lists without subscribing",
     },
     adapted=frozenset(
         {"notifications/subscriptions/acknowledged", "server/discover", "subscriptions/listen"}

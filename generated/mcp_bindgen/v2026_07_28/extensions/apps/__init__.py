@@ -2,13 +2,13 @@
 #
 # From: io.modelcontextprotocol/ui 2026-01-26
 # Regenerate with: mcp-bindgen generate 2026-07-28 --extension apps
-"""Speak `io.modelcontextprotocol/ui` 2026-01-26 on MCP 2026-07-28, in typed Python.
+"""Typed Python bindings of `io.modelcontextprotocol/ui` 2026-01-26 on MCP 2026-07-28.
 
-Show a page of the server beside the results of its tools.
+Apps: pages of a server that a host shows beside the results of its tools.
 
     from mcp_bindgen.v2026_07_28.extensions.apps import Client, Server, types
 
-Everything is imported on first use. What is core's is in `mcp_bindgen.v2026_07_28`.
+Modules are imported on first use. The types of the core are in `mcp_bindgen.v2026_07_28`.
 """
 
 from typing import TYPE_CHECKING
@@ -23,7 +23,7 @@ if TYPE_CHECKING:
 
 __all__ = ["EXTENSION", "Client", "Context", "Server", "dispatcher", "meta", "methods", "types"]
 
-require(4, __name__, "mcp-bindgen generate 2026-07-28 --extension apps")
+require(5, __name__, "mcp-bindgen generate 2026-07-28 --extension apps")
 
 __getattr__ = lazy(
     __name__,

@@ -2,7 +2,7 @@
 #
 # From: io.modelcontextprotocol/ui 2026-01-26
 # Regenerate with: mcp-bindgen generate 2026-07-28 --extension apps
-"""Call servers of `io.modelcontextprotocol/ui` 2026-01-26 on MCP 2026-07-28, and answer what they ask."""
+"""Client for `io.modelcontextprotocol/ui` 2026-01-26 on MCP 2026-07-28."""
 
 from mcp_bindgen.v2026_07_28 import client
 
@@ -10,9 +10,9 @@ from .dispatcher import CLIENT
 
 
 class Client(client.Client):
-    """Speak MCP 2026-07-28 with io.modelcontextprotocol/ui as a client.
+    """Client for MCP 2026-07-28 with io.modelcontextprotocol/ui.
 
-    Extend the clients of several extensions to speak all of them.
+    A class that extends the clients of several extensions supports all of them.
     """
 
     adds = CLIENT

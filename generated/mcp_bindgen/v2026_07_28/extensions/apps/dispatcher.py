@@ -2,11 +2,11 @@
 #
 # From: io.modelcontextprotocol/ui 2026-01-26
 # Regenerate with: mcp-bindgen generate 2026-07-28 --extension apps
-"""Route each message of `io.modelcontextprotocol/ui` 2026-01-26 on MCP 2026-07-28 to its handler."""
+"""Routes from the messages of `io.modelcontextprotocol/ui` 2026-01-26 on MCP 2026-07-28 to handlers."""
 
 from typing import Final
 
-from mcp_bindgen.runtime.abi import ExtensionRoutes
+from mcp_bindgen.extensions.abi import ExtensionRoutes
 
 from .extension import EXTENSION
 
@@ -14,10 +14,10 @@ SERVER: Final = ExtensionRoutes(
     EXTENSION,
     "server",
 )
-"""Route the messages that a server receives beside those of the core."""
+"""Routes of the additional messages that a server receives."""
 
 CLIENT: Final = ExtensionRoutes(
     EXTENSION,
     "client",
 )
-"""Route the messages that a client receives beside those of the core."""
+"""Routes of the additional messages that a client receives."""

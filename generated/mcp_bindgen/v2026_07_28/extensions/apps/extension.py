@@ -2,11 +2,11 @@
 #
 # From: io.modelcontextprotocol/ui 2026-01-26
 # Regenerate with: mcp-bindgen generate 2026-07-28 --extension apps
-"""The facts of `io.modelcontextprotocol/ui` 2026-01-26 on MCP 2026-07-28."""
+"""Facts of `io.modelcontextprotocol/ui` 2026-01-26 on MCP 2026-07-28."""
 
 from typing import Final
 
-from mcp_bindgen.runtime.abi import Extension
+from mcp_bindgen.extensions.abi import Extension
 from mcp_bindgen.v2026_07_28.revision import REVISION
 
 EXTENSION: Final = Extension(
@@ -21,4 +21,4 @@ EXTENSION: Final = Extension(
         "ui": "ui",
     },
 )
-"""The extension that these bindings are of."""
+"""The extension of these bindings."""

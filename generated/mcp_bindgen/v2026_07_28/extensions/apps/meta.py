@@ -2,11 +2,11 @@
 #
 # From: io.modelcontextprotocol/ui 2026-01-26
 # Regenerate with: mcp-bindgen generate 2026-07-28 --extension apps
-"""Name the members of `_meta` and the settings of `io.modelcontextprotocol/ui` 2026-01-26 on MCP 2026-07-28."""
+"""Keys of `_meta` and settings of `io.modelcontextprotocol/ui` 2026-01-26 on MCP 2026-07-28."""
 
 from typing import Final, TypeAlias
 
-from mcp_bindgen.runtime.abi import MetaKey
+from mcp_bindgen.extensions.abi import MetaKey
 
 from . import types
 
@@ -17,4 +17,4 @@ RESOURCE_UI: Final[MetaKey[types.McpUiResourceMeta]] = MetaKey("ui", types.McpUi
 """The member `ui` of `_meta` of `Resource` and `TextResourceContents` and `BlobResourceContents`."""
 
 ClientSettings: TypeAlias = types.McpUiClientCapabilities
-"""What a client declares beside the id of the extension, in `capabilities.extensions`."""
+"""Settings of a client: the value at the id of the extension, in `capabilities.extensions`."""

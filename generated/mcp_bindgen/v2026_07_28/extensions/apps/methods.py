@@ -2,13 +2,11 @@
 #
 # From: io.modelcontextprotocol/ui 2026-01-26
 # Regenerate with: mcp-bindgen generate 2026-07-28 --extension apps
-"""Describe the methods of `io.modelcontextprotocol/ui` 2026-01-26 on MCP 2026-07-28: one descriptor each, and
-all of them by name.
-"""
+"""Descriptors of the methods of `io.modelcontextprotocol/ui` 2026-01-26 on MCP 2026-07-28."""
 
 from typing import Final
 
 from mcp_bindgen.runtime.abi import by_name
 
 METHODS: Final = by_name()
-"""Wire name -> method."""
+"""Name of a method -> its descriptor."""

@@ -2,7 +2,7 @@
 #
 # From: io.modelcontextprotocol/ui 2026-01-26
 # Regenerate with: mcp-bindgen generate 2026-07-28 --extension apps
-"""Serve `io.modelcontextprotocol/ui` 2026-01-26 on MCP 2026-07-28, and call the client meanwhile."""
+"""Server for `io.modelcontextprotocol/ui` 2026-01-26 on MCP 2026-07-28, and the context of its requests."""
 
 from typing import ClassVar
 
@@ -12,15 +12,13 @@ from .dispatcher import SERVER
 
 
 class Context(server.Context):
-    """Tell a handler about its request, and call the client meanwhile, also by what io.modelcontextprotocol/ui
-    adds.
-    """
+    """Context of a request, with the calls of io.modelcontextprotocol/ui."""
 
 
 class Server(server.Server):
-    """Serve MCP 2026-07-28 with io.modelcontextprotocol/ui: override what it offers.
+    """Server for MCP 2026-07-28 with io.modelcontextprotocol/ui.
 
-    Extend the servers of several extensions to offer all of them.
+    A class that extends the servers of several extensions supports all of them.
     """
 
     adds = SERVER

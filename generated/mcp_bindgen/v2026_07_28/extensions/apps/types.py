@@ -2,101 +2,100 @@
 #
 # From: io.modelcontextprotocol/ui 2026-01-26
 # Regenerate with: mcp-bindgen generate 2026-07-28 --extension apps
-"""Define the types of `io.modelcontextprotocol/ui` 2026-01-26 on MCP 2026-07-28: one class or alias for each
-definition of its schema.
+"""Types of `io.modelcontextprotocol/ui` 2026-01-26 on MCP 2026-07-28: a class or alias for each definition of
+the schema.
 """
 
 from typing import Literal
 
 from typing_extensions import TypeAliasType
 
-from mcp_bindgen.runtime.abi import Model
-from mcp_bindgen.runtime.abi import Boolean
+from mcp_bindgen.runtime.abi import Boolean, Model
 
 
 class McpUiClientCapabilities(Model):
-    """What a client that shows pages declares."""
+    """Capabilities of a client that shows pages."""
 
     mime_types: list[str] | None = None
-    """The media types of the pages that it shows, such as `text/html;profile=mcp-app`."""
+    """Media types of the supported pages, such as `text/html;profile=mcp-app`."""
 
 
 class McpUiResourceCsp(Model):
-    """Where a page may load from and connect to; everything else is blocked."""
+    """Content security policy of a page: the allowed origins. All other origins are blocked."""
 
     base_uri_domains: list[str] | None = None
-    """Origins that the page's base address may have; absent allows its own only."""
+    """Origins allowed as the page's base URI; absent allows only its own."""
 
     connect_domains: list[str] | None = None
     """Origins that scripts may connect to, with fetch or WebSocket; absent allows none."""
 
     frame_domains: list[str] | None = None
-    """Origins of pages that may be framed inside; absent allows none."""
+    """Origins of pages allowed in frames; absent allows none."""
 
     resource_domains: list[str] | None = None
-    """Origins of scripts, styles, images and fonts; absent allows none but what is inline."""
+    """Origins of scripts, styles, images and fonts; absent allows inline ones only."""
 
 
 class McpUiResourcePermissionsCamera(Model, extra="forbid"):
-    """Asks for the camera; there is nothing to set."""
+    """Request for access to the camera; it has no settings."""
 
 
 class McpUiResourcePermissionsClipboardWrite(Model, extra="forbid"):
-    """Asks to write to the clipboard; there is nothing to set."""
+    """Request for write access to the clipboard; it has no settings."""
 
 
 class McpUiResourcePermissionsGeolocation(Model, extra="forbid"):
-    """Asks for where the device is; there is nothing to set."""
+    """Request for the location of the device; it has no settings."""
 
 
 class McpUiResourcePermissionsMicrophone(Model, extra="forbid"):
-    """Asks for the microphone; there is nothing to set."""
+    """Request for access to the microphone; it has no settings."""
 
 
 McpUiToolVisibility = TypeAliasType("McpUiToolVisibility", Literal["app", "model"])
-"""Who may call a tool: the `model`, or the page (`app`)."""
+"""Caller of a tool: the `model`, or the page (`app`)."""
 
 
 class McpUiResourcePermissions(Model):
-    """What of the browser a page asks for; a host may refuse each."""
+    """Browser permissions that a page requests; a host may deny each of them."""
 
     camera: McpUiResourcePermissionsCamera | None = None
-    """The camera; present asks for it."""
+    """Requests access to the camera, if present."""
 
     clipboard_write: McpUiResourcePermissionsClipboardWrite | None = None
-    """Writing to the clipboard; present asks for it."""
+    """Requests write access to the clipboard, if present."""
 
     geolocation: McpUiResourcePermissionsGeolocation | None = None
-    """Where the device is; present asks for it."""
+    """Requests the location of the device, if present."""
 
     microphone: McpUiResourcePermissionsMicrophone | None = None
-    """The microphone; present asks for it."""
+    """Requests access to the microphone, if present."""
 
 
 class McpUiToolMeta(Model):
-    """Which page shows a tool's results, and who may call the tool; it stands in the `_meta` of the tool."""
+    """Page that shows a tool's results, and the allowed callers of the tool; stands in the `_meta` of the tool."""
 
     resource_uri: str | None = None
-    """The page, a resource whose URI begins with `ui://`; absent for a tool that only pages call."""
+    """URI of the page, with the scheme `ui://`; absent for a tool that only pages call."""
 
     visibility: list[McpUiToolVisibility] | None = None
-    """Who may call the tool; absent means the model and the page."""
+    """Allowed callers of the tool; absent means the model and the page."""
 
 
 class McpUiResourceMeta(Model):
-    """How a host shows a page; it stands in the `_meta` of the resource or of its contents."""
+    """Display options of a page, in the `_meta` of the resource or of its contents."""
 
     csp: McpUiResourceCsp | None = None
-    """Where the page may load from and connect to; absent allows nothing outside of it."""
+    """Content security policy of the page; absent allows no external origins."""
 
     domain: str | None = None
-    """An origin of its own that the page asks for; the host says which ones there are."""
+    """Dedicated origin that the page requests; the host defines the available origins."""
 
     permissions: McpUiResourcePermissions | None = None
-    """What of the browser the page asks for; absent asks for nothing."""
+    """Browser permissions that the page requests; absent means none."""
 
     prefers_border: Boolean | None = None
-    """Whether the host should draw a border around it; absent leaves that to the host."""
+    """True if the host should draw a border around the page; absent means that the host decides."""
 
 
 __all__ = [

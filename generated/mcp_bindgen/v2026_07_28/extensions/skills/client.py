@@ -2,7 +2,7 @@
 #
 # From: io.modelcontextprotocol/skills 2026-07-28
 # Regenerate with: mcp-bindgen generate 2026-07-28 --extension skills
-"""Call servers of `io.modelcontextprotocol/skills` 2026-07-28 on MCP 2026-07-28, and answer what they ask."""
+"""Client for `io.modelcontextprotocol/skills` 2026-07-28 on MCP 2026-07-28."""
 
 from collections.abc import AsyncIterator, Mapping
 
@@ -15,9 +15,9 @@ from .dispatcher import CLIENT
 
 
 class Client(client.Client):
-    """Speak MCP 2026-07-28 with io.modelcontextprotocol/skills as a client.
+    """Client for MCP 2026-07-28 with io.modelcontextprotocol/skills.
 
-    Extend the clients of several extensions to speak all of them.
+    A class that extends the clients of several extensions supports all of them.
     """
 
     adds = CLIENT
@@ -25,16 +25,16 @@ class Client(client.Client):
     async def read_resource_directory(
         self, uri: str, *, cursor: str | None = None, meta: Mapping[str, Json] | None = None
     ) -> types.ReadResourceDirectoryResult:
-        """Send `resources/directory/read`: ask what is directly inside of a directory; only for servers that
-        declare `directoryRead`.
+        """Send `resources/directory/read`: ask the server for the direct children of a directory. Requires a
+        server that declares `directoryRead`.
 
         The server must have declared the extension `io.modelcontextprotocol/skills`, with `directoryRead`.
 
         Args:
-            uri: The URI of the directory, without a slash at its end.
-            cursor: Where to continue: the `nextCursor` of the page before; absent for the first page.
-            meta: The protocol version and client capabilities, required on every request, and optional
-                extras.
+            uri: URI of the directory, without a trailing slash.
+            cursor: The `nextCursor` of the previous page; absent for the first page.
+            meta: Protocol version and client capabilities, required in every request, and optional keys such
+                as `progressToken`.
         """
         return await self.call(
             methods.READ_RESOURCE_DIRECTORY,
@@ -44,14 +44,14 @@ class Client(client.Client):
         )
 
     async def get_skill(self, uri: str, *, meta: Mapping[str, Json] | None = None) -> types.GetSkillResult:
-        """Send `skills/get`: ask for one skill by the URI of its `SKILL.md`, be it listed or not.
+        """Send `skills/get`: ask the server for one skill by the URI of its `SKILL.md`, listed or not.
 
         The server must have declared the extension `io.modelcontextprotocol/skills`.
 
         Args:
-            uri: The URI of its `SKILL.md`.
-            meta: The protocol version and client capabilities, required on every request, and optional
-                extras.
+            uri: URI of the skill's `SKILL.md`.
+            meta: Protocol version and client capabilities, required in every request, and optional keys such
+                as `progressToken`.
         """
         return await self.call(
             methods.GET_SKILL,
@@ -61,13 +61,13 @@ class Client(client.Client):
     async def list_skills(
         self, cursor: str | None = None, *, meta: Mapping[str, Json] | None = None
     ) -> types.ListSkillsResult:
-        """Send `skills/list`: list the skills that the server wants to be found, page by page; there may be
-        more.
+        """Send `skills/list`: ask the server for one page of its listed skills. The server may have further
+        skills that it does not list.
 
         The server must have declared the extension `io.modelcontextprotocol/skills`.
 
         Args:
-            cursor: Where to continue: the `nextCursor` of the page before; absent for the first page.
+            cursor: The `nextCursor` of the previous page; absent for the first page.
             meta: Metadata for the protocol and for extensions; unknown keys are kept.
         """
         return await self.call(
@@ -76,7 +76,7 @@ class Client(client.Client):
         )
 
     async def iter_skills(self) -> AsyncIterator[types.Skill]:
-        """Iterate over all that `list_skills` gives; the next page is fetched when it is needed."""
+        """Yield the items of all pages of `list_skills`; a page is fetched when it is needed."""
         async for page in self.pages(lambda cursor: self.list_skills(cursor=cursor)):
             for item in page.skills:
                 yield item

@@ -2,11 +2,12 @@
 #
 # From: io.modelcontextprotocol/skills 2026-07-28
 # Regenerate with: mcp-bindgen generate 2026-07-28 --extension skills
-"""Route each message of `io.modelcontextprotocol/skills` 2026-07-28 on MCP 2026-07-28 to its handler."""
+"""Routes from the messages of `io.modelcontextprotocol/skills` 2026-07-28 on MCP 2026-07-28 to handlers."""
 
 from typing import Final
 
-from mcp_bindgen.runtime.abi import ExtensionRoutes, Route
+from mcp_bindgen.extensions.abi import ExtensionRoutes
+from mcp_bindgen.runtime.abi import Route
 
 from . import methods
 from .extension import EXTENSION
@@ -18,10 +19,10 @@ SERVER: Final = ExtensionRoutes(
     Route(methods.GET_SKILL, "get_skill"),
     Route(methods.LIST_SKILLS, "list_skills"),
 )
-"""Route the messages that a server receives beside those of the core."""
+"""Routes of the additional messages that a server receives."""
 
 CLIENT: Final = ExtensionRoutes(
     EXTENSION,
     "client",
 )
-"""Route the messages that a client receives beside those of the core."""
+"""Routes of the additional messages that a client receives."""

@@ -2,11 +2,11 @@
 #
 # From: io.modelcontextprotocol/skills 2026-07-28
 # Regenerate with: mcp-bindgen generate 2026-07-28 --extension skills
-"""The facts of `io.modelcontextprotocol/skills` 2026-07-28 on MCP 2026-07-28."""
+"""Facts of `io.modelcontextprotocol/skills` 2026-07-28 on MCP 2026-07-28."""
 
 from typing import Final
 
-from mcp_bindgen.runtime.abi import Extension
+from mcp_bindgen.extensions.abi import Extension
 from mcp_bindgen.v2026_07_28.revision import REVISION
 
 EXTENSION: Final = Extension(
@@ -18,4 +18,4 @@ EXTENSION: Final = Extension(
         "server": "SkillsExtensionCapability",
     },
 )
-"""The extension that these bindings are of."""
+"""The extension of these bindings."""

@@ -2,12 +2,11 @@
 #
 # From: io.modelcontextprotocol/skills 2026-07-28
 # Regenerate with: mcp-bindgen generate 2026-07-28 --extension skills
-"""Name the members of `_meta` and the settings of `io.modelcontextprotocol/skills` 2026-07-28 on MCP 2026-07-28."""
+"""Keys of `_meta` and settings of `io.modelcontextprotocol/skills` 2026-07-28 on MCP 2026-07-28."""
 
 from typing import TypeAlias
-
 
 from . import types
 
 ServerSettings: TypeAlias = types.SkillsExtensionCapability
-"""What a server declares beside the id of the extension, in `capabilities.extensions`."""
+"""Settings of a server: the value at the id of the extension, in `capabilities.extensions`."""

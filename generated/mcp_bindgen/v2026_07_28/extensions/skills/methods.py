@@ -2,9 +2,7 @@
 #
 # From: io.modelcontextprotocol/skills 2026-07-28
 # Regenerate with: mcp-bindgen generate 2026-07-28 --extension skills
-"""Describe the methods of `io.modelcontextprotocol/skills` 2026-07-28 on MCP 2026-07-28: one descriptor each,
-and all of them by name.
-"""
+"""Descriptors of the methods of `io.modelcontextprotocol/skills` 2026-07-28 on MCP 2026-07-28."""
 
 from typing import Final
 
@@ -24,7 +22,7 @@ READ_RESOURCE_DIRECTORY: Final[
     declared_by="server",
     setting="directoryRead",
 )
-"""Request, sent by the client."""
+"""Ask the server for the direct children of a directory. Requires a server that declares `directoryRead`."""
 
 GET_SKILL: Final[Request[types.GetSkillRequestParams, types.GetSkillResult]] = Request(
     "skills/get",
@@ -34,7 +32,7 @@ GET_SKILL: Final[Request[types.GetSkillRequestParams, types.GetSkillResult]] = R
     extension="io.modelcontextprotocol/skills",
     declared_by="server",
 )
-"""Request, sent by the client."""
+"""Ask the server for one skill by the URI of its `SKILL.md`, listed or not."""
 
 LIST_SKILLS: Final[Request[core.PaginatedRequestParams, types.ListSkillsResult]] = Request(
     "skills/list",
@@ -45,12 +43,12 @@ LIST_SKILLS: Final[Request[core.PaginatedRequestParams, types.ListSkillsResult]]
     extension="io.modelcontextprotocol/skills",
     declared_by="server",
 )
-"""Request, sent by the client."""
-
+"""Ask the server for one page of its listed skills. The server may have further skills that it does not list.
+"""
 
 METHODS: Final = by_name(
     READ_RESOURCE_DIRECTORY,
     GET_SKILL,
     LIST_SKILLS,
 )
-"""Wire name -> method."""
+"""Name of a method -> its descriptor."""

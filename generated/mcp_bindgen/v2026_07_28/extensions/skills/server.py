@@ -2,7 +2,7 @@
 #
 # From: io.modelcontextprotocol/skills 2026-07-28
 # Regenerate with: mcp-bindgen generate 2026-07-28 --extension skills
-"""Serve `io.modelcontextprotocol/skills` 2026-07-28 on MCP 2026-07-28, and call the client meanwhile."""
+"""Server for `io.modelcontextprotocol/skills` 2026-07-28 on MCP 2026-07-28, and the context of its requests."""
 
 from typing import ClassVar
 
@@ -15,15 +15,13 @@ from .dispatcher import SERVER
 
 
 class Context(server.Context):
-    """Tell a handler about its request, and call the client meanwhile, also by what
-    io.modelcontextprotocol/skills adds.
-    """
+    """Context of a request, with the calls of io.modelcontextprotocol/skills."""
 
 
 class Server(server.Server):
-    """Serve MCP 2026-07-28 with io.modelcontextprotocol/skills: override what it offers.
+    """Server for MCP 2026-07-28 with io.modelcontextprotocol/skills.
 
-    Extend the servers of several extensions to offer all of them.
+    A class that extends the servers of several extensions supports all of them.
     """
 
     adds = SERVER
@@ -32,7 +30,8 @@ class Server(server.Server):
     def read_resource_directory(
         self, params: types.ReadResourceDirectoryRequestParams, ctx: Context
     ) -> Returns[types.ReadResourceDirectoryResult]:
-        """Return the direct children of a directory, or -32602 where the URI is that of none.
+        """Return the direct children of the directory `params.uri`, or the error -32602 if it is not a
+        directory.
 
         Called for `resources/directory/read`; the server must have declared the extension
         `io.modelcontextprotocol/skills`; overriding it declares the setting `directoryRead`.
@@ -40,7 +39,7 @@ class Server(server.Server):
         raise MethodNotFound(methods.READ_RESOURCE_DIRECTORY.name)
 
     def get_skill(self, params: types.GetSkillRequestParams, ctx: Context) -> Returns[types.GetSkillResult]:
-        """Return the skill of a URI, or -32602 where none is served.
+        """Return the skill `params.uri`, or the error -32602 if there is none.
 
         Called for `skills/get`; the server must have declared the extension `io.modelcontextprotocol/skills`.
         """
@@ -49,7 +48,7 @@ class Server(server.Server):
     def list_skills(
         self, params: core.PaginatedRequestParams, ctx: Context
     ) -> Returns[types.ListSkillsResult]:
-        """Return a page of the skills; what is left out may still be got by its URI.
+        """Return one page of skills. Clients can get a skill that is not listed by its URI.
 
         Called for `skills/list`; the server must have declared the extension
         `io.modelcontextprotocol/skills`.

@@ -2,16 +2,15 @@
 #
 # From: io.modelcontextprotocol/skills 2026-07-28
 # Regenerate with: mcp-bindgen generate 2026-07-28 --extension skills
-"""Define the types of `io.modelcontextprotocol/skills` 2026-07-28 on MCP 2026-07-28: one class or alias for each
-definition of its schema.
+"""Types of `io.modelcontextprotocol/skills` 2026-07-28 on MCP 2026-07-28: a class or alias for each definition
+of the schema.
 """
 
 from typing import Annotated, Literal
 
 from pydantic import Field
 
-from mcp_bindgen.runtime.abi import Model
-from mcp_bindgen.runtime.abi import Boolean, Integer
+from mcp_bindgen.runtime.abi import Boolean, Integer, Model
 from mcp_bindgen.v2026_07_28.types import (
     PaginatedRequestParams,
     RequestId,
@@ -22,176 +21,188 @@ from mcp_bindgen.v2026_07_28.types import (
 
 
 class GetSkillRequestParams(Model):
-    """Which skill is meant."""
-
-    meta: RequestMetaObject
-    """The protocol version and client capabilities, required on every request, and optional extras."""
+    """Parameters of `skills/get`: the skill."""
 
     uri: str
-    """The URI of its `SKILL.md`."""
+    """URI of the skill's `SKILL.md`."""
+
+    meta: RequestMetaObject
+    """Protocol version and client capabilities, required in every request, and optional keys such as
+    `progressToken`.
+    """
 
 
 class ListSkillsRequest(Model):
-    """List the skills that the server wants to be found, page by page; there may be more."""
+    """Ask the server for one page of its listed skills. The server may have further skills that it does not
+    list.
+    """
 
     id: RequestId
-    """Ties a response to its request; unique among the sender's open requests."""
+    """Id of the request, repeated in its response; unique among the sender's open requests."""
 
     jsonrpc: Literal["2.0"] = "2.0"
     """The JSON-RPC version, always `2.0`."""
 
     method: Literal["skills/list"] = "skills/list"
-    """The name of the method on the wire."""
+    """Name of the method on the wire."""
 
     params: PaginatedRequestParams
-    """What the method needs."""
+    """Parameters of the method."""
 
 
 class ReadResourceDirectoryRequestParams(Model):
-    """Which directory is meant, and which page."""
-
-    meta: RequestMetaObject
-    """The protocol version and client capabilities, required on every request, and optional extras."""
-
-    cursor: str | None = None
-    """Where to continue: the `nextCursor` of the page before; absent for the first page."""
+    """Parameters of `resources/directory/read`: the directory and the cursor."""
 
     uri: str
-    """The URI of the directory, without a slash at its end."""
+    """URI of the directory, without a trailing slash."""
+
+    cursor: str | None = None
+    """The `nextCursor` of the previous page; absent for the first page."""
+
+    meta: RequestMetaObject
+    """Protocol version and client capabilities, required in every request, and optional keys such as
+    `progressToken`.
+    """
 
 
 class ReadResourceDirectoryResult(Model):
-    """A page of a directory: it is not recursive."""
+    """Result of `resources/directory/read`: one page of a directory, without the contents of its subdirectories."""
+
+    resources: list[Resource]
+    """Files, and subdirectories with the media type `inode/directory`."""
+
+    result_type: str = "complete"
+    """Kind of result, here `complete`; older servers omit it, which means the same."""
+
+    next_cursor: str | None = None
+    """Cursor of the next page; absent on the last page. An empty string is a valid cursor."""
 
     meta: ResultMetaObject | None = None
     """Metadata for the protocol and for extensions; unknown keys are kept."""
 
-    next_cursor: str | None = None
-    """Where the next page begins; absent on the last page. Even an empty string means that there is more."""
-
-    resources: list[Resource]
-    """The files, and the subdirectories, whose MIME type is `inode/directory`."""
-
-    result_type: str = "complete"
-    """Tells kinds of result apart: `complete` here; older servers leave it out, which means the same."""
-
 
 class SkillFrontmatter(Model):
-    """What the author of a skill says of it; members beyond these two are kept."""
+    """Front matter of a skill, written by its author; further members are kept."""
 
     description: str
-    """What the skill does and when to use it, for models that choose."""
+    """Purpose of the skill and when to use it, for a model that chooses skills."""
 
     name: str
-    """A label, the last segment of the skill's path; not unique."""
+    """Name of the skill, the last segment of its path; not unique."""
 
 
 class SkillResource(Model):
-    """One file of a skill, and what its bytes must be."""
+    """One file of a skill, with the digest of its bytes."""
 
     digest: str
-    """The SHA-256 of its bytes: `sha256:` and 64 lowercase hexadecimal digits."""
+    """SHA-256 digest of the file: `sha256:` and 64 lowercase hexadecimal digits."""
 
     size: Annotated[Integer, Field(ge=0)]
-    """How many bytes it has."""
+    """Size of the file in bytes."""
 
     uri: str
-    """The URI to read it by."""
+    """URI of the file, for `resources/read`."""
 
 
 class SkillsExtensionCapability(Model):
-    """What a server offers of skills beside listing and getting them."""
+    """Details of a server's support for skills."""
 
     directory_read: Boolean | None = None
-    """Whether it answers `resources/directory/read`; absent means no."""
+    """True if the server answers `resources/directory/read`; absent means false."""
 
 
 class GetSkillRequest(Model):
-    """Ask for one skill by the URI of its `SKILL.md`, be it listed or not."""
+    """Ask the server for one skill by the URI of its `SKILL.md`, listed or not."""
 
     id: RequestId
-    """Ties a response to its request; unique among the sender's open requests."""
+    """Id of the request, repeated in its response; unique among the sender's open requests."""
 
     jsonrpc: Literal["2.0"] = "2.0"
     """The JSON-RPC version, always `2.0`."""
 
     method: Literal["skills/get"] = "skills/get"
-    """The name of the method on the wire."""
+    """Name of the method on the wire."""
 
     params: GetSkillRequestParams
-    """What the method needs."""
+    """Parameters of the method."""
 
 
 class ReadResourceDirectoryRequest(Model):
-    """Ask what is directly inside of a directory; only for servers that declare `directoryRead`."""
+    """Ask the server for the direct children of a directory. Requires a server that declares `directoryRead`."""
 
     id: RequestId
-    """Ties a response to its request; unique among the sender's open requests."""
+    """Id of the request, repeated in its response; unique among the sender's open requests."""
 
     jsonrpc: Literal["2.0"] = "2.0"
     """The JSON-RPC version, always `2.0`."""
 
     method: Literal["resources/directory/read"] = "resources/directory/read"
-    """The name of the method on the wire."""
+    """Name of the method on the wire."""
 
     params: ReadResourceDirectoryRequestParams
-    """What the method needs."""
+    """Parameters of the method."""
 
 
 class Skill(Model):
-    """One skill: a folder of files around a `SKILL.md`, which tells a model how to do something."""
+    """One skill: a directory with a `SKILL.md`, which tells a model how to do a task, and further files."""
 
     frontmatter: SkillFrontmatter
-    """The YAML at the top of its `SKILL.md` as JSON, complete and unchanged."""
+    """YAML front matter of `SKILL.md` as JSON, complete and unchanged."""
 
     resources: list[SkillResource] | Literal["dynamic"]
-    """All of its files with their digests, `SKILL.md` among them; `dynamic` where its content has no stable
+    """All files of the skill with their digests, including `SKILL.md`; `dynamic` if the contents have no stable
     digests.
     """
 
     uri: str
-    """The URI of its `SKILL.md`; without the last segment it is the skill's root."""
+    """URI of the skill's `SKILL.md`; without the last segment it is the URI of the skill's directory."""
 
 
 class GetSkillResult(Model):
-    """A skill as it is now."""
+    """Result of `skills/get`: the current state of the skill."""
+
+    cache_scope: Literal["private", "public"] = "private"
+    """Scope of a cached copy: `public` for all users, `private` for requests with the same authorization only.
+    """
+
+    result_type: str = "complete"
+    """Kind of result, here `complete`; older servers omit it, which means the same."""
+
+    skill: Skill
+    """The skill, as in `skills/list`."""
+
+    ttl_ms: Annotated[Integer, Field(ge=0)] = 0
+    """Time in milliseconds that the result stays fresh after its arrival; 0 means that it is stale at once.
+    """
 
     meta: ResultMetaObject | None = None
     """Metadata for the protocol and for extensions; unknown keys are kept."""
-
-    cache_scope: Literal["private", "public"] = "private"
-    """Who may share a stored copy: `public` for anyone, `private` only under the same authorization."""
-
-    result_type: str = "complete"
-    """Tells kinds of result apart: `complete` here; older servers leave it out, which means the same."""
-
-    skill: Skill
-    """The skill, in the same form as in a list."""
-
-    ttl_ms: Annotated[Integer, Field(ge=0)] = 0
-    """How long the result stays fresh after arrival, in milliseconds; 0 means stale at once."""
 
 
 class ListSkillsResult(Model):
-    """A page of skills, each whole; an empty list does not mean that the server has none."""
+    """Result of `skills/list`: one page of complete skills. An empty list does not mean that the server has no
+    skills.
+    """
+
+    cache_scope: Literal["private", "public"] = "private"
+    """Scope of a cached copy: `public` for all users, `private` for requests with the same authorization only.
+    """
+
+    result_type: str = "complete"
+    """Kind of result, here `complete`; older servers omit it, which means the same."""
+
+    skills: list[Skill]
+    """Skills on this page."""
+
+    ttl_ms: Annotated[Integer, Field(ge=0)] = 0
+    """Time in milliseconds that the result stays fresh after its arrival; 0 means that it is stale at once.
+    """
+
+    next_cursor: str | None = None
+    """Cursor of the next page; absent on the last page. An empty string is a valid cursor."""
 
     meta: ResultMetaObject | None = None
     """Metadata for the protocol and for extensions; unknown keys are kept."""
-
-    cache_scope: Literal["private", "public"] = "private"
-    """Who may share a stored copy: `public` for anyone, `private` only under the same authorization."""
-
-    next_cursor: str | None = None
-    """Where the next page begins; absent on the last page. Even an empty string means that there is more."""
-
-    result_type: str = "complete"
-    """Tells kinds of result apart: `complete` here; older servers leave it out, which means the same."""
-
-    skills: list[Skill]
-    """The skills of this page."""
-
-    ttl_ms: Annotated[Integer, Field(ge=0)] = 0
-    """How long the result stays fresh after arrival, in milliseconds; 0 means stale at once."""
 
 
 __all__ = [

@@ -2,13 +2,13 @@
 #
 # From: io.modelcontextprotocol/tasks 2026-07-28
 # Regenerate with: mcp-bindgen generate 2026-07-28 --extension tasks
-"""Speak `io.modelcontextprotocol/tasks` 2026-07-28 on MCP 2026-07-28, in typed Python.
+"""Typed Python bindings of `io.modelcontextprotocol/tasks` 2026-07-28 on MCP 2026-07-28.
 
-Answer a call with a task that goes on by itself, to be asked for, fed with input and cancelled later.
+Tasks: calls that run in the background, with polling, later input and cancellation.
 
     from mcp_bindgen.v2026_07_28.extensions.tasks import Client, Server, types
 
-Everything is imported on first use. What is core's is in `mcp_bindgen.v2026_07_28`.
+Modules are imported on first use. The types of the core are in `mcp_bindgen.v2026_07_28`.
 """
 
 from typing import TYPE_CHECKING
@@ -23,7 +23,7 @@ if TYPE_CHECKING:
 
 __all__ = ["EXTENSION", "Client", "Context", "Server", "dispatcher", "meta", "methods", "types"]
 
-require(4, __name__, "mcp-bindgen generate 2026-07-28 --extension tasks")
+require(5, __name__, "mcp-bindgen generate 2026-07-28 --extension tasks")
 
 __getattr__ = lazy(
     __name__,

@@ -2,7 +2,7 @@
 #
 # From: io.modelcontextprotocol/tasks 2026-07-28
 # Regenerate with: mcp-bindgen generate 2026-07-28 --extension tasks
-"""Call servers of `io.modelcontextprotocol/tasks` 2026-07-28 on MCP 2026-07-28, and answer what they ask."""
+"""Client for `io.modelcontextprotocol/tasks` 2026-07-28 on MCP 2026-07-28."""
 
 from collections.abc import Mapping
 
@@ -16,9 +16,9 @@ from .dispatcher import CLIENT
 
 
 class Client(ClientEngine, client.Client):
-    """Speak MCP 2026-07-28 with io.modelcontextprotocol/tasks as a client.
+    """Client for MCP 2026-07-28 with io.modelcontextprotocol/tasks.
 
-    Extend the clients of several extensions to speak all of them.
+    A class that extends the clients of several extensions supports all of them.
     """
 
     adds = CLIENT
@@ -26,14 +26,14 @@ class Client(ClientEngine, client.Client):
     async def cancel_task(
         self, task_id: str, *, meta: Mapping[str, Json] | None = None
     ) -> types.CancelTaskResult:
-        """Send `tasks/cancel`: ask the server to stop a task; it may still end in another way.
+        """Send `tasks/cancel`: ask the server to cancel a task. The task may still complete or fail.
 
         Both sides must have declared the extension `io.modelcontextprotocol/tasks`.
 
         Args:
-            task_id: Names the task; who knows it can ask for it, so it cannot be guessed.
-            meta: The protocol version and client capabilities, required on every request, and optional
-                extras.
+            task_id: Id of the task. It must be unguessable: every client with the id has access to the task.
+            meta: Protocol version and client capabilities, required in every request, and optional keys such
+                as `progressToken`.
         """
         return await self.call(
             methods.CANCEL_TASK,
@@ -41,14 +41,14 @@ class Client(ClientEngine, client.Client):
         )
 
     async def get_task(self, task_id: str, *, meta: Mapping[str, Json] | None = None) -> types.GetTaskResult:
-        """Send `tasks/get`: ask how far a task is.
+        """Send `tasks/get`: ask the server for the state of a task.
 
         Both sides must have declared the extension `io.modelcontextprotocol/tasks`.
 
         Args:
-            task_id: Names the task; who knows it can ask for it, so it cannot be guessed.
-            meta: The protocol version and client capabilities, required on every request, and optional
-                extras.
+            task_id: Id of the task. It must be unguessable: every client with the id has access to the task.
+            meta: Protocol version and client capabilities, required in every request, and optional keys such
+                as `progressToken`.
         """
         return await self.call(
             methods.GET_TASK,
@@ -58,16 +58,16 @@ class Client(ClientEngine, client.Client):
     async def update_task(
         self, task_id: str, input_responses: core.JSONObject, *, meta: Mapping[str, Json] | None = None
     ) -> types.UpdateTaskResult:
-        """Send `tasks/update`: answer what a task asked.
+        """Send `tasks/update`: send input that a task has requested.
 
         Both sides must have declared the extension `io.modelcontextprotocol/tasks`.
 
         Args:
-            task_id: Names the task; who knows it can ask for it, so it cannot be guessed.
-            input_responses: Answers to what the server asked, by the keys of its questions; some may follow
-                later, unknown ones are ignored.
-            meta: The protocol version and client capabilities, required on every request, and optional
-                extras.
+            task_id: Id of the task. It must be unguessable: every client with the id has access to the task.
+            input_responses: Responses to the server's `inputRequests`, under the same keys. Further responses
+                may follow; the server ignores unknown keys.
+            meta: Protocol version and client capabilities, required in every request, and optional keys such
+                as `progressToken`.
         """
         return await self.call(
             methods.UPDATE_TASK,
@@ -79,7 +79,7 @@ class Client(ClientEngine, client.Client):
         )
 
     def on_task_status(self, params: types.TaskStatusNotificationParams, ctx: Context) -> Returns[None]:
-        """Take note of the new state of the task.
+        """React to the new state of the task.
 
         Called for `notifications/tasks`; both sides must have declared the extension
         `io.modelcontextprotocol/tasks`.

@@ -2,11 +2,12 @@
 #
 # From: io.modelcontextprotocol/tasks 2026-07-28
 # Regenerate with: mcp-bindgen generate 2026-07-28 --extension tasks
-"""Route each message of `io.modelcontextprotocol/tasks` 2026-07-28 on MCP 2026-07-28 to its handler."""
+"""Routes from the messages of `io.modelcontextprotocol/tasks` 2026-07-28 on MCP 2026-07-28 to handlers."""
 
 from typing import Final
 
-from mcp_bindgen.runtime.abi import ExtensionRoutes, Route
+from mcp_bindgen.extensions.abi import ExtensionRoutes
+from mcp_bindgen.runtime.abi import Route
 
 from . import methods
 from .extension import EXTENSION
@@ -18,11 +19,11 @@ SERVER: Final = ExtensionRoutes(
     Route(methods.GET_TASK, "get_task"),
     Route(methods.UPDATE_TASK, "update_task"),
 )
-"""Route the messages that a server receives beside those of the core."""
+"""Routes of the additional messages that a server receives."""
 
 CLIENT: Final = ExtensionRoutes(
     EXTENSION,
     "client",
     Route(methods.TASK_STATUS, "on_task_status"),
 )
-"""Route the messages that a client receives beside those of the core."""
+"""Routes of the additional messages that a client receives."""

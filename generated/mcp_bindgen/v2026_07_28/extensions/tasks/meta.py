@@ -2,15 +2,14 @@
 #
 # From: io.modelcontextprotocol/tasks 2026-07-28
 # Regenerate with: mcp-bindgen generate 2026-07-28 --extension tasks
-"""Name the members of `_meta` and the settings of `io.modelcontextprotocol/tasks` 2026-07-28 on MCP 2026-07-28."""
+"""Keys of `_meta` and settings of `io.modelcontextprotocol/tasks` 2026-07-28 on MCP 2026-07-28."""
 
 from typing import TypeAlias
-
 
 from . import types
 
 ClientSettings: TypeAlias = types.TasksExtensionCapability
-"""What a client declares beside the id of the extension, in `capabilities.extensions`."""
+"""Settings of a client: the value at the id of the extension, in `capabilities.extensions`."""
 
 ServerSettings: TypeAlias = types.TasksExtensionCapability
-"""What a server declares beside the id of the extension, in `capabilities.extensions`."""
+"""Settings of a server: the value at the id of the extension, in `capabilities.extensions`."""

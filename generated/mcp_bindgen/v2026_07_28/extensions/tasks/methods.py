@@ -2,9 +2,7 @@
 #
 # From: io.modelcontextprotocol/tasks 2026-07-28
 # Regenerate with: mcp-bindgen generate 2026-07-28 --extension tasks
-"""Describe the methods of `io.modelcontextprotocol/tasks` 2026-07-28 on MCP 2026-07-28: one descriptor each, and
-all of them by name.
-"""
+"""Descriptors of the methods of `io.modelcontextprotocol/tasks` 2026-07-28 on MCP 2026-07-28."""
 
 from typing import Final
 
@@ -20,7 +18,7 @@ TASK_STATUS: Final[Notification[types.TaskStatusNotificationParams]] = Notificat
     extension="io.modelcontextprotocol/tasks",
     filter=Filter("task_ids", compares="task_id"),
 )
-"""Notification, sent by the server."""
+"""Tell a subscribed client that the state of a task has changed."""
 
 CANCEL_TASK: Final[Request[types.CancelTaskRequestParams, types.CancelTaskResult]] = Request(
     "tasks/cancel",
@@ -30,7 +28,7 @@ CANCEL_TASK: Final[Request[types.CancelTaskRequestParams, types.CancelTaskResult
     named_by="task_id",
     extension="io.modelcontextprotocol/tasks",
 )
-"""Request, sent by the client."""
+"""Ask the server to cancel a task. The task may still complete or fail."""
 
 GET_TASK: Final[Request[types.GetTaskRequestParams, types.GetTaskResult]] = Request(
     "tasks/get",
@@ -40,7 +38,7 @@ GET_TASK: Final[Request[types.GetTaskRequestParams, types.GetTaskResult]] = Requ
     named_by="task_id",
     extension="io.modelcontextprotocol/tasks",
 )
-"""Request, sent by the client."""
+"""Ask the server for the state of a task."""
 
 UPDATE_TASK: Final[Request[types.UpdateTaskRequestParams, types.UpdateTaskResult]] = Request(
     "tasks/update",
@@ -50,14 +48,13 @@ UPDATE_TASK: Final[Request[types.UpdateTaskRequestParams, types.UpdateTaskResult
     named_by="task_id",
     extension="io.modelcontextprotocol/tasks",
 )
-"""Request, sent by the client."""
+"""Send input that a task has requested."""
 
 CALL_TOOL: Final = with_alternatives(
     core_methods.CALL_TOOL,
     types.CreateTaskResult,
 )
-"""The same request of the core, which the extension may answer otherwise."""
-
+"""The request of the core with the additional results of the extension."""
 
 METHODS: Final = by_name(
     TASK_STATUS,
@@ -65,4 +62,4 @@ METHODS: Final = by_name(
     GET_TASK,
     UPDATE_TASK,
 )
-"""Wire name -> method."""
+"""Name of a method -> its descriptor."""

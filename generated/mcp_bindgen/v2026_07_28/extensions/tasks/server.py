@@ -2,7 +2,7 @@
 #
 # From: io.modelcontextprotocol/tasks 2026-07-28
 # Regenerate with: mcp-bindgen generate 2026-07-28 --extension tasks
-"""Serve `io.modelcontextprotocol/tasks` 2026-07-28 on MCP 2026-07-28, and call the client meanwhile."""
+"""Server for `io.modelcontextprotocol/tasks` 2026-07-28 on MCP 2026-07-28, and the context of its requests."""
 
 from typing import ClassVar
 
@@ -15,12 +15,10 @@ from .dispatcher import SERVER
 
 
 class Context(server.Context):
-    """Tell a handler about its request, and call the client meanwhile, also by what
-    io.modelcontextprotocol/tasks adds.
-    """
+    """Context of a request, with the calls of io.modelcontextprotocol/tasks."""
 
     async def notify_task_status(self, params: types.TaskStatusNotificationParams) -> None:
-        """Send `notifications/tasks`: tell a client that listens that the state of a task changed.
+        """Send `notifications/tasks`: tell a subscribed client that the state of a task has changed.
 
         Both sides must have declared the extension `io.modelcontextprotocol/tasks`.
         """
@@ -28,9 +26,9 @@ class Context(server.Context):
 
 
 class Server(ServerEngine, server.Server):
-    """Serve MCP 2026-07-28 with io.modelcontextprotocol/tasks: override what it offers.
+    """Server for MCP 2026-07-28 with io.modelcontextprotocol/tasks.
 
-    Extend the servers of several extensions to offer all of them.
+    A class that extends the servers of several extensions supports all of them.
     """
 
     adds = SERVER
@@ -39,7 +37,7 @@ class Server(ServerEngine, server.Server):
     def cancel_task(
         self, params: types.CancelTaskRequestParams, ctx: Context
     ) -> Returns[types.CancelTaskResult]:
-        """Note that the task shall end, and answer at once: it stops when its work takes notice.
+        """Record the cancellation and return at once; the task stops when its handler notices the cancellation.
 
         Called for `tasks/cancel`; both sides must have declared the extension
         `io.modelcontextprotocol/tasks`.
@@ -47,7 +45,7 @@ class Server(ServerEngine, server.Server):
         raise MethodNotFound(methods.CANCEL_TASK.name)
 
     def get_task(self, params: types.GetTaskRequestParams, ctx: Context) -> Returns[types.GetTaskResult]:
-        """Return the task `params.taskId`, with its questions, result or error.
+        """Return the state of the task `params.task_id`, with its requests for input, result or error.
 
         Called for `tasks/get`; both sides must have declared the extension `io.modelcontextprotocol/tasks`.
         """
@@ -56,8 +54,7 @@ class Server(ServerEngine, server.Server):
     def update_task(
         self, params: types.UpdateTaskRequestParams, ctx: Context
     ) -> Returns[types.UpdateTaskResult]:
-        """Give the answers to the task, and say that they arrived; those to questions that it did not ask are
-        ignored.
+        """Pass the responses to the task and return at once. Ignore responses under unknown keys.
 
         Called for `tasks/update`; both sides must have declared the extension
         `io.modelcontextprotocol/tasks`.

@@ -2,8 +2,8 @@
 #
 # From: io.modelcontextprotocol/tasks 2026-07-28
 # Regenerate with: mcp-bindgen generate 2026-07-28 --extension tasks
-"""Define the types of `io.modelcontextprotocol/tasks` 2026-07-28 on MCP 2026-07-28: one class or alias for each
-definition of its schema.
+"""Types of `io.modelcontextprotocol/tasks` 2026-07-28 on MCP 2026-07-28: a class or alias for each definition of
+the schema.
 """
 
 from typing import Annotated, Literal
@@ -11,8 +11,7 @@ from typing import Annotated, Literal
 from pydantic import Field
 from typing_extensions import TypeAliasType
 
-from mcp_bindgen.runtime.abi import Model
-from mcp_bindgen.runtime.abi import ExtensionResult, Integer, Json
+from mcp_bindgen.runtime.abi import ExtensionResult, Integer, Json, Model
 from mcp_bindgen.v2026_07_28.types import (
     Error,
     InputRequests,
@@ -25,592 +24,600 @@ from mcp_bindgen.v2026_07_28.types import (
 
 
 class CancelTaskRequestParams(Model):
-    """What `tasks/cancel` needs: the task."""
-
-    meta: RequestMetaObject
-    """The protocol version and client capabilities, required on every request, and optional extras."""
+    """Parameters of `tasks/cancel`: the task."""
 
     task_id: str
-    """Names the task; who knows it can ask for it, so it cannot be guessed."""
+    """Id of the task. It must be unguessable: every client with the id has access to the task."""
+
+    meta: RequestMetaObject
+    """Protocol version and client capabilities, required in every request, and optional keys such as
+    `progressToken`.
+    """
 
 
 class CancelTaskResult(Model):
-    """Says that the wish to cancel was noted, and nothing about the task."""
+    """Result of `tasks/cancel`: it confirms the request, without the task's state."""
+
+    result_type: Literal["complete"] = "complete"
+    """Kind of result; constant for this definition."""
 
     meta: ResultMetaObject | None = None
     """Metadata for the protocol and for extensions; unknown keys are kept."""
-
-    result_type: Literal["complete"] = "complete"
-    """Tells results apart; a result of this kind has no other value."""
 
 
 class CancelledTask(Model):
-    """A task that was stopped before it had a result."""
+    """Cancelled task."""
 
     created_at: str
-    """When the task was made, as an ISO 8601 time."""
+    """Time when the task was created, in ISO 8601."""
 
     last_updated_at: str
-    """When anything about the task last changed, as an ISO 8601 time."""
-
-    poll_interval_ms: Integer | None = None
-    """How long to wait between two questions for its state, in milliseconds; absent leaves that to the client.
-    """
+    """Time of the task's last change, in ISO 8601."""
 
     status: Literal["cancelled"] = "cancelled"
-    """How far the task is; nothing follows on `completed`, `failed` and `cancelled`."""
-
-    status_message: str | None = None
-    """A word for people about the state, such as how much is done."""
+    """Status of the task; `completed`, `failed` and `cancelled` are final."""
 
     task_id: str
-    """Names the task; who knows it can ask for it, so it cannot be guessed."""
+    """Id of the task. It must be unguessable: every client with the id has access to the task."""
 
     ttl_ms: Integer | None
-    """How long the task is kept after it was made, in milliseconds; null means without limit."""
+    """Time in milliseconds that the task is kept after its creation; null means without limit."""
+
+    poll_interval_ms: Integer | None = None
+    """Suggested interval between `tasks/get` requests, in milliseconds; absent means that the client decides.
+    """
+
+    status_message: str | None = None
+    """Message for users about the status, such as the progress."""
 
 
 class CompletedTask(Model):
-    """A task that ended with a result, be it one by which a tool reports an error."""
+    """Completed task with its result, which may report a failure of the tool."""
 
     created_at: str
-    """When the task was made, as an ISO 8601 time."""
+    """Time when the task was created, in ISO 8601."""
 
     last_updated_at: str
-    """When anything about the task last changed, as an ISO 8601 time."""
-
-    poll_interval_ms: Integer | None = None
-    """How long to wait between two questions for its state, in milliseconds; absent leaves that to the client.
-    """
+    """Time of the task's last change, in ISO 8601."""
 
     result: dict[str, Json]
-    """What the request was answered with: what its method says, for `tools/call` a `CallToolResult`."""
+    """Result of the original request, such as a `CallToolResult` for `tools/call`."""
 
     status: Literal["completed"] = "completed"
-    """How far the task is; nothing follows on `completed`, `failed` and `cancelled`."""
-
-    status_message: str | None = None
-    """A word for people about the state, such as how much is done."""
+    """Status of the task; `completed`, `failed` and `cancelled` are final."""
 
     task_id: str
-    """Names the task; who knows it can ask for it, so it cannot be guessed."""
+    """Id of the task. It must be unguessable: every client with the id has access to the task."""
 
     ttl_ms: Integer | None
-    """How long the task is kept after it was made, in milliseconds; null means without limit."""
+    """Time in milliseconds that the task is kept after its creation; null means without limit."""
+
+    poll_interval_ms: Integer | None = None
+    """Suggested interval between `tasks/get` requests, in milliseconds; absent means that the client decides.
+    """
+
+    status_message: str | None = None
+    """Message for users about the status, such as the progress."""
 
 
 class FailedTask(Model):
-    """A task that ended with an error of the protocol."""
+    """Failed task with its JSON-RPC error."""
 
     created_at: str
-    """When the task was made, as an ISO 8601 time."""
+    """Time when the task was created, in ISO 8601."""
 
     error: Error
-    """The error that ended the request: one of the protocol, not one that a tool reports in its result."""
+    """JSON-RPC error that ended the request; a failure of the tool itself is in `result`."""
 
     last_updated_at: str
-    """When anything about the task last changed, as an ISO 8601 time."""
-
-    poll_interval_ms: Integer | None = None
-    """How long to wait between two questions for its state, in milliseconds; absent leaves that to the client.
-    """
+    """Time of the task's last change, in ISO 8601."""
 
     status: Literal["failed"] = "failed"
-    """How far the task is; nothing follows on `completed`, `failed` and `cancelled`."""
-
-    status_message: str | None = None
-    """A word for people about the state, such as how much is done."""
+    """Status of the task; `completed`, `failed` and `cancelled` are final."""
 
     task_id: str
-    """Names the task; who knows it can ask for it, so it cannot be guessed."""
+    """Id of the task. It must be unguessable: every client with the id has access to the task."""
 
     ttl_ms: Integer | None
-    """How long the task is kept after it was made, in milliseconds; null means without limit."""
+    """Time in milliseconds that the task is kept after its creation; null means without limit."""
+
+    poll_interval_ms: Integer | None = None
+    """Suggested interval between `tasks/get` requests, in milliseconds; absent means that the client decides.
+    """
+
+    status_message: str | None = None
+    """Message for users about the status, such as the progress."""
 
 
 class GetTaskRequestParams(Model):
-    """What `tasks/get` needs: the task."""
-
-    meta: RequestMetaObject
-    """The protocol version and client capabilities, required on every request, and optional extras."""
+    """Parameters of `tasks/get`: the task."""
 
     task_id: str
-    """Names the task; who knows it can ask for it, so it cannot be guessed."""
+    """Id of the task. It must be unguessable: every client with the id has access to the task."""
+
+    meta: RequestMetaObject
+    """Protocol version and client capabilities, required in every request, and optional keys such as
+    `progressToken`.
+    """
 
 
 class GetTaskResultCancelledTask(Model):
-    """The answer to `tasks/get` for a task that was stopped."""
+    """Result of `tasks/get` for a cancelled task."""
+
+    created_at: str
+    """Time when the task was created, in ISO 8601."""
+
+    last_updated_at: str
+    """Time of the task's last change, in ISO 8601."""
+
+    result_type: Literal["complete"] = "complete"
+    """Kind of result; constant for this definition."""
+
+    status: Literal["cancelled"] = "cancelled"
+    """Status of the task; `completed`, `failed` and `cancelled` are final."""
+
+    task_id: str
+    """Id of the task. It must be unguessable: every client with the id has access to the task."""
+
+    ttl_ms: Integer | None
+    """Time in milliseconds that the task is kept after its creation; null means without limit."""
+
+    poll_interval_ms: Integer | None = None
+    """Suggested interval between `tasks/get` requests, in milliseconds; absent means that the client decides.
+    """
+
+    status_message: str | None = None
+    """Message for users about the status, such as the progress."""
 
     meta: ResultMetaObject | None = None
     """Metadata for the protocol and for extensions; unknown keys are kept."""
-
-    created_at: str
-    """When the task was made, as an ISO 8601 time."""
-
-    last_updated_at: str
-    """When anything about the task last changed, as an ISO 8601 time."""
-
-    poll_interval_ms: Integer | None = None
-    """How long to wait between two questions for its state, in milliseconds; absent leaves that to the client.
-    """
-
-    result_type: Literal["complete"] = "complete"
-    """Tells results apart; a result of this kind has no other value."""
-
-    status: Literal["cancelled"] = "cancelled"
-    """How far the task is; nothing follows on `completed`, `failed` and `cancelled`."""
-
-    status_message: str | None = None
-    """A word for people about the state, such as how much is done."""
-
-    task_id: str
-    """Names the task; who knows it can ask for it, so it cannot be guessed."""
-
-    ttl_ms: Integer | None
-    """How long the task is kept after it was made, in milliseconds; null means without limit."""
 
 
 class GetTaskResultCompletedTask(Model):
-    """The answer to `tasks/get` for a task that has its result."""
+    """Result of `tasks/get` for a completed task."""
+
+    created_at: str
+    """Time when the task was created, in ISO 8601."""
+
+    last_updated_at: str
+    """Time of the task's last change, in ISO 8601."""
+
+    result: dict[str, Json]
+    """Result of the original request, such as a `CallToolResult` for `tools/call`."""
+
+    result_type: Literal["complete"] = "complete"
+    """Kind of result; constant for this definition."""
+
+    status: Literal["completed"] = "completed"
+    """Status of the task; `completed`, `failed` and `cancelled` are final."""
+
+    task_id: str
+    """Id of the task. It must be unguessable: every client with the id has access to the task."""
+
+    ttl_ms: Integer | None
+    """Time in milliseconds that the task is kept after its creation; null means without limit."""
+
+    poll_interval_ms: Integer | None = None
+    """Suggested interval between `tasks/get` requests, in milliseconds; absent means that the client decides.
+    """
+
+    status_message: str | None = None
+    """Message for users about the status, such as the progress."""
 
     meta: ResultMetaObject | None = None
     """Metadata for the protocol and for extensions; unknown keys are kept."""
-
-    created_at: str
-    """When the task was made, as an ISO 8601 time."""
-
-    last_updated_at: str
-    """When anything about the task last changed, as an ISO 8601 time."""
-
-    poll_interval_ms: Integer | None = None
-    """How long to wait between two questions for its state, in milliseconds; absent leaves that to the client.
-    """
-
-    result: dict[str, Json]
-    """What the request was answered with: what its method says, for `tools/call` a `CallToolResult`."""
-
-    result_type: Literal["complete"] = "complete"
-    """Tells results apart; a result of this kind has no other value."""
-
-    status: Literal["completed"] = "completed"
-    """How far the task is; nothing follows on `completed`, `failed` and `cancelled`."""
-
-    status_message: str | None = None
-    """A word for people about the state, such as how much is done."""
-
-    task_id: str
-    """Names the task; who knows it can ask for it, so it cannot be guessed."""
-
-    ttl_ms: Integer | None
-    """How long the task is kept after it was made, in milliseconds; null means without limit."""
 
 
 class GetTaskResultFailedTask(Model):
-    """The answer to `tasks/get` for a task that ended with an error."""
+    """Result of `tasks/get` for a failed task."""
+
+    created_at: str
+    """Time when the task was created, in ISO 8601."""
+
+    error: Error
+    """JSON-RPC error that ended the request; a failure of the tool itself is in `result`."""
+
+    last_updated_at: str
+    """Time of the task's last change, in ISO 8601."""
+
+    result_type: Literal["complete"] = "complete"
+    """Kind of result; constant for this definition."""
+
+    status: Literal["failed"] = "failed"
+    """Status of the task; `completed`, `failed` and `cancelled` are final."""
+
+    task_id: str
+    """Id of the task. It must be unguessable: every client with the id has access to the task."""
+
+    ttl_ms: Integer | None
+    """Time in milliseconds that the task is kept after its creation; null means without limit."""
+
+    poll_interval_ms: Integer | None = None
+    """Suggested interval between `tasks/get` requests, in milliseconds; absent means that the client decides.
+    """
+
+    status_message: str | None = None
+    """Message for users about the status, such as the progress."""
 
     meta: ResultMetaObject | None = None
     """Metadata for the protocol and for extensions; unknown keys are kept."""
-
-    created_at: str
-    """When the task was made, as an ISO 8601 time."""
-
-    error: Error
-    """The error that ended the request: one of the protocol, not one that a tool reports in its result."""
-
-    last_updated_at: str
-    """When anything about the task last changed, as an ISO 8601 time."""
-
-    poll_interval_ms: Integer | None = None
-    """How long to wait between two questions for its state, in milliseconds; absent leaves that to the client.
-    """
-
-    result_type: Literal["complete"] = "complete"
-    """Tells results apart; a result of this kind has no other value."""
-
-    status: Literal["failed"] = "failed"
-    """How far the task is; nothing follows on `completed`, `failed` and `cancelled`."""
-
-    status_message: str | None = None
-    """A word for people about the state, such as how much is done."""
-
-    task_id: str
-    """Names the task; who knows it can ask for it, so it cannot be guessed."""
-
-    ttl_ms: Integer | None
-    """How long the task is kept after it was made, in milliseconds; null means without limit."""
 
 
 class GetTaskResultInputRequiredTask(Model):
-    """The answer to `tasks/get` for a task that waits for answers."""
+    """Result of `tasks/get` for a task that waits for input."""
+
+    created_at: str
+    """Time when the task was created, in ISO 8601."""
+
+    input_requests: InputRequests
+    """Server's requests for input, by keys that are unique within the task; respond with `tasks/update`."""
+
+    last_updated_at: str
+    """Time of the task's last change, in ISO 8601."""
+
+    result_type: Literal["complete"] = "complete"
+    """Kind of result; constant for this definition."""
+
+    status: Literal["input_required"] = "input_required"
+    """Status of the task; `completed`, `failed` and `cancelled` are final."""
+
+    task_id: str
+    """Id of the task. It must be unguessable: every client with the id has access to the task."""
+
+    ttl_ms: Integer | None
+    """Time in milliseconds that the task is kept after its creation; null means without limit."""
+
+    poll_interval_ms: Integer | None = None
+    """Suggested interval between `tasks/get` requests, in milliseconds; absent means that the client decides.
+    """
+
+    status_message: str | None = None
+    """Message for users about the status, such as the progress."""
 
     meta: ResultMetaObject | None = None
     """Metadata for the protocol and for extensions; unknown keys are kept."""
-
-    created_at: str
-    """When the task was made, as an ISO 8601 time."""
-
-    input_requests: InputRequests
-    """What the server asks, by keys that stay unique for the task's life; answer with `tasks/update`."""
-
-    last_updated_at: str
-    """When anything about the task last changed, as an ISO 8601 time."""
-
-    poll_interval_ms: Integer | None = None
-    """How long to wait between two questions for its state, in milliseconds; absent leaves that to the client.
-    """
-
-    result_type: Literal["complete"] = "complete"
-    """Tells results apart; a result of this kind has no other value."""
-
-    status: Literal["input_required"] = "input_required"
-    """How far the task is; nothing follows on `completed`, `failed` and `cancelled`."""
-
-    status_message: str | None = None
-    """A word for people about the state, such as how much is done."""
-
-    task_id: str
-    """Names the task; who knows it can ask for it, so it cannot be guessed."""
-
-    ttl_ms: Integer | None
-    """How long the task is kept after it was made, in milliseconds; null means without limit."""
 
 
 class GetTaskResultWorkingTask(Model):
-    """The answer to `tasks/get` for a task that goes on."""
+    """Result of `tasks/get` for a running task."""
+
+    created_at: str
+    """Time when the task was created, in ISO 8601."""
+
+    last_updated_at: str
+    """Time of the task's last change, in ISO 8601."""
+
+    result_type: Literal["complete"] = "complete"
+    """Kind of result; constant for this definition."""
+
+    status: Literal["working"] = "working"
+    """Status of the task; `completed`, `failed` and `cancelled` are final."""
+
+    task_id: str
+    """Id of the task. It must be unguessable: every client with the id has access to the task."""
+
+    ttl_ms: Integer | None
+    """Time in milliseconds that the task is kept after its creation; null means without limit."""
+
+    poll_interval_ms: Integer | None = None
+    """Suggested interval between `tasks/get` requests, in milliseconds; absent means that the client decides.
+    """
+
+    status_message: str | None = None
+    """Message for users about the status, such as the progress."""
 
     meta: ResultMetaObject | None = None
     """Metadata for the protocol and for extensions; unknown keys are kept."""
 
-    created_at: str
-    """When the task was made, as an ISO 8601 time."""
-
-    last_updated_at: str
-    """When anything about the task last changed, as an ISO 8601 time."""
-
-    poll_interval_ms: Integer | None = None
-    """How long to wait between two questions for its state, in milliseconds; absent leaves that to the client.
-    """
-
-    result_type: Literal["complete"] = "complete"
-    """Tells results apart; a result of this kind has no other value."""
-
-    status: Literal["working"] = "working"
-    """How far the task is; nothing follows on `completed`, `failed` and `cancelled`."""
-
-    status_message: str | None = None
-    """A word for people about the state, such as how much is done."""
-
-    task_id: str
-    """Names the task; who knows it can ask for it, so it cannot be guessed."""
-
-    ttl_ms: Integer | None
-    """How long the task is kept after it was made, in milliseconds; null means without limit."""
-
 
 class InputRequiredTask(Model):
-    """A task that waits until its questions are answered."""
+    """Task that waits for input."""
 
     created_at: str
-    """When the task was made, as an ISO 8601 time."""
+    """Time when the task was created, in ISO 8601."""
 
     input_requests: InputRequests
-    """What the server asks, by keys that stay unique for the task's life; answer with `tasks/update`."""
+    """Server's requests for input, by keys that are unique within the task; respond with `tasks/update`."""
 
     last_updated_at: str
-    """When anything about the task last changed, as an ISO 8601 time."""
-
-    poll_interval_ms: Integer | None = None
-    """How long to wait between two questions for its state, in milliseconds; absent leaves that to the client.
-    """
+    """Time of the task's last change, in ISO 8601."""
 
     status: Literal["input_required"] = "input_required"
-    """How far the task is; nothing follows on `completed`, `failed` and `cancelled`."""
-
-    status_message: str | None = None
-    """A word for people about the state, such as how much is done."""
+    """Status of the task; `completed`, `failed` and `cancelled` are final."""
 
     task_id: str
-    """Names the task; who knows it can ask for it, so it cannot be guessed."""
+    """Id of the task. It must be unguessable: every client with the id has access to the task."""
 
     ttl_ms: Integer | None
-    """How long the task is kept after it was made, in milliseconds; null means without limit."""
+    """Time in milliseconds that the task is kept after its creation; null means without limit."""
+
+    poll_interval_ms: Integer | None = None
+    """Suggested interval between `tasks/get` requests, in milliseconds; absent means that the client decides.
+    """
+
+    status_message: str | None = None
+    """Message for users about the status, such as the progress."""
 
 
 TaskStatus = TypeAliasType(
     "TaskStatus", Literal["cancelled", "completed", "failed", "input_required", "working"]
 )
-"""How far a task is."""
+"""Status of a task: `working` and `input_required` can still change; `completed`, `failed` and `cancelled` are
+final.
+"""
 
 
 class TaskStatusNotificationParamsCancelledTask(Model):
-    """Says that a task was stopped."""
+    """Notification about a cancelled task."""
+
+    created_at: str
+    """Time when the task was created, in ISO 8601."""
+
+    last_updated_at: str
+    """Time of the task's last change, in ISO 8601."""
+
+    status: Literal["cancelled"] = "cancelled"
+    """Status of the task; `completed`, `failed` and `cancelled` are final."""
+
+    task_id: str
+    """Id of the task. It must be unguessable: every client with the id has access to the task."""
+
+    ttl_ms: Integer | None
+    """Time in milliseconds that the task is kept after its creation; null means without limit."""
+
+    poll_interval_ms: Integer | None = None
+    """Suggested interval between `tasks/get` requests, in milliseconds; absent means that the client decides.
+    """
+
+    status_message: str | None = None
+    """Message for users about the status, such as the progress."""
 
     meta: NotificationMetaObject | None = None
     """Metadata for the protocol and for extensions; unknown keys are kept."""
-
-    created_at: str
-    """When the task was made, as an ISO 8601 time."""
-
-    last_updated_at: str
-    """When anything about the task last changed, as an ISO 8601 time."""
-
-    poll_interval_ms: Integer | None = None
-    """How long to wait between two questions for its state, in milliseconds; absent leaves that to the client.
-    """
-
-    status: Literal["cancelled"] = "cancelled"
-    """How far the task is; nothing follows on `completed`, `failed` and `cancelled`."""
-
-    status_message: str | None = None
-    """A word for people about the state, such as how much is done."""
-
-    task_id: str
-    """Names the task; who knows it can ask for it, so it cannot be guessed."""
-
-    ttl_ms: Integer | None
-    """How long the task is kept after it was made, in milliseconds; null means without limit."""
 
 
 class TaskStatusNotificationParamsCompletedTask(Model):
-    """Says that a task has its result, and brings it."""
+    """Notification about a completed task, with its result."""
+
+    created_at: str
+    """Time when the task was created, in ISO 8601."""
+
+    last_updated_at: str
+    """Time of the task's last change, in ISO 8601."""
+
+    result: dict[str, Json]
+    """Result of the original request, such as a `CallToolResult` for `tools/call`."""
+
+    status: Literal["completed"] = "completed"
+    """Status of the task; `completed`, `failed` and `cancelled` are final."""
+
+    task_id: str
+    """Id of the task. It must be unguessable: every client with the id has access to the task."""
+
+    ttl_ms: Integer | None
+    """Time in milliseconds that the task is kept after its creation; null means without limit."""
+
+    poll_interval_ms: Integer | None = None
+    """Suggested interval between `tasks/get` requests, in milliseconds; absent means that the client decides.
+    """
+
+    status_message: str | None = None
+    """Message for users about the status, such as the progress."""
 
     meta: NotificationMetaObject | None = None
     """Metadata for the protocol and for extensions; unknown keys are kept."""
-
-    created_at: str
-    """When the task was made, as an ISO 8601 time."""
-
-    last_updated_at: str
-    """When anything about the task last changed, as an ISO 8601 time."""
-
-    poll_interval_ms: Integer | None = None
-    """How long to wait between two questions for its state, in milliseconds; absent leaves that to the client.
-    """
-
-    result: dict[str, Json]
-    """What the request was answered with: what its method says, for `tools/call` a `CallToolResult`."""
-
-    status: Literal["completed"] = "completed"
-    """How far the task is; nothing follows on `completed`, `failed` and `cancelled`."""
-
-    status_message: str | None = None
-    """A word for people about the state, such as how much is done."""
-
-    task_id: str
-    """Names the task; who knows it can ask for it, so it cannot be guessed."""
-
-    ttl_ms: Integer | None
-    """How long the task is kept after it was made, in milliseconds; null means without limit."""
 
 
 class TaskStatusNotificationParamsFailedTask(Model):
-    """Says that a task ended with an error, and brings it."""
+    """Notification about a failed task, with its error."""
+
+    created_at: str
+    """Time when the task was created, in ISO 8601."""
+
+    error: Error
+    """JSON-RPC error that ended the request; a failure of the tool itself is in `result`."""
+
+    last_updated_at: str
+    """Time of the task's last change, in ISO 8601."""
+
+    status: Literal["failed"] = "failed"
+    """Status of the task; `completed`, `failed` and `cancelled` are final."""
+
+    task_id: str
+    """Id of the task. It must be unguessable: every client with the id has access to the task."""
+
+    ttl_ms: Integer | None
+    """Time in milliseconds that the task is kept after its creation; null means without limit."""
+
+    poll_interval_ms: Integer | None = None
+    """Suggested interval between `tasks/get` requests, in milliseconds; absent means that the client decides.
+    """
+
+    status_message: str | None = None
+    """Message for users about the status, such as the progress."""
 
     meta: NotificationMetaObject | None = None
     """Metadata for the protocol and for extensions; unknown keys are kept."""
-
-    created_at: str
-    """When the task was made, as an ISO 8601 time."""
-
-    error: Error
-    """The error that ended the request: one of the protocol, not one that a tool reports in its result."""
-
-    last_updated_at: str
-    """When anything about the task last changed, as an ISO 8601 time."""
-
-    poll_interval_ms: Integer | None = None
-    """How long to wait between two questions for its state, in milliseconds; absent leaves that to the client.
-    """
-
-    status: Literal["failed"] = "failed"
-    """How far the task is; nothing follows on `completed`, `failed` and `cancelled`."""
-
-    status_message: str | None = None
-    """A word for people about the state, such as how much is done."""
-
-    task_id: str
-    """Names the task; who knows it can ask for it, so it cannot be guessed."""
-
-    ttl_ms: Integer | None
-    """How long the task is kept after it was made, in milliseconds; null means without limit."""
 
 
 class TaskStatusNotificationParamsInputRequiredTask(Model):
-    """Says that a task waits for answers, and brings the questions."""
+    """Notification about a task that waits for input, with the requests for input."""
+
+    created_at: str
+    """Time when the task was created, in ISO 8601."""
+
+    input_requests: InputRequests
+    """Server's requests for input, by keys that are unique within the task; respond with `tasks/update`."""
+
+    last_updated_at: str
+    """Time of the task's last change, in ISO 8601."""
+
+    status: Literal["input_required"] = "input_required"
+    """Status of the task; `completed`, `failed` and `cancelled` are final."""
+
+    task_id: str
+    """Id of the task. It must be unguessable: every client with the id has access to the task."""
+
+    ttl_ms: Integer | None
+    """Time in milliseconds that the task is kept after its creation; null means without limit."""
+
+    poll_interval_ms: Integer | None = None
+    """Suggested interval between `tasks/get` requests, in milliseconds; absent means that the client decides.
+    """
+
+    status_message: str | None = None
+    """Message for users about the status, such as the progress."""
 
     meta: NotificationMetaObject | None = None
     """Metadata for the protocol and for extensions; unknown keys are kept."""
-
-    created_at: str
-    """When the task was made, as an ISO 8601 time."""
-
-    input_requests: InputRequests
-    """What the server asks, by keys that stay unique for the task's life; answer with `tasks/update`."""
-
-    last_updated_at: str
-    """When anything about the task last changed, as an ISO 8601 time."""
-
-    poll_interval_ms: Integer | None = None
-    """How long to wait between two questions for its state, in milliseconds; absent leaves that to the client.
-    """
-
-    status: Literal["input_required"] = "input_required"
-    """How far the task is; nothing follows on `completed`, `failed` and `cancelled`."""
-
-    status_message: str | None = None
-    """A word for people about the state, such as how much is done."""
-
-    task_id: str
-    """Names the task; who knows it can ask for it, so it cannot be guessed."""
-
-    ttl_ms: Integer | None
-    """How long the task is kept after it was made, in milliseconds; null means without limit."""
 
 
 class TaskStatusNotificationParamsWorkingTask(Model):
-    """Says that a task goes on."""
+    """Notification about a running task."""
+
+    created_at: str
+    """Time when the task was created, in ISO 8601."""
+
+    last_updated_at: str
+    """Time of the task's last change, in ISO 8601."""
+
+    status: Literal["working"] = "working"
+    """Status of the task; `completed`, `failed` and `cancelled` are final."""
+
+    task_id: str
+    """Id of the task. It must be unguessable: every client with the id has access to the task."""
+
+    ttl_ms: Integer | None
+    """Time in milliseconds that the task is kept after its creation; null means without limit."""
+
+    poll_interval_ms: Integer | None = None
+    """Suggested interval between `tasks/get` requests, in milliseconds; absent means that the client decides.
+    """
+
+    status_message: str | None = None
+    """Message for users about the status, such as the progress."""
 
     meta: NotificationMetaObject | None = None
     """Metadata for the protocol and for extensions; unknown keys are kept."""
 
-    created_at: str
-    """When the task was made, as an ISO 8601 time."""
-
-    last_updated_at: str
-    """When anything about the task last changed, as an ISO 8601 time."""
-
-    poll_interval_ms: Integer | None = None
-    """How long to wait between two questions for its state, in milliseconds; absent leaves that to the client.
-    """
-
-    status: Literal["working"] = "working"
-    """How far the task is; nothing follows on `completed`, `failed` and `cancelled`."""
-
-    status_message: str | None = None
-    """A word for people about the state, such as how much is done."""
-
-    task_id: str
-    """Names the task; who knows it can ask for it, so it cannot be guessed."""
-
-    ttl_ms: Integer | None
-    """How long the task is kept after it was made, in milliseconds; null means without limit."""
-
 
 class TaskSubscriptionAcknowledgedNotifications(Model):
-    """The tasks of which a subscription will tell."""
+    """Tasks that the subscription will report."""
 
     task_ids: list[str] | None = None
-    """The tasks in question."""
+    """Ids of the tasks."""
 
 
 class TaskSubscriptionNotifications(Model):
-    """The tasks of which a subscription shall tell; what it adds to `SubscriptionFilter`."""
+    """Tasks that a subscription reports: further members of `SubscriptionFilter`."""
 
     task_ids: list[str] | None = None
-    """The tasks in question."""
+    """Ids of the tasks."""
 
 
 TasksExtensionCapability = TypeAliasType("TasksExtensionCapability", dict[str, Json])
-"""The settings of this extension: there are none."""
+"""Settings of the extension; there are none."""
 
 
 class UpdateTaskRequestParams(Model):
-    """What `tasks/update` needs: the task and the answers."""
-
-    meta: RequestMetaObject
-    """The protocol version and client capabilities, required on every request, and optional extras."""
+    """Parameters of `tasks/update`: the task and the responses."""
 
     input_responses: JSONObject
-    """Answers to what the server asked, by the keys of its questions; some may follow later, unknown ones are
-    ignored.
+    """Responses to the server's `inputRequests`, under the same keys. Further responses may follow; the server
+    ignores unknown keys.
     """
 
     task_id: str
-    """Names the task; who knows it can ask for it, so it cannot be guessed."""
+    """Id of the task. It must be unguessable: every client with the id has access to the task."""
+
+    meta: RequestMetaObject
+    """Protocol version and client capabilities, required in every request, and optional keys such as
+    `progressToken`.
+    """
 
 
 class UpdateTaskResult(Model):
-    """Says that the answers arrived."""
+    """Result of `tasks/update`: it confirms that the server has received the responses."""
+
+    result_type: Literal["complete"] = "complete"
+    """Kind of result; constant for this definition."""
 
     meta: ResultMetaObject | None = None
     """Metadata for the protocol and for extensions; unknown keys are kept."""
 
-    result_type: Literal["complete"] = "complete"
-    """Tells results apart; a result of this kind has no other value."""
-
 
 class WorkingTask(Model):
-    """A task that goes on."""
+    """Running task."""
 
     created_at: str
-    """When the task was made, as an ISO 8601 time."""
+    """Time when the task was created, in ISO 8601."""
 
     last_updated_at: str
-    """When anything about the task last changed, as an ISO 8601 time."""
-
-    poll_interval_ms: Integer | None = None
-    """How long to wait between two questions for its state, in milliseconds; absent leaves that to the client.
-    """
+    """Time of the task's last change, in ISO 8601."""
 
     status: Literal["working"] = "working"
-    """How far the task is; nothing follows on `completed`, `failed` and `cancelled`."""
-
-    status_message: str | None = None
-    """A word for people about the state, such as how much is done."""
+    """Status of the task; `completed`, `failed` and `cancelled` are final."""
 
     task_id: str
-    """Names the task; who knows it can ask for it, so it cannot be guessed."""
+    """Id of the task. It must be unguessable: every client with the id has access to the task."""
 
     ttl_ms: Integer | None
-    """How long the task is kept after it was made, in milliseconds; null means without limit."""
+    """Time in milliseconds that the task is kept after its creation; null means without limit."""
+
+    poll_interval_ms: Integer | None = None
+    """Suggested interval between `tasks/get` requests, in milliseconds; absent means that the client decides.
+    """
+
+    status_message: str | None = None
+    """Message for users about the status, such as the progress."""
 
 
 class CancelTaskRequest(Model):
-    """Ask the server to stop a task; it may still end in another way."""
+    """Ask the server to cancel a task. The task may still complete or fail."""
 
     id: RequestId
-    """Ties a response to its request; unique among the sender's open requests."""
+    """Id of the request, repeated in its response; unique among the sender's open requests."""
 
     jsonrpc: Literal["2.0"] = "2.0"
     """The JSON-RPC version, always `2.0`."""
 
     method: Literal["tasks/cancel"] = "tasks/cancel"
-    """The name of the method on the wire."""
+    """Name of the method on the wire."""
 
     params: CancelTaskRequestParams
-    """What the method needs."""
+    """Parameters of the method."""
 
 
 class CreateTaskResult(ExtensionResult):
-    """Answers a request with a task: the result follows, and is asked for with `tasks/get`."""
+    """Result of a request that runs as a task. Fetch the final result with `tasks/get`."""
+
+    created_at: str
+    """Time when the task was created, in ISO 8601."""
+
+    last_updated_at: str
+    """Time of the task's last change, in ISO 8601."""
+
+    result_type: Literal["task"] = "task"
+    """Kind of result, always `task`: the final result follows later."""
+
+    status: TaskStatus
+    """Status of the task; `completed`, `failed` and `cancelled` are final."""
+
+    task_id: str
+    """Id of the task. It must be unguessable: every client with the id has access to the task."""
+
+    ttl_ms: Integer | None
+    """Time in milliseconds that the task is kept after its creation; null means without limit."""
+
+    poll_interval_ms: Integer | None = None
+    """Suggested interval between `tasks/get` requests, in milliseconds; absent means that the client decides.
+    """
+
+    status_message: str | None = None
+    """Message for users about the status, such as the progress."""
 
     meta: ResultMetaObject | None = None
     """Metadata for the protocol and for extensions; unknown keys are kept."""
-
-    created_at: str
-    """When the task was made, as an ISO 8601 time."""
-
-    last_updated_at: str
-    """When anything about the task last changed, as an ISO 8601 time."""
-
-    poll_interval_ms: Integer | None = None
-    """How long to wait between two questions for its state, in milliseconds; absent leaves that to the client.
-    """
-
-    result_type: Literal["task"] = "task"
-    """Always `task`: by this one sees that the result is yet to come."""
-
-    status: TaskStatus
-    """How far the task is; nothing follows on `completed`, `failed` and `cancelled`."""
-
-    status_message: str | None = None
-    """A word for people about the state, such as how much is done."""
-
-    task_id: str
-    """Names the task; who knows it can ask for it, so it cannot be guessed."""
-
-    ttl_ms: Integer | None
-    """How long the task is kept after it was made, in milliseconds; null means without limit."""
 
 
 DetailedTask = TypeAliasType(
@@ -620,23 +627,23 @@ DetailedTask = TypeAliasType(
         Field(discriminator="status"),
     ],
 )
-"""A task with what belongs to its state: questions, the result or the error."""
+"""State of a task, with its requests for input, result or error."""
 
 
 class GetTaskRequest(Model):
-    """Ask how far a task is."""
+    """Ask the server for the state of a task."""
 
     id: RequestId
-    """Ties a response to its request; unique among the sender's open requests."""
+    """Id of the request, repeated in its response; unique among the sender's open requests."""
 
     jsonrpc: Literal["2.0"] = "2.0"
     """The JSON-RPC version, always `2.0`."""
 
     method: Literal["tasks/get"] = "tasks/get"
-    """The name of the method on the wire."""
+    """Name of the method on the wire."""
 
     params: GetTaskRequestParams
-    """What the method needs."""
+    """Parameters of the method."""
 
 
 GetTaskResult = TypeAliasType(
@@ -650,33 +657,33 @@ GetTaskResult = TypeAliasType(
         Field(discriminator="status"),
     ],
 )
-"""The state of a task when it was asked for."""
+"""Result of `tasks/get`: the current state of the task."""
 
 
 class Task(Model):
-    """What is known of every task, whatever its state."""
+    """Base of the states of a task."""
 
     created_at: str
-    """When the task was made, as an ISO 8601 time."""
+    """Time when the task was created, in ISO 8601."""
 
     last_updated_at: str
-    """When anything about the task last changed, as an ISO 8601 time."""
-
-    poll_interval_ms: Integer | None = None
-    """How long to wait between two questions for its state, in milliseconds; absent leaves that to the client.
-    """
+    """Time of the task's last change, in ISO 8601."""
 
     status: TaskStatus
-    """How far the task is; nothing follows on `completed`, `failed` and `cancelled`."""
-
-    status_message: str | None = None
-    """A word for people about the state, such as how much is done."""
+    """Status of the task; `completed`, `failed` and `cancelled` are final."""
 
     task_id: str
-    """Names the task; who knows it can ask for it, so it cannot be guessed."""
+    """Id of the task. It must be unguessable: every client with the id has access to the task."""
 
     ttl_ms: Integer | None
-    """How long the task is kept after it was made, in milliseconds; null means without limit."""
+    """Time in milliseconds that the task is kept after its creation; null means without limit."""
+
+    poll_interval_ms: Integer | None = None
+    """Suggested interval between `tasks/get` requests, in milliseconds; absent means that the client decides.
+    """
+
+    status_message: str | None = None
+    """Message for users about the status, such as the progress."""
 
 
 TaskStatusNotificationParams = TypeAliasType(
@@ -690,36 +697,36 @@ TaskStatusNotificationParams = TypeAliasType(
         Field(discriminator="status"),
     ],
 )
-"""The task as it is now, with what belongs to its state."""
+"""Parameters of `notifications/tasks`: the complete state of the task."""
 
 
 class UpdateTaskRequest(Model):
-    """Answer what a task asked."""
+    """Send input that a task has requested."""
 
     id: RequestId
-    """Ties a response to its request; unique among the sender's open requests."""
+    """Id of the request, repeated in its response; unique among the sender's open requests."""
 
     jsonrpc: Literal["2.0"] = "2.0"
     """The JSON-RPC version, always `2.0`."""
 
     method: Literal["tasks/update"] = "tasks/update"
-    """The name of the method on the wire."""
+    """Name of the method on the wire."""
 
     params: UpdateTaskRequestParams
-    """What the method needs."""
+    """Parameters of the method."""
 
 
 class TaskStatusNotification(Model):
-    """Tell a client that listens that the state of a task changed."""
+    """Tell a subscribed client that the state of a task has changed."""
 
     jsonrpc: Literal["2.0"] = "2.0"
     """The JSON-RPC version, always `2.0`."""
 
     method: Literal["notifications/tasks"] = "notifications/tasks"
-    """The name of the method on the wire."""
+    """Name of the method on the wire."""
 
     params: TaskStatusNotificationParams
-    """What the method needs."""
+    """Parameters of the method."""
 
 
 __all__ = [
