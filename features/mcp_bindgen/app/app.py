@@ -10,16 +10,16 @@ run(app)
 
 from __future__ import annotations
 
-import asyncio
+import sys
 from collections.abc import AsyncGenerator, Awaitable, Callable, Collection, Mapping, Sequence
-from contextlib import asynccontextmanager, nullcontext
+from contextlib import AsyncExitStack, asynccontextmanager, nullcontext
+from dataclasses import replace
 from functools import partial
 from os import PathLike
 from pathlib import Path
 from types import ModuleType
 from typing import Any, Literal, TypeAlias, TypeVar, cast, overload
 
-import anyio
 from typing_extensions import TypedDict, Unpack
 
 from mcp_bindgen.extensions.apps import (
@@ -36,21 +36,25 @@ from mcp_bindgen.extensions.tasks.tools import TaskOption, marked
 from mcp_bindgen.extensions.tasks.tools import task as as_task
 from mcp_bindgen.runtime import bindings as packages
 from mcp_bindgen.runtime import serving
-from mcp_bindgen.runtime.concurrency import background_tasks
 from mcp_bindgen.runtime.entry_points import RunOptions
 from mcp_bindgen.runtime.logs import log
-from mcp_bindgen.runtime.protocol import jsonrpc
-from mcp_bindgen.runtime.protocol.errors import SessionRequired
-from mcp_bindgen.runtime.protocol.routing import Returns
+from mcp_bindgen.runtime.protocol.routing import Returns, did_you_mean, place_of
 from mcp_bindgen.runtime.session.context import Context
 from mcp_bindgen.runtime.session.server import Server
+from mcp_bindgen.runtime.session.service import Served
 
 from .catalog import KINDS, SCOPES, Catalog, Entry, Kind
+from .changes import ChangeNotifier
 from .complexity import MOST_STEPS
 from .contract import servers_of
+from .errors import BadFunction
 from .features import UPDATED, ArgumentErrors, Completion, Feature, Lifespan, from_enum
 from .functions import Function, FunctionHandler, public_functions
-from .handlers import BoundContract, HandlerSpec, asynchronous
+from .handlers import BoundContract, BoundHandler, HandlerSpec, asynchronous
+from .in_process import InProcess
+from .middleware import Layer, Middleware
+from .tool_search import CALL, SEARCH, call_tool, search_tools
+from .views import Rule, mounted, prefixed, renamed
 
 F = TypeVar("F", bound=Callable[..., Any])
 Completes: TypeAlias = Callable[[Completion], Returns[Sequence[str]]]
@@ -66,29 +70,35 @@ _MEMBERS: Mapping[str, str] = {
     "title": "title",
     "description": "description",
     "mime_type": "mimeType",
+    "icons": "icons",
+    "output_schema": "outputSchema",
     "annotations": "annotations",
     "scopes": SCOPES,
     "meta": "_meta",
 }
 """Option -> the member of an entry that it becomes."""
 
-_NOTIFY_SECONDS = 10.0  # that clients have to take one notification
-
 
 class EntryOptions(TypedDict, total=False):
     """Options of each tool, prompt, resource and app.
 
     Attributes:
-        name: Its name; by default that of the function.
+        name: Its name; by default the function's name.
         title: Its name for display.
         description: Its description for models; by default the docstring.
         scopes: The scopes that the token of a caller needs, if the server verifies tokens.
+        tags: Tags by which `App.enable` and `App.disable` select it; clients do not see them.
+        icons: Its icons in wire form: `[{"src": "https://example.org/icon.png", "mimeType": "image/png"}]`.
+        timeout: Seconds that a call may take, the time for questions to the user included.
     """
 
     name: str
     title: str | None
     description: str | None
     scopes: Sequence[str]
+    tags: Collection[str]
+    icons: Sequence[Mapping[str, Any]]
+    timeout: float | None
 
 
 class PromptOptions(EntryOptions, total=False):
@@ -121,12 +131,14 @@ class ToolOptions(PromptOptions, total=False):
         ui: The URI of the app that shows its results to users: see `App.ui`. Other clients get the plain results.
         visibility: The callers: the `model`, the `app` of this server, or both, which is the default. Clients that show
             no apps do not see a tool for the app alone.
+        output_schema: The JSON Schema of its structured content, in place of the return annotation's.
         task: The way it runs as a task: "optional", "required" or `ToolTask(...)`; by default it never does.
     """
 
     annotations: Mapping[str, Any] | None
     ui: str | None
     visibility: Sequence[Visibility]
+    output_schema: Mapping[str, Any] | None
     task: TaskOption | None
 
 
@@ -134,11 +146,12 @@ class UiOptions(EntryOptions, AppOptions, total=False):
     """Options of an app: see `EntryOptions` and `AppOptions`."""
 
 
-class App:
+class App(InProcess):
     """A server of functions, in every revision: `@app.tool`, `@app.resource("note://{id}")`, `@app.prompt`.
 
-    Functions are `def` (run in a thread) or `async def`, and may take a parameter `ctx: Context`. Arguments and results
-    are validated against the schemas that follow from their annotations.
+    Functions are `def` (run in a thread) or `async def`, and may take the context, `ctx: Context`, and dependencies,
+    `db: Annotated[Db, Depends(open_db)]`. Arguments and results are validated against the schemas that follow from
+    their annotations.
 
     Args:
         name: The name of the server.
@@ -147,15 +160,19 @@ class App:
         instructions: Advice to models on its use.
         dynamic: The parts that may change while clients are connected: the lists of `tools`, `prompts` or `resources`,
             and the `contents` of resources, to which clients then can subscribe. Only these are declared to clients.
-        lifespan: Starts and stops the resources of the functions: a context manager function without arguments.
+        lifespan: Starts and stops the resources of the functions: a context manager function without arguments. The
+            value that it yields is `ctx.state`.
         revisions: The bindings of the revisions to serve; by default all that are installed.
         tasks: The service that runs tools as tasks: `Tasks(SqliteTaskStore("tasks.db"))`; by default in memory.
         argument_errors: The response to a call with invalid arguments: see `Contract`.
         hide_errors: True to hide the errors of tools from callers: see `Contract`.
         validation_steps: Maximum of steps for the validation of a value.
+        tool_search: True to list two tools only, `search_tools` and `call_tool`, which find and call all other tools.
+        debug: True to log coroutine functions that block the event loop; by default in Python's development mode.
 
     Attributes:
         document: The contract, which `contract export` writes.
+        middlewares: The middleware, the outermost first; see `middleware`.
 
     Raises:
         ImportError: `mcp-bindgen[app]` is not installed.
@@ -175,6 +192,8 @@ class App:
         argument_errors: ArgumentErrors | None = None,
         hide_errors: bool | None = None,
         validation_steps: int = MOST_STEPS,
+        tool_search: bool = False,
+        debug: bool = sys.flags.dev_mode,
     ) -> None:
         info = {"name": name, "version": version, **({} if title is None else {"title": title})}
         said = {} if instructions is None else {"instructions": instructions}
@@ -188,7 +207,19 @@ class App:
         self.hide_errors = hide_errors
         self._lifespan = lifespan
         self._completes: dict[tuple[str, str], Callable[[Completion], Awaitable[Sequence[str]]]] = {}
-        self._notifier = _ChangeNotifier()
+        self.middlewares: list[Middleware] = []
+        self._debug = debug
+        self._advice: list[str] = []
+        self._rules: list[Rule] = []
+        self._renamed: dict[str, str] = {}
+        self._parents: list[tuple[App, str]] = []
+        self._parts: list[App] = []
+        self._served: list[Feature] = []
+        self._notifiers: list[ChangeNotifier] = []
+        if tool_search:
+            self._contract.listed_tools = (SEARCH, CALL)
+            for function in (search_tools, call_tool):
+                self.add_tool(function)
 
     @classmethod
     def of_module(cls, module: ModuleType, name: str = "", **options: Any) -> App:
@@ -233,6 +264,8 @@ class App:
 
     def resource(self, uri: str, **options: Unpack[ResourceOptions]) -> Callable[[F], F]:
         """Offer the return value of a function as a resource: `@app.resource("note://{id}")`; see `add_resource`."""
+        if callable(uri):
+            raise BadFunction("@app.resource needs a URI", 'write @app.resource("note://{id}")', place_of(uri))
         return _decorator(partial(self.add_resource, uri, **options))
 
     def ui(self, uri: str, **options: Unpack[UiOptions]) -> Callable[[F], F]:
@@ -285,32 +318,36 @@ class App:
             TypeError: An option is unknown.
         """
         _check_options(options, ToolOptions)
-        handler = FunctionHandler(function, options.get("name", ""))
+        handler = self._handler(function, options)
         method, shown_by, callers = handler.method(), options.get("ui"), options.get("visibility", ())
         if (word := options.get("task")) is not None:
             method = as_task(word)(method)
-        served = self._notifier.servers
+        served = self._served
         if marked(method) is not None and served and not any(server.has_tasks for server in served):
             raise ValueError(f"{handler.name!r} is a task, but no tool was a task when the app was first served")
         meta = options.get("meta")
         if shown_by is not None or callers:
             meta = {**(meta or {}), **tool_meta(shown_by, callers)}
-        self._add(handler.tool(), {**options, "meta": meta}, method)
+        spec, entry = handler.tool()
+        if options.get("output_schema") is not None:
+            spec = replace(spec, output=Any if spec.output is None else spec.output, member=None)
+        self._advice += handler.advice
+        self._add((spec, entry), {**options, "meta": meta}, method)
 
     def add_prompt(self, function: Function, **options: Unpack[PromptOptions]) -> None:
         """Offer a function as a prompt, at any time; it returns a text, or messages. See `add_tool`."""
         _check_options(options, PromptOptions)
-        handler = FunctionHandler(function, options.get("name", ""))
+        handler = self._handler(function, options)
         self._add(handler.prompt(), options, handler.method())
 
     def add_resource(self, uri: str, function: Function, **options: Unpack[ResourceOptions]) -> None:
-        """Offer the return value of a function as a resource, or as those of a URI template, at any time.
+        """Offer the return value of a function as a resource or a URI template, at any time.
 
         A return value other than `str` or `bytes` is sent as JSON. The function raises `ResourceNotFound` for a URI
         without a resource. See `add_tool`.
         """
         _check_options(options, ResourceOptions)
-        handler = FunctionHandler(function, options.get("name", ""))
+        handler = self._handler(function, options)
         self._add(handler.resource(uri), options, handler.method())
 
     def add_skills(self, folder: str | PathLike[str]) -> None:
@@ -327,7 +364,7 @@ class App:
         """
         self._check_dynamic(KINDS["resource"].changed, "resource")
         self._contract.add_skills(folder)
-        self._notifier.add(KINDS["resource"].changed)
+        self._announce(KINDS["resource"].changed)
 
     def remove_tool(self, name: str) -> None:
         """Remove a tool; raise `KeyError` if there is none."""
@@ -348,28 +385,131 @@ class App:
             ValueError: `dynamic` lacks `contents`.
         """
         self._check_dynamic(UPDATED, "contents")
-        self._notifier.add(UPDATED, uri)
+        self._announce(UPDATED, uri)
+        for parent, prefix in self._parents:
+            parent.updated(prefixed("resource", uri, prefix))
+
+    # --- composition ------------------------------------------------------------------------------------------
+
+    def middleware(self, function: Middleware) -> Middleware:
+        """Run a function around each call of a tool, prompt, resource or completion: `@app.middleware`.
+
+        The function takes the `Call` and `next`, which returns the result in wire form. It may return another result,
+        change the arguments, or raise `ToolError`. The first middleware of an app is the outermost. The middleware of
+        mounted apps is inside.
+        """
+        self.middlewares.append(function)
+        return function
+
+    def mount(self, app: App, prefix: str = "", *, live: bool = True) -> None:
+        """Offer the entries of another app, with their middleware, state and completions.
+
+        Tools and prompts get the prefix and `_` before their name: `books_find`. It becomes the first part of the URIs
+        of resources: `note://books/1`. The lifespan of the other app runs inside of this app's lifespan.
+
+        Args:
+            app: The other app. The skills of its folders are not mounted.
+            prefix: The prefix; without one, all names of both apps must differ.
+            live: True to follow later changes of the other app, False for its entries of now.
+
+        Raises:
+            ValueError: A name is taken, an app would contain itself, or this app is served and not `dynamic`.
+        """
+        if self in (app, *app.contained()):
+            raise ValueError("an app cannot be mounted in itself")
+        for kind, place in KINDS.items():
+            if place.member in app.document:
+                self.document.setdefault(place.member, [])
+            for handler in app._contract.handlers[kind].values():
+                self._put(mounted(handler, self, prefix))
+        self._parts.append(app)
+        if live:
+            app._parents.append((self, prefix))
+
+    def contained(self) -> list[App]:
+        """Return the apps that are mounted in this app, directly or not."""
+        return [app for part in self._parts for app in (part, *part.contained())]
+
+    def rename_tools(self, names: Mapping[str, str]) -> None:
+        """Offer tools under other names, also tools that are added later: `{"find": "search_books"}`."""
+        self._renamed |= names
+        for name in names.keys() & self._contract.handlers["tool"].keys():
+            handler = self._contract.handlers["tool"][name]
+            self._remove("tool", name)
+            self._put(handler)
+
+    def disable(self, *names: str, tags: Collection[str] = (), subject: str | None = None) -> None:
+        """Neither list nor answer entries of some names or tags, until `enable` is called.
+
+        Of several rules for an entry the last one counts.
+
+        Args:
+            names: The names of tools and prompts, the URIs and URI templates of resources.
+            tags: The tags of entries.
+            subject: The subject of a token, for which alone the rule holds; by default it holds for all callers.
+        """
+        self._rule(Rule(False, names, tags, subject))
+
+    def enable(self, *names: str, tags: Collection[str] = (), subject: str | None = None) -> None:
+        """List and answer entries again; see `disable`."""
+        self._rule(Rule(True, names, tags, subject))
+
+    def _rule(self, rule: Rule) -> None:
+        self._rules = [one for one in self._rules if one[1:] != rule[1:]] + [rule]
+        for app in (self, *(parent for parent, _ in self._parents)):
+            for place in KINDS.values():
+                if place.changed in app._contract.announces:
+                    app._announce(place.changed)
+
+    def allows(self, kind: str, name: str, tags: Collection[str], subject: str | None) -> bool:
+        """Return True if an entry is enabled for the subject of a token; `None` without token."""
+        return next((rule.is_enabled for rule in reversed(self._rules) if rule.holds(name, tags, subject)), True)
+
+    def _handler(self, function: Function, options: EntryOptions) -> FunctionHandler:
+        return FunctionHandler(function, options.get("name", ""), debug=self._debug)
 
     def _add(self, made: tuple[HandlerSpec, Entry], options: Mapping[str, object], method: Function) -> None:
         spec, entry = made
-        changed = KINDS[spec.kind].changed
-        self._check_dynamic(changed, spec.kind)
         given = {_MEMBERS[name]: value for name, value in options.items() if name in _MEMBERS}
         more = {name: given[name] for name in _MEMBERS.values() if given.get(name, ()) not in (None, ())}
-        served = self._notifier.servers
-        if SCOPES in more and any(type(one).required_scopes is Server.required_scopes for one in served):
-            raise ValueError(f"{spec.name!r} needs scopes, but no entry did when the app was first served")
-        self._contract.add(spec, {**entry, **more}, method)
-        self._notifier.add(changed)
+        tags: Any = options.get("tags", ())
+        timeout: Any = options.get("timeout")
+        spec = replace(spec, tags=frozenset(tags), timeout=timeout)
+        handler = self._contract.handler(spec, {**entry, **more}, method)
+        handler.layers = (Layer(self, spec.name),)
+        self._put(handler)
 
-    def _remove(self, kind: Kind, name: str) -> None:
-        self._check_dynamic(KINDS[kind].changed, kind)
+    def _put(self, handler: BoundHandler, *, at_start: bool = False) -> None:
+        """Add a handler to this app and to those in which it is mounted; `at_start` as a part of a lifespan."""
+        spec = handler.spec
+        if spec.kind == "tool" and spec.name in self._renamed:
+            handler = renamed(handler, self._renamed[spec.name])
+        changed = KINDS[spec.kind].changed
+        if not at_start:
+            self._check_dynamic(changed, spec.kind)
+        if SCOPES in handler.entry and any(type(one).required_scopes is Server.required_scopes for one in self._served):
+            raise ValueError(f"{spec.name!r} needs scopes, but no entry did when the app was first served")
+        for parent, prefix in self._parents:
+            parent._put(mounted(handler, parent, prefix), at_start=at_start)
+        self._contract.add(handler)
+        self._announce(changed)
+
+    def _remove(self, kind: Kind, name: str, *, at_start: bool = False) -> None:
+        if not at_start:
+            self._check_dynamic(KINDS[kind].changed, kind)
+        name = self._renamed.get(name, name) if kind == "tool" and name not in self._contract.handlers[kind] else name
+        for parent, prefix in self._parents:
+            parent._remove(kind, prefixed(kind, name, prefix), at_start=at_start)
         self._contract.remove(kind, name)
-        self._notifier.add(KINDS[kind].changed)
+        self._announce(KINDS[kind].changed)
+
+    def _announce(self, method: str, uri: str | None = None) -> None:
+        for notifier in self._notifiers:
+            notifier.add(method, uri)
 
     def _check_dynamic(self, changed: str, what: str) -> None:
         """Raise `ValueError` if clients are served and do not expect such a change."""
-        if self._notifier.servers and changed not in self._contract.announces:
+        if self._served and changed not in self._contract.announces:
             dynamic = next(name for name, method in _CHANGED.items() if method == changed)
             raise ValueError(f"a {what} cannot change while clients are served: App(..., dynamic={{{dynamic!r}}})")
 
@@ -385,86 +525,46 @@ class App:
             shown_by = resource_uri(tool.entry)
             if shown_by is not None and not self._contract.knows(shown_by):
                 raise ValueError(f"the tool {name!r} is shown by {shown_by}, which is missing: @app.ui({shown_by!r})")
-        if self._completes:
+        if any(app._completes for app in (self, *self.contained())):
             self._contract.complete = self._complete
         revisions = packages.installed() if self.revisions is None else self.revisions
         info, instructions = self.document["serverInfo"], self.document.get("instructions")
         name, doc = info["name"], instructions or f"Serve `{info['name']}`."
-        servers = servers_of(self._contract, self, revisions, self._running, name, doc, info, instructions)
-        self._notifier.servers += servers
-        return [*servers]
+        states: dict[App, object] = {}
+        notifier = ChangeNotifier()
+        lifespan = partial(self._running, notifier, states)
+        self._served = servers_of(self._contract, self, revisions, lifespan, name, doc, info, instructions)
+        notifier.servers = self._served
+        for server in self._served:
+            server.states = states
+        for app in (self, *self.contained()):
+            for line in app._advice:
+                log.warning("%s", line)
+            app._advice.clear()
+        return [*self._served]
 
     @asynccontextmanager
-    async def _running(self) -> AsyncGenerator[None]:
-        async with self._notifier.running(), self._lifespan():
+    async def _running(self, notifier: ChangeNotifier, states: dict[App, object]) -> AsyncGenerator[None]:
+        async with notifier.running(), self._living(states):
+            self._notifiers.append(notifier)
+            try:
+                yield
+            finally:
+                self._notifiers.remove(notifier)
+
+    @asynccontextmanager
+    async def _living(self, states: dict[App, object]) -> AsyncGenerator[None]:
+        """Run the lifespans of this app and of mounted apps."""
+        async with self._lifespan() as states[self], AsyncExitStack() as stack:
+            for part in self._parts:
+                await stack.enter_async_context(part._living(states))
             yield
 
     async def _complete(self, asked: Completion, ctx: Context) -> Sequence[str]:
-        own = self._completes.get((asked.name, asked.argument))
+        layer = self._contract.handlers[asked.of][asked.name].layers[-1]
+        completes = cast(App, layer.owner)._completes
+        own = completes.get((layer.name, asked.argument))
         return from_enum(self._contract.catalog, asked) if own is None else await own(asked)
-
-
-class _ChangeNotifier:
-    """Sends notifications of changes, which may come from any thread; equal ones that wait are sent once.
-
-    Attributes:
-        servers: The servers whose clients are notified.
-    """
-
-    def __init__(self) -> None:
-        self.servers: list[Feature] = []
-        self._loop: asyncio.AbstractEventLoop | None = None
-        self._waiting: dict[tuple[str, str | None], None] = {}
-        self._arrived = asyncio.Event()
-
-    @asynccontextmanager
-    async def running(self) -> AsyncGenerator[None]:
-        """Send notifications while a block runs."""
-        self._loop = asyncio.get_running_loop()
-        self._arrived = asyncio.Event()
-        try:
-            async with background_tasks() as tasks:
-                tasks.start_soon(self._send_all)
-                yield
-        finally:
-            self._loop = None
-
-    def add(self, method: str, uri: str | None = None) -> None:
-        """Send a notification soon; while no client is served, do nothing."""
-        if self._loop is not None:
-            self._loop.call_soon_threadsafe(self._add, method, uri)
-
-    def _add(self, method: str, uri: str | None) -> None:
-        self._waiting[method, uri] = None
-        self._arrived.set()
-
-    async def _send_all(self) -> None:
-        while True:
-            await self._arrived.wait()
-            self._arrived.clear()
-            while self._waiting:
-                name, uri = next(iter(self._waiting))
-                del self._waiting[name, uri]
-                for server in self.servers:
-                    await self._send(server, name, uri)
-
-    async def _send(self, server: Server, name: str, uri: str | None) -> None:
-        """Notify the clients of a server; an error ends neither the app nor later notifications."""
-
-        async def tell(client: Context) -> None:
-            agreed = client.negotiated
-            method = None if agreed is None else agreed.dispatcher.revision.methods.get(name)
-            if method is not None:
-                params = jsonrpc.typed_params(method, {} if uri is None else {"uri": uri})
-                await client.notify(cast(Any, method), params)
-
-        try:
-            with anyio.move_on_after(_NOTIFY_SECONDS):
-                await server.broadcast(tell)
-        except SessionRequired:
-            log.debug("%s is not sent: clients are served without sessions", name)
-        except Exception:
-            log.exception("%s could not be sent", name)
 
 
 def _decorator(add: Callable[[F], None]) -> Callable[[F], F]:
@@ -479,10 +579,11 @@ def _decorator(add: Callable[[F], None]) -> Callable[[F], F]:
 
 def _check_options(options: Mapping[str, object], known: type) -> None:
     for name in options.keys() - known.__annotations__.keys():
-        raise TypeError(f"unknown option {name!r}; use {', '.join(sorted(known.__annotations__))}")
+        names = sorted(known.__annotations__)
+        raise TypeError(f"unknown option {name!r}{did_you_mean(name, names)}; the options are {', '.join(names)}")
 
 
-def run(*served: Server | serving.Served | ModuleType, **options: Unpack[RunOptions]) -> None:
+def run(*served: Server | Served | ModuleType, **options: Unpack[RunOptions]) -> None:
     """Serve an `App`, a module or servers as the command line says, like `mcp_bindgen.runtime.run`.
 
     Args:

@@ -16,11 +16,13 @@ from mcp_bindgen.runtime.session.server import Server
 
 from .catalog import Catalog
 from .complexity import MOST_STEPS
+from .context import Context
 from .features import ArgumentErrors, Completion, Feature, Lifespan, features_of, from_enum
 from .handlers import BoundContract, asynchronous, missing_method
+from .in_process import InProcess
 
 
-class Contract(ABC):
+class Contract(InProcess, ABC):
     """The base of a server's contract: a method for each tool, prompt and resource, in every revision.
 
     A generated class derives from it; subclass that class, write its methods, and `run(*Yours().servers())`.
@@ -62,7 +64,7 @@ class Contract(ABC):
         yield
 
     async def complete(self, asked: Completion, ctx: Any) -> Sequence[str]:
-        """Return the values that complete a typed text, the best first: those of an `enum`, unless overridden.
+        """Return the values that complete a typed text, the best first: the values of an `enum`, unless overridden.
 
         Args:
             asked: The value to complete.
@@ -151,7 +153,9 @@ def _server_class(
     found = {feature: extension_of(package, feature.extension) for feature in features if feature.extension}
     own = [feature for feature in features if found.get(feature, package) is not None]
     extended = [extension.Server for extension in found.values() if extension is not None]
-    return type(name, (*own, Feature, *extended, base), {"__doc__": doc})
+    kind: Any = type(name, (*own, Feature, *extended, base), {"__doc__": doc})
+    kind.context = type("Context", (Context, kind.context), {"__doc__": Context.__doc__})
+    return kind  # type: ignore[no-any-return]
 
 
 def _shared(lifespan: Lifespan) -> Lifespan:

@@ -8,12 +8,12 @@ from collections.abc import Awaitable, Callable, Collection, Iterable, Iterator,
 from contextlib import AbstractAsyncContextManager, suppress
 from dataclasses import dataclass
 from functools import partial
-from types import ModuleType
-from typing import TYPE_CHECKING, Any, ClassVar, Literal, Protocol, TypeAlias, get_origin
+from types import MappingProxyType, ModuleType
+from typing import TYPE_CHECKING, Any, ClassVar, Literal, Protocol, TypeAlias, cast, get_origin
 
 from pydantic_core import from_json, to_json
 
-from mcp_bindgen.auth.uri_rules import readings, rule_keys
+from mcp_bindgen.auth.resource_server.policy import readings, rule_keys
 from mcp_bindgen.extensions.apps import contents_meta, resource_uri, shows_apps, tools_for
 from mcp_bindgen.extensions.tasks.service import Tasks
 from mcp_bindgen.extensions.tasks.tools import ToolTask
@@ -24,6 +24,7 @@ from mcp_bindgen.runtime.model.json_types import is_array, is_object
 from mcp_bindgen.runtime.protocol import jsonrpc
 from mcp_bindgen.runtime.protocol.access import Identity
 from mcp_bindgen.runtime.protocol.errors import (
+    INTERNAL_ERROR,
     INVALID_PARAMS,
     CapabilityMissing,
     InvalidParams,
@@ -39,8 +40,11 @@ from mcp_bindgen.runtime.session.server import Server
 from mcp_bindgen.runtime.session.stateless_server import MISSING, single_errors
 
 from .catalog import KINDS, SCOPES, Catalog, Entry, Kind
+from .content import blocks
+from .context import Context as AppContext
 from .errors import InvalidArguments, InvalidResult, ResourceNotFound, ToolError
 from .handlers import BoundContract, BoundHandler
+from .middleware import Call, through
 from .values import ABSENT, TypeForm, adapter, structured_content
 
 if TYPE_CHECKING:
@@ -49,7 +53,7 @@ if TYPE_CHECKING:
 ArgumentErrors: TypeAlias = Literal["protocol", "result"]
 """The response to a call with invalid arguments: an error of the protocol, or a result with `isError`."""
 
-Lifespan: TypeAlias = Callable[[], AbstractAsyncContextManager[None]]
+Lifespan: TypeAlias = Callable[[], AbstractAsyncContextManager[Any]]
 
 Build: TypeAlias = Callable[[BoundHandler, Any], Any]
 """Makes a result from the value that a handler returned."""
@@ -67,7 +71,7 @@ class Page(Protocol):
     cursor: str | None
 
 
-class Call(Protocol):
+class Named(Protocol):
     """The params of a method that calls an entry by its name."""
 
     name: str
@@ -85,6 +89,7 @@ class Feature(Server):
 
     Attributes:
         contract: The contract and its handlers.
+        states: App -> the value of its lifespan.
         package: The bindings of the revision.
         revisions: The bindings of all revisions in which the contract is served.
         shared_lifespan: The lifespan that the servers of a contract share.
@@ -97,6 +102,7 @@ class Feature(Server):
     """
 
     contract: BoundContract
+    states: Mapping[Any, Any] = MappingProxyType({})
     package: ModuleType
     revisions: Sequence[ModuleType]
     shared_lifespan: Lifespan
@@ -115,15 +121,44 @@ class Feature(Server):
         """Return the handler for a name; raise `ProtocolError` (-32602), which suggests a similar name."""
         handlers = self.contract.handlers[kind]
         found = handlers.get(name)
-        if found is not None and (found.is_for_model or shows_apps(ctx.peer_capabilities)):
+        if found is not None and self.offers(found, ctx):
             return found
         allowed = (
             other
             for other, handler in handlers.items()
-            if _may_use(ctx.identity, handler.entry) and (handler.is_for_model or shows_apps(ctx.peer_capabilities))
+            if _may_use(ctx.identity, handler.entry) and self.offers(handler, ctx)
         )
         hint = did_you_mean(name, allowed)
         raise ProtocolError(INVALID_PARAMS, f"Unknown {kind}: {name[:_MAX_NAME_CHARACTERS]}{hint}")
+
+    def offers(self, handler: BoundHandler, ctx: Context) -> bool:
+        """Return True if an entry is offered to the sender of a request."""
+        if not (handler.is_for_model or shows_apps(ctx.peer_capabilities)):
+            return False
+        spec, subject = handler.spec, None if ctx.identity is None else ctx.identity.subject
+        return all(layer.owner.allows(spec.kind, layer.name, spec.tags, subject) for layer in handler.layers)
+
+    async def through(
+        self, handler: BoundHandler, call: Call, method: str, work: Callable[[Call], Awaitable[Any]]
+    ) -> Any:
+        """Return the result of a call through the middleware of the apps that offer the entry.
+
+        Args:
+            handler: The handler of the entry.
+            call: The call.
+            method: The method's name on the wire.
+            work: Answers the call, in wire form or in the types of the revision.
+        """
+        if not handler.layers:
+            return await work(call)
+        call.ctx.server = self
+        if not any(layer.owner.middlewares for layer in handler.layers):
+            return await through(handler.layers, self.states, call, work)
+
+        async def in_wire_form(call: Call) -> Any:
+            return jsonrpc.plain(await work(call))
+
+        return self.result(method, await through(handler.layers, self.states, call, in_wire_form))
 
     def result(self, method: str, wire: dict[str, Any]) -> Any:
         """Return the result of a method from its wire form; raise `InvalidResult` if the revision does not allow it."""
@@ -131,6 +166,11 @@ class Feature(Server):
             return jsonrpc.typed_result(self.package.methods.METHODS[method], wire)
         except ProtocolError as error:
             raise InvalidResult(f"{self.package.types.__name__}: {error.message}") from None
+
+    def reason(self, name: str, error: Exception, ctx: Context) -> str:
+        """Return the line that the caller of a failed handler reads."""
+        is_hidden = ctx.identity is not None if self.hide_errors is None else self.hide_errors
+        return f"{name} failed" if is_hidden else f"{name} failed: {_one_line(error)}"
 
     async def answer(self, method: str, handler: BoundHandler, arguments: object, ctx: Context, build: Build) -> Any:
         """Call a handler and return the result of the method in this revision.
@@ -162,21 +202,26 @@ class Feature(Server):
 
 
 def lists(
-    method: str, member: str, fit: Callable[[Mapping[str, Any], list[Entry]], list[Entry]] | None = None
+    method: str, kind: Kind, fit: Callable[[Mapping[str, Any], list[Entry]], list[Entry]] | None = None
 ) -> Callable[[Feature, Page, Context], Awaitable[Any]]:
     """Return the handler of a list method: its only page has the entries of the contract, verbatim.
 
     Args:
         method: The method.
-        member: The member of a page that has the entries.
+        kind: The kind of the entries.
         fit: Returns the entries for the capabilities of a client, if they make a difference.
     """
+    member = KINDS[kind].member
 
     async def handler(self: Feature, params: Page, ctx: Context) -> Any:
         if params.cursor is not None:
             raise InvalidParams(method, [{"path": "params.cursor", "problem": "there is no such page"}])
         page = jsonrpc.plain(self.result(method, {member: []}))
-        entries = self.contract.catalog.document.get(member, [])
+        entries: list[Entry] = self.contract.catalog.document.get(member, [])
+        shown = self.contract.listed_tools if kind == "tool" else None
+        if shown is not None:
+            entries = [entry for entry in entries if entry["name"] in shown]
+        entries = [entry for entry in entries if self.offers(self.contract.find(kind, entry), ctx)]
         return {**page, member: entries if fit is None else fit(ctx.peer_capabilities, entries)}
 
     return handler
@@ -185,14 +230,14 @@ def lists(
 class Tools(Feature):
     """Answers `tools/list` and `tools/call`."""
 
-    list_tools = lists("tools/list", "tools", tools_for)
+    list_tools = lists("tools/list", "tool", tools_for)
 
     def tasks_of(self, name: str) -> ToolTask | None:
         """Return the way a tool runs as a task, or None if it never does."""
         handler = self.contract.handlers["tool"].get(name)
         return None if handler is None else handler.task
 
-    async def call_tool(self, params: Call, ctx: Context) -> Any:
+    async def call_tool(self, params: Named, ctx: Context) -> Any:
         """Call a tool; the result of a tool that fails has `isError` and one line about the reason.
 
         Raises:
@@ -203,18 +248,22 @@ class Tools(Feature):
         handler = self.find("tool", params.name, ctx)
         if self.has_tasks_elsewhere and handler.task is not None and handler.task.support == "required":
             raise ProtocolError(INVALID_PARAMS, f"{params.name} runs as a task only, and MCP {ctx.revision} has none")
-        try:
-            try:
-                arguments = handler.read(params.arguments or {}, "params.arguments")
-            except InvalidArguments as error:
-                default = "result" if self.package.REVISION.argument_errors_in_results else "protocol"
-                if (self.argument_errors or default) == "protocol":
-                    raise
-                return self._failed(error.message)
+
+        async def work(call: Call) -> Any:
+            arguments = handler.read(call.arguments, "params.arguments")
             result = await self.answer("tools/call", handler, arguments, ctx, self._result)
             if handler.output is not None:
                 _validate(handler, result)
             return result
+
+        call = Call("tool", params.name, params.arguments or {}, cast(AppContext, ctx))
+        try:
+            return await self.through(handler, call, "tools/call", work)
+        except InvalidArguments as error:
+            default = "result" if self.package.REVISION.argument_errors_in_results else "protocol"
+            if (self.argument_errors or default) == "protocol":
+                raise
+            return self._failed(error.message)
         except ToolError as error:
             return self._failed(error.text)
         except (NotAnswered, ResourceNotFound) as error:
@@ -227,8 +276,7 @@ class Tools(Feature):
             if any(isinstance(one, ProtocolError | CapabilityMissing) for one in errors):
                 raise
             log.exception("the tool %r failed", params.name)
-            is_hidden = ctx.identity is not None if self.hide_errors is None else self.hide_errors
-            return self._failed(f"{params.name} failed" if is_hidden else f"{params.name} failed: {_one_line(error)}")
+            return self._failed(self.reason(params.name, error, ctx))
 
     def _result(self, handler: BoundHandler, returned: Any) -> Any:
         """Return the result in wire form; it is checked against the revision if it may be invalid there."""
@@ -244,9 +292,9 @@ class Tools(Feature):
 class Prompts(Feature):
     """Answers `prompts/list` and `prompts/get`."""
 
-    list_prompts = lists("prompts/list", "prompts")
+    list_prompts = lists("prompts/list", "prompt")
 
-    async def get_prompt(self, params: Call, ctx: Context) -> Any:
+    async def get_prompt(self, params: Named, ctx: Context) -> Any:
         """Return the messages of a prompt.
 
         Raises:
@@ -254,11 +302,18 @@ class Prompts(Feature):
             InvalidResult: The handler returned a value that is no prompt.
         """
         handler = self.find("prompt", params.name, ctx)
-        arguments = handler.read(params.arguments or {}, "params.arguments")
-        try:
+
+        async def work(call: Call) -> Any:
+            arguments = handler.read(call.arguments, "params.arguments")
             return await self.answer("prompts/get", handler, arguments, ctx, self._messages)
+
+        call = Call("prompt", params.name, params.arguments or {}, cast(AppContext, ctx))
+        try:
+            return await self.through(handler, call, "prompts/get", work)
         except ResourceNotFound as error:
             raise ProtocolError(INVALID_PARAMS, str(error) or "there is no such resource") from None
+        except ToolError as error:
+            raise ProtocolError(INVALID_PARAMS, error.text) from None
 
     def _messages(self, handler: BoundHandler, returned: Any) -> Any:
         messages = _items(handler, returned, lambda text: {"role": "user", "content": _text(text)})
@@ -268,8 +323,8 @@ class Prompts(Feature):
 class Resources(Feature):
     """Answers `resources/list`, `resources/templates/list` and `resources/read`."""
 
-    list_resources = lists("resources/list", "resources")
-    list_resource_templates = lists("resources/templates/list", "resourceTemplates")
+    list_resources = lists("resources/list", "resource")
+    list_resource_templates = lists("resources/templates/list", "template")
 
     async def read_resource(self, params: Addressed, ctx: Context) -> Any:
         """Read a resource of the contract, else one of the most specific template that matches.
@@ -278,22 +333,37 @@ class Resources(Feature):
             ProtocolError: There is no such resource.
             InvalidResult: The handler returned a value that is no content.
         """
-        found = next(self._candidates(params.uri), None)
-        if found is not None:
-            with suppress(ResourceNotFound):
-                return await self.answer("resources/read", *found, ctx, partial(self._contents, params.uri))
-        raise not_found(self.package, params.uri)
+        found = next((one for one in self._candidates(params.uri) if self.offers(one[0], ctx)), None)
+        if found is None:
+            raise not_found(self.package, params.uri)
+        handler, variables, arguments = found
 
-    def _candidates(self, uri: str) -> Iterator[tuple[BoundHandler, Any]]:
-        """Yield the handlers that may know a URI, each with the variables in the URI."""
+        async def work(call: Call) -> Any:
+            return await self.answer("resources/read", handler, arguments, ctx, partial(self._contents, params.uri))
+
+        call = Call("resource", params.uri, variables, cast(AppContext, ctx))
+        try:
+            return await self.through(handler, call, "resources/read", work)
+        except ResourceNotFound as error:
+            raise not_found(self.package, params.uri, str(error)) from None
+        except (ProtocolError, CapabilityMissing, InvalidResult, NotAnswered):
+            raise
+        except ToolError as error:
+            raise ProtocolError(INTERNAL_ERROR, error.text) from None
+        except Exception as error:
+            log.exception("the resource %r failed", params.uri)
+            raise ProtocolError(INTERNAL_ERROR, self.reason(params.uri, error, ctx)) from None
+
+    def _candidates(self, uri: str) -> Iterator[tuple[BoundHandler, Mapping[str, Any], Any]]:
+        """Yield the handlers that may know a URI, each with the variables in the URI as sent and typed."""
         exact = self.contract.handlers["resource"].get(canonical(uri))
         if exact is not None:
-            yield exact, None
+            yield exact, {}, None
         for template, handler in self.contract.templates:
             found = template.match(uri)
             if found is not None:
                 with suppress(InvalidArguments):
-                    yield handler, handler.read(found, "params.uri")
+                    yield handler, found, handler.read(found, "params.uri")
 
     def _contents(self, uri: str, handler: BoundHandler, returned: Any) -> Any:
         if isinstance(returned, str):
@@ -346,17 +416,23 @@ class Completions(Feature):
         """Complete a value; raise `ProtocolError` if the contract has no such prompt, template or argument."""
         of: Literal["prompt", "template"] = "prompt" if params.ref.type == "ref/prompt" else "template"
         name = params.ref.name if of == "prompt" else params.ref.uri
-        names: list[Any] = [argument.get("name") for argument in _arguments(self.find(of, name, ctx).entry)]
+        handler = self.find(of, name, ctx)
+        names: list[Any] = [argument.get("name") for argument in _arguments(handler.entry)]
         if names and params.argument.name not in names:
             raise ProtocolError(INVALID_PARAMS, f"The {of} {name} has no such argument")
         context: Any = getattr(params, "context", None)  # revisions since 2025-06-18 have it
         known: Mapping[str, str] = (context and context.arguments) or {}
         asked = Completion(of, name, params.argument.name, params.argument.value, known)
         own = self.contract.complete
-        values = from_enum(self.contract.catalog, asked) if own is None else list(await own(asked, ctx))
-        most = self.package.methods.METHODS["completion/complete"].truncation.max_items
-        shown = {"values": values[:most], "total": len(values), "hasMore": len(values) > most}
-        return self.result("completion/complete", {"completion": shown})
+
+        async def work(call: Call) -> Any:
+            values = from_enum(self.contract.catalog, asked) if own is None else list(await own(asked, ctx))
+            most = self.package.methods.METHODS["completion/complete"].truncation.max_items
+            shown = {"values": values[:most], "total": len(values), "hasMore": len(values) > most}
+            return self.result("completion/complete", {"completion": shown})
+
+        call = Call("completion", name, {asked.argument: asked.value}, cast(AppContext, ctx))
+        return await self.through(handler, call, "completion/complete", work)
 
 
 def from_enum(catalog: Catalog, asked: Completion) -> list[str]:
@@ -479,10 +555,10 @@ def features_of(contract: BoundContract) -> tuple[type[Feature], ...]:
     return tuple(feature for feature, is_present in present.items() if is_present)
 
 
-def not_found(package: ModuleType, uri: str) -> ProtocolError:
-    """Return the error of a revision for a URI without a resource."""
+def not_found(package: ModuleType, uri: str, reason: str = "") -> ProtocolError:
+    """Return the error of a revision for a URI without a resource, with the reason of the handler."""
     code = getattr(package.errors, "RESOURCE_NOT_FOUND", INVALID_PARAMS)
-    return ProtocolError(code, "Resource not found", {"uri": uri})
+    return ProtocolError(code, f"Resource not found: {reason}" if reason else "Resource not found", {"uri": uri})
 
 
 def tool_result(handler: BoundHandler, returned: Any) -> dict[str, Any]:
@@ -525,8 +601,8 @@ def _items(handler: BoundHandler, returned: object, from_text: Callable[[str], A
     """Return the wire forms of a text or a sequence of models; raise `InvalidResult` for any other value."""
     if isinstance(returned, str):
         return [from_text(returned)]
-    if isinstance(returned, Sequence) and not isinstance(returned, bytes):
-        return [jsonrpc.plain(item) for item in returned]  # pyright: ignore[reportUnknownVariableType]
+    if isinstance(returned, Sequence):
+        return blocks([returned] if isinstance(returned, bytes) else returned)  # pyright: ignore[reportUnknownArgumentType]
     raise handler.invalid(f"returned {type(returned).__name__}")
 
 

@@ -12,7 +12,7 @@ from __future__ import annotations
 
 import inspect
 from collections.abc import Callable, Generator, Mapping
-from contextlib import contextmanager
+from contextlib import AsyncExitStack, contextmanager
 from functools import cache, wraps
 from types import ModuleType
 from typing import Annotated, Any, Literal, TypeAlias, TypeVar, get_args, get_origin, get_type_hints, overload
@@ -28,9 +28,12 @@ from mcp_bindgen.runtime.protocol import jsonrpc
 from mcp_bindgen.runtime.protocol.routing import place_of
 from mcp_bindgen.runtime.session.context import Context
 
+from .advice import unawaited, watched
 from .catalog import Entry
 from .complexity import MOST_STEPS
-from .errors import BadFunction, require
+from .content import File
+from .dependencies import Injection, threaded
+from .errors import BadFunction, InvalidResult, require
 from .features import tool_result
 from .handlers import BoundHandler, HandlerSpec
 from .uri_template import UriTemplate
@@ -44,14 +47,13 @@ RESULT = "result"
 """The member of structured content that contains a value that is no object."""
 
 _INTEGER = "^(0|-?[1-9][0-9]*)$"
-_CONTEXT = ("ctx", "context")
 _UNFIT = {
     inspect.Parameter.VAR_POSITIONAL: ("*{} takes any number of arguments", "give it a name and a list type"),
     inspect.Parameter.VAR_KEYWORD: ("**{} takes arguments of any name", "name them, or take one dict"),
-    inspect.Parameter.POSITIONAL_ONLY: ("{} has no name for its caller", "remove the / behind it"),
+    inspect.Parameter.POSITIONAL_ONLY: ("{} is positional-only, and arguments have names", "remove the / behind it"),
 }
 _MISSING: Any = inspect.Parameter.empty
-_PLAIN = (None, type(None), str, Any, object)
+_PLAIN = (None, type(None), str, bytes, Any, object)
 
 
 def public_functions(module: ModuleType) -> list[tuple[str, Function]]:
@@ -74,7 +76,7 @@ def tool_entry(function: Function, name: str = "") -> Entry:
 
     Args:
         function: The function, `def` or `async def`.
-        name: The name of the tool; by default that of the function.
+        name: The name of the tool; by default the function's name.
 
     Raises:
         BadFunction: The function cannot be a tool; the error names file, line and a fix.
@@ -88,19 +90,27 @@ class FunctionHandler:
 
     Args:
         function: The function, `def` or `async def`.
-        name: The name of the entry; by default that of the function.
+        name: The name of the entry; by default the function's name.
+        debug: True to report coroutine functions that block the event loop.
+
+    Attributes:
+        advice: Advice to the author, each with file and line.
 
     Raises:
         BadFunction: Its signature cannot be an entry.
         ImportError: `mcp-bindgen[app]` is not installed.
     """
 
-    def __init__(self, function: Function, name: str = "") -> None:
+    def __init__(self, function: Function, name: str = "", *, debug: bool = False) -> None:
         require("docstring_parser", "describing functions")
         import docstring_parser
 
         self.function = function
         self.name = name or function.__name__
+        self.advice: list[str] = []
+        self._debug = debug
+        if self.name == "<lambda>":
+            raise self.bad("a lambda has no name, types or description", "write a function with def")
         if inspect.isgeneratorfunction(function) or inspect.isasyncgenfunction(function):
             raise self.bad("yields values one by one", "return a list")
         with self._checking("the annotations"):
@@ -109,7 +119,15 @@ class FunctionHandler:
         self._descriptions = {one.arg_name: _line(one.description) for one in parsed.params}
         self._about = (parsed.description or "").strip()
         self._returned = _line(parsed.returns.description) if parsed.returns is not None else ""
-        self._context: str | None = None
+        self._injection = Injection(function, self._hints)
+        for call in unawaited(function, self._injection.contexts) if self._injection.contexts else ():
+            is_plain = not inspect.iscoroutinefunction(function)
+            fix = (
+                f"write async def {function.__name__}, and await {call}(...)"
+                if is_plain
+                else f"write await {call}(...)"
+            )
+            raise self.bad(f"{call} is a coroutine function, and nothing awaits it", fix)
         self._names: dict[str, str] = {}
         self._is_json = self._is_prompt = False
         self._input = self._arguments()
@@ -120,10 +138,13 @@ class FunctionHandler:
         """Return the spec and the entry of a tool: name, description and schemas."""
         annotation = self._hints.get("return", _MISSING)
         output, wrapped = self._output(annotation)
+        if not self._about:
+            self._advise("has no description, by which models choose tools", "write a docstring")
         told = [self._about, f"Returns: {self._returned}" if output is None and self._returned else ""]
         entry: Entry = {"name": self.name, **_known(description="\n\n".join(filter(None, told)))}
         schema = self._schema(self._input, "validation", "the parameters")
-        entry["inputSchema"] = {"type": "object", "properties": schema.get("properties", {})}
+        properties = schema.get("properties", {})
+        entry["inputSchema"] = {"type": "object", "properties": properties, "additionalProperties": False}
         entry["inputSchema"] |= {key: schema[key] for key in ("required", "$defs") if key in schema}
         if output is not None:
             entry["outputSchema"] = {**output, **_known(description=self._returned)}
@@ -179,23 +200,40 @@ class FunctionHandler:
 
     def method(self) -> Function:
         """Return the function as a handler's method: takes the typed arguments, if there are any, and the context."""
-        fields, context = tuple(self._names.items()), self._context
+        fields, injection = tuple(self._names.items()), self._injection
+        is_async = inspect.iscoroutinefunction(self.function)
 
         def named(taken: tuple[Any, ...]) -> dict[str, Any]:
-            if len(taken) == 1:
-                return {} if context is None else {context: taken[0]}
-            arguments, given = taken[0], taken[0].model_fields_set
-            found = {name: getattr(arguments, field) for name, field in fields if field in given}
-            if context is not None:
-                found[context] = taken[1]
+            found: dict[str, Any] = dict.fromkeys(injection.contexts, taken[-1])
+            if len(taken) > 1:
+                arguments, given = taken[0], taken[0].model_fields_set
+                found |= {name: getattr(arguments, field) for name, field in fields if field in given}
             return found
 
-        if inspect.iscoroutinefunction(self.function):
+        async def awaited(values: dict[str, Any]) -> Any:
+            work = self.function(**values)
+            value = await (watched(work, self.function) if self._debug else work)
+            if inspect.iscoroutine(value):
+                value.close()
+                raise InvalidResult(f"{self.name} returned a coroutine; did you forget await?", self.function)
+            return value if type(value) is str and not self._is_json else self._content(value)
+
+        if injection.dependencies:
+
+            @wraps(self.function)
+            async def provided(*taken: Any) -> Any:
+                async with AsyncExitStack() as stack:
+                    values = {**named(taken), **await injection.values(taken[-1], {}, stack)}
+                    if is_async:
+                        return await awaited(values)
+                    return await threaded(taken[-1], lambda: self._content(self.function(**values)))
+
+            return provided
+        if is_async:
 
             @wraps(self.function)
             async def wait(*taken: Any) -> Any:
-                value = await self.function(**named(taken))
-                return value if type(value) is str and not self._is_json else self._content(value)
+                return await awaited(named(taken))
 
             return wait
 
@@ -207,10 +245,18 @@ class FunctionHandler:
 
     def _content(self, value: object) -> object:
         """Return the value of a function in a form that handlers may return: see `features`."""
+        if isinstance(value, File):
+            return [value]
         if isinstance(value, Model):
             return [value] if {"type", "role"} & type(value).model_fields.keys() else value
         if self._is_json:
-            return adapter(self._hints.get("return", Any)).dump_json(value, warnings="error").decode()
+            try:
+                return adapter(self._hints.get("return", Any)).dump_json(value, warnings="error").decode()
+            except ValueError as error:
+                said = (
+                    f"returned {type(value).__name__}, which JSON cannot express; return a model, a dataclass or a dict"
+                )
+                raise InvalidResult(f"{self.name} {said}", self.function) from error
         if self._is_prompt and is_array(value):
             return [_user(item) if isinstance(item, str) else item for item in value]
         return [] if value is None and self._hints.get("return") in (None, type(None)) else value
@@ -221,15 +267,18 @@ class FunctionHandler:
         """Return the model of the arguments: a field for each parameter."""
         fields: dict[str, Any] = {}
         for name, parameter in inspect.signature(self.function).parameters.items():
-            if name in _CONTEXT and _is_context(self._hints.get(name)):
-                self._context = name
+            if name in self._injection:
                 continue
             if parameter.kind in _UNFIT:
                 problem, fix = _UNFIT[parameter.kind]
                 raise self.bad(problem.format(name), fix)
             if name not in self._hints:
-                raise self.bad(f"the parameter {name} has no type", f"annotate it, as in {name}: str")
+                raise self.bad(*self._untyped(name))
             hint = self._hints[name]
+            if parameter.default is _MISSING and type(None) in get_args(hint):
+                self._advise(
+                    f"{name} may be None, and callers must pass it", f"write {name}: ... = None if they need not"
+                )
             default = self._default(name, hint, parameter.default)
             self._schema(hint, "validation", f"the parameter {name}")
             description = _own_description(hint) or self._descriptions.get(name) or None
@@ -238,6 +287,15 @@ class FunctionHandler:
             fields[self._names[name]] = (hint, about)
         with self._checking("the parameters"):
             return create_model("Arguments", **fields)
+
+    def _untyped(self, name: str) -> tuple[str, str]:
+        """Return problem and fix for a parameter without annotation."""
+        if name in ("ctx", "context"):
+            return f"the parameter {name} has no type", f"write {name}: Context (from mcp_bindgen.app import Context)"
+        if name in ("self", "cls"):
+            fix = f"offer the method of an object, app.add_tool(object.{self.function.__name__})"
+            return f"{name} is the parameter of a method, and nothing fills it", fix
+        return f"the parameter {name} has no type", f"annotate it, as in {name}: str"
 
     def _default(self, name: str, annotation: TypeForm, default: object) -> Any:
         """Return the default for pydantic, `...` for none; raise `BadFunction` if it is not of its type."""
@@ -255,8 +313,6 @@ class FunctionHandler:
         """Return the schema of the structured content, `None` for content alone, and True if it wraps a value."""
         if annotation is _MISSING:
             raise self.bad("has no return annotation", "write -> str, -> None or another type")
-        if annotation is bytes:
-            raise self.bad("returns bytes, which JSON lacks", "return text, or a content block")
         if annotation in _PLAIN or _is_protocol(annotation):
             return None, False
         schema = self._schema(annotation, "serialization", "the return value")
@@ -282,7 +338,15 @@ class FunctionHandler:
             yield
         except (PydanticUserError, NameError, TypeError, AttributeError, SyntaxError) as error:
             reason = str(error).partition("\n")[0].partition(". ")[0].rstrip(".")
-            raise self.bad(f"{what} cannot be put as JSON Schema: {reason}", "use types that JSON has") from None
+            fix = (
+                "import or define it at the top of the module"
+                if isinstance(error, NameError)
+                else "use types that JSON has"
+            )
+            raise self.bad(f"{what} cannot be put as JSON Schema: {reason}", fix) from None
+
+    def _advise(self, problem: str, fix: str) -> None:
+        self.advice.append(f"{place_of(self.function)}: {self.name}: {problem}; {fix}")
 
     def bad(self, problem: str, fix: str) -> BadFunction:
         """Return the error for this function, with its file and line."""
@@ -336,20 +400,11 @@ def _is_record(schema: Schema, definitions: Mapping[str, Schema]) -> bool:
     return schema.get("type") == "object" or definitions.get(name, {}).get("type") == "object"
 
 
-def _is_context(annotation: TypeForm) -> bool:
-    """Return True if an annotation names one class `Context` or several."""
-    forms = get_args(annotation)
-    kind = get_origin(annotation) or annotation
-    if isinstance(kind, type) and any(base.__name__ == "Context" for base in kind.__mro__):
-        return True
-    return bool(forms) and all(form is type(None) or _is_context(form) for form in forms)
-
-
 def _is_protocol(annotation: TypeForm) -> bool:
     """Return True if an annotation names types of the protocol: content blocks, or a whole result."""
     forms = get_args(annotation)
     if isinstance(annotation, type) and not forms:
-        return issubclass(annotation, Model)
+        return issubclass(annotation, Model | File)
     return any(_is_protocol(form) for form in forms)
 
 

@@ -2,23 +2,27 @@
 
 from __future__ import annotations
 
+import asyncio
 import inspect
 from collections.abc import Awaitable, Callable, Collection, Mapping, Sequence
-from dataclasses import dataclass
+from copy import copy
+from dataclasses import dataclass, replace
 from difflib import get_close_matches
 from os import PathLike
 from typing import TYPE_CHECKING, Any, TypeVar, get_args
 
-from mcp_bindgen.auth.uri_rules import rule_keys
+from mcp_bindgen.auth.resource_server.policy import rule_keys
 from mcp_bindgen.extensions.apps import visibility
 from mcp_bindgen.extensions.tasks.tools import Support, marked, tool_task
-from mcp_bindgen.runtime.concurrency import in_thread
 from mcp_bindgen.runtime.model.json_types import is_object
+from mcp_bindgen.runtime.protocol.routing import place_of
 from mcp_bindgen.runtime.protocol.uris import canonical
 from mcp_bindgen.runtime.session.context import Context
+from mcp_bindgen.runtime.threads import in_thread
 
 from .catalog import KINDS, SCOPES, Catalog, Entry, Kind
-from .errors import InvalidArguments, InvalidResult
+from .errors import InvalidArguments, InvalidResult, ToolError
+from .middleware import Layer
 from .uri_template import UriTemplate
 from .validation import MAX_PROBLEMS, Validator
 from .values import TypeForm, typed
@@ -39,6 +43,8 @@ class HandlerSpec:
         input: The type of the arguments; `None` for a method that takes the context alone.
         output: The type of a tool's structured result; `None` for a tool without one.
         member: The member of the structured content that contains the result, if the result is no object itself.
+        tags: The tags by which an `App` enables and disables the entry.
+        timeout: Seconds that a call may take; `None` for no limit.
     """
 
     kind: Kind
@@ -46,6 +52,8 @@ class HandlerSpec:
     input: TypeForm = None
     output: TypeForm = None
     member: str | None = None
+    tags: frozenset[str] = frozenset()
+    timeout: float | None = None
 
     def __call__(self, method: F) -> F:
         """Mark a method."""
@@ -128,7 +136,10 @@ class BoundHandler:
         is_for_model: True unless a tool is for apps alone.
         input: Validates the arguments of a tool that has an input schema.
         output: Validates the structured content of a tool that has an output schema.
+        layers: The apps that offer the entry, the outermost first; none for a contract.
     """
+
+    layers: tuple[Layer, ...] = ()
 
     def __init__(self, spec: HandlerSpec, entry: Entry, method: Callable[..., Any], validation_steps: int) -> None:
         self.spec = spec
@@ -158,7 +169,29 @@ class BoundHandler:
 
     def call(self, arguments: object, ctx: Context) -> Awaitable[Any]:
         """Call the method with typed arguments."""
-        return self._method(ctx) if self.spec.input is None else self._method(arguments, ctx)
+        work = self._method(ctx) if self.spec.input is None else self._method(arguments, ctx)
+        return work if self.spec.timeout is None else self._limited(work, self.spec.timeout)
+
+    async def _limited(self, work: Awaitable[Any], seconds: float) -> Any:
+        limit = asyncio.timeout(seconds)
+        try:
+            async with limit:
+                return await work
+        except TimeoutError:
+            if not limit.expired():
+                raise
+            raise ToolError(f"{self.spec.name} took longer than {seconds:g} s") from None
+
+    def viewed(self, name: str, entry: Entry, *layers: Layer) -> BoundHandler:
+        """Return the handler under another name, with another entry, offered by these apps."""
+        view = copy(self)
+        view.spec, view.entry, view.layers = replace(self.spec, name=name), entry, layers
+        return view
+
+    @property
+    def place(self) -> str:
+        """File and line of the function."""
+        return place_of(self._function)
 
     def described(self, member: str) -> Entry:
         """Return an object with one member of the entry; an empty one if the entry lacks it."""
@@ -199,7 +232,10 @@ class BoundContract:
         complete: Completes values that no `enum` lists; `None` if the contract has no such method.
         skills: The skills whose files are resources; `None` if there are none.
         announces: The notifications about changes that its servers may send.
+        listed_tools: The tools that `tools/list` has; `None` for all.
     """
+
+    listed_tools: Collection[str] | None = None
 
     def __init__(self, catalog: Catalog, validation_steps: int, announces: Collection[str] = ()) -> None:
         self.catalog = catalog
@@ -225,15 +261,23 @@ class BoundContract:
             entry = entries[spec.kind].get(spec.name)
             if entry is None:
                 raise ValueError(f"{class_name}.{name}: the contract has no {spec.kind} {spec.name!r}")
-            bound.bind(spec, entry, getattr(owner, name))
+            bound.bind(bound.handler(spec, entry, getattr(owner, name)))
         for kind, named in entries.items():
             for name in (name for name in named if _key(kind, name) not in bound.handlers[kind]):
                 raise ValueError(f"{class_name} has no method for the {kind} {name!r} of its contract")
         return bound
 
-    def bind(self, spec: HandlerSpec, entry: Entry, method: Callable[..., Any]) -> None:
-        """Let a method handle an entry; raise `ValueError` if two resources have the same URI in different forms."""
-        handler = BoundHandler(spec, entry, method, self._validation_steps)
+    def handler(self, spec: HandlerSpec, entry: Entry, method: Callable[..., Any]) -> BoundHandler:
+        """Return a method as the handler of an entry, which `bind` and `add` take."""
+        return BoundHandler(spec, entry, method, self._validation_steps)
+
+    def find(self, kind: Kind, entry: Entry) -> BoundHandler:
+        """Return the handler of an entry."""
+        return self.handlers[kind][_key(kind, entry[KINDS[kind].key])]
+
+    def bind(self, handler: BoundHandler) -> None:
+        """Let a handler answer for its entry; raise `ValueError` if two forms of one URI have resources."""
+        spec, entry = handler.spec, handler.entry
         handlers, key = self.handlers[spec.kind], _key(spec.kind, spec.name)
         if key in handlers and (former := handlers[key].spec.name) != spec.name:
             raise ValueError(f"{former!r} and {spec.name!r} are the same URI: remove one of the resources")
@@ -245,11 +289,14 @@ class BoundContract:
                 [*self.templates, (UriTemplate(spec.name), handler)], key=lambda pair: pair[0].specificity, reverse=True
             )
 
-    def add(self, spec: HandlerSpec, entry: Entry, method: Callable[..., Any]) -> None:
+    def add(self, handler: BoundHandler) -> None:
         """Add an entry and its handler; raise `ValueError` if an entry has that name."""
-        if _key(spec.kind, spec.name) in self.handlers[spec.kind]:
-            raise ValueError(f"there is a {spec.kind} {spec.name!r} already")
-        self.bind(spec, entry, method)
+        spec, entry = handler.spec, handler.entry
+        former = self.handlers[spec.kind].get(_key(spec.kind, spec.name))
+        if former is not None:
+            fix = "" if spec.kind in ("resource", "template") else "; give one of them another name, name=..."
+            raise ValueError(f"{handler.place}: there is a {spec.kind} {spec.name!r} already, from {former.place}{fix}")
+        self.bind(handler)
         self.catalog.document.setdefault(KINDS[spec.kind].member, []).append(entry)
 
     def add_skills(self, folder: str | PathLike[str]) -> None:
@@ -264,15 +311,16 @@ class BoundContract:
         self.skills = self.skills or Skills()
         for file in self.skills.add(folder):
             add = self.add if file.uri in self.skills.entries else self.bind
-            add(HandlerSpec("resource", file.uri), self.skills.resource(file), _reader(file))
+            add(self.handler(HandlerSpec("resource", file.uri), self.skills.resource(file), _reader(file)))
 
-    def remove(self, kind: Kind, name: str) -> None:
-        """Remove an entry and its handler; raise `KeyError` if there is none."""
+    def remove(self, kind: Kind, name: str) -> BoundHandler:
+        """Remove an entry and return its handler; raise `KeyError` if there is none."""
         handler = self.handlers[kind].pop(_key(kind, name))
         for entries in self.resource_rules.values():
             entries[:] = [entry for entry in entries if entry is not handler.entry]
         self.templates = [pair for pair in self.templates if pair[1] is not handler]
         self.catalog.document[KINDS[kind].member].remove(handler.entry)
+        return handler
 
     def knows(self, uri: str) -> bool:
         """Return True if a URI belongs to a resource or matches a template."""

@@ -13,8 +13,8 @@ from mcp_bindgen.runtime.model import base as model
 class Model(model.Model):
     """A JSON object of a contract.
 
-    It differs from the objects of the protocol in its defaults, which are those of JSON Schema: an absent field reads
-    as its default and is not written, in objects from the wire and in new ones. The constructor fills in only required
+    It differs from the objects of the protocol in its defaults. As in JSON Schema, an absent field reads as its default
+    and is not written, in objects from the wire and in new ones. The constructor fills in only required
     fields of the type `Constant`. In JSON, `null` is refused unless the schema allows it.
     """
 

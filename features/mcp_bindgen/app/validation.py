@@ -13,7 +13,9 @@ from functools import cached_property
 from itertools import islice
 from typing import TYPE_CHECKING, Any
 
+from mcp_bindgen.runtime.model.json_types import is_object
 from mcp_bindgen.runtime.protocol.methods import Method
+from mcp_bindgen.runtime.protocol.routing import did_you_mean
 
 from .complexity import MOST_STEPS, Complexity, is_larger
 from .errors import InvalidResult, UnexpectedResult, require
@@ -43,16 +45,25 @@ class Validator:
         schema: The schema, verbatim.
         place: Its place in the contract, for messages.
         most_steps: Maximum of steps of validation for a value (see `Complexity`).
+        validate_formats: Whether `format` is asserted; `None` for the rule of the schema's dialect.
 
     Raises:
         ImportError: The validator is not installed.
     """
 
-    def __init__(self, schema: dict[str, Any] | bool, place: str, *, most_steps: int = MOST_STEPS) -> None:
+    def __init__(
+        self,
+        schema: dict[str, Any] | bool,
+        place: str,
+        *,
+        most_steps: int = MOST_STEPS,
+        validate_formats: bool | None = False,
+    ) -> None:
         require("jsonschema_rs", "serving the tools of a contract")
         self._schema = schema
         self._place = place
         self._most_steps = most_steps
+        self._validate_formats = validate_formats
 
     @cached_property
     def _complexity(self) -> Complexity:
@@ -69,7 +80,7 @@ class Validator:
         try:
             validator = jsonschema_rs.validator_for(
                 self._schema,
-                validate_formats=False,
+                validate_formats=self._validate_formats,
                 mask="the value",
                 retriever=_refuse,
                 pattern_options=jsonschema_rs.FancyRegexOptions(backtrack_limit=_MAX_BACKTRACKS),
@@ -100,11 +111,29 @@ class Validator:
         found = [
             {
                 "path": ".".join([root, *(_cut(str(step), _MAX_STEP_CHARACTERS) for step in error.instance_path)]),
-                "problem": _cut(error.message),
+                "problem": _cut(self._explained(error)),
             }
             for error in errors[:MAX_PROBLEMS]
         ]
         return found + [{"path": root, "problem": "there is more"}] * (len(errors) > MAX_PROBLEMS)
+
+    def _explained(self, error: ValidationError) -> str:
+        """Return a line about an error; it suggests names for unknown members, and lists the types of a union."""
+        kind: Any = error.kind
+        if kind.name == "additionalProperties":
+            known: dict[str, Any] = (
+                self._schema.get("properties", {}) if is_object(self._schema) and not error.instance_path else {}
+            )
+            return "; ".join(
+                f"{_cut(name, _MAX_STEP_CHARACTERS)!r} is unknown{did_you_mean(name, known, 0.5)}"
+                for name in kind.unexpected
+            )
+        if kind.name in ("anyOf", "oneOfNotValid"):
+            causes = [one.kind for branch in kind.context for one in branch if one.instance_path == error.instance_path]
+            types = [name for cause in causes if cause.name == "type" for name in cause.types]
+            if types and len(types) >= len(kind.context):
+                return f"wanted {' or '.join(dict.fromkeys(types))}"
+        return error.message
 
 
 def _refuse(uri: str) -> Any:
@@ -112,7 +141,7 @@ def _refuse(uri: str) -> Any:
 
 
 def _causes(errors: Iterable[ValidationError]) -> Iterator[ValidationError]:
-    """Yield the most specific errors: those of a single alternative, if all other alternatives are ruled out."""
+    """Yield the most specific errors: the errors of a single alternative, if all other alternatives are ruled out."""
     for error in errors:
         kind: Any = error.kind
         branches: list[list[ValidationError]] = kind.context if kind.name in ("anyOf", "oneOf") else []

@@ -68,7 +68,7 @@ def _is_finite(value: object) -> bool:
 
 
 def texts(values: Mapping[str, str | None]) -> dict[str, str]:
-    """Return the arguments of a prompt, wire name -> text, without those that are `None`."""
+    """Return the arguments of a prompt, wire name -> text, without values that are `None`."""
     return {name: value for name, value in values.items() if value is not None}
 
 

@@ -3,13 +3,6 @@
 The kernel finds `entry` by the entry point group `mcp_bindgen.bridging`; generated steps import `abi`.
 """
 
-from typing import TYPE_CHECKING
+from mcp_bindgen.runtime.lazy import lazy_stub
 
-from mcp_bindgen.runtime.lazy import lazy_modules
-
-if TYPE_CHECKING:
-    from .chain import Chain as Chain
-    from .chain import missed as missed
-    from .step import NotConvertible as NotConvertible
-
-__getattr__ = lazy_modules(__name__, {"chain": ["Chain", "missed"], "step": ["NotConvertible"]})
+__getattr__ = lazy_stub(__name__)

@@ -32,7 +32,7 @@ from mcp_bindgen.runtime.protocol.request_scope import Negotiated, RequestScope
 from mcp_bindgen.runtime.protocol.revision import Dispatcher, Revision
 from mcp_bindgen.runtime.protocol.routing import Route, custom_routes
 from mcp_bindgen.runtime.session.client import Client
-from mcp_bindgen.runtime.session.negotiation import said
+from mcp_bindgen.runtime.session.introduction import said
 from mcp_bindgen.runtime.session.session import Session
 
 from .chain import chain, package_name, packages
@@ -101,9 +101,8 @@ class ClientBridge:
         self.wire_client: Client = _wire_client_class(self, bindings.Client)()
         self.wire_client.options, self.wire_client.limits = home.options, home.limits
         self.wire_client.cache = home.cache
-        info = getattr(home, "info", None)
-        if info is not None:
-            self.wire_client.info = implementation(bindings.REVISION, info)
+        if home.info is not None:
+            self.wire_client.info = implementation(bindings.REVISION, home.info)
         self._begun = anyio.Event()
 
     def __getattr__(self, name: str) -> Any:

@@ -17,9 +17,8 @@ from pydantic import BaseModel, ValidationError
 
 from mcp_bindgen.runtime.era.stateless import ROUND
 from mcp_bindgen.runtime.logs import log
-from mcp_bindgen.runtime.model.base import wire_name
+from mcp_bindgen.runtime.model.base import optional, wire_name
 from mcp_bindgen.runtime.protocol import jsonrpc
-from mcp_bindgen.runtime.protocol.bridging import Handle
 from mcp_bindgen.runtime.protocol.capabilities import is_declared, is_offered
 from mcp_bindgen.runtime.protocol.errors import (
     AuthorizationError,
@@ -40,7 +39,7 @@ from mcp_bindgen.runtime.protocol.methods import (
     Request,
     filtered,
 )
-from mcp_bindgen.runtime.protocol.request_scope import LEVELS, Negotiated
+from mcp_bindgen.runtime.protocol.request_scope import LEVELS, Handle, Negotiated
 from mcp_bindgen.runtime.protocol.revision import Revision
 from mcp_bindgen.runtime.protocol.uris import followed_key
 from mcp_bindgen.runtime.session.client import Client
@@ -222,7 +221,7 @@ class StatefulClient(EraAdapter):
             former.cancel()
             await ended.wait()
         filters = (filter for _, filter in filtered(self._wire.methods))
-        return next((getattr(agreed, one.member, None) for one in filters if one.compares is not None), None)
+        return next((optional(agreed, one.member) for one in filters if one.compares is not None), None)
 
     async def _listen(
         self, wanted: BaseModel, scope: anyio.CancelScope, ended: anyio.Event, *, task_status: TaskStatus[Any]
@@ -385,7 +384,7 @@ def with_sender(work: Handle, revision: Revision, method: Request[Any, Any, Any]
 
     async def handle(params: Any, ctx: Any) -> Any:
         for name in ROUND:
-            if getattr(params, name, None) is not None:
+            if optional(params, name) is not None:
                 setattr(params, name, None)
         agreed = ctx.negotiated
         level, meta = known.get(agreed, (None, None))

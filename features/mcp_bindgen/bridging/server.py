@@ -9,10 +9,10 @@ from importlib import import_module
 from typing import Any, cast
 
 from mcp_bindgen.runtime.logs import log
+from mcp_bindgen.runtime.model.base import optional
 from mcp_bindgen.runtime.model.json_types import is_array, is_object
 from mcp_bindgen.runtime.protocol import jsonrpc
 from mcp_bindgen.runtime.protocol.access import Operation
-from mcp_bindgen.runtime.protocol.bridging import BridgedEngine, Handle
 from mcp_bindgen.runtime.protocol.capabilities import declare, declared, is_declared, merge, tree_of
 from mcp_bindgen.runtime.protocol.errors import ProtocolError
 from mcp_bindgen.runtime.protocol.methods import (
@@ -24,7 +24,7 @@ from mcp_bindgen.runtime.protocol.methods import (
     Notification,
     Request,
 )
-from mcp_bindgen.runtime.protocol.request_scope import Link, RequestScope
+from mcp_bindgen.runtime.protocol.request_scope import Handle, Link, RequestScope
 from mcp_bindgen.runtime.protocol.revision import Dispatcher, Revision
 from mcp_bindgen.runtime.protocol.routing import Route
 from mcp_bindgen.runtime.session import subscriptions
@@ -36,6 +36,7 @@ from mcp_bindgen.runtime.session.subscriptions import Subscription
 
 from .context import BridgedContext
 from .converter import Bridge, fields_of, implementation, plain
+from .engines import BridgedEngine
 from .era_adapter import following, sender_meta, with_sender, without_rounds
 from .routes import BridgedRoute, params_kind
 from .step import NotConvertible
@@ -77,7 +78,7 @@ class BridgedServer:
     @property
     def info(self) -> Any:
         """The `Implementation` of the server in the types of this revision, or None."""
-        return implementation(self.bridge.wire, getattr(self.server, "info", None))
+        return implementation(self.bridge.wire, self.server.info)
 
     def agree(self, wanted: object, ctx: Context) -> Any:
         """Return the filter of a client unchanged: the server does not know filters of this revision."""
@@ -255,9 +256,11 @@ class BridgedDispatcher(Dispatcher):
     async def _settled(self, work: Handle, ours: Request[Any, Any, Any], params: object, ctx: Context) -> Any:
         """Send the questions of a result as requests: results of the wire revision have no questions."""
 
-        async def ask(question: Any) -> Any:
-            method = self._home.revision.request(question.method)
-            return await ctx.request(method, getattr(question, "params", None))
+        async def ask(questions: Mapping[str, Any]) -> dict[str, Any]:
+            request = self._home.revision.request
+            return {
+                key: await ctx.request(request(one.method), optional(one, "params")) for key, one in questions.items()
+            }
 
         async def again(params: Any) -> Any:
             return await work(params, ctx)

@@ -3,28 +3,75 @@
 from __future__ import annotations
 
 import hashlib
-from collections.abc import AsyncGenerator, Callable, Coroutine
+from collections.abc import AsyncGenerator, Awaitable, Callable, Coroutine
 from contextlib import asynccontextmanager, suppress
-from typing import Any, NamedTuple
+from typing import Any, NamedTuple, cast
 
 import anyio
 from pydantic_core import to_json
 
-from mcp_bindgen.http.server.event_store.base import StoreUnavailable
+from mcp_bindgen.http.server.event_store import StoreUnavailable
 from mcp_bindgen.http.server.session_registry import UNREADABLE
 from mcp_bindgen.http.server.session_transport import SessionTransport
 from mcp_bindgen.runtime.concurrency import Turn
 from mcp_bindgen.runtime.logs import log
 from mcp_bindgen.runtime.protocol import jsonrpc
+from mcp_bindgen.runtime.protocol.capabilities import declared
+from mcp_bindgen.runtime.protocol.envelope import RequestId
 from mcp_bindgen.runtime.protocol.errors import ConnectionClosed
 from mcp_bindgen.runtime.protocol.methods import Notification
-from mcp_bindgen.runtime.protocol.request_scope import Link, RequestScope
-from mcp_bindgen.runtime.session.server import Server, Service
+from mcp_bindgen.runtime.protocol.request_scope import LEVELS, Link, Negotiated, RequestScope
+from mcp_bindgen.runtime.session.server import Server
+from mcp_bindgen.runtime.session.service import Service
 from mcp_bindgen.runtime.session.session import Session
 from mcp_bindgen.runtime.session.subscriptions import Subscription
 
 from .store import Broadcast, SharedStore
 from .worker import Worker
+
+
+class Recorder(Link):
+    """Link that records the notifications of a broadcast, to pass them on to other processes.
+
+    Args:
+        agreed: Agreement of any client of the revision; it is changed to want every notification.
+
+    Attributes:
+        told: Notifications and their params.
+    """
+
+    def __init__(self, agreed: Negotiated) -> None:
+        agreed.log_level, agreed.subscriptions = LEVELS[0], None
+        self.negotiated: Negotiated = agreed
+        self.told: list[tuple[Notification[Any], Any]] = []
+
+    async def request(self, method: Any, params: Any, *, related: RequestId | None = None) -> Any:
+        """Refuse: a broadcast has no client that could respond."""
+        raise RuntimeError(f"{method.name}: a broadcast to several processes can only notify")
+
+    async def notify(self, method: Notification[Any], params: object, *, related: RequestId | None = None) -> None:
+        """Note a notification."""
+        self.told.append((method, params))
+
+
+async def recorded(server: Server, tell: Callable[[Any], Awaitable[None]]) -> list[tuple[str, Notification[Any], Any]]:
+    """Return the notifications of a broadcast: the revision, the method and the params of each.
+
+    Args:
+        server: The server of the broadcast.
+        tell: Notifies one client, given its context.
+    """
+    agreed = Negotiated(server.dispatcher.extended(type(server)))
+    agreed.declared["server"] = declared(server, agreed.dispatcher)
+    agreed.declared["client"] = {"extensions": {one.id: {} for one in server.extensions}}
+    recorder = Recorder(agreed)
+    await tell(server.context(RequestScope.of(recorder)))
+    found: list[tuple[str, Notification[Any], Any]] = []
+    for method, params in recorder.told:
+        found.append((server.revision, method, params))
+        converted = ((revision, bridged.converted(method, params)) for revision, bridged in server.bridged.items())
+        found += [(revision, *one) for revision, one in converted if one is not None]
+    return found
 
 
 class ReadBroadcast(NamedTuple):
@@ -65,13 +112,17 @@ class Broadcasts:
     """
 
     def __init__(
-        self, service: Service, store: SharedStore, worker: Worker, spawn: Callable[[Coroutine[Any, Any, None]], object]
+        self,
+        service: Service,
+        store: SharedStore,
+        worker: Worker,
+        spawn: Callable[[Coroutine[Any, Any, None]], object],
     ) -> None:
         self._service, self._store, self._worker, self._spawn = service, store, worker, spawn
 
     def read(self, broadcast: Broadcast) -> ReadBroadcast | None:
         """Return a broadcast in the types of its revision; None if it is unreadable or its revision is not served."""
-        server = self._service.server_of(broadcast.revision)
+        server = cast(Server | None, self._service.served(broadcast.revision))  # a bridged one has its attributes
         method = None if server is None else self._service.dispatchers[broadcast.revision].methods.get(broadcast.method)
         if server is not None and isinstance(method, Notification):
             with suppress(*UNREADABLE):

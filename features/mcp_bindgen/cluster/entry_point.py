@@ -1,29 +1,12 @@
-"""Entry point of stores by URL: an SQLite file, or Redis. Loads the rest when it is used."""
+"""Entry point of stores in Redis, by URL. Loads the rest when it is used."""
 
 from __future__ import annotations
 
-import sqlite3
 from importlib.util import find_spec
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
-    from mcp_bindgen.http.server.event_store.base import EventStore
-
-
-class FileStores:
-    """SQLite files."""
-
-    schemes = ("file",)
-
-    def open(self, url: str) -> EventStore:
-        """Return the store in the file of `file:PATH`; raises `ValueError` if it cannot be opened."""
-        from .sqlite_store import SqliteEventStore
-
-        path = url.removeprefix("file:")
-        try:
-            return SqliteEventStore(path)
-        except (OSError, sqlite3.Error) as error:
-            raise ValueError(f"{path}: {error}") from None
+    from mcp_bindgen.http.server.event_store import EventStore
 
 
 class RedisStores:
@@ -43,5 +26,4 @@ class RedisStores:
             raise ValueError("the URL of the store is malformed; use redis://[USER:PASSWORD@]HOST:PORT") from None
 
 
-FILES = FileStores()
 REDIS = RedisStores()

@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
+from mcp_bindgen.http.server.access import GuardedService
 from mcp_bindgen.http.server.limits import HttpLimits
-from mcp_bindgen.runtime.session.server import Service
 
 from .session_registry import SharedRegistry
 from .store import SharedStore
@@ -12,7 +12,7 @@ from .store import SharedStore
 class RedisStore(SharedStore):
     """Shared store that `HttpApp(store=...)` takes; see `SharedStore` for its options."""
 
-    def registry(self, service: Service, limits: HttpLimits) -> SharedRegistry:
+    def registry(self, service: GuardedService, limits: HttpLimits) -> SharedRegistry:
         """Return the registry of the sessions that the workers share."""
         return SharedRegistry(service, self, limits)
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 import asyncio
 import logging
 import time
-from collections.abc import AsyncGenerator, Mapping
+from collections.abc import AsyncGenerator, Awaitable, Callable, Mapping
 from contextlib import asynccontextmanager, suppress
 from dataclasses import dataclass, field
 from typing import Any
@@ -13,25 +13,26 @@ from typing import Any
 import anyio
 from pydantic_core import from_json, to_json
 
+from mcp_bindgen.http.server.access import GuardedService
 from mcp_bindgen.http.server.errors import STOPPING
-from mcp_bindgen.http.server.event_store.base import EventStore, StoreUnavailable
+from mcp_bindgen.http.server.event_store import StoredSession, StoreUnavailable
 from mcp_bindgen.http.server.intake import ParsedBody, parse_body
 from mcp_bindgen.http.server.limits import HttpLimits
 from mcp_bindgen.http.server.session_registry import UNREADABLE, OpenSession, SessionRegistry, key_of
 from mcp_bindgen.http.server.session_transport import unanswered
+from mcp_bindgen.http.server.snapshot import update
 from mcp_bindgen.http.server.streams import LISTEN_STREAM, Stream
 from mcp_bindgen.runtime.model.json_types import is_array
 from mcp_bindgen.runtime.protocol import jsonrpc
 from mcp_bindgen.runtime.protocol.capabilities import missing
 from mcp_bindgen.runtime.protocol.methods import Notification
 from mcp_bindgen.runtime.protocol.request_scope import is_followed
-from mcp_bindgen.runtime.session.handshake_server import update
-from mcp_bindgen.runtime.session.rounds import RequestStateSigner
-from mcp_bindgen.runtime.session.server import Server, Service
+from mcp_bindgen.runtime.session.server import Server
+from mcp_bindgen.runtime.session.signer import RequestStateSigner
 
-from .broadcasts import Broadcasts, ReadBroadcast
-from .store import Broadcast, Delivery, SessionVersion, SharedStore, WorkerMessage
-from .streams import SharedListenStream, StreamReaders
+from .broadcasts import Broadcasts, ReadBroadcast, recorded
+from .store import Broadcast, Delivery, SessionVersion, SharedRecord, SharedStore, WorkerMessage
+from .streams import SharedTransport, StreamReaders
 from .worker import Worker
 
 log = logging.getLogger("mcp_bindgen")
@@ -114,8 +115,9 @@ class SharedRegistry(SessionRegistry):
     """
 
     kind = SharedSession
+    transport = SharedTransport
 
-    def __init__(self, service: Service, store: SharedStore, limits: HttpLimits) -> None:
+    def __init__(self, service: GuardedService, store: SharedStore, limits: HttpLimits) -> None:
         super().__init__(service, store, limits)
         self._shared = store
         self._by_key: dict[str, SharedSession] = {}
@@ -149,48 +151,41 @@ class SharedRegistry(SessionRegistry):
             await self._catch_up(known, await self._shared.refresh(known.key, known.version))
         return await super().find(id_, principal)
 
-    async def _restore(self, id_: str, store: EventStore, principal: str | None) -> OpenSession | None:
+    async def _take_part(self, id_: str, stored: StoredSession, principal: str | None) -> OpenSession | None:
         """Take part in a session that another worker has begun."""
-        async with self._changing:
-            if id_ in self._open:
-                return self._open[id_]
-            key, session = key_of(id_), None
-            stored = await self._shared.load(key)
-            if stored is None:
-                return None
-            try:
-                record = from_json(stored.record)
-                if not self._may_serve(record, principal):
-                    return None
-                await self._make_room(principal)
-                found = self._revived(id_, principal, stored, record["memory"])
-                assert isinstance(found, SharedSession)
-                found.base, found.version, found.is_confirmed = record, stored.version, bool(record["ready"])
-                session = self._start(found)
-            finally:
-                if session is None:  # refused requests must leave nothing in the store
-                    with anyio.CancelScope(shield=True), suppress(StoreUnavailable):
-                        await self._shared.close(key, stored.life)
-        await self._deliver_missed(found, stored.last_broadcast)
+        session = None
+        try:
+            session = await super()._take_part(id_, stored, principal)
+        finally:
+            if session is None:  # refused requests must leave nothing in the store
+                with anyio.CancelScope(shield=True), suppress(StoreUnavailable):
+                    await self._shared.close(key_of(id_), stored.worker_epoch)
+        if isinstance(session, SharedSession) and isinstance(stored, SharedRecord):
+            await self._deliver_missed(session, stored.last_broadcast)
         return session
+
+    def _revived(self, id_: str, principal: str | None, stored: StoredSession, record: dict[str, Any]) -> OpenSession:
+        session = super()._revived(id_, principal, stored, record)
+        assert isinstance(session, SharedSession)
+        assert isinstance(stored, SharedRecord)
+        session.base, session.version, session.is_confirmed = record, stored.version, bool(record["ready"])
+        return session
+
+    async def _settle(self, session: OpenSession, stored: StoredSession) -> None:
+        """Leave requests to the workers that handle them."""
 
     async def _make_room(self, principal: str | None) -> None:
         """Make room for another session; the client of the oldest may have been initialized at another worker."""
-        while (oldest := self._evictable(principal)) is not None:
+        while (oldest := self.evictable(principal)) is not None:
             assert isinstance(oldest, SharedSession)
             await self._catch_up(oldest, await self._shared.refresh(oldest.key, oldest.version, keep=False))
             if not oldest.ending and not oldest.session.ready:
-                oldest.finish()
+                oldest.transport.finish()
                 await self._forget(oldest)
 
     def _start(self, session: OpenSession) -> OpenSession:
         assert isinstance(session, SharedSession)
         self._by_key[session.key] = session
-        last, persisted = session.transport.standing.last, session.transport.standing.persisted
-        queue = self._queues.of(session.principal)
-        session.transport.standing = SharedListenStream(
-            session.key, self._shared, last=last, persisted=persisted, queue=queue
-        )
         return super()._start(session)
 
     # --- records ----------------------------------------------------------------------------------------------
@@ -242,7 +237,7 @@ class SharedRegistry(SessionRegistry):
 
     async def forward(self, session: OpenSession, parsed: ParsedBody) -> None:
         """Forward the members of a POST that other workers wait for: responses, their progress, cancellations."""
-        epochs = {number >> 32 for number in parsed.answered} - {session.transport.life}
+        epochs = {number >> 32 for number in parsed.answered} - {session.transport.worker_epoch}
         to_all = any(not session.transport.is_pending(id_) for id_ in parsed.cancelled)
         if epochs or to_all:
             await self._shared.route(session.key, None if to_all else epochs, parsed.for_other_workers())
@@ -277,10 +272,11 @@ class SharedRegistry(SessionRegistry):
 
     # --- broadcasts -------------------------------------------------------------------------------------------
 
-    async def publish(self, revision: str, method: Notification[Any], params: Any) -> None:
+    async def publish(self, server: Server, tell: Callable[[Any], Awaitable[None]]) -> None:
         """Notify the clients of all workers; see `Server.publish`."""
-        self.worker.check()
-        await self._shared.publish(revision, method.name, jsonrpc.notification(method, params))
+        for revision, method, params in await recorded(server, tell):
+            self.worker.check()
+            await self._shared.publish(revision, method.name, jsonrpc.notification(method, params))
 
     async def _spread(self, broadcast: Broadcast) -> None:
         """Deliver a broadcast to the clients of this worker."""
@@ -325,7 +321,7 @@ class SharedRegistry(SessionRegistry):
 
     async def _renew_keys(self) -> None:
         """Adopt the keys of all workers for the state of requests; keep one own key until it is unused."""
-        lifetime = max(server.request_state_signer.lifetime for server in self.service.servers)
+        lifetime = max((one.request_state_signer or RequestStateSigner()).lifetime for one in self.service.servers)
         keys = list(await self._shared.signing_keys(lifetime))
         own = [key for key in self._signing_keys if key not in keys]
         self._signing_keys[:] = [*keys, *own[:1]]
@@ -334,7 +330,7 @@ class SharedRegistry(SessionRegistry):
 
     def _drop(self, session: OpenSession) -> None:
         """End a session at this worker only: it is over, or continues at other workers."""
-        session.finish()
+        session.transport.finish()
         self._remove(session)
 
     def _remove(self, session: OpenSession) -> None:
@@ -356,7 +352,7 @@ class SharedRegistry(SessionRegistry):
         self._drop(session)
         await session.transport.end("the session is over, or the store that it needs is away")
         self.readers.end(session.key)
-        await self._shared.close(session.key, session.transport.life)
+        await self._shared.close(session.key, session.transport.worker_epoch)
 
     async def _look_after_all(self) -> None:
         shared, limits = self._shared, self.limits

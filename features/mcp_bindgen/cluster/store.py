@@ -12,12 +12,13 @@ from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass
 from functools import partial
+from pathlib import Path
 from typing import Any, NamedTuple, TypeVar
 
 from pydantic_core import from_json
 from redis.asyncio import Redis
 
-from mcp_bindgen.http.server.event_store.base import (
+from mcp_bindgen.http.server.event_store import (
     PAGE,
     STORE_LIMITS,
     Event,
@@ -31,8 +32,7 @@ from mcp_bindgen.http.server.event_store.base import (
 from mcp_bindgen.runtime.model.json_types import is_object
 from mcp_bindgen.runtime.protocol.errors import StoreFull
 
-from .scripts import scripts
-from .storage.redis import Argument, RedisConnection
+from .redis_connection import Argument, RedisConnection, read_scripts
 
 log = logging.getLogger("mcp_bindgen")
 
@@ -40,6 +40,12 @@ T = TypeVar("T")
 
 FORMAT = 1
 """Format of the records that this program writes, and the newest format that it reads."""
+
+SESSION_BYTES = 1024
+"""Bytes that an account is charged for the keys and counters of a session."""
+
+MESSAGE_BYTES = 256
+"""Bytes that an account is charged for the keys and counters of a message for a worker."""
 
 _HANDOVER_SECONDS = 60.0  # for which the end of a subscription waits for the client
 _KEY_DELAY_SECONDS = 5.0  # until all workers know a new key
@@ -201,7 +207,17 @@ class SharedStore:
         self._is_new = True
         self._message_id = self._broadcast_id = b"0"
         self._is_warned = False
-        self._connection = RedisConnection(url, scripts(limits), timeout=timeout, connections=connections)
+        constants = {
+            "EVENTS": limits.events,
+            "BYTES": limits.size,
+            "OWN_BYTES": limits.size_of_principal,
+            "ALL_BYTES": limits.all_size,
+            "MAILBOX": limits.messages_of_principal,
+            "SESSION": SESSION_BYTES,
+            "MESSAGE": MESSAGE_BYTES,
+        }
+        scripts = read_scripts(Path(__file__).with_name("scripts"), constants)
+        self._connection = RedisConnection(url, scripts, timeout=timeout, connections=connections)
         self._redis, self._try, self.ready = self._connection.redis, self._connection.attempt, self._connection.ready
         self._insist = partial(self._run, patience=patience)  # for scripts that may run twice
 
@@ -228,7 +244,7 @@ class SharedStore:
         Raises:
             StoreFull: The principal has reached a limit.
         """
-        found = int(await self._run("CREATE", session, FORMAT, _ms(idle), account_of(principal), max_sessions))
+        found = int(await self._run("create", session, FORMAT, _ms(idle), account_of(principal), max_sessions))
         if found < 0:
             raise StoreFull("too many sessions of this user are open")
         return found
@@ -246,7 +262,7 @@ class SharedStore:
         Raises:
             StoreUnavailable: A newer program wrote the session.
         """
-        found = await self._run("OPEN", session, FORMAT)
+        found = await self._run("open", session, FORMAT)
         if found is None:
             return None
         if found[0] < 0:
@@ -264,7 +280,7 @@ class SharedStore:
             version: Version of the record that this worker knows.
             keep: Whether the call counts as use, which delays the expiry.
         """
-        found = await self._run("ENTER", session, version, int(keep))
+        found = await self._run("enter", session, version, int(keep))
         return None if found is None else SessionVersion(*found)
 
     async def update(self, session: str, record: bytes, version: int, *, ready: bool = False) -> SessionVersion | None:
@@ -279,7 +295,7 @@ class SharedStore:
         Returns:
             The version, with the stored record if that prevailed; None if the session has ended.
         """
-        found = await self._insist("UPDATE", session, version, record, int(ready))
+        found = await self._insist("update", session, version, record, int(ready))
         if found == [-1]:
             raise StoreFull(_TOO_MUCH)
         return None if found is None else SessionVersion(*found)
@@ -290,7 +306,7 @@ class SharedStore:
 
     async def forget(self, session: str) -> None:
         """Delete a session, and notify its workers."""
-        await self._run("FORGET", session)
+        await self._run("forget", session)
 
     async def sweep(self, alive: Collection[str], idle: float) -> None:
         """Keep sessions from expiring; Redis itself deletes idle sessions."""
@@ -305,7 +321,7 @@ class SharedStore:
         parts: list[Argument] = []
         for event in events:
             parts += [event.number, self._limits.clipped(event.data)]
-        found = await self._insist("WRITE", session, stream, int(pending is None), pending or b"", *parts)
+        found = await self._insist("write", session, stream, int(pending is None), pending or b"", *parts)
         if found == -2:
             raise StoreUnavailable
         if found == -3:
@@ -313,7 +329,7 @@ class SharedStore:
 
     async def add(self, session: str, data: bytes) -> int:
         """Add an event to the listen stream, which all workers write; return its number, 0 if the session has ended."""
-        return int(await self._insist("ADD", session, _name(), self._limits.clipped(data)))
+        return int(await self._insist("add", session, _name(), self._limits.clipped(data)))
 
     async def span(self, session: str, stream: str) -> tuple[int, int] | None:
         """Return the numbers of the oldest and the last event of a stream; see `EventStore`."""
@@ -322,7 +338,7 @@ class SharedStore:
 
     async def read(self, session: str, stream: str, after: int) -> Sequence[Event]:
         """Return the next events of a stream; see `EventStore`."""
-        found = await self._insist("READ", session, stream, after, PAGE)
+        found = await self._insist("read", session, stream, after, PAGE)
         return page(Event(number, data) for number, data in zip(found[::2], found[1::2], strict=True))
 
     async def attach(
@@ -340,27 +356,27 @@ class SharedStore:
         Returns:
             The position; None if the stream is unknown or the events after `after` were dropped.
         """
-        return _position(await self._run("ATTACH", session, stream, token, "" if after is None else after, int(force)))
+        return _position(await self._run("attach", session, stream, token, "" if after is None else after, int(force)))
 
     async def detach(self, session: str, stream: str, token: str, last_delivered: int) -> None:
         """Note that a reader is gone, and the number of the last event that it got."""
-        await self._run("DETACH", session, stream, token, last_delivered)
+        await self._run("detach", session, stream, token, last_delivered)
 
     async def positions(self, streams: Sequence[tuple[str, str]]) -> Sequence[StreamPosition | None]:
         """Return the positions of streams, each named by session and stream; `busy_until` is 1 if it has a reader."""
-        return [_position(one) for one in await self._run_all("LOOK", streams)]
+        return [_position(one) for one in await self._run_all("look", streams)]
 
     # --- workers ----------------------------------------------------------------------------------------------
 
     async def route(self, session: str, epochs: Collection[int] | None, body: bytes) -> None:
         """Forward the body of a POST to the workers of some epochs in a session, or to all other workers (None)."""
-        if (epochs is None or epochs) and not await self._run("ROUTE", session, body, *(epochs or ())):
+        if (epochs is None or epochs) and not await self._run("route", session, body, *(epochs or ())):
             raise StoreFull("too many messages of this user wait")
 
     async def heartbeat(self) -> Heartbeat:
         """Renew the lease of this worker, and return the state of all workers."""
         generation = _name()  # for a store without one; lost data do not get their name back
-        found = await self._run("HEARTBEAT", "", _ms(self._lease), generation, int(self._is_new))
+        found = await self._run("heartbeat", "", _ms(self._lease), generation, int(self._is_new))
         known, current, last_broadcast, *dead = found
         is_known, self._is_new = bool(known) or self._is_new, False
         names = [name.decode() for name in dead if name != self.worker.encode()]
@@ -381,16 +397,16 @@ class SharedStore:
 
     async def unfinished(self, worker: str) -> Sequence[tuple[str, str, bytes]]:
         """Return the open streams of a worker: session, name, and the ids of the unanswered requests."""
-        found = await self._run("UNFINISHED", "", worker)
+        found = await self._run("unfinished", "", worker)
         return [(session.decode(), name.decode(), pending) for session, name, pending in _triples(found)]
 
     async def fail(self, session: str, stream: str, worker: str, data: bytes) -> None:
         """End an open stream of a worker with an event."""
-        await self._run("FAIL", session, stream, worker, data)
+        await self._run("fail", session, stream, worker, data)
 
     async def remove_worker(self, worker: str) -> None:
         """Remove a worker without open streams."""
-        await self._run("REMOVE_WORKER", "", worker)
+        await self._run("remove_worker", "", worker)
 
     def receive_after(self, broadcast: int) -> None:
         """Let `receive` begin with the first message, and with the broadcast after a number."""
@@ -406,7 +422,7 @@ class SharedStore:
         if messages:
             self._message_id = messages[-1][0]
             with suppress(StoreUnavailable):  # the next call removes them
-                await self._run("RECEIVED", "", self._message_id)
+                await self._run("received", "", self._message_id)
         if broadcasts:
             self._broadcast_id = broadcasts[-1][0]
         return self._decoded(_message, messages), self._decoded(_broadcast, broadcasts)
@@ -427,7 +443,7 @@ class SharedStore:
 
     async def publish(self, revision: str, method: str, data: bytes) -> None:
         """Add a broadcast."""
-        await self._insist("PUBLISH", "", _name(), revision, method, data)
+        await self._insist("publish", "", _name(), revision, method, data)
 
     async def broadcasts_after(self, number: int) -> Sequence[Broadcast]:
         """Return the stored broadcasts after a number."""
@@ -447,7 +463,7 @@ class SharedStore:
         """
         clipped = self._limits.clipped
         calls = [(session, version, previous, number, clipped(data)) for session, version, data in sessions]
-        return [Delivery(outcome.decode(), *more) for outcome, *more in await self._run_all("TELL", calls)]
+        return [Delivery(outcome.decode(), *more) for outcome, *more in await self._run_all("tell", calls)]
 
     async def hand_over(self, subscription: str, last_broadcast: int) -> None:
         """Note for a minute the last broadcast of a subscription that this worker ends.
@@ -456,11 +472,11 @@ class SharedStore:
             subscription: Name that all subscriptions of a principal and client with one filter share.
             last_broadcast: Number of the broadcast.
         """
-        await self._run("HAND_OVER", "", subscription, last_broadcast, _ms(_HANDOVER_SECONDS))
+        await self._run("hand_over", "", subscription, last_broadcast, _ms(_HANDOVER_SECONDS))
 
     async def take_over(self, subscription: str) -> int | None:
         """Return and remove the oldest number that `hand_over` noted for a subscription, or None."""
-        found = await self._run("TAKE_OVER", "", subscription)
+        found = await self._run("take_over", "", subscription)
         return None if found is None else int(found)
 
     # --- secrets ----------------------------------------------------------------------------------------------
@@ -471,7 +487,7 @@ class SharedStore:
         Raises:
             StoreFull: The owner has too many names.
         """
-        found = int(await self._run("CLAIM", name, owner, _ms(seconds), _MAX_PROOFS_OF_OWNER, _MAX_PROOFS))
+        found = int(await self._run("claim", name, owner, _ms(seconds), _MAX_PROOFS_OF_OWNER, _MAX_PROOFS))
         if found < 0:
             raise StoreFull("too many proofs at once")
         return bool(found)
@@ -483,7 +499,7 @@ class SharedStore:
             lifetime: Seconds for which a signature is valid.
         """
         fresh = secrets.token_hex(32)
-        found = await self._run("KEYS", "", fresh, _ms(self._rotate), _ms(lifetime), _ms(_KEY_DELAY_SECONDS))
+        found = await self._run("keys", "", fresh, _ms(self._rotate), _ms(lifetime), _ms(_KEY_DELAY_SECONDS))
         return [bytes.fromhex(key.decode()) for key in dict.fromkeys(found)]
 
 

@@ -9,10 +9,9 @@ from contextlib import asynccontextmanager, suppress
 
 import anyio
 
-from mcp_bindgen.http.server.event_store.base import StoreUnavailable
-from mcp_bindgen.http.server.http_error_store import HttpErrorStore
-from mcp_bindgen.http.server.limits import Budget
+from mcp_bindgen.http.server.event_store import StoreUnavailable
 from mcp_bindgen.http.server.session_registry import OpenSession
+from mcp_bindgen.http.server.session_transport import SessionTransport
 from mcp_bindgen.http.server.streams import LISTEN_STREAM, Stream, already_read, parse_event_id, unknown_event
 from mcp_bindgen.runtime.protocol.envelope import RequestId
 
@@ -23,29 +22,22 @@ StreamKey = tuple[str, str]
 
 
 class SharedListenStream(Stream):
-    """Listen stream of a session, to which every worker adds events.
-
-    Args:
-        session: Key of the session in the store.
-        store: Store that numbers and keeps the events.
-        last: Number of the last event.
-        persisted: True if the store has the stream.
-        queue: Limits the bytes that wait for readers, on this and other streams.
-    """
-
-    def __init__(
-        self, session: str, store: SharedStore, *, last: int = 0, persisted: bool = False, queue: Budget | None = None
-    ) -> None:
-        super().__init__(session, LISTEN_STREAM, store=store, last=last, persisted=persisted, queue=queue)
-        self._shared = store
+    """Listen stream of a session, to which every worker adds events; the store numbers them."""
 
     async def _add(self, message: bytes | None, answered: Collection[RequestId]) -> bool:
         if message is None or not self.persisted:
             return await super()._add(message, answered)
-        number = await self._shared.add(self._session, message)
+        assert isinstance(self._store, SharedStore)
+        number = await self._store.add(self._session, message)
         if number:
             self.advance(number, message)
         return number > 0
+
+
+class SharedTransport(SessionTransport):
+    """Transport of a session at one worker."""
+
+    listen_stream = SharedListenStream
 
 
 class StreamReaders:
@@ -57,7 +49,6 @@ class StreamReaders:
 
     def __init__(self, store: SharedStore) -> None:
         self._store = store
-        self._guarded = HttpErrorStore(store)
         self._open: dict[StreamKey, tuple[Stream, str]] = {}
 
     @asynccontextmanager
@@ -69,7 +60,7 @@ class StreamReaders:
         key, token = (session.key, name), secrets.token_urlsafe(9)
         before = self._open.get(key)
         own = session.transport.standing if name == LISTEN_STREAM else session.transport.streams.get(name)
-        stream = own or (before and before[0]) or Stream(session.key, name, (), self._guarded, persisted=True)
+        stream = own or (before and before[0]) or Stream(session.key, name, (), self._store, persisted=True)
         self._open[key] = stream, token
         position: StreamPosition | None = None
         try:
@@ -77,7 +68,7 @@ class StreamReaders:
             if position is None:
                 raise unknown_event()
             stream.last_delivered_id = position.after
-            stream.advance(position.last, closed=position.is_closed)
+            stream.advance(position.last, closes=position.is_closed)
             yield stream, position.after
         finally:
             if self.find(key, token) is not None:

@@ -7,7 +7,7 @@ import logging
 from collections.abc import Awaitable, Callable
 
 from mcp_bindgen.http.server.errors import NOT_STORED, unavailable
-from mcp_bindgen.http.server.event_store.base import StoreUnavailable
+from mcp_bindgen.http.server.event_store import StoreUnavailable
 from mcp_bindgen.http.server.session_transport import unanswered
 
 from .store import Broadcast, SharedStore, WorkerMessage

@@ -12,7 +12,7 @@ from anyio import to_thread
 
 from mcp_bindgen.runtime.model.json_types import is_array
 from mcp_bindgen.runtime.protocol.errors import AuthorizationError
-from mcp_bindgen.runtime.session.authorization import Auth
+from mcp_bindgen.runtime.session.targets import Auth
 
 if TYPE_CHECKING:
     from mcp_bindgen.auth.client.clients import KnownClient

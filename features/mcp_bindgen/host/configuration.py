@@ -3,17 +3,19 @@
 from __future__ import annotations
 
 import json
+import os
+import re
 import shlex
 from collections.abc import Mapping
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Self
+from typing import IO, TYPE_CHECKING, Any, Self
 
 from mcp_bindgen.runtime import connecting
+from mcp_bindgen.runtime.connecting import command_address, scheme_of
 from mcp_bindgen.runtime.entry_points import TRANSPORTS
-from mcp_bindgen.runtime.model.json_types import is_object
-from mcp_bindgen.runtime.session import targets
-from mcp_bindgen.runtime.session.authorization import Auth
+from mcp_bindgen.runtime.model.json_types import is_array, is_object
+from mcp_bindgen.runtime.session.targets import Address, Auth, HasAddress
 
 from .auth_settings import AuthSettings
 from .stored_login import StoredLogin
@@ -22,22 +24,45 @@ if TYPE_CHECKING:
     from mcp_bindgen.auth.client.login import Login
     from mcp_bindgen.auth.store import Store
 
+_VARIABLE = re.compile(r"\$\{(?:env:)?(\w+)(?::-([^}]*))?\}")
+"""`${NAME}`, `${NAME:-default}`, or `${env:NAME}` as some hosts write it."""
+
+_TYPES = ("http", "streamable-http", "sse")
+
 
 class BadConfig(ValueError):
     """A configuration that cannot be used; the message is one line that names the file and the entry."""
 
 
 @dataclass(frozen=True)
-class Entry(targets.Entry):
-    """Entry for one server, which `connect` takes as a target.
+class Entry:
+    """Entry for one server, as in an `mcpServers` file: a command to start, or the URL of a running server.
+
+    `connect` takes it as a target.
 
     Attributes:
+        command: The program.
+        args: Its arguments.
+        env: Environment variables for it, beside the few that every child gets.
+        cwd: The folder to run it in.
+        url: The URL of the server, if it is not a program to start.
+        headers: HTTP headers to send there.
+        type: The transport at the URL, if known: `http` (or `streamable-http`), or `sse`.
         auth: The authorization settings of its URL, if known.
         disabled: True if hosts leave the server out.
+        target: A server of this process, such as an `App`, in place of a command or URL.
     """
 
+    command: str | None = None
+    args: tuple[str, ...] = ()
+    env: Mapping[str, str] = field(default_factory=dict[str, str])
+    cwd: str | None = None
+    url: str | None = None
+    headers: Mapping[str, str] = field(default_factory=dict[str, str])
+    type: str | None = None
     auth: AuthSettings | None = None
     disabled: bool = False
+    target: HasAddress | None = None
 
     @classmethod
     def read(cls, value: object) -> Self:
@@ -46,14 +71,60 @@ class Entry(targets.Entry):
         Raises:
             ValueError: A member is missing or invalid, or there is no transport for the URL; the message names it.
         """
-        found = super().read(value)
-        if found.url is not None:
-            TRANSPORTS.find(targets.scheme_of(found.url) or "")
-        given: Mapping[str, Any] = value if is_object(value) else {}
+
+        def text(member: str) -> str | None:
+            found = given.get(member)
+            if found is not None and not (isinstance(found, str) and found):
+                raise ValueError(f'"{member}" must be text')
+            return None if found is None else _expand(member, found)
+
+        def texts(member: str) -> dict[str, str]:
+            found = given.get(member, {})
+            if not is_object(found) or not all(isinstance(setting, str) for setting in found.values()):
+                raise ValueError(f'"{member}" must be an object with texts')
+            return {name: _expand(member, setting) for name, setting in found.items()}
+
+        if isinstance(value, HasAddress):
+            return cls(target=value)
+        if not is_object(value):
+            raise ValueError("an entry must be an object")
+        given = value
+        command, url, cwd, kind = text("command"), text("url"), text("cwd"), text("type")
+        if (command is None) == (url is None):
+            raise ValueError('it needs either "command" or "url"' + (", not both" if command else ""))
+        if url is not None and scheme_of(url) is None:
+            raise ValueError('"url" must begin with a scheme such as https://')
+        if url is not None and kind is not None and kind not in _TYPES:
+            raise ValueError(f'"type" of a URL must be one of {", ".join(_TYPES)}')
+        if url is not None:
+            TRANSPORTS.find(scheme_of(url) or "")
         disabled = given.get("disabled", False)
         if not isinstance(disabled, bool):
             raise ValueError('"disabled" must be true or false')
-        return replace(found, auth=_auth(found, given.get("auth")), disabled=disabled)
+        args = given.get("args", [])
+        if not is_array(args) or not all(isinstance(argument, str) for argument in args):
+            raise ValueError('"args" must be a list of texts')
+        words = tuple(_expand("args", word) for word in args)
+        found = cls(command, words, texts("env"), cwd, url, texts("headers"), kind, disabled=disabled)
+        return replace(found, auth=_auth(found, given.get("auth")))
+
+    def address(self, headers: Mapping[str, str], stderr: int | IO[Any] | None, auth: Auth | None) -> Address:
+        """Return the address of the server, for `connect`.
+
+        Raises:
+            ValueError: The server is a command, which takes no headers and no authorization.
+        """
+        if self.target is not None:
+            return self.target.address(headers, stderr, auth)
+        if self.url is None:
+            if headers or auth is not None:
+                raise ValueError("headers and auth are for URLs; a command takes its credentials from the environment")
+            return command_address(self.command or "", self.args, env=self.env, cwd=self.cwd, stderr=stderr)
+        transport = TRANSPORTS.find(scheme_of(self.url) or "")
+        found = transport.open(self.url, {**self.headers, **headers}, auth or self.authorization())
+        if self.type is None or found.fallback is None:
+            return found
+        return replace(found, open=None) if self.type == "sse" else replace(found, fallback=None)
 
     @property
     def has_credentials(self) -> bool:
@@ -93,6 +164,21 @@ class Entry(targets.Entry):
         client = self.auth.client_id if self.auth is not None and where is None else None
         more = ["--client-id", client] if client else []
         return shlex.join(["mcp-bindgen", "login", where or (self.url or "").partition("?")[0], *more])
+
+
+def _expand(member: str, text: str) -> str:
+    """Return a text of an entry with the values of environment variables.
+
+    Raises:
+        ValueError: A variable is not set and has no default.
+    """
+
+    def value(found: re.Match[str]) -> str:
+        if found[1] not in os.environ and found[2] is None:
+            raise ValueError(f'"{member}" needs the environment variable {found[1]}, which is not set')
+        return os.environ.get(found[1]) or found[2] or ""
+
+    return _VARIABLE.sub(value, text)
 
 
 def read(path: Path) -> dict[str, Any]:
@@ -154,7 +240,7 @@ def _auth(found: Entry, value: object) -> AuthSettings | None:
         raise ValueError('"auth" is for URLs; a program takes its credentials from "env"')
     if any(name.lower() == "authorization" for name in found.headers):
         raise ValueError('"auth" and a header "Authorization" are two ways to be authorized')
-    members = {key: targets.expand("auth", one) if isinstance(one, str) else one for key, one in value.items()}
+    members = {key: _expand("auth", one) if isinstance(one, str) else one for key, one in value.items()}
     try:
         return AuthSettings.read(members)
     except ValueError as error:

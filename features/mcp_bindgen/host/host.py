@@ -33,9 +33,10 @@ from anyio import AsyncContextManagerMixin
 from anyio.abc import TaskGroup
 from anyio.streams.memory import MemoryObjectSendStream
 
-from mcp_bindgen.runtime.concurrency import Pauses
 from mcp_bindgen.runtime.connecting import connect
 from mcp_bindgen.runtime.logs import log
+from mcp_bindgen.runtime.model.base import Model
+from mcp_bindgen.runtime.pauses import Pauses
 from mcp_bindgen.runtime.protocol.capabilities import is_declared
 from mcp_bindgen.runtime.protocol.errors import (
     AuthorizationError,
@@ -44,19 +45,24 @@ from mcp_bindgen.runtime.protocol.errors import (
     RequestTimeout,
     UnexpectedAnswer,
 )
-from mcp_bindgen.runtime.session.authorization import Auth
 from mcp_bindgen.runtime.session.client import Client
+from mcp_bindgen.runtime.session.targets import Auth
 
 from .configuration import BadConfig, Entry, entry, read
 from .stderr_tail import StderrTail
+from .watch import Watch
 
 if TYPE_CHECKING:
     from mcp_bindgen.auth.client.login import Login
     from mcp_bindgen.auth.store import Store
+    from mcp_bindgen.lowering import Lowered, Profile
 
 C = TypeVar("C", bound=Client)
 C_co = TypeVar("C_co", covariant=True)
 T_co = TypeVar("T_co", covariant=True)
+
+_EXPLAIN_SECONDS = 1.0  # that a failed call waits for the exit code of its server
+_MAX_CHOICES = 5
 
 State: TypeAlias = Literal["starting", "ready", "failed", "disabled", "removed"]
 
@@ -148,6 +154,7 @@ class _Server:
         restarted: Set when a restart has ended; `None` while there is none.
         restarts: Number of restarts since a call last succeeded.
         died: Time at which its connection ended, or at which it crashed during its start; `None` before that.
+        watch: Watch over its connection.
         stderr: The end of its stderr, while it runs.
     """
 
@@ -157,7 +164,12 @@ class _Server:
     restarted: anyio.Event | None = None
     restarts: int = 0
     died: float | None = None
+    watch: Watch = field(default_factory=lambda: Watch(""))
     stderr: StderrTail | None = None
+
+    def explained(self, error: object) -> str:
+        """Return an error with the exit of the process and the end of its stderr."""
+        return self.watch.explained(error, "" if self.stderr is None else self.stderr.text())
 
 
 class Host(AsyncContextManagerMixin, Generic[C_co]):
@@ -167,7 +179,7 @@ class Host(AsyncContextManagerMixin, Generic[C_co]):
         servers: Name -> entry, as in `mcpServers`: `{"command": ..., "args": [...], "env": {...}, "cwd": ...}` or
             `{"url": ..., "headers": {...}, "auth": {...}, "type": "http" or "sse"}`. `${NAME}` stands for an
             environment variable, `${NAME:-text}` for one with a default, in all members. `"disabled": true` leaves a
-            server out. An invalid entry is a failure of that server only.
+            server out. An `App` is a server of this process. An invalid entry is a failure of that server only.
         client: The generated client class, or a subclass of it; it decides the revision. Of several classes, one for
             each revision, each server gets the newest that it understands.
         start_timeout: Seconds that a server has to start before it counts as failed.
@@ -215,6 +227,8 @@ class Host(AsyncContextManagerMixin, Generic[C_co]):
         self._failures: dict[str, Exception] = {}
         self._tasks: TaskGroup | None = None
         self._owners: dict[str, list[str]] = {}
+        self._offers: list[Offer[Any]] = []
+        self._functions: dict[str, tuple[str, Lowered]] = {}
         self._listing = anyio.Lock()
         self._listed: tuple[float, object] = -math.inf, None
 
@@ -395,19 +409,21 @@ class Host(AsyncContextManagerMixin, Generic[C_co]):
         with pauses.move_on_after(self._start_timeout):
             await server.settled.wait()
         if not server.settled.is_set():
-            reason = f"not ready within {self._start_timeout:g} s"
-            self._fail(name, scope, TimeoutError(server.stderr.after(reason) if server.stderr is not None else reason))
+            reason = server.explained(f"not ready within {self._start_timeout:g} s")
+            self._fail(name, scope, TimeoutError(reason))
             scope.cancel()
 
     async def _keep(
         self, name: str, server: _Server, auth: Auth | None, scope: anyio.CancelScope, settled: anyio.Event
     ) -> None:
         """Connect to a server and hold the connection until it ends or `scope` is cancelled."""
+        server.watch = Watch(name)
         with scope, StderrTail(name) as server.stderr:
             stderr = None if server.entry.command is None else server.stderr.writer
             try:
                 clients: Any = [make() for make in self._makers]
-                async with connect(server.entry, *clients, auth=auth, timeout=None, stderr=stderr) as client:
+                place = server.watch.address(server.entry.address({}, stderr, auth))
+                async with connect(place, *clients, timeout=None) as client:
                     if not scope.cancel_called:
                         known = {**self._clients, name: client}
                         self._clients = {other: known[other] for other in self._given if other in known}
@@ -415,10 +431,10 @@ class Host(AsyncContextManagerMixin, Generic[C_co]):
                         settled.set()
                         self._notify(name, "ready")
                         await client.link.closed.wait()
-                        raise ConnectionClosed("the server is gone")
+                        raise ConnectionClosed("the server closed the connection")
             except Exception as error:
                 if not scope.cancel_called:
-                    explained = server.stderr.after(error) if isinstance(error, ConnectionClosed) else str(error)
+                    explained = server.explained(error) if isinstance(error, ConnectionClosed) else str(error)
                     self._fail(name, scope, error if explained == str(error) else ConnectionClosed(explained))
         settled.set()
 
@@ -495,7 +511,7 @@ class Host(AsyncContextManagerMixin, Generic[C_co]):
             return ConnectionClosed(f"the server {server!r} is not there: {failure}")
         if server in self._given:
             return NotRouted(f"the server {server!r} is not there: it is disabled")
-        return NotRouted(f"no server {server!r}; {_choices(self._clients, 'there are: ', 'there are none')}")
+        return NotRouted(f"no server {server!r}; {_near(server, self._given)}")
 
     # --- requests ---------------------------------------------------------------------------------------------
 
@@ -508,7 +524,21 @@ class Host(AsyncContextManagerMixin, Generic[C_co]):
         for offer in found:
             owners.setdefault(cast(Any, offer.item).name, []).append(offer.server)
         self._owners = owners
+        self._offers = found
         return found
+
+    async def search(self: Host[Tools[T_co]], words: str, *, limit: int = 10) -> list[Offer[T_co]]:
+        """Return the tools that fit words, the best first: for models that cannot read hundreds of tools.
+
+        Args:
+            words: Words of names, descriptions and arguments.
+            limit: The largest number of results.
+        """
+        from mcp_bindgen.app.search import search
+
+        offers = cast(list[Offer[T_co]], self._offers) if not self._may_be_new() else await self.tools()
+        tools = [cast(Model, offer.item).model_dump() for offer in offers]
+        return [offers[index] for index in search(words, tools, limit)]
 
     async def prompts(self: Host[Prompts[T_co]]) -> list[Offer[T_co]]:
         """Return the prompts of all servers, like `tools`."""
@@ -530,7 +560,9 @@ class Host(AsyncContextManagerMixin, Generic[C_co]):
 
         Raises:
             NotRouted: The server or tool does not exist, or several servers have the tool.
-            ConnectionClosed: The server died meanwhile, or cannot be restarted.
+            ConnectionClosed: The server died, or cannot be restarted; with its exit code and the end of its stderr.
+            RequestTimeout: No answer came in time.
+            ProtocolError: The server refuses the call.
             AuthorizationError: The server wants a login, or more scopes; the message names the command.
         """
         if server is None:
@@ -538,13 +570,71 @@ class Host(AsyncContextManagerMixin, Generic[C_co]):
         client = await self._client(server)
         kept = self._servers[server]
         scope = kept.scope
+        where = f"server {server!r}, tool {tool!r}"
         try:
             result = await client.call_tool(tool, None if arguments is None else dict(arguments))
         except ConnectionClosed as error:
-            self._fail(server, scope, error)
+            with anyio.move_on_after(_EXPLAIN_SECONDS):
+                await kept.watch.ended.wait()
+            explained = kept.explained(error)
+            self._fail(server, scope, ConnectionClosed(explained))
+            raise ConnectionClosed(f"{where}: {explained}") from None
+        except RequestTimeout:
+            limit = cast(Client, client).options.timeout
+            raise RequestTimeout(f"{where}: no answer within {limit:g} s") from None
+        except ProtocolError as error:
+            error.args = (f"{where}: {error}",)
             raise
         kept.restarts = 0
         return result
+
+    async def functions(
+        self: Host[Tools[T_co]], profile: Profile | str, *, only: Callable[[Offer[T_co]], bool] = lambda _: True
+    ) -> list[Lowered]:
+        """Return the tools of all servers as functions for a model provider: name, description and schema.
+
+        `dispatch` calls them. A tool without a lowered form is left out and logged.
+
+        Args:
+            profile: The profile of the provider, its name, or the path of its file; see `mcp_bindgen.lowering`.
+            only: Says which tools take part.
+
+        Raises:
+            BadProfile: There is no such profile.
+            RequestTooLarge: A request cannot hold that many tools.
+        """
+        from mcp_bindgen.lowering import lower, require_budgets
+
+        found: dict[str, tuple[str, Lowered]] = {}
+        for offer in filter(only, await self.tools()):
+            lowered = lower(cast(Any, offer.item), profile, server=offer.server)
+            if lowered.schema is None:
+                log.warning(
+                    "MCP server %s: %s is no function: %s", offer.server, lowered.tool, lowered.reasons[-1].text
+                )
+            else:
+                found[lowered.name] = offer.server, lowered
+        functions = [lowered for _, lowered in found.values()]
+        require_budgets(functions, profile)
+        self._functions = found
+        return functions
+
+    async def dispatch(self: Host[Calls[T_co]], name: str, arguments: Mapping[str, Any]) -> T_co:
+        """Call the tool behind a function of the last `functions`.
+
+        Args:
+            name: The name of the function.
+            arguments: The arguments that the model wrote.
+
+        Raises:
+            NotRouted: There is no such function.
+            InvalidArguments: The tool does not accept them; the model can read the message and try again.
+            ConnectionClosed, AuthorizationError: See `call_tool`.
+        """
+        if name not in self._functions:
+            raise NotRouted(f"no function {name!r}; {_near(name, self._functions, 'call functions() first')}")
+        server, lowered = self._functions[name]
+        return await self.call_tool(lowered.tool, lowered.decode(arguments), server=server)
 
     async def _union(self, feature: str, each: Callable[[C_co], AsyncIterator[T_co]]) -> list[Offer[T_co]]:
         found: dict[str, list[T_co]] = {}
@@ -580,9 +670,7 @@ class Host(AsyncContextManagerMixin, Generic[C_co]):
         if not owners and tool in self._owners:
             raise self._absent(self._owners[tool][0])
         if not owners:
-            near = difflib.get_close_matches(tool, self._owners, n=3)
-            offered = near or sorted(self._owners)
-            raise NotRouted(f"no server offers a tool {tool!r}; {_choices(offered, 'there are: ', 'there are none')}")
+            raise NotRouted(f"no server offers a tool {tool!r}; {_near(tool, self._owners)}")
         if len(owners) > 1:
             raise NotRouted(f"several servers offer a tool {tool!r}; {_choices(owners, 'say which: ', '')}")
         return owners[0]
@@ -603,7 +691,15 @@ class Host(AsyncContextManagerMixin, Generic[C_co]):
         return {name: (client, cast(Client, client).changes) for name, client in self._clients.items()}
 
 
+def _near(name: str, names: Iterable[str], none: str = "there are none") -> str:
+    """Return advice for an unknown name: the nearest names, or else some of them."""
+    known = sorted(names)
+    near = difflib.get_close_matches(name, known, n=3)
+    return f"did you mean {' or '.join(near)}?" if near else _choices(known, "there are: ", none)
+
+
 def _choices(names: Iterable[str], some: str, none: str) -> str:
-    """Return `some` and the names, or `none` if there are no names."""
-    listed = ", ".join(names)
-    return some + listed if listed else none
+    """Return `some` and the first names, or `none` if there are no names."""
+    listed = list(names)
+    more = [f"and {len(listed) - _MAX_CHOICES} more"] if len(listed) > _MAX_CHOICES else []
+    return some + ", ".join([*listed[:_MAX_CHOICES], *more]) if listed else none

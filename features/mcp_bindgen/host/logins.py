@@ -21,7 +21,7 @@ from mcp_bindgen.runtime.protocol.errors import AuthorizationError
 
 from .auth_settings import AuthSettings
 from .configuration import Entry
-from .stored_login import SETTINGS, kept_settings, settings_key
+from .stored_login import SETTINGS, TokenNeeded, kept_settings, names_issuer, settings_key
 
 
 @dataclass(frozen=True)
@@ -60,6 +60,7 @@ async def log_in(entry: Entry, settings: AuthSettings, login: Login, store: Stor
         The login; `None` if the server asks for none.
 
     Raises:
+        TokenNeeded: The server wants a static token, and has no logins.
         AuthorizationError: Access is denied, or the servers cannot be used.
         ConnectionClosed: The server cannot be reached, or does not accept the login.
         ProtocolError: The server refuses.
@@ -68,8 +69,13 @@ async def log_in(entry: Entry, settings: AuthSettings, login: Login, store: Stor
     draft = _Draft(store)
     auth = settings.auth(login=login, store=draft)
     assert isinstance(auth, OAuth)
-    async with connect(entry, auth=auth):
-        pass
+    try:
+        async with connect(entry, auth=auth):
+            pass
+    except AuthorizationError:
+        if settings.issuer is None and not await names_issuer(entry.url, ()):
+            raise TokenNeeded(entry.url.partition("?")[0]) from None
+        raise
     resource = canonical(entry.url)
     authorizer = auth.authorizer(entry.url)
     if await authorizer.current() is None and await _offers_login(entry.url):

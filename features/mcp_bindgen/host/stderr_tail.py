@@ -4,14 +4,40 @@ from __future__ import annotations
 
 import asyncio
 import os
+import re
+from itertools import groupby
+from pathlib import Path
 from types import TracebackType
 from typing import Self
 
 from mcp_bindgen.runtime.logs import harmless, servers
 
-_MAX_BYTES = 4096
+_MAX_BYTES = 16 * 1024
 _CHUNK_BYTES = 64 * 1024
 _LINES = 3
+
+_TRACEBACK = "Traceback (most recent call last):"
+_RAISED = re.compile(r"^(?: *\| )?([^\s|+].*)$", re.MULTILINE)
+"""The line of a traceback of Python that has the error; in groups of exceptions, lines begin with a bar."""
+_NODE = re.compile(r"^Node\.js v\d", re.MULTILINE)
+_THROWN = re.compile(r"^((?:Uncaught )?[\w.$]*(?:Error|Exception)\b.*)$", re.MULTILINE)
+"""The first line of an error of Node."""
+_NPM = re.compile(r"^npm (?:error|ERR!) (?!code |errno |syscall )(.*)$", re.MULTILINE)
+_PLACE = re.compile(r'^[\s|]*File "([^"\n]+)", line (\d+)', re.MULTILINE)
+
+
+def last_words(stderr: str) -> str:
+    """Return the end of the stderr of a server in one line: the error of a traceback if it ends with one."""
+    if _TRACEBACK in stderr:
+        trace = stderr.rpartition(_TRACEBACK)[2]
+        error, places = _RAISED.search(trace), _PLACE.findall(trace)
+        if error is not None:
+            file, line = places[-1] if places else ("", "")
+            return harmless(error[1] + (f" ({Path(file).name}, line {line})" if file else ""))
+    elif (error := _NPM.search(stderr) or (_NODE.search(stderr) and _THROWN.search(stderr))) is not None:
+        return harmless(error[1])
+    lines = [line for part in stderr.split("\n") if (line := part.strip())]
+    return " | ".join(harmless(line) for line, _ in groupby(lines[-_LINES:]))
 
 
 class StderrTail:
@@ -47,12 +73,10 @@ class StderrTail:
         os.close(self._reader)
         os.close(self.writer)
 
-    def after(self, reason: object) -> str:
-        """Return `reason` and the last lines of stderr, if any, in one line."""
+    def text(self) -> str:
+        """Return the end of what the server has written."""
         self._read()
-        lines = [line.strip() for line in self._end.decode("utf-8", "replace").split("\n")]
-        said = " | ".join(harmless(line) for line in [line for line in lines if line][-_LINES:])
-        return f"{reason}; its stderr ends: {said}" if said else str(reason)
+        return self._end.decode("utf-8", "replace")
 
     def _read(self) -> None:
         try:

@@ -6,10 +6,11 @@ import shlex
 from collections.abc import Mapping, Sequence
 from contextlib import AbstractAsyncContextManager
 from typing import TYPE_CHECKING, Any
+from urllib.parse import urlsplit
 
-from mcp_bindgen.runtime.concurrency import Pauses
+from mcp_bindgen.http.client.authorization import Attempt, Authorizer
+from mcp_bindgen.runtime.pauses import Pauses
 from mcp_bindgen.runtime.protocol.errors import AuthorizationError
-from mcp_bindgen.runtime.session.authorization import Attempt, Authorizer
 
 from .auth_settings import MISSING, AuthSettings
 
@@ -33,6 +34,42 @@ class LoginNeeded(AuthorizationError):
         command += f" --scope {shlex.quote(scopes)}" if scopes else ""
         super().__init__(f"{url} wants {wants}; run: {command}")
         self.command = command
+
+
+class TokenNeeded(AuthorizationError):
+    """A server wants a token, and names no authorization server that issues one: an API key or a static token."""
+
+    def __init__(self, url: str) -> None:
+        super().__init__(
+            f"{url} wants a token and names no authorization server; pass an API key or a static token: "
+            '"headers" of its entry, or --bearer-env KEY or --header NAME=VALUE of a command'
+        )
+
+
+async def names_issuer(url: str, challenges: Sequence[str]) -> bool:
+    """Return whether a server that requires authorization may have an authorization server, or is one.
+
+    Args:
+        url: The server.
+        challenges: The values of `WWW-Authenticate` in its response.
+    """
+    from mcp_bindgen.auth.challenges import parse
+    from mcp_bindgen.auth.fetch import Fetcher, is_loopback
+    from mcp_bindgen.auth.metadata import assumed_server, find_legacy_server, find_resource
+
+    host = urlsplit(url).hostname or ""
+    fetcher = Fetcher(trusted=frozenset([host]), loopback=is_loopback(host))
+    named = next(
+        (one.parameters["resource_metadata"] for one in parse(challenges) if "resource_metadata" in one.parameters),
+        None,
+    )
+    try:
+        resource = await find_resource(fetcher, url, named)
+        if resource is not None and resource.authorization_servers:
+            return True
+        return await find_legacy_server(fetcher, url) != assumed_server(url)
+    except AuthorizationError:  # its absence is not certain
+        return True
 
 
 def settings_key(resource: str) -> Key:
@@ -97,7 +134,8 @@ class StoredLogin:
         store = self._store or default_store()
         settings = self._settings or await kept_settings(canonical(url), store)
         login = self._login or _Elsewhere(shown, self._command)
-        return settings.auth(login=login, store=store).authorizer(url)
+        made: Authorizer = settings.auth(login=login, store=store).authorizer(url)
+        return made
 
 
 class _Elsewhere:
@@ -175,6 +213,8 @@ class _Attempt:
         try:
             return await self._real.again(url, status, headers)
         except LoginNeeded as error:
+            if status == 401 and not await names_issuer(url, challenges):
+                raise TokenNeeded(url.partition("?")[0]) from None
             scopes = await self._authorizer.missing(challenges) if status == 403 else ""
             self._authorizer.real = None  # a login may be stored before the next request
             raise (LoginNeeded(url.partition("?")[0], error.command, scopes) if scopes else error) from None

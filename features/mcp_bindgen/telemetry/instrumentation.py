@@ -21,15 +21,15 @@ from opentelemetry.trace import SpanKind, StatusCode, Tracer, TracerProvider
 from pydantic import BaseModel
 from pydantic_core import from_json
 
+from mcp_bindgen.runtime.model.base import optional
 from mcp_bindgen.runtime.model.json_types import is_object
 from mcp_bindgen.runtime.protocol import jsonrpc
 from mcp_bindgen.runtime.protocol.errors import ProtocolError, RequestTimeout
 from mcp_bindgen.runtime.protocol.events import Notified, Requested
-from mcp_bindgen.runtime.protocol.methods import CALL_TOOL, GET_PROMPT, Method
+from mcp_bindgen.runtime.protocol.methods import CALL_TOOL, GET_PROMPT, Method, Role
 from mcp_bindgen.runtime.protocol.observation import observe
 from mcp_bindgen.runtime.protocol.request_scope import Link
 from mcp_bindgen.runtime.protocol.revision import Revision
-from mcp_bindgen.runtime.protocol.transitions import Role
 from mcp_bindgen.runtime.session.session import Session
 
 NAME = "mcp_bindgen"
@@ -161,9 +161,9 @@ class _Operation:
             self._attributes["gen_ai.operation.name"] = "execute_tool"
         typed = getattr(params, "params", params)
         if self._target_key is not None:
-            self._target = str(getattr(typed, "name", ""))[:_MAX_NAME_CHARACTERS]
+            self._target = str(optional(typed, "name") or "")[:_MAX_NAME_CHARACTERS]
             self.span_only[self._target_key] = self._target
-        elif telemetry.resource_uris and isinstance(uri := getattr(typed, "uri", None), str):
+        elif telemetry.resource_uris and isinstance(uri := optional(typed, "uri"), str):
             self.span_only["mcp.resource.uri"] = uri[:_MAX_URI_CHARACTERS]
 
     @contextmanager
@@ -235,7 +235,7 @@ def _network(link: Link) -> dict[str, str]:
 
 def _trace_context(params: object, keys: Sequence[str]) -> dict[str, str]:
     """Return the trace context in the `_meta` of a message."""
-    meta: object = getattr(params, "meta", None)
+    meta: object = optional(params, "meta")
     if meta is None and isinstance(params, BaseModel):
         meta = (params.model_extra or {}).get("_meta")  # revisions without this field accept it as an extra one
     if isinstance(meta, BaseModel):
@@ -247,4 +247,4 @@ def _is_error(answer: object) -> bool:
     """Return True if the result of a tool, typed or in wire form or as JSON text, has `isError`."""
     if isinstance(answer, jsonrpc.Written):
         return answer.find(b'"isError"') >= 0 and _is_error(from_json(answer))
-    return (answer.get("isError") if is_object(answer) else getattr(answer, "is_error", None)) is True
+    return (answer.get("isError") if is_object(answer) else optional(answer, "is_error")) is True

@@ -7,10 +7,15 @@ from __future__ import annotations
 
 import re
 from base64 import b64decode, b64encode
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from typing import Any
 
+from mcp_bindgen.runtime.model.base import wire_name
 from mcp_bindgen.runtime.model.json_types import is_array, is_object
+from mcp_bindgen.runtime.protocol import jsonrpc
+from mcp_bindgen.runtime.protocol.invalid_items import InvalidItem
+from mcp_bindgen.runtime.protocol.methods import HeaderParams, Method, Request
+from mcp_bindgen.runtime.protocol.revision import Revision
 
 ANNOTATION = "x-mcp-header"
 """Keyword of JSON Schema that asks for a header."""
@@ -24,14 +29,10 @@ _SENT = re.compile(r"[\t\x20-\x7e]*")
 _TOKEN = re.compile(r"[!#$%&'*+\-.^_`|~0-9A-Za-z]+")
 _WHOLE = re.compile(r"(-?(?:0|[1-9][0-9]{0,15}))(?:\.0{1,16})?")
 _MAX_INTEGER = 2**53 - 1
+_MAX_PROBLEM = 200  # characters
 
-_ONE = (
-    *("additionalItems", "additionalProperties", "contains", "contentSchema", "else", "if", "items", "not"),
-    *("propertyNames", "then", "unevaluatedItems", "unevaluatedProperties"),
-)
-_LISTS = ("allOf", "anyOf", "items", "oneOf", "prefixItems")
 _MAPS = ("$defs", "definitions", "dependencies", "dependentSchemas", "patternProperties")
-_KEYWORDS = {*_ONE, *_LISTS, *_MAPS}
+_DATA = ("const", "default", "enum", "examples")  # keywords whose values are no schemas, as those of "x-" keywords
 
 Path = tuple[str, ...]
 
@@ -190,17 +191,79 @@ def _positions(schema: object) -> Iterator[tuple[Path | None, dict[str, Any]]]:
     waiting: list[tuple[Path | None, Any]] = [((), schema)]
     while waiting:
         path, node = waiting.pop()
+        if is_array(node):
+            waiting.extend((None, child) for child in node)
         if not is_object(node):
             continue
         yield path, node
-        properties = node.get("properties")
-        if is_object(properties):
-            waiting.extend((None if path is None else (*path, name), child) for name, child in properties.items())
-        for keyword in node.keys() & _KEYWORDS:
-            child = node[keyword]
-            if keyword in _ONE:
-                waiting.append((None, child))
-            if keyword in _LISTS and is_array(child):
-                waiting.extend((None, one) for one in child)
-            if keyword in _MAPS and is_object(child):
+        for keyword, child in node.items():
+            if keyword == "properties" and is_object(child):
+                waiting.extend((None if path is None else (*path, name), one) for name, one in child.items())
+            elif keyword in _MAPS and is_object(child):
                 waiting.extend((None, one) for one in child.values())
+            elif keyword not in _DATA and not keyword.startswith("x-"):
+                waiting.append((None, child))
+
+
+class HeaderMirror:
+    """Headers of a client's messages, and the arguments that listed tools want there.
+
+    Args:
+        revision: The revision of the connection.
+    """
+
+    def __init__(self, revision: Revision) -> None:
+        self._revision = revision.name
+        rules = [_rule(method) for method in revision.methods.values()]
+        self._rules: dict[str, HeaderParams] = {rule.listed_by: rule for rule in rules if rule is not None}
+        self._schemas: dict[tuple[HeaderParams, str], Any] = {}
+
+    def headers(self, method: Method, params: object) -> Mapping[str, str]:
+        """Return the headers of a message; raises `ValueError` if an argument cannot stand in a header."""
+        found = {"MCP-Protocol-Version": self._revision, "Mcp-Method": method.name}
+        if isinstance(method, Request) and method.named_by is not None:
+            found["Mcp-Name"] = encode(getattr(params, method.named_by))
+        rule = _rule(method)
+        if rule is not None:
+            schema = self._schemas.get((rule, getattr(params, rule.name)))
+            if schema is not None:
+                found |= param_headers(schema, getattr(params, rule.arguments))
+        return found
+
+    def source(self, method: Method) -> str | None:
+        """Return the name of the list method with the schemas for a method, or None."""
+        rule = _rule(method)
+        return None if rule is None else rule.listed_by
+
+    def learn(self, method: Method, answer: Any, report: Callable[[InvalidItem], object]) -> Any:
+        """Note the headers that the items of a list want; return the list without items that want invalid headers.
+
+        Args:
+            method: The method of the result.
+            answer: The typed result.
+            report: Called with each item that is left out.
+        """
+        rule = self._rules.get(method.name)
+        if rule is None:
+            return answer
+        items = getattr(answer, rule.items)
+        problems = [self._problem(rule, item) for item in items]
+        for position, problem in enumerate(problems):
+            if problem is not None:
+                report(InvalidItem(method.name, f"/{rule.items}/{position}/{wire_name(rule.schema)}", problem))
+        valid = [item for item, problem in zip(items, problems, strict=True) if problem is None]
+        return answer if len(valid) == len(items) else answer.model_copy(update={rule.items: valid})
+
+    def _problem(self, rule: HeaderParams, item: object) -> str | None:
+        name, schema = getattr(item, rule.name), jsonrpc.plain(getattr(item, rule.schema))
+        self._schemas.pop((rule, name), None)
+        try:
+            if header_params(schema):
+                self._schemas[rule, name] = schema
+        except ValueError as error:
+            return str(error)[:_MAX_PROBLEM]
+        return None
+
+
+def _rule(method: Method) -> HeaderParams | None:
+    return method.header_params if isinstance(method, Request) else None

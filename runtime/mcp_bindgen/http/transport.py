@@ -12,24 +12,24 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Protocol
 from urllib.parse import urlsplit
 
-from mcp_bindgen.runtime.concurrency import Pauses
-from mcp_bindgen.runtime.entry_points import Address, EntryPoints, HasSchemes, RunOptions
+from mcp_bindgen.runtime.entry_points import EntryPoints, HasSchemes, RunOptions
 from mcp_bindgen.runtime.logs import log
-from mcp_bindgen.runtime.session.authorization import Auth
+from mcp_bindgen.runtime.pauses import Pauses
+from mcp_bindgen.runtime.session.targets import Address, Auth
 
 if TYPE_CHECKING:
     from mcp_bindgen.runtime.session.server import Server
 
-    from .server.event_store.base import EventStore
+    from .server.event_store import EventStore
 
-_NEEDS = {"client": ("httpx2",), "server": ("starlette", "uvicorn")}
+_NEEDS = {"client": ("httpx2",), "server": ("httptools", "starlette", "uvicorn")}
 
 
 class StoreEntry(HasSchemes, Protocol):
     """Object of an entry point `mcp_bindgen.stores`; its module imports the standard library and the kernel only."""
 
     def open(self, url: str) -> EventStore:
-        """Return the store at a URL, or in a file, which is `file:` and a path.
+        """Return the store at a URL.
 
         Raises:
             ValueError: The store cannot be opened, or a package is not installed. The message holds no password.
@@ -167,4 +167,11 @@ def open_store(where: str | None) -> EventStore | None:
         return STORES.find(scheme.lower()).open(where)
     if re.match(r"(\w\w+)?:", where):  # the rest may be a password, which an error about a file would show
         raise ValueError("the URL of the store is malformed; use redis://[USER:PASSWORD@]HOST:PORT")
-    return STORES.find("file").open(f"file:{where}")
+    import sqlite3
+
+    from .server.sqlite_store import SqliteEventStore
+
+    try:
+        return SqliteEventStore(where)
+    except (OSError, sqlite3.Error) as error:
+        raise ValueError(f"{where}: {error}") from None

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import asyncio
-import inspect
 import logging
 import math
 import os
@@ -14,13 +13,10 @@ from collections.abc import AsyncGenerator, Awaitable, Callable, Coroutine, Gene
 from contextlib import asynccontextmanager, contextmanager, suppress
 from contextvars import Context as Variables
 from functools import partial
-from threading import Lock
 from typing import Any, TypeVar, cast
 
 import anyio
-from anyio import to_thread
 from anyio.abc import TaskGroup
-from anyio.lowlevel import RunVar
 
 log = logging.getLogger("mcp_bindgen")
 
@@ -59,21 +55,6 @@ def begin(work: Coroutine[Any, Any, T], variables: Variables | None = None) -> t
     except StopIteration as done:
         return done.value, None
     return None, resume(work, trap, variables)
-
-
-async def within(seconds: float | None, work: Coroutine[Any, Any, T]) -> T:
-    """Await with a timeout; make no timer if it completes at once.
-
-    Raises:
-        TimeoutError: It takes longer.
-    """
-    try:
-        trap = work.send(None)
-    except StopIteration as done:
-        result: T = done.value
-        return result
-    async with asyncio.timeout(seconds):
-        return await resume(work, trap)
 
 
 def is_being_cancelled() -> bool:
@@ -126,18 +107,10 @@ def scheduled(when: float | None, call: Callable[[], object]) -> Generator[None]
             timer.cancel()
 
 
-# --- threads --------------------------------------------------------------------------------------------------
+# --- the end of the process ---------------------------------------------------------------------------------------
 
-_MAX_THREADS = 120  # threads of the process for handlers that block
-
-_limiter: RunVar[anyio.CapacityLimiter] = RunVar("thread_limiter")
-_unlimited: RunVar[anyio.CapacityLimiter] = RunVar("unlimited")
-_at_work: set[object] = set()
-
-
-def thread_limiter() -> anyio.CapacityLimiter:
-    """Return the limit of threads for blocking handlers, in this event loop: set its `total_tokens`."""
-    return _of_this_loop(_limiter, _MAX_THREADS)
+blocking: set[object] = set()
+"""Threads of handlers that block; the interpreter would wait for them."""
 
 
 def leave(status: int = 0) -> None:
@@ -146,70 +119,12 @@ def leave(status: int = 0) -> None:
     Args:
         status: The exit status of the process.
     """
-    if _at_work:
-        log.warning("the process ends although handlers still block: %d", len(_at_work))
+    if blocking:
+        log.warning("the process ends although handlers still block: %d", len(blocking))
         for end in (logging.shutdown, sys.stdout.flush, sys.stderr.flush):
             with suppress(OSError, ValueError):  # the reader is gone, or the stream closed
                 end()
         os._exit(status)
-
-
-def in_thread(handler: Callable[..., Any]) -> Callable[..., Awaitable[Any]]:
-    """Make a coroutine function of a handler that blocks: it runs in a thread.
-
-    Its last argument is the context of the request, whose `threads` limit the threads of one connection.
-    """
-
-    async def run(*arguments: Any) -> Any:
-        answer = await _run_in_thread(partial(handler, *arguments), getattr(arguments[-1], "threads", None))
-        return await answer if inspect.isawaitable(answer) else answer
-
-    return run
-
-
-async def _run_in_thread(work: Callable[[], T], own: anyio.CapacityLimiter | None) -> T:
-    """Run `work` in a thread; a cancelled caller does not wait for it, but it counts until it ends."""
-    limiters = [limiter for limiter in (own, thread_limiter()) if limiter is not None]
-    loop, thread, starting = asyncio.get_running_loop(), object(), Lock()
-    given_up = begun = False
-
-    def release() -> None:
-        for limiter in limiters:
-            with suppress(RuntimeError):  # it was not even acquired
-                limiter.release_on_behalf_of(thread)
-
-    def counted() -> T:
-        nonlocal begun
-        with starting:
-            if given_up:
-                raise RuntimeError("the handler was cancelled before its thread began")
-            begun = True
-        try:
-            return work()
-        finally:
-            _at_work.discard(thread)
-            with suppress(RuntimeError):  # the event loop is closed
-                loop.call_soon_threadsafe(release)
-
-    try:
-        for limiter in limiters:
-            await limiter.acquire_on_behalf_of(thread)
-        _at_work.add(thread)
-        return await to_thread.run_sync(counted, abandon_on_cancel=True, limiter=_of_this_loop(_unlimited, math.inf))
-    finally:
-        with starting:
-            given_up = True
-        if not begun:
-            _at_work.discard(thread)
-            release()
-
-
-def _of_this_loop(variable: RunVar[anyio.CapacityLimiter], tokens: float) -> anyio.CapacityLimiter:
-    limiter = variable.get(None)
-    if limiter is None:
-        limiter = anyio.CapacityLimiter(tokens)
-        variable.set(limiter)
-    return limiter
 
 
 # --- beside a block -------------------------------------------------------------------------------------------
@@ -235,67 +150,3 @@ def _single(group: BaseExceptionGroup[Any]) -> BaseException:
         return group
     only: Any = group.exceptions[0]
     return _single(cast(Any, only)) if isinstance(only, BaseExceptionGroup) else only
-
-
-class Pauses:
-    """Time limits that stop while a user is asked, as a login takes minutes.
-
-    Attributes:
-        is_paused: True while a user is asked.
-        ended: Called after the user's answer.
-    """
-
-    def __init__(self) -> None:
-        self.ended: set[Callable[[], object]] = set()
-        self._asked = 0
-        self._left: dict[anyio.CancelScope, float] = {}
-
-    @property
-    def is_paused(self) -> bool:
-        """True while a user is asked."""
-        return self._asked > 0
-
-    @contextmanager
-    def paused(self) -> Generator[None]:
-        """Let no time pass for the limits that were set here."""
-        self._asked += 1
-        if self._asked == 1:
-            now = anyio.current_time()
-            for scope in self._left:
-                self._left[scope], scope.deadline = scope.deadline - now, math.inf
-        try:
-            yield
-        finally:
-            self._asked -= 1
-            if not self._asked:
-                now = anyio.current_time()
-                for scope, left in self._left.items():
-                    scope.deadline = now + left
-                for call in list(self.ended):
-                    call()
-
-    @contextmanager
-    def move_on_after(self, seconds: float | None) -> Generator[anyio.CancelScope]:
-        """Cancel the block after so many seconds, not counting questions to users; `None` for never."""
-        with anyio.CancelScope() as scope:
-            if seconds is not None:
-                self._left[scope] = seconds
-                if not self._asked:
-                    scope.deadline = anyio.current_time() + seconds
-            try:
-                yield scope
-            finally:
-                self._left.pop(scope, None)
-
-    def stop(self, scope: anyio.CancelScope) -> None:
-        """Let a block go on for ever."""
-        self._left.pop(scope, None)
-        scope.deadline = math.inf
-
-    @contextmanager
-    def fail_after(self, seconds: float | None) -> Generator[anyio.CancelScope]:
-        """Cancel the block as `move_on_after` does; raise `TimeoutError` then."""
-        with self.move_on_after(seconds) as scope:
-            yield scope
-        if scope.cancelled_caught:
-            raise TimeoutError

@@ -1,71 +1,78 @@
 """Connections to servers: choice of the transport and of the revision.
 
-MCP 2026-07-28, "Versioning": Backward Compatibility, and "Streamable HTTP": Backward Compatibility.
+A probe comes first, then the handshake if the server does not know the probe (MCP 2026-07-28, "Versioning", "stdio" and
+"Streamable HTTP": Backward Compatibility).
 """
 
 from __future__ import annotations
 
 import os
+import re
 import shlex
 import stat
 from collections import OrderedDict
-from collections.abc import AsyncGenerator, Hashable, Mapping, Sequence
+from collections.abc import AsyncGenerator, Callable, Hashable, Iterator, Mapping, Sequence
 from contextlib import AbstractAsyncContextManager, AsyncExitStack, asynccontextmanager, nullcontext
-from dataclasses import dataclass, replace
-from functools import partial
+from dataclasses import dataclass
+from functools import cached_property
 from importlib import import_module
 from pathlib import Path
 from typing import IO, Any, TypeVar, Unpack, overload
 
+import anyio
+from anyio.abc import TaskGroup
+
 from . import bindings
 from .concurrency import background_tasks
-from .entry_points import TRANSPORTS, Address
+from .entry_points import TRANSPORTS
+from .era.stateless import UNSUPPORTED
 from .logs import log
-from .protocol.bridging import bridging
-from .protocol.errors import ConnectionClosed, ProtocolError, RequestTimeout
-from .protocol.methods import DISCOVER
+from .pauses import Pauses
+from .protocol.access import lacks_scope
+from .protocol.bridging import MISSING, Bridging, ClientBridges, bridging
+from .protocol.errors import (
+    INVALID_PARAMS,
+    INVALID_REQUEST,
+    METHOD_NOT_FOUND,
+    AuthorizationError,
+    ConnectionClosed,
+    ProtocolError,
+    Refused,
+    RequestTimeout,
+    ServerUnavailable,
+    UnsupportedRevision,
+)
+from .protocol.limits import Options
+from .protocol.methods import DISCOVER, INITIALIZE
 from .protocol.peer import Peer
-from .protocol.request_scope import Handler
-from .protocol.revision import Dispatcher
+from .protocol.revision import Dispatcher, Revision
 from .protocol.routing import Route
 from .protocol.transport import Transport
-from .session.authorization import Auth
 from .session.client import Client
-from .session.negotiation import Clients, Negotiation
-from .session.result_cache import CacheScope, ResultCache
+from .session.introduction import (
+    accept_discovery,
+    accept_handshake,
+    discover,
+    introduce,
+    offer_handshake,
+    spoken,
+)
 from .session.session import Session
-from .session.targets import ConnectOptions, Entry, Target, scheme_of
+from .session.targets import Address, Auth, Cache, CacheScope, ConnectOptions, HasAddress, Target
 from .transports.stdio import stdio
 
 C = TypeVar("C", bound=Client)
 
 PROBE_TIMEOUT = 5.0
-"""Seconds to wait for the answer to the probe; a server of the handshake may leave it unanswered."""
+"""Seconds to wait for the response to the probe; a server of the handshake may leave the probe unanswered."""
 
 TIMEOUT = 60.0
 """Seconds that connecting may take in total."""
 
 _MAX_REMEMBERED = 1000
-
-
-@dataclass(frozen=True)
-class _Way:
-    """Way to connect.
-
-    Attributes:
-        probe: True to ask for the revisions of the server.
-        handshake_first: True to try the handshake before that.
-        fallback: True to open the connection by the fallback of the address, such as HTTP+SSE.
-    """
-
-    probe: bool = True
-    handshake_first: bool = False
-    fallback: bool = False
-
-
-_PROBE, _HANDSHAKE, _FALLBACK = _Way(), _Way(probe=False), _Way(probe=False, fallback=True)
-
-_remembered: OrderedDict[Hashable, _Way] = OrderedDict()
+_FAILURES = (ProtocolError, ConnectionClosed, RequestTimeout)
+_NOT_HERE = (400, 404, 405)  # statuses of a server that may have HTTP+SSE only
+_URL = re.compile(r"([a-z][a-z0-9+.-]+)://", re.IGNORECASE)
 
 
 class NoConnection(ConnectionClosed):
@@ -96,7 +103,7 @@ async def connect(
     *clients: Any,
     headers: Mapping[str, str] | None = None,
     auth: Auth | None = None,
-    cache: ResultCache | None = None,
+    cache: Cache | None = None,
     probe_timeout: float = PROBE_TIMEOUT,
     timeout: float | None = TIMEOUT,
     exactly: bool = False,
@@ -112,7 +119,7 @@ async def connect(
     keeps its own types, and messages are converted (`docs/bridges.md`).
 
     Args:
-        target: A URL, a command line, its words, an entry of an `mcpServers` file, or a transport.
+        target: A URL, a command line, its words, an `Address` or an object that has one, or a transport.
         clients: The client classes, or clients, one for each revision that may be spoken; by default the classes of
             all bindings, installed ones and those in the user's folder.
         headers: HTTP headers to send with each request.
@@ -135,13 +142,12 @@ async def connect(
     """
     bindings.install()
     place = address(target, headers, stderr, auth)
-    kinds = clients or installed()
-    ours: list[Any] = [kind() if isinstance(kind, type) else kind for kind in kinds]
+    ours: list[Client] = [kind() if isinstance(kind, type) else kind for kind in clients or installed()]
     for client in ours:
         client.dispatcher.revision.check_connectable()
         if cache is not None:
             client.cache = cache
-    search = _Search(place, ours, probe_timeout, exactly)
+    search = _Search(place, _Clients(ours, None if exactly else bridging), probe_timeout)
     with place.pauses.move_on_after(timeout) as scope:
         async with search.connected() as client:
             place.pauses.stop(scope)
@@ -166,123 +172,6 @@ def installed() -> list[type[Client]]:
     return list(found.values())
 
 
-def forget() -> None:
-    """Forget the remembered ways to connect."""
-    _remembered.clear()
-
-
-class _Search:
-    """Search for a way to connect to a server.
-
-    Args:
-        place: The address of the server.
-        clients: The clients, one for each revision.
-        patience: `probe_timeout` of `connect`.
-        exactly: See `connect`.
-
-    Attributes:
-        failures: Each failed attempt with its error.
-    """
-
-    def __init__(self, place: Address, clients: list[Client], patience: float, exactly: bool) -> None:
-        self._place = place
-        self._server = place.server or object()
-        self._clients = Clients(clients, None if exactly else bridging)
-        self._patience = patience
-        self.failures: list[tuple[str, Exception]] = []
-        self._elsewhere = False
-        self._ended = False
-
-    @asynccontextmanager
-    async def connected(self) -> AsyncGenerator[Client]:
-        """Connect and yield the client whose revision the server speaks."""
-        known = _remembered.get(self._place.place)
-        way: _Way | None = known or _Way(fallback=self._place.open is None, handshake_first=self._place.open is None)
-        while way is not None:
-            async with self._over(way) as client:
-                if client is not None:
-                    yield client
-                    return
-            way = self._following(way, known)
-            known = None
-        raise self._verdict()
-
-    @asynccontextmanager
-    async def _over(self, way: _Way) -> AsyncGenerator[Client | None]:
-        """Try one way to connect; yield `None` if it fails."""
-        start = self._place.fallback if way.fallback else self._place.open
-        assert start is not None
-        async with AsyncExitStack() as stack:
-            try:
-                transport = await stack.enter_async_context(start())
-            except ConnectionClosed as error:
-                self.failures.append(("GET" if way.fallback else "connecting", error))
-                yield None
-                return
-            limits = next(iter(self._clients.by_revision.values())).limits
-            session = Session(Peer("client", self._clients.dispatchers), transport, self._handler, limits=limits)
-            tasks = await stack.enter_async_context(background_tasks())
-            tasks.start_soon(session.run)
-            stack.push_async_callback(session.close)
-            negotiation = Negotiation(self._clients, session, partial(self._attach, session), tasks, self._patience)
-            client = await negotiation.client(probe=way.probe, handshake_first=way.handshake_first)
-            if client is None:
-                self.failures += negotiation.failures
-                self._elsewhere = negotiation.elsewhere
-                self._ended = session.closed.is_set()
-                yield None
-                return
-            self._remember(way, negotiation.is_legacy, client.dispatcher.revision.era.is_stateless)
-            if client.cache is not None:
-                stack.callback(client.cache.forget, CacheScope(None, session))
-            yield self._clients.begin(client, session, tasks)
-
-    def _handler(self, dispatcher: Dispatcher, route: Route) -> Handler:
-        handler: Handler = self._clients.client(dispatcher.revision.name).handler(dispatcher, route)
-        return handler
-
-    def _attach(self, session: Session, client: Client) -> None:
-        client.attach(session, CacheScope((self._server, client.revision), session))
-
-    def _following(self, way: _Way, known: _Way | None) -> _Way | None:
-        """Return the way to try after a failed one; `None` if there is no further way."""
-        place, clients = self._place, self._clients
-        self._forget()
-        probed = way.probe and not (way.handshake_first or clients.prefers_handshake)
-        is_outdated = known is not None and (way.fallback or self._ended)
-        table = (
-            (is_outdated and place.open is not None, _PROBE),
-            (self._elsewhere and not way.fallback and place.fallback is not None, _FALLBACK),
-            (
-                self._ended and probed and place.reopens and clients.has_both_eras,
-                _HANDSHAKE,
-            ),  # some servers end after a probe
-        )
-        return next((following for applies, following in table if applies), None)
-
-    def _remember(self, way: _Way, is_legacy: bool, is_stateless: bool) -> None:
-        place = self._place.place
-        if place is None:
-            return
-        if is_stateless:
-            self._forget()
-        elif way.fallback or is_legacy or not way.probe:
-            _remembered[place] = _Way(handshake_first=True, fallback=way.fallback)
-            _remembered.move_to_end(place)
-            if len(_remembered) > _MAX_REMEMBERED:
-                _remembered.popitem(last=False)
-
-    def _forget(self) -> None:
-        _remembered.pop(self._place.place, None)
-
-    def _verdict(self) -> Exception:
-        """Return an error that lists all failures, or the only failure if it explains itself."""
-        attempt, error = self.failures[-1]
-        if len(self.failures) == 1 and (attempt != DISCOVER or not isinstance(error, ProtocolError)):
-            return error
-        return NoConnection(self.failures)
-
-
 # --- addresses ------------------------------------------------------------------------------------------------
 
 
@@ -296,32 +185,37 @@ def address(
 
     Args:
         target: The target.
-        headers: HTTP headers to send to a URL, beside those of an entry.
+        headers: HTTP headers to send to a URL.
         stderr: Receives the error output of a command.
-        auth: Authorizes requests to a URL, in place of the authorization of an entry.
+        auth: Authorizes requests to a URL.
 
     Raises:
         ValueError: The target cannot be used, or it takes no headers or `auth`.
         ImportError: A package that the URL needs is not installed.
         AuthorizationError: `auth` cannot be used at this URL.
     """
-    if isinstance(target, str):
-        target = Entry.read({"url": target}) if scheme_of(target) else command_words(target)
-    if isinstance(target, Mapping):
-        if "auth" in target:
-            raise ValueError('the member "auth" of an entry is for hosts; pass auth= instead')
-        target = Entry.read(target)
-    elif isinstance(target, Sequence):
-        target = Entry(target[0], tuple(target[1:]))
-    if isinstance(target, Entry) and target.url is not None:
-        return _url(target, target.url, {**target.headers, **(headers or {})}, auth or target.authorization())
+    if isinstance(target, str) and (scheme := scheme_of(target)) is not None:
+        return TRANSPORTS.find(scheme).open(target, headers or {}, auth)
+    if isinstance(target, HasAddress):
+        return target.address(headers or {}, stderr, auth)
     if headers:
         raise ValueError("headers can only be sent to a URL")
     if auth is not None:
         raise ValueError("auth is for URLs; a command takes its credentials from the environment")
-    if isinstance(target, Entry):
-        return _command(target, stderr)
+    if isinstance(target, Address):
+        return target
+    if isinstance(target, str | Sequence):
+        command, *arguments = command_words(target) if isinstance(target, str) else target
+        return command_address(command, arguments, stderr=stderr)
+    if isinstance(target, Mapping):
+        raise ValueError("a mapping is no target: pass a URL, a command line, its words or a transport")
     return Address(lambda: target if isinstance(target, AbstractAsyncContextManager) else nullcontext(target))
+
+
+def scheme_of(target: str) -> str | None:
+    """Return the scheme of a URL in lower case; `None` for other text, such as a command line."""
+    found = _URL.match(target)
+    return None if found is None else found[1].lower()
 
 
 def command_words(line: str) -> list[str]:
@@ -341,22 +235,22 @@ def command_words(line: str) -> list[str]:
     return words
 
 
-def _url(entry: Entry, url: str, headers: Mapping[str, str], auth: Auth | None) -> Address:
-    found = TRANSPORTS.find(scheme_of(url) or "").open(url, headers, auth)
-    if entry.type is None or found.fallback is None:
-        return found
-    return replace(found, open=None) if entry.type == "sse" else replace(found, fallback=None)
-
-
-def _command(entry: Entry, stderr: int | IO[Any] | None) -> Address:
-    command = entry.command or ""
+def command_address(
+    command: str,
+    arguments: Sequence[str] = (),
+    *,
+    env: Mapping[str, str] | None = None,
+    cwd: str | None = None,
+    stderr: int | IO[Any] | None = None,
+) -> Address:
+    """Return the address of a program to start; the arguments are those of `stdio`."""
 
     def start() -> AbstractAsyncContextManager[Transport]:
         _begin_line(stderr)
-        return stdio(command, *entry.args, env=entry.env, cwd=entry.cwd, stderr=stderr)
+        return stdio(command, *arguments, env=env, cwd=cwd, stderr=stderr)
 
-    place = (command, *entry.args, entry.cwd)
-    return Address(start, place=place, server=(place, frozenset(entry.env.items())), reopens=True)
+    place = (command, *arguments, cwd)
+    return Address(start, place=place, server=(place, frozenset((env or {}).items())), reopens=True)
 
 
 def _begin_line(stderr: int | IO[Any] | None) -> None:
@@ -365,3 +259,373 @@ def _begin_line(stderr: int | IO[Any] | None) -> None:
         descriptor = stderr if isinstance(stderr, int) else stderr.fileno()
         if descriptor >= 0 and stat.S_ISREG(os.fstat(descriptor).st_mode) and os.lseek(descriptor, 0, os.SEEK_END) > 0:
             os.write(descriptor, b"\n")
+
+
+# --- ways to connect ------------------------------------------------------------------------------------------
+
+
+@dataclass(frozen=True)
+class _Way:
+    """Way to connect.
+
+    Attributes:
+        probe: True to ask for the revisions of the server.
+        handshake_first: True to try the handshake before that.
+        fallback: True to open the connection by the fallback of the address, such as HTTP+SSE.
+    """
+
+    probe: bool = True
+    handshake_first: bool = False
+    fallback: bool = False
+
+
+_PROBE, _HANDSHAKE, _FALLBACK = _Way(), _Way(probe=False), _Way(probe=False, fallback=True)
+
+_remembered: OrderedDict[Hashable, _Way] = OrderedDict()
+
+
+def forget() -> None:
+    """Forget the remembered ways to connect."""
+    _remembered.clear()
+
+
+class _Search:
+    """Search for a way to connect to a server.
+
+    Args:
+        place: The address of the server.
+        clients: The clients.
+        patience: `probe_timeout` of `connect`.
+
+    Attributes:
+        failures: Each failed attempt with its error.
+    """
+
+    def __init__(self, place: Address, clients: _Clients, patience: float) -> None:
+        self._place = place
+        self._server = place.server or object()
+        self._clients = clients
+        self._patience = patience
+        self.failures: list[tuple[str, Exception]] = []
+        self._elsewhere = False
+        self._ended = False
+
+    @asynccontextmanager
+    async def connected(self) -> AsyncGenerator[Client]:
+        """Connect and yield the client whose revision the server speaks."""
+        known, has_fallback_only = _remembered.get(self._place.place), self._place.open is None
+        way: _Way | None = known or _Way(fallback=has_fallback_only, handshake_first=has_fallback_only)
+        while way is not None:
+            async with self._over(way) as client:
+                if client is not None:
+                    yield client
+                    return
+            _remembered.pop(self._place.place, None)
+            way, known = self._following(way, known), None
+        attempt, error = self.failures[-1]
+        if len(self.failures) == 1 and (attempt != DISCOVER or not isinstance(error, ProtocolError)):
+            raise error  # the only failure explains itself
+        raise NoConnection(self.failures)
+
+    @asynccontextmanager
+    async def _over(self, way: _Way) -> AsyncGenerator[Client | None]:
+        """Try one way to connect; yield `None` if it fails."""
+        clients = self._clients
+        start = self._place.fallback if way.fallback else self._place.open
+        assert start is not None
+        async with AsyncExitStack() as stack:
+            try:
+                transport = await stack.enter_async_context(start())
+            except ConnectionClosed as error:
+                self.failures.append(("GET" if way.fallback else "connecting", error))
+                yield None
+                return
+            session = Session(Peer("client", clients.dispatchers), transport, clients.handler, limits=clients.limits)
+            tasks = await stack.enter_async_context(background_tasks())
+            tasks.start_soon(session.run)
+            stack.push_async_callback(session.close)
+            negotiation = _Negotiation(clients, session, self._server, tasks, self._patience)
+            client = await negotiation.client(way)
+            if client is None:
+                self.failures += negotiation.failures
+                self._elsewhere, self._ended = negotiation.elsewhere, session.closed.is_set()
+                yield None
+                return
+            self._remember(way, negotiation.is_legacy, client.dispatcher.revision.era.is_stateless)
+            if client.cache is not None:
+                stack.callback(client.cache.forget, CacheScope(None, session))
+            yield clients.begin(client, session, tasks)
+
+    def _following(self, way: _Way, known: _Way | None) -> _Way | None:
+        """Return the way to try after a failed one; `None` if there is no further way."""
+        place, clients = self._place, self._clients
+        probed = way.probe and not (way.handshake_first or clients.prefers_handshake)
+        is_outdated = known is not None and (way.fallback or self._ended)
+        ends_after_probe = self._ended and probed and place.reopens and clients.has_both_eras
+        table = (
+            (is_outdated and place.open is not None, _PROBE),
+            (self._elsewhere and not way.fallback and place.fallback is not None, _FALLBACK),
+            (ends_after_probe, _HANDSHAKE),
+        )
+        return next((following for applies, following in table if applies), None)
+
+    def _remember(self, way: _Way, is_legacy: bool, is_stateless: bool) -> None:
+        place = self._place.place
+        if is_stateless:
+            _remembered.pop(place, None)
+        elif place is not None and (way.fallback or is_legacy or not way.probe):
+            _remembered[place] = _Way(handshake_first=True, fallback=way.fallback)
+            _remembered.move_to_end(place)
+            if len(_remembered) > _MAX_REMEMBERED:
+                _remembered.popitem(last=False)
+
+
+class _Clients:
+    """Candidates for a connection: at most one client for each revision.
+
+    Args:
+        clients: The clients.
+        find_bridging: Finds the conversion between revisions, for servers that speak none of theirs; None to speak
+            only the revisions of the clients.
+
+    Attributes:
+        limits: Limits of the connection.
+        dispatchers: Revision -> dispatcher of its client.
+        prefers_handshake: True if all given clients are stateful.
+
+    Raises:
+        ValueError: There is no client, or there are two of one revision.
+    """
+
+    def __init__(self, clients: Sequence[Client], find_bridging: Callable[[], Bridging | None] | None) -> None:
+        self._by_revision = {client.revision: client for client in clients}
+        if not clients or len(self._by_revision) < len(clients):
+            raise ValueError("connecting needs clients, one for each revision")
+        self.limits = clients[0].limits
+        self.dispatchers: dict[str, Dispatcher] = {
+            client.revision: client.dispatcher.extended(type(client))
+            for client in sorted(clients, key=lambda client: client.dispatcher.revision.rank)
+        }
+        self._own = [dispatcher.revision for dispatcher in reversed(self.dispatchers.values())]
+        self._find_bridging = find_bridging
+        self.prefers_handshake = not any(revision.era.is_stateless for revision in self._own)
+
+    @cached_property
+    def _bridges(self) -> ClientBridges[Client] | None:
+        bridging = self._find_bridging() if self._find_bridging is not None else None
+        return None if bridging is None else bridging.clients(list(self._by_revision.values()))
+
+    @cached_property
+    def _foreign(self) -> list[Revision]:
+        return sorted(self._bridges.revisions if self._bridges else (), key=lambda one: one.rank, reverse=True)
+
+    def revisions(self, *, stateless: bool) -> Iterator[str]:
+        """Yield the revisions of an era, the best first; conversion is looked up after those of the clients."""
+        yield from (one.name for one in self._own if one.era.is_stateless is stateless)
+        yield from (one.name for one in self._foreign if one.era.is_stateless is stateless)
+
+    def best(self, *, stateless: bool) -> str | None:
+        """Return the best revision of an era, or None."""
+        return next(self.revisions(stateless=stateless), None)
+
+    @property
+    def has_both_eras(self) -> bool:
+        """True if there are revisions of both eras."""
+        return self.best(stateless=True) is not None and self.best(stateless=False) is not None
+
+    def client(self, revision: str) -> Client:
+        """Return the client of a revision; a client that needs conversion is made on first use."""
+        if revision not in self._by_revision:
+            assert self._bridges is not None
+            client = self._bridges.wire_client(next(one for one in self._foreign if one.name == revision))
+            self._by_revision[revision] = client
+            self.dispatchers[revision] = client.dispatcher.extended(type(client))
+        return self._by_revision[revision]
+
+    def handler(self, dispatcher: Dispatcher, route: Route) -> Any:
+        """Return the handler of a route; raises `MethodNotFound` if there is none."""
+        return self.client(dispatcher.revision.name).handler(dispatcher, route)
+
+    def begin(self, client: Client, session: Session, tasks: TaskGroup) -> Client:
+        """Return the client that the user talks to, given the one that is connected."""
+        is_own = client.dispatcher.revision in self._own
+        return client if is_own or self._bridges is None else self._bridges.begin(client, session, tasks)
+
+    def unsupported(self, *theirs: str) -> UnsupportedRevision:
+        """Return the error for a server that speaks none of the revisions."""
+        ours = " or ".join([*self.revisions(stateless=True), *self.revisions(stateless=False)])
+        is_missing = self._find_bridging is not None and self._bridges is None
+        return UnsupportedRevision(f"{ours} ({MISSING})" if is_missing else ours, *theirs)
+
+
+class _Negotiation:
+    """Negotiation of the revision with one server, over one connection.
+
+    Args:
+        clients: The clients.
+        session: The connection, running.
+        server: Key of the server, for caches.
+        tasks: Group of the task that waits for the response to the probe.
+        patience: Seconds to wait for this response if the server may know the handshake only.
+
+    Attributes:
+        failures: Methods that failed, with their errors.
+        elsewhere: True if the handshake failed as it does at a server that has HTTP+SSE only.
+    """
+
+    def __init__(
+        self, clients: _Clients, session: Session, server: Hashable, tasks: TaskGroup, patience: float
+    ) -> None:
+        self.failures: list[tuple[str, Exception]] = []
+        self.elsewhere = False
+        self._clients, self._session, self._server, self._tasks = clients, session, server, tasks
+        self._patience = patience
+        self._pauses = session.transport.pauses or Pauses()
+        self._asking = anyio.CancelScope()
+        self._asked = False
+        self._probed = ""
+        self._offered: list[str] = []
+        self._heard = anyio.Event()
+        self._answer: Any = None
+        self._error: Exception | None = None
+
+    @property
+    def is_legacy(self) -> bool:
+        """True if the server did not answer the probe."""
+        return self._asked and self._answer is None
+
+    async def client(self, way: _Way) -> Client | None:
+        """Return the connected client of a revision that the server speaks; `None` if everything failed.
+
+        Raises:
+            UnsupportedRevision: The server speaks none of the revisions.
+            ProtocolError: A stateless server refuses the probe.
+            AuthorizationError: Authorization failed.
+        """
+        steps = [self._probe] if way.probe else []
+        if self._clients.prefers_handshake or self._clients.best(stateless=False):
+            is_first = way.handshake_first or self._clients.prefers_handshake
+            steps = [self._shake_hands, *steps] if is_first else [*steps, self._shake_hands, self._hear_late]
+        try:
+            for step in steps:
+                if step == self._probe and self._clients.prefers_handshake and not self._may_be_stateless():
+                    return None
+                found = await step()
+                if found is not None:
+                    return found
+            return None
+        finally:
+            self._asking.cancel()
+
+    def _may_be_stateless(self) -> bool:
+        """Return True if the handshake failed as it does at a stateless server, and a client speaks such a revision."""
+        error = self.failures[-1][1] if self.failures else None
+        if isinstance(error, ProtocolError):
+            failed = error.code in (METHOD_NOT_FOUND, INVALID_REQUEST, INVALID_PARAMS)
+        else:
+            failed = isinstance(error, Refused) and error.status in _NOT_HERE
+        return failed and self._clients.best(stateless=True) is not None
+
+    def _speak(self, revision: str) -> Client:
+        """Switch to a revision; return its client."""
+        session, client = self._session, self._clients.client(revision)
+        session.peer.dispatcher = session.negotiated.dispatcher = self._clients.dispatchers[revision]
+        session.meta, session.headers = {}, None
+        client.attach(session, CacheScope((self._server, revision), session))
+        return client
+
+    # --- the probe --------------------------------------------------------------------------------------------
+
+    async def _probe(self) -> Client | None:
+        """Send the probe; the wait is limited, because old servers may not answer."""
+        self._probed = str(self._clients.best(stateless=True))
+        client = self._speak(self._probed)
+        options, patience = client.options, None
+        if self._clients.best(stateless=False):
+            self._patience = min(self._patience, options.timeout or self._patience)
+            options, patience = Options(timeout=None), self._patience
+        self._asked = True
+        self._tasks.start_soon(self._ask, client, options)
+        if not await self._has_heard(patience):
+            self.failures.append((DISCOVER, RequestTimeout(f"no answer within {patience:g} s")))
+            return None
+        return await self._conclude()
+
+    async def _has_heard(self, seconds: float | None) -> bool:
+        """Wait for the response to the probe; return True if it came."""
+        with self._pauses.move_on_after(seconds):
+            await self._heard.wait()
+        return self._heard.is_set()
+
+    async def _ask(self, client: Client, options: Options) -> None:
+        with self._asking:
+            try:
+                self._answer = await discover(client, self._session, options)
+            except (*_FAILURES, AuthorizationError) as error:
+                self._error = error
+            self._heard.set()
+
+    async def _hear_late(self) -> Client | None:
+        """Wait again for the response to the probe after the handshake failed: the server may be slow."""
+        if not self._asked or self._error is not None or not await self._has_heard(self._patience):
+            return None
+        return await self._conclude()
+
+    async def _conclude(self) -> Client | None:
+        """Choose a revision from the response to the probe."""
+        if self._answer is not None:
+            return await self._choose(self._answer.supported_versions)
+        error, revision = self._error, self._clients.dispatchers[self._probed].revision
+        assert error is not None
+        if isinstance(error, AuthorizationError | ServerUnavailable):
+            raise error  # another attempt would only ask for another login, or meet a server that stops
+        if isinstance(error, ProtocolError):
+            if lacks_scope(error):
+                raise error
+            if error.code in revision.errors.values():  # only a stateless server sends such an error
+                named = spoken(error) if error.code == revision.errors[UNSUPPORTED] else []
+                if not named:
+                    raise error
+                return await self._choose(named)
+            if not self._clients.best(stateless=False):
+                raise self._clients.unsupported() from error  # it does not know the probe
+        self.failures.append((DISCOVER, error))
+        return None
+
+    async def _choose(self, named: Sequence[str]) -> Client | None:
+        """Choose the best of the revisions that the server names."""
+        best = next((revision for revision in self._clients.revisions(stateless=True) if revision in named), None)
+        if best is not None:
+            client = self._speak(best)
+            if self._answer is not None and best == self._probed:
+                accept_discovery(client, self._session, self._answer)
+            else:
+                await introduce(client, self._session)
+            return client
+        best = next((revision for revision in self._clients.revisions(stateless=False) if revision in named), None)
+        if best is None:
+            raise self._clients.unsupported(*named)
+        return await self._shake_hands(best)
+
+    # --- the handshake ----------------------------------------------------------------------------------------
+
+    async def _shake_hands(self, revision: str | None = None) -> Client | None:
+        """Offer a revision, by default the best; the server may choose another of ours."""
+        offered = revision or str(self._clients.best(stateless=False))
+        if offered in self._offered or self._session.closed.is_set():
+            return None
+        self._offered.append(offered)
+        client = self._speak(offered)
+        try:
+            answer = await offer_handshake(client, self._session)
+            chosen = answer["protocolVersion"]
+            if chosen not in self._clients.revisions(stateless=False):
+                raise self._clients.unsupported(chosen)
+            client = self._speak(chosen)
+            await accept_handshake(client, self._session, answer)
+        except _FAILURES as error:
+            self.elsewhere = isinstance(error, Refused) and error.status in _NOT_HERE
+            self.failures.append((INITIALIZE, error))
+            named = [revision for revision in spoken(error) if revision not in self._offered]
+            return await self._choose(named) if named else None
+        return client

@@ -3,20 +3,15 @@
 from __future__ import annotations
 
 import argparse
-from collections.abc import Callable, Collection, Hashable, Mapping, Sequence
-from contextlib import AbstractAsyncContextManager
-from dataclasses import dataclass, field
+from collections.abc import Callable, Collection, Mapping, Sequence
 from functools import cached_property
-from typing import TYPE_CHECKING, Generic, Protocol, TypeAlias, TypedDict, TypeVar
+from typing import TYPE_CHECKING, Any, Generic, Protocol, TypedDict, TypeVar
 
-from .concurrency import Pauses
 from .logs import log
 
 if TYPE_CHECKING:
-    from .protocol.access import AccessPolicy
-    from .protocol.transport import Transport
-    from .session.authorization import Auth
     from .session.server import Server
+    from .session.targets import Address, Auth
 
 
 class HasSchemes(Protocol):
@@ -30,34 +25,11 @@ class HasSchemes(Protocol):
 
 T = TypeVar("T", bound=HasSchemes)
 
-Opener: TypeAlias = "Callable[[], AbstractAsyncContextManager[Transport]]"
-
-
-@dataclass(frozen=True)
-class Address:
-    """Address of a server.
-
-    Attributes:
-        open: Opens a connection; `None` where only `fallback` applies.
-        fallback: Opens a connection for a server that refuses the handshake over the first one, if there is such a way.
-        place: Identifies the program, to remember how to connect to it; `None` to remember nothing.
-        server: Identifies the server and its offers, for caches.
-        reopens: True if a connection can be opened again after the server has ended it.
-        pauses: Stops the time limits of connecting while a user is asked for authorization.
-    """
-
-    open: Opener | None
-    fallback: Opener | None = None
-    place: Hashable | None = None
-    server: Hashable | None = None
-    reopens: bool = False
-    pauses: Pauses = field(default_factory=Pauses)
-
 
 class RunOptions(TypedDict, total=False):
     """Options of `run`, which describes them."""
 
-    auth: AccessPolicy | Callable[[], AccessPolicy] | None
+    auth: Any
     revisions: Sequence[str] | None
     allowed_hosts: Collection[str] | None
     allowed_origins: Collection[str] | None

@@ -2,9 +2,13 @@
 
 from __future__ import annotations
 
+import re
 import sys
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Mapping
 from importlib import import_module
+from pathlib import Path
+
+_EXPORT = re.compile(r"^from ([\w.]+) import (\w+) as \2$", re.MULTILINE)
 
 
 def lazy(package: str, exports: Mapping[str, str], *, module: str | None = None) -> Callable[[str], object]:
@@ -28,19 +32,16 @@ def lazy(package: str, exports: Mapping[str, str], *, module: str | None = None)
     return get
 
 
-def lazy_modules(
-    package: str, modules: Mapping[str, Sequence[str]], *, module: str | None = None
-) -> Callable[[str], object]:
-    """Make the `__getattr__` of a module from the names of each submodule; `__all__` and `dir()` list these names.
+def lazy_stub(module: str) -> Callable[[str], object]:
+    """Make the `__getattr__` of a module from its stub, a `.pyi` file; `__all__` and `dir()` list the same names.
 
-    For type checkers, the module imports the same names `as` themselves under `if TYPE_CHECKING`, as re-exports.
-
-    Args:
-        package: The package of the submodules.
-        modules: Submodule -> its names; a submodule with a leading dot belongs to the package above.
-        module: The module that gets the `__getattr__`; by default the package.
+    Type checkers read that file, too. Each line is `from .submodule import Name as Name`, or names a package beside it.
     """
-    exports = {name: submodule for submodule, names in modules.items() for name in names}
+    owner = sys.modules[module]
+    package = str(owner.__package__)
+    above = package.rpartition(".")[0]
+    stub = Path(str(owner.__file__)).with_suffix(".pyi").read_text("utf-8")
+    exports = {name: one.removeprefix("." if one[0] == "." else above) for one, name in _EXPORT.findall(stub)}
     public = sorted(exports)
-    sys.modules[module or package].__dict__.update(__all__=public, __dir__=public.copy)
+    owner.__dict__.update(__all__=public, __dir__=public.copy)
     return lazy(package, exports, module=module)

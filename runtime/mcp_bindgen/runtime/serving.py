@@ -4,27 +4,23 @@ from __future__ import annotations
 
 import argparse
 import logging
+import os
 import sys
 from collections.abc import Sequence
 from functools import partial
 from pathlib import Path
-from typing import Protocol, Unpack
+from typing import TYPE_CHECKING, Unpack
 
 import anyio
 
 from .concurrency import leave
-from .entry_points import TRANSPORTS, RunOptions, TransportEntry
-from .logs import FORMATS, use_format
-from .session.server import Server, lifespans, serve
+from .logs import FORMATS
+from .session.server import Server
+from .session.service import Served, all_servers, lifespans, serve
 from .transports.stdio import StdioServerTransport
 
-
-class Served(Protocol):
-    """Provider of servers, such as an application object."""
-
-    def servers(self) -> Sequence[Server]:
-        """Return a server for each revision."""
-        ...
+if TYPE_CHECKING:
+    from .entry_points import RunOptions, TransportEntry
 
 
 def run(*served: Server | Served, **options: Unpack[RunOptions]) -> None:
@@ -63,9 +59,12 @@ def run(*served: Server | Served, **options: Unpack[RunOptions]) -> None:
         --allowed-host NAME, --allowed-origin NAME: With --http or --sse: allow a host or the origin of web pages;
             repeatable. The default is `ALLOWED_HOSTS` and `ALLOWED_ORIGINS`.
     """
-    for unknown in options.keys() - RunOptions.__annotations__.keys():
-        raise TypeError(f"run() got an unexpected keyword argument {unknown!r}")
-    servers = [server for one in served for server in ([one] if isinstance(one, Server) else one.servers())]
+    if options:
+        from .entry_points import RunOptions  # a server over stdio does without it
+
+        for unknown in options.keys() - RunOptions.__annotations__.keys():
+            raise TypeError(f"run() got an unexpected keyword argument {unknown!r}")
+    servers = all_servers(served)
     parser = argparse.ArgumentParser(prog=_program(), description=type(servers[-1]).__doc__)
     parser.add_argument("--log-format", choices=FORMATS, help="the format of the log on stderr [MCP_LOG_FORMAT]")
     try:
@@ -73,7 +72,10 @@ def run(*served: Server | Served, **options: Unpack[RunOptions]) -> None:
         chosen = parser.parse_args()
         options["log_format"] = chosen.log_format or options.get("log_format")
         logging.basicConfig(stream=sys.stderr, level=logging.WARNING, format="%(levelname)s %(name)s: %(message)s")
-        use_format(options["log_format"])
+        if options["log_format"] or "MCP_LOG_FORMAT" in os.environ:
+            from .log_format import use_format
+
+            use_format(options["log_format"])
         works = [work for one in transports if (work := one.serve(servers, chosen, options)) is not None]
         if len(works) > 1:
             raise ValueError("the options choose several transports; choose one")
@@ -91,6 +93,8 @@ def _transports(parser: argparse.ArgumentParser) -> Sequence[TransportEntry]:
     """Add the options of installed transports to the parser and return them; none if the command line has no option."""
     if not any(argument.startswith("-") for argument in sys.argv[1:]):
         return ()
+    from .entry_points import TRANSPORTS
+
     for distribution, transport in TRANSPORTS.objects:
         try:
             transport.add_arguments(parser)
@@ -107,6 +111,4 @@ async def _serve_stdio(servers: Sequence[Server], revisions: Sequence[str] | Non
 def _program() -> str:
     """Return the command that started this program."""
     spec = sys.modules["__main__"].__spec__
-    if spec is None or not spec.name:
-        return Path(sys.argv[0]).name
-    return f"python -m {spec.name.removesuffix('.__main__')}"
+    return f"python -m {spec.name.removesuffix('.__main__')}" if spec and spec.name else Path(sys.argv[0]).name

@@ -16,8 +16,8 @@ from urllib.parse import urlsplit
 import anyio
 
 from mcp_bindgen.http.client.bounded import shown
-from mcp_bindgen.runtime.concurrency import Pauses
 from mcp_bindgen.runtime.logs import log
+from mcp_bindgen.runtime.pauses import Pauses
 from mcp_bindgen.runtime.protocol.errors import AuthorizationError
 
 from .. import metadata
@@ -90,6 +90,21 @@ class TokenSource(ABC):
     @abstractmethod
     async def client_of(self, grant: Grant, server: ServerMetadata) -> KnownClient | None:
         """Return the client of a grant, to refresh or revoke it; `None` if it is no longer known."""
+
+    async def bind(self, client: KnownClient, server: ServerMetadata) -> None:
+        """Restrict a client without an issuer to its first authorization server; raises `AuthorizationError`."""
+        if client.issuer is not None:
+            return
+        key = Key("", "", client.id)
+        record = await self.store.load(key)
+        while (first := (record or {}).get("issuer")) is None:  # another process may be first
+            await self.store.replace(key, record, {"issuer": server.issuer})
+            record = await self.store.load(key)
+        if first != server.issuer:
+            raise AuthorizationError(
+                f"client {client.id} is known to {first}, and the server names {server.issuer} now; if that is right, "
+                "name the issuer of the client"
+            )
 
 
 class ServerAuthorizer:

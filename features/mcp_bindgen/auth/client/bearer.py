@@ -7,7 +7,7 @@ import re
 from collections.abc import Awaitable, Callable, Mapping, Sequence
 from typing import Any
 
-from mcp_bindgen.runtime.concurrency import Pauses
+from mcp_bindgen.runtime.pauses import Pauses
 from mcp_bindgen.runtime.protocol.errors import AuthorizationError
 
 from ..metadata import check_confidential, check_same_origin

@@ -49,7 +49,6 @@ class _Machine(TokenSource):
         super().__init__(client.id, [client.issuer], MemoryStore, options)
         self.extensions = {extension: {}}
         self._client = client
-        self._first: str | None = None
 
     async def client_of(self, grant: Grant, server: ServerMetadata) -> KnownClient | None:
         """Return the client."""
@@ -57,14 +56,8 @@ class _Machine(TokenSource):
 
     async def obtain(self, request: TokenRequest) -> Grant:
         """Get a token."""
-        issuer = request.server.issuer
-        if isinstance(self._client, ClientSecret) and self._client.issuer is None:
-            first = self._first = self._first or issuer
-            if first != issuer:
-                raise AuthorizationError(
-                    f"client {self._client.id} is known to {first}, and the server names {issuer} now; "
-                    "name the issuer of the client if that is right"
-                )
+        if isinstance(self._client, ClientSecret):
+            await self.bind(self._client, request.server)
         return await request.send(self._client, {**await self._form(request), **request.fields})
 
     async def _form(self, request: TokenRequest) -> dict[str, str]:

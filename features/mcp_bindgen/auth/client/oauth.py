@@ -157,7 +157,7 @@ class OAuth(TokenSource):
         server = request.server
         known = self._known(server)
         if known is not None:
-            await self._bind(known, server)
+            await self.bind(known, server)
             return known
         if self._document_url is not None and server.client_id_metadata_document_supported:
             return KnownClient(self._document_url)
@@ -173,21 +173,6 @@ class OAuth(TokenSource):
     def _known(self, server: ServerMetadata) -> KnownClient | None:
         exact = [one for one in self._clients if one.issuer == server.issuer]
         return next(iter([*exact, *(one for one in self._clients if one.issuer is None)]), None)
-
-    async def _bind(self, known: KnownClient, server: ServerMetadata) -> None:
-        """Restrict a client without an issuer to its first authorization server."""
-        if known.issuer is not None:
-            return
-        key = Key("", "", known.id)
-        record = await self.store.load(key)
-        while (first := (record or {}).get("issuer")) is None:  # another process may be first
-            await self.store.replace(key, record, {"issuer": server.issuer})
-            record = await self.store.load(key)
-        if first != server.issuer:
-            raise AuthorizationError(
-                f"client {known.id} is known to {first}, and the server names {server.issuer} now; if that is right, "
-                "name the issuer: KnownClient(id, issuer)"
-            )
 
     async def _register(self, request: TokenRequest, endpoint: str, redirect_uri: str | None) -> KnownClient:
         """Register the client, unless it is registered for the same redirect URI (RFC 7591)."""

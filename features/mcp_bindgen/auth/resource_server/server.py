@@ -17,23 +17,17 @@ from urllib.parse import parse_qs, urlsplit
 
 from pydantic_core import to_json
 
+from mcp_bindgen.http.server.access import HttpRequest, Scopes
+from mcp_bindgen.http.server.errors import HttpError, unavailable
 from mcp_bindgen.runtime.logs import harmless, log
 from mcp_bindgen.runtime.model.json_types import is_object
-from mcp_bindgen.runtime.protocol.access import (
-    AccessDenied,
-    HttpRequest,
-    Identity,
-    InsufficientScope,
-    Operation,
-    Scopes,
-    report_refusal,
-)
+from mcp_bindgen.runtime.protocol.access import Identity, InsufficientScope, Operation, report_refusal
 
 from .. import challenges
 from ..dpop import target_uri
 from ..fetch import is_loopback
 from ..metadata import canonical
-from .dpop import ALGORITHMS, InvalidProof, Nonces, NonceWanted, ProofVerifier, ReplayCache
+from .dpop import ALGORITHMS, Nonces, NonceWanted, ProofVerifier, ReplayCache
 from .policy import Policy, check_scopes, is_scope
 from .verifier import InvalidToken, TokenVerifier, VerifierUnavailable
 
@@ -159,11 +153,10 @@ class ResourceServer:
         """Return the scopes that an operation requires."""
         return self._policy.needed(operation)
 
-    def challenge(self, missing: InsufficientScope) -> AccessDenied:
-        """Return the refusal that names the required scopes to a client, without texts that are no scopes."""
+    def challenge(self, missing: InsufficientScope) -> list[Header]:
+        """Return the headers that name the required scopes to a client, without texts that are no scopes."""
         scopes = [one for one in missing.scopes if is_scope(one)]
-        headers = self._challenge("insufficient_scope", "the token lacks a scope", scopes)
-        return AccessDenied(403, missing.message, *headers)
+        return self._challenge("insufficient_scope", "the token lacks a scope", scopes)
 
     # --- tokens -----------------------------------------------------------------------------------------------
 
@@ -171,7 +164,7 @@ class ResourceServer:
         """Return the identity in the token of a request.
 
         Raises:
-            AccessDenied: 401 without a valid token; 400 for several or malformed tokens; 503 if the token cannot be
+            HttpError: 401 without a valid token; 400 for several or malformed tokens; 503 if the token cannot be
                 verified now.
         """
         value = request.headers.get(b"authorization")
@@ -184,25 +177,22 @@ class ResourceServer:
             identity = await self._identify(token)
             await self._check_possession(request, scheme, token, identity)
         except InvalidToken as error:
-            self._report(request, str(error), error.identity)
-            raise AccessDenied(401, str(error), *self._challenge("invalid_token", str(error))) from None
-        except NonceWanted as error:
-            assert self._nonces is not None
-            nonce = (b"dpop-nonce", self._nonces.current().encode())
-            raise AccessDenied(401, str(error), *self._challenge("use_dpop_nonce", str(error)), nonce) from None
-        except InvalidProof as error:
-            self._report(request, str(error))
-            raise AccessDenied(401, str(error), *self._challenge("invalid_dpop_proof", str(error))) from None
+            headers = self._challenge(error.code, str(error))
+            if self._nonces is not None and isinstance(error, NonceWanted):
+                headers.append((b"dpop-nonce", self._nonces.current().encode()))
+            else:
+                self._report(request, str(error), error.identity)
+            raise HttpError(401, str(error), *headers) from None
         except Exception as error:
             if isinstance(error, VerifierUnavailable):
                 self._report(request, str(error))
             else:
                 log.exception("a token could not be verified")
-            raise AccessDenied(503, _UNAVAILABLE, (b"retry-after", b"5")) from None
+            raise unavailable(_UNAVAILABLE) from None
         return identity
 
     def _presented(self, request: HttpRequest) -> tuple[str, str]:
-        """Return the scheme and the token of a request; raise `AccessDenied`."""
+        """Return the scheme and the token of a request; raise `HttpError`."""
         query: bytes = request.scope.get("query_string", b"")
         if query and "access_token" in parse_qs(query.decode("latin-1"), keep_blank_values=True):
             request.scope["query_string"] = b""  # access logs are written later, and show it
@@ -220,7 +210,7 @@ class ResourceServer:
             raise self._malformed(request, "the header Authorization does not hold one token")
         reason, level = ("no token", logging.INFO) if value is None else ("unknown token scheme", logging.WARNING)
         self._report(request, reason, level=level)
-        raise AccessDenied(401, "a token is needed", *self._first_challenge)
+        raise HttpError(401, "a token is needed", *self._first_challenge)
 
     async def _identify(self, token: str) -> Identity:
         """Return the identity of a token, with all scopes that its scopes imply; raise the errors of verifiers."""
@@ -287,9 +277,9 @@ class ResourceServer:
             headers.append((b"www-authenticate", value.encode()))
         return headers
 
-    def _malformed(self, request: HttpRequest, reason: str) -> AccessDenied:
+    def _malformed(self, request: HttpRequest, reason: str) -> HttpError:
         self._report(request, reason)
-        return AccessDenied(400, reason, *self._challenge("invalid_request", reason))
+        return HttpError(400, reason, *self._challenge("invalid_request", reason))
 
     def _report(
         self, request: HttpRequest, reason: str, identity: Identity | None = None, level: int = logging.WARNING

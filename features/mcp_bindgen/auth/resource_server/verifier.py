@@ -24,7 +24,12 @@ class InvalidToken(Exception):
     Args:
         reason: Reason, for the client.
         identity: Identity in the token, if its issuer has signed it.
+
+    Attributes:
+        code: Error code in the challenge (RFC 6750, section 3.1; RFC 9449, section 7.1).
     """
+
+    code = "invalid_token"
 
     def __init__(self, reason: str, identity: Identity | None = None) -> None:
         super().__init__(reason)

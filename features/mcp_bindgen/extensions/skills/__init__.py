@@ -4,19 +4,6 @@
 `mcp-bindgen[skills]`.
 """
 
-from typing import TYPE_CHECKING
+from mcp_bindgen.runtime.lazy import lazy_stub
 
-from mcp_bindgen.runtime.lazy import lazy_modules
-
-if TYPE_CHECKING:
-    from .folder import BadSkill as BadSkill, SkillFile as SkillFile, Skills as Skills
-    from .folder import page as page
-    from .loading import LoadedSkill as LoadedSkill, SkillEntry as SkillEntry, SkillRefused as SkillRefused
-    from .loading import load_skill as load_skill
-
-_MODULES = {
-    "folder": ["BadSkill", "SkillFile", "Skills", "page"],
-    "loading": ["LoadedSkill", "SkillEntry", "SkillRefused", "load_skill"],
-}
-
-__getattr__ = lazy_modules(__name__, _MODULES)
+__getattr__ = lazy_stub(__name__)

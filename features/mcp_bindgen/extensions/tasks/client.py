@@ -13,10 +13,11 @@ from mcp_bindgen.runtime.model.base import Model
 from mcp_bindgen.runtime.protocol import jsonrpc
 from mcp_bindgen.runtime.protocol.envelope import invalid_answer
 from mcp_bindgen.runtime.protocol.errors import INTERNAL_ERROR, ConnectionClosed, ProtocolError
-from mcp_bindgen.runtime.protocol.extension import Extension, ExtensionResult, ExtensionRoutes
+from mcp_bindgen.runtime.protocol.extension import ExtensionResult
 from mcp_bindgen.runtime.protocol.methods import Request
-from mcp_bindgen.runtime.session import rounds
 from mcp_bindgen.runtime.session.client import Client
+
+from ..abi import Extension, ExtensionRoutes
 
 CALL, GET, UPDATE, CANCEL = "tools/call", "tasks/get", "tasks/update", "tasks/cancel"
 
@@ -189,7 +190,7 @@ class ClientEngine(Client):
         method: Request[Any, Any, Any] = self.dispatcher.revision.request(CALL)
         wire = {"name": name, "arguments": dict(arguments or {}), **more}
         params = jsonrpc.typed_params(method, {**wire, "_meta": {**self.link.metadata(), **more.get("_meta", {})}})
-        answer = await rounds.settle(self, method, params, await self.request(method, params))
+        answer = await self.settle_questions(method, params, await self.request(method, params))
         if isinstance(answer, self.tasks_extension.types.CreateTaskResult):
             return self._begun(method, answer.task_id)
         if isinstance(answer, ExtensionResult):

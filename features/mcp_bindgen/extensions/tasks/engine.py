@@ -3,20 +3,22 @@
 from __future__ import annotations
 
 import inspect
-from collections.abc import AsyncGenerator, Awaitable, Callable, Coroutine, Mapping, Sequence
+from collections.abc import AsyncGenerator, Callable, Mapping, Sequence
 from contextlib import aclosing, asynccontextmanager, suppress
 from dataclasses import dataclass, field, replace
-from functools import cache, cached_property, wraps
-from typing import Any, ClassVar, ParamSpec, Protocol, TypeVar
+from functools import cache, cached_property
+from typing import Any, ClassVar, Protocol
 from weakref import WeakKeyDictionary, WeakValueDictionary
 
 from anyio import CapacityLimiter
 
+from mcp_bindgen.bridging.engines import BridgedEngine, RevisionBridge
+from mcp_bindgen.http.server.access import operations
 from mcp_bindgen.runtime.concurrency import background_tasks
 from mcp_bindgen.runtime.logs import log
+from mcp_bindgen.runtime.model.base import optional
 from mcp_bindgen.runtime.protocol import jsonrpc
-from mcp_bindgen.runtime.protocol.access import Identity, Operation, operations
-from mcp_bindgen.runtime.protocol.bridging import BridgedEngine, RevisionBridge
+from mcp_bindgen.runtime.protocol.access import Identity, Operation
 from mcp_bindgen.runtime.protocol.capabilities import declared
 from mcp_bindgen.runtime.protocol.envelope import RequestId
 from mcp_bindgen.runtime.protocol.errors import (
@@ -31,18 +33,18 @@ from mcp_bindgen.runtime.protocol.errors import (
     StoreUnavailable,
     UnexpectedAnswer,
 )
-from mcp_bindgen.runtime.protocol.extension import Extension, ExtensionRoutes
 from mcp_bindgen.runtime.protocol.methods import LISTEN, Method, Notification, Request
-from mcp_bindgen.runtime.protocol.request_scope import Link, Negotiated, RequestScope
+from mcp_bindgen.runtime.protocol.request_scope import Handle, Link, Negotiated, RequestScope
 from mcp_bindgen.runtime.protocol.revision import Dispatcher
 from mcp_bindgen.runtime.session.context import Context
-from mcp_bindgen.runtime.session.handlers import Handle, bind_handler
-from mcp_bindgen.runtime.session.rounds import Questions, asks_for_input
+from mcp_bindgen.runtime.session.handlers import bind_handler
+from mcp_bindgen.runtime.session.rounds import Questions, settle_rounds
 from mcp_bindgen.runtime.session.server import Server
 from mcp_bindgen.runtime.session.session import Session
 from mcp_bindgen.runtime.session.stateless_server import missing_client_capability
 from mcp_bindgen.runtime.session.subscriptions import Subscription
 
+from ..abi import Extension, ExtensionRoutes
 from .record import TaskClient, TaskRecord, new_id, now
 from .service import RunningTask, StatusSender, Tasks, UnknownTask
 from .store import PAGE_SIZE
@@ -58,22 +60,6 @@ _MAX_TTL_MS = 10**15
 _MAX_OWN_TASKS = 1000  # newest tasks of a session that it may list and is notified of
 
 _THREADS_PER_PRINCIPAL = 32  # for handlers of tasks that block
-
-P = ParamSpec("P")
-T = TypeVar("T")
-
-
-def _reachable(work: Callable[P, Awaitable[T]]) -> Callable[P, Coroutine[Any, Any, T]]:
-    """Return a function that raises `ProtocolError` while the task store is unreachable."""
-
-    @wraps(work)
-    async def run(*arguments: P.args, **named: P.kwargs) -> T:
-        try:
-            return await work(*arguments, **named)
-        except StoreUnavailable:
-            raise ProtocolError(INTERNAL_ERROR, "Tasks cannot be reached at the moment; try again later") from None
-
-    return run
 
 
 class TaskParams(Protocol):
@@ -120,7 +106,7 @@ class ServerEngine(Server):
     @asynccontextmanager
     async def extension_lifespan(self) -> AsyncGenerator[None]:
         """Run tasks while the server serves."""
-        tasks = self.all_tasks()
+        tasks = self.all_tasks
         tasks.handlers[self.revision] = self._run
         tasks.observers.append(self._notify)
         try:
@@ -129,10 +115,10 @@ class ServerEngine(Server):
         finally:
             tasks.observers.remove(self._notify)
 
+    @cached_property
     def all_tasks(self) -> Tasks:
-        """Return the tasks of the server, for all revisions and principals."""
-        if self.own_tasks is None:
-            self.own_tasks = Tasks()
+        """The tasks of the server, for all revisions and principals."""
+        self.own_tasks = self.own_tasks or Tasks()
         return self.own_tasks
 
     @cached_property
@@ -173,10 +159,9 @@ class ServerEngine(Server):
 
         return call
 
-    @_reachable
     async def begin_task(self, tool: ToolTask, params: object, ctx: Context) -> TaskRecord:
         """Create a task for a call, and submit it; raises `TooManyRequests`."""
-        limits, time, info = self.all_tasks().limits, now(), ctx.peer_info
+        limits, time, info = self.all_tasks.limits, now(), ctx.peer_info
         record = TaskRecord(
             id=new_id(),
             revision=self.revision,
@@ -191,7 +176,7 @@ class ServerEngine(Server):
             reruns=tool.reruns,
             answers=dict(ctx.answered),
         )
-        return await self.all_tasks().create(record)
+        return await self.all_tasks.create(record)
 
     # --- running ----------------------------------------------------------------------------------------------
 
@@ -216,7 +201,6 @@ class ServerEngine(Server):
         revision = self._dispatcher.revision
         method = revision.request(record.method)
         wire = {**record.params, "_meta": {**record.params.get("_meta", {}), "progressToken": record.id}}
-        params = jsonrpc.typed_params(method, wire)
         agreed = Negotiated(self._dispatcher)
         agreed.logs_by_default = False
         agreed.declared.update({"client": record.client.capabilities, "server": self._capabilities})
@@ -225,18 +209,21 @@ class ServerEngine(Server):
         threads = self._threads.get(record.principal) or CapacityLimiter(_THREADS_PER_PRINCIPAL)
         self._threads[record.principal] = threads
         link = TaskLink(running, agreed, threads)
+
+        async def run(params: Any) -> Any:
+            ctx = self.context(RequestScope(link, link.origin, record.id, agreed), params, TaskQuestions(running))
+            answer = await self._call(params, ctx)
+            jsonrpc.check_kind(method, answer, self._call)
+            return answer
+
+        async def ask(questions: Mapping[str, Any]) -> dict[str, Any]:
+            found = await running.ask({key: jsonrpc.plain(one) for key, one in questions.items()})
+            return {key: jsonrpc.typed_result(revision.request(questions[key].method), found[key]) for key in found}
+
         try:
-            while True:
-                ctx = self.context(RequestScope(link, link.origin, record.id, agreed), params, TaskQuestions(running))
-                answer = await self._call(params, ctx)
-                jsonrpc.check_kind(method, answer, self._call)
-                result: dict[str, Any] = jsonrpc.plain(answer)
-                if not asks_for_input(type(answer)):
-                    return result
-                more = {"inputResponses": await running.ask(result.get("inputRequests") or {})}
-                if answer.request_state is not None:
-                    more["requestState"] = answer.request_state
-                params = jsonrpc.typed_params(method, {**wire, **more})
+            params = jsonrpc.typed_params(method, wire)
+            result: dict[str, Any] = jsonrpc.plain(await settle_rounds(method, params, await run(params), ask, run))
+            return result
         except CapabilityMissing as error:
             if error.owner != "client":
                 raise
@@ -244,16 +231,15 @@ class ServerEngine(Server):
 
     # --- requests about tasks ---------------------------------------------------------------------------------
 
-    @_reachable
     async def find_task(self, id: str, ctx: Context) -> TaskRecord:
         """Return a task of the client that sends a request.
 
         Raises:
             UnknownTask: The client has no such task.
             InsufficientScope: The token lacks a scope that the request of the task needs.
-            ProtocolError: The task store is unreachable.
+            StoreUnavailable: The task store is unreachable.
         """
-        record = await self.all_tasks().read(id, ctx.origin.principal or "")
+        record = await self.all_tasks.read(id, ctx.origin.principal or "")
         if self.authorize is not None:
             self.authorize(ctx.identity, record.revision, self._operations(record))
         return record
@@ -286,7 +272,7 @@ class ServerEngine(Server):
         ids = _followed(agreed)
         if not ids:
             return agreed
-        limit = self.all_tasks().limits.max_followed
+        limit = self.all_tasks.limits.max_followed
         if len(ids) > limit:
             problem = {"path": "params.notifications.taskIds", "problem": f"at most {limit} tasks can be followed"}
             raise InvalidParams(LISTEN, [problem])
@@ -321,7 +307,7 @@ class ServerEngine(Server):
                 await link.notify(notification, jsonrpc.typed_params(notification, record.detailed()))
                 await link.drained()  # one at a time: results may be large
 
-        return StatusSender(self.all_tasks(), send)
+        return StatusSender(self.all_tasks, send)
 
 
 _FILTER = "task_ids"
@@ -330,7 +316,7 @@ _FILTER = "task_ids"
 
 def _followed(agreed: object) -> Sequence[str]:
     """Return the ids of the tasks in a subscription filter."""
-    return getattr(agreed, _FILTER, None) or ()
+    return optional(agreed, _FILTER) or ()
 
 
 # --- handlers that replace generated stubs --------------------------------------------------------------------
@@ -341,20 +327,18 @@ async def _get(self: ServerEngine, params: TaskParams, ctx: Context) -> Any:
     return (await self.find_task(params.task_id, ctx)).detailed()
 
 
-@_reachable
 async def _update(self: ServerEngine, params: TaskParams, ctx: Context) -> Any:
     """Store answers of the client."""
     record = await self.find_task(params.task_id, ctx)
     answers = self.check_answers(record, jsonrpc.plain(params).get("inputResponses") or {})
-    await self.all_tasks().update(record.id, record.principal, answers)
+    await self.all_tasks.update(record.id, record.principal, answers)
     return {}
 
 
-@_reachable
 async def _cancel(self: ServerEngine, params: TaskParams, ctx: Context) -> Any:
     """Cancel a task that is not over."""
     record = await self.find_task(params.task_id, ctx)
-    await self.all_tasks().cancel(record.id, record.principal)
+    await self.all_tasks.cancel(record.id, record.principal)
     return {}
 
 
@@ -415,7 +399,7 @@ class CoreTasks(_Handlers):
         self._home = server.dispatcher.revision
         self._own: WeakKeyDictionary[Session, dict[str, None]] = WeakKeyDictionary()  # session -> ids of its tasks
         self._asking = set[tuple[str, str]]()
-        self._sessions = StatusSender(server.all_tasks(), self._send)
+        self._sessions = StatusSender(server.all_tasks, self._send)
         handlers: Mapping[str, Handle] = {
             CALL: self.call_tool,
             LIST_TOOLS: _tool_list(adapter, server, _with_support),
@@ -482,7 +466,7 @@ class CoreTasks(_Handlers):
     async def _page(self, identity: Identity, cursor: str | None) -> list[TaskRecord]:
         """Return the next `PAGE_SIZE` tasks that a token allows, or fewer at the end of the list."""
         allowed: list[TaskRecord] = []
-        while len(allowed) < PAGE_SIZE and (found := await self._server.all_tasks().page(identity.principal, cursor)):
+        while len(allowed) < PAGE_SIZE and (found := await self._server.all_tasks.page(identity.principal, cursor)):
             allowed += (record for record in found if self._server.may_see(record, identity))
             cursor = found[-1].id
         return allowed[:PAGE_SIZE]
@@ -503,7 +487,7 @@ class CoreTasks(_Handlers):
     async def cancel_task(self, params: TaskParams, ctx: Context) -> Any:
         """Cancel a task; raise `ProtocolError` (-32602) if it is over."""
         record = await self._server.find_task(params.task_id, ctx)
-        ended = record if record.is_over else await self._server.all_tasks().cancel(record.id, record.principal)
+        ended = record if record.is_over else await self._server.all_tasks.cancel(record.id, record.principal)
         if record.is_over or ended.status != "cancelled":
             raise ProtocolError(INVALID_PARAMS, f"the task is over: {task(ended)['status']}")
         return self._typed(CANCEL, task(ended))
@@ -514,7 +498,7 @@ class CoreTasks(_Handlers):
         """Wait until a task is over, ask the client its questions meanwhile, and return its result."""
         record = await self._server.find_task(params.task_id, ctx)
         asked = set[str]()
-        async with background_tasks() as group, aclosing(self._server.all_tasks().versions(record.id)) as versions:
+        async with background_tasks() as group, aclosing(self._server.all_tasks.versions(record.id)) as versions:
             async for record in versions:
                 for key in set(record.open) - asked:
                     asked.add(key)
@@ -537,7 +521,7 @@ class CoreTasks(_Handlers):
         if (record.id, key) in self._asking:
             return
         self._asking.add((record.id, key))
-        tasks, question = self._server.all_tasks(), record.asked[key]
+        tasks, question = self._server.all_tasks, record.asked[key]
         method = self._home.request(question["method"])
         try:
             if key not in (await tasks.read(record.id, record.principal)).open:  # answered in the meantime
@@ -545,7 +529,7 @@ class CoreTasks(_Handlers):
             params = jsonrpc.typed_params(method, _related(question.get("params", {}), record))
             answer = await ctx.request(method, params)
             await tasks.update(record.id, record.principal, {key: jsonrpc.plain(answer)})
-        except (ConnectionClosed, SessionRequired):
+        except (ConnectionClosed, SessionRequired, StoreUnavailable):
             raise
         except (CapabilityMissing, ProtocolError, UnexpectedAnswer) as error:
             log.info("a question of a task was not answered: %s", error)

@@ -106,12 +106,12 @@ class TaskRecord:
     reruns: int = 0
     version: int = 1
 
-    @property
+    @cached_property
     def principal(self) -> str:
         """Principal that owns the task; empty if the server does not distinguish clients."""
         return self.origin.principal or ""
 
-    @property
+    @cached_property
     def is_over(self) -> bool:
         """True if the status is final."""
         return self.status in FINAL

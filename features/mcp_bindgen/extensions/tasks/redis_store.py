@@ -1,6 +1,6 @@
 """Task store in Redis or a compatible server such as Valkey, for workers on many machines.
 
-Each operation is one script, which Redis runs atomically. All scripts begin with `_COMMON`. Arguments: the prefix of
+Each operation is one Lua script in `scripts`, which Redis runs atomically. Arguments: the prefix of
 all keys, the task id, and the arguments of the script. A task is a hash: `r` the record, `v` its version, `w` the
 principal, `o` the worker that has the lease. `open` and `over` are sorted sets of ids, scored by the end of the lease
 and by the time from which the record is removable. `n:` holds the usage of a principal or of all, `l:` the tasks of a
@@ -13,114 +13,18 @@ import asyncio
 from collections.abc import AsyncGenerator, Sequence
 from functools import partial
 from hashlib import sha256
+from pathlib import Path
 from typing import Any
 
 from redis.asyncio import Redis
 
-from mcp_bindgen.cluster.storage.redis import RedisConnection
+from mcp_bindgen.cluster.redis_connection import RedisConnection, read_scripts
 from mcp_bindgen.runtime.protocol.errors import StoreUnavailable
 
 from .record import TaskRecord
 from .store import PAGE_SIZE, TaskLimits, Usage, load
 
 _RETRY_SECONDS = 0.5
-
-_COMMON = """
-local P, id = ARGV[1], ARGV[2]
-local T = P .. 't:' .. id
-local call = redis.call
-local function now()
-  local t = call('TIME')
-  return t[1] * 1000 + math.floor(t[2] / 1000)
-end
-local function usage(name)
-  local n = call('HMGET', P .. 'n:' .. name, 'open', 'tasks', 'bytes')
-  return {tonumber(n[1] or 0), tonumber(n[2] or 0), tonumber(n[3] or 0)}
-end
-local function count(principal, open, tasks, bytes)
-  for _, name in ipairs({principal, ''}) do
-    local key = P .. 'n:' .. name
-    call('HINCRBY', key, 'open', open)
-    call('HINCRBY', key, 'bytes', bytes)
-    if call('HINCRBY', key, 'tasks', tasks) <= 0 and name ~= '' then call('DEL', key) end
-  end
-end
-"""
-_SCRIPTS = {
-    "create": """
-local principal, record = ARGV[3], ARGV[4]
-local own, all = usage(principal), usage('')
-for i = 1, 3 do
-  if own[i] >= tonumber(ARGV[4 + i]) or all[i] >= tonumber(ARGV[7 + i]) then return {own, all} end
-end
-call('HSET', T, 'r', record, 'v', 1, 'w', principal, 'o', '')
-call('ZADD', P .. 'open', 0, id)
-call('ZADD', P .. 'l:' .. principal, call('HINCRBY', P .. 'n:', 'place', 1), id)
-count(principal, 1, 1, #record)
-call('PUBLISH', P .. 'changed', id)
-return false
-""",
-    "swap": """
-local before, record, over, removable_at = tonumber(ARGV[3]), ARGV[4], ARGV[5] == '1', ARGV[6]
-local found = call('HMGET', T, 'v', 'w', 'r')
-if not found[1] or tonumber(found[1]) ~= before then return 0 end
-call('HSET', T, 'r', record, 'v', before + 1)
-count(found[2], over and -1 or 0, 0, #record - #found[3])
-if over then
-  call('ZREM', P .. 'open', id)
-  call('ZADD', P .. 'over', removable_at, id)
-  call('HSET', T, 'o', '')
-end
-call('PUBLISH', P .. 'changed', id)
-return 1
-""",
-    "lease": """
-local worker, t = ARGV[3], now()
-local until_ = call('ZSCORE', P .. 'open', id)
-if not until_ then return 0 end
-local current = call('HGET', T, 'o')
-if current ~= '' and current ~= worker and tonumber(until_) > t then return 0 end
-call('HSET', T, 'o', worker)
-call('ZADD', P .. 'open', t + ARGV[4], id)
-return 1
-""",
-    "release": """
-if call('HGET', T, 'o') == ARGV[3] and call('ZSCORE', P .. 'open', id) then
-  call('HSET', T, 'o', '')
-  call('ZADD', P .. 'open', ARGV[4], id)
-end
-""",
-    "due": """
-return call('ZRANGEBYSCORE', P .. 'open', '-inf', now(), 'LIMIT', 0, ARGV[3])
-""",
-    "page": """
-local principal, after = ARGV[3], '-inf'
-if id ~= '' then
-  after = call('ZSCORE', P .. 'l:' .. principal, id)
-  if not after then return false end
-  after = '(' .. after
-end
-local found = {}
-for _, one in ipairs(call('ZRANGEBYSCORE', P .. 'l:' .. principal, after, '+inf', 'LIMIT', 0, ARGV[4])) do
-  table.insert(found, call('HGET', P .. 't:' .. one, 'r'))
-end
-return found
-""",
-    "sweep": """
-local removed = call('ZRANGEBYSCORE', P .. 'over', '-inf', now(), 'LIMIT', 0, ARGV[3])
-for _, one in ipairs(removed) do
-  local key = P .. 't:' .. one
-  local found = call('HMGET', key, 'w', 'r')
-  call('DEL', key)
-  call('ZREM', P .. 'over', one)
-  if found[1] then
-    call('ZREM', P .. 'l:' .. found[1], one)
-    count(found[1], 0, -1, -#found[2])
-  end
-end
-return #removed
-""",
-}
 
 
 class RedisTaskStore:
@@ -142,7 +46,7 @@ class RedisTaskStore:
     def __init__(
         self, url: str | Redis, *, prefix: str = "mcp-bindgen:tasks:", timeout: float = 2.0, connections: int = 16
     ) -> None:
-        scripts = {name: _COMMON + text for name, text in _SCRIPTS.items()}
+        scripts = read_scripts(Path(__file__).with_name("scripts"), {})
         self._connection = RedisConnection(url, scripts, timeout=timeout, connections=connections)
         self._prefix = prefix
         self.ready = self._connection.ready

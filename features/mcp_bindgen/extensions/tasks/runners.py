@@ -1,12 +1,11 @@
-"""Runners decide where tasks run: in the event loop of the server, or as jobs of a queue."""
+"""Runners decide where tasks run: in the event loop of the server, or as the jobs of a queue (`queue_runners`)."""
 
 from __future__ import annotations
 
-from collections.abc import AsyncGenerator, Awaitable, Callable, Coroutine
+from collections.abc import AsyncGenerator, Callable, Coroutine
 from contextlib import AbstractAsyncContextManager, asynccontextmanager
-from typing import Any, NamedTuple, TypeAlias
+from typing import Any, TypeAlias
 
-import anyio
 from anyio.abc import TaskGroup
 
 from mcp_bindgen.runtime.concurrency import background_tasks
@@ -19,9 +18,6 @@ Run: TypeAlias = Callable[[str], Coroutine[Any, Any, None]]
 Any process that serves the same tools from the same store may call it, any number of times: only the worker with the
 lease of the task runs it. Errors of the handler are written to the task; the call raises `StoreUnavailable` only.
 """
-
-_RESTART_SECONDS = 1.0  # pause before a failed queue worker starts again
-_STOP_SECONDS = 5.0  # time for running tasks to be given back when the server stops
 
 
 class TaskRunner:
@@ -82,91 +78,3 @@ async def _run_logged(run: Run, id: str) -> None:
         log.warning("a task waits until the task store is reachable")
     except Exception:
         log.exception("a task could not be run; it is tried again")
-
-
-class Queue(NamedTuple):
-    """Connection to a queue.
-
-    Attributes:
-        send: Sends a task id.
-        work: Runs the jobs of the queue until cancelled.
-    """
-
-    send: Callable[[str], Awaitable[object]]
-    work: Callable[[], Awaitable[None]]
-
-
-class QueueRunner(TaskRunner):
-    """Base of runners that send tasks to a queue, and run the jobs of that queue.
-
-    A job is a task id. A queue may lose a job or deliver it twice: each task has a lease, and the engine submits a task
-    without a worker again.
-
-    Args:
-        concurrency: Number of tasks that this process runs at a time; 0 to send tasks only.
-
-    Attributes:
-        concurrency: The same.
-
-    Raises:
-        ValueError: `concurrency` is negative.
-    """
-
-    answer_timeout: float | None = 5.0
-
-    def __init__(self, concurrency: int) -> None:
-        if concurrency < 0:
-            raise ValueError(f"concurrency is the number of tasks that run at a time, or 0, and not {concurrency}")
-        self.concurrency = concurrency
-        self._queue: Queue | None = None
-
-    def connected(self, job: Run) -> AbstractAsyncContextManager[Queue]:
-        """Connect to the queue while the block lasts.
-
-        Args:
-            job: Runs a job, given its task id.
-        """
-        raise NotImplementedError
-
-    async def submit(self, id: str) -> None:
-        """Send a task to the queue; do nothing while no server serves."""
-        if self._queue is not None:
-            await self._queue.send(id)
-
-    @asynccontextmanager
-    async def serving(self, run: Run) -> AsyncGenerator[None]:
-        """Run jobs while the block lasts; cancel running tasks at its end, because queues wait for their jobs."""
-        scopes = set[anyio.CancelScope]()
-        is_stopping = False
-
-        async def job(id: str) -> None:
-            if not is_stopping:  # else a different process runs the task
-                with anyio.CancelScope() as scope:
-                    scopes.add(scope)
-                    try:
-                        await run(id)
-                    finally:
-                        scopes.discard(scope)
-
-        async with self.connected(job) as self._queue, background_tasks() as group:
-            if self.concurrency:
-                group.start_soon(_restarted, self._queue.work)
-            try:
-                yield
-            finally:
-                self._queue, is_stopping = None, True
-                with anyio.move_on_after(_STOP_SECONDS, shield=True):
-                    while scopes:
-                        for scope in list(scopes):
-                            scope.cancel()
-                        await anyio.sleep(0.01)
-
-
-async def _restarted(work: Callable[[], Awaitable[None]]) -> None:
-    """Start the worker of a queue again whenever it ends."""
-    while True:
-        try:
-            await work()
-        except Exception:
-            log.exception("the worker of a queue failed and starts again")
-        await anyio.sleep(_RESTART_SECONDS)

@@ -4,59 +4,25 @@ from __future__ import annotations
 
 import sqlite3
 import time
-from collections.abc import AsyncGenerator, Callable, Sequence
+from collections.abc import AsyncGenerator, Sequence
 from contextlib import suppress
 from pathlib import Path
-from typing import TypeVar
 
 import anyio
 
-from mcp_bindgen.cluster.storage.sqlite import FileFormat, SqliteThread
-from mcp_bindgen.runtime.logs import log
-from mcp_bindgen.runtime.protocol.errors import StoreUnavailable
+from mcp_bindgen.http.server.sqlite_file import FileFormat, SqliteThread
 
 from .record import TaskRecord
 from .store import PAGE_SIZE, TaskLimits, Usage, load
 
-T = TypeVar("T")
-
 _POLL_SECONDS = 0.2  # until a change of another process is noticed
 _READ_TIMEOUT_SECONDS = 0.01  # the event loop waits for another process
-_SCHEMA = """
-create table if not exists tasks (
-    place integer primary key autoincrement, id text not null unique, principal text not null,
-    version integer not null, record blob not null, open integer not null, removable_at real not null,
-    worker text not null default '', until real not null default 0, change integer not null default 0
-);
-create index if not exists tasks_of on tasks (principal, place);
-create index if not exists tasks_due on tasks (until) where open;
-create index if not exists tasks_removable on tasks (removable_at) where not open;
-create index if not exists tasks_changed on tasks (change);
-create table if not exists changes (number integer not null);
-insert into changes select 0 where not exists (select 1 from changes);
-create table if not exists usage (
-    principal text primary key, open integer not null, tasks integer not null, bytes integer not null
-);
-create trigger if not exists inserted after insert on tasks begin
-    update changes set number = number + 1;
-    update tasks set change = (select number from changes) where place = new.place;
-    insert into usage values (new.principal, new.open, 1, length(new.record)) on conflict do update
-        set open = open + excluded.open, tasks = tasks + 1, bytes = bytes + excluded.bytes;
-end;
-create trigger if not exists updated after update of record on tasks begin
-    update changes set number = number + 1;
-    update tasks set change = (select number from changes) where place = new.place;
-    update usage set open = open + new.open - old.open, bytes = bytes + length(new.record) - length(old.record)
-        where principal = new.principal;
-end;
-create trigger if not exists deleted after delete on tasks begin
-    update usage set open = open - old.open, tasks = tasks - 1, bytes = bytes - length(old.record)
-        where principal = old.principal;
-    delete from usage where principal = old.principal and tasks = 0;
-end;
-"""
 _FORMAT = FileFormat(
-    "a task store", version=1, table="usage", schema=_SCHEMA, settings=("journal_mode = wal", "synchronous = full")
+    "a task store",
+    version=1,
+    table="usage",
+    schema=Path(__file__).with_name("tasks.sql"),
+    settings=("journal_mode = wal", "synchronous = full"),
 )
 _USAGE = "select coalesce(sum(open), 0), coalesce(sum(tasks), 0), coalesce(sum(bytes), 0) from usage"
 
@@ -79,17 +45,11 @@ class SqliteTaskStore:
         self._path = path
         self._changed = anyio.Event()
         self._thread = SqliteThread(_FORMAT.connect(path, wait), "mcp-task-store")
+        self._do = self._thread.do
 
     async def aclose(self) -> None:
         """Finish pending jobs and close the file."""
         self._thread.close()
-
-    async def _do(self, job: Callable[[sqlite3.Connection], T]) -> T:
-        try:
-            return await self._thread.do(job)
-        except sqlite3.OperationalError as error:
-            log.error("the task store failed: %s", error)
-            raise StoreUnavailable() from error
 
     async def _change(self, statement: str, *values: object) -> int:
         """Execute a statement that changes tasks; return the number of changed rows."""

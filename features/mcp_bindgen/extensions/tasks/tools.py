@@ -10,6 +10,7 @@ from types import ModuleType
 from typing import Any, Literal, TypeAlias, TypeVar, get_args
 
 from mcp_bindgen.runtime.bindings import extension_of
+from mcp_bindgen.runtime.model.base import optional
 from mcp_bindgen.runtime.session.rounds import InputRequired
 
 F = TypeVar("F", bound=Callable[..., Any])
@@ -79,7 +80,7 @@ def marked(handler: object, name: str = "") -> ToolTask | None:
         handler: The handler.
         name: The tool, if the handler serves several.
     """
-    options: Mapping[str, ToolTask] = getattr(handler, ATTRIBUTE, {})
+    options: Mapping[str, ToolTask] = optional(handler, ATTRIBUTE) or {}
     return options.get(name)
 
 

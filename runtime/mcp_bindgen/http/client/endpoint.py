@@ -13,12 +13,13 @@ from typing import Any, Self
 import anyio
 import httpx2
 
-from mcp_bindgen.runtime.concurrency import Pauses
+from mcp_bindgen.runtime.pauses import Pauses
 from mcp_bindgen.runtime.protocol.errors import ConnectionClosed, Refused
 from mcp_bindgen.runtime.protocol.transport import Oversized
-from mcp_bindgen.runtime.session.authorization import Auth, Authorizer
+from mcp_bindgen.runtime.session.targets import Auth
 
 from ..event_stream import MIN_RETRY, EventDecoder
+from .authorization import Authorizer
 from .bounded import (
     ACCEPT_ENCODING,
     certificates,
@@ -220,7 +221,9 @@ class Endpoint:
         if response.next_request is not None:
             return f"{words}: it redirects to {shown(response.next_request.url)}"
         if "www-authenticate" in response.headers and response.status_code == 401 and self._authorizer is None:
-            words += ", which wants a login: connect with auth=OAuth(), or another way to be authorized"
+            sends = any(map(_CREDENTIALS.search, self._headers)) or self.url.userinfo
+            wants = "which wants a token: connect with auth=OAuth(), or pass an API key as auth=Bearer(key)"
+            words += ", which refuses these credentials" if sends else f", {wants}"
         if response.is_success and type_:
             words += f" with {type_}"
         if isinstance(body, Oversized) or _READABLE.fullmatch(type_) is None:

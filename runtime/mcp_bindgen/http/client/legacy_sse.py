@@ -13,7 +13,7 @@ from mcp_bindgen.runtime.concurrency import background_tasks
 from mcp_bindgen.runtime.logs import log
 from mcp_bindgen.runtime.protocol.errors import AuthorizationError, ConnectionClosed, Refused
 from mcp_bindgen.runtime.protocol.transport import MAX_MESSAGE, Lost, Outgoing
-from mcp_bindgen.runtime.session.authorization import Auth
+from mcp_bindgen.runtime.session.targets import Auth
 
 from ..event_stream import Event, EventDecoder
 from .bounded import iterate_body, media_type, reason

@@ -19,12 +19,12 @@ from mcp_bindgen.runtime.logs import log
 from mcp_bindgen.runtime.protocol.access import RequestOrigin
 from mcp_bindgen.runtime.protocol.errors import ConnectionClosed
 from mcp_bindgen.runtime.protocol.transport import MAX_MESSAGE, Lost, Outgoing, Transport
-from mcp_bindgen.runtime.session.authorization import Auth
+from mcp_bindgen.runtime.session.targets import Auth
 
 from ..event_stream import MIN_RETRY
+from ..headers import HeaderMirror
 from .endpoint import Endpoint, open_endpoint
 from .exchange import HttpExchange, Incoming
-from .header_mirror import HeaderMirror
 
 IN_FLIGHT = 100
 """Requests that are in flight at the same time; further ones wait."""

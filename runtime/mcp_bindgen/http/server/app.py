@@ -10,18 +10,17 @@ from mcp_bindgen.runtime.protocol.envelope import parse
 from mcp_bindgen.runtime.protocol.errors import ProtocolError
 from mcp_bindgen.runtime.protocol.revision import Revision
 from mcp_bindgen.runtime.session.server import Server
+from mcp_bindgen.runtime.session.service import Served
 
-from .asgi_app import AppOptions, AsgiApp
+from .asgi_app import AppOptions, AsgiApp, Probes
 from .call import JSON, VERSION, Call
 from .errors import HttpError
-from .event_store.base import EventStore, RemoteStore
-from .event_store.memory import MemoryEventStore
-from .http_error_store import HttpErrorStore
+from .event_store import EventStore, RemoteStore
 from .limits import Budgets
-from .probes import Probes
 from .session_registry import RegistryFactory, SessionRegistry
 from .sessionless import Sessionless
 from .sessions import SESSION, HttpSessions
+from .sqlite_store import MemoryEventStore
 from .stateless import StatelessRequests
 
 
@@ -31,7 +30,7 @@ class HttpApp(AsgiApp):
     Without `auth` it authenticates no client: put that in front of it.
 
     Args:
-        servers: The servers, at most one for each revision.
+        servers: The servers, at most one for each revision, or providers of them such as an `App`.
         path: The path that it serves; below a mount point, the rest of the path may also be empty.
         store: Store of the events of stateful revisions, so that clients can resume streams; by default in memory,
             within limits. Several workers serve the same clients if they share a `RedisStore`.
@@ -45,7 +44,7 @@ class HttpApp(AsgiApp):
 
     def __init__(
         self,
-        *servers: Server,
+        *servers: Server | Served,
         path: str = "/mcp",
         store: EventStore | None = None,
         sessions: bool = True,
@@ -66,15 +65,15 @@ class HttpApp(AsgiApp):
         if isinstance(store, RegistryFactory):
             self._registry = store.registry(service, limits)
         elif sessions and not self._is_modern:
-            self._registry = SessionRegistry(service, HttpErrorStore(store or MemoryEventStore()), limits)
+            self._registry = SessionRegistry(service, store or MemoryEventStore(), limits)
         around = None if self._registry is None else self._registry.around_subscription
-        self._requester = StatelessRequests(service, self.keep_alive, limits.unread, self.auth, around)
+        self._requester = StatelessRequests(service, self.keep_alive, limits.write_timeout, self.auth, around)
         self._sessions: HttpSessions | None = None
         self._sessionless: Sessionless | None = None
         if not self._is_modern and self._registry is not None:
             self._sessions = HttpSessions(self._registry, self.intake, self.keep_alive)
         elif not self._is_modern:
-            self._sessionless = Sessionless(service, self.intake, self.keep_alive, limits.unread)
+            self._sessionless = Sessionless(service, self.intake, self.keep_alive, limits.write_timeout)
 
     def running(self) -> AbstractAsyncContextManager[None]:
         """Return the context in which sessions run."""

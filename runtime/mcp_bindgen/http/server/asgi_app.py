@@ -4,29 +4,39 @@ from __future__ import annotations
 
 import asyncio
 import logging
+import time
 from abc import ABC, abstractmethod
-from collections.abc import AsyncGenerator, Callable, Collection, Sequence
+from collections.abc import AsyncGenerator, Awaitable, Callable, Collection, Sequence
 from contextlib import AbstractAsyncContextManager, asynccontextmanager, nullcontext
 from typing import Any, TypedDict
 
+from starlette.routing import Router
 from starlette.types import Receive, Scope, Send
 
-from mcp_bindgen.runtime.logs import log, request_fields, requests
-from mcp_bindgen.runtime.protocol.access import AccessDenied, AccessPolicy, InsufficientScope
-from mcp_bindgen.runtime.protocol.errors import ServerUnavailable
-from mcp_bindgen.runtime.session.server import Server, Service, lifespans
+from mcp_bindgen.runtime.log_format import request_fields
+from mcp_bindgen.runtime.logs import log, requests
+from mcp_bindgen.runtime.protocol.access import InsufficientScope
+from mcp_bindgen.runtime.session.server import Server
+from mcp_bindgen.runtime.session.service import Served, all_servers, lifespans
 
-from .call import Call
+from .access import AccessPolicy, GuardedService
+from .call import TEXT, Call
 from .errors import STOPPING, ClientDisconnected, HttpError, not_stored, unavailable
-from .event_store.base import StoreUnavailable
+from .event_store import StoreUnavailable
 from .intake import Intake
 from .limits import LIMITS, HttpLimits
 from .origin_policy import OriginPolicy
-from .probes import Probes
 from .request_log import RequestRecord
 from .stop_signals import leaving_on_stop
 
 _MAX_HEADER_BYTES = 64 * 1024
+
+HEALTHZ, READYZ = "/healthz", "/readyz"
+"""The paths; unlike the paths of MCP, they end with `z`."""
+
+_FRESH_SECONDS = 1.0  # for which a result is used again
+PROBE_TIMEOUT_SECONDS = 0.8
+"""Time for the store to answer; probes of Kubernetes give up after a second by default."""
 
 
 def authenticated_user(scope: Scope) -> str | None:
@@ -67,6 +77,58 @@ class AppOptions(TypedDict, total=False):
     auth: AccessPolicy | None
 
 
+class Probes:
+    """Probes of one endpoint: `/healthz` for a live process, `/readyz` for an endpoint that takes requests.
+
+    Probes come to the address of a machine and without a token, so neither the `Host` header nor the sender is checked.
+    A stranger, or a web page that rebinds DNS, learns only that an endpoint exists here.
+
+    Args:
+        is_open: Returns True if the endpoint takes requests.
+        can_store: Returns True if the store can be reached; called once a second at most. None without a store.
+    """
+
+    def __init__(self, is_open: Callable[[], bool], can_store: Callable[[], Awaitable[bool]] | None = None) -> None:
+        self._is_open, self._can_store = is_open, can_store
+        self._asked_at = -_FRESH_SECONDS
+        self._is_reachable: bool = True
+        self._asking = asyncio.Lock()
+
+    async def is_ready(self) -> bool:
+        """Return True if the endpoint takes requests and its store can be reached."""
+        if self._can_store is not None and self._is_open():
+            async with self._asking:
+                if time.monotonic() - self._asked_at > _FRESH_SECONDS:
+                    self._note(await self._ask(self._can_store))
+        return self._is_open() and self._is_reachable
+
+    async def _ask(self, can_store: Callable[[], Awaitable[bool]]) -> bool:
+        try:
+            async with asyncio.timeout(PROBE_TIMEOUT_SECONDS):
+                return await can_store()
+        except Exception as error:
+            log.debug("the store does not answer: %s: %s", type(error).__name__, error)
+            return False
+
+    def _note(self, is_reachable: bool) -> None:
+        if is_reachable != self._is_reachable:
+            log.warning("the store can be reached again" if is_reachable else "not ready: the store cannot be reached")
+        self._asked_at, self._is_reachable = time.monotonic(), is_reachable
+
+    async def respond(self, call: Call) -> bool:
+        """Respond to a probe; returns False for any other request."""
+        path, method = call.path, call.scope["method"]
+        if path not in (HEALTHZ, READYZ):
+            return False
+        if method not in ("GET", "HEAD"):
+            await call.respond(405, headers=[(b"allow", b"GET, HEAD")])
+            return True
+        is_good = path == HEALTHZ or await self.is_ready()
+        body = b"" if method == "HEAD" else b"ok\n" if is_good else b"not ready\n"
+        await call.respond(200 if is_good else 503, body, TEXT, [(b"cache-control", b"no-store")])
+        return True
+
+
 class AsgiApp(ABC):
     """ASGI application that serves MCP over HTTP; `/healthz` and `/readyz` answer the probes of orchestrators.
 
@@ -90,7 +152,7 @@ class AsgiApp(ABC):
 
     def __init__(
         self,
-        servers: Sequence[Server],
+        servers: Sequence[Server | Served],
         *,
         revisions: Sequence[str] | None = None,
         allowed_hosts: Collection[str] | None = None,
@@ -100,7 +162,8 @@ class AsgiApp(ABC):
         principal: Callable[[Scope], str | None] = authenticated_user,
         auth: AccessPolicy | None = None,
     ) -> None:
-        self.servers, self.limits, self.keep_alive, self.auth = servers, limits, keep_alive, auth
+        self.servers = servers = all_servers(servers)
+        self.limits, self.keep_alive, self.auth = limits, keep_alive, auth
         self.policy = OriginPolicy(allowed_hosts, allowed_origins)
         self.is_leaving = False
         self._principal = principal
@@ -108,7 +171,7 @@ class AsgiApp(ABC):
             if type(server).required_scopes is not Server.required_scopes:
                 name = type(server).__name__
                 raise ValueError(f"{name} needs scopes, and tokens are not verified: pass auth=ResourceServer(...)")
-        self.service = Service(servers, auth, revisions)
+        self.service = GuardedService(servers, revisions, auth)
         self.intake = Intake(self.service, limits, auth)
         self.probes = Probes(lambda: not self.is_leaving)
 
@@ -150,7 +213,7 @@ class AsgiApp(ABC):
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         """Serve one ASGI scope."""
         if scope["type"] == "lifespan":
-            await self._run_lifespan(receive, send)
+            await Router(lifespan=self.lifespan).lifespan(scope, receive, send)
             return
         if scope["type"] != "http":
             await send({"type": "websocket.close", "code": 1000})
@@ -176,12 +239,9 @@ class AsgiApp(ABC):
                 await _send_metadata(call, self.auth)
             else:
                 await self.handle(call)
-        except AccessDenied as denied:
-            reason = ServerUnavailable(denied.reason) if denied.status == 503 else denied.reason
-            await call.refuse(HttpError(denied.status, reason, *denied.headers))
         except InsufficientScope as missing:
             assert self.auth is not None
-            await call.refuse(HttpError(403, missing, *self.auth.challenge(missing).headers))
+            await call.refuse(HttpError(403, missing, *self.auth.challenge(missing)))
         except (HttpError, StoreUnavailable) as error:
             if not call.begun:
                 await call.refuse(error if isinstance(error, HttpError) else not_stored(error))
@@ -199,27 +259,12 @@ class AsgiApp(ABC):
                 self.intake.release(call)
 
     async def authenticate(self, call: Call) -> None:
-        """Verify the token of a request before its body is read, where tokens are verified; raises `AccessDenied`."""
+        """Verify the token of a request before its body is read, where tokens are verified; raises `HttpError`."""
         if self.auth is not None:
             call.identity = await self.auth.authenticate(call)
             call.principal = call.identity.principal
             if call.record is not None:
                 call.record.fields["principal"] = call.principal
-
-    async def _run_lifespan(self, receive: Receive, send: Send) -> None:
-        """Follow the lifespan protocol of ASGI."""
-        await receive()
-        phase = "startup"
-        try:
-            async with self.lifespan():
-                await send({"type": "lifespan.startup.complete"})
-                phase = "shutdown"
-                await receive()
-        except Exception as error:
-            log.exception("%s failed", phase)
-            await send({"type": f"lifespan.{phase}.failed", "message": str(error)})
-            return
-        await send({"type": "lifespan.shutdown.complete"})
 
 
 async def _send_metadata(call: Call, auth: AccessPolicy) -> None:

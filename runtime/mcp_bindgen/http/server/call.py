@@ -4,15 +4,15 @@ from __future__ import annotations
 
 import asyncio
 import time
-from collections.abc import Awaitable, Collection, Iterable, Iterator, Mapping
+from collections.abc import Awaitable, Collection, Coroutine, Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from functools import lru_cache
-from typing import TypeVar
+from typing import Any, TypeVar
 
 import anyio
 from starlette.types import Receive, Scope, Send
 
-from mcp_bindgen.runtime.concurrency import within
+from mcp_bindgen.runtime.concurrency import resume
 from mcp_bindgen.runtime.protocol import jsonrpc
 from mcp_bindgen.runtime.protocol.access import Identity, RequestOrigin
 from mcp_bindgen.runtime.protocol.errors import INVALID_REQUEST, ConnectionClosed, ProtocolError
@@ -36,6 +36,21 @@ _STREAM_HEADERS = [
     (b"cache-control", b"no-cache, no-transform"),
     (b"x-accel-buffering", b"no"),
 ]
+
+
+async def within(seconds: float | None, work: Coroutine[Any, Any, T]) -> T:
+    """Await with a timeout; make no timer if it completes at once.
+
+    Raises:
+        TimeoutError: It takes longer.
+    """
+    try:
+        trap = work.send(None)
+    except StopIteration as done:
+        result: T = done.value
+        return result
+    async with asyncio.timeout(seconds):
+        return await resume(work, trap)
 
 
 @dataclass(frozen=True, eq=False, repr=False)

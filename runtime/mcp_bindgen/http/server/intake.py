@@ -11,7 +11,7 @@ from pydantic_core import to_json
 
 from mcp_bindgen.runtime.concurrency import resume
 from mcp_bindgen.runtime.model.json_types import is_object
-from mcp_bindgen.runtime.protocol.access import AccessPolicy, Operation, operations_named
+from mcp_bindgen.runtime.protocol.access import Operation
 from mcp_bindgen.runtime.protocol.envelope import (
     BatchTooLarge,
     Envelope,
@@ -23,8 +23,8 @@ from mcp_bindgen.runtime.protocol.envelope import (
 from mcp_bindgen.runtime.protocol.errors import ProtocolError
 from mcp_bindgen.runtime.protocol.methods import CANCELLED, INITIALIZE, INITIALIZED, PROGRESS
 from mcp_bindgen.runtime.protocol.revision import Revision
-from mcp_bindgen.runtime.session.server import Service
 
+from .access import AccessPolicy, GuardedService, operations_named
 from .call import EVENTS, JSON, Call, accepts
 from .errors import ClientDisconnected, HttpError, refused, too_many
 from .limits import Budget, Budgets, HttpLimits
@@ -44,7 +44,7 @@ class Intake:
         auth: See above.
     """
 
-    def __init__(self, service: Service, limits: HttpLimits, auth: AccessPolicy | None = None) -> None:
+    def __init__(self, service: GuardedService, limits: HttpLimits, auth: AccessPolicy | None = None) -> None:
         self.auth, self._service, self._limits = auth, service, limits
         all_bodies, of_principal = (max(limit, limits.message) for limit in (limits.bodies, limits.bodies_of_principal))
         self._budgets = Budgets(all_bodies, of_principal, "the messages{} are too large together")

@@ -2,13 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection
 from dataclasses import dataclass
-from typing import Protocol, TypeVar
 from weakref import WeakValueDictionary
-
-from mcp_bindgen.runtime.logs import audit
-from mcp_bindgen.runtime.session.session import Session
 
 from .errors import too_many
 
@@ -24,7 +19,7 @@ class HttpLimits:
             messages that began to arrive first are refused.
         bodies_of_principal: The same for one principal.
         arrival: Seconds for a message to arrive.
-        unread: Seconds for a client to read an event, before it is disconnected.
+        write_timeout: Seconds for a client to read an event, before it is disconnected.
         unasked: Seconds for a client with a full queue, before it is disconnected, when a message comes that belongs
             to no request: broadcasts do not wait longer.
         requests: Requests in flight that belong to no session, subscriptions included.
@@ -49,7 +44,7 @@ class HttpLimits:
     bodies: int = 256 * 1024 * 1024
     bodies_of_principal: int = 64 * 1024 * 1024
     arrival: float = 30.0
-    unread: float = 30.0
+    write_timeout: float = 30.0
     unasked: float = 0.5
     requests: int = 10_000
     requests_of_principal: int = 1000
@@ -140,55 +135,3 @@ class Budgets:
         if found is None:
             found = self._parts[principal] = Budget(self._of_principal, self._reason, self.all)
         return found
-
-
-class EvictableSession(Protocol):
-    """Open session that may have to end so that another session can begin.
-
-    Attributes:
-        principal: The principal that began it, if known.
-        session: The session itself.
-    """
-
-    principal: str | None
-    session: Session
-
-
-S = TypeVar("S", bound=EvictableSession)
-
-
-def is_own(session: EvictableSession, principal: str | None) -> bool:
-    """Return True if a session belongs to a principal; a refusal is written to the audit log."""
-    if session.principal == principal:
-        return True
-    reason = "a session of another user"
-    fields = {"reason": reason, "principal": principal}
-    audit.warning("refused: %s; principal=%s", reason, principal, extra={"fields": fields})
-    return False
-
-
-def find_evictable(principal: str | None, sessions: Collection[S], limits: HttpLimits) -> S | None:
-    """Return the session that has to end so that another session can begin; None if there is room.
-
-    It is the oldest session without `notifications/initialized`: clients send that at once, so clients that only take
-    up room lose their sessions first.
-
-    Args:
-        principal: The principal of the new session, if known.
-        sessions: The open sessions, the oldest first.
-        limits: The limits.
-
-    Raises:
-        HttpError: There are too many, and all are initialized.
-    """
-    own = [one for one in sessions if one.principal == principal] if principal is not None else []
-    for open_, limit, reason in (
-        (own, limits.sessions_of_principal, "too many sessions of this user are open"),
-        (sessions, limits.sessions, "too many sessions are open"),
-    ):
-        if len(open_) >= limit:
-            oldest = next((one for one in open_ if not one.session.ready), None)
-            if oldest is None:
-                raise too_many(reason)
-            return oldest
-    return None

@@ -6,7 +6,6 @@ import os
 import re
 import time
 from collections.abc import Collection, Iterable
-from dataclasses import dataclass
 from ipaddress import IPv4Address, IPv4Network, IPv6Address, IPv6Network, ip_address, ip_network
 
 from mcp_bindgen.runtime.logs import log
@@ -97,44 +96,24 @@ def chosen_hosts(given: Collection[str] | None) -> Collection[str] | None:
     return given if given is not None else listed(os.environ.get("ALLOWED_HOSTS", "")) or None
 
 
-@dataclass(frozen=True)
-class _Pattern:
-    """Allowed host or origin.
-
-    Attributes:
-        scheme: The scheme; empty for any.
-        host: The host in canonical form; `.DOMAIN` for `*.DOMAIN`.
-        network: A network in place of a host.
-        ports: The ports; None for any.
-    """
-
-    scheme: str
-    host: str
-    network: IPv4Network | IPv6Network | None
-    ports: Collection[int] | None
-
-    def allows(self, scheme: str, host: str, ports: Collection[int]) -> bool:
-        """Return True if it allows a caller at one of these ports."""
-        if self.scheme not in ("", scheme) or (self.ports is not None and not set(self.ports).intersection(ports)):
-            return False
-        if self.network is not None:
-            address = _address(host)
-            return address is not None and address in self.network
-        return host.endswith(self.host) if self.host.startswith(".") else host == self.host
-
-
 class _Allowed:
-    """Patterns of hosts or origins.
+    """Allowed hosts or origins.
 
     Args:
-        names: The patterns as text.
+        patterns: The patterns as text.
         with_scheme: True for origins, which begin with a scheme.
     """
 
-    def __init__(self, names: Collection[str], *, with_scheme: bool) -> None:
-        self._is_any = "*" in names
+    def __init__(self, patterns: Collection[str], *, with_scheme: bool) -> None:
+        self._is_any = "*" in patterns
         self._with_scheme = with_scheme
-        self._patterns = [_pattern(name, with_scheme) for name in names if name != "*"]
+        self._networks: list[IPv4Network | IPv6Network] = []
+        self._names: list[tuple[str, str, int | None]] = []  # scheme or nothing, host or .DOMAIN, port or None
+        for pattern in set(patterns) - {"*"}:
+            try:
+                self._networks.append(ip_network(pattern.strip("[]"), strict=False))
+            except ValueError:
+                self._names.append(_name(pattern, with_scheme))
 
     def has(self, caller: bytes) -> bool:
         """Return True if the value of a header is allowed."""
@@ -145,20 +124,22 @@ class _Allowed:
             return False
         scheme, host = found[1] or "", _canonical(found[2])
         ports = {int(found[3])} if found[3] else _DEFAULT_PORTS[scheme]
-        return any(pattern.allows(scheme, host, ports) for pattern in self._patterns)
+        address = _address(host)
+        return any(address in network for network in self._networks if address is not None) or any(
+            allowed in ("", scheme)
+            and (port is None or port in ports)
+            and (host.endswith(name) if name.startswith(".") else host == name)
+            for allowed, name, port in self._names
+        )
 
 
-def _pattern(name: str, with_scheme: bool) -> _Pattern:
-    try:
-        return _Pattern("", "", ip_network(name.strip("[]"), strict=False), None)
-    except ValueError:
-        pass
-    text = name if name.isascii() else name.encode("idna").decode()
+def _name(pattern: str, with_scheme: bool) -> tuple[str, str, int | None]:
+    text = pattern if pattern.isascii() else pattern.encode("idna").decode()
     found = _AUTHORITY.fullmatch(text.lower())
     domain = "" if found is None else found[2].removeprefix("*.")
     if found is None or not domain.strip(".") or "*" in domain or (found[1] and not with_scheme):
-        raise ValueError(f"not a host: {name!r}; use HOST, HOST:PORT, *.DOMAIN, an address, a network or *")
-    return _Pattern(found[1] or "", _canonical(found[2]).removeprefix("*"), None, {int(found[3])} if found[3] else None)
+        raise ValueError(f"not a host: {pattern!r}; use HOST, HOST:PORT, *.DOMAIN, an address, a network or *")
+    return found[1] or "", _canonical(found[2]).removeprefix("*"), int(found[3]) if found[3] else None
 
 
 def _canonical(host: str) -> str:

@@ -15,11 +15,13 @@ from typing import Any
 
 from starlette.types import Message, Scope, Send
 
-from mcp_bindgen.runtime.logs import request_fields, requests
+from mcp_bindgen.runtime.log_format import request_fields
+from mcp_bindgen.runtime.logs import requests
 from mcp_bindgen.runtime.model.json_types import is_object
-from mcp_bindgen.runtime.protocol.access import operations_named
 from mcp_bindgen.runtime.protocol.envelope import read_envelopes
 from mcp_bindgen.runtime.protocol.errors import ProtocolError
+
+from .access import operations_named
 
 _REQUEST_ID = re.compile(r"[A-Za-z0-9._-]{1,128}")
 _TRACE_PARENT = re.compile(r"(?!ff)[0-9a-f]{2}-(?!0{32})([0-9a-f]{32})-(?!0{16})[0-9a-f]{16}-[0-9a-f]{2}(?:-.*)?")

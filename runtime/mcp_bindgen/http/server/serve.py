@@ -16,12 +16,13 @@ from typing import Any, Unpack
 import uvicorn
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
-from mcp_bindgen.runtime.logs import announce, use_format
+from mcp_bindgen.runtime.log_format import announce, use_format
 from mcp_bindgen.runtime.session.server import Server
+from mcp_bindgen.runtime.session.service import Served, all_servers
 
 from .app import HttpApp
 from .asgi_app import AppOptions, AsgiApp
-from .event_store.base import EventStore
+from .event_store import EventStore
 from .legacy_sse import SseApp
 from .origin_policy import ANY_ADDRESS, LOOPBACK, chosen_hosts
 from .stop_signals import knows_stop
@@ -148,7 +149,7 @@ async def serve_app(
 
 
 async def serve_http(
-    *servers: Server,
+    *servers: Server | Served,
     address: str,
     store: EventStore | None = None,
     sessions: bool = True,
@@ -160,7 +161,7 @@ async def serve_http(
     `/healthz` and `/readyz` answer the probes of orchestrators.
 
     Args:
-        servers: The servers, at most one for each revision.
+        servers: The servers, at most one for each revision, or providers of them such as an `App`.
         address: HOST:PORT. A loopback address can be reached from this machine only.
         store: Keeps sessions and the events that clients may have missed; by default in memory.
         sessions: True to give sessions to stateful clients; see `HttpApp`. Without sessions, `/sse` is not served.
@@ -176,8 +177,9 @@ async def serve_http(
     """
     use_format(log_format)
     hosts = options["allowed_hosts"] = hosts_for(parse_address(address)[0], options.get("allowed_hosts"))
-    app = HttpApp(*servers, store=store, sessions=sessions, **options)
-    legacy: AsgiApp = SseApp(*servers, **options) if sessions else app
+    shared = all_servers(servers)
+    app = HttpApp(*shared, store=store, sessions=sessions, **options)
+    legacy: AsgiApp = SseApp(*shared, **options) if sessions else app
 
     async def either(scope: Scope, receive: Receive, send: Send) -> None:
         chosen = legacy if scope.get("path") in ("/sse", "/messages") else app
@@ -192,7 +194,7 @@ async def serve_http(
 
 
 async def serve_sse(
-    *servers: Server, address: str, log_format: str | None = None, **options: Unpack[AppOptions]
+    *servers: Server | Served, address: str, log_format: str | None = None, **options: Unpack[AppOptions]
 ) -> None:
     """Serve HTTP with server-sent events at `/sse` until the process is told to stop (SIGINT, SIGTERM).
 

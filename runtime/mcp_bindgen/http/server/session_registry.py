@@ -16,19 +16,19 @@ from typing import Any, Protocol, runtime_checkable
 import anyio
 from pydantic_core import from_json, to_json
 
-from mcp_bindgen.runtime.logs import log
+from mcp_bindgen.runtime.logs import audit, log
 from mcp_bindgen.runtime.protocol.errors import INVALID_REQUEST, ProtocolError
 from mcp_bindgen.runtime.protocol.revision import Revision
-from mcp_bindgen.runtime.session.handshake_server import snapshot
-from mcp_bindgen.runtime.session.server import Service
 from mcp_bindgen.runtime.session.session import Session
 from mcp_bindgen.runtime.session.subscriptions import AroundSubscription
 
-from .errors import STOPPING, HttpError, unavailable
-from .event_store.base import EventStore, StoredSession
+from .access import GuardedService
+from .errors import STOPPING, HttpError, too_many, unavailable
+from .event_store import EventStore, StoredSession, StoreUnavailable
 from .intake import ParsedBody
-from .limits import Budget, Budgets, HttpLimits, find_evictable, is_own
-from .session_transport import SessionTransport
+from .limits import Budget, Budgets, HttpLimits
+from .session_transport import GONE, SessionTransport
+from .snapshot import restore, snapshot
 from .streams import LISTEN_STREAM, Stream, already_read, parse_event_id, unknown_event
 
 _ID_BYTES = 32
@@ -53,7 +53,6 @@ class OpenSession:
         requests: HTTP requests in flight.
         begun: Time when it began here, on the clock of `time.monotonic`.
         seen: Time of its last traffic.
-        ending: True if it is over.
     """
 
     id: str
@@ -65,7 +64,20 @@ class OpenSession:
     requests: int = 0
     begun: float = field(default_factory=time.monotonic)
     seen: float = field(default_factory=time.monotonic)
-    ending: bool = False
+
+    @property
+    def ending(self) -> bool:
+        """True if requests do not find it any more."""
+        return self.transport.state in GONE
+
+    def belongs_to(self, principal: str | None) -> bool:
+        """Return True if it belongs to a principal; a refusal is written to the audit log."""
+        if self.principal == principal:
+            return True
+        reason = "a session of another user"
+        fields = {"reason": reason, "principal": principal}
+        audit.warning("refused: %s; principal=%s", reason, principal, extra={"fields": fields})
+        return False
 
     @property
     def revision(self) -> Revision:
@@ -83,11 +95,6 @@ class OpenSession:
             return True
         return not self.requests and now - self.seen > limits.idle
 
-    def finish(self) -> None:
-        """Let it end; requests do not find it any more."""
-        self.ending = True
-        self.transport.finish()
-
 
 class SessionRegistry:
     """Open sessions of an endpoint.
@@ -99,6 +106,7 @@ class SessionRegistry:
 
     Attributes:
         kind: Class of the sessions.
+        transport: Class of their transports.
         retry: Milliseconds after which clients reconnect to another worker; None unless this worker is stopping.
         around_subscription: Context of each subscription of a stateless revision; None if it has none.
         service: The servers.
@@ -106,10 +114,11 @@ class SessionRegistry:
     """
 
     kind: type[OpenSession] = OpenSession
+    transport: type[SessionTransport] = SessionTransport
     retry: int | None = None
     around_subscription: AroundSubscription | None = None
 
-    def __init__(self, service: Service, store: EventStore | None, limits: HttpLimits) -> None:
+    def __init__(self, service: GuardedService, store: EventStore | None, limits: HttpLimits) -> None:
         self.service, self._store, self.limits = service, store, limits
         self._streams = Budgets(limits.streams, limits.streams_of_principal, "too many streams{} are open")
         self._queues = Budgets(limits.queued, limits.queued_of_principal, "too much{} waits to be read")
@@ -124,7 +133,6 @@ class SessionRegistry:
 
     async def begin(self, principal: str | None) -> OpenSession:
         """Begin a session; raises `HttpError` when there are too many."""
-        self._check_running()
         async with self._changing:
             await self._make_room(principal)
             id_ = secrets.token_urlsafe(_ID_BYTES)
@@ -142,9 +150,12 @@ class SessionRegistry:
         if session is None and self._store is not None and len(id_) == _ID_LENGTH:
             try:
                 session = await self._restore(id_, self._store, principal)
+            except StoreUnavailable:
+                raise
             except UNREADABLE as error:
                 log.error("a stored session cannot be read, so its client begins a new session: %r", error)
-        if session is None or session.ending or (session.principal != principal and not is_own(session, principal)):
+        is_gone = session is None or session.transport.state in GONE
+        if session is None or is_gone or not session.belongs_to(principal):
             reason = "there is no such session; a new one begins with initialize"
             raise HttpError(404, ProtocolError(INVALID_REQUEST, reason))
         return session
@@ -152,35 +163,36 @@ class SessionRegistry:
     async def _restore(self, id_: str, store: EventStore, principal: str | None) -> OpenSession | None:
         """Go on with a session of another process."""
         async with self._changing:
-            if id_ in self._open:
-                return self._open[id_]
-            stored = await store.load(key_of(id_))
-            if stored is None:
-                return None
-            record = from_json(stored.record)
-            if not self._may_serve(record, principal):
-                return None
-            await self._make_room(principal)
-            session = self._revived(id_, principal, stored, record["memory"])
-            await session.transport.fail_unanswered(stored.streams)
-            return self._start(session)
+            stored = None if id_ in self._open else await store.load(key_of(id_))
+            return self._open.get(id_) if stored is None else await self._take_part(id_, stored, principal)
 
-    def _may_serve(self, record: dict[str, Any], principal: str | None) -> bool:
-        """Return True if a stored session belongs to a principal, in a revision that is served here."""
-        return record["principal"] == principal and record["memory"]["revision"] in self.service.dispatchers
+    async def _take_part(self, id_: str, stored: StoredSession, principal: str | None) -> OpenSession | None:
+        """Start a stored session; return None if it belongs to another principal, or its revision is not served."""
+        record = from_json(stored.record)
+        if record["principal"] != principal or record["memory"]["revision"] not in self.service.dispatchers:
+            return None
+        await self._make_room(principal)
+        session = self._revived(id_, principal, stored, record)
+        await self._settle(session, stored)
+        return self._start(session)
+
+    async def _settle(self, session: OpenSession, stored: StoredSession) -> None:
+        """Settle the requests that the previous process left unanswered."""
+        await session.transport.fail_unanswered(stored.streams)
 
     def _made(self, id_: str, principal: str | None) -> OpenSession:
         """Make a new session."""
         transport = self._transport(key_of(id_), principal)
         return self.kind(id_, transport.key, principal, transport, self.service.session(transport))
 
-    def _revived(self, id_: str, principal: str | None, stored: StoredSession, known: dict[str, Any]) -> OpenSession:
+    def _revived(self, id_: str, principal: str | None, stored: StoredSession, record: dict[str, Any]) -> OpenSession:
         """Make a session from its stored state."""
+        known = record["memory"]
         last = stored.streams[LISTEN_STREAM].last if LISTEN_STREAM in stored.streams else 0
-        transport = self._transport(key_of(id_), principal, stored.life, last)
+        transport = self._transport(key_of(id_), principal, stored.worker_epoch, last)
         session = self.kind(id_, transport.key, principal, transport, self.service.session(transport), stored.record)
         self._note_polling(session, known)
-        self.service.restore(session.session, known, first_id=stored.life << 32)
+        restore(self.service, session.session, known, first_id=stored.worker_epoch << 32)
         return session
 
     def _check_running(self) -> None:
@@ -189,19 +201,39 @@ class SessionRegistry:
 
     async def _make_room(self, principal: str | None) -> None:
         """Make room for a new session, if need be by ending a session that is not initialized. The lock is held."""
-        oldest = self._evictable(principal)
+        oldest = self.evictable(principal)
         if oldest is not None:
-            oldest.finish()
+            oldest.transport.finish()
             await self._forget(oldest)
 
-    def _evictable(self, principal: str | None) -> OpenSession | None:
-        return find_evictable(principal, [one for one in self._open.values() if not one.ending], self.limits)
+    def evictable(self, principal: str | None) -> OpenSession | None:
+        """Return the session that has to end so that another session can begin; None if there is room.
 
-    def _transport(self, key: str, principal: str | None, life: int = 0, last: int = 0) -> SessionTransport:
+        It is the oldest session without `notifications/initialized`: clients send that at once, so clients that only
+        take up room lose their sessions first.
+
+        Raises:
+            HttpError: There are too many, and all are initialized.
+        """
+        self._check_running()
+        sessions = [one for one in self._open.values() if not one.ending]
+        own = [one for one in sessions if one.principal == principal] if principal is not None else []
+        for open_, limit, reason in (
+            (own, self.limits.sessions_of_principal, "too many sessions of this user are open"),
+            (sessions, self.limits.sessions, "too many sessions are open"),
+        ):
+            if len(open_) >= limit:
+                oldest = next((one for one in open_ if not one.session.ready), None)
+                if oldest is None:
+                    raise too_many(reason)
+                return oldest
+        return None
+
+    def _transport(self, key: str, principal: str | None, worker_epoch: int = 0, last: int = 0) -> SessionTransport:
         streams = self._streams.of(principal)
         budget = Budget(self.limits.streams_of_session, "too many streams are open in this session", streams)
         queue = self._queues.of(principal)
-        return SessionTransport(key, self.limits, budget, queue, self._store, life, last, principal)
+        return self.transport(key, self.limits, budget, queue, self._store, worker_epoch, last, principal)
 
     def _start(self, session: OpenSession) -> OpenSession:
         self._open[session.id] = session
@@ -252,7 +284,7 @@ class SessionRegistry:
         if span is None or not span[0] - 1 <= number <= span[1]:
             raise unknown_event()
         stream = standing if name == LISTEN_STREAM else session.transport.streams.get(name)
-        yield stream or Stream(session.key, name, (), self._store, last=span[1], closed=True, persisted=True), number
+        yield stream or Stream(session.key, name, (), self._store, last=span[1], state="done", persisted=True), number
 
     async def _span(self, session: OpenSession, stream: str) -> tuple[int, int] | None:
         return None if self._store is None else await self._store.span(session.key, stream)
@@ -273,7 +305,7 @@ class SessionRegistry:
 
     async def _wind_up(self, session: OpenSession) -> None:
         """Close a session that has ended here."""
-        if session.ending or not self._stopping:
+        if session.transport.state != "left":
             try:
                 await self.end(session)
             finally:
@@ -282,9 +314,9 @@ class SessionRegistry:
     async def _save(self, session: OpenSession) -> None:
         """Store the state that another process needs, if it has changed."""
         session.seen = time.monotonic()
-        if self._store is None or session.ending:
+        if self._store is None or session.transport.state in GONE:
             return
-        known = session.snapshot()
+        known = snapshot(session.session)
         if known is None:
             return
         record = to_json({"principal": session.principal, "memory": known})
@@ -302,14 +334,12 @@ class SessionRegistry:
 
     async def end(self, session: OpenSession) -> None:
         """End a session, here and in the store; running handlers have a moment to finish."""
-        if not session.ending:
-            session.finish()
-            async with self._changing:
-                await self._forget(session)
+        session.transport.finish()
+        async with self._changing:
+            await self._forget(session)
 
     async def _forget(self, session: OpenSession) -> None:
-        self._open.pop(session.id, None)
-        if self._store is not None:
+        if self._open.pop(session.id, None) is not None and self._store is not None:
             await self._store.forget(session.key)
 
     async def _sweep(self) -> None:
@@ -319,8 +349,8 @@ class SessionRegistry:
         while self._open:
             try:
                 await self._look_after_all()
-            except HttpError as error:
-                log.warning("sessions could not be swept: %s", error)
+            except (HttpError, StoreUnavailable) as error:
+                log.warning("sessions could not be swept: %r", error)
             except Exception:
                 log.exception("sessions could not be swept")
             await asyncio.sleep(pause)
@@ -369,7 +399,7 @@ class SessionRegistry:
 class RegistryFactory(Protocol):
     """Event store that several workers share; it makes the registry of their sessions."""
 
-    def registry(self, service: Service, limits: HttpLimits) -> SessionRegistry:
+    def registry(self, service: GuardedService, limits: HttpLimits) -> SessionRegistry:
         """Return the registry of an endpoint."""
         ...
 

@@ -6,6 +6,7 @@ import asyncio
 import time
 from collections import deque
 from collections.abc import Awaitable, Callable, Collection, Mapping, Sequence
+from typing import Literal, TypeAlias
 
 from pydantic_core import from_json, to_json
 
@@ -18,9 +19,22 @@ from mcp_bindgen.runtime.protocol.revision import Revision
 from mcp_bindgen.runtime.protocol.transport import Lost, Outgoing, Oversized, Transport
 
 from .errors import HttpError, too_many
-from .event_store.base import Event, EventStore, OpenStream
+from .event_store import Event, EventStore, OpenStream
 from .limits import Budget, HttpLimits
 from .streams import LISTEN_STREAM, Stream
+
+State: TypeAlias = Literal["open", "leaving", "ending", "left", "over"]
+"""Another process may go on with a session in `leaving` and `left`; requests find no session in `ending` and `over`."""
+
+TRANSITIONS: Mapping[str, Mapping[State, State]] = {
+    "leave": {"open": "leaving"},
+    "finish": {"open": "ending", "leaving": "ending"},
+    "close": {"open": "over", "ending": "over", "leaving": "left"},
+}
+"""Trigger -> state -> next state; other states stay. Only an open session reads on."""
+
+GONE = ("ending", "over")
+"""States of sessions that requests do not find any more."""
 
 _MAX_POSTS = 64  # messages that wait for the session
 _MAX_ID_BYTES = 64 * 1024  # of the requests in a POST, which are kept with its stream
@@ -37,15 +51,17 @@ class SessionTransport(Transport):
         budget: Limit for the number of its streams.
         queue: Limit for the buffered bytes of its streams.
         store: Store of its events, if any.
-        life: Number of times that the session was revived, this time included.
+        worker_epoch: Number of times that the session was revived, this time included.
         last: Number of the last event of the stream of GET.
         principal: The principal that began the session, if known.
 
     Attributes:
         independent: True: a stream does not wait for the reader of another stream.
+        listen_stream: Class of the stream of GET.
         origin: Origin of the session.
         key: See above.
-        life: See above; it is part of the names of streams.
+        worker_epoch: See above; it is part of the names of streams.
+        state: State of the session.
         budget: See above.
         standing: The stream that belongs to no request.
         streams: Streams of requests that are open, or still read; by name.
@@ -54,6 +70,7 @@ class SessionTransport(Transport):
     """
 
     independent = True
+    listen_stream: type[Stream] = Stream
 
     def __init__(
         self,
@@ -62,43 +79,44 @@ class SessionTransport(Transport):
         budget: Budget,
         queue: Budget | None = None,
         store: EventStore | None = None,
-        life: int = 0,
+        worker_epoch: int = 0,
         last: int = 0,
         principal: str | None = None,
     ) -> None:
         self.origin = RequestOrigin(principal=principal, network="tcp")
         self.budget = budget
         self.streams: dict[str, Stream] = {}
-        persisted = store is not None and life > 0
-        self.standing = Stream(key, LISTEN_STREAM, store=store, last=last, persisted=persisted, queue=queue)
+        persisted = store is not None and worker_epoch > 0
+        self.standing = self.listen_stream(key, LISTEN_STREAM, store=store, last=last, persisted=persisted, queue=queue)
         self.supports_stream_polling = False
         self.before_sending: Callable[[], Awaitable[None]] | None = None
-        self.key, self._limits, self._store, self.life = key, limits, store, life
+        self.key, self._limits, self._store, self.worker_epoch = key, limits, store, worker_epoch
         self._queue = queue
         self._count = 0
         self._routes: dict[RequestId, Stream] = {}
         self._inbox: deque[bytes | Lost] = deque()
         self._inbox_bytes = 0
-        self._arrived = asyncio.Event()
-        self._is_ending = self._is_closed = False
+        self._arrived, self._taken = asyncio.Event(), asyncio.Event()
+        self.state: State = "open"
 
     # --- the session's side -----------------------------------------------------------------------------------
 
     async def receive(self) -> Sequence[bytes | Oversized | Lost]:
         """Return the messages that have arrived; nothing once the session shall end."""
         while not self._inbox:
-            if self._is_ending:
+            if self.state != "open":
                 return ()
             self._arrived.clear()
             await self._arrived.wait()
         messages = list(self._inbox)
         self._inbox.clear()
         self._inbox_bytes = 0
+        self._taken.set()
         return messages
 
     async def send(self, messages: Sequence[bytes]) -> None:
         """Add messages to their streams; wait while a client is slow to read. Raises `ConnectionClosed`."""
-        if self._is_closed:
+        if self.state in ("left", "over"):
             raise ConnectionClosed("the session is over")
         try:
             if self.before_sending is not None:
@@ -137,9 +155,8 @@ class SessionTransport(Transport):
 
     async def close(self) -> None:
         """End it: no message is taken or sent any more."""
-        self._is_closed = True
         self._inbox.clear()
-        self.finish()
+        self._move("close")
 
     def close_stream(self, related: RequestId | None, retry: int | None = None) -> bool:
         """End the connection, not the stream, on which a client waits for a response; the client reconnects.
@@ -172,7 +189,7 @@ class SessionTransport(Transport):
                 raise HttpError(400, invalid(f"the id {id_!r} is in use"))
         self.budget.take()
         self._count += 1
-        name = f"{self.life:x}.{self._count:x}"
+        name = f"{self.worker_epoch:x}.{self._count:x}"
         stream = Stream(self.key, name, ids, self._store, queue=self._queue, on_done=self._done)
         self.streams[name] = stream
         self._routes.update(dict.fromkeys(ids, stream))
@@ -229,14 +246,18 @@ class SessionTransport(Transport):
 
     def leave(self) -> None:
         """Disconnect the client, which may come back to the same session elsewhere; end the session here."""
-        self.finish()
+        self._move("leave")
         for stream in [*self.streams.values(), self.standing]:
             stream.leave(None)
 
     def finish(self) -> None:
-        """Let the session end."""
-        self._is_ending = True
+        """Let the session end; requests do not find it any more."""
+        self._move("finish")
+
+    def _move(self, trigger: str) -> None:
+        self.state = TRANSITIONS[trigger].get(self.state, self.state)
         self._arrived.set()
+        self._taken.set()
 
     async def end(self, reason: str) -> None:
         """Close all streams, with an error for each pending request unless the store is away."""
@@ -246,7 +267,7 @@ class SessionTransport(Transport):
         puts = (stream.put(failure(ids, reason), ids) for stream, ids in ending if ids)
         for found in await asyncio.gather(*puts, return_exceptions=True):  # at once: each may wait for the store
             if isinstance(found, Exception):
-                log.warning("the end of a session is not stored: %s", str(found) or type(found).__name__)
+                log.warning("the end of a session is not stored: %s", found)
         for stream, _ in ending:
             stream.close()
         self.standing.close()

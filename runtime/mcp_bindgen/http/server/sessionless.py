@@ -11,20 +11,21 @@ from functools import partial
 from typing import Any
 
 from mcp_bindgen.runtime.concurrency import Turn, begin
+from mcp_bindgen.runtime.model.json_types import is_object
 from mcp_bindgen.runtime.protocol import jsonrpc
 from mcp_bindgen.runtime.protocol.access import InsufficientScope
-from mcp_bindgen.runtime.protocol.capabilities import declared, is_declared, without_flags
+from mcp_bindgen.runtime.protocol.capabilities import declared, is_declared
 from mcp_bindgen.runtime.protocol.envelope import RequestId
 from mcp_bindgen.runtime.protocol.errors import ProtocolError, SessionRequired
 from mcp_bindgen.runtime.protocol.events import Event, Notified, Rejected, Requested
-from mcp_bindgen.runtime.protocol.methods import INITIALIZE, Notification, Path, Request
+from mcp_bindgen.runtime.protocol.methods import INITIALIZE, SET_LEVEL, Notification, Path, Request
 from mcp_bindgen.runtime.protocol.peer import Peer
 from mcp_bindgen.runtime.protocol.request_scope import Handler, Negotiated, RequestScope
 from mcp_bindgen.runtime.protocol.revision import Dispatcher, Revision
 from mcp_bindgen.runtime.protocol.routing import Route
 from mcp_bindgen.runtime.session.execution import execute
-from mcp_bindgen.runtime.session.handshake_server import needs_session
-from mcp_bindgen.runtime.session.server import Service
+from mcp_bindgen.runtime.session.server import Server
+from mcp_bindgen.runtime.session.service import Service
 
 from .call import VERSION, Call, check_version
 from .errors import HttpError, refused
@@ -90,7 +91,7 @@ class Sessionless:
             server = service.server(dispatcher)
             server.has_sessions = False
             offers = declared(server, dispatcher)
-            self._offers[name] = without_flags(offers, "server", dispatcher.revision), offers
+            self._offers[name] = _without_flags(offers, dispatcher.revision), offers
 
     async def post(self, call: Call, body: bytes) -> None:
         """Answer the messages of a POST. Raises `HttpError`."""
@@ -143,7 +144,7 @@ class Sessionless:
         return data, error
 
     def _handler(self, dispatcher: Dispatcher, route: Route) -> Handler:
-        if needs_session(self._service.server(dispatcher), dispatcher, route):
+        if _needs_session(self._service.server(dispatcher), dispatcher, route):
             raise SessionRequired(route.method.name)
         handler = self._service.find(dispatcher, route)
         return partial(_initialize, dispatcher.revision, handler) if route.method.name == INITIALIZE else handler
@@ -153,4 +154,24 @@ async def _initialize(revision: Revision, handler: Handler, scope: RequestScope,
     """Answer `initialize`, and declare only capabilities that need no session."""
     answer = handler(scope, params)
     wire = jsonrpc.plain(await answer if inspect.isawaitable(answer) else answer)
-    return {**wire, "capabilities": without_flags(wire["capabilities"], "server", revision)}
+    return {**wire, "capabilities": _without_flags(wire["capabilities"], revision)}
+
+
+def _without_flags(tree: Mapping[str, Any], revision: Revision) -> dict[str, Any]:
+    """Return capabilities of a server without the flags, which promise messages that no request asked for."""
+
+    def kept(path: Path, node: Mapping[str, Any]) -> dict[str, Any]:
+        return {
+            name: kept((*path, name), value) if is_object(value) else value
+            for name, value in node.items()
+            if (*path, name) not in revision.flags
+        }
+
+    return kept(("server",), tree)
+
+
+def _needs_session(server: Server, dispatcher: Dispatcher, route: Route) -> bool:
+    """Return True if the server must remember a request: a subscription, or a log level."""
+    method = route.method
+    subscribes = method.kind == "request" and method.capabilities.get("client") in dispatcher.revision.flags
+    return subscribes or (method.name == SET_LEVEL and not dispatcher.is_handled(route, server))

@@ -17,6 +17,7 @@ from .call import EVENTS, VERSION, Call, EventWriter, check_version
 from .errors import RETRY_SOON, HttpError, refused
 from .intake import Intake, ParsedBody
 from .session_registry import OpenSession, SessionRegistry
+from .session_transport import GONE
 from .streams import Stream, stream_events
 
 SESSION = b"mcp-session-id"
@@ -84,7 +85,7 @@ class HttpSessions:
         if is_new:
             check_version(call, self._dispatchers)
             session = await self.registry.begin(call.principal)
-        elif session is None or session.ending:
+        elif session is None or session.transport.state in GONE:
             session = await self.find(call)
         if parsed.is_batch:
             parsed.check_batch(session.revision)
@@ -131,11 +132,11 @@ class HttpSessions:
                     status = 200
                     if isinstance(answer, Outgoing) and answer.refused:
                         status, headers = 429, [*headers, RETRY_SOON]
-                    with anyio.move_on_after(self._limits.unread):
+                    with anyio.move_on_after(self._limits.write_timeout):
                         await call.respond(status, answer, headers=headers)
                 else:
                     await stream.persist()
-                    writer = EventWriter(call, self._limits.unread, self._keep_alive, headers)
+                    writer = EventWriter(call, self._limits.write_timeout, self._keep_alive, headers)
                     await self._stream(writer, session, stream, 0)
         finally:
             if stream.pending and not stream.is_read and not stream.persisted:  # the client cannot resume the stream
@@ -163,7 +164,7 @@ class HttpSessions:
             session.transport.budget.take()
             session.requests += 1
             try:
-                writer = EventWriter(call, self._limits.unread, self._keep_alive)
+                writer = EventWriter(call, self._limits.write_timeout, self._keep_alive)
                 with stream.reading(), scheduled(call.session_expires_at(), partial(stream.leave, None)):
                     if self.registry.retry is not None:
                         stream.leave(self.registry.retry)

@@ -15,12 +15,12 @@ from typing import Any
 
 from anyio import CapacityLimiter
 
-from mcp_bindgen.runtime.concurrency import begin, within
+from mcp_bindgen.runtime.concurrency import begin
 from mcp_bindgen.runtime.era.stateless import ParamsWithMeta, separated, stated_version
 from mcp_bindgen.runtime.model.base import wire_name
 from mcp_bindgen.runtime.model.json_types import is_object
 from mcp_bindgen.runtime.protocol import jsonrpc
-from mcp_bindgen.runtime.protocol.access import AccessPolicy, InsufficientScope, Operation, operations
+from mcp_bindgen.runtime.protocol.access import InsufficientScope, Operation
 from mcp_bindgen.runtime.protocol.envelope import RequestId, invalid, parse
 from mcp_bindgen.runtime.protocol.errors import METHOD_NOT_FOUND, MethodNotFound, ProtocolError
 from mcp_bindgen.runtime.protocol.events import Notified, Rejected, Requested
@@ -30,11 +30,12 @@ from mcp_bindgen.runtime.protocol.request_scope import Handler, Link, RequestSco
 from mcp_bindgen.runtime.protocol.revision import Dispatcher, Revision
 from mcp_bindgen.runtime.protocol.routing import Route
 from mcp_bindgen.runtime.session.execution import execute
-from mcp_bindgen.runtime.session.server import Service
+from mcp_bindgen.runtime.session.service import Service
 from mcp_bindgen.runtime.session.subscriptions import AroundSubscription, Subscription
 
 from ..headers import ANNOTATION, PREFIX, HeaderMismatch, check_params, decode
-from .call import VERSION, Call, EventWriter, event
+from .access import AccessPolicy, GuardedService, operations
+from .call import VERSION, Call, EventWriter, event, within
 
 _PLAIN = re.compile(rb"(?!=\?)[!-~]+")
 _PARAM = PREFIX.lower().encode()
@@ -112,7 +113,7 @@ class StatelessRequests:
 
     def __init__(
         self,
-        service: Service,
+        service: GuardedService,
         keep_alive: float,
         write_timeout: float,
         auth: AccessPolicy | None = None,
@@ -204,7 +205,7 @@ class StatelessRequests:
 
     async def _challenge(self, exchange: Exchange, missing: InsufficientScope, data: bytes) -> None:
         """Answer with 403, and with the scopes that the client needs."""
-        await exchange.answer(403, data, () if self._auth is None else self._auth.challenge(missing).headers)
+        await exchange.answer(403, data, () if self._auth is None else self._auth.challenge(missing))
 
     def _checked(self, call: Call, rule: HeaderParams, dispatcher: Dispatcher, route: Route) -> Handler:
         """Return a handler that reads the wanted headers again before the handler of the route runs."""
@@ -231,7 +232,7 @@ class ArgumentSchemas:
         service: The servers.
     """
 
-    def __init__(self, service: Service) -> None:
+    def __init__(self, service: GuardedService) -> None:
         self._service = service
         self._known: dict[HeaderParams, dict[str, Any]] = {}
         self._unlisted: set[HeaderParams] = set()

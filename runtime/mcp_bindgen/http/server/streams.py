@@ -1,7 +1,7 @@
 """Streams of a session: ordered logs of messages, each read by one connection at a time.
 
 Live delivery and replay are the same: a reader names the event that its client has, and gets the next events, from
-the buffer or from the event store.
+the buffer or from the event store. `TRANSITIONS` has the states of a stream.
 """
 
 from __future__ import annotations
@@ -9,9 +9,9 @@ from __future__ import annotations
 import asyncio
 import time
 from collections import deque
-from collections.abc import Callable, Collection, Coroutine, Generator, Sequence
+from collections.abc import Callable, Collection, Coroutine, Generator, Mapping, Sequence
 from contextlib import contextmanager
-from typing import Any, TypeVar
+from typing import Any, Literal, TypeAlias, TypeVar
 
 import anyio
 from pydantic_core import to_json
@@ -23,13 +23,30 @@ from mcp_bindgen.runtime.protocol.errors import ConnectionClosed
 from ..event_stream import encode
 from .call import EventWriter, event
 from .errors import HttpError, refused
-from .event_store.base import Event, EventStore
+from .event_store import Event, EventStore, StoreUnavailable
 from .limits import Budget
 
 T = TypeVar("T")
 
 LISTEN_STREAM = "0"
 """Name of the stream that belongs to no request; a GET opens it."""
+
+State: TypeAlias = Literal["open", "read", "leaving", "ending", "done"]
+"""`open` and `read` take messages; a connection reads in `read`, `leaving` and `ending`; `done` is final.
+
+A connection that leaves ends after the events that exist now, and the stream goes on. No event is added in `ending`
+and `done`.
+"""
+
+TRANSITIONS: Mapping[str, Mapping[State, State]] = {
+    "attach": {"open": "read", "leaving": "read", "done": "ending"},
+    "detach": {"read": "open", "leaving": "open", "ending": "done"},
+    "leave": {"read": "leaving"},
+    "close": {"open": "done", "read": "ending", "leaving": "ending"},
+}
+"""Trigger -> state -> next state; other states stay."""
+
+CLOSED = ("ending", "done")
 
 _MAX_BUFFERED_BYTES = 1024 * 1024
 _MAX_BUFFERED = 1024  # messages
@@ -44,16 +61,16 @@ class Stream:
         pending: Ids of the requests that it has to answer; the last answer closes it.
         store: Store of its events, if any.
         last: Number of its last event.
-        closed: True if no event will be added.
+        state: `done` for a stream that is only replayed.
         persisted: True if the store has it.
         queue: Limit for the buffered bytes of several streams.
 
     Attributes:
+        state: Its state.
         last_delivered_id: Number of the last event that a connection has got.
         disconnected_at: Time when the last connection ended, on the clock of `time.monotonic`; None while there is one.
-        is_leaving: True if the connection ends after the events that exist now.
-        retry: Milliseconds after which the client of such a connection reconnects.
-        on_done: Called once the stream is closed and not read.
+        retry: Milliseconds after which the client of a connection that leaves reconnects.
+        on_done: Called in the state `done`.
     """
 
     def __init__(
@@ -64,16 +81,16 @@ class Stream:
         store: EventStore | None = None,
         *,
         last: int = 0,
-        closed: bool = False,
+        state: State = "open",
         persisted: bool = False,
         queue: Budget | None = None,
         on_done: Callable[[Stream], None] = lambda stream: None,
     ) -> None:
         self.name = name
         self.last = self.last_delivered_id = last
-        self.closed, self.persisted = closed, persisted
+        self.state: State = state
+        self.persisted = persisted
         self.pending = set(pending)
-        self.is_leaving = False
         self.disconnected_at: float | None = None
         self.retry: int | None = None
         self.on_done = on_done
@@ -111,7 +128,7 @@ class Stream:
 
     async def _add(self, message: bytes | None, answered: Collection[RequestId]) -> bool:
         async with self._turn:
-            if self.closed:
+            if self.state in CLOSED:
                 return False
             left = self.pending.difference(answered)
             closes = bool(self.pending) and not left
@@ -123,7 +140,7 @@ class Stream:
             if self._reader is not None or not self.persisted:
                 self._append(events)
             self.pending = left
-            self._close_if(closes)
+            self._move("close" if closes else None)
         return is_reachable
 
     def _is_resumable(self) -> bool:
@@ -141,12 +158,14 @@ class Stream:
 
     def close(self) -> None:
         """Close it here; its events in the store stay."""
-        self._close_if(True)
+        self._move("close")
 
-    def _close_if(self, closes: bool) -> None:
-        self.closed = self.closed or closes
+    def _move(self, trigger: str | None) -> None:
+        """Change the state, and wake the reader and the writers; without trigger, wake them only."""
+        if trigger is not None:
+            self.state = TRANSITIONS[trigger].get(self.state, self.state)
         self._changed.set()
-        if self.closed and self._reader is None:
+        if self.state == "done":
             self.on_done(self)
 
     async def persist(self) -> None:
@@ -157,7 +176,7 @@ class Stream:
     async def _persist(self, store: EventStore) -> None:
         async with self._turn:
             if not self.persisted:
-                await self._write(store, list(self._buffer), self.pending, self.closed)
+                await self._write(store, list(self._buffer), self.pending, self.state in CLOSED)
                 self.persisted = True
 
     async def _write(self, store: EventStore, events: list[Event], pending: set[RequestId], closes: bool) -> None:
@@ -183,28 +202,28 @@ class Stream:
 
     async def wait_for_room(self) -> None:
         """Wait while the buffer is full, until its reader takes something or leaves."""
-        while self._reader is not None and self.is_full and not self.closed:
+        while self.is_read and self.is_full and self.state not in CLOSED:
             await self._change()
 
     async def _change(self) -> None:
         self._changed.clear()
         await self._changed.wait()
 
-    def advance(self, number: int, data: bytes | None = None, closed: bool = False) -> None:
+    def advance(self, number: int, data: bytes | None = None, closes: bool = False) -> None:
         """Note an event that is in the store already, written here or by another worker.
 
         Args:
             number: Its number.
             data: The message, if known; a reader takes it from the store otherwise.
-            closed: True if no event will be added.
+            closes: True if no event will be added.
         """
         if number > self.last:
             if self.is_full:
                 self._clear()
-            elif data is not None and self._reader is not None and self._follows(number):
+            elif data is not None and self.is_read and self._follows(number):
                 self._append([Event(number, data)])
             self.last = number
-        self._close_if(closed)
+        self._move("close" if closes else None)
 
     def _follows(self, number: int) -> bool:
         """Return True if the buffer has no gap before an event; such a gap would never be filled."""
@@ -229,8 +248,6 @@ class Stream:
             finally:
                 if self._reader is scope:
                     self._begin(None)
-                    if self.closed:
-                        self.on_done(self)
 
     def disconnect(self) -> None:
         """Cancel the connection that reads it."""
@@ -240,10 +257,11 @@ class Stream:
     def _begin(self, reader: anyio.CancelScope | None) -> None:
         self._reader = reader
         self.disconnected_at = time.monotonic() if reader is None else None
-        self.is_leaving, self.retry = False, None
-        if self._buffer and (self.persisted or (reader is None and (self.name != LISTEN_STREAM or self.closed))):
+        self.retry = None
+        self._move("detach" if reader is None else "attach")
+        is_useless = reader is None and (self.name != LISTEN_STREAM or self.state == "done")
+        if self._buffer and (self.persisted or is_useless):
             self._clear()
-        self._changed.set()
 
     def drop(self) -> None:
         """Drop the buffer, unless a connection still reads it."""
@@ -257,13 +275,13 @@ class Stream:
 
     async def first(self) -> None:
         """Wait for the first message, or for the end."""
-        while not (self.last or self.closed or self.is_leaving):
+        while not self.last and self.state in ("open", "read"):
             self._changed.clear()
             await self._changed.wait()
 
     def sole_answer(self) -> bytes | None:
         """Return the only message of a closed stream."""
-        return self._buffer[0].data if self.closed and len(self._buffer) == self.last == 1 else None
+        return self._buffer[0].data if self.state in CLOSED and len(self._buffer) == self.last == 1 else None
 
     async def read(self, after: int) -> Sequence[Event]:
         """Return the events after a number as soon as there are any.
@@ -272,7 +290,7 @@ class Stream:
         than the next if the store has dropped events.
         """
         while True:
-            if self.is_leaving and after >= self._last_leaving:
+            if self.state == "leaving" and after >= self._last_leaving:
                 return ()
             if self.last > after:
                 if self._buffer and self._buffer[0].number <= after + 1:
@@ -283,7 +301,7 @@ class Stream:
                 if self._store is not None:
                     return await self._store.read(self._session, self.name, after)
                 after = self.last  # the events are lost
-            if self.closed or self.is_leaving:
+            if self.state != "read":
                 return ()
             await self._change()
 
@@ -293,9 +311,9 @@ class Stream:
         Args:
             retry: Milliseconds after which the client reconnects.
         """
-        if self._reader is not None:
-            self.is_leaving, self.retry, self._last_leaving = True, retry, self.last
-            self._changed.set()
+        if self.is_read:
+            self.retry, self._last_leaving = retry, self.last
+            self._move("leave")
 
     def id_of(self, number: int) -> str | None:
         """Return the id of an event; None if the stream cannot be resumed after it."""
@@ -340,10 +358,10 @@ async def stream_events(writer: EventWriter, stream: Stream, after: int, retry: 
             after = events[-1].number
             stream.last_delivered_id = max(stream.last_delivered_id, after)
             await writer.write(b"".join([event(one.data, stream.id_of(one.number)) for one in events]))
-        if stream.is_leaving and stream.retry is not None and not stream.closed:
+        if stream.state == "leaving" and stream.retry is not None:
             await writer.write(encode(retry=stream.retry))
 
     try:
         await writer.while_connected(work(after))
-    except (ConnectionClosed, HttpError) as error:
-        log.debug("a client is disconnected: %s", error)
+    except (ConnectionClosed, StoreUnavailable) as error:
+        log.debug("a client is disconnected: %r", error)

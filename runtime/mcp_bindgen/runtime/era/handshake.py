@@ -2,40 +2,21 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
-from typing import Any
-
 from ..model.json_types import is_object
 from ..protocol.envelope import Envelope, invalid
 from ..protocol.errors import (
     NotInitialized,
 )
 from ..protocol.methods import CANCELLED, INITIALIZE, PING, Method
-from ..protocol.revision import Connection, Dispatcher
+from ..protocol.revision import Connection, Dispatcher, Era
 from ..protocol.transitions import State
 
 
-class Handshake:
+class Handshake(Era):
     """Revisions in which the client introduces itself once, and the connection remembers it."""
 
     initial = State.NEW
     is_stateless = False
-
-    # --- messages ---------------------------------------------------------------------------------------------
-
-    def peek(self, data: bytes, ours: Mapping[str, Dispatcher], current: Dispatcher) -> Dispatcher | None:
-        """Return the revision of the connection: messages do not name theirs."""
-        return current
-
-    def select(
-        self, envelope: Envelope, ours: Mapping[str, Dispatcher], current: Dispatcher, supported: Sequence[str]
-    ) -> Dispatcher:
-        """Return the revision of the connection."""
-        return current
-
-    def is_open(self, connection: Connection, method: str) -> bool:
-        """Return whether the handshake is over, and this is no second one."""
-        return connection.state is State.READY and method != INITIALIZE
 
     def admit(self, connection: Connection, dispatcher: Dispatcher, envelope: Envelope, in_batch: bool) -> Dispatcher:
         """Let a message in if the handshake allows it; `initialize` decides the revision.
@@ -58,14 +39,6 @@ class Handshake:
         if connection.state is not State.READY and envelope.method != PING:
             raise NotInitialized
         return dispatcher
-
-    def accepts(self, dispatcher: Dispatcher, params: Any) -> bool:
-        """Return True: requests repeat nothing, because the connection remembers the handshake."""
-        return True
-
-    def complete(self, dispatcher: Dispatcher, envelope: Envelope, params: Any) -> Any:
-        """Return the params as they are."""
-        return params
 
     def can_cancel(self, method: Method, *, by_sender: bool) -> bool:
         """Return whether a request can be taken back: by its sender, and not the handshake itself."""

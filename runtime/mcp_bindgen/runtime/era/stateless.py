@@ -17,7 +17,7 @@ from ..model.json_types import is_object
 from ..protocol.envelope import Envelope, invalid
 from ..protocol.errors import MethodNotFound, UnsupportedVersion
 from ..protocol.methods import DISCOVER, INITIALIZE, LISTEN, Method
-from ..protocol.revision import Connection, Dispatcher, Revision
+from ..protocol.revision import Connection, Dispatcher, Era, Revision
 from ..protocol.routing import Route
 from ..protocol.transitions import State
 
@@ -78,13 +78,11 @@ def stated_version(revision: Revision, message: object) -> Any:
     return meta.get(version_key(revision)) if is_object(meta) else None
 
 
-class Stateless:
+class Stateless(Era):
     """Revisions without a connection to remember anything: each request names its revision and its sender."""
 
     initial = State.READY
     is_stateless = True
-
-    # --- messages ---------------------------------------------------------------------------------------------
 
     def peek(self, data: bytes, ours: Mapping[str, Dispatcher], current: Dispatcher) -> Dispatcher | None:
         """Guess the revision that a message names; without a name it is the connection's."""
@@ -114,10 +112,6 @@ class Stateless:
             return current
         return newest if envelope.method in newest.routes else current
 
-    def is_open(self, connection: Connection, method: str) -> bool:
-        """Return True: a message may come at any time."""
-        return True
-
     def admit(self, connection: Connection, dispatcher: Dispatcher, envelope: Envelope, in_batch: bool) -> Dispatcher:
         """Let a message in.
 
@@ -133,13 +127,13 @@ class Stateless:
 
     def accepts(self, dispatcher: Dispatcher, params: Any) -> bool:
         """Return whether the params of a request name the revision, as all that a client sends must."""
-        return (
-            dispatcher.role == "server"
-            and getattr(getattr(params, "meta", None), "protocol_version", None) == dispatcher.revision.name
-        )
+        named = getattr(getattr(params, "meta", None), "protocol_version", None)
+        return dispatcher.role == "server" and named == dispatcher.revision.name
 
     def complete(self, dispatcher: Dispatcher, envelope: Envelope, params: Any) -> Any:
-        """Add the typed `_meta` to params that do not name it; raises `InvalidParams` where it is not valid."""
+        """Return the params with the typed `_meta`; raise `InvalidParams` where it is not valid."""
+        if self.accepts(dispatcher, params):
+            return params
         wire = envelope.params
         known = {"_meta": wire["_meta"]} if is_object(wire) and "_meta" in wire else {}
         plain = dispatcher.routes[DISCOVER].method  # its params are nothing else

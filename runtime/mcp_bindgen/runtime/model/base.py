@@ -24,6 +24,11 @@ def wire_name(name: str) -> str:
     return first + "".join(word.capitalize() for word in rest)
 
 
+def optional(holder: object, name: str) -> Any:
+    """Return an attribute that only some revisions or classes have, such as a field of a model; `None` if absent."""
+    return getattr(holder, name, None)
+
+
 def fields_of(kind: Any) -> Mapping[str, FieldInfo]:
     """Return the fields of a model by their Python names; nothing for any other type."""
     return kind.model_fields if isinstance(kind, type) and issubclass(kind, BaseModel) else {}

@@ -1,34 +1,24 @@
-"""Access control: identities, origins, scopes and the operations that need them (MCP, "Authorization")."""
+"""Origin of messages: identities, scopes and limits of what a client follows (MCP, "Authorization")."""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Collection, Hashable, Mapping, MutableMapping, Sequence
+from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import dataclass, field
-from functools import cache, cached_property
-from typing import Any, Protocol, TypeAlias, cast
+from functools import cached_property
+from typing import Any, TypeAlias
 
 from pydantic_core import to_json
 
 from ..logs import audit
-from ..model.base import wire_fields
+from ..model.base import optional
 from ..model.json_types import is_object
 from .errors import INVALID_PARAMS, INVALID_REQUEST, ProtocolError
-from .methods import COMPLETE, LISTEN, SUBSCRIBE, Method
-from .uris import MAX_URI_CHARACTERS, canonical
 
 Operation: TypeAlias = "tuple[str, str | None]"
 """A method and its target: the name of a tool or prompt, the URI of a resource; `None` for neither.
 
 A URI is in its canonical form; a URI that was sent in another form makes two operations.
 """
-
-Scopes: TypeAlias = (
-    Mapping[str, Collection[str]]
-    | Mapping[tuple[str, str], Collection[str]]
-    | Mapping[str | tuple[str, str], Collection[str]]
-)
-"""Method, or method and name -> the scopes that it needs; `*` stands for every request."""
-
 
 SKEW = 60.0
 """Seconds by which the clock of an issuer may differ from ours."""
@@ -57,20 +47,6 @@ class InsufficientScope(ProtocolError):
 def lacks_scope(error: ProtocolError) -> bool:
     """Return whether a server has refused a request because its token lacks a scope."""
     return is_object(error.data) and error.data.get("error") == _LACKING
-
-
-class AccessDenied(Exception):
-    """An HTTP request is refused before anything of it is processed.
-
-    Args:
-        status: The HTTP status.
-        reason: One line for the client.
-        headers: Headers of the response, names in lower case.
-    """
-
-    def __init__(self, status: int, reason: str, *headers: tuple[bytes, bytes]) -> None:
-        super().__init__(reason)
-        self.status, self.reason, self.headers = status, reason, headers
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -137,41 +113,6 @@ def report_refusal(identity: Identity | None, reason: str, operation: str, level
     audit.log(level, "refused: %s; %s; %s", reason, operation, who, extra={"fields": fields})
 
 
-def operation_targets(method: str, params: object) -> list[Operation]:
-    """Return the operations of a method: with a name and a URI both, because only one of the two has a meaning.
-
-    A URI is returned in its canonical form, and as it was sent where that differs.
-
-    Args:
-        method: The method.
-        params: Params with the name or the URI, typed or in wire form.
-
-    Raises:
-        ProtocolError: The URI is too long (-32602).
-    """
-    name: Any
-    uri: Any
-    if is_object(params):
-        name, uri = params.get("name"), params.get("uri")
-    else:
-        named, addressed = _naming_attributes(cast(Hashable, type(params)))
-        more: Mapping[str, Any] = getattr(params, "__pydantic_extra__", None) or {}
-        name = getattr(params, named) if named is not None else more.get("name")
-        uri = getattr(params, addressed) if addressed is not None else more.get("uri")
-    if isinstance(uri, str) and len(uri) > MAX_URI_CHARACTERS:
-        raise ProtocolError(INVALID_PARAMS, f"the URI is too long; the limit is {MAX_URI_CHARACTERS} characters")
-    names = [name] if isinstance(name, str) else []
-    names += [canonical(uri), uri] if isinstance(uri, str) else []
-    return [(method, one) for one in dict.fromkeys(names)] or [(method, None)]
-
-
-@cache
-def _naming_attributes(kind: Hashable) -> tuple[str | None, str | None]:
-    """Return the attributes in which objects of a class hold their members `name` and `uri`, if it has such fields."""
-    wire = wire_fields(kind)
-    return wire.get("name"), wire.get("uri")
-
-
 Access: TypeAlias = Callable[[Identity | None, str | None, Sequence[Operation]], bool]
 """Returns whether an identity may do some operations of a revision, given by name."""
 
@@ -199,56 +140,6 @@ UNKNOWN_ORIGIN = RequestOrigin()
 """Origin of messages whose transport knows nothing about its peer."""
 
 
-class HttpRequest(Protocol):
-    """The part of an HTTP request that authentication reads.
-
-    Attributes:
-        scope: Its ASGI scope.
-        headers: Its headers, names in lower case; repeated headers are joined by commas.
-    """
-
-    scope: MutableMapping[str, Any]
-    headers: dict[bytes, bytes]
-
-
-class AccessPolicy(Protocol):
-    """Access policy of an HTTP endpoint; `auth.server.ResourceServer` is one.
-
-    Attributes:
-        metadata_path: Where its metadata is served; `None` where there is none.
-    """
-
-    metadata_path: str | None
-
-    def metadata(self) -> bytes:
-        """Return the metadata of the protected resource, as JSON text (RFC 9728)."""
-        ...
-
-    async def authenticate(self, request: HttpRequest) -> Identity:
-        """Return the identity of the sender of a request; raises `AccessDenied`."""
-        ...
-
-    def needed(self, operation: Operation) -> frozenset[str]:
-        """Return the scopes that an operation needs."""
-        ...
-
-    def challenge(self, missing: InsufficientScope) -> AccessDenied:
-        """Make the refusal that tells a client which scopes to come back with."""
-        ...
-
-
-def check(identity: Identity | None, needed: Collection[str], operations: Sequence[Operation]) -> None:
-    """Check that an identity has the scopes of its operations.
-
-    Raises:
-        InsufficientScope: It lacks something; with all that they need.
-    """
-    if needed and (identity is None or not identity.scopes.issuperset(needed)):
-        named = ", ".join(method if name is None else f"{method} {name!r}" for method, name in operations)
-        report_refusal(identity, "insufficient scope", f"{named} needs {' '.join(sorted(needed))}")
-        raise InsufficientScope(sorted(needed))
-
-
 MAX_FOLLOWED_URIS = 1000
 """Resources that a client follows with one session or one subscription."""
 
@@ -256,42 +147,9 @@ MAX_FOLLOWED_BYTES = 256 * 1024
 """Bytes of their URIs."""
 
 
-def operations(method: Method, params: Any) -> list[Operation]:
-    """Return the operations of a message, given its typed params; see `operations_named`.
-
-    A method of an extension is called on the name in its headers. A request that listens asks to subscribe to
-    each resource that its filter names.
-
-    Raises:
-        ProtocolError: A filter names too many resources.
-    """
-    if method.name == LISTEN:
-        uris = followed_by(params.notifications)
-        check_followed(uris)
-        subscribed = [one for uri in dict.fromkeys(uris) for one in operation_targets(SUBSCRIBE, {"uri": uri})]
-        return [(method.name, None), *subscribed]
-    if method.extension is None or method.named_by is None:
-        return operations_named(method.name, params)
-    return [(method.name, getattr(params, method.named_by))]
-
-
-def operations_named(method: str, params: object) -> list[Operation]:
-    """Return the operations of a message; it needs the scopes of all of them.
-
-    A completion asks for the entry that its reference names.
-
-    Args:
-        method: Its method.
-        params: Its params, typed or in wire form.
-    """
-    if method == COMPLETE:
-        return operation_targets(method, params.get("ref") if is_object(params) else getattr(params, "ref", None))
-    return operation_targets(method, params)
-
-
 def followed_by(wanted: object) -> list[str]:
     """Return the URIs of the resources that a typed filter names."""
-    return getattr(wanted, "resource_subscriptions", None) or []
+    return optional(wanted, "resource_subscriptions") or []
 
 
 def check_followed(uris: Collection[str]) -> None:

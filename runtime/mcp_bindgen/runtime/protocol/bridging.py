@@ -6,9 +6,9 @@ registers an object of the type `Bridging` in the entry point group `mcp_bindgen
 
 from __future__ import annotations
 
-from collections.abc import Awaitable, Callable, Collection, Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from functools import cache
-from typing import Any, Protocol, TypeAlias, TypeVar
+from typing import Any, Protocol, TypeVar
 
 from .access import Operation
 from .methods import Notification
@@ -19,46 +19,8 @@ GROUP = "mcp_bindgen.bridging"
 
 MISSING = "no conversion between revisions is installed"
 
-Handle: TypeAlias = Callable[[Any, Any], Awaitable[Any]]
-"""Takes the params and the context of a message, and returns its result."""
-
 S = TypeVar("S")
 C = TypeVar("C")
-
-
-class RevisionBridge(Protocol):
-    """The path from requests of a wire revision to the handlers of a server of another revision."""
-
-    @property
-    def revision(self) -> Revision:
-        """The wire revision."""
-        ...
-
-    def plain(self, name: str) -> Handle:
-        """Return the server's handler of a request, for params and results of the wire revision."""
-        ...
-
-    def to_server(self, name: str, params: object, ctx: Any) -> Any:
-        """Return params of the wire revision in the types of the server's revision."""
-        ...
-
-    def to_wire(self, name: str, work: Handle) -> Handle:
-        """Convert the results of a handler to the wire revision."""
-        ...
-
-
-class BridgedEngine(Protocol):
-    """Engine of an extension for clients of a revision that does not have the extension."""
-
-    @property
-    def handlers(self) -> Mapping[str, Handle]:
-        """Method name -> handler, for params and results of that revision."""
-        ...
-
-    @property
-    def capabilities(self) -> Mapping[str, Any]:
-        """The capabilities to declare in addition to those of these handlers."""
-        ...
 
 
 class BridgedServer(Protocol):

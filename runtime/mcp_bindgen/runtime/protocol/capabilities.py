@@ -3,33 +3,66 @@
 from __future__ import annotations
 
 from collections.abc import Collection, Iterable, Mapping, Sequence
-from typing import Any, Protocol
+from typing import Any, ClassVar
 
 from ..model.json_types import is_object
-from .methods import Method, Path
+from .extension import Extension, added_to
+from .methods import OTHER_ROLE, Method, Path, Role
 from .revision import Dispatcher, Revision
-from .transitions import OTHER_ROLE, Role
+from .routing import check_names
 
 
-class Declaring(Protocol):
-    """A side that declares capabilities: a server or a client."""
+class Side:
+    """Base of generated servers and clients.
 
-    @property
-    def extension_settings(self) -> Mapping[str, Any]:
-        """Id of an extension -> settings, typed or in wire form."""
-        ...
+    Attributes:
+        dispatcher: Generated routes to its handlers.
+        revision: The revision that it speaks.
+        extensions: Extensions among its bases; it declares them to every peer of its revision.
+        extension_settings: Id of an extension -> its settings, typed or in wire form.
+        info: Its introduction, an `Implementation`; `None` for that of the runtime.
+        announces: Notifications about changes that it may send, by their methods, and so declares; `None` for all
+            that concern its features.
+    """
 
-    @property
-    def announces(self) -> Collection[str] | None:
-        """Notifications about changes that the side may send; `None` for all."""
-        ...
+    dispatcher: ClassVar[Dispatcher]
+    revision: ClassVar[str]
+    extensions: ClassVar[tuple[Extension, ...]] = ()
+    extension_settings: Mapping[str, Any] = {}
+    info: Any = None
+    announces: Collection[str] | None = None
+
+    def __init_subclass__(cls, **arguments: Any) -> None:
+        super().__init_subclass__(**arguments)
+        if "dispatcher" in cls.__dict__:
+            cls.revision = cls.dispatcher.revision.name
+        elif hasattr(cls, "dispatcher"):
+            cls.extensions = _checked_extensions(cls, cls.dispatcher)
 
     def extra_capabilities(self) -> Mapping[str, Any]:
-        """Return capabilities beside those of the handlers, in wire form."""
-        ...
+        """Return capabilities to declare beside those of the handlers, in wire form."""
+        return {}
 
 
-def declared(target: Declaring, dispatcher: Dispatcher, extensions: Mapping[str, Any] | None = None) -> dict[str, Any]:
+def _checked_extensions(kind: type, dispatcher: Dispatcher) -> tuple[Extension, ...]:
+    """Return the extensions of a class; check them and the names of its handlers.
+
+    Raises:
+        TypeError: Two extensions collide, settings belong to none, or the name of a handler is misspelt.
+    """
+    if added_to(kind):
+        dispatcher = dispatcher.extended(kind)
+    own: Mapping[str, Any] = kind.__dict__
+    if "adds" not in own:
+        check_names(kind, dispatcher.revision.name, dispatcher.handlers)
+    settings: Any = own.get("extension_settings")
+    unknown = sorted(set(settings) - {one.id for one in dispatcher.extensions}) if is_object(settings) else []
+    if unknown:
+        raise TypeError(f"{kind.__name__}.extension_settings: {unknown[0]!r} is no extension of its bases")
+    return dispatcher.extensions
+
+
+def declared(target: Side, dispatcher: Dispatcher, extensions: Mapping[str, Any] | None = None) -> dict[str, Any]:
     """Return the capabilities that `target` declares, in wire form: those of its handlers, and extra ones.
 
     Args:
@@ -101,19 +134,6 @@ def tree_of(path: Sequence[str], value: object) -> dict[str, Any]:
     """Return capabilities of one side that hold a value where names lead, and nothing else."""
     name, *rest = path
     return {name: tree_of(rest, value) if rest else value}
-
-
-def without_flags(tree: Mapping[str, Any], role: Role, revision: Revision) -> dict[str, Any]:
-    """Return capabilities of a side without the flags: they promise to tell the other side something unasked."""
-
-    def kept(path: Path, node: Mapping[str, Any]) -> dict[str, Any]:
-        return {
-            name: kept((*path, name), value) if is_object(value) else value
-            for name, value in node.items()
-            if (*path, name) not in revision.flags
-        }
-
-    return kept((role,), tree)
 
 
 def is_declared(tree: Mapping[str, Any], *path: str) -> bool:

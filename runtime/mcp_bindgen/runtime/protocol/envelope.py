@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Collection
 from dataclasses import dataclass
 from typing import Any, Literal
 
@@ -38,6 +39,16 @@ class Envelope:
     def is_answer(self) -> bool:
         """True if it answers a request."""
         return self.kind in ("result", "error")
+
+
+class BatchReply(bytes):
+    """The answers to a batch, as JSON text.
+
+    Attributes:
+        ids: The ids of the requests in that batch.
+    """
+
+    ids: Collection[RequestId] = ()
 
 
 def read_envelope(message: object) -> Envelope:

@@ -231,8 +231,11 @@ class UnsupportedRevision(Exception):
         self.revisions = theirs
 
 
-class StoreUnavailable(Exception):
+class StoreUnavailable(ProtocolError):
     """A store of sessions, events or tasks is unreachable; the store has logged the cause."""
+
+    def __init__(self, message: str = "The store cannot be reached at the moment; try again later") -> None:
+        super().__init__(INTERNAL_ERROR, message)
 
 
 class StoreFull(StoreUnavailable):

@@ -1,303 +1,89 @@
-"""Extensions of the protocol: facts, negotiation, additions to classes (MCP 2026-07-28, "Extensions Overview")."""
+"""Extensions of the protocol as the kernel uses them (MCP 2026-07-28, "Extensions Overview").
+
+Generated packages of extensions import another package, which implements these protocols.
+"""
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterable, Mapping
-from copy import copy
-from dataclasses import dataclass, field, replace
-from functools import cached_property
-from importlib import import_module
-from types import ModuleType
-from typing import Any, Generic, Protocol, TypeVar
+from collections.abc import Collection, Iterable, Mapping, Sequence
+from dataclasses import replace
+from typing import Any, Protocol
 
-from pydantic import BaseModel, TypeAdapter, ValidationError, create_model
-
-from ..model.base import Model, fields_of, wire_name
-from ..model.json_types import is_object
-from .errors import INVALID_PARAMS, ProtocolError
-from .methods import Method, Request, result_type
+from ..model.base import Model
+from .methods import Method, Request, Role
 from .routing import Route
-from .transitions import Role
 
 
 class ExtensionResult(Model):
     """The base of results by which extensions answer methods of core; `resultType` tells them apart."""
 
 
-class CoreRevision(Protocol):
-    """The part of a `Revision` that its extensions know."""
+class Extension(Protocol):
+    """The facts of one extension of one core revision."""
 
     @property
-    def name(self) -> str:
-        """The name of the revision."""
+    def id(self) -> str:
+        """Its identifier, e.g. `com.example/jobs`."""
         ...
 
     @property
-    def package(self) -> str:
-        """The import name of its bindings."""
-        ...
-
-
-@dataclass(frozen=True, eq=False, repr=False)
-class Extension:
-    """The facts of one extension of one core revision; generated packages hold one, as `EXTENSION`.
-
-    Facts that need types import the modules of the extension when they are asked for.
-
-    Attributes:
-        id: Its identifier, e.g. `com.example/jobs`.
-        version: Its version.
-        revision: The core revision that it extends.
-        package: The import name of its bindings.
-        settings: Side -> the name of the type of the settings that it declares beside the id.
-        meta_keys: Python name -> key, of the members that it adds to `_meta`.
-        alternatives: Method of core -> the names of the types that may answer it instead, each an `ExtensionResult`.
-        extends: Definition of core -> the name of the type with the members that are added to it.
-    """
-
-    id: str
-    version: str
-    revision: CoreRevision
-    package: str
-    settings: Mapping[Role, str] = field(default_factory=dict[Role, str])
-    meta_keys: Mapping[str, str] = field(default_factory=dict[str, str])
-    alternatives: Mapping[str, tuple[str, ...]] = field(default_factory=dict[str, tuple[str, ...]])
-    extends: Mapping[str, str] = field(default_factory=dict[str, str])
-
-    @cached_property
-    def types(self) -> ModuleType:
-        """The module of its types."""
-        return import_module(f"{self.package}.types")
-
-    @cached_property
-    def core_types(self) -> ModuleType:
-        """The module of the types of the core that it extends."""
-        return import_module(f"{self.revision.package}.types")
-
-    @cached_property
     def methods(self) -> Mapping[str, Method]:
         """Method name -> descriptor, of the methods that it adds."""
-        found: Mapping[str, Method] = import_module(f"{self.package}.methods").METHODS
-        return found
+        ...
 
-    def extends_core(self, revision: CoreRevision) -> bool:
-        """Return whether it extends a revision."""
-        return self.revision is revision
+    def extends_core(self, revision: Any) -> bool:
+        """Return True if it extends a `Revision`."""
+        ...
 
     def is_in(self, capabilities: Mapping[str, Any]) -> bool:
-        """Return whether a side declares it, by all that the side declares in wire form."""
-        declared = capabilities.get("extensions")
-        return is_object(declared) and declared.get(self.id, False) not in (None, False)
+        """Return True if a side with these capabilities, in wire form, declares it."""
+        ...
 
-    def answering(self, method: str) -> tuple[type[Any], ...]:
+    def answering(self, method: str) -> Sequence[type[Any]]:
         """Return the types by which it may answer a method of core."""
-        return tuple(getattr(self.types, name) for name in self.alternatives.get(method, ()))
+        ...
 
-    def members(self, definition: str) -> dict[str, str]:
-        """Return the members that it adds to a definition of core: their names in Python, and on the wire."""
-        if definition not in self.extends:
-            return {}
-        fields: Mapping[str, Any] = getattr(self.types, self.extends[definition]).model_fields
-        return {name: one.alias or wire_name(name) for name, one in fields.items()}
+    def members(self, definition: str) -> Mapping[str, str]:
+        """Return the members that it adds to a definition of core: Python name -> wire name."""
+        ...
 
     def settings_of(self, role: Role, capabilities: Mapping[str, Any]) -> Any:
-        """Return the settings that a side declares, typed where their type is stated; `None` if it declares nothing.
-
-        Args:
-            role: The side.
-            capabilities: All that it declares, in wire form.
-
-        Raises:
-            ProtocolError: -32602, they are not valid.
-        """
-        return self._typed(role, capabilities["extensions"][self.id]) if self.is_in(capabilities) else None
+        """Return the typed settings that a side declares, or None; raises `ProtocolError` for invalid settings."""
+        ...
 
     def declared(self, role: Role, settings: object, handled: Collection[str] = ()) -> Any:
-        """Return the settings of one of our sides in wire form.
+        """Return the settings of one of our sides in wire form; raises `ProtocolError` for invalid settings."""
+        ...
 
-        Args:
-            role: The side.
-            settings: Its settings, typed or in wire form.
-            handled: Methods that it handles; the settings that these methods need are set to true.
+
+class Addition(Protocol):
+    """The routes that an extension adds to one side; the generated class of that side has them as `adds`."""
+
+    @property
+    def extension(self) -> Extension:
+        """The extension."""
+        ...
+
+    def joined(self, kind: type, core: Mapping[str, Method], routes: Iterable[Route]) -> Sequence[Route]:
+        """Return the routes of a class with the additions of all its extensions, given its routes in core.
 
         Raises:
-            ProtocolError: They are not valid.
+            TypeError: The extensions of the class do not go together.
         """
-        implied = {one.setting: True for name in handled if (one := self.methods.get(name)) and one.setting}
-        wire = settings.model_dump() if isinstance(settings, BaseModel) else settings
-        typed = self._typed(role, {**implied, **wire} if is_object(wire) else wire)
-        return typed.model_dump() if isinstance(typed, BaseModel) else typed
-
-    @cached_property
-    def _settings(self) -> dict[Role, TypeAdapter[Any]]:
-        return {role: TypeAdapter(getattr(self.types, name)) for role, name in self.settings.items()}
-
-    def _typed(self, role: Role, settings: object) -> Any:
-        if role not in self.settings:
-            return settings
-        try:
-            return self._settings[role].validate_python(settings)
-        except ValidationError as error:
-            where = ".".join(map(str, error.errors()[0]["loc"]))
-            said = f"the settings of {self.id} are not valid: {where}: {error.errors()[0]['msg']}"
-            raise ProtocolError(INVALID_PARAMS, said) from None
-
-    def __str__(self) -> str:
-        return self.id
-
-    def __repr__(self) -> str:
-        return f"Extension({self.id!r}, {self.version!r})"
+        ...
 
 
-class ExtensionRoutes:
-    """The routes that an extension adds to one side; the generated class of that side has them as `adds`.
-
-    Args:
-        extension: The extension.
-        role: Which side.
-        routes: One for each method of the extension that the other side sends.
-    """
-
-    def __init__(self, extension: Extension, role: Role, *routes: Route) -> None:
-        self.extension = extension
-        self.role: Role = role
-        self.routes = routes
-
-
-def added_to(kind: type) -> tuple[ExtensionRoutes, ...]:
+def added_to(kind: type) -> tuple[Addition, ...]:
     """Return the additions of the extensions among the bases of a class, in the order of the bases."""
-    return tuple(vars(base)["adds"] for base in kind.__mro__ if "adds" in vars(base))
+    return tuple(one.adds for one in definers(kind, "adds"))
 
 
-def joined(kind: type, core: Mapping[str, Method], routes: Iterable[Route]) -> list[Route]:
-    """Return the routes of a class: core routes with the additions of extensions, and the extensions' own routes.
-
-    Args:
-        kind: The class.
-        core: Method name -> descriptor, of all methods of core.
-        routes: The routes of its side in core.
-
-    Raises:
-        TypeError: A method, a handler or a member is taken twice, or an extension is of another core.
-    """
-    added = added_to(kind)
-    _check_taken(kind, core, routes, added)
-    extensions = [one.extension for one in added]
-    kinds = _Members(kind, extensions)
-    found: list[Route] = []
-    for route in routes:
-        method = kinds.extended(route.method)
-        if isinstance(method, Request):
-            method = with_answers(method, extensions)
-        found.append(route if method is route.method else Route(method, route.handler))
-    return [*found, *(route for one in added for route in one.routes)]
+def definers(kind: type, *names: str) -> list[Any]:
+    """Return the class and those of its bases that define all these attributes themselves."""
+    return [one for one in kind.__mro__ if vars(one).keys() >= set(names)]
 
 
 def with_answers(method: Request[Any, Any, Any], extensions: Iterable[Extension]) -> Request[Any, Any, Any]:
     """Return a method of core with the types by which extensions may answer it; the same if there are none."""
     more = [kind for one in extensions for kind in one.answering(method.name)]
     return replace(method, alternatives=(*method.alternatives, *more)) if more else method
-
-
-def _check_taken(
-    kind: type, core: Mapping[str, Method], routes: Iterable[Route], added: Iterable[ExtensionRoutes]
-) -> None:
-    taken: dict[str, object] = {}
-
-    def take(what: str, owner: object) -> None:
-        known = taken.setdefault(what, owner)
-        if known is not owner:
-            raise TypeError(f"{kind.__name__}: {what} is taken by {known} and by {owner}")
-
-    base = getattr(kind, "dispatcher").revision  # noqa: B009 - no attribute of classes in general
-    owner = f"MCP {base.name}"
-    for name, method in core.items():
-        take(f"the method {name!r}", owner)
-        for one in method.answers:
-            take(f"the resultType {result_type(one)!r} of {name!r}", owner)
-    for route in routes:
-        take(f"the handler {route.handler!r}", owner)
-    for addition in added:
-        extension = addition.extension
-        if not extension.extends_core(base):
-            raise TypeError(f"{kind.__name__}: {extension} extends MCP {extension.revision.name}, not {owner}")
-        for name in extension.methods:
-            take(f"the method {name!r}", extension)
-        for route in addition.routes:
-            take(f"the handler {route.handler!r}", extension)
-        for name in extension.alternatives:
-            for answer in extension.answering(name):
-                take(f"the resultType {result_type(answer)!r} of {name!r}", extension)
-        for definition in extension.extends:
-            for wire in extension.members(definition).values():
-                take(f"{definition}.{wire}", extension)
-
-
-class _Members:
-    """Params types with the members that extensions add to core definitions, so that one pass reads them."""
-
-    def __init__(self, kind: type, extensions: Iterable[Extension]) -> None:
-        self._kinds: dict[Any, type[BaseModel]] = {}
-        own: dict[Any, list[Any]] = {}
-        for one in extensions:
-            for definition, name in one.extends.items():
-                own.setdefault(getattr(one.core_types, definition), []).append(getattr(one.types, name))
-        for base, more in own.items():
-            made: Any = create_model(base.__name__, __base__=(base, *more), __module__=base.__module__)
-            self._kinds[base] = made
-
-    def extended(self, method: Method) -> Method:
-        """Return a method with params of such a type; the same if it has none."""
-        fields = fields_of(method.params if self._kinds else None)
-        made: dict[str, Any] = {}
-        for name, one in fields.items():
-            for base, more in self._kinds.items():
-                if one.annotation is base or one.annotation == base | None:
-                    found: Any = copy(one)
-                    found.annotation = more if one.annotation is base else more | None
-                    made[name] = (found.annotation, found)
-        if not made:
-            return method
-        base = method.params
-        return replace(method, params=create_model(base.__name__, __base__=base, __module__=base.__module__, **made))
-
-
-T = TypeVar("T")
-M = TypeVar("M", bound=BaseModel)
-
-
-@dataclass(frozen=True)
-class MetaKey(Generic[T]):
-    """A member of `_meta` with a type.
-
-    Attributes:
-        key: Its name.
-        type: Type of its value.
-    """
-
-    key: str
-    type: Any
-
-    @cached_property
-    def _adapter(self) -> TypeAdapter[T]:
-        return TypeAdapter(self.type)
-
-    def read(self, holder: BaseModel) -> T | None:
-        """Return the member in the `_meta` of an object; `None` if it is absent.
-
-        Raises:
-            pydantic.ValidationError: It is not of the type.
-        """
-        meta = getattr(holder, "meta", None)
-        members = meta.model_dump() if isinstance(meta, BaseModel) else meta
-        return self._adapter.validate_python(members[self.key]) if is_object(members) and self.key in members else None
-
-    def put(self, holder: M, value: T) -> M:
-        """Return an object like `holder`, with `value` as a member of its `_meta`.
-
-        Raises:
-            pydantic.ValidationError: `value` is not of the type.
-        """
-        written = holder.model_dump()
-        member = self._adapter.dump_python(self._adapter.validate_python(value))
-        return holder.model_validate({**written, "_meta": {**(written.get("_meta") or {}), self.key: member}})

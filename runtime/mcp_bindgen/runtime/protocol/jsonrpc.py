@@ -6,7 +6,6 @@ at once; a wrong guess fails there and takes the slow way. Writing joins bytes a
 
 from __future__ import annotations
 
-import json
 import re
 from collections.abc import Callable, Mapping
 from contextlib import suppress
@@ -16,9 +15,8 @@ from typing import Annotated, Any, Literal
 from pydantic import BaseModel, Field, GetCoreSchemaHandler, TypeAdapter, ValidationError
 from pydantic_core import PydanticUndefined, core_schema, from_json, to_json
 
-from ..model.base import fields_of, wire_name
+from ..model.base import fields_of, optional, wire_name
 from ..model.json_types import is_object
-from ..model.validation import located
 from .envelope import RequestId, invalid_answer
 from .errors import ProtocolError
 from .extension import ExtensionResult
@@ -110,6 +108,8 @@ def typed_result(method: Request[Any, Any, Any], wire: object) -> Any:
     try:
         return reader.validate_json(data)
     except ValidationError as error:
+        from ..model.validation import located  # few results are invalid
+
         steps, problem = next(located(error, data))
         raise invalid_answer(
             f"the result of {method.name} is not valid: {'.'.join(['result', *steps])}: {problem}"
@@ -176,12 +176,12 @@ def check_kind(method: Method, result: object, handler: Callable[..., Any]) -> N
         named = result_type_of(result)
         if named is not None and named not in method.result_types:
             raise WrongResult(f"the handler of {method.name} returned a result of an unknown type: {named!r}", handler)
-    if type(result) in classes:
+    if not classes or type(result) in classes or isinstance(result, (*classes, Written, dict)):
         return
     modules = {kind.__module__ for kind in classes}
     is_model = isinstance(result, BaseModel) and type(result).__module__ not in modules
     is_foreign = is_model and not isinstance(result, ExtensionResult)
-    if classes and not is_foreign and not isinstance(result, (*classes, Written, dict)):
+    if not is_foreign:
         returned = "nothing" if result is None else type(result).__name__
         said = f"returned {returned}, expected {' or '.join(kind.__name__ for kind in classes)}"
         raise WrongResult(f"the handler of {method.name} {said}", handler)
@@ -189,7 +189,7 @@ def check_kind(method: Method, result: object, handler: Callable[..., Any]) -> N
 
 def result_type_of(result: object) -> str | None:
     """Return the `resultType` of a result, typed or in wire form."""
-    found: str | None = result.get("resultType") if is_object(result) else getattr(result, "result_type", None)
+    found: str | None = result.get("resultType") if is_object(result) else optional(result, "result_type")
     return found
 
 
@@ -198,25 +198,21 @@ def plain(value: Any) -> Any:
     return from_json(write_result(value))
 
 
-def _id(value: RequestId | None) -> bytes:
-    return b"%d" % value if type(value) is int else json.dumps(value).encode()
-
-
 def request(id_: RequestId, method: Method, params: object) -> bytes:
     """Return a request as JSON text."""
-    head = b'{"jsonrpc":"2.0","id":%b,"method":%b' % (_id(id_), json.dumps(method.name).encode())
+    head = b'{"jsonrpc":"2.0","id":%b,"method":%b' % (to_json(id_), to_json(method.name))
     return head + (b"}" if params is None else b',"params":' + write_params(method, params) + b"}")
 
 
 def notification(method: Method, params: object) -> bytes:
     """Return a notification as JSON text."""
-    head = b'{"jsonrpc":"2.0","method":' + json.dumps(method.name).encode()
+    head = b'{"jsonrpc":"2.0","method":' + to_json(method.name)
     return head + (b"}" if params is None else b',"params":' + write_params(method, params) + b"}")
 
 
 def response(id_: RequestId, result: object) -> bytes:
     """Return a response with a result as JSON text."""
-    return b'{"jsonrpc":"2.0","id":' + _id(id_) + b',"result":' + write_result(result) + b"}"
+    return b'{"jsonrpc":"2.0","id":' + to_json(id_) + b',"result":' + write_result(result) + b"}"
 
 
 def failure(id_: RequestId | None, error: ProtocolError) -> bytes:
@@ -224,5 +220,5 @@ def failure(id_: RequestId | None, error: ProtocolError) -> bytes:
     body: dict[str, Any] = {"code": error.code, "message": error.message}
     if error.data is not None:
         body["data"] = error.data
-    head = b'{"jsonrpc":"2.0",' if id_ is None else b'{"jsonrpc":"2.0","id":' + _id(id_) + b","
+    head = b'{"jsonrpc":"2.0",' if id_ is None else b'{"jsonrpc":"2.0","id":' + to_json(id_) + b","
     return head + b'"error":' + to_json(body) + b"}"

@@ -2,16 +2,15 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
-from dataclasses import dataclass, field, replace
+from collections.abc import Callable, Iterator, Mapping
+from dataclasses import KW_ONLY, dataclass, field, replace
 from functools import cache, cached_property
-from typing import Annotated, Any, Generic, Literal, TypeAlias, cast, get_args, get_origin
+from typing import Annotated, Any, ClassVar, Generic, Literal, TypeAlias, cast, get_args, get_origin
 
 from typing_extensions import TypeVar
 
-from ..model.base import fields_of
+from ..model.base import fields_of, optional
 from ..model.json_types import is_array
-from .uris import followed_key, lineage
 
 INITIALIZE = "initialize"
 INITIALIZED = "notifications/initialized"
@@ -39,6 +38,8 @@ Answer = TypeVar("Answer", default=Result)
 Known = TypeVar("Known")
 Other = TypeVar("Other")
 
+Role = Literal["client", "server"]
+OTHER_ROLE: Mapping[Role, Role] = {"client": "server", "server": "client"}
 Sender = Literal["client", "server", "both"]
 Carrier = Literal["message", "embedded"]
 
@@ -85,7 +86,7 @@ class Truncation:
 
     def excess(self, result: object) -> int:
         """Return how many values of a typed result are too many."""
-        return max(0, len(getattr(getattr(result, self.holder, None), self.values, ())) - self.max_items)
+        return max(0, len(optional(optional(result, self.holder), self.values) or ()) - self.max_items)
 
     def applied(self, result: Any) -> Any:
         """Return a typed result with its first values only, and with how many there are."""
@@ -120,7 +121,7 @@ class Need:
 
     def arises(self, params: object) -> bool:
         """Return whether typed params need the capability."""
-        value = getattr(params, self.field, None)
+        value = optional(params, self.field)
         return value in self.values if self.values else value is not None
 
 
@@ -140,41 +141,36 @@ class Filter:
 
     def index(self, agreed: object) -> bool | frozenset[str]:
         """Return the member of a typed filter: a flag, or the keys of a list, in which notifications are looked up."""
-        wanted = getattr(agreed, self.member, None)
+        wanted = optional(agreed, self.member)
         if self.compares is None or not is_array(wanted):
             return wanted is True
+        from .uris import followed_key  # few servers have subscriptions
+
         return frozenset(map(followed_key, wanted) if self.by == "part" else wanted)
 
     def asks_for(self, index: bool | frozenset[str], params: object) -> bool:
         """Return whether a filter asks for a notification with these typed params, given the result of `index`."""
         if isinstance(index, bool):
             return index
+        from .uris import lineage
+
         value: str = getattr(params, self.compares or "")
         return value in index if self.by == "equal" else not index.isdisjoint(lineage(value))
 
 
 @dataclass(frozen=True, eq=False)
-class Request(Generic[Params, Result, Answer]):
-    """A method that is answered.
-
-    `Params` and `Result` are the types of its params and of its usual result; `Answer` is the type of all its
-    results.
+class _Method(Generic[Params]):
+    """A method of the protocol.
 
     Attributes:
         name: The method's name on the wire, e.g. `tools/call`.
         sender: Side that may send it.
         params: The type of its params, or `None` when it has none.
-        result: The type that usually answers it.
-        alternatives: Types that may answer it instead.
-        asked_by: The field of its params that asks for an alternative, if it must be asked for.
-        truncation: The list of limited length in its result, if there is one.
         params_required: True if `params` must be there even if empty.
         carrier: A message of its own, or embedded in results and params of other messages.
         capabilities: Sender -> the capability that must be declared before that side may send it.
         needs: Capabilities that values of its params need in addition.
-        items: The field of its result with the entries, if it lists something page by page.
         named_by: Field of its params with the name of its target, if HTTP headers repeat it.
-        header_params: Where HTTP headers may repeat its arguments, if they may.
         extension: The id of the extension that brings it; `None` for core's.
         declared_by: Sides that must have declared this extension.
         setting: The setting that the receiver must have declared as true with it, if there is one.
@@ -183,26 +179,51 @@ class Request(Generic[Params, Result, Answer]):
     name: str
     sender: Sender
     params: Any
-    result: Any
-    alternatives: tuple[type[Any], ...] = ()
-    asked_by: str | None = None
-    truncation: Truncation | None = None
+    _: KW_ONLY
     params_required: bool = True
     carrier: Carrier = "message"
     capabilities: Mapping[str, Path] = field(default_factory=dict[str, Path])
     needs: tuple[Need, ...] = ()
-    items: str | None = None
     named_by: str | None = None
-    header_params: HeaderParams | None = None
     extension: str | None = None
     declared_by: Sender = "both"
     setting: str | None = None
-    kind: Literal["request"] = field(default="request", init=False)
+
+
+@dataclass(frozen=True, eq=False)
+class Request(_Method[Params], Generic[Params, Result, Answer]):
+    """A method that is answered.
+
+    `Params` and `Result` are the types of its params and of its usual result; `Answer` is the type of all its
+    results.
+
+    Attributes:
+        result: The type that usually answers it.
+        alternatives: Types that may answer it instead.
+        asked_by: The field of its params that asks for an alternative, if it must be asked for.
+        truncation: The list of limited length in its result, if there is one.
+        items: The field of its result with the entries, if it lists something page by page.
+        header_params: Where HTTP headers may repeat its arguments, if they may.
+    """
+
+    kind: ClassVar[Literal["request"]] = "request"
+    result: Any
+    alternatives: tuple[type[Any], ...] = ()
+    asked_by: str | None = None
+    truncation: Truncation | None = None
+    items: str | None = None
+    header_params: HeaderParams | None = None
 
     @cached_property
     def answers(self) -> tuple[type[Any], ...]:
         """Classes of its possible results."""
         return tuple(classes(self.result, *self.alternatives))
+
+    def is_unasked(self, params: object, result: object) -> bool:
+        """Return True if a result is an alternative that the params had to ask for, and did not."""
+        if self.asked_by is None or not isinstance(result, self.alternatives):
+            return False
+        return optional(params, self.asked_by) is None
 
     @cached_property
     def result_types(self) -> frozenset[str | None]:
@@ -226,35 +247,25 @@ def classes(*kinds: Any) -> Iterator[type[Any]]:
 
 
 @dataclass(frozen=True, eq=False)
-class Notification(Generic[Params]):
-    """A method without a response. The other attributes are those for `Request`.
+class Notification(_Method[Params]):
+    """A method without a response.
 
     Attributes:
         filter: The member of a subscription's filter that asks for it, if it comes by subscription.
     """
 
-    name: str
-    sender: Sender
-    params: Any
-    params_required: bool = True
-    carrier: Carrier = "message"
-    capabilities: Mapping[str, Path] = field(default_factory=dict[str, Path])
+    kind: ClassVar[Literal["notification"]] = "notification"
+    answers: ClassVar[tuple[type[Any], ...]] = ()
     filter: Filter | None = None
-    extension: str | None = None
-    declared_by: Sender = "both"
-    needs: tuple[Need, ...] = field(default=(), init=False)
-    setting: str | None = field(default=None, init=False)
-    named_by: str | None = field(default=None, init=False)
-    asked_by: str | None = field(default=None, init=False)
-    header_params: HeaderParams | None = field(default=None, init=False)
-    answers: tuple[type[Any], ...] = field(default=(), init=False)
-    kind: Literal["notification"] = field(default="notification", init=False)
 
 
-def result_type(kind: Any) -> str | None:
-    """Return the `resultType` of a class of results; `None` if it has none."""
+def _result_type(kind: Any) -> str | None:
     field = fields_of(kind).get("result_type")
     return field.default if field is not None and isinstance(field.default, str) else None
+
+
+result_type: Callable[[Any], str | None] = cache(_result_type)
+"""Return the `resultType` of a class of results; `None` if it has none."""
 
 
 Method = Request[Any, Any, Any] | Notification[Any]

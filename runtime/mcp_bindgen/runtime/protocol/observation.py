@@ -8,9 +8,8 @@ from typing import Any, Protocol, TypeVar
 
 from .errors import ProtocolError
 from .events import Notified, Requested
-from .methods import Request
+from .methods import Request, Role
 from .revision import Revision
-from .transitions import Role
 
 
 class Handling(Protocol):

@@ -9,14 +9,14 @@ from __future__ import annotations
 import itertools
 import logging
 import re
-from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, field
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from functools import cached_property
-from typing import Any, TypeAlias
+from typing import TYPE_CHECKING, Any, TypeAlias
 
 from pydantic import ValidationError
 from pydantic_core import from_json, to_json
 
+from ..model.base import optional
 from ..model.json_types import is_array, is_object
 from . import jsonrpc
 from .access import RequestOrigin
@@ -32,7 +32,6 @@ from .envelope import (
     request_id,
 )
 from .errors import (
-    INTERNAL_ERROR,
     ConnectionClosed,
     InvalidParams,
     MethodNotFound,
@@ -48,90 +47,16 @@ from .events import (
     Rejected,
     Requested,
 )
-from .invalid_items import InvalidItem, drop_invalid
 from .limits import Limits
-from .methods import INITIALIZED, Notification, Request
+from .methods import INITIALIZE, INITIALIZED, Notification, Request, Role
 from .revision import Dispatcher, Era, Revision
 from .routing import Route
-from .transitions import ConnectionTrigger, Role, State, next_state
+from .transitions import ConnectionTrigger, State, next_state
 from .transport import Incoming, Lost, Oversized
 
-_MAX_REPLY_BYTES = 64 * 1024 * 1024  # of the answers to one batch; clients take no larger message
-
-
-class BatchReply(bytes):
-    """The answers to a batch, as JSON text.
-
-    Attributes:
-        ids: The ids of the requests in that batch.
-    """
-
-    ids: Collection[RequestId] = ()
-
-
-@dataclass(slots=True, eq=False)
-class Batch:
-    """The answers to a batch; they leave together, once the whole batch is read and answered."""
-
-    _is_read: bool = False
-    _ids: set[RequestId] = field(default_factory=set[RequestId])
-    _owed: set[RequestId] = field(default_factory=set[RequestId])
-    _parts: list[bytes] = field(default_factory=list[bytes])
-    _size: int = 0
-
-    def read(self, messages: Sequence[Any], receive: Callable[[Any], list[Event]]) -> Iterator[Event]:
-        """Yield the events of each message; the next message is read when the caller asks for its events.
-
-        Args:
-            messages: The parsed messages.
-            receive: Returns the events of one message.
-        """
-        for place, message in enumerate(messages, 1):
-            events = receive(message)
-            self._is_read = place == len(messages)
-            for event in events:
-                if isinstance(event, Rejected) and event.reply:
-                    self._parts.append(event.reply)
-                    event.reply = b""
-                    if event.id is not None:
-                        self._ids.add(event.id)
-                yield event
-        reply = self._reply()
-        if reply:
-            yield Rejected(invalid("parts of a batch"), reply)  # or nothing: the last message may need no answer
-
-    def has(self, id_: RequestId) -> bool:
-        """Return whether a request of this batch has an id."""
-        return id_ in self._ids
-
-    def expect(self, id_: RequestId) -> None:
-        """Note a request that has to be answered."""
-        self._ids.add(id_)
-        self._owed.add(id_)
-
-    def answered(self, id_: RequestId, answer: bytes) -> bytes:
-        """Note that a request is answered, or with an empty answer that it is dropped.
-
-        Returns:
-            The answers to the batch, if this was the last one. An answer for which there is no room is an error there.
-        """
-        self._owed.discard(id_)
-        if self._size + len(answer) > _MAX_REPLY_BYTES:
-            reason = f"Internal error: the answers to the batch are larger than {_MAX_REPLY_BYTES} bytes; ask for less"
-            answer = jsonrpc.failure(id_, ProtocolError(INTERNAL_ERROR, reason))
-        self._size += len(answer)
-        if answer:
-            self._parts.append(answer)
-        return self._reply()
-
-    def _reply(self) -> bytes:
-        if not self._parts or self._owed or not self._is_read:
-            return b""
-        reply = BatchReply(b"[" + b",".join(self._parts) + b"]")
-        reply.ids = self._ids
-        self._parts.clear()
-        return reply
-
+if TYPE_CHECKING:
+    from .batches import Batch
+    from .invalid_items import InvalidItem
 
 log = logging.getLogger("mcp_bindgen")
 
@@ -184,6 +109,8 @@ class Peer:
             eras.setdefault(dispatcher.revision.era, {})[name] = dispatcher
         self._by_era = sorted(eras.items(), key=lambda one: one[0].is_stateless)
         self.dispatchers = dispatchers
+        self._newest_era, self._newest = self._by_era[-1]
+        self._names_revisions = self.role == "server" and self._newest_era.is_stateless
         oldest, ours = self._by_era[0]
         self.dispatcher = list(ours.values())[-1]
         self.state: State = oldest.initial
@@ -196,21 +123,22 @@ class Peer:
 
     # --- receiving --------------------------------------------------------------------------------------------
 
-    def take(self, message: bytes | Oversized | Lost) -> Iterable[Event]:
-        """Return the events of what a transport delivers, with the origin of the message."""
-        if isinstance(message, Oversized):
-            return self.receive_oversized(message.limit, message.head)
-        if isinstance(message, Lost):
-            return self.lose(message.id, message.error)
-        events = self.read(message)
-        return _with_origin(events, message.origin) if isinstance(message, Incoming) else events
-
     def receive(self, data: bytes) -> list[Event]:
         """Return the events of one message (or batch). This never raises, whatever the bytes."""
         return list(self.read(data))
 
-    def read(self, data: bytes) -> Iterable[Event]:
-        """Return the events of `receive`; of a batch, the next message is read when the next event is asked for."""
+    def read(self, data: bytes | Oversized | Lost) -> Iterable[Event]:
+        """Return the events of what a transport delivers, with the origin of the message.
+
+        Of a batch, the next message is read when the next event is asked for.
+        """
+        if type(data) is not bytes:
+            if isinstance(data, Oversized):
+                return self.receive_oversized(data.limit, data.head)
+            if isinstance(data, Lost):
+                return self.lose(data.id, data.error)
+            if isinstance(data, Incoming):
+                return _with_origin(self.read(bytes(data)), data.origin)
         if self.state is State.CLOSED:
             return []
         if self._complete is not None and self._may_be_foreign(data):
@@ -236,11 +164,7 @@ class Peer:
             return not self._own_names.issuperset(named)
         if self.dispatcher.revision.era.is_stateless:
             return b'"id"' in data  # all requests name their revision, and few notifications
-        return self.state is State.NEW and not self._is_introducing
-
-    @property
-    def _is_introducing(self) -> bool:
-        return self.initialize_request_id in self.handling
+        return self.state is State.NEW and not self.is_initializing
 
     @cached_property
     def _own_names(self) -> frozenset[tuple[bytes, bytes]]:
@@ -251,7 +175,7 @@ class Peer:
     def _take_all_revisions(self, complete: Callable[[], Mapping[str, Dispatcher]]) -> None:
         """Serve all revisions from now on; a connection that has one keeps it."""
         dispatcher, state = self.dispatcher, self.state
-        has_revision = (state is not State.NEW or self._is_introducing) and not dispatcher.revision.era.is_stateless
+        has_revision = (state is not State.NEW or self.is_initializing) and not dispatcher.revision.era.is_stateless
         self._complete = None
         self._use(complete())
         if has_revision:
@@ -264,8 +188,7 @@ class Peer:
         if answered is None:
             id_ = jsonrpc.peek_request(head)
             return [Rejected(error, jsonrpc.failure(id_, error), id_)]
-        pending = self.pending.pop(answered, None)
-        return [] if pending is None else [Answered(pending, error=error)]
+        return self.lose(answered, error)
 
     def _receive_quickly(self, data: bytes) -> Event | None:
         """Return the event, if `data` is a well-formed answer or message that may come now; in a single pass."""
@@ -284,11 +207,12 @@ class Peer:
                 return None
             return Answered(self.pending.pop(answered), message["result"])
         name = jsonrpc.peek_method(data)
-        dispatcher = self._peek_dispatcher(data)
+        named = self._names_revisions
+        dispatcher = self._newest_era.peek(data, self._newest, self.dispatcher) if named else self.dispatcher
         if name is None or dispatcher is None:
             return None
         era = dispatcher.revision.era
-        if not era.is_open(self, name):
+        if not era.is_stateless and (self.state is not State.READY or name == INITIALIZE):
             return None
         route = dispatcher.routes.get(name)
         if route is None:
@@ -303,7 +227,7 @@ class Peer:
             return None
         if route.method.kind == "request":
             id_ = message.get("id")
-            if id_ is None or id_ in self.handling or not era.accepts(dispatcher, params):
+            if id_ is None or id_ in self.handling or (era.is_stateless and not era.accepts(dispatcher, params)):
                 return None
             self.handling[id_] = None
             return Requested(id_, route, params, dispatcher)
@@ -311,18 +235,11 @@ class Peer:
             return None
         return self._notified(route, params, dispatcher)
 
-    def _peek_dispatcher(self, data: bytes) -> Dispatcher | None:
-        if self.role == "client":
-            return self.dispatcher
-        era, ours = self._by_era[-1]
-        return era.peek(data, ours, self.dispatcher)
-
     def _select(self, envelope: Envelope) -> Dispatcher:
         """Find the revision that a message is in; the newest era knows how messages name theirs."""
-        if self.role == "client":
+        if not self._names_revisions:
             return self.dispatcher
-        era, ours = self._by_era[-1]
-        return era.select(envelope, ours, self.dispatcher, self.supported)
+        return self._newest_era.select(envelope, self._newest, self.dispatcher, self.supported)
 
     def _receive_batch(self, messages: list[Any]) -> Iterable[Event]:
         try:
@@ -335,6 +252,8 @@ class Peer:
             if lost:  # no other answers will come
                 return [Answered(pending, error=error) for pending in lost]
             return [Rejected(error, jsonrpc.failure(None, error))]
+        from .batches import Batch  # only one revision has batches
+
         batch = Batch()
         return batch.read(messages, lambda message: self._receive_parsed(message, batch))
 
@@ -377,8 +296,7 @@ class Peer:
         if route is None or route.method.kind != "request":
             raise MethodNotFound(envelope.method)
         params = jsonrpc.read_params(route, envelope.message)
-        if not era.accepts(dispatcher, params):
-            params = era.complete(dispatcher, envelope, params)
+        params = era.complete(dispatcher, envelope, params)
         self.handling[envelope.id] = batch
         if batch is not None:
             batch.expect(envelope.id)
@@ -391,9 +309,9 @@ class Peer:
 
     def react_to_cancelled(self, params: object, revision: Revision) -> Event | None:
         """React to the cancellation of a request, by its sender or by the server."""
-        id_ = getattr(params, "request_id", None)  # a draft may have no such member
+        id_ = optional(params, "request_id")  # a draft may have no such member
         if id_ in self.handling and (self.state is not State.NEW or id_ != self.initialize_request_id):
-            return CancelRequested(id_, getattr(params, "reason", None))
+            return CancelRequested(id_, optional(params, "reason"))
         ours = self.pending.get(id_) if isinstance(id_, int) else None
         if ours is None or not revision.era.can_cancel(ours.method, by_sender=False):
             return None
@@ -401,7 +319,7 @@ class Peer:
 
     def react_to_progress(self, params: object, revision: Revision) -> Event | None:
         """React to progress of a request of this side."""
-        token = getattr(params, "progress_token", None)
+        token = optional(params, "progress_token")
         pending = self.pending.get(token) if isinstance(token, int) else None
         return None if pending is None else Progressed(pending, params)
 
@@ -435,6 +353,8 @@ class Peer:
         except ProtocolError:
             if self.role != "client":
                 raise
+            from .invalid_items import drop_invalid  # few results are invalid
+
             valid, left_out = drop_invalid(method, wire)
             if valid == wire:
                 raise

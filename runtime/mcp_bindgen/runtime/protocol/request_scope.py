@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Awaitable, Callable, Mapping
 from contextlib import AbstractAsyncContextManager, AbstractContextManager, nullcontext
+from functools import cached_property
 from typing import Any, Literal, NamedTuple, Protocol, TypeAlias, TypeVar, get_args
 
 from anyio import CapacityLimiter
@@ -11,10 +12,8 @@ from anyio import CapacityLimiter
 from .access import UNKNOWN_ORIGIN, RequestOrigin
 from .envelope import RequestId
 from .errors import CapabilityMissing
-from .methods import UPDATED, Method, Notification, Path, Request
+from .methods import UPDATED, Method, Notification, Path, Request, Role
 from .revision import Dispatcher, Revision
-from .transitions import Role
-from .uris import followed_key, lineage
 
 Level: TypeAlias = Literal["debug", "info", "notice", "warning", "error", "critical", "alert", "emergency"]
 """A severity of log messages (RFC 5424)."""
@@ -43,12 +42,11 @@ class Negotiated:
         self.peer_info: Any = None
         self.log_level: str | None = None
         self.subscriptions = set()
-        self._declared: dict[Role, Mapping[str, Any]] = {"client": {}, "server": {}}
 
-    @property
+    @cached_property
     def declared(self) -> dict[Role, Mapping[str, Any]]:
         """Side -> its capabilities, in wire form."""
-        return self._declared
+        return {"client": {}, "server": {}}
 
     def missing_capability_error(self, method: str, capability: Path) -> Exception:
         """Make the error for a message that needs a capability which was not declared."""
@@ -79,6 +77,11 @@ class Link(Protocol):
     origin: RequestOrigin = UNKNOWN_ORIGIN
     negotiated: Any = None
     around_subscription: Callable[[Any, Any], AbstractAsyncContextManager[None]] | None = None
+
+    @property
+    def ready(self) -> bool:
+        """True if the peer can get notifications that belong to no request now."""
+        return False
 
     def ending(self, end: Callable[[], object]) -> AbstractContextManager[None]:
         """Call `end` if the peer's input ends while a block runs that would never end by itself."""
@@ -153,10 +156,17 @@ def is_followed(link: Link, revision: Revision, method: Method, params: Any) -> 
         params: Its typed params.
     """
     followed = None if link.negotiated is None or revision.era.is_stateless else link.negotiated.subscriptions
-    if method.name != UPDATED or followed is None or followed_key(params.uri) in followed:
+    if method.name != UPDATED or followed is None:
+        return True
+    from .uris import followed_key, lineage  # few servers have subscriptions
+
+    if followed_key(params.uri) in followed:
         return True
     return not followed.isdisjoint(lineage(params.uri)) and link.allows_resource(params.uri)
 
 
 Handler: TypeAlias = Callable[[RequestScope, Any], Any]
 """Takes the scope of a message and its params; returns the result or an awaitable."""
+
+Handle: TypeAlias = Callable[[Any, Any], Awaitable[Any]]
+"""Takes the params and the context of a message, and returns its result."""

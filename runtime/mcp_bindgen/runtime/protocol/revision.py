@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from abc import ABC, abstractmethod
 from collections import ChainMap
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
@@ -13,10 +14,10 @@ from weakref import WeakKeyDictionary
 
 from .envelope import Envelope, RequestId
 from .errors import MethodNotFound
-from .extension import Extension, added_to, joined, with_answers
-from .methods import Method, Notification, Path, Request
+from .extension import Extension, added_to, definers, with_answers
+from .methods import Method, Notification, Path, Request, Role
 from .routing import Route, custom_routes
-from .transitions import Role, State
+from .transitions import State
 
 
 class Connection(Protocol):
@@ -42,8 +43,8 @@ class Connection(Protocol):
         ...
 
 
-class Era(Protocol):
-    """The difference between revisions with a handshake and those in which every request speaks for itself.
+class Era(ABC):
+    """Rules for messages of revisions with a handshake, or of those in which every request speaks for itself.
 
     Attributes:
         initial: The state in which a connection begins.
@@ -54,41 +55,41 @@ class Era(Protocol):
     initial: State
     is_stateless: bool
 
-    def peek(self, data: bytes, ours: Mapping[str, Dispatcher], current: Dispatcher) -> Dispatcher | None:
-        """Guess from its bytes which revision a message is in; `None` where only its whole text can tell.
+    @abstractmethod
+    def admit(self, connection: Connection, dispatcher: Dispatcher, envelope: Envelope, in_batch: bool) -> Dispatcher:
+        """Return the revision of a message that may come now; raise `ProtocolError` for any other."""
 
-        Args:
-            data: The message.
-            ours: The revisions of this era that are served, by name.
-            current: The revision of the connection.
-        """
-        ...
+    @abstractmethod
+    def can_cancel(self, method: Method, *, by_sender: bool) -> bool:
+        """Return True if a side may cancel a request of a method: its sender, or else its receiver."""
 
     def select(
         self, envelope: Envelope, ours: Mapping[str, Dispatcher], current: Dispatcher, supported: Sequence[str]
     ) -> Dispatcher:
-        """Find the revision that a message is in; raises `ProtocolError` where that is not served."""
-        ...
+        """Return the revision that a message names (stateless era).
 
-    def is_open(self, connection: Connection, method: str) -> bool:
-        """Return whether a message of a method needs no closer look at the state of the connection."""
-        ...
+        Args:
+            envelope: The message.
+            ours: The revisions of this era that are served, by name.
+            current: The revision of the connection.
+            supported: Names of all revisions that are served, for errors.
 
-    def admit(self, connection: Connection, dispatcher: Dispatcher, envelope: Envelope, in_batch: bool) -> Dispatcher:
-        """Let a message in; returns the revision that it is in. Raises `ProtocolError` where it may not come now."""
-        ...
-
-    def accepts(self, dispatcher: Dispatcher, params: object) -> bool:
-        """Return whether the typed params of a request carry the members that the era requires."""
-        ...
+        Raises:
+            ProtocolError: The revision is not served.
+        """
+        raise NotImplementedError
 
     def complete(self, dispatcher: Dispatcher, envelope: Envelope, params: object) -> Any:
-        """Return the params of a request with the members that the era requires; raises `InvalidParams`."""
-        ...
+        """Return the params of a request with the members that the era requires; raise `InvalidParams`."""
+        return params
 
-    def can_cancel(self, method: Method, *, by_sender: bool) -> bool:
-        """Return whether a side may cancel a request of a method: its sender, or else its receiver."""
-        ...
+    def peek(self, data: bytes, ours: Mapping[str, Dispatcher], current: Dispatcher) -> Dispatcher | None:
+        """Guess the revision of a message from its bytes (stateless era); `None` where only its whole text can tell."""
+        raise NotImplementedError
+
+    def accepts(self, dispatcher: Dispatcher, params: object) -> bool:
+        """Return True if the typed params of a request have the members that the era requires (stateless era)."""
+        raise NotImplementedError
 
 
 @dataclass(frozen=True, eq=False, repr=False)
@@ -157,7 +158,7 @@ class Revision:
     @cached_property
     def flags(self) -> frozenset[Path]:
         """Capabilities that are `true` and not objects."""
-        found: frozenset[Path] = getattr(import_module(f"{self.package}.methods"), "FLAGS", frozenset())
+        found: frozenset[Path] = import_module(f"{self.package}.methods").FLAGS
         return found
 
     @cached_property
@@ -229,7 +230,7 @@ class Dispatcher:
         self._all = routes
         self._custom: dict[str, Route] = {}
         self._extended: WeakKeyDictionary[type, Dispatcher] = WeakKeyDictionary()  # bridges make classes as they go
-        self._answerable: dict[tuple[str, tuple[str, ...]], Request[Any, Any, Any]] = {}
+        self._answerable: dict[tuple[str | Extension, ...], Request[Any, Any, Any]] = {}
 
     @property
     def handlers(self) -> frozenset[str]:
@@ -260,20 +261,26 @@ class Dispatcher:
         found = self._extended.get(kind)
         if found is None:
             added = added_to(kind)
-            routes = joined(kind, self.revision.methods, self._all) if added else self._all
+            routes = added[0].joined(kind, self.revision.methods, self._all) if added else self._all
             found = self._extended[kind] = Dispatcher(self.revision, self.role, *routes)
             found.extensions = tuple(one.extension for one in added)
             found._custom = custom_routes(kind)
         return found
 
+    @cached_property
+    def _answering(self) -> Mapping[str, Sequence[Extension]]:
+        """Method name -> extensions that may answer it."""
+        names = self.revision.methods if self.extensions else ()
+        return {name: [one for one in self.extensions if one.answering(name)] for name in names}
+
     def answerable(self, method: Request[Any, Any, Any], offers: Mapping[str, Any]) -> Request[Any, Any, Any]:
         """Return a request of ours with the answers of those extensions that the other side declares."""
-        brought = [one for one in self.extensions if method.name in one.alternatives]
+        brought = self._answering.get(method.name)
         core = self.revision.methods.get(method.name) if brought else None
-        if not isinstance(core, Request) or method.result is not core.result:
+        if not brought or not isinstance(core, Request) or method.result is not core.result:
             return method
         wanted = [one for one in brought if one.is_in(offers)]
-        key = method.name, tuple(one.id for one in wanted)
+        key: tuple[str | Extension, ...] = (method.name, *wanted)
         found = self._answerable.get(key)
         if found is None:
             found = self._answerable[key] = with_answers(core, wanted)
@@ -284,8 +291,8 @@ class Dispatcher:
         if route.is_custom:
             return True
         name = route.handler
-        stub = next(vars(one)[name] for one in type(target).__mro__ if name in vars(one) and _has_stubs(one))
-        return getattr(type(target), name) is not stub
+        generated = next(one for one in definers(type(target), name) if _has_stubs(one))
+        return getattr(type(target), name) is not getattr(generated, name)
 
     def offered(self, target: object) -> list[str]:
         """Return the names of the methods that `target` handles."""
@@ -306,4 +313,4 @@ class Dispatcher:
 
 def _has_stubs(kind: type) -> bool:
     """Return whether a class is a generated one, of core or of an extension."""
-    return not vars(kind).keys().isdisjoint(("dispatcher", "adds"))
+    return "dispatcher" in kind.__dict__ or "adds" in kind.__dict__

@@ -13,7 +13,7 @@ from typing import Any, Literal, NotRequired, TypeAlias, TypeVar
 from pydantic import TypeAdapter, ValidationError
 from typing_extensions import TypedDict
 
-from ..model.validation import problems
+from ..model.base import optional
 from .errors import InvalidParams
 from .methods import Method
 
@@ -55,7 +55,8 @@ def did_you_mean(name: str, known: Iterable[str], cutoff: float = 0.7) -> str:
 def place_of(function: Callable[..., Any]) -> str:
     """Return the file and line of a function, also of a bound or wrapped one."""
     inner: Any = inspect.unwrap(function)
-    code = getattr(getattr(inner, "__func__", inner), "__code__", None)
+    inner = inner.__func__ if inspect.ismethod(inner) else inner
+    code = inner.__code__ if inspect.isfunction(inner) else None
     return "unknown place" if code is None else f"{code.co_filename}:{code.co_firstlineno}"
 
 
@@ -109,6 +110,8 @@ class Route:
         try:
             return self.params.validate_json(b"{}" if data is None else data)
         except ValidationError as error:
+            from ..model.validation import problems  # few params are invalid
+
             raise InvalidParams(self.method.name, problems(error, "params", data or b"{}")) from None
 
 
@@ -168,7 +171,7 @@ def custom_routes(target: type) -> dict[str, Route]:
     """Find the handlers that a class marks with `handles`; returns method name -> route."""
     found: dict[str, Route] = {}
     for name in dir(target):
-        method = getattr(getattr(target, name, None), "__mcp_method__", None)
+        method = optional(optional(target, name), "__mcp_method__")
         if method is not None:
             found[method.name] = Route(method, name, is_custom=True)
     return found

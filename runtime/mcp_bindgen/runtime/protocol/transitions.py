@@ -15,11 +15,8 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from enum import Enum
-from typing import Literal
 
-Role = Literal["client", "server"]
-
-OTHER_ROLE: Mapping[Role, Role] = {"client": "server", "server": "client"}
+from .methods import Role
 
 
 class State(Enum):

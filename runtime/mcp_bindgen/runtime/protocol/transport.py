@@ -4,12 +4,14 @@ from __future__ import annotations
 
 from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any, Protocol
+from typing import TYPE_CHECKING, Any, Protocol
 
-from ..concurrency import Pauses
 from .access import UNKNOWN_ORIGIN, RequestOrigin
 from .envelope import RequestId
 from .methods import Method
+
+if TYPE_CHECKING:
+    from ..pauses import Pauses
 
 MAX_MESSAGE = 64 * 1024 * 1024
 """The largest message, in bytes, that a transport lets through unless it is told otherwise."""

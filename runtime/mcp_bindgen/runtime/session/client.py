@@ -4,17 +4,17 @@ from __future__ import annotations
 
 import copy
 import math
-from collections.abc import Awaitable, Callable, Collection, Mapping
+from collections.abc import Awaitable, Mapping
 from contextlib import AbstractAsyncContextManager
 from functools import partial
 from types import EllipsisType
-from typing import TYPE_CHECKING, Any, ClassVar, Protocol, Self, TypeVar, Unpack, cast
+from typing import TYPE_CHECKING, Any, Protocol, Self, TypeVar, Unpack, cast
 
 import anyio
 from pydantic import BaseModel
 
 from ..logs import log
-from ..model.base import fields_of
+from ..model.base import Model, fields_of
 from ..protocol import jsonrpc
 from ..protocol.capabilities import is_offered, unmet
 from ..protocol.errors import (
@@ -26,22 +26,21 @@ from ..protocol.errors import (
     SessionLost,
     UnexpectedAnswer,
 )
-from ..protocol.extension import Extension, ExtensionResult
+from ..protocol.extension import ExtensionResult
 from ..protocol.invalid_items import InvalidItem
 from ..protocol.limits import Limits, Options, Progress
-from ..protocol.methods import PING, Method, Request
+from ..protocol.methods import PING, Method, Request, Role
 from ..protocol.request_scope import Handler, RequestScope
 from ..protocol.revision import Dispatcher
 from ..protocol.routing import Route
-from ..protocol.transitions import Role
 from .context import Caller, Context
-from .handlers import bind_handler, checked_roots, extensions_of
-from .negotiation import introduce
-from .result_cache import CacheScope, ResultCache
-from .rounds import settle, understood
+from .handlers import bind_handler
+from .introduction import ClientSide, introduce
+from .rounds import settle_rounds, understood
 from .session import Session
 from .subscription_client import Listening, check_filter, reaches, subscribed
-from .timeouts import in_handler
+from .targets import Cache, CacheScope
+from .waiter import in_handler
 
 if TYPE_CHECKING:
     from .targets import ConnectOptions, Target
@@ -50,22 +49,6 @@ Params = TypeVar("Params")
 Result = TypeVar("Result")
 Answer = TypeVar("Answer")
 Filter = TypeVar("Filter", bound=BaseModel)
-
-
-class HeaderMirror(Protocol):
-    """Mirror that copies parts of messages into headers, as results of the server ask for."""
-
-    def headers(self, method: Method, params: object) -> Mapping[str, str]:
-        """Return the headers of a message."""
-        ...
-
-    def learn(self, method: Method, answer: object, report: Callable[[InvalidItem], object]) -> Any:
-        """Learn from a result which headers are needed; leave out, and report, entries whose headers are invalid."""
-        ...
-
-    def source(self, method: Method) -> str | None:
-        """Return the method whose results name the headers of messages of `method`, if there is one."""
-        ...
 
 
 class ResultChecks(Protocol):
@@ -88,42 +71,20 @@ class Bridge(Protocol):
         ...
 
 
-class Client(Caller):
+class Client(Caller, ClientSide):
     """Base of generated clients: call the server's methods, override `on_...` to handle the server's messages.
 
     Attributes:
-        dispatcher: The generated routes to its handlers.
-        revision: The revision it speaks.
-        options: Options of requests; `with_options` changes them for a few calls.
-        info: Introduction of the client, an `Implementation`.
-        announces: Notifications about changes that it may send; `None` for all.
         limits: Limits of the connection, for messages of the server; the first client given to `connect` decides.
-        server_info: Introduction of the server, an `Implementation`.
-        server_capabilities: Capabilities of the server, in wire form.
-        instructions: Advice of the server to models.
-        mirror: Copies parts of messages into HTTP headers; `None` if unused.
         cache: Cache of results; `None` for none.
         checks: Checks of results; `None` for none.
         changes: Number of changes that the server has announced, of its lists or of a resource.
-        extensions: Extensions among its bases; it declares them to every server.
-        extension_settings: Id of an extension -> its settings, typed or in wire form.
     """
 
-    dispatcher: ClassVar[Dispatcher]
-    revision: ClassVar[str]
-    extensions: ClassVar[tuple[Extension, ...]] = ()
-    extension_settings: Mapping[str, Any] = {}
-    info: Any = None
-    announces: Collection[str] | None = None
-    options: Options = Options()
     limits: Limits = Limits()
-    server_info: Any = None
-    server_capabilities: Mapping[str, Any] = {}
-    instructions: str | None = None
     link: Session
 
-    mirror: HeaderMirror | None = None
-    cache: ResultCache | None = None
+    cache: Cache | None = None
     checks: ResultChecks | None = None
     changes: int = 0
     _fresh = False
@@ -131,13 +92,6 @@ class Client(Caller):
 
     def __init__(self) -> None:
         """Create a client that is not connected yet."""
-
-    def __init_subclass__(cls, **arguments: Any) -> None:
-        super().__init_subclass__(**arguments)
-        if "dispatcher" in vars(cls):
-            cls.revision = cls.dispatcher.revision.name
-        elif hasattr(cls, "dispatcher"):
-            cls.extensions = extensions_of(cls, cls.dispatcher)
 
     @classmethod
     def connect(cls, target: Target, **options: Unpack[ConnectOptions]) -> AbstractAsyncContextManager[Self]:
@@ -150,7 +104,7 @@ class Client(Caller):
         A server of another revision is reached over a bridge; `wire_revision` is the revision that it speaks.
 
         Args:
-            target: A URL, a command line, its words, an entry of an `mcpServers` file, or a transport.
+            target: A URL, a command line, its words, an `Address` or an object that has one, or a transport.
             options: Options of `mcp_bindgen.runtime.connect`, such as `headers`, `auth`, `timeout` and `exactly`.
 
         Raises:
@@ -265,7 +219,7 @@ class Client(Caller):
         answer = await self.request(method, params)
         if type(answer) is not method.result and isinstance(answer, (ExtensionResult, *method.alternatives)):
             with anyio.CancelScope(deadline=deadline) as scope:
-                answer = await settle(self, method, params, answer)
+                answer = await self.settle_questions(method, params, answer)
                 if isinstance(answer, ExtensionResult):
                     answer = await self.settle(method, params, answer)
             if scope.cancelled_caught:
@@ -274,6 +228,24 @@ class Client(Caller):
             raise UnexpectedAnswer(method.name, answer)
         result: Any = answer
         return cast(Result, result)
+
+    async def settle_questions(self, method: Request[Any, Any, Any], params: Any, first: Any) -> Any:
+        """Answer the server's questions with the handlers until the server returns a result.
+
+        Raises:
+            MethodNotFound: The client has no handler for a question.
+            UnexpectedAnswer: The server does not stop asking.
+        """
+
+        async def answer(question: Any) -> Any:
+            found = await self.answer(question.method, question.params)
+            asked = self.dispatcher.revision.request(question.method)
+            return found if isinstance(found, Model) else jsonrpc.typed_result(asked, found)
+
+        async def ask(questions: Mapping[str, Any]) -> dict[str, Any]:
+            return {key: await answer(question) for key, question in questions.items()}
+
+        return await settle_rounds(method, params, first, ask, partial(self.request, method))
 
     async def settle(self, method: Request[Params, Result, Any], params: Params, answer: ExtensionResult) -> Result:
         """Return the usual result of a request, given the result of an extension.
@@ -285,17 +257,6 @@ class Client(Caller):
             UnexpectedAnswer: No extension has a way to it.
         """
         raise UnexpectedAnswer(method.name, answer)
-
-    def server_extension(self, extension: Extension) -> Any:
-        """Return the settings with which the server declares an extension, typed where their type is stated.
-
-        Returns:
-            The settings, empty if it states none; `None` if it or this client does not declare the extension.
-
-        Raises:
-            ProtocolError: They are not valid.
-        """
-        return self.peer_settings(extension)
 
     async def answer(self, method: str, params: object) -> Any:
         """Return the client's answer to a question embedded in a result; raise `MethodNotFound`."""
@@ -332,10 +293,6 @@ class Client(Caller):
         )
         return view
 
-    def extra_capabilities(self) -> Mapping[str, Any]:
-        """Return capabilities to declare beside those of the handlers, in wire form."""
-        return {}
-
     def attach(self, session: Session, scope: CacheScope) -> None:
         """Connect this client to a session; `scope` selects the results of a cache that it may see."""
         self.link = session
@@ -371,7 +328,7 @@ class Client(Caller):
                 _check_received(_declared(scope), route.method, params)
             in_handler.set(scope.request_id is not None)
             answer = work(params, Context(scope, params))
-            return checked_roots(answer) if has_roots else answer
+            return _checked_roots(answer) if has_roots else answer
 
         return handle
 
@@ -399,3 +356,16 @@ def _check_received(declared: Mapping[Role, Mapping[str, Any]], method: Method, 
     lacking = unmet(method, declared, params, received=True)
     if lacking is not None:
         raise ProtocolError(INVALID_PARAMS, str(CapabilityMissing(method.name, lacking)))
+
+
+async def _checked_roots(answer: Awaitable[Any]) -> Any:
+    """Return the roots of a client (MCP, "Roots").
+
+    Raises:
+        ValueError: The URI of a root does not begin with `file://`.
+    """
+    result = await answer
+    for root in jsonrpc.plain(result).get("roots") or ():
+        if not root["uri"].startswith("file://"):
+            raise ValueError(f"the URI of a root must begin with file://: {root['uri']!r}")
+    return result

@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import AsyncIterator, Awaitable, Callable, Mapping
-from typing import Any, TypeVar, overload
+from typing import TYPE_CHECKING, Any, TypeVar, overload
 
 from anyio import CapacityLimiter
 from pydantic import BaseModel
 
 from ..logs import log
+from ..model.base import optional
 from ..model.json_types import is_object
 from ..protocol import jsonrpc
 from ..protocol.access import Identity, RequestOrigin
@@ -16,13 +17,14 @@ from ..protocol.capabilities import is_declared, missing
 from ..protocol.envelope import RequestId, invalid_answer
 from ..protocol.errors import CapabilityMissing, ConnectionClosed, UnexpectedAnswer
 from ..protocol.extension import Extension
-from ..protocol.methods import ELICIT, LIST_ROOTS, SAMPLE, Method, Notification, Request
+from ..protocol.methods import ELICIT, LIST_ROOTS, SAMPLE, Method, Notification, Request, Role
 from ..protocol.request_scope import LEVELS, Level, Link, Negotiated, RequestScope, is_followed
 from ..protocol.revision import Revision
-from ..protocol.transitions import Role
-from .questions import Form, Root, check_answer, sampling_params, text_of
-from .rounds import Questions
 from .session import Session
+
+if TYPE_CHECKING:
+    from .questions import Root
+    from .rounds import Questions
 
 T = TypeVar("T")
 Params = TypeVar("Params")
@@ -52,8 +54,10 @@ class Caller:
         found: Negotiated | None = self.link.negotiated
         return found
 
-    def peer_settings(self, extension: Extension) -> Any:
-        """Return the settings with which the other side declares an extension that this side declares, too.
+    def extension(self, extension: Extension) -> Any:
+        """Return the settings with which the peer declares an extension that this side declares, too.
+
+        In the stateless era a client declares its extensions anew in every request.
 
         Args:
             extension: The extension.
@@ -123,7 +127,7 @@ class Caller:
         for _ in range(self.max_pages):
             page = await call(cursor)
             yield page
-            cursor = page.get("nextCursor") if is_object(page) else getattr(page, "next_cursor", None)
+            cursor = page.get("nextCursor") if is_object(page) else optional(page, "next_cursor")
             if cursor is None:
                 return
             if cursor in seen:
@@ -214,20 +218,6 @@ class Context(Caller):
         agreed = self.agreed
         return agreed.declared["client" if agreed.dispatcher.role == "server" else "server"]
 
-    def extension(self, extension: Extension) -> Any:
-        """Return the settings with which the client declares an extension, typed where their type is stated.
-
-        In the stateless era a client declares its extensions anew in every request.
-
-        Returns:
-            The settings, empty if it states none; `None` if it or this server does not declare the extension: do
-            without, or call `require_extension`.
-
-        Raises:
-            ProtocolError: They are not valid.
-        """
-        return self.peer_settings(extension)
-
     def require_extension(self, extension: Extension) -> Any:
         """Return the same as `extension`; raise if the client does not declare it.
 
@@ -236,7 +226,7 @@ class Context(Caller):
                 (-32021 of MCP 2026-07-28).
             ProtocolError: Its settings are not valid.
         """
-        found = self.peer_settings(extension)
+        found = self.extension(extension)
         if found is None:
             theirs = "client" if self.agreed.dispatcher.role == "server" else "server"
             raise self.agreed.missing_capability_error("the request", (theirs, "extensions", extension.id))
@@ -253,7 +243,7 @@ class Context(Caller):
     @property
     def meta(self) -> Mapping[str, Any]:
         """The `_meta` of the request, in wire form."""
-        meta = self.scope.meta or getattr(self.params, "meta", None)
+        meta = self.scope.meta or optional(self.params, "meta")
         if meta is None and isinstance(self.params, BaseModel):
             meta = (self.params.model_extra or {}).get("_meta")  # revisions that do not name it let it pass
         if isinstance(meta, BaseModel):
@@ -269,7 +259,7 @@ class Context(Caller):
     async def call(self, method: Request[Params, Result, Any], params: Params) -> Result:
         """Send a request and return its usual result; raise as `ask_by` does."""
         result = await super().call(method, params)
-        check_answer(params, result)
+        _check_answer(params, result)
         return result
 
     async def notify(self, method: Notification[Params], params: Params) -> None:
@@ -286,7 +276,7 @@ class Context(Caller):
                 return
             if self.request_id is None and not is_followed(self.link, spoken, method, params):
                 return
-            if method is revision.log and not agreed.wants(getattr(params, "level", LEVELS[-1])):
+            if method is revision.log and not agreed.wants(optional(params, "level") or LEVELS[-1]):
                 return
             if (method is revision.log or method is revision.progress) and self.scope.is_over:
                 return
@@ -335,6 +325,8 @@ class Context(Caller):
             ValueError: The key names two questions of this handler.
             TypeError: No form of the revision asks for such a type.
         """
+        from .questions import Form  # few servers need it
+
         form = Form(type)
         method = self._asks(ELICIT)
         answer = await self.ask_by(self._once(key or message), method, form.params(method, message, self.revision))
@@ -363,12 +355,16 @@ class Context(Caller):
             UnexpectedAnswer: The model wrote no text.
             ValueError: The key names two questions of this handler.
         """
+        from .questions import sampling_params, text_of
+
         method = self._asks(SAMPLE)
         params = sampling_params(method, prompt, max_tokens, system_prompt, temperature)
         return text_of(method, await self.ask_by(self._once(key or prompt), method, params))
 
     async def roots(self) -> list[Root]:
         """Return the user's directories and files; raise `CapabilityMissing` if the client cannot list them."""
+        from .questions import Root
+
         method = self._asks(LIST_ROOTS)
         answer = await self.ask_by(method.name, method, jsonrpc.typed_params(method, {}))
         return [Root(root.uri, root.name) for root in answer.roots]
@@ -399,7 +395,7 @@ class Context(Caller):
         answer: Any = await self._ask(key, method, params)
         if isinstance(answer, method.alternatives):
             raise UnexpectedAnswer(method.name, answer)
-        check_answer(params, answer)
+        _check_answer(params, answer)
         result: Result = answer
         return result
 
@@ -467,6 +463,14 @@ class Context(Caller):
             raise RuntimeError("this revision has no such notification")
         known = {key: value for key, value in wire.items() if value is not None or key == "data"}
         await self.notify(method, jsonrpc.typed_params(method, known))
+
+
+def _check_answer(params: object, answer: object) -> None:
+    """Check the answer to a form; raise `NotAnswered` if it does not fit the form's schema."""
+    if optional(params, "requested_schema") is not None:
+        from .questions import check_answer
+
+        check_answer(params, answer)
 
 
 def _is_known(method: Notification[Any], agreed: Negotiated) -> bool:

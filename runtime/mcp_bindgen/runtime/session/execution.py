@@ -12,6 +12,7 @@ from ..logs import log
 from ..protocol import jsonrpc, observation
 from ..protocol.errors import INTERNAL_ERROR, INVALID_REQUEST, CapabilityMissing, ProtocolError
 from ..protocol.events import Notified, Requested
+from ..protocol.methods import Request
 from ..protocol.observation import Handling
 from ..protocol.peer import Peer
 from ..protocol.request_scope import Handler, Link, RequestScope
@@ -61,7 +62,7 @@ async def execute(
             return b"", None
         if type(answer) is not jsonrpc.Written and not event.route.is_custom:
             jsonrpc.check_kind(method, answer, handler)
-        if method.asked_by is not None and _is_unasked(method, method.asked_by, event.params, answer):
+        if isinstance(method, Request) and method.asked_by is not None and method.is_unasked(event.params, answer):
             said = f"returned {type(answer).__name__} without {method.asked_by!r}"
             raise WrongResult(f"the handler of {method.name} {said}", handler)
         return peer.respond(id_, answer), None
@@ -82,11 +83,6 @@ async def execute(
     except Exception:
         log.exception("the handler of %s failed", method.name)
     return _refuse(peer, id_, method.name, ProtocolError(INTERNAL_ERROR, "Internal error"))
-
-
-def _is_unasked(method: Any, asked_by: str, params: Any, answer: Any) -> bool:
-    """Return whether a result belongs to the alternatives that only a member of the params can ask for."""
-    return isinstance(answer, method.alternatives) and getattr(params, asked_by, None) is None
 
 
 def _refuse(peer: Peer, id_: Any, name: str, error: ProtocolError) -> tuple[bytes, ProtocolError]:

@@ -3,108 +3,24 @@
 from __future__ import annotations
 
 import inspect
-from collections.abc import Awaitable, Callable, Mapping
-from typing import Any, ClassVar, Protocol, TypeAlias
+from collections.abc import Awaitable, Callable
+from typing import Any
 
-from ..concurrency import in_thread
 from ..logs import log
-from ..model.json_types import is_object
 from ..protocol import jsonrpc
-from ..protocol.access import Access
-from ..protocol.capabilities import Declaring, declared, is_declared
-from ..protocol.extension import Extension, added_to
-from ..protocol.methods import Method, Request, result_type
-from ..protocol.request_scope import Link
+from ..protocol.capabilities import Side, declared, is_declared
+from ..protocol.methods import OTHER_ROLE, Method, Request, result_type
+from ..protocol.request_scope import Handle
 from ..protocol.revision import Dispatcher, Revision
-from ..protocol.routing import Route, check_names
-from ..protocol.transitions import OTHER_ROLE
-from .rounds import RequestStateSigner
-
-Handle: TypeAlias = Callable[[Any, Any], Awaitable[Any]]
-"""Takes params and context of a message, and returns its result."""
+from ..protocol.routing import Route
 
 
-class Introduced(Declaring, Protocol):
-    """A side that introduces itself."""
-
-    @property
-    def info(self) -> Any:
-        """Its `Implementation`; `None` for that of the runtime."""
-        ...
-
-
-class ServerSide(Introduced, Protocol):
-    """The part of a server that its era uses; see `Server`."""
-
-    revision: ClassVar[str]
-    context: ClassVar[Any]
-
-    @property
-    def instructions(self) -> str | None:
-        """Advice to models."""
-        ...
-
-    @property
-    def request_state_signer(self) -> RequestStateSigner:
-        """Signs the state between rounds."""
-        ...
-
-    @property
-    def allows(self) -> Access | None:
-        """Returns whether a token permits operations; `None` without tokens."""
-        ...
-
-    @property
-    def audience(self) -> list[Link]:
-        """Links to the clients."""
-        ...
-
-    def agree(self, wanted: Any, ctx: Any, /) -> Any:
-        """Return the part of a filter that a client gets."""
-        ...
-
-    def begin_subscription(self, link: Any, /) -> None:
-        """React to a new subscription."""
-        ...
-
-
-def introduction(target: Introduced, revision: Revision) -> Any:
+def introduction(target: Side, revision: Revision) -> Any:
     """Return the `Implementation` of a side; the default names this runtime."""
     return target.info if target.info is not None else revision.types.Implementation(name="mcp-bindgen", version="0")
 
 
-def extensions_of(kind: type, dispatcher: Dispatcher) -> tuple[Extension, ...]:
-    """Return the extensions of a class of servers or clients; check them and the names of the handlers.
-
-    Raises:
-        TypeError: Two extensions collide, settings belong to none, or the name of a handler is misspelt.
-    """
-    if added_to(kind):
-        dispatcher = dispatcher.extended(kind)
-    own: Mapping[str, Any] = kind.__dict__
-    if "adds" not in own:
-        check_names(kind, dispatcher.revision.name, dispatcher.handlers)
-    settings: Any = own.get("extension_settings")
-    unknown = sorted(set(settings) - {one.id for one in dispatcher.extensions}) if is_object(settings) else []
-    if unknown:
-        raise TypeError(f"{kind.__name__}.extension_settings: {unknown[0]!r} is no extension of its bases")
-    return dispatcher.extensions
-
-
-async def checked_roots(answer: Awaitable[Any]) -> Any:
-    """Return the roots of a client (MCP, "Roots").
-
-    Raises:
-        ValueError: The URI of a root does not begin with `file://`.
-    """
-    result = await answer
-    for root in jsonrpc.plain(result).get("roots") or ():
-        if not root["uri"].startswith("file://"):
-            raise ValueError(f"the URI of a root must begin with file://: {root['uri']!r}")
-    return result
-
-
-def empty_list(dispatcher: Dispatcher, route: Route, server: Declaring) -> Callable[[], Any] | None:
+def empty_list(dispatcher: Dispatcher, route: Route, server: Side) -> Callable[[], Any] | None:
     """Return a maker of empty lists for a feature that a server declares without a list handler; else `None`."""
     method = route.method
     capability = method.capabilities.get("client")
@@ -122,8 +38,11 @@ def bind_handler(dispatcher: Dispatcher, route: Route, target: object) -> Handle
         MethodNotFound: `target` does not handle the method.
     """
     own = dispatcher.handler(route, target)
-    handler: Callable[..., Awaitable[Any]] = own if inspect.iscoroutinefunction(own) else in_thread(own)
-    work = _shaped(route.method, handler)
+    if not inspect.iscoroutinefunction(own):
+        from ..threads import in_thread  # many servers have no handlers that block
+
+        own = in_thread(own)
+    work = _shaped(route.method, own)
     return _negotiated(dispatcher, route.method, target, work) if dispatcher.extensions else work
 
 
@@ -163,9 +82,9 @@ def _negotiated(dispatcher: Dispatcher, method: Method, target: Any, work: Handl
         if owner is not None:
             context.require_extension(owner)
         answer = await work(params, context)
-        kind = jsonrpc.result_type_of(answer)
-        if kind in brought:
-            context.require_extension(brought[kind])
+        extension = brought.get(jsonrpc.result_type_of(answer)) if brought else None
+        if extension is not None:
+            context.require_extension(extension)
         return answer
 
     return negotiated

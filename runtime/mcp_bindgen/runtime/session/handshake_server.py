@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Awaitable, Callable, Mapping
+from collections.abc import Awaitable, Callable
 from typing import Any, Protocol, cast
 
 from pydantic_core import to_json
@@ -15,10 +15,8 @@ from ..protocol.peer import Peer
 from ..protocol.request_scope import Handler, Link, Negotiated
 from ..protocol.revision import Dispatcher
 from ..protocol.routing import Route
-from ..protocol.transitions import State
-from ..protocol.uris import followed_key
-from .handlers import ServerSide, bind_handler, empty_list, introduction
-from .session import Session
+from .handlers import bind_handler, empty_list, introduction
+from .server import Server
 
 _MAX_CLIENT_BYTES = 256 * 1024  # of clientInfo and capabilities, which stay with a session
 
@@ -30,7 +28,7 @@ class Conversation(Link, Protocol):
     negotiated: Negotiated
 
 
-def handler(server: ServerSide, dispatcher: Dispatcher, route: Route) -> Handler:
+def handler(server: Server, dispatcher: Dispatcher, route: Route) -> Handler:
     """Return the handler of a route: the server's own, else the runtime's.
 
     Raises:
@@ -54,55 +52,7 @@ def handler(server: ServerSide, dispatcher: Dispatcher, route: Route) -> Handler
     )
 
 
-def snapshot(session: Session) -> dict[str, Any] | None:
-    """Return the state with which another process can resume a session, as JSON; `None` before the handshake."""
-    agreed = session.negotiated
-    if session.peer.state not in (State.NEGOTIATED, State.READY) or agreed.dispatcher.revision.era.is_stateless:
-        return None
-    return {
-        "revision": agreed.dispatcher.revision.name,
-        "clientInfo": agreed.peer_info.model_dump(),
-        "capabilities": agreed.declared["client"],
-        "logLevel": agreed.log_level,
-        "subscriptions": sorted(agreed.subscriptions or ()),
-    }
-
-
-def restore(session: Session, snapshot: Mapping[str, Any], offers: Mapping[str, Any], first_id: int) -> None:
-    """Resume a session of another process.
-
-    Args:
-        session: A new session.
-        snapshot: The result of `snapshot`.
-        offers: Capabilities of the server.
-        first_id: First id of the server's own requests; late responses to the former process are ignored.
-    """
-    session.peer.resume(snapshot["revision"], first_id)
-    agreed = session.negotiated
-    agreed.dispatcher = session.peer.dispatcher
-    agreed.peer_info = agreed.dispatcher.revision.types.Implementation.model_validate(snapshot["clientInfo"])
-    agreed.declared["client"] = snapshot["capabilities"]
-    agreed.declared["server"] = offers
-    update(session, snapshot)
-
-
-def update(session: Session, snapshot: Mapping[str, Any]) -> None:
-    """Take over the log level and the subscriptions that another process has received meanwhile."""
-    session.negotiated.log_level = snapshot["logLevel"]
-    session.negotiated.subscriptions = set(snapshot.get("subscriptions", ()))  # records of older versions have none
-
-
-def needs_session(server: ServerSide, dispatcher: Dispatcher, route: Route) -> bool:
-    """Return whether the server must remember a request: a subscription, or a log level."""
-    method = route.method
-    subscribes = method.kind == "request" and method.capabilities.get("client") in dispatcher.revision.flags
-    return subscribes or (method.name == SET_LEVEL and not dispatcher.is_handled(route, server))
-
-
-# --- handlers of the runtime ----------------------------------------------------------------------------------
-
-
-def _initialize(server: ServerSide, link: Conversation, params: object) -> Any:
+def _initialize(server: Server, link: Conversation, params: object) -> Any:
     _introduced(link, params)
     dispatcher = link.negotiated.dispatcher
     offers = link.negotiated.declared["server"] = declared(server, dispatcher)
@@ -136,13 +86,15 @@ def _introduced(link: Conversation, params: Any) -> None:
     link.negotiated.peer_info = params.client_info
 
 
-def _set_level(server: ServerSide, link: Conversation, params: Any) -> Any:
+def _set_level(server: Server, link: Conversation, params: Any) -> Any:
     link.negotiated.log_level = params.level
     return {}
 
 
 async def _subscribe(link: Conversation, params: Any, work: Callable[[], Awaitable[Any]]) -> Any:
     """Remember a subscription that the server's handler accepts; raise `ProtocolError` if there are too many."""
+    from ..protocol.uris import followed_key  # few servers have subscriptions
+
     followed, key = link.negotiated.subscriptions or set[str](), followed_key(params.uri)
     check_followed({*followed, key})
     answer = await work()
@@ -152,16 +104,18 @@ async def _subscribe(link: Conversation, params: Any, work: Callable[[], Awaitab
 
 
 async def _unsubscribe(link: Conversation, params: Any, work: Callable[[], Awaitable[Any]]) -> Any:
+    from ..protocol.uris import followed_key
+
     answer = await work()
     (link.negotiated.subscriptions or set[str]()).discard(followed_key(params.uri))
     return answer
 
 
-def _nothing(server: ServerSide, link: Conversation, params: object) -> Any:
+def _nothing(server: Server, link: Conversation, params: object) -> Any:
     return {}
 
 
-_DEFAULTS: dict[str, Callable[[ServerSide, Conversation, Any], Any]] = {
+_DEFAULTS: dict[str, Callable[[Server, Conversation, Any], Any]] = {
     INITIALIZE: _initialize,
     PING: _nothing,
     SET_LEVEL: _set_level,

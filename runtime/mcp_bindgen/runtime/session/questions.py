@@ -10,6 +10,7 @@ from pydantic import TypeAdapter, ValidationError
 from pydantic.errors import PydanticUserError
 from pydantic_core import CoreSchema, SchemaValidator, core_schema, to_json
 
+from ..model.base import optional
 from ..model.json_types import is_array
 from ..model.validation import located
 from ..protocol import jsonrpc
@@ -117,7 +118,7 @@ def check_answer(params: Any, answer: Any) -> None:
     Raises:
         NotAnswered: The user accepted, and the content does not fit the schema.
     """
-    requested = getattr(params, "requested_schema", None)
+    requested = optional(params, "requested_schema")
     if requested is None or answer.action != "accept":
         return
     form = jsonrpc.plain(requested)

@@ -1,39 +1,27 @@
-"""Multi round-trip requests: questions in results, their answers, and the signed state between rounds.
+"""Multi round-trip requests: questions in results, and their answers.
 
 MCP 2026-07-28, "Multi Round-Trip Requests".
 """
 
 from __future__ import annotations
 
-import hmac
-import json
-import secrets
-import time
-from base64 import urlsafe_b64decode, urlsafe_b64encode
-from collections.abc import Awaitable, Callable, Mapping, Sequence
+from collections.abc import Awaitable, Callable, Mapping
 from dataclasses import dataclass, field
-from functools import partial
-from hashlib import sha256
-from typing import Any, ClassVar, Protocol, cast
+from typing import Any, cast
 
 import anyio
 import anyio.lowlevel
 from pydantic import BaseModel, ValidationError
-from pydantic_core import from_json, to_json
+from pydantic_core import to_json
 
-from ..model.base import Model, fields_of
-from ..model.json_types import is_object
 from ..model.validation import problems
 from ..protocol import jsonrpc
 from ..protocol.envelope import invalid_answer
 from ..protocol.errors import (
-    INVALID_PARAMS,
     InvalidParams,
-    ProtocolError,
     UnexpectedAnswer,
 )
 from ..protocol.methods import Request, result_type
-from ..protocol.revision import Dispatcher
 
 _MAX_ROUNDS = 32
 _PAUSE = 0.1  # seconds before the next round of a result without questions
@@ -98,35 +86,11 @@ def other_than_required(error: BaseException) -> BaseException | None:
     return None if isinstance(error, InputRequired) else error
 
 
-class Answering(Protocol):
-    """A client that answers questions; see `Client`."""
-
-    dispatcher: ClassVar[Dispatcher]
-
-    async def answer(self, method: str, params: object) -> Any:
-        """Return the answer to a question."""
-        ...
-
-    async def request(self, method: Request[Any, Any, Any], params: object) -> Any:
-        """Send a request and return its result."""
-        ...
-
-
-async def settle(client: Answering, method: Request[Any, Any, Any], params: Any, answer: Any) -> Any:
-    """Answer the server's questions with the client's handlers until the server returns a result.
-
-    Raises:
-        MethodNotFound: The client has no handler for a question.
-        UnexpectedAnswer: The server does not stop asking.
-    """
-    return await settle_rounds(method, params, answer, partial(_answer, client), partial(client.request, method))
-
-
 async def settle_rounds(
     method: Request[Any, Any, Any],
     params: Any,
     answer: Any,
-    ask: Callable[[Any], Awaitable[Any]],
+    ask: Callable[[Mapping[str, Any]], Awaitable[Mapping[str, Any]]],
     again: Callable[[Any], Awaitable[Any]],
 ) -> Any:
     """Return the final result of a request that is answered in rounds.
@@ -135,7 +99,7 @@ async def settle_rounds(
         method: The method.
         params: Its typed params.
         answer: The result of the first round.
-        ask: Returns the answer to one question of a result.
+        ask: Returns key -> typed answer, given key -> question of a result.
         again: Sends or handles the request once more, given its params, and returns the result.
 
     Raises:
@@ -147,92 +111,14 @@ async def settle_rounds(
         questions: dict[str, Any] = answer.input_requests or {}
         if not questions:
             await anyio.sleep(_PAUSE)
-        responses = {key: await ask(question) for key, question in questions.items()}
-        more = {"input_responses": responses or None, "request_state": answer.request_state}
+        more = {"input_responses": await ask(questions) or None, "request_state": answer.request_state}
         answer = await again(params.model_copy(update=more))
     raise UnexpectedAnswer(method.name, answer)
 
 
-async def _answer(client: Answering, question: Any) -> Any:
-    answer = await client.answer(question.method, question.params)
-    asked = client.dispatcher.revision.request(question.method)
-    return answer if isinstance(answer, Model) else jsonrpc.typed_result(asked, answer)
-
-
 def understood(method: Request[Any, Any, Any], answer: Any) -> Any:
     """Return a result if its `resultType` is that of its class; else raise `ProtocolError`."""
-    field = fields_of(type(answer)).get("result_type")
-    if field is not None and answer.result_type != field.default:
+    expected = result_type(type(answer))
+    if expected is not None and answer.result_type != expected:
         raise invalid_answer(f"the result of {method.name} is of an unknown kind: {answer.result_type!r}")
     return answer
-
-
-def _fresh() -> tuple[bytes, ...]:
-    return (secrets.token_bytes(32),)
-
-
-@dataclass(frozen=True)
-class RequestStateSigner:
-    """Signs state that clients carry between rounds, and verifies it. Clients can read the state but not change it.
-
-    Attributes:
-        keys: Secrets of at least 16 bytes. The first key signs; all keys verify, so keys can be rotated. Processes that
-            serve the same clients share them; by default each process has its own.
-        lifetime: Seconds for which a state is valid.
-        clock: Returns the time in seconds.
-    """
-
-    keys: Sequence[bytes] = field(default_factory=_fresh, repr=False)
-    lifetime: float = 600.0
-    clock: Callable[[], float] = field(default=time.time, repr=False)
-
-    def __post_init__(self) -> None:
-        if not self.keys or any(len(key) < 16 for key in self.keys):
-            raise ValueError("a signer needs keys of at least 16 bytes")
-
-    def sign(self, state: object, purpose: object) -> str:
-        """Return the signed text of a state.
-
-        Args:
-            state: Any JSON value.
-            purpose: Purpose of the state: any JSON value; `verify` needs the same one.
-        """
-        body = to_json({"until": self.clock() + self.lifetime, "state": state})
-        return f"{_text(body)}.{_text(self._mac(self.keys[0], body, purpose))}"
-
-    def verify(self, text: str, purpose: object) -> Any:
-        """Return the state in `text`.
-
-        Raises:
-            ProtocolError: -32602, the text is not ours, changed, for another purpose, or expired.
-        """
-        head, _, tail = text.partition(".")
-        try:
-            body, signature = _bytes(head), _bytes(tail)
-        except ValueError:
-            raise _refused() from None
-        if not any(hmac.compare_digest(signature, self._mac(key, body, purpose)) for key in self.keys):
-            raise _refused()
-        content = from_json(body)
-        if not is_object(content) or content["until"] < self.clock():
-            raise ProtocolError(INVALID_PARAMS, "requestState has expired")
-        return content["state"]
-
-    def _mac(self, key: bytes, body: bytes, purpose: object) -> bytes:
-        bound = sha256(json.dumps(purpose, sort_keys=True).encode()).digest()
-        return hmac.digest(key, bound + body, "sha256")
-
-
-def _refused() -> ProtocolError:
-    return ProtocolError(INVALID_PARAMS, "requestState is not valid for this request")
-
-
-def _text(data: bytes) -> str:
-    return urlsafe_b64encode(data).decode()
-
-
-def _bytes(text: str) -> bytes:
-    data = urlsafe_b64decode(text.encode("ascii"))
-    if _text(data) != text:  # base64 has several spellings of the same bytes; only ours is valid
-        raise ValueError(text)
-    return data

@@ -16,11 +16,11 @@ from typing import Any, TypeVar
 import anyio
 from anyio.abc import TaskGroup
 
-from ..concurrency import Turn, begin, within
+from ..concurrency import Turn, begin
 from ..logs import log
 from ..protocol import observation
 from ..protocol.access import Access
-from ..protocol.envelope import RequestId
+from ..protocol.envelope import BatchReply, RequestId
 from ..protocol.errors import ConnectionClosed, NotInitialized, RequestTimeout, TooManyRequests
 from ..protocol.events import (
     Answered,
@@ -35,13 +35,12 @@ from ..protocol.events import (
 from ..protocol.limits import Limits, Options
 from ..protocol.methods import SUBSCRIBE, Method, Notification, Request
 from ..protocol.observation import asked
-from ..protocol.peer import BatchReply, Peer
+from ..protocol.peer import Peer
 from ..protocol.request_scope import Link, Negotiated
 from ..protocol.transitions import State
 from ..protocol.transport import Lost, Outgoing, Oversized, Transport
-from ..protocol.uris import canonical
 from .execution import FindHandler, execute
-from .timeouts import Timeouts, Waiter, in_handler, resolve
+from .waiter import Waiter, in_handler, resolve
 
 Work = Requested | Notified | Rejected
 """An event that starts work, or at least needs a response."""
@@ -56,7 +55,8 @@ class Workload:
 
     Attributes:
         in_flight: How many handlers wait for something.
-        unread: The size of answers that the other side has not read yet, in bytes.
+        unread: Bytes of responses that the peer has not read yet.
+        held: Events that wait, with the bytes of their messages.
     """
 
     def __init__(self, limits: Limits, *, independent: bool) -> None:
@@ -64,11 +64,8 @@ class Workload:
         self.unread = 0
         self._limits = limits
         self._most_unread = math.inf if independent else limits.max_unsent_bytes
-        self._held: OrderedDict[object, tuple[Work, int]] = OrderedDict()
+        self.held: OrderedDict[object, tuple[Work, int]] = OrderedDict()
         self._bytes = 0
-
-    def __len__(self) -> int:
-        return len(self._held)
 
     @property
     def is_unread(self) -> bool:
@@ -78,7 +75,7 @@ class Workload:
     @property
     def is_full(self) -> bool:
         """True if too much waits already."""
-        return len(self._held) >= self._limits.waiting or self._bytes >= self._limits.waiting_bytes
+        return len(self.held) >= self._limits.waiting or self._bytes >= self._limits.waiting_bytes
 
     def has_room(self) -> bool:
         """Return whether another handler may begin."""
@@ -86,7 +83,7 @@ class Workload:
 
     def is_free(self) -> bool:
         """Return whether nothing waits, and another handler may begin."""
-        return not self._held and self.has_room()
+        return not self.held and self.has_room()
 
     def must_wait(self, event: Event) -> bool:
         """Return whether an event has to wait for its turn.
@@ -109,104 +106,35 @@ class Workload:
         Returns:
             Why the connection has to be closed; `None` where it goes on.
         """
-        try:
-            async with asyncio.timeout(self._limits.write_timeout):
-                while self.is_unread and self.is_full:
-                    await turn()
-        except TimeoutError:
-            return f"the other side does not read: {self.unread} bytes of answers wait"
-        return None
+        with anyio.move_on_after(self._limits.write_timeout):
+            while self.is_unread and self.is_full:
+                await turn()
+            return None
+        return f"the other side does not read: {self.unread} bytes of answers wait"
 
     def hold(self, event: Work, size: int) -> None:
         """Keep an event, of a message of `size` bytes, until it is `taken`."""
-        self._held[event.id if isinstance(event, Requested) else object()] = event, size
+        self.held[event.id if isinstance(event, Requested) else object()] = event, size
         self._bytes += size
 
     @property
     def may_begin(self) -> int:
         """Number of waiting events that may begin now."""
-        return min(len(self._held), self._limits.in_flight - self.in_flight) if self.has_room() else 0
+        return min(len(self.held), self._limits.in_flight - self.in_flight) if self.has_room() else 0
 
     def taken(self) -> Work | None:
         """Take the first event that waits, if there still is one."""
-        if not self._held:
+        if not self.held:
             return None
-        _, (event, size) = self._held.popitem(last=False)
+        _, (event, size) = self.held.popitem(last=False)
         self._bytes -= size
         return event
 
     def drop(self, id_: RequestId) -> bool:
         """Drop the request with an id, if it waits."""
-        _, size = self._held.pop(id_, (None, None))
+        _, size = self.held.pop(id_, (None, None))
         self._bytes -= size or 0
         return size is not None
-
-
-class Sender:
-    """Sends the messages of a session.
-
-    Args:
-        transport: How they travel.
-        lost: Called with the reason when the other side turns out to be gone.
-
-    Attributes:
-        tasks: Where the queue is sent; nothing is queued before there is such a place.
-        independent: True if messages need not wait for each other.
-    """
-
-    def __init__(self, transport: Transport, lost: Callable[[str], object]) -> None:
-        self.tasks: TaskGroup | None = None
-        self.independent = transport.independent
-        self._transport = transport
-        self._lost = lost
-        self._queue: list[Outgoing] = []
-        self._sending = asyncio.Lock()
-
-    async def send(self, messages: Sequence[Outgoing] | None = None) -> bool:
-        """Send messages, or else the queue; returns whether the other side was still there."""
-        try:
-            if self.independent and messages:
-                await self._transport.send(messages)
-                return True
-            async with self._sending:
-                if messages is None:
-                    messages, self._queue = self._queue, []
-                if messages:
-                    await self._transport.send(messages)
-        except ConnectionClosed as error:
-            self._lost(str(error))
-            return False
-        return True
-
-    async def post(self, message: Outgoing, options: Options, *, alone: bool) -> None:
-        """Send a request in time, at once if it is alone; requests of the same moment leave together.
-
-        Raises:
-            TimeoutError: The other side does not read.
-        """
-        if self.tasks is not None and (not alone or self._queue or self._sending.locked()):
-            self.send_soon(message)
-            return
-        limits = [limit for limit in (options.timeout, options.total_timeout) if limit is not None]
-        await (within(min(limits), self.send([message])) if limits else self.send([message]))
-
-    def send_soon(self, message: Outgoing) -> None:
-        """Queue a message without waiting for a slow reader; messages queued at the same time are sent together."""
-        self._queue.append(message)
-        if len(self._queue) == 1 and self.tasks is not None:
-            self.tasks.start_soon(self.send)
-
-    def withdraw(self, message: Outgoing) -> bool:
-        """Remove a message from the queue; returns whether it was still there."""
-        if message not in self._queue:
-            return False
-        self._queue.remove(message)
-        return True
-
-    async def turn(self) -> None:
-        """Wait until the current send is over."""
-        async with self._sending:
-            pass
 
 
 Params = TypeVar("Params")
@@ -268,10 +196,13 @@ class Session(Link):
         self._refusals = 0
         self._outgoing: list[Outgoing] = []
         self._running: dict[RequestId, anyio.CancelScope] = {}
-        self._sender = Sender(transport, self._finish)
+        self._queue: list[Outgoing] = []
+        self._sending = asyncio.Lock()
         self._tasks: TaskGroup | None = None
-        self._work = Workload(self.limits, independent=self._sender.independent)
-        self._timeouts = Timeouts(peer.pending, self._is_asked, self._expire, transport.pauses)
+        self._work = Workload(self.limits, independent=transport.independent)
+        self._pauses = transport.pauses
+        if self._pauses is not None:
+            self._pauses.changed.add(self._extend_all)
 
     def thread_limit(self) -> anyio.CapacityLimiter:
         """Return the limit of threads for blocking handlers."""
@@ -290,8 +221,12 @@ class Session(Link):
 
     def allows_resource(self, uri: str) -> bool:
         """Return whether the token of the newest message permits notifications about a resource."""
+        if self.access is None:
+            return True
+        from ..protocol.uris import canonical  # only for servers with tokens
+
         revision = self.negotiated.dispatcher.revision.name
-        return self.access is None or self.access(self.origin.identity, revision, [(SUBSCRIBE, canonical(uri))])
+        return self.access(self.origin.identity, revision, [(SUBSCRIBE, canonical(uri))])
 
     @contextmanager
     def ending(self, end: Callable[[], object]) -> Generator[None]:
@@ -314,7 +249,7 @@ class Session(Link):
         try:
             with observation.connected(self.peer.role, self):
                 async with anyio.create_task_group() as tasks:
-                    self._tasks = self._sender.tasks = tasks
+                    self._tasks = tasks
                     tasks.start_soon(self._lead)
                     await self.closed.wait()
                     tasks.cancel_scope.cancel()
@@ -331,7 +266,8 @@ class Session(Link):
     def _finish(self, reason: str) -> None:
         for answered in self.peer.close(reason):
             resolve(answered)
-        self._timeouts.stop()
+        if self._pauses is not None:
+            self._pauses.changed.discard(self._extend_all)
         self.closed.set()
 
     async def _lead(self) -> None:
@@ -355,7 +291,7 @@ class Session(Link):
                     if not self._backlog:
                         break
                     message = self._message = self._backlog.popleft()
-                    self._events = iter(self.peer.take(message))
+                    self._events = iter(self.peer.read(message))
                     continue
                 if monotonic() > turn.end:
                     await turn.give_way()
@@ -376,7 +312,7 @@ class Session(Link):
                     self._tasks.start_soon(self._lead)
                     await rest
                     return
-            if work.unread and work.is_full and (reason := await work.settle(self._sender.turn)) is not None:
+            if work.unread and work.is_full and (reason := await work.settle(self._sent)) is not None:
                 log.warning("a connection is closed: %s", reason)
                 self._finish(reason)
                 return
@@ -394,10 +330,10 @@ class Session(Link):
         size = sum(map(len, answers))
         self._work.unread += size
         try:
-            await self._sender.send(answers)
+            await self._send(answers)
         finally:
             self._work.unread -= size
-        if self._work:
+        if self._work.held:
             self._unhold()
 
     async def _let_finish(self) -> None:
@@ -406,7 +342,7 @@ class Session(Link):
             end()
         if self.peer.role == "server":
             with anyio.move_on_after(_GRACE):
-                while (self._work.in_flight or self._work or self._work.unread) and not self.closed.is_set():
+                while (self._work.in_flight or self._work.held or self._work.unread) and not self.closed.is_set():
                     await anyio.sleep(0.01)
 
     def _begin(self, event: Requested | Notified) -> Awaitable[Any] | None:
@@ -423,6 +359,7 @@ class Session(Link):
         data = b""
         if id_ is not None:
             self._running[id_] = scope
+            self._extend_all()
         try:
             data, _ = await rest
         except asyncio.CancelledError:
@@ -433,8 +370,7 @@ class Session(Link):
             self._work.in_flight -= 1
             if id_ is not None:
                 del self._running[id_]
-                if self.peer.role == "client":
-                    self._timeouts.handled()
+                self._extend_all()
             self._reply(data, id_)
 
     def _reply(self, data: bytes, id_: RequestId | None, *, refused: bool = False) -> None:
@@ -450,8 +386,37 @@ class Session(Link):
         """Send the response of a handler that has waited, and begin waiting events."""
         if self._outgoing:
             await self._answer()
-        elif self._work:
+        elif self._work.held:
             self._unhold()
+
+    # --- sending ----------------------------------------------------------------------------------------------
+
+    async def _send(self, messages: Sequence[Outgoing] | None = None) -> bool:
+        """Send messages, or else the queue; return True if the peer was still there."""
+        try:
+            if self.transport.independent and messages:
+                await self.transport.send(messages)
+                return True
+            async with self._sending:
+                if messages is None:
+                    messages, self._queue = self._queue, []
+                if messages:
+                    await self.transport.send(messages)
+        except ConnectionClosed as error:
+            self._finish(str(error))
+            return False
+        return True
+
+    def _send_soon(self, message: Outgoing) -> None:
+        """Queue a message without waiting for a slow reader; messages queued at the same time are sent together."""
+        self._queue.append(message)
+        if len(self._queue) == 1 and self._tasks is not None:
+            self._tasks.start_soon(self._send)
+
+    async def _sent(self) -> None:
+        """Wait until the current send is over."""
+        async with self._sending:
+            pass
 
     # --- waiting events -------------------------------------------------------------------------------------------
 
@@ -461,7 +426,7 @@ class Session(Link):
             self._work.hold(event, len(self._message) if isinstance(self._message, bytes) else 0)
             self._message = b""  # the other events of a batch are of the same bytes
             return
-        error = TooManyRequests(f"Too many requests at once: {len(self._work)} messages wait to be handled")
+        error = TooManyRequests(f"Too many requests at once: {len(self._work.held)} messages wait to be handled")
         log.log(logging.DEBUG if self._refusals else logging.WARNING, "%s: %s", event.route.method.name, error.message)
         self._refusals += 1
         observation.refused("too many messages of a connection wait")
@@ -494,7 +459,9 @@ class Session(Link):
             case Answered():
                 resolve(event)
             case Progressed(pending, params):
-                self._timeouts.progressed(pending, params)
+                if pending.waiter is not None:
+                    self._extend(pending.waiter)
+                    pending.waiter.progressed(params)
             case CancelRequested(id_):
                 if id_ in self._running:
                     self._running[id_].cancel()
@@ -544,35 +511,42 @@ class Session(Link):
         message = self._outgoing_message(data, method, params, related)
         message.id = pending.id
         message.begins_session = begins_session
-        future = asyncio.get_running_loop().create_future()
-        waiter = pending.waiter = Waiter(future, chosen, message, in_handler.get())
-        self._timeouts.start(waiter)
+        waiter = pending.waiter = Waiter(chosen, message, in_handler.get())
         if opened is not None:
             opened(pending.id)
+        answered: Answered | None = None
         try:
-            await self._sender.post(message, chosen, alone=len(self.peer.pending) == 1)
-            answered = await waiter.answered
-        except TimeoutError:
-            self._expire(pending)
-            answered = waiter.answered.result()
+            self._extend(waiter)
+            with waiter.scope:
+                if self._tasks is not None and (len(self.peer.pending) > 1 or self._queue or self._sending.locked()):
+                    self._send_soon(message)  # requests of the same moment leave together
+                else:
+                    await self._send([message])
+                answered = await waiter.answer()
         except BaseException:
             self._give_up(pending, message, "the caller is gone")
             raise
-        if waiter.reporting is not None:
-            await waiter.reported(answered)
+        if answered is None and waiter.is_answered:
+            answered = waiter.answered.result()
+            log.warning("the progress callback of %s has not ended within total_timeout", method.name)
+        elif answered is None:
+            self._give_up(pending, message, "timed out")
+            raise RequestTimeout(f"{method.name} was not answered in time")
         if answered.error is not None:
             raise answered.error
         answer: Answer = answered.result
         return answer
 
-    def _expire(self, pending: Pending) -> None:
-        """Fail a request after its time limit, and tell the other side."""
-        self._give_up(pending, pending.waiter.message, "timed out")
-        resolve(Answered(pending, error=RequestTimeout(f"{pending.method.name} was not answered in time")))
+    def _extend(self, waiter: Waiter) -> None:
+        """Restart the time limit of a request; it stops while a person is asked, also by a handler of a client."""
+        is_asked = self.peer.role == "client" and bool(self._running) and not waiter.is_nested
+        waiter.extend(is_paused=is_asked or (self._pauses is not None and self._pauses.is_paused))
 
-    def _is_asked(self) -> bool:
-        """Return whether a client is running a handler of a request of the server."""
-        return self.peer.role == "client" and bool(self._running)
+    def _extend_all(self) -> None:
+        """Restart the time limits of all requests, because a question to a person begins or ends."""
+        for pending in self.peer.pending.values():
+            if pending.waiter is not None:
+                self._extend(pending.waiter)
 
     async def notify(
         self,
@@ -595,7 +569,7 @@ class Session(Link):
         """
         message = self._outgoing_message(self.peer.notify(method, params), method, params, related)
         message.opens_stream = opens_stream
-        if not await self._sender.send([message]):
+        if not await self._send([message]):
             raise ConnectionClosed("the connection is closed")
 
     def metadata(self) -> Mapping[str, Any]:
@@ -616,7 +590,9 @@ class Session(Link):
         pending.waiter.stop_reporting()
         told = self.peer.cancel(pending, reason)
         cancelled = self.peer.dispatcher.revision.cancelled
-        if not self._sender.withdraw(message) and told and cancelled is not None:
+        if message in self._queue:
+            self._queue.remove(message)
+        elif told and cancelled is not None:
             cancellation = self._outgoing_message(told, cancelled, None, None)
             cancellation.cancels = pending.id
-            self._sender.send_soon(cancellation)
+            self._send_soon(cancellation)

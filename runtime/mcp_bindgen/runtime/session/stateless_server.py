@@ -6,32 +6,34 @@ MCP 2026-07-28, "Overview": Statelessness and `_meta`, "Discovery", "Multi Round
 from __future__ import annotations
 
 from collections.abc import Awaitable, Callable, Iterator, Sequence
+from functools import cached_property
 from typing import Any, cast
 
 from pydantic_core import to_json
 
 from ..era.stateless import separated
-from ..model.base import Model
+from ..model.base import Model, optional
 from ..model.json_types import is_object
 from ..protocol import jsonrpc
 from ..protocol.capabilities import declared, missing
 from ..protocol.envelope import parse
 from ..protocol.errors import CapabilityMissing, MethodNotFound, MissingClientCapability
-from ..protocol.methods import DISCOVER, LISTEN, Path, Request
+from ..protocol.methods import DISCOVER, LISTEN, Path, Request, Role, result_type
 from ..protocol.request_scope import Handler, Negotiated, RequestScope
 from ..protocol.revision import Dispatcher, Revision
 from ..protocol.routing import Route
-from ..protocol.transitions import Role
-from .handlers import ServerSide, bind_handler, empty_list, introduction
+from .handlers import bind_handler, empty_list, introduction
 from .rounds import Questions, asks_for_input, other_than_required
+from .server import Server
+from .signer import RequestStateSigner
 from .subscriptions import listen
 
 MISSING = "MISSING_REQUIRED_CLIENT_CAPABILITY"
 
+_SIGNER = RequestStateSigner()  # of this process
 
-def handler(
-    server: ServerSide, dispatcher: Dispatcher, route: Route, supported: Callable[[], Sequence[str]]
-) -> Handler:
+
+def handler(server: Server, dispatcher: Dispatcher, route: Route, supported: Callable[[], Sequence[str]]) -> Handler:
     """Return the handler of a route: the server's own, else the runtime's.
 
     Args:
@@ -58,7 +60,7 @@ def handler(
     work = _work(server, dispatcher, route, supported, offers)
     asks = any(asks_for_input(kind) for kind in method.alternatives)
     signature = to_json(introduction(server, revision).model_dump())
-    envelope = {**jsonrpc.filled_in(getattr(revision.types, "Result", None)), **jsonrpc.filled_in(method.result)}
+    envelope = {**jsonrpc.filled_in(optional(revision.types, "Result")), **jsonrpc.filled_in(method.result)}
     prefix = b'{"_meta":{' + to_json(revision.meta_keys["server_info"]) + b":" + signature + b"},"
 
     async def handle(scope: RequestScope, params: object) -> jsonrpc.Written:
@@ -100,7 +102,7 @@ def single_errors(error: Exception) -> Iterator[Any]:
 
 
 def _work(
-    server: ServerSide,
+    server: Server,
     dispatcher: Dispatcher,
     route: Route,
     supported: Callable[[], Sequence[str]],
@@ -131,7 +133,7 @@ def _work(
 
 
 async def _round(
-    server: ServerSide,
+    server: Server,
     method: Request[Any, Any, Any],
     work: Callable[[Any, Any], Awaitable[Any]],
     context: Callable[..., Any],
@@ -147,11 +149,11 @@ async def _round(
         name = introduction(server, agreed.dispatcher.revision).name
         return [server.revision, name, method.name, said, scope.origin.principal]
 
-    revision = agreed.dispatcher.revision
+    revision, signer = agreed.dispatcher.revision, server.request_state_signer or _SIGNER
     state: dict[str, Any] = {}
     told = params
     if params.request_state is not None:
-        state = server.request_state_signer.verify(params.request_state, purpose())
+        state = signer.verify(params.request_state, purpose())
         told = params.model_copy(update={"request_state": state.get("own")})
     questions = Questions({**state.get("answers", {}), **(params.input_responses or {})})
     own: str | None = None
@@ -162,7 +164,7 @@ async def _round(
         asked, own = jsonrpc.plain(answer), answer.request_state
         questions_asked: dict[str, Any] = answer.input_requests or {}
         absent = {
-            missing(revision.methods[one.method], revision, "server", agreed.declared, getattr(one, "params", None))
+            missing(revision.methods[one.method], revision, "server", agreed.declared, optional(one, "params"))
             for one in questions_asked.values()
         }
         if absent - {None}:
@@ -176,7 +178,7 @@ async def _round(
         kind = next(kind for kind in method.alternatives if asks_for_input(kind))
         asked = {**jsonrpc.filled_in(kind), "inputRequests": questions.open}
     if own is not None or questions.used or "inputRequests" not in asked:
-        asked["requestState"] = server.request_state_signer.sign({"answers": questions.used, "own": own}, purpose())
+        asked["requestState"] = signer.sign({"answers": questions.used, "own": own}, purpose())
     return asked
 
 
@@ -188,7 +190,7 @@ def _signed(answer: object, prefix: bytes, envelope: dict[str, Any]) -> jsonrpc.
         prefix: Beginning of the text, with the name.
         envelope: Constructor defaults of the result, for a result in wire form.
     """
-    if isinstance(answer, Model) and getattr(answer, "result_type", None) and getattr(answer, "meta", None) is None:
+    if isinstance(answer, Model) and result_type(type(answer)) and optional(answer, "meta") is None:
         return jsonrpc.Written(prefix + jsonrpc.write_result(answer)[1:])
     if answer is None:
         raise TypeError("a handler returned nothing")
@@ -217,12 +219,12 @@ class RequestNegotiated(Negotiated):
 
     def __init__(self, dispatcher: Dispatcher, offers: dict[str, Any], meta: Any) -> None:
         self.dispatcher = dispatcher
-        self.peer_info = getattr(meta, "client_info", None)
-        self.log_level = getattr(meta, "log_level", None)  # not where logging is an extension
+        self.peer_info = optional(meta, "client_info")
+        self.log_level = optional(meta, "log_level")  # not where logging is an extension
         self._offers = offers
         self._meta = meta
 
-    @property
+    @cached_property
     def declared(self) -> dict[Role, Any]:
         """Side -> capabilities, in wire form."""
         return {"client": self._meta.client_capabilities.model_dump(), "server": self._offers}

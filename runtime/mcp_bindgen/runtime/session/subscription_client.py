@@ -13,6 +13,7 @@ import anyio
 from pydantic import BaseModel
 
 from ..concurrency import background_tasks
+from ..model.base import optional
 from ..protocol import jsonrpc
 from ..protocol.errors import (
     INVALID_PARAMS,
@@ -166,7 +167,7 @@ def reaches(open_: Mapping[int, Listening], session: Any, route: Route, params: 
         route: The method.
         params: Its params.
     """
-    id_ = getattr(getattr(params, "meta", None), "subscription_id", None)
+    id_ = optional(optional(params, "meta"), "subscription_id")
     if not isinstance(id_, int):
         return True
     if id_ not in session.peer.pending:

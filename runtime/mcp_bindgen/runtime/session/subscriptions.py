@@ -4,13 +4,14 @@ from __future__ import annotations
 
 import inspect
 from collections import deque
-from collections.abc import AsyncGenerator, Callable, Generator, Mapping
-from contextlib import AbstractAsyncContextManager, asynccontextmanager, contextmanager, nullcontext
+from collections.abc import AsyncGenerator, Callable, Mapping
+from contextlib import AbstractAsyncContextManager, asynccontextmanager, nullcontext
 from typing import Any, TypeAlias
 
 import anyio
 
 from ..concurrency import scheduled
+from ..model.base import optional
 from ..protocol import jsonrpc
 from ..protocol.access import check_followed, followed_by
 from ..protocol.capabilities import is_offered
@@ -21,7 +22,7 @@ from ..protocol.request_scope import Link, Negotiated
 from ..protocol.revision import Revision
 from ..protocol.uris import canonical, followed_key
 from .context import Context
-from .handlers import ServerSide
+from .server import Server, attached
 
 _MAX_WAITING = 1000  # notifications for a client that reads slowly
 
@@ -38,14 +39,12 @@ class Subscription(Link):
 
     Attributes:
         agreed: The filter.
-        ready: True if notifications can be sent.
         negotiated: Agreement of the request that listens.
         origin: Origin of the request that listens.
         told: Number of the last broadcast that was sent, if workers share broadcasts.
         is_ending: True if only waiting notifications are still sent.
     """
 
-    ready = True
     told = 0
 
     def __init__(self, context: Context, agreed: Any, hears: Callable[[str], bool]) -> None:
@@ -58,8 +57,14 @@ class Subscription(Link):
         self._key = context.agreed.dispatcher.revision.meta_keys["subscription_id"]
         self._waiting: deque[tuple[Notification[Any], dict[str, Any]]] = deque()
         self.is_ending = False
+        self._ready = True
         self._news = anyio.Event()
         self._sent = anyio.Event()
+
+    @property
+    def ready(self) -> bool:
+        """True if notifications can be sent."""
+        return self._ready
 
     def agree(self, agreed: Any) -> None:
         """Replace the filter."""
@@ -91,7 +96,7 @@ class Subscription(Link):
             if method.name == UPDATED and not self._may_hear(method.filter.member, params.uri):
                 return
             if len(self._waiting) >= _MAX_WAITING:
-                self.ready = False
+                self._ready = False
                 raise ConnectionClosed("the client does not read")
             self._waiting.append((method, {} if params is None else jsonrpc.plain(params)))
             self._news.set()
@@ -115,7 +120,7 @@ class Subscription(Link):
                 self._sent, self._news = anyio.Event(), anyio.Event()
                 await self._news.wait()
         finally:
-            self.ready = False
+            self._ready = False
             self._sent.set()
 
     async def drained(self) -> None:
@@ -150,11 +155,11 @@ def _resources(revision: Revision, agreed: Any) -> str:
     """Return the member of a filter that lists resources; empty if there is none."""
     updated = revision.methods.get(UPDATED)
     member = updated.filter.member if isinstance(updated, Notification) and updated.filter is not None else ""
-    return member if getattr(agreed, member, None) else ""
+    return member if optional(agreed, member) else ""
 
 
 async def listen(
-    server: ServerSide,
+    server: Server,
     revision: Revision,
     offers: Mapping[str, Any],
     params: Any,
@@ -171,7 +176,7 @@ async def listen(
     agreed = {
         filter.member: getattr(wanted, filter.member)
         for method, filter in filtered(dispatcher.methods)
-        if getattr(wanted, filter.member, None) and is_offered(method, offers)
+        if optional(wanted, filter.member) and is_offered(method, offers)
     }
     answer = server.agree(type(wanted)(**agreed), context)
     identity, link = context.origin.identity, context.link
@@ -185,7 +190,7 @@ async def listen(
     around = link.around_subscription
     session_expires_at = None if identity is None else identity.session_expires_at
     with link.ending(subscription.end):
-        async with follow(subscription, getattr(subscription.agreed, resources, None) or []) as followed:
+        async with follow(subscription, optional(subscription.agreed, resources) or []) as followed:
             if resources:
                 subscription.agree(subscription.agreed.model_copy(update={resources: followed}))
             # Broadcasts from now on are sent after the acknowledgement. A client whose token expires listens again.
@@ -194,13 +199,3 @@ async def listen(
                     server.begin_subscription(subscription)
                     await subscription.serve(acknowledged)
     return {"_meta": {revision.meta_keys["subscription_id"]: context.request_id}}
-
-
-@contextmanager
-def attached(server: ServerSide, link: Link) -> Generator[None]:
-    """Add a link to the audience while a block lasts."""
-    server.audience.append(link)
-    try:
-        yield
-    finally:
-        server.audience.remove(link)

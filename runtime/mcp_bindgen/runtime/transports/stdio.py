@@ -49,7 +49,8 @@ class Lines:
         """Return the lines that `chunk` completes, without their line ends and without blank lines."""
         *complete, rest = chunk.split(b"\n")
         if complete and not self._size and len(chunk) <= self.limit:  # nothing to join, nothing too large
-            self._add(rest)
+            if rest:
+                self._add(rest)
             return [line for line in complete if line and not line.isspace()]
         found: list[bytes | Oversized] = []
         for line in complete:
@@ -92,21 +93,18 @@ class _Watched:
     async def read(self) -> bytes:
         """Return the next chunk; an empty one at the end, or after `close`."""
         while not self._closed:
-            await self._wait()  # even if there is more to read: a busy peer must not starve other tasks
+            if not self._watching:
+                self._loop.add_reader(self._descriptor, self._wake)
+                self._watching = True
+            self._waiter = self._loop.create_future()
+            try:
+                await self._waiter  # even if there is more to read: a busy peer must not starve other tasks
+            finally:
+                self._waiter = None
             if not self._closed:  # a closed descriptor may block again
                 with suppress(BlockingIOError):
                     return os.read(self._descriptor, _CHUNK_BYTES)
         return b""
-
-    async def _wait(self) -> None:
-        if not self._watching:
-            self._loop.add_reader(self._descriptor, self._wake)
-            self._watching = True
-        self._waiter = self._loop.create_future()
-        try:
-            await self._waiter
-        finally:
-            self._waiter = None
 
     def close(self) -> bool:
         """Stop reading; return whether the descriptor may be closed."""

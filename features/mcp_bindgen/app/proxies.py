@@ -1,0 +1,109 @@
+"""Proxies: apps with the entries of another server."""
+
+from __future__ import annotations
+
+from collections.abc import AsyncGenerator, Awaitable, Callable, Mapping
+from contextlib import asynccontextmanager
+from typing import Any, NamedTuple, Unpack
+
+from mcp_bindgen.runtime import connect
+from mcp_bindgen.runtime.protocol import jsonrpc
+from mcp_bindgen.runtime.protocol.capabilities import is_declared
+from mcp_bindgen.runtime.session.targets import ConnectOptions, Target
+
+from .app import App
+from .catalog import KINDS, Entry, Kind
+from .context import Context
+from .handlers import HandlerSpec
+from .middleware import Layer
+from .values import TypeForm
+
+
+async def _call(arguments: dict[str, Any], ctx: Context) -> Any:
+    return await ctx.state.call_tool(ctx.call.name, arguments)
+
+
+async def _get(arguments: dict[str, str], ctx: Context) -> Any:
+    return await ctx.state.get_prompt(ctx.call.name, arguments)
+
+
+async def _read(ctx: Context) -> Any:
+    return await ctx.state.read_resource(ctx.call.name)
+
+
+async def _read_matching(variables: dict[str, Any], ctx: Context) -> Any:
+    return await ctx.state.read_resource(ctx.call.name)
+
+
+class _Forwarded(NamedTuple):
+    """The way in which entries of a kind are listed and answered.
+
+    Attributes:
+        capability: The capability of the server.
+        iterate: The method of a client that lists the entries.
+        input: The type of the arguments.
+        answer: Answers a call with the client, which is the state of the proxy.
+    """
+
+    capability: str
+    iterate: str
+    input: TypeForm
+    answer: Callable[..., Awaitable[Any]]
+
+
+_FORWARDED: Mapping[Kind, _Forwarded] = {
+    "tool": _Forwarded("tools", "iter_tools", dict[str, Any], _call),
+    "prompt": _Forwarded("prompts", "iter_prompts", dict[str, str], _get),
+    "resource": _Forwarded("resources", "iter_resources", None, _read),
+    "template": _Forwarded("resources", "iter_resource_templates", dict[str, Any], _read_matching),
+}
+
+
+class _Proxy(App):
+    def __init__(self, target: Target, name: str, options: ConnectOptions) -> None:
+        super().__init__(name, lifespan=self._connected)
+        self.document.update({place.member: [] for place in KINDS.values()})
+        self._target, self._options = target, options
+        self._connections = 0
+
+    @asynccontextmanager
+    async def _connected(self) -> AsyncGenerator[Any]:
+        async with connect(self._target, **self._options) as client:
+            self._connections += 1
+            try:
+                await self._fill(client)
+                yield client
+            finally:
+                self._connections -= 1
+                if not self._connections:
+                    for kind, handlers in self._contract.handlers.items():
+                        for name in [handler.spec.name for handler in handlers.values()]:
+                            self._remove(kind, name, at_start=True)
+
+    async def _fill(self, client: Any) -> None:
+        declared = client.link.negotiated.declared["server"]
+        for kind, way in _FORWARDED.items():
+            if not is_declared(declared, way.capability):
+                continue
+            async for item in getattr(client, way.iterate)():
+                entry: Entry = jsonrpc.plain(item)
+                name = entry[KINDS[kind].key]
+                if all(handler.spec.name != name for handler in self._contract.handlers[kind].values()):
+                    handler = self._contract.handler(HandlerSpec(kind, name, way.input), entry, way.answer)
+                    handler.layers = (Layer(self, name),)
+                    self._put(handler, at_start=True)
+
+
+def proxy(target: Target, name: str = "proxy", **options: Unpack[ConnectOptions]) -> App:
+    """Return an app with the tools, prompts and resources of another server, of any revision.
+
+    Serve it, or mount it in another app. Its lifespan connects to the server and reads the lists. All callers share the
+    connection, so the server cannot ask a user, and a tool that asks fails. Log messages, progress, completions and
+    later changes of the lists are not passed on.
+
+    Args:
+        target: A URL, a command line, its words, an entry of an `mcpServers` file or an app.
+        name: The name of the app.
+        options: Options of `mcp_bindgen.runtime.connect`, such as `headers` and `auth`.
+    """
+    return _Proxy(target, name, options)

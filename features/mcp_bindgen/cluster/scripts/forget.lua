@@ -1,0 +1,1 @@
+forget(id)

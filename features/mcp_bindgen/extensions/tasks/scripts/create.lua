@@ -1,0 +1,11 @@
+local principal, record = ARGV[3], ARGV[4]
+local own, all = usage(principal), usage('')
+for i = 1, 3 do
+  if own[i] >= tonumber(ARGV[4 + i]) or all[i] >= tonumber(ARGV[7 + i]) then return {own, all} end
+end
+call('HSET', T, 'r', record, 'v', 1, 'w', principal, 'o', '')
+call('ZADD', P .. 'open', 0, id)
+call('ZADD', P .. 'l:' .. principal, call('HINCRBY', P .. 'n:', 'place', 1), id)
+count(principal, 1, 1, #record)
+call('PUBLISH', P .. 'changed', id)
+return false

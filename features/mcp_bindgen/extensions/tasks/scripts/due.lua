@@ -1,0 +1,1 @@
+return call('ZRANGEBYSCORE', P .. 'open', '-inf', now(), 'LIMIT', 0, ARGV[3])

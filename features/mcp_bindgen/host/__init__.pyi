@@ -1,0 +1,9 @@
+from .configuration import BadConfig as BadConfig
+from .configuration import Entry as Entry
+from .host import Host as Host
+from .host import NotRouted as NotRouted
+from .host import Offer as Offer
+from .host import Status as Status
+from .result_cache import ResultCache as ResultCache
+from .stored_login import LoginNeeded as LoginNeeded
+from .stored_login import TokenNeeded as TokenNeeded

@@ -1,0 +1,138 @@
+"""Watch over the connections to a server: its messages, other lines on its stdout, and the end of its process."""
+
+from __future__ import annotations
+
+import signal
+from collections.abc import AsyncGenerator, Callable, Mapping, Sequence
+from contextlib import asynccontextmanager
+from dataclasses import dataclass, field, replace
+from functools import partial
+from typing import Any, Literal, TypeAlias
+
+import anyio
+
+from mcp_bindgen.runtime.logs import harmless, log
+from mcp_bindgen.runtime.protocol.envelope import RequestId
+from mcp_bindgen.runtime.protocol.transport import Lost, Oversized, Transport
+from mcp_bindgen.runtime.session.targets import Address, Opener
+from mcp_bindgen.runtime.transports.stdio import StdioClientTransport
+
+from .stderr_tail import last_words
+
+Side: TypeAlias = Literal["client", "server"]
+
+_EXIT_SECONDS = 0.5  # that a process gets to end after it closed its stdout
+
+
+@dataclass(eq=False)
+class Watch:
+    """Watch over the connections to one server.
+
+    Attributes:
+        name: The server's name, for the log.
+        on_message: Called with the sender and the JSON text of each message.
+        on_junk: Called with each line on stdout that is no message; by default it is logged.
+        exit: The way in which its process ended by itself, such as `exit code 3`; empty before that.
+        ended: Set when a connection has ended.
+    """
+
+    name: str
+    on_message: Callable[[Side, bytes], None] | None = None
+    on_junk: Callable[[str], None] | None = None
+    exit: str = ""
+    ended: anyio.Event = field(default_factory=anyio.Event)
+
+    def address(self, place: Address) -> Address:
+        """Return an address whose connections are watched."""
+
+        def watched(start: Opener | None) -> Opener | None:
+            return None if start is None else partial(self._opened, start)
+
+        return replace(place, open=watched(place.open), fallback=watched(place.fallback))
+
+    def explained(self, error: object, stderr: str) -> str:
+        """Return an error in one line, with the exit of the process and the end of its stderr."""
+        reason = f"the server ended with {self.exit}" if self.exit else str(error)
+        words = last_words(stderr)
+        return f"{reason}; its stderr ends: {words}" if words else reason
+
+    def junk(self, line: bytes) -> None:
+        """Report a line on stdout that is no message."""
+        text = harmless(line.decode("utf-8", "replace"))
+        if self.on_junk is not None:
+            self.on_junk(text)
+        else:
+            log.warning("MCP server %s: a line on stdout is no message; write it to stderr: %s", self.name, text)
+
+    @asynccontextmanager
+    async def _opened(self, start: Opener) -> AsyncGenerator[Transport]:
+        self.exit, self.ended = "", anyio.Event()
+        async with start() as inner:
+            transport = _Watched(inner, self)
+            try:
+                yield transport
+            finally:
+                if isinstance(inner, StdioClientTransport) and transport.is_over:
+                    with anyio.move_on_after(_EXIT_SECONDS, shield=True):
+                        self.exit = _shown(await inner.process.wait())
+                self.ended.set()
+
+
+def _shown(code: int) -> str:
+    return f"exit code {code}" if code >= 0 else f"signal {signal.Signals(-code).name}"
+
+
+class _Watched(Transport):
+    """Transport that reports its messages, and leaves out lines that are no messages.
+
+    Attributes:
+        inner: The transport below.
+        is_over: True if the server closed its side.
+    """
+
+    def __init__(self, inner: Transport, watch: Watch) -> None:
+        self.is_over = self._is_closed = False
+        self.origin, self.independent = inner.origin, inner.independent
+        self.pauses, self.mirror = inner.pauses, inner.mirror
+        self.inner = inner
+        self._watch = watch
+        self._has_lines = isinstance(inner, StdioClientTransport)
+
+    @property
+    def extensions(self) -> Mapping[str, Any]:  # type: ignore[override]  # they may change
+        """Extensions of the protocol that authorization uses."""
+        return self.inner.extensions
+
+    async def receive(self) -> Sequence[bytes | Oversized | Lost]:
+        """Return the next messages."""
+        while True:
+            received = await self.inner.receive()
+            messages = [message for message in received if not self._is_junk(message)]
+            for message in messages:
+                if self._watch.on_message is not None and isinstance(message, bytes):
+                    self._watch.on_message("server", message)
+            if messages or not received:
+                self.is_over = not (received or self._is_closed)
+                return messages
+
+    def _is_junk(self, message: bytes | Oversized | Lost) -> bool:
+        if not self._has_lines or not isinstance(message, bytes) or message.lstrip()[:1] in (b"{", b"["):
+            return False
+        self._watch.junk(message)
+        return True
+
+    async def send(self, messages: Sequence[bytes]) -> None:
+        """Send messages."""
+        if self._watch.on_message is not None:
+            for message in messages:
+                self._watch.on_message("client", bytes(message))
+        await self.inner.send(messages)
+
+    async def close(self) -> None:
+        """Close the connection."""
+        self._is_closed = True
+        await self.inner.close()
+
+    def close_stream(self, related: RequestId | None, retry: int | None = None) -> bool:
+        """Close the stream of a request."""
+        return self.inner.close_stream(related, retry)

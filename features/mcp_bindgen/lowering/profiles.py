@@ -1,0 +1,192 @@
+"""Profiles: the JSON Schema that a model provider or a host accepts, as dated data with sources."""
+
+from __future__ import annotations
+
+import re
+import tomllib
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field, fields
+from datetime import date
+from functools import cache
+from pathlib import Path
+from typing import Any
+
+from .codecs import is_array, is_object
+
+
+class BadProfile(ValueError):
+    """A profile does not exist, or its file has another form."""
+
+
+@dataclass(frozen=True)
+class Fact:
+    """An entry of a profile.
+
+    Attributes:
+        value: Its value.
+        source: The documentation, code or report that states it.
+        date: The day on which the source was read.
+    """
+
+    value: Any
+    source: str
+    date: date
+
+
+@dataclass(frozen=True, kw_only=True)
+class Profile:
+    """The schemas and requests that a provider accepts in one mode.
+
+    Attributes:
+        name: Its name, such as `openai-strict`.
+        title: Name of the provider and mode.
+        facts: Entry -> value, source and date; each of the attributes below is one.
+        keywords: Accepted keywords; `*` for all.
+        refuses: Keywords that are refused everywhere.
+        root_refuses: Keywords that are refused at the root only.
+        closed_objects: Whether each object must have `additionalProperties: false`.
+        all_required: Whether each property must be required.
+        null: Whether null is expressible.
+        untyped: Whether a schema may be without a type.
+        type_arrays: Whether `type` may be an array.
+        recursion: Whether a definition may contain itself.
+        only_strings_enumerated: Whether `enum` accepts only non-empty strings.
+        exact_case: Whether the model keeps the letter case of `enum` and `const`.
+        formats: Accepted formats; `*` for all.
+        pattern_refuses: Regular expression of the constructs that `pattern` must not have.
+        array_items: Whether an array must have `items`.
+        item_arrays: Whether `items` may be an array, as up to draft-07.
+        empty_objects: Whether an object below the root may be without properties.
+        max_min_items: Maximum of `minItems`.
+        alone: Keywords that allow no siblings.
+        property_name: Regular expression of property names.
+        property_name_at_root: Whether `property_name` holds at the root only.
+        max_properties: Maximum of properties in a schema.
+        max_depth: Maximum of nested objects and arrays.
+        max_enum_values: Maximum of enumerated values in a schema.
+        max_characters: Maximum of characters in names and enumerated values.
+        max_enum_characters: Maximum of characters of an `enum` with more than `large_enum` values.
+        large_enum: Number of values above which `max_enum_characters` holds.
+        tool_name: Regular expression of one character of a tool name.
+        tool_name_start: Regular expression of its first character.
+        tool_name_length: Maximum of characters of a tool name.
+        description_length: Maximum of characters of a tool's description.
+        description_required: Whether a tool must have a description.
+        max_tools: Maximum of tools in a request.
+        max_unions: Maximum of members with a union in a request.
+        max_optional: Maximum of optional members in a request.
+    """
+
+    name: str
+    title: str
+    facts: Mapping[str, Fact] = field(repr=False)
+    keywords: frozenset[str] = frozenset({"*"})
+    refuses: frozenset[str] = frozenset()
+    root_refuses: frozenset[str] = frozenset()
+    closed_objects: bool = False
+    all_required: bool = False
+    null: bool = True
+    untyped: bool = True
+    type_arrays: bool = True
+    recursion: bool = True
+    only_strings_enumerated: bool = False
+    exact_case: bool = True
+    formats: frozenset[str] = frozenset({"*"})
+    pattern_refuses: str = ""
+    array_items: bool = False
+    item_arrays: bool = True
+    empty_objects: bool = True
+    max_min_items: int | None = None
+    alone: frozenset[str] = frozenset()
+    property_name: str = ""
+    property_name_at_root: bool = False
+    max_properties: int | None = None
+    max_depth: int | None = None
+    max_enum_values: int | None = None
+    max_characters: int | None = None
+    max_enum_characters: int | None = None
+    large_enum: int = 0
+    tool_name: str = "[A-Za-z0-9_.-]"
+    tool_name_start: str = ""
+    tool_name_length: int = 128
+    description_length: int | None = None
+    description_required: bool = False
+    max_tools: int | None = None
+    max_unions: int | None = None
+    max_optional: int | None = None
+
+    def takes(self, keyword: str) -> bool:
+        """Return whether a keyword is accepted below the root."""
+        return (keyword in self.keywords or "*" in self.keywords) and keyword not in self.refuses
+
+    def takes_format(self, format: str) -> bool:
+        """Return whether a format is accepted."""
+        return self.takes("format") and (format in self.formats or "*" in self.formats)
+
+    def takes_pattern(self, pattern: str) -> bool:
+        """Return whether a regular expression is accepted."""
+        return self.takes("pattern") and not (self.pattern_refuses and re.search(self.pattern_refuses, pattern))
+
+    def takes_member(self, name: str, *, root: bool) -> bool:
+        """Return whether a property name is accepted."""
+        checked = self.property_name and (root or not self.property_name_at_root)
+        return not checked or re.fullmatch(self.property_name, name) is not None
+
+
+_ENTRIES = {one.name: one.type for one in fields(Profile) if one.name not in ("name", "title", "facts")}
+
+
+def folder() -> Path:
+    """Return the folder of the profiles that belong to this installation: of the checkout, else of the wheel."""
+    here = Path(__file__).resolve()
+    candidates = (here.parents[3] / "schema" / "providers", here.parents[1] / "schema" / "providers")
+    return next((one for one in candidates if one.is_dir()), candidates[-1])
+
+
+def names() -> Sequence[str]:
+    """Return the names of the profiles that come with mcp-bindgen."""
+    return sorted(file.stem for file in folder().glob("*.toml"))
+
+
+@cache
+def profile(name: str) -> Profile:
+    """Return a profile by its name, or by the path of a TOML file.
+
+    A file of `schema/providers` shows the form: `title`, optionally `base` with the name of the profile that it
+    changes, and a table with `value`, `source` and `date` for each entry.
+
+    Raises:
+        BadProfile: There is none, or its file has another form.
+    """
+    if name.endswith(".toml"):
+        file = Path(name)
+    elif (file := folder() / f"{name}.toml") and name not in names():
+        raise BadProfile(f"unknown profile {name!r}; use a TOML file or one of {', '.join(names())}")
+    try:
+        document = tomllib.loads(file.read_text(encoding="utf-8"))
+    except OSError as error:
+        raise BadProfile(f"{file}: {error.strerror}; name an existing file") from None
+    except ValueError as error:
+        raise BadProfile(f"{file}: {error}") from None
+    title = document.pop("title", file.stem)
+    base = document.pop("base", None)
+    facts = dict(profile(base).facts) if base is not None else {}
+    facts |= {key: _fact(file, key, table) for key, table in document.items()}
+    values: dict[str, Any] = {
+        key: frozenset(fact.value) if is_array(fact.value) else fact.value for key, fact in facts.items()
+    }
+    return Profile(name=file.stem, title=title, facts=facts, **values)
+
+
+_FORMS: Mapping[str, type] = {"str": str, "bool": bool, "int": int, "frozenset[str]": list}
+
+
+def _fact(file: Path, key: str, table: Any) -> Fact:
+    if key not in _ENTRIES:
+        raise BadProfile(f"{file}: unknown entry {key}; use one of {', '.join(_ENTRIES)}")
+    if not is_object(table) or table.keys() != {"value", "source", "date"} or not isinstance(table["date"], date):
+        raise BadProfile(f"{file}: [{key}] needs value, source and date")
+    form = _FORMS[str(_ENTRIES[key]).removesuffix(" | None")]
+    if not isinstance(table["value"], form) or (form is int and isinstance(table["value"], bool)):
+        raise BadProfile(f"{file}: {key}.value must be of type {form.__name__}")
+    return Fact(**table)

@@ -1,0 +1,2 @@
+from .instrumentation import instrument as instrument
+from .instrumentation import uninstrument as uninstrument

@@ -1,0 +1,252 @@
+"""Access control of HTTP endpoints: policies, and the operations that need scopes (MCP, "Authorization")."""
+
+from __future__ import annotations
+
+import inspect
+from collections.abc import Collection, Hashable, Mapping, MutableMapping, Sequence
+from functools import cache, wraps
+from typing import Any, Protocol, TypeAlias, cast
+
+from mcp_bindgen.runtime.concurrency import Turn
+from mcp_bindgen.runtime.era.stateless import ParamsWithMeta
+from mcp_bindgen.runtime.model.base import optional, wire_fields
+from mcp_bindgen.runtime.model.json_types import is_object
+from mcp_bindgen.runtime.protocol.access import (
+    Identity,
+    InsufficientScope,
+    Operation,
+    check_followed,
+    followed_by,
+    report_refusal,
+)
+from mcp_bindgen.runtime.protocol.errors import INVALID_PARAMS, ProtocolError
+from mcp_bindgen.runtime.protocol.methods import COMPLETE, LISTEN, SUBSCRIBE, Method
+from mcp_bindgen.runtime.protocol.request_scope import Handler, RequestScope
+from mcp_bindgen.runtime.protocol.revision import Dispatcher
+from mcp_bindgen.runtime.protocol.routing import Route
+from mcp_bindgen.runtime.protocol.transport import Transport
+from mcp_bindgen.runtime.protocol.uris import MAX_URI_CHARACTERS, canonical
+from mcp_bindgen.runtime.session.server import Server
+from mcp_bindgen.runtime.session.service import Service, original
+from mcp_bindgen.runtime.session.session import Session
+
+Scopes: TypeAlias = (
+    Mapping[str, Collection[str]]
+    | Mapping[tuple[str, str], Collection[str]]
+    | Mapping[str | tuple[str, str], Collection[str]]
+)
+"""Method, or method and name -> the scopes that it needs; `*` stands for every request."""
+
+_MAX_CHECKED_AT_ONCE = 10  # operations of a request
+
+
+class HttpRequest(Protocol):
+    """The part of an HTTP request that authentication reads.
+
+    Attributes:
+        scope: Its ASGI scope.
+        headers: Its headers, names in lower case; repeated headers are joined by commas.
+    """
+
+    scope: MutableMapping[str, Any]
+    headers: dict[bytes, bytes]
+
+
+class AccessPolicy(Protocol):
+    """Access policy of an HTTP endpoint; `auth.server.ResourceServer` is one.
+
+    Attributes:
+        metadata_path: Where its metadata is served; `None` where there is none.
+    """
+
+    metadata_path: str | None
+
+    def metadata(self) -> bytes:
+        """Return the metadata of the protected resource, as JSON text (RFC 9728)."""
+        ...
+
+    async def authenticate(self, request: HttpRequest) -> Identity:
+        """Return the identity of the sender of a request; raises `HttpError`."""
+        ...
+
+    def needed(self, operation: Operation) -> frozenset[str]:
+        """Return the scopes that an operation needs."""
+        ...
+
+    def challenge(self, missing: InsufficientScope) -> Sequence[tuple[bytes, bytes]]:
+        """Return the headers of a refusal that name the required scopes."""
+        ...
+
+
+def check(identity: Identity | None, needed: Collection[str], operations: Sequence[Operation]) -> None:
+    """Check that an identity has the scopes of its operations.
+
+    Raises:
+        InsufficientScope: It lacks something; with all that they need.
+    """
+    if needed and (identity is None or not identity.scopes.issuperset(needed)):
+        named = ", ".join(method if name is None else f"{method} {name!r}" for method, name in operations)
+        report_refusal(identity, "insufficient scope", f"{named} needs {' '.join(sorted(needed))}")
+        raise InsufficientScope(sorted(needed))
+
+
+def operations(method: Method, params: Any) -> list[Operation]:
+    """Return the operations of a message, given its typed params; see `operations_named`.
+
+    A method of an extension is called on the name in its headers. A request that listens asks to subscribe to
+    each resource that its filter names.
+
+    Raises:
+        ProtocolError: A filter names too many resources.
+    """
+    if method.name == LISTEN:
+        uris = followed_by(params.notifications)
+        check_followed(uris)
+        subscribed = [one for uri in dict.fromkeys(uris) for one in operation_targets(SUBSCRIBE, {"uri": uri})]
+        return [(method.name, None), *subscribed]
+    if method.extension is None or method.named_by is None:
+        return operations_named(method.name, params)
+    return [(method.name, getattr(params, method.named_by))]
+
+
+def operations_named(method: str, params: object) -> list[Operation]:
+    """Return the operations of a message; it needs the scopes of all of them.
+
+    A completion asks for the entry that its reference names.
+
+    Args:
+        method: Its method.
+        params: Its params, typed or in wire form.
+    """
+    if method == COMPLETE:
+        return operation_targets(method, params.get("ref") if is_object(params) else optional(params, "ref"))
+    return operation_targets(method, params)
+
+
+def operation_targets(method: str, params: object) -> list[Operation]:
+    """Return the operations of a method: with a name and a URI both, because only one of the two has a meaning.
+
+    A URI is returned in its canonical form, and as it was sent where that differs.
+
+    Args:
+        method: The method.
+        params: Params with the name or the URI, typed or in wire form.
+
+    Raises:
+        ProtocolError: The URI is too long (-32602).
+    """
+    name: Any
+    uri: Any
+    if is_object(params):
+        name, uri = params.get("name"), params.get("uri")
+    else:
+        named, addressed = _naming_attributes(cast(Hashable, type(params)))
+        more: Mapping[str, Any] = optional(params, "__pydantic_extra__") or {}
+        name = getattr(params, named) if named is not None else more.get("name")
+        uri = getattr(params, addressed) if addressed is not None else more.get("uri")
+    if isinstance(uri, str) and len(uri) > MAX_URI_CHARACTERS:
+        raise ProtocolError(INVALID_PARAMS, f"the URI is too long; the limit is {MAX_URI_CHARACTERS} characters")
+    names = [name] if isinstance(name, str) else []
+    names += [canonical(uri), uri] if isinstance(uri, str) else []
+    return [(method, one) for one in dict.fromkeys(names)] or [(method, None)]
+
+
+@cache
+def _naming_attributes(kind: Hashable) -> tuple[str | None, str | None]:
+    """Return the attributes in which objects of a class hold their members `name` and `uri`, if it has such fields."""
+    wire = wire_fields(kind)
+    return wire.get("name"), wire.get("uri")
+
+
+class GuardedService(Service):
+    """Servers of an HTTP endpoint, whose handlers run after a check of the scopes of each request.
+
+    Args:
+        servers: The servers.
+        revisions: The revisions to serve; by default all that one of the servers can be made to serve.
+        policy: Returns the scopes of operations; `None` where messages carry no tokens, so that nothing is checked.
+
+    Raises:
+        ValueError: See `Service`.
+    """
+
+    def __init__(
+        self, servers: Sequence[Server], revisions: Sequence[str] | None = None, policy: AccessPolicy | None = None
+    ) -> None:
+        super().__init__(servers, revisions)
+        self._policy = policy
+        if policy is not None:
+            self.find = self.guarded
+            for server in servers:
+                server.authorize, server.allows = self.authorize, self.allows
+
+    def session(self, transport: Transport) -> Session:
+        """Return a session for a new connection."""
+        session = super().session(transport)
+        if self._policy is not None:
+            session.access = self.allows
+        return session
+
+    def guarded(self, dispatcher: Dispatcher, route: Route) -> Handler:
+        """Return the handler of a route, after a check of the request's scopes."""
+        handler = self.handler(dispatcher, route)
+
+        async def checked_in_turns(scope: RequestScope, params: object, asked: Sequence[Operation]) -> Any:
+            await self.authorize_all(scope.origin.identity, dispatcher.revision.name, asked)
+            answer = handler(scope, params)
+            return await answer if inspect.isawaitable(answer) else answer
+
+        @wraps(handler)
+        def checked(scope: RequestScope, params: object) -> Any:
+            asked = operations(route.method, params.params if isinstance(params, ParamsWithMeta) else params)
+            if len(asked) > _MAX_CHECKED_AT_ONCE:
+                return checked_in_turns(scope, params, asked)
+            self.authorize(scope.origin.identity, dispatcher.revision.name, asked)
+            return handler(scope, params)
+
+        return checked
+
+    def needed_scopes(self, revision: str | None, operations: Sequence[Operation]) -> frozenset[str]:
+        """Return the scopes that operations need together.
+
+        Args:
+            revision: Their revision, if known.
+            operations: Operations, at least one.
+        """
+        if self._policy is None:
+            return frozenset()
+        served = self.served(revision)
+        if served is not None and not isinstance(served, Server):
+            operations = served.operations(operations)
+        needed = frozenset[str]().union(*map(self._policy.needed, operations))
+        server = None if served is None else original(served)
+        if server is not None and type(server).required_scopes is not Server.required_scopes:
+            needed = needed.union(*(server.required_scopes(method, name) for method, name in operations))
+        return needed
+
+    def authorize(self, identity: Identity | None, revision: str | None, operations: Sequence[Operation]) -> None:
+        """Check that an identity has the needed scopes.
+
+        Raises:
+            InsufficientScope: A scope is missing; the error lists all needed scopes.
+        """
+        if self._policy is not None:
+            check(identity, self.needed_scopes(revision, operations), operations)
+
+    def allows(self, identity: Identity | None, revision: str | None, operations: Sequence[Operation]) -> bool:
+        """Return True if an identity has the needed scopes."""
+        needed = self.needed_scopes(revision, operations)
+        return not needed or (identity is not None and identity.has(*needed))
+
+    async def authorize_all(
+        self, identity: Identity | None, revision: str | None, operations: Sequence[Operation]
+    ) -> None:
+        """Check the operations of a message or batch as `authorize` does; other tasks run in between."""
+        if self._policy is None:
+            return
+        needed: frozenset[str] = frozenset()
+        turn = Turn()
+        for one in operations:
+            await turn.give_way()
+            needed |= self.needed_scopes(revision, [one])
+        check(identity, needed, operations)

@@ -1,1 +1,0 @@
-"""Stores of events for clients that reconnect."""
