@@ -23,7 +23,7 @@ from rounds import Found, in_turn
 from mcp_bindgen.bridging.chain import chain
 from mcp_bindgen.runtime import Server
 from mcp_bindgen.runtime.protocol.transport import Transport
-from mcp_bindgen.runtime.session.server import Service
+from mcp_bindgen.runtime.session.service import Service
 
 CALLS = 2000
 AT_ONCE = 20  # messages that come together
@@ -47,7 +47,7 @@ began = time.perf_counter()
 sys.argv = sys.argv[:1]
 from mcp_bindgen.{package} import Server, types as mcp
 from mcp_bindgen.runtime.protocol.transport import Transport
-from mcp_bindgen.runtime.session.server import Service
+from mcp_bindgen.runtime.session.service import Service
 class Plain(Server):
     info = mcp.Implementation(name="x", version="1")
 service = Service([Plain()], revisions={revisions})

@@ -20,7 +20,7 @@ from functools import partial
 
 from costs import memory, processor_time
 from http_calls import in_process
-from http_driver import STACKS, ask, connect, drive, post, serving
+from http_driver import ask, connect, drive, post, serving
 from http_server import app
 from opentelemetry.sdk.metrics import MeterProvider
 from opentelemetry.sdk.metrics.export import InMemoryMetricReader
@@ -45,7 +45,6 @@ def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--rounds", type=int, default=5)
     parser.add_argument("--calls", type=int, default=3000)
-    parser.add_argument("--stack", choices=STACKS, default="httptools", help="what reads HTTP")
     parser.add_argument("--telemetry", action="store_true", help="what traces and metrics cost")
     arguments = parser.parse_args()
     if arguments.telemetry:
@@ -53,9 +52,9 @@ def main() -> None:
         return
     needed = 4 * OPEN + 64
     resource.setrlimit(resource.RLIMIT_NOFILE, (needed, max(needed, resource.getrlimit(resource.RLIMIT_NOFILE)[1])))
-    kinds = {name: partial(calls, name, arguments.stack, arguments.calls) for name in SERVERS}
+    kinds = {name: partial(calls, name, arguments.calls) for name in SERVERS}
     report(in_turn(arguments.rounds, kinds), COLUMNS)
-    held = [memory_of_sessions(arguments.stack) for _ in range(arguments.rounds)]
+    held = [memory_of_sessions() for _ in range(arguments.rounds)]
     for column, found in zip(MEMORY, zip(*held, strict=True), strict=True):
         print(f"{column}: {statistics.median(found):.1f}")
 
@@ -86,9 +85,9 @@ def begin(port: int) -> str | None:
     return session
 
 
-def calls(kind: str, stack: str, count: int) -> list[float]:
+def calls(kind: str, count: int) -> list[float]:
     """Measure one round of one kind of clients: what `COLUMNS` says."""
-    with serving(SERVERS[kind], stack) as (pid, port):
+    with serving(SERVERS[kind]) as (pid, port):
         requests: list[bytes] = []
         for id_ in range(CONNECTIONS):
             if kind == "stateless":
@@ -104,9 +103,9 @@ def calls(kind: str, stack: str, count: int) -> list[float]:
         return [count / seconds, (processor_time(pid) - before) / count * 1e6]
 
 
-def memory_of_sessions(stack: str) -> list[float]:
+def memory_of_sessions() -> list[float]:
     """Measure one round of `MEMORY`."""
-    with serving(SERVERS["sessions"], stack) as (pid, port), ExitStack() as held:
+    with serving(SERVERS["sessions"]) as (pid, port), ExitStack() as held:
         begin(port)
         at_rest = memory(pid)
         sessions = [begin(port) for _ in range(OPEN)]

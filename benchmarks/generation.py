@@ -5,7 +5,8 @@ import time
 from collections.abc import Callable
 from typing import Any
 
-from mcp_bindgen.emit.bindings import emit
+from mcp_bindgen.emit import Model, Options
+from mcp_bindgen.emit.python.bindings import emit
 from mcp_bindgen.protocol import build
 from mcp_bindgen.spec import EffectiveSchema, Store
 
@@ -25,7 +26,7 @@ def main() -> None:
 
 def run(source: EffectiveSchema) -> dict[str, str]:
     """Generate one package in memory."""
-    return emit(build(source), "benchmark", "benchmark")
+    return emit(Model(build(source)), Options("benchmark", "benchmark"))
 
 
 def median(work: Callable[[], object]) -> float:

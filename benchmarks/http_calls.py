@@ -14,7 +14,7 @@ from functools import partial
 from typing import Any
 
 from costs import memory, processor_time
-from http_driver import SERVERS, STACKS, ask, drive, message, post, serving
+from http_driver import SERVERS, ask, drive, message, post, serving
 from http_server import app as ours
 from peers.bare_asgi import app as bare
 from rounds import in_turn, report
@@ -31,7 +31,6 @@ def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--rounds", type=int, default=5)
     parser.add_argument("--calls", type=int, default=3000)
-    parser.add_argument("--stack", choices=STACKS, action="append", help="what reads HTTP; by default each in turn")
     parser.add_argument("--in-process", action="store_true", help="processor time of a call, without sockets")
     arguments = parser.parse_args()
     if arguments.in_process:
@@ -39,21 +38,16 @@ def main() -> None:
         peers = {name: partial(in_process, app, arguments.calls) for name, app in apps.items()}
         report(in_turn(arguments.rounds, peers), {f"{kind}, us/call": 1 for kind in KINDS})
         return
-    for stack in arguments.stack or STACKS:
-        for kind in KINDS:
-            servers = [name for name in SERVERS if kind == "JSON" or "only" not in name]
-            print(f"{kind}, {CONNECTIONS} connections, {stack}")
-            report(
-                in_turn(
-                    arguments.rounds, {name: partial(measure, name, stack, kind, arguments.calls) for name in servers}
-                ),
-                COLUMNS,
-            )
+    for kind in KINDS:
+        servers = [name for name in SERVERS if kind == "JSON" or "only" not in name]
+        print(f"{kind}, {CONNECTIONS} connections")
+        peers = {name: partial(measure, name, kind, arguments.calls) for name in servers}
+        report(in_turn(arguments.rounds, peers), COLUMNS)
 
 
-def measure(name: str, stack: str, kind: str, calls: int) -> list[float]:
+def measure(name: str, kind: str, calls: int) -> list[float]:
     """Measure one round of one server: what `COLUMNS` says."""
-    with serving(name, stack) as (pid, port):
+    with serving(name) as (pid, port):
         requests = [
             post(port, i, "tools/call", KINDS[kind], arguments={"text": f"hello {i}"}) for i in range(CONNECTIONS)
         ]

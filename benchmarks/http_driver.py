@@ -24,19 +24,16 @@ SERVERS = {
 }
 """What is compared: all over the same uvicorn, each in a process of its own."""
 
-STACKS = {"httptools": "", "h11": "httptools,uvloop"}
-"""What reads HTTP for uvicorn -> what it must not find for that: uvloop runs with httptools, asyncio with h11."""
-
 REVISION = "2026-07-28"
 _LENGTH = re.compile(rb"content-length: (\d+)", re.IGNORECASE)
 
 
 @contextmanager
-def serving(name: str, stack: str) -> Generator[tuple[int, int]]:
-    """Run one of `SERVERS`, or a script, on one of `STACKS`; give its process id and its port."""
+def serving(name: str) -> Generator[tuple[int, int]]:
+    """Run one of `SERVERS`, or a script; give its process id and its port."""
     port = free_port()
     script, *options = SERVERS.get(name, name).split()
-    command = [sys.executable, str(HERE / "without.py"), STACKS[stack], str(HERE / script), str(port), *options]
+    command = [sys.executable, str(HERE / script), str(port), *options]
     with subprocess.Popen(command, stderr=subprocess.DEVNULL) as process:
         try:
             wait_for(port)

@@ -13,7 +13,7 @@ from contextlib import ExitStack
 from functools import partial
 
 from costs import memory
-from http_driver import STACKS, ask, connect, post, serving
+from http_driver import ask, connect, post, serving
 from rounds import in_turn, report
 
 ACKNOWLEDGED, CHANGED = b"notifications/subscriptions/acknowledged", b"notifications/tools/list_changed"
@@ -36,19 +36,17 @@ def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--rounds", type=int, default=5)
     parser.add_argument("--streams", type=int, default=1000)
-    parser.add_argument("--stack", choices=STACKS, action="append", help="what reads HTTP; by default each in turn")
     arguments = parser.parse_args()
     needed = 2 * arguments.streams + 64
     resource.setrlimit(resource.RLIMIT_NOFILE, (needed, max(needed, resource.getrlimit(resource.RLIMIT_NOFILE)[1])))
-    for stack in arguments.stack or STACKS:
-        print(f"{arguments.streams} streams, {stack}")
-        servers = {name: partial(measure, name, stack, arguments.streams) for name in ("ours", "official SDK")}
-        report(in_turn(arguments.rounds, servers), COLUMNS)
+    print(f"{arguments.streams} streams")
+    servers = {name: partial(measure, name, arguments.streams) for name in ("ours", "official SDK")}
+    report(in_turn(arguments.rounds, servers), COLUMNS)
 
 
-def measure(name: str, stack: str, count: int) -> list[float]:
+def measure(name: str, count: int) -> list[float]:
     """Measure one round of one server: what `COLUMNS` says; of the changes after the first one, the median."""
-    with serving(name, stack) as (pid, port), ExitStack() as streams, selectors.DefaultSelector() as selector:
+    with serving(name) as (pid, port), ExitStack() as streams, selectors.DefaultSelector() as selector:
         change = post(port, 1, "tools/call", "change", arguments={"text": "x"})
         ask(port, change)  # warm
         before = memory(pid)
