@@ -37,7 +37,7 @@ def read_once(revision: str, strict: bool) -> EffectiveSchema:
 
 def effective(self: Store, revision: str) -> EffectiveSchema:
     """Read the schemas of this checkout once: tests run hundreds of commands in one process, and each needs some."""
-    is_ours = self.root == SCHEMAS and self.folder_of(revision) == SCHEMAS
+    is_ours = self.root == SCHEMAS and self.folder(revision).parent == SCHEMAS
     return read_once(revision, self.strict) if is_ours else read(self, revision)
 
 

@@ -32,11 +32,11 @@ CARRYING = [path for path in MODULES if RUNTIME in path.parents or FEATURES in p
 GENERATOR_PACKAGES = {path.name for path in GENERATOR.iterdir() if any(path.glob("*.py"))}
 HEAVY = {"datamodel_code_generator", "jinja2", "black", "typer", "rich", "pydantic", "anyio"}
 
-MAX_KERNEL_LINES = 6450
-MAX_LINES = 21600
+MAX_KERNEL_LINES = 5675
+MAX_LINES = 23100
 """Lines of code of the kernel, and of the kernel, its HTTP transports and the features together."""
 
-MAX_STDIO_MODULES = 50
+MAX_STDIO_MODULES = 40
 """Modules of ours that a stdio server has loaded when it answered a call."""
 
 NAMES_METHODS = ("runtime/protocol/methods.py", "app/", "bridging/", "extensions/")
@@ -165,7 +165,7 @@ def test_a_package_says_what_it_imports(package: str) -> None:
     assert package == "runtime" or "Imports `" in said
 
 
-WRITES = {"cli.terminal", "cli", "scaffold.check.probe"}
+WRITES = {"cli.terminal", "cli"}
 """The modules that may write to stdout and stderr: the last one is a program whose output is captured."""
 
 
@@ -215,8 +215,11 @@ def test_the_runtime_names_no_revision_and_no_method() -> None:
 @cache
 def names_of_methods() -> set[str]:
     """The names of methods and of their stubs, as far as they are no plain words."""
+    from mcp_bindgen.emit.python import naming
+
     methods = [method for revision in REVISIONS for method in protocol_methods(revision)]
-    named = {name for method in methods for name in (method.name, method.stub, f"on_{method.stub}")}
+    stubs = [naming.stub(method.definition, method.kind) for method in methods]
+    named = {*(method.name for method in methods), *stubs, *(f"on_{stub}" for stub in stubs)}
     return {name for name in named if "/" in name or "_" in name or name in ("initialize", "ping")}
 
 
@@ -306,7 +309,7 @@ from {NAMESPACE}.{REVISIONS[3]} import Server, types
 class Tools(Server):
     info = types.Implementation(name="tools", version="1")
 
-    def list_tools(self, params, ctx):
+    async def list_tools(self, params, ctx):
         own = [name for name in sys.modules if name.startswith("{NAMESPACE}.") and ".v2" not in name]
         schema = types.ToolInputSchema()
         return types.ListToolsResult(tools=[types.Tool(name=name, input_schema=schema) for name in own])
@@ -354,7 +357,7 @@ def test_the_patterns_tell_machines_apart(pattern: re.Pattern[str], bad: str, go
 
 
 def test_names_that_stubs_must_not_take_are_those_of_the_runtime() -> None:
-    from mcp_bindgen.protocol import naming
+    from mcp_bindgen.emit.python import naming
     from mcp_bindgen.runtime import Client, Context, Server
 
     classes = {base for side in (Client, Context, Server) for base in side.__mro__ if base.__module__ != "builtins"}

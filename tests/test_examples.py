@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+import inspect
 import json
 import os
 import re
 import sys
+from importlib.util import module_from_spec, spec_from_file_location
 from pathlib import Path
 from typing import Any
 
@@ -30,6 +32,16 @@ def run(name: str, folder: Path) -> list[str]:
     done = execute(sys.executable, "-W", "error", EXAMPLES / name, cwd=folder)
     assert done.returncode == 0, done.stderr
     return done.stdout.splitlines()
+
+
+def imported(name: str) -> Any:
+    """Return the module of an example."""
+    spec = spec_from_file_location(name, EXAMPLES / f"{name}.py")
+    assert spec is not None
+    assert spec.loader is not None
+    module = sys.modules[name] = module_from_spec(spec)
+    spec.loader.exec_module(module)
+    return module
 
 
 @pytest.mark.parametrize("name", SHORT)
@@ -170,3 +182,52 @@ def test_a_protected_server(tmp_path: Path) -> None:
                     session = server.session(writer, revision)
                     assert said(server.post(called("delete"), token=writer, headers=session)) == "deleted"
                 assert server.client.get(f"{server.origin}/sse").status_code == 401
+
+
+@bounded()
+async def test_middleware(caplog: pytest.LogCaptureFixture) -> None:
+    caplog.set_level("INFO", "middleware")
+    module = imported("middleware")
+    lengths = [len(inspect.getsource(one).splitlines()) for one in module.app.middlewares]
+    assert len(lengths) == 5
+    assert max(lengths) <= 15
+    connection: Any = v2026_07_28.Client.connect(module.app)
+    async with connection as client:
+        for _ in range(2):
+            assert (await client.call_tool("forecast", {"city": "Oslo"})).content[0].text == "sun over Oslo"
+        assert module.attempts == {"Oslo": 2}
+        for _ in range(98):
+            await client.call_tool("forecast", {"city": "Oslo"})
+        assert (await client.call_tool("forecast", {"city": "Oslo"})).content[0].text.startswith("Too many calls")
+    assert "forecast again: the weather service hung up" in caplog.text
+    assert "tool forecast by - failed: Too many calls" in caplog.text
+    assert module.seconds["forecast"] > 0
+
+
+@bounded()
+async def test_a_library(caplog: pytest.LogCaptureFixture) -> None:
+    caplog.set_level("INFO", "library")
+    module = imported("library")
+    connection: Any = v2026_07_28.Client.connect(module.app)
+    async with connection as client:
+        assert len([tool async for tool in client.iter_tools()]) == 8
+        assert len([one async for one in client.iter_resources()]) == 3
+        assert len([one async for one in client.iter_resource_templates()]) == 2
+        assert len([one async for one in client.iter_prompts()]) == 2
+        found = await client.call_tool("find", {"words": "austen"})
+        assert [book["title"] for book in found.structured_content["result"]] == ["Emma", "Persuasion"]
+        await client.call_tool("add", {"book": {"title": "Ulysses", "author": "Joyce"}})
+        assert (await client.read_resource("library://count")).contents[0].text == "4"
+        assert "Joyce" in (await client.read_resource("book://Ulysses")).contents[0].text
+        await client.call_tool("borrow", {"title": "Emma"})
+        assert (await client.call_tool("cart")).structured_content == {"result": ["Emma"]}
+        assert (await client.call_tool("borrow", {"title": "?"})).content[0].text == "there is no book '?'"
+        assert (await client.call_tool("stocktake")).structured_content == {"result": 4}
+        assert (await client.call_tool("shop_order", {"title": "Emma"})).content[0].text == "ordered Emma for 400 cents"
+        ref = v2026_07_28.types.PromptReference(name="summarize")
+        argument = v2026_07_28.types.CompleteRequestParamsArgument(name="title", value="F")
+        assert (await client.complete(ref, argument)).completion.values == ["Faust"]
+    assert "tool shop_order by None" in caplog.text
+    async with httpx2.AsyncClient(transport=httpx2.ASGITransport(module.web), base_url="http://127.0.0.1:8000") as http:
+        assert (await http.get("/health")).json() == {"status": "ok"}
+        assert (await http.post("/mcp", json={})).status_code == 401

@@ -103,7 +103,10 @@ def replaced(name: str, old: str, new: str) -> Callable[[Path], None]:
         (replaced("jobs.toml", '"JobAcceptedResult"', '"JobAccepted"'), "jobs.toml#/alternatives"),
         (replaced("jobs.toml", "SubscriptionFilter.jobIds", "SubscriptionFilter.jobs"), "jobs.toml#/filters"),
         (replaced("jobs.toml", 'Tool = "PrinterHint"', 'Tools = "PrinterHint"'), "jobs.toml#/meta"),
-        (replaced("jobs.toml", "Tool =", 'Tool = "string"\n[meta."org.example/printer"]\nTool ='), "the same name"),
+        (
+            replaced("jobs.toml", "Tool =", 'Tool = "string"\n[meta."org.example/printer"]\nTool ='),
+            "com.example/jobs: the keys 'com.example/printer' and 'org.example/printer'",
+        ),
         (replaced("jobs.toml", 'Tool = "PrinterHint"', ""), "jobs.toml#/meta"),
         (replaced("jobs.toml", '"notifications/jobs/changed" = {', '"jobs/get" = {'), "jobs.toml#/filters/jobs~1get"),
         (replaced("jobs.json", '"jobIds": {', '"toolsListChanged": {"type": "boolean"}, "jobIds": {'), "#/extends"),
@@ -129,7 +132,7 @@ def test_a_definition_that_core_has_otherwise_is_told(folder: Path) -> None:
         done = inside(command, *OPTIONS)
         assert done.returncode == 0, done.stderr
         (line,) = done.stderr.splitlines()
-        assert line.startswith("warning: jobs.json: Tool is not what core says, whose definition holds: ")
+        assert line.startswith("warning: jobs.json: Tool differs from the core definition, which applies: ")
 
 
 @pytest.mark.parametrize("name", ["mro", "__class__", "model_fields", "class", "x\ny", "", '"); import os'])
@@ -161,7 +164,7 @@ def test_arguments_that_do_not_go_together_are_one_line(folder: Path, arguments:
 
 @pytest.mark.parametrize("name", ["nothing_here", "os", "", "../acme_jobs", ".acme_jobs", "a b"])
 def test_packages_that_are_no_bindings_are_one_line(name: str) -> None:
-    done = inside("call", "--extension", name, "python server.py", "tools/list")
+    done = inside("call", "--package", name, "python server.py", "tools/list")
     assert done.returncode == 2
     (line,) = done.stderr.splitlines()
-    assert line.startswith(f"error: --extension {name}: ")
+    assert line.startswith(f"error: --package {name}: ")

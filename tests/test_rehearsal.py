@@ -24,6 +24,7 @@ from contextlib import AsyncExitStack
 import anyio
 from acme.next import Client, REVISION, Server, types as mcp
 from mcp_bindgen import v2026_07_28 as before
+from mcp_bindgen.host import Entry
 from mcp_bindgen.runtime import connect, run
 from mcp_bindgen.http import HttpApp
 from mcp_bindgen.testing import connected
@@ -94,7 +95,7 @@ async def main(how):
         found = [one async for one in in_memory()]
     elif how == "stdio":
         words = {"command": sys.executable, "args": ["-c", os.environ["CODE"], "serve"], "env": dict(os.environ)}
-        found = [one async for one in at(words)]
+        found = [one async for one in at(Entry.read(words))]
     else:
         import socket, uvicorn
         with socket.create_server(("127.0.0.1", 0)) as listener:
@@ -194,7 +195,7 @@ def rehearsal(tmp_path_factory: pytest.TempPathFactory) -> Rehearsal:
 
     home = Store(folder / "home" / "schema")  # where the judge of the conversation finds the schema
     home.root.mkdir(parents=True)
-    home.add(NAME, folder / "next.json", commit="", status="draft", prose=True)
+    home.add(NAME, folder / "next.json", source="", status="draft", prose=True)
     return Rehearsal(folder, first, stubs, second, generated)
 
 

@@ -69,7 +69,7 @@ def user(folder: Path) -> Iterator[None]:
     """Be somebody with that folder, who has an installation and no checkout."""
     with pytest.MonkeyPatch.context() as patch:
         patch.setenv("MCP_BINDGEN_HOME", str(folder))
-        patch.setattr("mcp_bindgen.emit.target.is_checkout", lambda: False)
+        patch.setattr("mcp_bindgen.emit.python.installation.is_checkout", lambda: False)
         yield
 
 
@@ -169,7 +169,7 @@ def test_a_rule_without_a_place_is_told(home: Path) -> None:
     (home / "schema" / "bridges.toml").write_text(RULES.replace("Tool.description", "Tool.prescription"), "utf-8")
     done = inside("generate", NAME)
     assert done.returncode == 0  # somebody's draft is only warned of
-    assert f"{BASIS} -> {NAME}: Tool.prescription is no place; remove the rule\n" in done.stderr
+    assert f"{BASIS} -> {NAME}: Tool.prescription has no place; remove the rule\n" in done.stderr
     assert "1 places have no rule" in done.stderr
 
 

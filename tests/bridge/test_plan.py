@@ -16,7 +16,7 @@ from mcp_bindgen.bridge.rules import read_rules
 from mcp_bindgen.bridge.words import missing_rules
 from mcp_bindgen.diff import Finding, compare
 from mcp_bindgen.diff.finding import Plane, Severity
-from mcp_bindgen.emit import bridges_of, drift, targets
+from mcp_bindgen.emit import Request, drift, targets
 from mcp_bindgen.spec import BadInput
 from tests.support.bridging import REVISIONS, STEPS, every_plan, plan, protocol
 
@@ -55,9 +55,10 @@ def test_a_place_has_one_rule() -> None:
 
 
 def test_what_is_generated_is_in_sync() -> None:
-    (steps,) = bridges_of(targets(["2025-11-25"]))
+    wanted = targets(Request(("2025-11-25",)))
+    (steps,) = wanted[0].emitter.bridges_of(wanted)
     assert drift(steps.folder, steps.render()) == ""
-    assert steps.is_told
+    assert steps.is_page_current
 
 
 # --- what `diff` finds, which shares no code with the plan -----------------------------------------------------
@@ -141,5 +142,5 @@ def test_missing_rules_are_printed_to_be_pasted(tmp_path: Path) -> None:
     rules = read_rules(file)[bare.source.revision, bare.target.revision]
     assert rules.keys() == {place.path for place in bare.missing}
     assert ("RequestMeta", "io.modelcontextprotocol/protocolVersion") in rules
-    complete = planned(bare.source, bare.target, rules)
+    complete = planned(protocol("2025-11-25"), protocol("2026-07-28"), rules)
     assert (complete.missing, complete.unused) == ((), ())

@@ -235,7 +235,10 @@ def test_stderr_of_the_server_is_hidden_unless_asked_for(odd: str) -> None:
 
 BAD = """
 import json, sys
-TOOLS = [{"name": "a", "inputSchema": {"type": "object"}}, {"name": "b", "inputSchema": {"properties": {"x": 1}}}]
+TOOLS = [
+    {"name": "a", "inputSchema": {"type": "object"}},
+    {"name": "b", "inputSchema": {"type": "object", "properties": {"x": 1}}},
+]
 for line in sys.stdin:
     asked = json.loads(line)
     if "id" not in asked:
@@ -311,11 +314,15 @@ def test_what_is_not_offered(tmp_path: Path) -> None:
 
 
 def test_a_tool_that_takes_too_long() -> None:
-    assert refused(WEATHER, "tools/call", "await_sun", "--timeout", 3, code=1) == "error: no answer within 3 s"
+    said = refused(WEATHER, "tools/call", "await_sun", "--timeout", 3, code=1)
+    where = "server 'weather_server', tools/call await_sun"
+    assert said == f"error: {where}: no answer within 3 s; --timeout gives it longer"
 
 
 def test_a_server_that_dies(odd: str) -> None:
-    assert refused(odd, "tools/call", "die", code=1) == "error: the other side closed the connection: oh no"
+    where = "server 'odd_server', tools/call die"
+    reason = "the server ended with exit code 3; its stderr ends: odd words | oh no"
+    assert refused(odd, "tools/call", "die", code=1) == f"error: {where}: {reason}"
 
 
 # --- bad input ------------------------------------------------------------------------------------------------
@@ -348,7 +355,7 @@ UNUSABLE: list[tuple[tuple[str, ...], str]] = [
     (("x", "tools/call", "{}", "{}"), "'{}' is too much"),
     (("x", "tools/list", "echo"), "tools/list takes its params as a JSON object, not as 'echo'"),
     (("x", "logging/setLevel", "loud"), "params.level: Input should be 'alert'"),
-    (("x", "ping", "--list"), "--list and ping are two things"),
+    (("x", "ping", "--list"), "--list and ping exclude each other"),
     (("x", "ping", "--revision", "2025-11-52"), "did you mean 2025-11-25?"),
     (("x", "ping", "--revision", "2026-07-28"), "'ping' is no request that a client of MCP 2026-07-28 can make"),
     (("x", "ping", "--env", "A"), "--env A is not KEY=VALUE"),

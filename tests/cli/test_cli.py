@@ -19,12 +19,13 @@ import typer.main
 
 from mcp_bindgen.cli.app import app
 from mcp_bindgen.emit import MARK
-from mcp_bindgen.spec import Extensions, Store
+from mcp_bindgen.spec import Store
 from tests.support.commands import COMMAND, ROOT, Done, bindgen, inside, python, save, snapshot
 from tests.support.effort import cases
 from tests.support.small_schemas import draft, record, ref, small
 
 REVISION = "2025-11-25"
+SCHEMA = str(ROOT / "schema" / REVISION / "schema.json")
 OWN = ("--out", "out", "--package", "acme.mcp")
 REVISIONS = list(Store().pins)
 
@@ -87,6 +88,46 @@ def test_help_shows_an_example(words: tuple[str, ...]) -> None:
         assert re.search(rf"Examples?: `mcp-bindgen {' '.join(words)}\b", text), text
 
 
+def test_every_option_has_one_meaning() -> None:
+    meanings: dict[str, set[str]] = {}
+    for words in COMMANDS:
+        command: Any = typer.main.get_command(app)
+        for word in words:
+            command = command.get_command(None, word)
+        for parameter in command.params:
+            if parameter.param_type_name == "option":
+                for name in parameter.opts:
+                    meanings.setdefault(name, set()).add(f"{parameter.metavar}: {parameter.help}")
+    assert {name: found for name, found in meanings.items() if len(found) > 1} == {}
+
+
+def test_help_groups_the_commands_and_shows_three_examples() -> None:
+    lines = inside("--help").stdout.splitlines()
+    headings = ["Generate:", "Compare:", "Build servers and clients:", "Talk to servers:", "Maintain:"]
+    assert [line for line in lines if line in headings] == headings
+    assert sum(line.strip().startswith("`mcp-bindgen ") for line in lines) == 3
+
+
+FACTS = [
+    ("schema", "list"),
+    ("schema", "status"),
+    ("methods", REVISION),
+    ("show", REVISION, "Tool"),
+    ("history", "Tool.annotations"),
+    ("bridges",),
+    ("auth", "list"),
+]
+
+
+@pytest.mark.parametrize("words", FACTS, ids=" ".join)
+def test_facts_are_printed_as_json_too(words: tuple[str, ...], tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("MCP_BINDGEN_HOME", str(tmp_path))
+    first, again = inside(*words, "--json"), inside(*words, "--json")
+    assert (first.returncode, first.stderr) == (0, "")
+    assert isinstance(json.loads(first.stdout), dict | list)
+    assert first.stdout == again.stdout
+
+
 def test_version() -> None:
     done = bindgen("--version")
     assert (done.returncode, done.stderr) == (0, "")
@@ -109,7 +150,7 @@ def test_wrong_usage(arguments: tuple[str, ...]) -> None:
         ("show", "2025-11-52", "Tool"),
         ("check", "2025-11-52"),
         ("generate", "2025-11-52", "--out", "x", "--package", "acme"),
-        ("schema", "verify", "2025-11-52", ROOT / "schema" / REVISION / "schema.json"),
+        ("schema", "verify", "2025-11-52", SCHEMA),
     ],
 )
 def test_an_unknown_revision(arguments: tuple[object, ...], tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -128,7 +169,7 @@ def test_an_unknown_revision(arguments: tuple[object, ...], tmp_path: Path, monk
         (("--out", "x", "--package", "acme"), "one revision"),
         ((REVISION, "2026-07-28", "--out", "x", "--package", "acme"), "one revision"),
         ((REVISION, "--schema", "s.json", "--revision", "r", "--out", "x", "--package", "acme"), "--schema"),
-        (("--schema", "s.json", "--out", "x", "--package", "acme"), "--revision NAME"),
+        (("--schema", SCHEMA, "--out", "x", "--package", "acme"), "--revision NAME"),
         (("--schema", "s.json", "--revision", "r"), "--out DIR"),
         ((REVISION, "--revision", "r", "--out", "x", "--package", "acme"), "--schema FILE"),
         ((REVISION, "--semantics", "s.toml", "--out", "x", "--package", "acme"), "--schema FILE"),
@@ -156,7 +197,7 @@ def test_this_checkout_is_in_sync(tmp_path: Path) -> None:
     done = bindgen("check", cwd=tmp_path)
     store = Store()
     cores = [store.effective(revision) for revision in REVISIONS]
-    extensions = [f"{core.revision} {one.label}" for core in cores for one in Extensions(store).of(core)]
+    extensions = [f"{core.revision} {one.label}" for core in cores for one in store.extensions_of(core)]
     assert done.stdout.splitlines() == [f"{name}  in sync" for name in (*REVISIONS, *extensions, "bridges")]
     assert (done.returncode, done.stderr) == (0, "")
 
@@ -197,8 +238,6 @@ def test_drafts_are_looked_up_with_what_was_decided_about_them(tmp_path: Path) -
     assert [decision["pointer"] for decision in shelf["decisions"]] == ["/$defs/Shelf/properties/book"]
     story = json.loads(inside("history", "tools/call", "--schema", file, "--json").stdout)
     assert [decision["kind"] for decision in story["decisions"]] == ["reference-dangling", "result-assumed"]
-    look = json.loads(inside("watch", file, "--state", tmp_path / "seen.json", "--format", "json").stdout)
-    assert look["decisions"] == story["decisions"]
 
 
 def test_methods_as_json() -> None:
@@ -431,7 +470,7 @@ def test_generated_files_say_where_they_come_from(own: Path) -> None:
     assert set(files) >= {"acme/mcp/__init__.py", "acme/mcp/types.py", "acme/mcp/py.typed"}
     for content in files.values():
         assert content.decode().splitlines()[:3] == [
-            f"{MARK} from MCP {REVISION}, schema {digest[:16]}. Do not edit.",
+            f"# {MARK} from MCP {REVISION}, schema {digest[:16]}. Do not edit.",
             "#",
             f"# Regenerate with: mcp-bindgen generate {REVISION} --out out --package acme.mcp",
         ]
@@ -511,7 +550,7 @@ def test_a_file_on_a_full_disk_leaves_nothing_behind(tmp_path: Path, monkeypatch
         ("generate", REVISION, *OWN),
         ("client", "--from", contract, "--out", "some/new/client.py"),
         ("scaffold", "server", "weather"),
-        ("diff", "2025-06-18", REVISION, "--output", "changes.txt"),
+        ("diff", "2025-06-18", REVISION, "--out", "changes.txt"),
     ):
         assert "No space left on device" in refused(inside(*words))
         assert [path.name for path in tmp_path.iterdir()] == ["contract.json"]

@@ -14,7 +14,7 @@ from typing import Any
 
 import pytest
 
-from mcp_bindgen.cli.live import offers
+from mcp_bindgen.cli.live import Access, offers
 from mcp_bindgen.contract.document import read_contract
 from mcp_bindgen.spec import BadInput
 from tests.support.commands import COMMAND, ROOT, Done, bindgen, inside, save
@@ -119,7 +119,7 @@ def test_a_contract_in_a_file(served: str, tmp_path: Path, name: str) -> None:
 
 def test_the_revision_can_be_chosen() -> None:
     echo = f"'{sys.executable}' '{ROOT / 'benchmarks' / 'echo_server.py'}' 2024-11-05"
-    assert offers(echo, "2024-11-05").revision == "2024-11-05"
+    assert offers(echo, Access("2024-11-05")).revision == "2024-11-05"
     assert offers(echo).revision == "2024-11-05"
 
 
@@ -176,7 +176,7 @@ def test_waiting_is_shown_on_a_terminal_only() -> None:
 
 def test_servers_that_cannot_be_reached(tmp_path: Path) -> None:
     config = save(tmp_path / "mcp.json", {"mcpServers": {"weather": {"url": "http://127.0.0.1:9/mcp"}, "odd": {}}})
-    assert f"{config}: no server 'wether'; there is weather" in refused("export", f"{config}#wether")
+    assert f"{config}: no server 'wether'; did you mean weather?" in refused("export", f"{config}#wether")
     assert f"{config}: server 'odd': it needs either" in refused("export", f"{config}#odd")
     assert "--env is for servers that are started here" in refused("export", f"{config}#weather", "--env", "A=1")
     assert "No such file" in refused("export", f"{tmp_path}/no.json#weather")
@@ -187,7 +187,7 @@ def test_servers_that_cannot_be_reached(tmp_path: Path) -> None:
 def test_a_server_that_refuses_to_list(served: str, tmp_path: Path) -> None:
     code = VERBATIM.replace("page = int(params.cursor or 0)", "raise ValueError('no')")
     (tmp_path / "verbatim_server.py").write_text(code, "utf-8")
-    assert "does not say what it offers: Internal error" in refused("export", served)
+    assert "does not list its tools, prompts and resources: Internal error" in refused("export", served)
 
 
 # --- entries that are not valid -------------------------------------------------------------------------------
@@ -300,7 +300,7 @@ def test_a_change_that_breaks_ends_with_1(files: tuple[Path, Path]) -> None:
     assert done.stdout == (
         "Existing clients break: 1 change (1 breaking).\n"
         "\n"
-        "Breaks existing clients (1)\n"
+        f"Breaks existing clients (1) {'-' * 52}\n"
         "  find: argument q is required now\n"
         "    Always send it.\n"
     )
@@ -319,8 +319,8 @@ def test_other_forms_of_the_report(files: tuple[Path, Path], tmp_path: Path) -> 
     document = json.loads(answered("diff", *files, "--format", "json", code=1))
     assert (document["breaking"], document["reverseBreaking"]) == (True, False)
     assert document["findings"][0]["example"]["instance"] == {}
-    assert answered("diff", *files, "--format", "markdown", code=1).startswith("**Existing clients break: 1 change")
-    assert answered("diff", *files, "--format", "json", "--output", tmp_path / "d.json", code=1) == ""
+    assert answered("diff", *files, "--format", "markdown", code=1).startswith("# Existing clients break: 1 change")
+    assert answered("diff", *files, "--format", "json", "--out", tmp_path / "d.json", code=1) == ""
     assert json.loads((tmp_path / "d.json").read_text("utf-8")) == document
     assert "Old allows, new refuses: {}" in answered("diff", *files, "--witness", code=1)
 
@@ -352,7 +352,7 @@ def test_a_project_is_checked_and_written_again(tmp_path: Path) -> None:
     assert inside("scaffold", "server", "finder", "--contract", contract, "--out", tmp_path).returncode == 0
     project = tmp_path / "finder"
     assert answered("check", project) == "The project keeps to its contract.\n"
-    assert answered("generate", project) == "All is up to date.\n"
+    assert answered("generate", project) == "Everything is up to date.\n"
     (models,) = project.rglob("models.py")
     text = models.read_text("utf-8")
     models.write_text(f"{text}# mine\n", "utf-8")
@@ -372,7 +372,7 @@ def test_what_is_new_in_a_contract_is_offered_as_methods_to_paste(tmp_path: Path
     more = [tool("find", q=text), {**tool("count", q=text), "outputSchema": output}, tool("sort-all")]
     save(project / "contract.json", {"tools": more})
     said = answered("generate", project)
-    assert f"Not written yet; paste it into your class below {project / 'src' / 'finder'}:" in said
+    assert f"Missing methods; paste them into your class below {project / 'src' / 'finder'}:" in said
     methods = said.partition(":\n\n")[2]
     assert methods.startswith(
         "    async def count(self, arguments: models.CountInput, ctx: Context) -> models.CountOutput:"
@@ -381,7 +381,7 @@ def test_what_is_new_in_a_contract_is_offered_as_methods_to_paste(tmp_path: Path
     server = project / "src" / "finder" / "server.py"
     server.write_text(f"{server.read_text('utf-8')}\n{methods}", "utf-8")
     assert answered("check", project) == "The project keeps to its contract.\n"
-    assert answered("generate", project) == "All is up to date.\n"
+    assert answered("generate", project) == "Everything is up to date.\n"
 
 
 @pytest.mark.full
@@ -394,7 +394,7 @@ def test_a_server_with_a_contract_speaks_one_more_revision(tmp_path: Path) -> No
     assert (done.returncode, done.stdout) == (0, "finder: MCP 2025-11-25 and 2026-07-28\n")
     assert 'revisions = ["2025-11-25", "2026-07-28"]' in (project / "pyproject.toml").read_text("utf-8")
     assert (project / "src" / "finder" / "server.py").read_bytes() == server
-    assert json.loads(answered("check", project, "--json")) == []
+    assert json.loads(answered("check", project, "--format", "json")) == []
     command = f"'{sys.executable}' -m finder"
     for revision in ("2025-11-25", "2026-07-28"):
         words = ("call", command, "--revision", revision, "--env", f"PYTHONPATH={project / 'src'}")
@@ -411,9 +411,11 @@ def test_problems_and_schemas_are_listed_for_programs(tmp_path: Path) -> None:
     assert inside("scaffold", "server", "finder", "--contract", contract, "--out", tmp_path).returncode == 0
     server = tmp_path / "finder" / "src" / "finder" / "server.py"
     server.write_text(server.read_text("utf-8").replace("def find", "def fund"), "utf-8")
-    (problem,) = json.loads(answered("check", tmp_path / "finder", "--json", code=1))
+    (problem,) = json.loads(answered("check", tmp_path / "finder", "--format", "json", code=1))
     assert problem["line"] > 0
-    assert "did you mean it by fund?" in problem["message"]
+    assert (problem["rule"], problem["fix"]) == ("method-missing", "Rename fund, if it is meant.")
+    annotations = answered("check", tmp_path / "finder", "--format", "github", code=1)
+    assert f"line={problem['line']}," in annotations
     listed = json.loads(inside("schema", "list", "--json").stdout)
     newest = next(one for one in listed if one["name"] == "2026-07-28")
     assert {"era": "stateless", "from": "mcp-bindgen"}.items() <= newest.items()
@@ -422,7 +424,7 @@ def test_problems_and_schemas_are_listed_for_programs(tmp_path: Path) -> None:
 
 def test_a_name_that_hosts_may_refuse_is_said_and_kept(tmp_path: Path) -> None:
     contract = save(tmp_path / "contract.json", {"tools": [tool("fine-1.x"), tool("sp ace/é"), tool("x" * 129)]})
-    said = ["the tool 'sp ace/é' has a name that hosts may refuse", f"the tool '{'x' * 129}' has a name"]
+    said = [f"hosts may refuse the name of the tool '{name}'; use" for name in ("sp ace/é", "x" * 129)]
     scaffolded = inside("scaffold", "server", "finder", "--contract", contract, "--out", tmp_path)
     for done in (scaffolded, inside("contract", "check", tmp_path / "finder")):
         assert done.returncode == 0

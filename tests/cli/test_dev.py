@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import ast
+import json
 import os
 import re
 import signal
@@ -12,34 +13,55 @@ import time
 from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
+from typing import Literal
 
 import httpx2
 import pytest
+from axe_playwright_python.sync_playwright import Axe  # type: ignore[import-untyped]
+from playwright.sync_api import Page as Window
 from playwright.sync_api import expect
 
 from tests.support.browser import chromium
-from tests.support.commands import COMMAND, bindgen
+from tests.support.commands import COMMAND, inside
 
 SERVER = """
-from mcp_bindgen.runtime import run
-from mcp_bindgen.v2025_11_25 import Server, types as mcp
+from typing import Annotated, Literal
 
-class Notes(Server):
-    info = mcp.Implementation(name="notes", version="1")
+from mcp_bindgen.app import App, Context
+from mcp_bindgen.v2026_07_28 import types as mcp
+from pydantic import BaseModel, Field
 
-    async def list_tools(self, params, ctx):
-        schema = mcp.ToolInputSchema(properties={"text": {"type": "string"}}, required=["text"])
-        return mcp.ListToolsResult(tools=[mcp.Tool(name="NAME<b>", input_schema=schema)])
+app = App("notes", instructions="Keep notes.")
 
-    async def call_tool(self, params, ctx):
-        form = mcp.ElicitRequestFormParamsRequestedSchema.model_validate(
-            {"type": "object", "properties": {"sure": {"type": "boolean"}}, "required": ["sure"]}
-        )
-        answer = await ctx.ask_params("q", mcp.ElicitRequestFormParams(message="Sure?", requested_schema=form))
-        return mcp.CallToolResult(content=[mcp.TextContent(text=f"{params.arguments} {answer.action}")])
+class Place(BaseModel):
+    shelf: int = Field(ge=1, le=9)
+    room: Literal["north", "south"]
 
-run(Notes())
+@app.tool(name="NAME<b>")
+async def put(text: str, ctx: Context, times: Annotated[int, Field(ge=2, description="How often.")],
+              kind: Literal["plain", "fancy"] | None = None, tags: list[str] = ["new"], loud: bool = False) -> str:
+    "Put a note down."
+    sure = await ctx.ask("Sure?", bool, key="sure")
+    place = await ctx.ask("Where?", Place, key="where")
+    return f"{text} {times} {kind} {tags} {loud} {sure} {place.shelf} {place.room}"
+
+@app.tool
+def fail() -> str:
+    "Fail."
+    raise ValueError("no shelf")
+
+@app.resource("note://{id}/{part}")
+def note(id: str, part: str) -> str:
+    "Return a note."
+    return f"note {id}, part {part}"
+
+@app.prompt
+def advise(topic: str) -> str:
+    "Advise."
+    return f"What about {topic}?"
 """
+
+PIXEL = "R0lGODlhAQABAIAAAAAAAP///yH5BAEAAAAALAAAAAABAAEAAAIBRAA7"
 
 
 @dataclass
@@ -78,34 +100,103 @@ def page(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Page]:
             assert process.wait(20) is not None
 
 
-@pytest.mark.full
-def test_the_page_lists_calls_asks_and_shows_messages_and_follows_changes(page: Page) -> None:
-    page.script.write_text(SERVER.replace("NAME", "add"), "utf-8")
-    complaints: list[str] = []
+@pytest.fixture(scope="module")
+def window(page: Page) -> Iterator[Window]:
+    """The page in a browser; at the end, no script has failed."""
     with chromium() as browser:
         window = browser.new_page()
+        complaints: list[str] = []
         window.on("pageerror", lambda error: complaints.append(str(error)))
+        window.on("console", lambda said: complaints.append(said.text) if said.type in ("error", "warning") else None)
         window.goto(page.url)
         expect(window.locator("#state")).to_have_text("ready", timeout=30_000)
-        window.get_by_role("button", name="add<b>").click()
-        assert '"text": ""' in window.input_value("#params")
-        window.fill("#params", '{"name": "add", "arguments": {"text": "milk"}}')
-        window.get_by_role("button", name="Send").click()
-        window.fill("#questions textarea", '{"sure": true}')
-        window.get_by_role("button", name="accept").click()
-        expect(window.locator("#answer")).to_contain_text("{'text': 'milk'} accept")
-        for said in ("→ server/discover", "→ tools/call", "← result", "elicitation/create"):
-            expect(window.locator("#wire")).to_contain_text(said)
-        window.fill("#method", "tools/cal")
-        window.get_by_role("button", name="Send").click()
-        expect(window.locator("#answer")).to_contain_text("did you mean")
-        page.script.write_text(SERVER.replace("NAME", "put"), "utf-8")
-        expect(window.get_by_role("button", name="put<b>")).to_be_visible(timeout=30_000)
-        page.script.write_text("raise SystemExit('not yet')", "utf-8")
-        expect(window.locator("#state")).to_contain_text("not yet", timeout=30_000)
-        page.script.write_text(SERVER.replace("NAME", "back"), "utf-8")
-        expect(window.get_by_role("button", name="back<b>")).to_be_visible(timeout=30_000)
-    assert complaints == []
+        yield window
+        assert complaints == []
+
+
+@pytest.mark.full
+def test_offers_are_in_groups_and_forms_have_valid_defaults(window: Window) -> None:
+    expect(window.locator("header")).to_contain_text("Keep notes.")
+    for heading in ("Tools (2)", "Prompts (1)", "Resource templates (1)"):
+        expect(window.get_by_role("heading", name=heading)).to_be_visible()
+    window.get_by_role("button", name="add<b> Put a note down.").click()
+    sent = json.loads(window.input_value("#params"))
+    assert sent == {"name": "add<b>", "arguments": {"text": "", "times": 2, "tags": ["new"], "loud": False}}
+    expect(window.get_by_label("times required")).to_have_attribute("min", "2")
+    expect(window.get_by_text("How often. (at least 2)")).to_be_visible()
+    window.get_by_label("Filter offers").fill("advise")
+    expect(window.locator("#offers li > button:visible")).to_have_count(1)
+    window.get_by_label("Filter offers").fill("")
+
+
+@pytest.mark.full
+def test_a_form_is_sent_questions_are_answered_and_traffic_has_timings(window: Window) -> None:
+    window.get_by_role("button", name="add<b> Put a note down.").click()
+    window.get_by_label("text required").fill("milk")
+    window.get_by_label("kind").select_option("fancy")
+    window.get_by_label("tags").fill("[oops")
+    window.get_by_role("button", name="Send").click()
+    expect(window.get_by_role("alert").first).to_contain_text("tags is not JSON")
+    window.get_by_label("tags").fill('["a"]')
+    window.get_by_role("button", name="Send").click()
+    window.get_by_role("button", name="Yes").click()
+    window.get_by_label("shelf required").fill("7")
+    window.get_by_label("room required").select_option("south")
+    window.get_by_role("button", name="Accept").click()
+    expect(window.locator("#answer")).to_contain_text("milk 2 fancy ['a'] False True 7 south")
+    expect(window.locator("#answer")).to_contain_text(re.compile(r"Done after \d+ ms"))
+    expect(window.locator("#wire")).to_contain_text("→ tools/call")
+    expect(window.locator("#wire")).to_contain_text(re.compile(r"← result of tools/call #\d+ \d+ ms"))
+
+
+@pytest.mark.full
+def test_answers_are_shown_by_kind(window: Window) -> None:
+    window.get_by_role("button", name="fail Fail.").click()
+    window.get_by_role("button", name="Send").click()
+    expect(window.locator("#answer")).to_contain_text("The tool reports an error")
+    expect(window.locator("#answer")).to_contain_text("no shelf")
+    window.get_by_role("button", name="note://{id}/{part}").click()
+    window.get_by_label("id required").fill("a b")
+    window.get_by_label("part required").fill("2")
+    window.get_by_role("button", name="Send").click()
+    expect(window.locator("#answer")).to_contain_text("note a b, part 2")
+    window.get_by_role("button", name="advise Advise.").click()
+    window.get_by_label("topic required").fill("tea")
+    window.get_by_role("button", name="Send").click()
+    expect(window.locator("#answer")).to_contain_text("What about tea?")
+    window.get_by_role("button", name="Any request").click()
+    window.get_by_role("button", name="Send").click()
+    expect(window.locator("#answer")).to_contain_text("Done")
+    window.get_by_label("Method").fill("tools/cal")
+    window.get_by_role("button", name="Send").click()
+    expect(window.locator("#answer")).to_contain_text("did you mean")
+    blocks = [{"type": "image", "mimeType": "image/gif", "data": PIXEL}, {"type": "odd"}]
+    window.evaluate("result => show({result}, 1)", {"content": blocks})
+    assert window.locator("#answer img").evaluate("image => image.decode().then(() => image.naturalWidth)") == 1
+    expect(window.locator("#answer")).to_contain_text('"odd"')
+
+
+@pytest.mark.full
+@pytest.mark.parametrize("scheme", ["light", "dark"])
+@pytest.mark.parametrize("width", [1280, 390])
+def test_the_page_is_accessible(window: Window, width: int, scheme: Literal["light", "dark"]) -> None:
+    window.set_viewport_size({"width": width, "height": 900})
+    window.emulate_media(color_scheme=scheme)
+    window.locator("details").evaluate_all("all => all.forEach(one => one.open = true)")
+    results = Axe().run(window)
+    assert results.violations_count == 0, results.generate_report()
+    assert window.evaluate("document.documentElement.scrollWidth") <= width
+
+
+@pytest.mark.full
+def test_the_page_follows_changes(page: Page, window: Window) -> None:
+    page.script.write_text(SERVER.replace("NAME", "put"), "utf-8")
+    expect(window.get_by_role("button", name="put<b>")).to_be_visible(timeout=30_000)
+    page.script.write_text("raise SystemExit('not yet')", "utf-8")
+    expect(window.locator("#state")).to_contain_text("not yet", timeout=30_000)
+    page.script.write_text(f"print('hello')\n{SERVER.replace('NAME', 'back')}", "utf-8")
+    expect(window.get_by_role("button", name="back<b>")).to_be_visible(timeout=30_000)
+    expect(window.locator("#wire")).to_contain_text("stdout, no message: hello")
 
 
 ATTACKS: list[tuple[str, dict[str, str], int]] = [
@@ -194,13 +285,14 @@ def test_the_browser_is_opened_without_the_token_in_the_list_of_processes(tmp_pa
     assert not Path(page).parent.exists()
 
 
-def test_bad_input_is_one_line(tmp_path: Path) -> None:
+def test_bad_input_is_one_line(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.chdir(tmp_path)
     for words, said in (
         (("'",), "not a command"),
-        (("x", "--watch", "nowhere"), "is no folder to watch"),
+        (("x", "--watch", "nowhere"), "nowhere: there is no such folder; give --watch a folder"),
         ((str(tmp_path),), "no project of ours"),
     ):
-        done = bindgen("dev", *words, cwd=tmp_path)
+        done = inside("dev", *words)
         assert (done.returncode, done.stdout, done.stderr.count("\n")) == (2, "", 1), done.stderr
         assert said in done.stderr
 

@@ -13,7 +13,7 @@ import pytest
 
 from mcp_bindgen.host import Host
 from mcp_bindgen.install.hosts import HOSTS, place_of
-from mcp_bindgen.install.jsonc import loads
+from mcp_bindgen.spec.jsonc import loads
 from mcp_bindgen.v2025_11_25 import Client
 from tests.support.commands import ROOT, Done, inside
 
@@ -57,7 +57,7 @@ def test_a_server_is_entered_for_every_host(host: str, home: Path) -> None:
     known = tomllib.loads(text) if file.suffix == ".toml" else json.loads(text)
     entry = known[HOSTS[host].member]["weather"]
     assert (entry["command"], entry["args"]) == (sys.executable, [str(EXAMPLE)])
-    assert "is there already" in done(COMMAND, "--host", host, "--name", "weather")
+    assert "weather is up to date" in done(COMMAND, "--host", host, "--name", "weather")
     assert file.read_text("utf-8") == text
 
 
@@ -77,7 +77,7 @@ def test_comments_and_what_others_entered_stay(home: Path) -> None:
     file.write_text(COMMENTED, "utf-8")
     file.chmod(0o600)
     said = done(COMMAND, "--file", file, "--name", "weather")
-    assert said.startswith(f"{file}: weather is entered; as it was: mcp.json.bak\n")
+    assert said.startswith(f"{file}: added weather; the previous file is mcp.json.bak\n")
     text = file.read_text("utf-8")
     for line in COMMENTED.splitlines():
         assert line in text.splitlines()
@@ -150,18 +150,18 @@ BAD = [
     ((COMMAND,), "give --host"),
     ((COMMAND, "--host", "emacs"), "there is no host 'emacs'; known: claude-desktop"),
     ((COMMAND, "--host", "codex", "--file", "x.json"), "give --host"),
-    ((COMMAND, "--file", "x.json", "--project"), "--file and --project are two files"),
-    ((COMMAND, "--host", "claude-desktop", "--project"), "Claude Desktop has no file for a project"),
+    ((COMMAND, "--file", "x.json", "--project"), "--file and --project exclude each other"),
+    ((COMMAND, "--host", "claude-desktop", "--project"), "Claude Desktop has no project file"),
     (("https://example.com", "--host", "claude-desktop"), "Claude Desktop takes no URL from its file"),
-    (("https://me:pw@example.com", "--file", "x.json"), "the URL has a secret in it"),
-    (("https://example.com/?api_key=s3cret", "--file", "x.json"), "the URL has a secret in it"),
+    (("https://me:pw@example.com", "--file", "x.json"), "the URL contains a secret"),
+    (("https://example.com/?api_key=s3cret", "--file", "x.json"), "the URL contains a secret"),
     ((COMMAND, "--file", "x.json", "--env", "API_KEY=s3cret"), "API_KEY looks like a secret"),
     ((f"{COMMAND} --token=s3cret", "--file", "x.json"), "--token is a secret"),
     ((COMMAND, "--host", "claude-desktop", "--env", "API_KEY"), "Claude Desktop fills in no variables"),
     (("no-such-program x", "--file", "x.json"), "there is no program 'no-such-program'"),
-    ((COMMAND, "--file", "x.json", "--name", "a b"), "'a b' is no name for a server"),
+    ((COMMAND, "--file", "x.json", "--name", "a b"), "'a b' is not a valid name for a server"),
     ((COMMAND, "--file", "bad.json"), "bad.json: line 1: this is no JSON value; correct it there"),
-    ((COMMAND, "--file", "list.json"), "list.json: the document is no object"),
+    ((COMMAND, "--file", "list.json"), "list.json: the document is not an object"),
 ]
 
 
@@ -198,7 +198,7 @@ def test_a_server_that_is_taken_out_leaves_the_file_as_it_was(host: str, home: P
     assert file.read_text("utf-8") == entered
     finished = inside("uninstall", "weather", "--host", host)
     assert (finished.returncode, finished.stderr) == (0, "")
-    assert f"weather is removed; as it was: {file.name}.bak" in finished.stdout
+    assert f"removed weather; the previous file is {file.name}.bak" in finished.stdout
     assert file.read_text("utf-8").rstrip() == before.rstrip()
     assert file.with_name(f"{file.name}.bak").read_text("utf-8") == entered
 
@@ -212,7 +212,7 @@ def test_what_is_not_there_cannot_be_taken_out(home: Path) -> None:
         ),
         (("x", "--file", "nowhere.json"), "has no server 'x'; there are none"),
         (("x", "--host", "codex"), "config.toml: has no server 'x'; there are none"),
-        (("x",), "a server is either a host's or in a file; give --host ("),
+        (("x",), "the configuration file is not known; give --host ("),
     ):
         finished = inside("uninstall", *words)
         assert (finished.returncode, finished.stdout, finished.stderr.count("\n")) == (2, "", 1)

@@ -104,7 +104,7 @@ def test_after_a_login_commands_go_on_until_the_logout(
 ) -> None:
     world, asked = servers.world, len(servers.world.queries)
     done = login()
-    assert done.stdout.startswith(f"Logged in to {servers.url} at {world.issuer} with mcp:read, which is renewed")
+    assert done.stdout.startswith(f"Logged in to {servers.url} at {world.issuer} with mcp:read, renewed automatically")
     assert browser.visited[0] in done.stderr
     assert whoami(servers).stdout == "ada\n"
     assert inside("contract", "export", servers.url).returncode == 0
@@ -250,8 +250,8 @@ def test_an_entry_says_which_client_to_be(
 @pytest.mark.parametrize(
     ("words", "said"),
     [
-        (["python server.py"], "is a program, and logins are for URLs; its credentials come from --env"),
-        (["URL", "--port", "1", "--redirect-uri", "http://127.0.0.1:2/"], "are two addresses to come back to"),
+        (["python server.py"], "is a program, and logins need a URL; pass credentials with --env"),
+        (["URL", "--port", "1", "--redirect-uri", "http://127.0.0.1:2/"], "exclude each other"),
         (["URL", "--redirect-uri", "https://example.com/cb"], '"redirectUri" must be like http://127.0.0.1:8765/'),
         (["URL", "--client-id", "a", "--client-metadata-url", "https://a.example/b"], "both identify the client"),
         (["URL", "--client-metadata-url", "http://a.example/b"], "client_metadata_url must be an https URL"),
@@ -277,10 +277,10 @@ def test_what_is_authorized_otherwise_needs_no_login(servers: Guarded, tmp_path:
     file = save(tmp_path / "mcp.json", {"mcpServers": entries})
     with_password = servers.url.replace("http://", "http://ada:hidden@")
     for one in (f"{file}#header", with_password):
-        assert "which take the place of a login" in one_line(inside("login", one))
+        assert "contain credentials already" in one_line(inside("login", one))
     assert "mcp-bindgen login" not in one_line(inside("call", with_password))
-    assert "is authorized by bearer, without a login" in one_line(inside("login", f"{file}#machine"))
-    assert one_line(inside("logout")).endswith("see: mcp-bindgen auth list")
+    assert "uses bearer and needs no login" in one_line(inside("login", f"{file}#machine"))
+    assert "name one of `mcp-bindgen auth list`, or give --all" in one_line(inside("logout"))
     assert "401" in one_line(inside("call", f"{file}#machine"))
 
 

@@ -145,6 +145,7 @@ def test_names_types_defaults_and_docstrings(folder: Path) -> None:
                 "since": {"anyOf": [{"format": "date", "type": "string"}, {"type": "null"}], "default": None},
             },
             "required": ["city"],
+            "additionalProperties": False,
             "$defs": {"Unit": {"enum": ["c", "f"], "type": "string"}},
         },
         "outputSchema": {
@@ -170,7 +171,8 @@ def test_what_a_function_returns(folder: Path) -> None:
     assert not jsonschema_rs.is_valid(found["find"]["outputSchema"], {"city": "Oslo", "near": [{}]})
     assert "outputSchema" not in found["say"]
     assert found["say"]["description"] == "Say something.\n\nReturns: What was said."
-    assert found["nothing"] == {"name": "nothing", "inputSchema": {"type": "object", "properties": {}}}
+    nothing = {"type": "object", "properties": {}, "additionalProperties": False}
+    assert found["nothing"] == {"name": "nothing", "inputSchema": nothing}
 
 
 def test_parameters_may_be_called_anything(folder: Path) -> None:
@@ -226,7 +228,11 @@ def test_docstrings_of_all_styles(folder: Path, docstring: str) -> None:
 
 def test_a_default_that_json_has_no_word_for_is_only_optional(folder: Path) -> None:
     code = "from typing import Any\ndef f(a: Any = object()) -> None: ...\n"
-    assert tools(folder, code)["f"]["inputSchema"] == {"type": "object", "properties": {"a": {}}}
+    assert tools(folder, code)["f"]["inputSchema"] == {
+        "type": "object",
+        "properties": {"a": {}},
+        "additionalProperties": False,
+    }
 
 
 def test_a_function_by_itself() -> None:
@@ -263,7 +269,10 @@ def test_what_a_module_prints_does_not_reach_the_contract(folder: Path) -> None:
 BAD = [
     ("def f(*args: int) -> None: ...", "bad_tools.py:1: f: *args takes any number of arguments; give it a name"),
     ("\ndef f(**more: int) -> None: ...", "bad_tools.py:2: f: **more takes arguments of any name; name them"),
-    ("def f(a: int, /) -> None: ...", "bad_tools.py:1: f: a has no name for its caller; remove the /"),
+    (
+        "def f(a: int, /) -> None: ...",
+        "bad_tools.py:1: f: a is positional-only, and arguments have names; remove the /",
+    ),
     ("def f(a) -> None: ...", "bad_tools.py:1: f: the parameter a has no type; annotate it, as in a: str"),
     ("def f(ctx) -> None: ...", "bad_tools.py:1: f: the parameter ctx has no type"),
     ("def f(a: int): ...", "bad_tools.py:1: f: has no return annotation; write -> str"),

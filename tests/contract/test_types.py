@@ -23,10 +23,11 @@ from mcp_bindgen.contract import names
 from mcp_bindgen.contract.document import contract_of, read_contract, write
 from mcp_bindgen.contract.model import Contract
 from mcp_bindgen.contract.types import is_visible
-from mcp_bindgen.emit import types
-from mcp_bindgen.emit.style import style
+from mcp_bindgen.emit.python import naming, types
+from mcp_bindgen.emit.python.style import style
 from mcp_bindgen.protocol.model import Array, Const, Field, Free, Map, Object, Ref, Scalar, Union
-from mcp_bindgen.spec import BadInput
+from mcp_bindgen.scaffold.generated.python_contract import RESERVED, lower_contract, stub
+from mcp_bindgen.spec import BadInput, Reading
 from tests.support import hostile_contract as hostile
 from tests.support.contract_strategies import inputs, taking, tool, values
 from tests.support.effort import examples
@@ -58,7 +59,7 @@ def lowered(schema: Any, **members: Any) -> Any:
 
 def imported(contract: Contract, name: str = "contract_models") -> ModuleType:
     """The models of a contract."""
-    text = types.emit(contract.types, "# for a test", types.CONTRACT)
+    text = types.emit(lower_contract(contract).types, "# for a test", types.CONTRACT)
     spec = spec_from_loader(name, loader=None)
     assert spec is not None
     module = module_from_spec(spec)
@@ -257,19 +258,20 @@ def test_entries_get_names_and_types() -> None:
         contract.resources,
         contract.templates,
     )
-    assert (tool.stub, tool.input, tool.output, tool.description) == ("get_sum", "GetSumInput", "GetSumOutput", "Sums")
-    assert (prompt.stub, prompt.arguments) == ("prompt_greeting", "GreetingArguments")
-    assert (bare.stub, bare.arguments) == ("prompt_no", None)
-    assert (resource.stub, resource.uri) == ("read_readme", "file:///readme")
-    assert (template.stub, template.variables) == ("read_note", "NoteVariables")
+    stub = lower_contract(contract).stub
+    assert (stub(tool), tool.input, tool.output, tool.description) == ("get_sum", "GetSumInput", "GetSumOutput", "Sums")
+    assert (stub(prompt), prompt.arguments) == ("prompt_greeting", "GreetingArguments")
+    assert (stub(bare), bare.arguments) == ("prompt_no", None)
+    assert (stub(resource), resource.uri) == ("read_readme", "file:///readme")
+    assert (stub(template), template.variables) == ("read_note", "NoteVariables")
     assert contract.types.definitions["GetSumInput"].type == Object(())
-    assert contract.types.definitions["GreetingArguments"].type == Object((Field("a b", "a_b", Const(("x",)), True),))
+    assert contract.types.definitions["GreetingArguments"].type == Object((Field("a b", Const(("x",)), True),))
     assert contract.types.definitions["NoteVariables"].type == Object(
         (
-            Field("id", "id", STRING, True),
-            Field("path", "path", Array(STRING), False),
-            Field("q", "q", Union((Array(STRING), Map(STRING))), False),
-            Field("r", "r", Const(("y",)), False),
+            Field("id", STRING, True),
+            Field("path", Array(STRING), False),
+            Field("q", Union((Array(STRING), Map(STRING))), False),
+            Field("r", Const(("y",)), False),
         )
     )
     assert (contract.revision, contract.instructions) == ("2025-11-25", "Ask.")
@@ -290,7 +292,7 @@ ODD = st.text(max_size=8) | st.sampled_from([*hostile.NAMES, *hostile.PROPERTIES
 
 @given(st.lists(ODD, max_size=12, unique=True))
 def test_fields_have_names_of_their_own(wires: list[str]) -> None:
-    found = names.fields(wires)
+    found = naming.fields("X", wires, Reading(strict=False))
     assert list(found) == wires
     assert len(set(found.values())) == len(wires)
     assert all(is_name(name) for name in found.values())
@@ -300,10 +302,10 @@ def test_fields_have_names_of_their_own(wires: list[str]) -> None:
 @given(st.lists(ODD, max_size=12))
 def test_stubs_and_models_have_names_of_their_own(entries: list[str]) -> None:
     for scope, stems in (
-        (names.stubs(), [names.stub(name) for name in entries]),
-        (names.stubs(), [names.stub(name, "prompt") for name in entries]),
-        (names.definitions(), [names.definition(name, "Input") for name in entries]),
-        (names.definitions(), [names.inner("TInput", name) for name in entries]),
+        (names.Scope("_"), [stub(name) for name in entries]),
+        (names.Scope("_"), [stub(name, "prompt") for name in entries]),
+        (names.Scope(), [names.definition(name, "Input") for name in entries]),
+        (names.Scope(), [names.inner("TInput", name) for name in entries]),
     ):
         found = [scope.claim(stem) for stem in stems]
         assert len(set(found)) == len(found)
@@ -361,13 +363,20 @@ def is_name(name: str) -> bool:
 
 def test_stubs_hide_nothing_that_generated_classes_inherit() -> None:
     inherited = {name for base in (app.Contract, app.ContractClient) for name in dir(base)}
-    assert {name for name in inherited if not name.startswith("_")} <= names.STUBS
+    assert {name for name in inherited if not name.startswith("_")} <= RESERVED
 
 
 def test_collisions_are_numbered_in_the_order_of_the_contract() -> None:
     entries = [tool({"type": "object"}, name)["tools"][0] for name in ("get.sum", "get-sum", "getSum", "class", "天気")]
     contract = contract_of({"tools": entries})
-    assert [entry.stub for entry in contract.tools] == ["get_sum", "get_sum_2", "get_sum_3", "class_", "天気"]
+    stubs = map(lower_contract(contract).stub, contract.tools)
+    assert list(stubs) == [
+        "get_sum",
+        "get_sum_2",
+        "get_sum_3",
+        "class_",
+        "天気",
+    ]
     assert [entry.input for entry in contract.tools][:4] == [
         "GetSumInput",
         "GetSumInput2",
@@ -399,9 +408,9 @@ def test_words_of_a_contract_stay_words(tmp_path: Path) -> None:
         root = {**schema, "properties": {"p": schema, "tree": tree}}
         contract = contract_of(tool(root, outputSchema=schema, **words))
         imported(contract)
-        return types.emit(contract.types, "# for a test", types.CONTRACT)
+        return types.emit(lower_contract(contract).types, "# for a test", types.CONTRACT)
 
-    plain = [part for part in shape(module("plain words")) if "arg=" not in part and "id=" not in part]
+    plain = [part for part in shape(style(module("plain words"))) if "arg=" not in part and "id=" not in part]
     for text in hostile.payloads(marker):
         found = [part for part in shape(style(module(text))) if "arg=" not in part and "id=" not in part]
         if is_visible(text):  # else there are no words
@@ -423,7 +432,7 @@ def test_the_models_of_500_tools_take_seconds() -> None:
     start = time.process_time()
     contract = contract_of(document)
     read = time.process_time()
-    types.emit(contract.types, "# for a test", types.CONTRACT)
+    types.emit(lower_contract(contract).types, "# for a test", types.CONTRACT)
     assert read - start < 10
     assert time.process_time() - read < 30
 
@@ -534,7 +543,7 @@ MERGES = "a0: &a0 {x: 1}\n" + "\n".join(f"a{n}: &a{n} {{<<: [*a{n - 1}, *a{n - 1
         ("c.yaml", "instructions: 0x" + "f" * 100_000, "digits at line 1 column 15"),
         ("c.yaml", "%YAML 1.1\n---\na: " + ":".join(["59"] * 30_000), "digits at line 3 column 4"),
         ("c.yaml", "instructions: !!int ''", "not YAML"),
-        ("c.json", '{"tools": [], "tools": []}', "twice"),
+        ("c.json", '{"tools": [], "tools": []}', "is repeated"),
         ("c.json", '{"tools": [', "line 1"),
         ("c.json", "[" * 100_000, "deeply"),
         ("c.json", '{"instructions": NaN}', "number"),

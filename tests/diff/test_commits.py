@@ -10,7 +10,7 @@ from typing import Any
 import pytest
 from jsonschema_rs import Draft202012Validator
 
-from mcp_bindgen.diff.reports.json import json_schema
+from mcp_bindgen.report.comparison_json import json_schema
 from tests.support.commands import inside
 from tests.support.repositories import PATH, Repo
 from tests.support.small_schemas import record, small
@@ -172,8 +172,8 @@ def test_text_says_which_commit_broke_what(repo: Repo) -> None:
         text.split()
     )
     commit = repo.git("rev-list", "-1", "--grep=make pages a string", "HEAD")[:10]
-    assert f"{commit}  2026-01-03  make pages a string\n{' ' * 24}1 breaks\n" in text
-    assert "Skipped, because it cannot be read: is not JSON" in text
+    assert f"{commit}  2026-01-03  1 breaks  make pages a string\n" in text
+    assert "is skipped: is not JSON" in text
     assert "type-changed" in text
 
 

@@ -110,7 +110,7 @@ def test_what_changed_is_what_the_comparison_says() -> None:
 
 
 def test_what_takes_the_place_of_something_is_said() -> None:
-    assert "`server/discover` may take its place." in inside("history", "initialize").stdout
+    assert "server/discover may take its place." in " ".join(inside("history", "initialize").stdout.split())
 
 
 def test_a_member_without_a_name_of_its_own_is_not_gone() -> None:
@@ -220,7 +220,7 @@ def test_what_a_new_release_changes_is_found(tmp_path: Path) -> None:
     tool["required"] = sorted([*tool["required"], "colour"])
     done = inside("schema", "status", "--against", save(tmp_path / "schema.json", schema))
     assert done.returncode == 1
-    assert "MCP 2025-06-18 -> 2025-06-18 as in schema.json: 1 change\n" in done.stdout
+    assert "MCP 2025-06-18 -> 2025-06-18 as in schema.json\n" in done.stdout
     assert "Tool.colour is new and required" in " ".join(done.stdout.split())
 
 

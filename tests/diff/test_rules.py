@@ -13,12 +13,13 @@ from typing import Any
 
 import pytest
 
+from mcp_bindgen.bridge.document import Model, write
 from mcp_bindgen.diff import Comparison, Finding, compare
 from mcp_bindgen.diff.accept import Acceptance, accept, read_acceptances
 from mcp_bindgen.diff.finding import Impact, Message, Outcome, Plane, Severity
 from mcp_bindgen.diff.rules import RULES, impacts
 from mcp_bindgen.diff.select import Selection
-from mcp_bindgen.diff.source import load
+from mcp_bindgen.diff.source import load, timeline
 from mcp_bindgen.protocol import Protocol, build
 from mcp_bindgen.spec import BadInput, EffectiveSchema, Store
 from mcp_bindgen.spec.document import normalise
@@ -716,6 +717,16 @@ def pairs(*names: str) -> list[tuple[str, str]]:
 def test_a_chain_has_a_step_for_each_revision() -> None:
     assert pairs("2024-11-05..2025-11-25") == list(pairwise(REVISIONS[:4]))
     assert pairs("2025-11-25..2025-03-26") == list(pairwise(REVISIONS[3:0:-1]))
+
+
+def test_schema_files_and_models_end_chains_and_timelines(tmp_path: Path) -> None:
+    file = save(tmp_path / "library.json", draft())
+    model = tmp_path / "model.json"
+    model.write_text(write(Model(build(STORE.effective("2025-11-25")))))
+    assert pairs(f"2025-06-18..{file}") == list(pairwise([*REVISIONS[2:], "library"]))
+    assert pairs(f"2026-07-28..{model}") == [("2026-07-28", "2025-11-25")]
+    found = timeline(STORE, [str(model), str(file)], STORE.semantics)
+    assert [one.revision for one in found] == [*REVISIONS, "2025-11-25", "library"]
 
 
 def test_files_and_revisions(tmp_path: Path) -> None:

@@ -16,16 +16,19 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from mcp_bindgen.emit.bindings import emit, emit_extension
-from mcp_bindgen.emit.environment import WIDTH
-from mcp_bindgen.emit.trial import try_import
+from mcp_bindgen.emit import Model, Options
+from mcp_bindgen.emit.python.bindings import emit
+from mcp_bindgen.emit.python.environment import WIDTH
+from mcp_bindgen.emit.python.lowered import PythonProtocol
+from mcp_bindgen.emit.python.lowering import lower
+from mcp_bindgen.emit.python.naming import is_importable
+from mcp_bindgen.emit.python.trial import try_import
 from mcp_bindgen.http import HttpApp
-from mcp_bindgen.protocol import Protocol, build
+from mcp_bindgen.protocol import build
 from mcp_bindgen.protocol.examples import example
 from mcp_bindgen.protocol.model import Const, Object, Ref, Scalar, Type, Union
-from mcp_bindgen.protocol.naming import is_importable
 from mcp_bindgen.protocol.prose import plain
-from mcp_bindgen.protocol.schema import document_of
+from mcp_bindgen.protocol.schema import document_of, schema_of
 from mcp_bindgen.runtime import serve
 from mcp_bindgen.runtime.transports.memory import pair
 from mcp_bindgen.spec import BadInput, Store, extend, external, read_extension
@@ -39,16 +42,17 @@ from tests.support.small_schemas import Schema, message, record, ref, small, uni
 from tests.support.small_schemas import draft as draft_of_a_library
 
 SEMANTICS = Store().semantics
+DRAFT = Options("acme.draft", "mcp-bindgen generate")
 FACT = re.compile(r"write (?P<fact>\S+ = .+) in a file for --semantics$")
 
 every_draft = pytest.mark.parametrize("draft", DRAFTS)
 
 
-def read(folder: Path, schema: Schema, facts: str = "") -> Protocol:
+def read(folder: Path, schema: Schema, facts: str = "") -> PythonProtocol:
     """The protocol model of a schema file, read leniently."""
     (folder / "facts.toml").write_text(facts, "utf-8")
     semantics = merge_semantics(SEMANTICS, read_semantics(folder / "facts.toml"))
-    return build(external(save(folder / "draft.json", schema), "draft", semantics))
+    return lower(build(external(save(folder / "draft.json", schema), "draft", semantics)))
 
 
 @every_draft
@@ -63,7 +67,7 @@ def test_a_draft_becomes_bindings_and_says_how_it_was_read(tmp_path: Path, draft
     assert draft.reading in found[0].reading
     assert found[0].fix
     assert str(first).startswith(f"{tmp_path / 'draft.json'}#/")
-    files = emit(protocol, "acme.draft", "mcp-bindgen generate")
+    files = emit(Model(protocol), DRAFT)
     try_import(files)
     assert {name for name in draft.schema["$defs"] if is_importable(name)} <= exported(files["types.py"])
 
@@ -72,7 +76,7 @@ def test_a_draft_becomes_bindings_and_says_how_it_was_read(tmp_path: Path, draft
 def test_strict_stops_at_the_first_decision(tmp_path: Path, draft: Draft) -> None:
     first = read(tmp_path, draft.schema).decisions[0]
     with pytest.raises(BadInput) as caught:
-        build(external(tmp_path / "draft.json", "draft", SEMANTICS, strict=True))
+        lower(build(external(tmp_path / "draft.json", "draft", SEMANTICS, strict=True)))
     error = caught.value
     assert (error.file, error.pointer, error.message, error.fix) == (first.file, first.pointer, first.reason, first.fix)
 
@@ -234,7 +238,7 @@ def test_argument_sections_keep_their_form(tmp_path: Path) -> None:
     members = {
         f"member{number}": {**TEXT, "description": text} for number, text in enumerate([*texts, "\x00", " ", ""])
     }
-    files = emit(read(tmp_path, small(FindBookRequestParams=record(**members))), "acme.draft", "mcp-bindgen generate")
+    files = emit(Model(read(tmp_path, small(FindBookRequestParams=record(**members)))), DRAFT)
     try_import(files)
     assert "{@link" not in "".join(files.values())
     tree = ast.parse(files["client.py"])
@@ -268,7 +272,7 @@ async def test_bindings_without_a_lifecycle_say_so(tmp_path: Path, monkeypatch: 
 
 
 def test_either_side_may_be_answered_in_several_ways(tmp_path: Path) -> None:
-    files = emit(read(tmp_path, answered_in_several_ways()), "acme.draft", "mcp-bindgen generate")
+    files = emit(Model(read(tmp_path, answered_in_several_ways())), DRAFT)
     try_import(files)
     assert {name for name, text in files.items() if "ExtensionResult" in text} == {"client.py", "server.py"}
 
@@ -281,7 +285,10 @@ def test_requests_of_an_extension_may_be_answered_in_several_ways(tmp_path: Path
     own = {name: schema for name, schema in answered_in_several_ways()["$defs"].items() if name not in ROLES}
     core = Store().effective("2026-07-28")
     protocol = build(extend(core, read_extension(save(tmp_path / "lend.json", {"$defs": own}), facts, core)))
-    files = emit_extension(protocol, "com.example/lend", "acme.lend", "mcp_bindgen.v2026_07_28", "mcp-bindgen generate")
+    files = emit(
+        Model(protocol),
+        Options("acme.lend", "mcp-bindgen generate", "com.example/lend", "mcp_bindgen.v2026_07_28"),
+    )
     try_import(files)
     assert {name for name, text in files.items() if "ExtensionResult" in text} == {"client.py", "server.py"}
 
@@ -337,11 +344,11 @@ def test_any_damage_is_read_as_a_schema_that_accepts_the_same_or_more(
     if protocol is None or "members-without-type" in {decision.kind for decision in protocol.decisions}:
         return  # what has members is taken for an object, although the schema accepts other values too
     ours = document_of(protocol)
-    names = {definition.alias or name: name for name, definition in protocol.definitions.items()}
+    names = {protocol.schema_names.get(name, name): name for name in protocol.definitions}
     for name in schema["$defs"].keys() & names.keys():
         theirs = validator(name, schema)
         valid = [value for value in samples if theirs is not None and theirs.is_valid(value)]
-        model = jsonschema_rs.Draft202012Validator({"$ref": f"#/$defs/{names[name]}", **ours})
+        model = jsonschema_rs.Draft202012Validator({**schema_of(Ref(names[name])), **ours})
         assert [value for value in valid if not model.is_valid(value)] == []
 
 
@@ -351,12 +358,12 @@ def test_any_damage_leaves_bindings_that_import(seed: int, tmp_path_factory: pyt
     schema = damaged(draft_of_a_library(), Random(seed))
     protocol = read_or_refuse(tmp_path_factory.getbasetemp(), schema)
     if protocol is not None:
-        files = emit(protocol, "acme.draft", "mcp-bindgen generate")
+        files = emit(Model(protocol), DRAFT)
         try_import(files)
         assert {name for name in schema["$defs"] if is_importable(name)} <= exported(files["types.py"])
 
 
-def read_or_refuse(folder: Path, schema: Schema) -> Protocol | None:
+def read_or_refuse(folder: Path, schema: Schema) -> PythonProtocol | None:
     """The protocol model of a schema; `None` where the document is no schema."""
     try:
         return read(folder, schema)

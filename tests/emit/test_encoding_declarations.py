@@ -15,8 +15,9 @@ import pytest
 
 from mcp_bindgen.bridge.plan import plan
 from mcp_bindgen.bridge.rules import Rule, Rules
-from mcp_bindgen.emit import environment as emitted
-from mcp_bindgen.emit.bridges import emit
+from mcp_bindgen.emit import Model, Options
+from mcp_bindgen.emit.python import environment as emitted
+from mcp_bindgen.emit.python.bridges import emit
 from mcp_bindgen.scaffold import rendering
 from mcp_bindgen.spec import Store
 from tests.scaffold.generated.test_contract_package import NEWEST
@@ -121,7 +122,8 @@ def write_everything(folder: Path, text: str) -> None:
         assert done.returncode == 0, (command, done.stderr)
     because: Rules = {("CallToolResult", "structuredContent"): Rule("refuse", text, path=("CallToolResult", text))}
     (folder / "bridges").mkdir()
-    for file, code in emit([plan(protocol(REVISIONS[-1]), protocol(REVISIONS[-2]), because)], "generate").items():
+    step = plan(protocol(REVISIONS[-1]), protocol(REVISIONS[-2]), because)
+    for file, code in emit(Model(protocol(REVISIONS[-1]), (step,)), Options("bridges", "generate")).items():
         (folder / "bridges" / file).write_text(code, "utf-8")
 
 

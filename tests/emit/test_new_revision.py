@@ -12,7 +12,7 @@ from typing import Any
 import jsonschema_rs
 import pytest
 
-from mcp_bindgen.emit import targets
+from mcp_bindgen.emit import Request, targets
 from mcp_bindgen.emit.header import command_of
 from mcp_bindgen.spec.canonical import digest
 from tests.support.commands import ROOT, Done, bindgen, execute, inside, python, save, shuffled, snapshot
@@ -380,7 +380,7 @@ def test_one_structure_gives_one_package(tmp_path: Path) -> None:
 
     def files(schema: Schema) -> dict[str, str]:
         file = save(tmp_path / "draft.json", schema)
-        (target,) = targets([], schema=file, name="draft", out=tmp_path, package="acme.draft")
+        (target,) = targets(Request(schema=file, name="draft", out=tmp_path, package="acme.draft"))
         return target.render()
 
     other = shuffled(draft(), 1)
@@ -401,7 +401,7 @@ def test_a_draft_is_read_with_a_warning_for_each_decision(tmp_path: Path) -> Non
     *lines, incomplete = done.stderr.splitlines()
     assert incomplete.startswith("draft: types and stubs only")
     assert len(lines) == 3
-    for line, pointer in zip(lines, ["/Shelf/properties/book", "/a part", "/FindBookRequest"], strict=True):
+    for line, pointer in zip(lines, ["/Shelf/properties/book", "/FindBookRequest", "/a part"], strict=True):
         assert re.fullmatch(rf"warning: {place}#/\$defs{pointer}: [^;]+; [^;]+; .+", line)
     assert inside("check", *options(tmp_path)).stderr.splitlines() == lines
 
@@ -557,8 +557,8 @@ def test_params_that_name_no_member_are_an_open_object(tmp_path: Path, params: A
 def test_bindings_that_cannot_be_imported_replace_nothing(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     assert generate(tmp_path, small()).returncode == 0
     before = snapshot(tmp_path / "out")
-    monkeypatch.setattr("mcp_bindgen.emit.methods._generic", lambda part, method: "Lost[0]")
-    monkeypatch.setattr("mcp_bindgen.emit.methods.params_annotation", lambda part, method: "Lost")
+    monkeypatch.setattr("mcp_bindgen.emit.python.methods._generic", lambda part, method: "Lost[0]")
+    monkeypatch.setattr("mcp_bindgen.emit.python.methods.params_annotation", lambda part, method: "Lost")
     done = generate(tmp_path, small(More=record(a=TEXT)))
     check_refused(done, str(tmp_path / "draft.json"), "NameError: name 'Lost' is not defined", "nothing was written")
     assert snapshot(tmp_path / "out") == before

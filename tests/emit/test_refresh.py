@@ -9,7 +9,7 @@ from pathlib import Path
 
 import pytest
 
-from mcp_bindgen.emit import Target, Update, drift, refresh, targets, update
+from mcp_bindgen.emit import Request, Target, Update, drift, emitter, refresh, targets, update
 from mcp_bindgen.emit.writer import present
 from mcp_bindgen.spec import BadInput
 from tests.support.commands import save
@@ -25,7 +25,7 @@ def renders(monkeypatch: pytest.MonkeyPatch) -> list[str]:
     render = Target.render
 
     def noted(target: Target) -> dict[str, str]:
-        seen.append(target.package)
+        seen.append(target.options.package)
         return render(target)
 
     monkeypatch.setattr(Target, "render", noted)
@@ -36,7 +36,7 @@ def renders(monkeypatch: pytest.MonkeyPatch) -> list[str]:
 def target(folder: Path, schema: Schema | None = None, revision: str = "draft") -> Target:
     """A package of a small schema."""
     file = save(folder / "schema.json", schema or small())
-    (only,) = targets([], out=folder, package="acme", schema=file, name=revision)
+    (only,) = targets(Request(out=folder, package="acme", schema=file, name=revision))
     return only
 
 
@@ -89,7 +89,7 @@ def test_another_schema_revision_or_description_is_generated(tmp_path: Path, ren
 
 def test_another_generator_generates_again(tmp_path: Path, renders: list[str], monkeypatch: pytest.MonkeyPatch) -> None:
     update(target(tmp_path))
-    monkeypatch.setattr("mcp_bindgen.emit.refresh._generator", lambda: "another one")
+    monkeypatch.setattr("mcp_bindgen.emit.refresh._generator", lambda emitter: "another one")
     assert update(target(tmp_path)) == SAME
     assert renders == ["acme", "acme"]
 
@@ -97,7 +97,7 @@ def test_another_generator_generates_again(tmp_path: Path, renders: list[str], m
 def test_the_digest_of_the_generator_covers_its_code_and_its_templates(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("mcp_bindgen.emit.refresh._sources", lambda: [tmp_path])
+    monkeypatch.setattr("mcp_bindgen.emit.refresh._sources", lambda emitter: [tmp_path])
     seen: set[str] = set()
     for name, text in (
         ("a.py", "1"),
@@ -110,13 +110,13 @@ def test_the_digest_of_the_generator_covers_its_code_and_its_templates(
         (tmp_path / name).parent.mkdir(exist_ok=True)
         (tmp_path / name).write_text(text, "utf-8")
         refresh._generator.cache_clear()
-        seen.add(refresh._generator())
+        seen.add(refresh._generator(emitter()))
     refresh._generator.cache_clear()
     assert len(seen) == 5
 
 
 def test_the_sources_of_the_generator_are_its_own() -> None:
-    names = {path.name for root in refresh._sources() for path in root.rglob("*") if path.is_file()}
+    names = {path.name for root in refresh._sources(emitter()) for path in root.rglob("*") if path.is_file()}
     assert {"naming.py", "store.py", "types.py.jinja", "BaseModel.jinja2", "abi.py", "model.py"} <= names
 
 

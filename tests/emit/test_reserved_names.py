@@ -5,7 +5,6 @@ from __future__ import annotations
 import builtins
 import json
 import keyword
-import typing
 from importlib import import_module
 from pathlib import Path
 from types import ModuleType
@@ -14,9 +13,12 @@ from typing import Any
 import pytest
 from pydantic import TypeAdapter
 
-from mcp_bindgen.emit.bindings import emit
-from mcp_bindgen.emit.environment import TEMPLATES
-from mcp_bindgen.protocol import build, naming
+import mcp_bindgen.emit as emitters
+from mcp_bindgen.emit.python import naming
+from mcp_bindgen.emit.python.bindings import emit
+from mcp_bindgen.emit.python.environment import TEMPLATES
+from mcp_bindgen.protocol import build
+from mcp_bindgen.protocol.naming import pascal
 from mcp_bindgen.runtime import Client, Context, Server, abi
 from mcp_bindgen.runtime.model.base import Model
 from mcp_bindgen.spec import Store, external
@@ -40,7 +42,7 @@ STUBS = sorted({*WORDS, *BUILTINS, *(name for side in SIDES for name in dir(side
 def bindings(folder: Path, name: str, schema: Schema) -> ModuleType:
     """The module of types in the bindings of `schema`, a package `name`."""
     source = external(save(folder / "draft.json", schema), "draft", Store().semantics)
-    files = emit(build(source), name, "mcp-bindgen generate")
+    files = emit(emitters.Model(build(source)), emitters.Options(name, "mcp-bindgen generate"))
     (folder / name).mkdir()
     for file, text in files.items():
         (folder / name / file).write_text(text, "utf-8")
@@ -104,7 +106,7 @@ def test_aliases_of_any_name_are_importable(tmp_path: Path, monkeypatch: pytest.
 @pytest.mark.full
 def test_methods_and_arguments_of_any_name_hide_nothing(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.syspath_prepend(str(tmp_path))
-    stems = dict.fromkeys(naming.pascal(name) for name in STUBS if naming.pascal(name).isidentifier())
+    stems = dict.fromkeys(pascal(name) for name in STUBS if pascal(name).isidentifier())
     requests = {f"{stem}Request": message(f"any/{stem}") for stem in stems}
     requests["ArgumentsRequest"] = message("arguments", ref("AnyParams"))
     params = record(**dict.fromkeys(MEMBERS, TEXT), _meta={"type": "object"}, texts={"type": "array", "items": TEXT})
@@ -114,7 +116,8 @@ def test_methods_and_arguments_of_any_name_hide_nothing(tmp_path: Path, monkeypa
     assert types.AnyParams
     for own, base in ((made[0].Server, abi.Server), (made[0].Context, abi.Context), (made[1].Client, abi.Client)):
         stated = {name for name in vars(own) if not name.startswith("_")}
-        assert stated & {*dir(base), *typing.get_type_hints(base)} <= {
+        annotated = {name for one in base.__mro__ for name in vars(one).get("__annotations__", ())}
+        assert stated & {*dir(base), *annotated} <= {
             "dispatcher",
             "context",
             "ask_params",

@@ -46,7 +46,7 @@ class User:
 def user(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> User:
     """A user who has imported nothing yet, of an installation that is no checkout."""
     monkeypatch.setenv("MCP_BINDGEN_HOME", str(tmp_path / "home"))
-    monkeypatch.setattr("mcp_bindgen.emit.target.is_checkout", lambda: False)
+    monkeypatch.setattr("mcp_bindgen.emit.python.installation.is_checkout", lambda: False)
     return User(tmp_path / "home")
 
 
@@ -105,7 +105,7 @@ def check_life(user: User | Installation, folder: Path) -> None:
     assert user.bindgen("check", "draft").stdout == "draft  in sync\nbridges  in sync\n"
     status = user.bindgen("schema", "status", "--revision", "draft")
     assert status.returncode == 0, status.stderr
-    assert "by its file" in status.stdout
+    assert "in its file" in status.stdout
     assert "without words" not in status.stdout
 
     other = save(
@@ -154,8 +154,24 @@ def test_the_life_of_an_extension_of_a_user_who_keeps_no_revision(user: User, tm
     assert (done.returncode, "there is no revision 'jobs'" in done.stderr) == (2, True)
 
 
-def test_the_life_of_a_draft_beside_the_wheel(tmp_path: Path) -> None:
-    installation = installed(tmp_path)
+@pytest.fixture(scope="module")
+def installation(tmp_path_factory: pytest.TempPathFactory) -> Installation:
+    """Our wheel, in an environment of its own."""
+    return installed(tmp_path_factory.mktemp("installation"))
+
+
+@pytest.mark.full
+def test_an_emitter_that_pip_installs_is_used(installation: Installation, tmp_path: Path) -> None:
+    done = installation.run("-m", "pip", "install", "--quiet", "--no-deps", ROOT / "examples" / "emitter")
+    assert done.returncode == 0, done.stderr
+    asked = ("2025-11-25", "--language", "markdown", "--out", tmp_path, "--package", "pages")
+    done = installation.bindgen("generate", *asked)
+    assert done.returncode == 0, done.stderr
+    assert "| `tools/call` | request | client |" in (tmp_path / "pages" / "methods.md").read_text("utf-8")
+    assert installation.bindgen("check", *asked).returncode == 0
+
+
+def test_the_life_of_a_draft_beside_the_wheel(installation: Installation, tmp_path: Path) -> None:
     before = installation.files()
     check_life(installation, tmp_path)
     assert installation.files() == before
@@ -217,7 +233,7 @@ def test_what_the_installation_has_by_now_hides_what_the_user_kept(tmp_path: Pat
     users = Store(tmp_path / "schema")
     users.root.mkdir()
     for name in ("2026-07-28", "draft"):
-        users.add(name, save(tmp_path / "draft.json", draft()), commit="abc", prose=True)
+        users.add(name, save(tmp_path / "draft.json", draft()), source="abc", prose=True)
     both = Store(users=users.root)
     assert list(both.pins) == [*REVISIONS, "draft"]
     assert [pin.name for pin in both.hidden] == ["2026-07-28"]

@@ -13,10 +13,11 @@ from typing import Any
 
 import pytest
 
-from mcp_bindgen.emit import MARK, drift, write
+from mcp_bindgen.emit import drift, header, write
 from mcp_bindgen.spec import BadInput
 from tests.support.commands import execute, python, snapshot
 
+MARK = f"# {header.MARK}"
 OLD = {"__init__.py": f"{MARK} 1\nVALUE = 1\n", "gone.py": f"{MARK} 1\n", "same.py": f"{MARK} 0\n"}
 NEW = {"__init__.py": f"{MARK} 2\nVALUE = 2\n", "new.py": f"{MARK} 2\n# é\n", "same.py": f"{MARK} 0\n"}
 

@@ -16,10 +16,12 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from mcp_bindgen.contract.document import contract_of
-from mcp_bindgen.emit import types
+from mcp_bindgen.emit.python import types
+from mcp_bindgen.emit.python.lowered import PythonProtocol
+from mcp_bindgen.emit.python.lowering import lower
 from mcp_bindgen.protocol import build
-from mcp_bindgen.protocol.model import Object, Protocol
-from mcp_bindgen.runtime.session.server import serve
+from mcp_bindgen.protocol.model import Object
+from mcp_bindgen.runtime.session.service import serve
 from mcp_bindgen.runtime.transports.memory import MemoryTransport, pair
 from mcp_bindgen.scaffold.generated.contract_package import contract_files
 from mcp_bindgen.scaffold.generated.typed_client import client_files
@@ -203,17 +205,17 @@ def test_a_required_constant_must_be_there() -> None:
 # --- revisions ------------------------------------------------------------------------------------------------
 
 
-def fields(protocol: Protocol) -> Iterator[tuple[str, set[str]]]:
+def fields(protocol: PythonProtocol) -> Iterator[tuple[str, set[str]]]:
     """The required fields of each object."""
     for name, definition in protocol.definitions.items():
         if isinstance(definition.type, Object):
-            yield name, {field.name for field in definition.type.fields if field.required}
+            yield name, {protocol.attributes[name][field.wire] for field in definition.type.fields if field.required}
 
 
 @pytest.mark.parametrize("revision", REVISIONS)
 def test_constructors_of_a_revision_fill_in_what_is_required_and_nothing_else(revision: str) -> None:
     module = bindings(revision).types
-    for name, required in fields(build(Store().effective(revision))):
+    for name, required in fields(lower(build(Store().effective(revision)))):
         model = getattr(module, name)
         model.model_rebuild(force=True)
         assert model.__constructor_defaults__.keys() <= required, name

@@ -15,7 +15,7 @@ from mcp_bindgen import v2026_07_28 as core
 from mcp_bindgen.protocol import build
 from mcp_bindgen.runtime.abi import ExtensionResult
 from mcp_bindgen.runtime.model.base import Model
-from mcp_bindgen.spec import Extensions, Store, extend
+from mcp_bindgen.spec import Store, extend
 from mcp_bindgen.v2026_07_28.extensions import apps, tasks
 from tests.support.commands import ROOT, python
 
@@ -38,7 +38,7 @@ def loaded(code: str) -> set[str]:
 
 def test_what_is_pinned_has_a_package() -> None:
     store = Store()
-    assert sorted(one.module for one in Extensions(store).of(store.effective("2026-07-28"))) == NAMES
+    assert sorted(one.module for one in store.extensions_of(store.effective("2026-07-28"))) == NAMES
 
 
 @every_extension
@@ -58,7 +58,7 @@ def test_nothing_of_the_core_is_repeated(name: str) -> None:
 def test_the_core_reads_the_same_with_it_and_without(name: str) -> None:
     store = Store()
     revision = store.effective("2026-07-28")
-    alone, extended = build(revision), build(extend(revision, Extensions(store).effective(name, revision)))
+    alone, extended = build(revision), build(extend(revision, store.extension_schema(name, revision)))
     assert {name: one for name, one in extended.definitions.items() if not one.origin} == alone.definitions
     assert [method for method in extended.methods if not method.origin] == list(alone.methods)
 

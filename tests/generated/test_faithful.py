@@ -14,7 +14,7 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from pydantic import TypeAdapter, ValidationError
 
-from mcp_bindgen.protocol import naming
+from mcp_bindgen.emit.python import naming
 from mcp_bindgen.spec import Store
 from tests.support.effort import cases, examples
 from tests.support.json_instances import Instances, damaged
@@ -131,17 +131,3 @@ def test_damaged_documents_are_judged_as_the_schema_judges_them(revision: str, n
             assert not equal(back, document), "only an explicit null may be let pass"
 
     check()
-
-
-@pytest.mark.parametrize("revision", list(STORE.pins))
-def test_a_tool_may_have_arguments_whose_schema_is_true_or_false(revision: str) -> None:
-    """Upstream forgot them until 2026-07-28, and one such argument cost clients the whole list."""
-    schema = {"type": "object", "properties": {"any": True, "none": False, "text": {"type": "string"}}}
-    page: dict[str, Any] = {"tools": [{"name": "find", "inputSchema": schema, "outputSchema": schema}]}
-    page |= {"resultType": "complete", "ttlMs": 0, "cacheScope": "private"} if revision == "2026-07-28" else {}
-    found = adapter(revision, "ListToolsResult").validate_json(json.dumps(page))
-    assert json.loads(adapter(revision, "ListToolsResult").dump_json(found)) == page
-    bad = {"tools": [{"name": "find", "inputSchema": {"type": "object", "properties": {"x": "string"}}}]}
-    if revision != "2026-07-28":  # it leaves what is in a schema to JSON Schema
-        with pytest.raises(ValidationError):
-            adapter(revision, "ListToolsResult").validate_json(json.dumps(bad))

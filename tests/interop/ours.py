@@ -11,9 +11,9 @@ import anyio
 import jsonschema_rs
 import pytest
 
+from mcp_bindgen.host.result_cache import ResultCache
 from mcp_bindgen.runtime import ProtocolError, RequestTimeout
 from mcp_bindgen.runtime.protocol.capabilities import is_declared
-from mcp_bindgen.runtime.session.result_cache import ResultCache
 from tests.interop.report import Report
 from tests.support.checked_connections import bindings
 from tests.support.meta_keys import LOG_LEVEL

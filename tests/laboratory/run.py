@@ -91,9 +91,8 @@ async def subject(trial: Trial) -> AsyncGenerator[Subject]:
         async with over_stdio(trial.revision) as (connection, pid):
             yield Stdio(trial, connection, pid)
     else:
-        absent = "httptools,uvloop" if trial.transport == "http-h11" else ""
         port = free_port()
-        command = [sys.executable, "benchmarks/without.py", absent, "tests/laboratory/peers.py"]
+        command = [sys.executable, "tests/laboratory/peers.py"]
         with tempfile.TemporaryDirectory() as folder:
             log = Path(folder) / "log"
             command += ["--http", f"127.0.0.1:{port}"]

@@ -9,15 +9,19 @@ from typing import Any
 import pytest
 from pydantic import BaseModel
 
-from mcp_bindgen.emit.part import Part
-from mcp_bindgen.emit.stubs import calls, constant, handlers
-from mcp_bindgen.protocol import Protocol, build, naming, slice_protocol
+from mcp_bindgen.emit.python import naming
+from mcp_bindgen.emit.python.lowering import lower
+from mcp_bindgen.emit.python.part import Part
+from mcp_bindgen.emit.python.stubs import calls, constant, handlers
+from mcp_bindgen.protocol import Protocol, build, slice_protocol
+from mcp_bindgen.protocol import naming as model_names
 from mcp_bindgen.protocol.model import (
     Array,
     Capability,
     Const,
     Definition,
     ErrorCode,
+    Field,
     Filter,
     Free,
     HeaderParams,
@@ -49,7 +53,6 @@ from mcp_bindgen.protocol.passes.link_capabilities import link_capabilities
 from mcp_bindgen.protocol.passes.link_fields import link_fields
 from mcp_bindgen.protocol.passes.link_results import link_results
 from mcp_bindgen.protocol.passes.merge_inline_objects import merge_inline_objects
-from mcp_bindgen.protocol.passes.name_definitions import name_definitions
 from mcp_bindgen.protocol.passes.name_open_params import name_open_params
 from mcp_bindgen.protocol.passes.name_refinements import name_refinements
 from mcp_bindgen.protocol.passes.read_definitions import read_definitions
@@ -80,6 +83,8 @@ SEMANTICS: dict[str, Any] = {
     "needs": {},
     "implied": {},
     "arguments": {},
+    "handshake": {},
+    "introductions": {},
     "lifecycle": {},
     "shared": {},
     "names": {},
@@ -165,18 +170,24 @@ def test_no_pass_changes_what_it_gets() -> None:
     assert repr(schemas) == before
 
 
-# --- name_definitions -----------------------------------------------------------------------------------------
+# --- lowering: names of classes -------------------------------------------------------------------------------
+
+
+def small_protocol(types: dict[str, Type], *methods: Method) -> Protocol:
+    """Return a strictly read protocol with these definitions and methods."""
+    definitions = {name: Definition(name, type) for name, type in types.items()}
+    return Protocol("draft", "stateless", "", definitions, methods, reading=Reading())
 
 
 @pytest.mark.parametrize("name", ["with space", "a/b", "1st", "_hidden", "Tool<T>", "", "None", "Literal", "Model"])
-def test_name_definitions_refuses_names_that_no_class_can_have(name: str) -> None:
+def test_lowering_refuses_names_that_no_class_can_have(name: str) -> None:
     with pytest.raises(BadInput, match="cannot be a name in Python"):
-        name_definitions(draft({name: STRING}))
+        lower(small_protocol({name: TEXT}))
 
 
-def test_name_definitions_keeps_all_other_names() -> None:
-    so_far = draft({"Field": STRING, "Json": ref("Field"), "URL2Tool": record(a=ref("Json"))})
-    assert name_definitions(so_far) is so_far
+def test_lowering_keeps_all_other_names() -> None:
+    whole = small_protocol({"Field": TEXT, "Json": Ref("Field"), "URL2Tool": Object((Field("a", Ref("Json"), True),))})
+    assert lower(whole).definitions == whole.definitions
 
 
 # --- restore_unions -------------------------------------------------------------------------------------------
@@ -478,8 +489,6 @@ def test_read_definitions_sorts_and_marks_the_hoisted() -> None:
         ({"type": "integer", "const": True}, "not of its own type"),
         ({"type": "string", "minimum": 1}, "does not fit the type"),
         ({"minLength": 1}, "does not fit the type"),
-        (record(a_b=STRING, aB=STRING), "both 'a_b' in Python"),
-        (record(_meta=STRING, meta=STRING), "both 'meta' in Python"),
     ],
 )
 def test_read_definitions_refuses_what_types_cannot_say(schema: Schema, says: str) -> None:
@@ -698,16 +707,15 @@ def test_collect_methods() -> None:
     assert found["things/get"] == Method(
         "things/get",
         "GetRequest",
-        "get",
         "request",
         ("client",),
         params=Ref("P"),
         params_required=True,
         doc="Gets.",
     )
-    assert found["ping"] == Method("ping", "PingRequest", "ping", "request", ("client", "server"), params=Ref("P"))
+    assert found["ping"] == Method("ping", "PingRequest", "request", ("client", "server"), params=Ref("P"))
     assert found["notifications/things/gone"] == Method(
-        "notifications/things/gone", "GoneNotification", "gone", "notification", ("server",)
+        "notifications/things/gone", "GoneNotification", "notification", ("server",)
     )
     assert found["ask"].carrier == "embedded"
     assert [found[name].sender for name in found] == ["server", "server", "both", "client"]
@@ -794,7 +802,7 @@ def test_link_results_leaves_notifications() -> None:
 # --- fields ---------------------------------------------------------------------------------------------------
 
 
-@pytest.mark.parametrize(("handshake", "named_by"), [(False, "the_name"), (True, None)])
+@pytest.mark.parametrize(("handshake", "named_by"), [(False, "theName"), (True, None)])
 def test_link_fields_by_statement(handshake: bool, named_by: str | None) -> None:
     schemas = {
         "ClientRequest": union("GetRequest"),
@@ -808,7 +816,7 @@ def test_link_fields_by_statement(handshake: bool, named_by: str | None) -> None
     stated = {"names": {"things/get": "theName"}, "filters": {"gone": {"member": "Filter.thingsGone"}}}
     linked = link_fields(link_results(collect_methods(read({**schemas, "GetResult": STRING}, **stated)))).methods
     assert (linked["things/get"].named_by, linked["things/get"].filter) == (named_by, None)
-    assert (linked["gone"].named_by, linked["gone"].filter) == (None, "things_gone")
+    assert (linked["gone"].named_by, linked["gone"].filter) == (None, Filter("Filter", "thingsGone"))
     unknown = {"names": {"things/get": "other"}, "filters": {"gone": {"member": "Nothing.thingsGone"}}}
     linked = link_fields(collect_methods(read(schemas, **unknown))).methods
     assert not any(method.named_by or method.filter for method in linked.values())
@@ -881,7 +889,7 @@ def test_merge_inline_objects_leaves_a_single_one_alone() -> None:
         (["c", "a"], "c", ("c", "a")),
         (["c", "unknown", "a"], "c", ("c", "a")),
         (["unknown"], "b", ("b",)),
-        (["a", "c"], "c", ("a",)),  # what must be given cannot stand behind what may be left out
+        (["a", "c"], "c", ("a",)),  # Python allows no required argument behind an optional one
     ],
 )
 def test_shape_calls(stated: list[str] | None, required: str, arguments: tuple[str, ...]) -> None:
@@ -892,8 +900,11 @@ def test_shape_calls(stated: list[str] | None, required: str, arguments: tuple[s
         "GetResult": STRING,
     }
     more = {"arguments": {"get": stated} if stated else {}, "lifecycle": {"get": "at noon"} if stated else {}}
-    method = shape_calls(link_results(collect_methods(read(schemas, **more)))).methods["get"]
-    assert method.arguments == arguments
+    found = shape_calls(link_results(collect_methods(read(schemas, **more))))
+    method = found.methods["get"]
+    assert method.arguments == tuple(wire for wire in stated or () if wire != "unknown")
+    whole = lower(small_protocol({name: one.type for name, one in found.definitions.items()}, method))
+    assert whole.positional["get"] == arguments
     assert method.lifecycle == ("at noon" if stated else "")
 
 
@@ -923,7 +934,7 @@ def test_link_fields_for_headers(handshake: bool, stated: dict[str, str], linked
     }
     facts = {"header_params": {"things/call": {**PARAMS, **stated}}}
     methods = link_fields(link_results(collect_methods(read(schemas, **facts)))).methods
-    expected = HeaderParams("things/list", "all_things", "id", "the_schema", "the_args")
+    expected = HeaderParams(**PARAMS)
     assert methods["things/call"].header_params == (expected if linked else None)
     assert methods["things/list"].header_params is None
 
@@ -954,7 +965,7 @@ def test_collect_facts() -> None:
     found = collect_facts(link_results(collect_methods(read(schemas, **stated)))).facts
     assert found.stale == (("notifications/changed", ("things/list",)),)
     assert found.utilities == (("log", "notifications/changed"),)
-    assert found.meta_keys == (("trace_id", "acme.org/traceId"),)
+    assert found.meta_keys == ("acme.org/traceId",)
     assert found.batches
     assert not found.stream_polling
     assert not collect_facts(read({"Meta": record()}, batches={"definition": "Batch"})).facts.batches
@@ -1035,7 +1046,7 @@ def test_link_fields_of_results(wire: str, more: str) -> None:
     method = link_fields(so_far).methods["things/call"]
     exists = wire == "task"
     assert method.asked_by == ("task" if exists else None)
-    assert method.truncation == (Truncation("holder", "values", "total", "has_more", 7) if exists else None)
+    assert method.truncation == (Truncation("holder", "values", "total", "hasMore", 7) if exists else None)
 
 
 def test_what_params_need() -> None:
@@ -1058,7 +1069,7 @@ def test_what_params_need() -> None:
     assert set(linked.methods["ask/now"].needs) == {
         Need("mode", "client.ask.url", ("url",)),
         Need("tools", "client.ask.tools"),
-        Need("mode", "client.ask.form", ("form", None), implied=True),
+        Need("mode", "client.ask.form", ("form",), absent=True, implied=True),
         Need("level", "client.ask.tools", ("high",), tolerated=True),
     }
 
@@ -1194,7 +1205,7 @@ def test_document_marks_what_is_deprecated(revision: str, deprecated: str) -> No
         ("2d", "field_2d"),
         ("", "field"),
         ("$", "field"),
-        ("ümlaut", "mlaut"),
+        ("ümlaut", "ümlaut"),
     ],
 )
 def test_field_names(wire: str, name: str) -> None:
@@ -1218,17 +1229,17 @@ def test_fields_refuses_two_of_a_name() -> None:
     ],
 )
 def test_request_stubs(definition: str, stub: str) -> None:
-    assert naming.request_stub(definition) == stub
+    assert naming.stub(definition, "request") == stub
 
 
 def test_other_names() -> None:
-    assert naming.notification_stub("ToolListChangedNotification") == "tool_list_changed"
+    assert naming.stub("ToolListChangedNotification", "notification") == "tool_list_changed"
     assert naming.constant("set_level") == "SET_LEVEL"
     assert naming.constant("URLElicitationRequired") == "URL_ELICITATION_REQUIRED"
-    assert naming.pascal("inputSchema") == "InputSchema"
-    assert naming.hoisted("Tool", "inputSchema") == "ToolInputSchema"
-    assert naming.hoisted("Tool", "_meta") == "ToolMeta"
-    assert naming.hoisted("Tool", "$") == "ToolValue"
+    assert model_names.pascal("inputSchema") == "InputSchema"
+    assert model_names.hoisted("Tool", "inputSchema") == "ToolInputSchema"
+    assert model_names.hoisted("Tool", "_meta") == "ToolMeta"
+    assert model_names.hoisted("Tool", "$") == "ToolValue"
     assert naming.argument("id") == "id"
     assert naming.argument("copy_") == "copy"
     assert naming.argument("class_") == "class_"
@@ -1245,9 +1256,10 @@ def test_package_names(revision: str, package: str) -> None:
 
 @every_revision
 def test_names_of_fields_are_a_bijection(revision: str) -> None:
-    for name, definition in protocol(revision).definitions.items():
+    lowered = lower(protocol(revision))
+    for name, definition in lowered.definitions.items():
         if isinstance(definition.type, Object):
-            names = [field.name for field in definition.type.fields]
+            names = list(lowered.attributes[name].values())
             wires = [field.wire for field in definition.type.fields]
             assert len(set(names)) == len(set(wires)) == len(names), name
             for field in names:
@@ -1259,17 +1271,17 @@ def test_names_of_fields_are_a_bijection(revision: str) -> None:
 
 @every_revision
 def test_names_of_methods_are_unique(revision: str) -> None:
-    whole = protocol(revision)
-    constants = [constant(method) for method in whole.methods]
+    whole = lower(protocol(revision))
+    constants = [constant(Part(whole), method) for method in whole.methods]
     assert len(set(constants)) == len(constants)
     assert "METHODS" not in constants
-    errors = [naming.constant(error.name) for error in whole.errors]
+    errors = [whole.constants[error.code] for error in whole.errors]
     assert len(set(errors)) == len(errors)
 
 
 @every_revision
 def test_names_of_stubs_are_unique_on_each_side(revision: str) -> None:
-    part = Part(protocol(revision))
+    part = Part(lower(protocol(revision)))
     client = [call.name for call in calls(part, "client")] + [stub.name for stub in handlers(part, "client")]
     server = [stub.name for stub in handlers(part, "server")]
     context = [call.name for call in calls(part, "server")]
@@ -1281,7 +1293,7 @@ def test_names_of_stubs_are_unique_on_each_side(revision: str) -> None:
 
 @every_revision
 def test_arguments_of_calls_are_unique_and_required_ones_come_first(revision: str) -> None:
-    whole = protocol(revision)
+    whole = lower(protocol(revision))
     for call in (*calls(Part(whole), "client"), *calls(Part(whole), "server")):
         arguments = (*call.positional, *call.keywords)
         names = [argument.name for argument in arguments]
@@ -1407,19 +1419,20 @@ def test_collect_extensions() -> None:
         "filters": {"jobs/done": {"member": "Filter.jobs", "compares": "job"}},
         "meta": {"com.example/mark": {"Thing": "Mark"}, "n": {"Thing": "integer"}},
         "stale": {"jobs/done": ["jobs/all"]},
-        "head": {"settings": {"client": "Settings"}, "engine": "example.engine", "doc": "Run jobs."},
+        "head": {"settings": {"client": "Settings"}, "python_engine": "example.engine", "doc": "Run jobs."},
     }
     built = whole(own, core_facts={"results": {"ping": "PingResult"}}, **facts)
     (found,) = collect_extensions(built).extensions
-    assert (found.id, found.module, found.engine, found.doc) == (JOBS, "jobs", "example.engine", "Run jobs.")
+    assert (found.id, found.name, found.doc) == (JOBS, "jobs", "Run jobs.")
+    assert found.options == (("python_engine", "example.engine"),)
     assert found.settings == (("client", "Settings"),)
     assert found.alternatives == (("ping", ("JobResult",)),)
     assert found.extends == (("Filter", "JobFilter"),)
-    assert found.filters == (Filter("jobs/done", "jobs", "jobs", "job", "equal"),)
+    assert built.methods["jobs/done"].filter == Filter("JobFilter", "jobs", "job", "equal")
     assert found.stale == (("jobs/done", ("jobs/all",)),)
     assert found.meta_keys == (
-        MetaKey("mark", "com.example/mark", Ref("Mark"), ("Thing",)),
-        MetaKey("n", "n", Scalar("integer"), ("Thing",)),
+        MetaKey("com.example/mark", Ref("Mark"), ("Thing",)),
+        MetaKey("n", Scalar("integer"), ("Thing",)),
     )
     assert {name: method.origin for name, method in built.methods.items()} == {
         "ping": "",

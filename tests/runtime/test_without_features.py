@@ -68,8 +68,8 @@ def test_skeletons_run_over_stdio_and_http(
 def test_a_store_is_refused_by_name(installation: Installation, tmp_path: Path) -> None:
     done = inside("scaffold", "server", "weather", "--revision", "2025-11-25", "--out", tmp_path)
     assert done.returncode == 0, done.stderr
-    command = [str(installation.python), "-m", "weather", "--http", "127.0.0.1:0", "--store", "events.db"]
+    command = [str(installation.python), "-m", "weather", "--http", "127.0.0.1:0", "--store", "redis://127.0.0.1"]
     variables = {"PYTHONPATH": str(tmp_path / "weather" / "src"), "PATH": ""}
     refused = subprocess.run(command, env=variables, capture_output=True, text=True, timeout=60)
     assert refused.returncode == 2
-    assert "error: no store for file:; installed: none" in refused.stderr
+    assert "error: no store for redis:; installed: none" in refused.stderr

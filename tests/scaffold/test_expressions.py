@@ -14,8 +14,11 @@ from hypothesis import given
 from hypothesis import strategies as st
 from pydantic import TypeAdapter
 
-from mcp_bindgen.emit.style import style
-from mcp_bindgen.protocol import Protocol, build, naming
+from mcp_bindgen.emit.python import naming
+from mcp_bindgen.emit.python.lowered import PythonProtocol
+from mcp_bindgen.emit.python.lowering import lower
+from mcp_bindgen.emit.python.style import style
+from mcp_bindgen.protocol import Protocol, build
 from mcp_bindgen.protocol.examples import Code, Unfit, example, fits
 from mcp_bindgen.protocol.model import Array, Const, Field, Free, Map, Object, Ref, Scalar, Union
 from mcp_bindgen.scaffold.expressions import expression
@@ -31,8 +34,8 @@ def schema(revision: str) -> EffectiveSchema:
 
 
 @cache
-def protocol(revision: str) -> Protocol:
-    return build(schema(revision))
+def protocol(revision: str) -> PythonProtocol:
+    return lower(build(schema(revision)))
 
 
 def types(revision: str) -> Any:
@@ -79,10 +82,10 @@ def test_examples_of_results_type_check(tmp_path: Path) -> None:
     assert done.returncode == 0, done.stdout
 
 
-def of(*definitions: tuple[str, Any]) -> Protocol:
+def of(*definitions: tuple[str, Any]) -> PythonProtocol:
     from mcp_bindgen.protocol.model import Definition
 
-    return Protocol("x", "stateful", "", {name: Definition(name, type) for name, type in definitions}, ())
+    return lower(Protocol("x", "stateful", "", {name: Definition(name, type) for name, type in definitions}, ()))
 
 
 LIMITS = st.fixed_dictionaries(
@@ -109,18 +112,18 @@ def test_texts_keep_their_limits(least: int, more: int) -> None:
 
 
 def test_recursion_ends_where_it_may() -> None:
-    tree = Object((Field("below", "below", Array(Ref("Tree")), True), Field("up", "up", Ref("Tree"), False)))
+    tree = Object((Field("below", Array(Ref("Tree")), True), Field("up", Ref("Tree"), False)))
     assert example(of(("Tree", tree)), Ref("Tree")) == {"below": []}
     assert example(of(("Tree", tree)), Ref("Tree"), full=True) == {"below": []}
-    endless = of(("A", Object((Field("b", "b", Ref("B"), True),))), ("B", Object((Field("a", "a", Ref("A"), True),))))
+    endless = of(("A", Object((Field("b", Ref("B"), True),))), ("B", Object((Field("a", Ref("A"), True),))))
     with pytest.raises(Unfit):
         example(endless, Ref("A"))
-    choice = of(("A", Object((Field("b", "b", Union((Ref("A"), Const(("end",)))), True),))))
+    choice = of(("A", Object((Field("b", Union((Ref("A"), Const(("end",)))), True),))))
     assert example(choice, Ref("A")) == {"b": "end"}
 
 
 def test_code_stands_where_a_value_would() -> None:
-    words = of(("A", Object((Field("toDo", "to_do", Scalar("string"), True), Field("more", "more", Free(), False)))))
+    words = of(("A", Object((Field("toDo", Scalar("string"), True), Field("more", Free(), False)))))
     assert expression(words, Ref("A"), {"toDo": Code("params.x")}) == "mcp.A(to_do=params.x)"
     assert expression(words, Map(Ref("A")), {"b": {"toDo": "c", "more": [Code("d")]}}, "models.") == (
         "{'b': models.A(to_do='c', more=[d])}"
@@ -128,7 +131,7 @@ def test_code_stands_where_a_value_would() -> None:
 
 
 def test_members_without_a_name_are_read_from_json() -> None:
-    words = of(("A", Object((Field("kind", "kind", Const(("a",)), True, default="a"),))))
+    words = of(("A", Object((Field("kind", Const(("a",)), True),))))
     assert expression(words, Ref("A"), {"x-y": 1}) == "mcp.A.model_validate({'kind': 'a', 'x-y': 1})"
     closed = of(("A", Object((), extra=None)))
     with pytest.raises(Unfit):

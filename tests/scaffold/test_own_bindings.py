@@ -19,7 +19,7 @@ pytestmark = pytest.mark.full
 def author(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     """The folder of somebody who has imported the next revision, outside of a checkout."""
     monkeypatch.setenv("MCP_BINDGEN_HOME", str(tmp_path / "home"))
-    monkeypatch.setattr("mcp_bindgen.emit.target.is_checkout", lambda: False)
+    monkeypatch.setattr("mcp_bindgen.emit.python.installation.is_checkout", lambda: False)
     (tmp_path / "facts.toml").write_text(FACTS, "utf-8")
     file = save(tmp_path / "next.json", next_revision())
     done = inside("schema", "import", NAME, file, "--status", "draft", "--semantics", tmp_path / "facts.toml")

@@ -17,6 +17,7 @@ from unittest.mock import Mock
 import anyio
 import pytest
 
+from mcp_bindgen.emit.python.lowering import lower
 from mcp_bindgen.protocol import build
 from mcp_bindgen.runtime.protocol.transport import Transport
 from mcp_bindgen.scaffold.features import choose, features
@@ -343,7 +344,7 @@ def test_what_a_server_sends_in_tests_is_judged(revision: str, message: Any, sai
         (("a/b",), "is no name for a project"),
         (("..",), "is no name for a project"),
         (("x", "--with", "toolz"), "no capability 'toolz'; did you mean tools?"),
-        (("x", "--with", ","), "--with names no capability"),
+        (("x", "--with", ","), "--with names nothing; give names, as in --with tools,resources"),
         (("x", "--transport", "tcp"), "no transport 'tcp'; known: stdio, http, sse"),
         (("x", "--transport", "sse", "--revision", "2026-07-28"), "MCP 2026-07-28 has no HTTP+SSE; give an older"),
         (("x", "--auth", "--transport", "stdio"), "--auth is for servers over HTTP; add http to --transport"),
@@ -411,20 +412,20 @@ def test_all_or_nothing(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None
 
 
 def test_features_follow_from_the_protocol() -> None:
-    known = {name: features(build(Store().effective(name)), "server") for name in Store().pins}
+    known = {name: features(lower(build(Store().effective(name))), "server") for name in Store().pins}
     assert list(known["2025-11-25"]) == ["completions", "logging", "prompts", "resources", "tasks", "tools"]
     assert [method.name for method in known["2025-11-25"]["logging"].methods] == ["logging/setLevel"]
     assert known["2026-07-28"]["logging"].methods == ()
     assert next(iter(known["2024-11-05"])) == "completion"
-    assert [method.stub for method in known["2025-11-25"]["resources"].methods] == [
-        *("list_resources", "list_resource_templates", "read_resource", "subscribe", "unsubscribe")
+    assert [method.name for method in known["2025-11-25"]["resources"].methods] == [
+        *(f"resources/{name}" for name in ("list", "templates/list", "read", "subscribe", "unsubscribe"))
     ]
-    client = features(build(Store().effective("2025-06-18")), "client")
+    client = features(lower(build(Store().effective("2025-06-18"))), "client")
     assert list(client) == ["elicitation", "roots", "sampling"]
 
 
 def test_number_and_case_of_a_capability_do_not_matter() -> None:
-    protocols = [build(Store().effective(name)) for name in ("2024-11-05", "2025-11-25")]
+    protocols = [lower(build(Store().effective(name))) for name in ("2024-11-05", "2025-11-25")]
     chosen = choose(protocols, "server", ("Tool", "completions"))
     assert {revision: [one.name for one in found] for revision, (found, _) in chosen.items()} == {
         "2024-11-05": ["tools", "completion"],

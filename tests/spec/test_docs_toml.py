@@ -12,8 +12,9 @@ from typing import Any
 
 import pytest
 
+from mcp_bindgen.emit.python.lowering import lower
 from mcp_bindgen.protocol import Protocol, build
-from mcp_bindgen.protocol.model import Object
+from mcp_bindgen.protocol.model import Object, Union
 from mcp_bindgen.spec import Store
 from mcp_bindgen.spec.json import is_array, is_object
 
@@ -102,6 +103,21 @@ def test_calls_and_handlers_are_told_what_to_do(revision: str) -> None:
     for method in protocol(revision).methods:
         assert method.doc.split()[0] in {"Ask", "Check", "Open", "Pass", "Tell"}, method.name
         assert method.handling.split()[0] in {"React", "Record", "Return", "Send"}, method.name
+
+
+@every_revision
+def test_handlers_name_members_by_their_wire_names(revision: str) -> None:
+    whole = protocol(revision)
+    for method in whole.methods:
+        for named in re.findall(r"`params\.([^`]+)`", method.handling):
+            assert method.params is not None
+            params = whole.resolve(method.params)
+            members = params.members if isinstance(params, Union) else (params,)
+            objects = [part for part in map(whole.resolve, members) if isinstance(part, Object)]
+            assert any(part.field(named) for part in objects), (method.name, named)
+    lowered = {method.name: method.handling for method in lower(whole).methods}
+    assert "set `isError`" in next(method.handling for method in whole.methods if method.name == "tools/call")
+    assert "set `is_error`" in lowered["tools/call"]
 
 
 @every_revision

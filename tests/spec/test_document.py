@@ -47,7 +47,7 @@ def check(error: BadInput, file: Path, pointer: str | None = None) -> None:
         pytest.param(b'{"$defs": ', "line 1 column 11", id="cut-off"),
         pytest.param(b'{"$defs": {"X": {"default": NaN}}}', "NaN", id="NaN"),
         pytest.param(b'{"$defs": {"X": {"default": -Infinity}}}', "-Infinity", id="Infinity"),
-        pytest.param(b'{"$defs": {"X": {}, "Y": {}, "X": {}}}', "'X' stands twice", id="duplicate"),
+        pytest.param(b'{"$defs": {"X": {}, "Y": {}, "X": {}}}', "'X' is repeated", id="duplicate"),
         pytest.param('{"$defs": {"É": {}}}'.encode("latin-1"), "UTF-8", id="latin-1"),
         pytest.param('{"$defs": {"X": {}}}'.encode("utf-16"), "UTF-8", id="utf-16"),
         pytest.param(b"[]", "not an object", id="array"),
@@ -343,7 +343,7 @@ def store(tmp_path: Path) -> Store:
     for name in ("semantics.toml", "docs.toml"):
         shutil.copy(ROOT / "schema" / name, tmp_path / "schema")
     made = Store(tmp_path / "schema")
-    made.add("2030-01-31", save(tmp_path / "upstream.json", draft()), commit="abc", status="draft")
+    made.add("2030-01-31", save(tmp_path / "upstream.json", draft()), source="abc", status="draft")
     return made
 
 
@@ -351,7 +351,7 @@ def test_what_was_imported_verifies(store: Store, tmp_path: Path) -> None:
     assert store.verify("2030-01-31", tmp_path / "upstream.json") == (True, [])
     assert store.is_pinned("2030-01-31")
     pin = store.pin("2030-01-31")
-    assert (pin.era, pin.status, pin.date, pin.commit) == ("stateless", "draft", "2030-01-31", "abc")
+    assert (pin.era, pin.status, pin.date, pin.source) == ("stateless", "draft", "2030-01-31", "abc")
 
 
 def test_what_was_imported_is_the_file_that_it_came_from(store: Store, tmp_path: Path) -> None:
@@ -408,18 +408,18 @@ def test_importing_keeps_comments_other_entries_and_patches(store: Store, tmp_pa
     table.write_text(before, "utf-8")
     ledger.write_text("# None yet.\n", "utf-8")
     upstream = tmp_path / "upstream.json"
-    store.add("2031-01-31", upstream, commit="def", status="released", changed=date(2031, 2, 1))
+    store.add("2031-01-31", upstream, source="def", status="released", changed=date(2031, 2, 1))
     assert table.read_text("utf-8").startswith(before)
     assert list(store.pins) == ["2030-01-31", "2031-01-31"]
     assert store.pin("2031-01-31").date == "2031-02-01"
 
-    store.add("2031-01-31", upstream, commit="123", status="released")
+    store.add("2031-01-31", upstream, source="123", status="released")
     assert table.read_text("utf-8").startswith(before)
-    assert (store.pin("2030-01-31").commit, store.pin("2031-01-31").commit) == ("abc", "123")
+    assert (store.pin("2030-01-31").source, store.pin("2031-01-31").source) == ("abc", "123")
 
-    store.add("2030-01-31", upstream, commit="456", status="released")
+    store.add("2030-01-31", upstream, source="456", status="released")
     assert table.read_text("utf-8").startswith("# Reviewed by hand.\n")
-    assert (store.pin("2030-01-31").commit, store.pin("2031-01-31").commit) == ("456", "123")
+    assert (store.pin("2030-01-31").source, store.pin("2031-01-31").source) == ("456", "123")
     assert ledger.read_text("utf-8") == "# None yet.\n"
 
 
@@ -428,7 +428,7 @@ def test_importing_keeps_comments_other_entries_and_patches(store: Store, tmp_pa
 def test_a_released_revision_is_named_by_a_date(store: Store, tmp_path: Path, name: str, changed: date | None) -> None:
     before = sorted(tmp_path.rglob("*"))
     with pytest.raises(BadInput, match=r"is not a date|is not the name"):
-        store.add(name, tmp_path / "upstream.json", commit="abc", status="released", changed=changed)
+        store.add(name, tmp_path / "upstream.json", source="abc", status="released", changed=changed)
     assert sorted(tmp_path.rglob("*")) == before
 
 
@@ -457,31 +457,31 @@ def test_no_name_of_a_draft_leaves_the_folder_or_looks_like_something_else(
 ) -> None:
     before = sorted(tmp_path.rglob("*"))
     with pytest.raises(BadInput, match=r"is not a date|is not the name of a revision"):
-        store.add(name, tmp_path / "upstream.json", commit="abc")
+        store.add(name, tmp_path / "upstream.json", source="abc")
     assert sorted(tmp_path.rglob("*")) == before
 
 
 @pytest.mark.parametrize("name", ["draft", "2027-01-15-rc1", "DRAFT-2026.v1", "2030-02-01_x", "7"])
 def test_a_draft_has_any_name(store: Store, tmp_path: Path, name: str) -> None:
-    assert store.add(name, tmp_path / "upstream.json", commit="").status == "draft"
+    assert store.add(name, tmp_path / "upstream.json", source="").status == "draft"
     assert store.effective(name).draft
 
 
 def test_a_released_revision_is_pinned_to_a_commit(store: Store, tmp_path: Path) -> None:
     with pytest.raises(BadInput, match="give --commit"):
-        store.add("2031-01-31", tmp_path / "upstream.json", commit="")
+        store.add("2031-01-31", tmp_path / "upstream.json", source="")
 
 
 def test_revisions_are_in_the_order_of_their_dates_and_drafts_come_before_theirs(store: Store, tmp_path: Path) -> None:
     for name in ("draft", "2030-01-31-rc1", "2031-01-01", "Another", "2030-01-30"):
-        store.add(name, tmp_path / "upstream.json", commit="abc")
+        store.add(name, tmp_path / "upstream.json", source="abc")
     assert list(store.pins) == ["2030-01-30", "2030-01-31-rc1", "2030-01-31", "2031-01-01", "Another", "draft"]
     assert store.newest == "2031-01-01"
 
 
 def test_a_removed_revision_leaves_nothing_and_everything_else(store: Store, tmp_path: Path) -> None:
     before = snapshot(store.root)
-    store.add("2031-01-31", tmp_path / "upstream.json", commit="def")
+    store.add("2031-01-31", tmp_path / "upstream.json", source="def")
     store.remove("2031-01-31")
     assert snapshot(store.root) == before
     assert not (store.root / "2031-01-31").exists()
@@ -491,7 +491,7 @@ def test_a_removed_revision_leaves_nothing_and_everything_else(store: Store, tmp
 
 @pytest.mark.parametrize("name", ["../upstream", "/", "", "."])
 def test_a_table_of_pins_leads_out_of_no_folder(store: Store, tmp_path: Path, name: str) -> None:
-    store.add("draft", tmp_path / "upstream.json", commit="")
+    store.add("draft", tmp_path / "upstream.json", source="")
     table = store.root / "revisions.toml"
     table.write_text(table.read_text("utf-8").replace("[draft]", f"[{quoted(name)}]"), "utf-8")
     with pytest.raises(BadInput, match="is not the name of a revision"):
@@ -500,7 +500,7 @@ def test_a_table_of_pins_leads_out_of_no_folder(store: Store, tmp_path: Path, na
 
 def test_a_revision_is_removed_whatever_became_of_its_folder(store: Store, tmp_path: Path) -> None:
     for name, content in (("gone", None), ("kept", "notes")):
-        store.add(name, tmp_path / "upstream.json", commit="")
+        store.add(name, tmp_path / "upstream.json", source="")
         if content is None:
             shutil.rmtree(store.root / name)
         else:
@@ -512,7 +512,7 @@ def test_a_revision_is_removed_whatever_became_of_its_folder(store: Store, tmp_p
 
 def test_a_bad_file_is_not_imported(store: Store, tmp_path: Path) -> None:
     with pytest.raises(BadInput):
-        store.add("2031-01-31", save(tmp_path / "bad.json", []), commit="abc", status="draft")
+        store.add("2031-01-31", save(tmp_path / "bad.json", []), source="abc", status="draft")
     assert not (store.root / "2031-01-31").exists()
     assert list(store.pins) == ["2030-01-31"]
 
@@ -529,7 +529,7 @@ def test_a_damaged_table_of_revisions(store: Store, text: str) -> None:
 def test_nothing_is_imported_into_a_damaged_table(store: Store, tmp_path: Path) -> None:
     (store.root / "revisions.toml").write_text("[2030", "utf-8")
     with pytest.raises(BadInput, match=r"revisions\.toml: "):
-        store.add("2031-01-31", tmp_path / "upstream.json", commit="abc", status="draft")
+        store.add("2031-01-31", tmp_path / "upstream.json", source="abc", status="draft")
     assert not (store.root / "2031-01-31").exists()
 
 

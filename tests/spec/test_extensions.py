@@ -21,9 +21,8 @@ from mcp_bindgen.protocol.model import Const, Object, Ref, Union
 from mcp_bindgen.protocol.schema import document_of
 from mcp_bindgen.spec import (
     BadInput,
-    ExtensionPin,
-    Extensions,
     ExtensionSchema,
+    Pin,
     Schema,
     Store,
     extend,
@@ -38,7 +37,6 @@ from tests.support.effort import examples
 from tests.support.json_instances import JSON, Instances, damaged
 
 STORE = Store()
-EXTENSIONS = Extensions(STORE)
 CORE = STORE.effective("2026-07-28")
 TASKS, APPS = "io.modelcontextprotocol/tasks", "io.modelcontextprotocol/ui"
 JOBS = "com.example/jobs"
@@ -52,7 +50,7 @@ PUBLISHED = {
 STRING: Schema = {"type": "string"}
 SAFE = 2**53 - 1
 
-each_pin = pytest.mark.parametrize("pin", EXTENSIONS.pins, ids=lambda pin: f"{pin.id}@{pin.version}")
+each_pin = pytest.mark.parametrize("pin", STORE.extension_pins, ids=lambda pin: pin.label)
 
 
 @cache
@@ -62,7 +60,7 @@ def core() -> Protocol:
 
 @cache
 def protocol(name: str) -> Protocol:
-    return build(extend(CORE, EXTENSIONS.effective(name, CORE)))
+    return build(extend(CORE, STORE.extension_schema(name, CORE)))
 
 
 def record(required: str = "", /, **properties: Any) -> Schema:
@@ -80,9 +78,9 @@ def wires(whole: Protocol, name: str) -> dict[str, Any]:
 
 
 @each_pin
-def test_structures_are_as_pinned_and_sound(pin: ExtensionPin) -> None:
-    assert EXTENSIONS.is_pinned(pin)
-    (report,) = extension_reports(EXTENSIONS, f"{pin.id}@{pin.version}")
+def test_structures_are_as_pinned_and_sound(pin: Pin) -> None:
+    assert STORE.is_pinned(pin)
+    (report,) = extension_reports(STORE, pin.label)
     assert report.sound
     assert not report.problems
     assert report.definitions > 0
@@ -92,14 +90,14 @@ def test_structures_are_as_pinned_and_sound(pin: ExtensionPin) -> None:
 @pytest.mark.parametrize("name", PUBLISHED)
 def test_structures_equal_the_published_files(name: str) -> None:
     file = UPSTREAM / "extensions" / PUBLISHED[name] / "schema.json"
-    assert EXTENSIONS.verify(name, file) == (True, [])
-    read = EXTENSIONS.effective(name, CORE)
+    assert STORE.verify(name, file) == (True, [])
+    read = STORE.extension_schema(name, CORE)
     assert (read.copies, read.reading.decisions) == ((), ())
 
 
 @each_pin
-def test_core_is_what_it_is_without_extensions(pin: ExtensionPin) -> None:
-    whole = protocol(f"{pin.id}@{pin.version}")
+def test_core_is_what_it_is_without_extensions(pin: Pin) -> None:
+    whole = protocol(pin.label)
     assert {name: one for name, one in whole.definitions.items() if not one.origin} == core().definitions
     assert tuple(method for method in whole.methods if not method.origin) == core().methods
     assert tuple(error for error in whole.errors if not error.origin) == core().errors
@@ -113,9 +111,10 @@ def test_what_tasks_bring() -> None:
     (tasks,) = whole.extensions
     methods = {method.name: method for method in whole.methods if method.origin}
     assert methods.keys() == {"tasks/get", "tasks/update", "tasks/cancel", "notifications/tasks"}
-    assert all(method.named_by == "task_id" for method in methods.values() if method.kind == "request")
+    assert all(method.named_by == "taskId" for method in methods.values() if method.kind == "request")
     listened = methods["notifications/tasks"]
-    assert (listened.filter, listened.compares, listened.compares_by) == ("task_ids", "task_id", "equal")
+    assert listened.filter is not None
+    assert (listened.filter.member, listened.filter.compares, listened.filter.by) == ("taskIds", "taskId", "equal")
     assert tasks.alternatives == (("tools/call", ("CreateTaskResult",)),)
     assert all(Ref("CreateTaskResult") not in method.alternatives for method in whole.methods)
     for name in ("GetTaskRequestParams", "UpdateTaskRequestParams", "CancelTaskRequestParams"):
@@ -130,7 +129,7 @@ def test_what_tasks_bring() -> None:
         ("cancelled", "completed", "failed", "input_required", "working")
     )
     words = {name: one.doc for name, one in whole.definitions.items()}
-    assert words["CreateTaskResult"].startswith("Answers a request with a task")
+    assert words["CreateTaskResult"].startswith("Result of a request that runs as a task")
 
 
 def test_the_half_of_apps_that_servers_and_clients_have() -> None:
@@ -189,9 +188,9 @@ def _referred(node: Any) -> Iterator[str]:
 def test_what_is_written_out_is_folded(tmp_path: Path, name: str, patched: bool) -> None:
     """Copies are those of core as it is published, mistakes and all, or as it is meant; prose does not count."""
     definitions = dict(CORE.definitions) if patched else STORE.structure("2026-07-28")["$defs"]
-    document = as_zod_writes(EXTENSIONS.structure(EXTENSIONS.pin(name)), definitions)
+    document = as_zod_writes(STORE.structure(STORE.extension(name)), definitions)
     file = save(tmp_path / "schema.json", shuffled(document, 7))
-    assert EXTENSIONS.verify(name, file) == (False, [])
+    assert STORE.verify(name, file) == (False, [])
 
 
 IDIOMS: list[tuple[Schema, Schema]] = [
@@ -279,10 +278,10 @@ def judges(name: str) -> tuple[Instances, list[Judges]]:
     Also whether the two must agree; what a message must have beside its structure, `_meta`, makes its type narrower.
     """
     whole = protocol(name)
-    pin = EXTENSIONS.pin(name)
+    pin = STORE.extension(name)
     known = patches.load(STORE.root / pin.path / "patches.toml")
-    whole_structure = {"$defs": {**CORE.definitions, **EXTENSIONS.structure(pin)["$defs"]}}
-    structure, _ = patches.apply(whole_structure, known, pin.version)
+    whole_structure = {"$defs": {**CORE.definitions, **STORE.structure(pin)["$defs"]}}
+    structure, _ = patches.apply(whole_structure, known, pin.name)
     types = document_of(whole)
     messages = {method.definition for method in whole.methods}
     params = {method.params.name for method in whole.methods if isinstance(method.params, Ref)}
@@ -363,11 +362,11 @@ def test_extensions_are_told_apart(tmp_path: Path) -> None:
     first, second = jobs(tmp_path / "a", {"Job": record()}), jobs(tmp_path / "b", {"Other": record()})
     with pytest.raises(BadInput, match=r"have the same id 'com\.example/jobs'"):
         extend(CORE, first, second)
-    tasks = EXTENSIONS.effective("tasks", CORE)
+    tasks = STORE.extension_schema("tasks", CORE)
     with pytest.raises(BadInput, match="another extension has a definition 'Task' too"):
         extend(CORE, tasks, jobs(tmp_path, {"Task": record(a=STRING)}))
-    together = build(extend(CORE, tasks, first, EXTENSIONS.effective("apps", CORE)))
-    assert [one.module for one in together.extensions] == ["tasks", "jobs", "apps"]
+    together = build(extend(CORE, tasks, first, STORE.extension_schema("apps", CORE)))
+    assert [one.name for one in together.extensions] == ["tasks", "jobs", "apps"]
     assert {one.origin for one in together.definitions.values()} == {"", TASKS, JOBS, APPS}
 
 
@@ -386,7 +385,7 @@ BAD_FACTS = [
         for bad in ["", "../x", "1; import os", "1\n0", "a/b"]
     ),
     *(
-        (f"{FACTS}engine = {json.dumps(bad)}", "#/extension/engine: 'engine' has a value of the wrong kind")
+        (f"{FACTS}python_engine = {json.dumps(bad)}", "#/extension/python_engine: 'python_engine' has a value of the")
         for bad in ["", "a b", "../x", "class", ".x", "a..b", "x:", "x:Other", "os import x\nimport os\nfrom os"]
     ),
     (FACTS + "[unions]\nX = { sender = 'client', kind = 'request' }", "there is no table 'unions' of facts"),
@@ -429,7 +428,7 @@ def test_an_extension_is_imported_listed_verified_and_removed(tmp_path: Path, fo
     before = {path: path.read_bytes() for path in folder.rglob("*") if path.is_file()}
     done = inside("schema", "import", f"{JOBS}@draft", file, "--semantics", stated, "--folder", folder)
     assert (done.returncode, done.stdout.split()[0]) == (0, f"{JOBS}@draft")
-    assert done.stderr.startswith(f"differs from core: {file}: Icon is not what core says")
+    assert done.stderr.startswith(f"differs from core: {file}: Icon differs from the core definition")
     kept = json.loads((folder / "extensions" / JOBS / "draft" / "schema.json").read_text("utf-8"))
     assert kept["$defs"].keys() == {"RunRequest", "RunResult"}
     assert "description" not in kept["$defs"]["RunRequest"]
@@ -448,7 +447,7 @@ def test_an_extension_is_imported_listed_verified_and_removed(tmp_path: Path, fo
     assert after == {**before, folder / "extensions.toml": after[folder / "extensions.toml"]}
 
 
-SCHEMA = STORE.root / EXTENSIONS.pin("tasks").path / "schema.json"
+SCHEMA = STORE.root / STORE.extension("tasks").path / "schema.json"
 
 
 @pytest.mark.parametrize(
@@ -461,7 +460,7 @@ SCHEMA = STORE.root / EXTENSIONS.pin("tasks").path / "schema.json"
         (("verify", "task@draft", SCHEMA), "there is no revision 'task@draft'"),
         (("verify", "tasks@2020-01-01", SCHEMA), "tasks has no version '2020-01-01'"),
         (("status", "--revision", "tasks@1"), "tasks has no version '1'"),
-        (("remove", "tasks@draft"), "is of this installation"),
+        (("remove", "tasks@draft"), "belongs to this installation"),
     ],
 )
 def test_commands_say_what_is_wrong_in_one_line(arguments: tuple[object, ...], says: str) -> None:
@@ -498,8 +497,10 @@ def test_methods_and_definitions_say_where_they_are_from() -> None:
 
 def test_versions_of_an_extension_are_compared(tmp_path: Path) -> None:
     same = inside("diff", "tasks@2026-07-28", "tasks@draft", "--fail-on", "any")
-    assert (same.returncode, same.stdout.splitlines()[0]) == (0, "MCP tasks@2026-07-28 -> tasks@draft: 0 changes")
-    structure = EXTENSIONS.structure(EXTENSIONS.pin("tasks"))
+    assert same.returncode == 0
+    assert same.stdout.startswith("MCP tasks@2026-07-28 -> tasks@draft\n")
+    assert same.stdout.endswith("\nNothing changed.\n")
+    structure = STORE.structure(STORE.extension("tasks"))
     structure["$defs"]["Task"]["properties"]["owner"] = STRING
     file = save(tmp_path / "more.json", structure)
     wider = json.loads(inside("diff", "tasks", file, "--format", "json").stdout)
@@ -549,7 +550,7 @@ def test_a_damaged_extension_is_not_sound(folder: Path) -> None:
     for name in ("extensions", "extensions.toml"):
         source = STORE.root / name
         (shutil.copytree if source.is_dir() else shutil.copy)(source, folder / name)
-    place = folder / EXTENSIONS.pin("tasks").path
+    place = folder / STORE.extension("tasks").path
     schema = json.loads((place / "schema.json").read_text("utf-8"))
     del schema["$defs"]["Task"]["properties"]["statusMessage"]
     save(place / "schema.json", schema)

@@ -108,7 +108,7 @@ def store(tmp_path: Path) -> Store:
     made = Store(tmp_path)
     for name in ("semantics.toml", "docs.toml"):
         shutil.copy(ROOT / "schema" / name, tmp_path)
-    made.add("2030-01-31", save(tmp_path / "upstream.json", draft()), commit="abc", status="draft")
+    made.add("2030-01-31", save(tmp_path / "upstream.json", draft()), source="abc", status="draft")
     return made
 
 

@@ -11,9 +11,11 @@ from typing import Any
 
 import pytest
 
+from mcp_bindgen.emit.python.calls import sends
+from mcp_bindgen.emit.python.lowering import lower
 from mcp_bindgen.protocol import Protocol, build
-from mcp_bindgen.protocol.calls import sends
 from mcp_bindgen.protocol.model import Field, Object, Ref
+from mcp_bindgen.runtime import Client, Context
 from mcp_bindgen.spec import BadInput, Store
 
 STORE = Store()
@@ -56,8 +58,10 @@ def protocols() -> list[Protocol]:
 
 
 def without_words(whole: Protocol) -> Protocol:
-    """A protocol without the words of its errors, which stand beside their codes."""
-    return replace(whole, errors=tuple(replace(error, doc="", definition=None) for error in whole.errors))
+    """Return a lowered protocol without the descriptions of its errors and without stated positions of arguments."""
+    lowered = lower(whole)
+    errors = tuple(replace(error, doc="", definition=None) for error in lowered.errors)
+    return replace(lowered, errors=errors, methods=tuple(replace(one, arguments=()) for one in lowered.methods))
 
 
 def makes_a_difference(revision: str, table: str, key: str) -> bool:
@@ -76,7 +80,8 @@ def declared() -> set[str]:
 
 
 def test_tables_are_those_that_the_passes_and_the_skeletons_read() -> None:
-    assert set(STORE.semantics) == {*TABLES, "customs", "deprecations", "transports"}
+    names = {*TABLES, "customs", "deprecations", "handshake", "introductions", "shortcuts", "transports"}
+    assert set(STORE.semantics) == names
 
 
 def test_transports_came_with_a_revision_after_the_first() -> None:
@@ -257,4 +262,17 @@ def test_pins_are_those_of_the_files(revision: str) -> None:
 
 
 def test_there_is_a_folder_for_each_revision() -> None:
-    assert sorted(path.name for path in STORE.root.iterdir() if path.is_dir()) == [*REVISIONS, "extensions"]
+    assert sorted(path.name for path in STORE.root.iterdir() if path.is_dir()) == [
+        *REVISIONS,
+        "extensions",
+        "providers",
+    ]
+
+
+def test_shortcuts_are_members_of_the_runtime() -> None:
+    questions = {method.name for whole in protocols() for method in whole.methods if "server" in method.senders}
+    owners = {"Context": Context, "Client": Client}
+    for method, name in STORE.semantics["shortcuts"].items():
+        owner, _, member = name.partition(".")
+        assert hasattr(owners[owner], member), name
+        assert method in questions or owner == "Client"

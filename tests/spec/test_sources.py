@@ -137,7 +137,7 @@ def test_diff(named: str, tmp_path: Path) -> None:
     other = save(tmp_path / "other.json", small(FindBookResult=record("pages", pages={"type": "string"})))
     done = inside("diff", named, other, "--fail-on", "breaking")
     assert (done.returncode, done.stderr) == (1, "")
-    assert "On the wire: 1 (1 breaks)" in done.stdout
+    assert "1 change on the wire (1 breaks)." in done.stdout
 
 
 def test_history(named: str) -> None:
@@ -172,7 +172,7 @@ def test_an_import_without_a_commit(tmp_path: Path) -> None:
 
 def test_an_import_from_a_clone_knows_its_commit(tmp_path: Path, repo: Repo) -> None:
     assert inside("schema", "import", "2030-01-31", repo.at("v1"), "--folder", tmp_path).returncode == 0
-    assert f'commit = "{repo.git("rev-parse", "v1")[:10]}"' in (tmp_path / "revisions.toml").read_text("utf-8")
+    assert f'source = "{repo.git("rev-parse", "v1")[:10]}"' in (tmp_path / "revisions.toml").read_text("utf-8")
 
 
 OWN = ("--revision", "draft", "--out", "out", "--package", "acme")
@@ -221,7 +221,8 @@ def test_a_source_is_not_endless() -> None:
 def test_states_of_a_clone_are_compared(repo: Repo) -> None:
     done = inside("diff", repo.at("v1"), repo.at("main"))
     first, second = repo.git("rev-parse", "v1")[:10], repo.head()
-    assert done.stdout.startswith(f"MCP draft@{first} -> draft@{second}: 1 change\n")
+    assert done.stdout.startswith(f"MCP draft@{first} -> draft@{second}\n")
+    assert "1 in generated code only." in " ".join(done.stdout.split())
 
 
 @pytest.mark.parametrize("revision", ["main", "v1", "HEAD~1", "main@{0}", "HEAD^{/first}", "@"])
@@ -251,7 +252,7 @@ def test_a_hook_of_another_repository_changes_nothing(
 
 
 def test_what_git_cannot_find(repo: Repo, tmp_path: Path) -> None:
-    assert "there is no commit 'mian' in this clone; name one" in refusal(repo.at("mian"))
+    assert "there is no commit 'mian' in this clone; name an existing commit" in refusal(repo.at("mian"))
     assert "there is no 'schema.json' in that commit; give its path" in refusal(repo.at("main", "schema.json"))
     assert "'schema/draft' is a folder there" in refusal(repo.at("main", "schema/draft"))
     assert "there is no folder" in refusal(f"git:{tmp_path}/gone@main:{PATH}")
@@ -330,7 +331,7 @@ def test_links_and_submodules_are_not_followed(tmp_path: Path) -> None:
 
 
 def test_a_large_blob_is_not_read(repo: Repo, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(sources, "LARGEST", 100)
+    monkeypatch.setattr(sources, "MAX_BYTES", 100)
     assert "has more than" in refusal(repo.at("v1"))
 
 
@@ -364,7 +365,6 @@ def test_nothing_of_a_repository_runs(tmp_path: Path) -> None:
     marker.unlink()
     first = repo.git("rev-list", "--max-parents=0", "HEAD")
     assert inside("diff", repo.at(f"{first}..main")).returncode == 0
-    assert inside("watch", repo.at("main"), "--state", tmp_path / "state.json").returncode == 0
     assert not marker.exists()
 
 
@@ -451,7 +451,7 @@ def test_an_answer_that_does_not_end(server: FileServer, monkeypatch: pytest.Mon
 
 @pytest.mark.parametrize("promised", ["100000", "10"])
 def test_an_answer_that_is_too_large(promised: str, server: FileServer, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(sources, "LARGEST", 1000)
+    monkeypatch.setattr(sources, "MAX_BYTES", 1000)
 
     def flood(handler: BaseHTTPRequestHandler) -> None:
         handler.send_response(200)
@@ -523,7 +523,7 @@ def test_credentials_go_to_their_host_only_and_are_never_shown(
     assert server.asked[-1][2]["Authorization"] == "Basic YWRhOmh1bnRlcjI="
     written = "".join(path.read_text("utf-8") for path in tmp_path.rglob("*.py"))
     assert f"--schema '{shown}'" in written
-    watched = inside("watch", secret, "--state", "state.json")
+    compared = inside("diff", secret, secret)
     server.file("/draft.json", b"{")
     broken = refused(inside("show", secret, "Tool"))
     assert broken.startswith(f"error: {shown}: is not JSON")
@@ -531,8 +531,7 @@ def test_credentials_go_to_their_host_only_and_are_never_shown(
     server.redirect("/draft.json", "/other.json")
     lost = refused(inside("show", secret, "Tool"))
     assert "Authorization" not in server.asked[-1][2]
-    state = (tmp_path / "state.json").read_text("utf-8")
-    for text in (written, broken, lost, state, done.stdout, watched.stdout):
+    for text in (written, broken, lost, done.stdout, compared.stdout):
         assert not [word for word in SECRETS if word in text]
 
 
@@ -556,7 +555,7 @@ def test_only_diff_takes_ranges(repo: Repo) -> None:
     assert not is_range(repo.at("main"))
     assert not is_range("2024-11-05..2026-07-28")
     line = refused(inside("diff", repo.at("v1"), repo.at("main"), "--every-commit"))
-    assert "--every-commit is for a range of commits" in line
+    assert "--every-commit needs a range of commits" in line
 
 
 def test_the_extra_generate_is_enough(server: FileServer) -> None:
@@ -569,6 +568,6 @@ def test_the_extra_generate_is_enough(server: FileServer) -> None:
 
 
 def test_help_names_the_four_places() -> None:
-    for words in (("show",), ("methods",), ("diff",), ("watch",), ("generate",), ("schema", "verify")):
+    for words in (("show",), ("methods",), ("diff",), ("generate",), ("schema", "verify")):
         text = " ".join(inside(*words, "--help").stdout.split())
         assert "a path, an https address, git:REPO@REV:PATH or - for standard input" in text

@@ -42,7 +42,7 @@ def definitions(revision: str) -> dict[str, Any]:
 
 @cache
 def every_plan() -> tuple[Plan, ...]:
-    return tuple(plans(STORE))
+    return tuple(plans(STORE, protocol))
 
 
 def plan(source: str, target: str) -> Plan:
@@ -68,7 +68,7 @@ class Payload:
             found: dict[str, Any] = definitions(self.revision)[method.definition]["properties"]["params"]
             return [found]
         assert method.result is not None
-        names = [_schema_name(self.revision, one) for one in (method.result, *method.alternatives)]
+        names = [_schema_name(one) for one in (method.result, *method.alternatives)]
         return [{"$ref": f"#/$defs/{name}"} for name in names]
 
     @property
@@ -85,10 +85,9 @@ class Payload:
         return chain.params(self.method) if self.part == "params" else chain.results(self.method)
 
 
-def _schema_name(revision: str, type: Type) -> str:
+def _schema_name(type: Type) -> str:
     assert isinstance(type, Ref)
-    definition = protocol(revision).definitions[type.name]
-    return definition.alias or definition.name
+    return type.name
 
 
 @cache

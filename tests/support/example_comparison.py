@@ -32,7 +32,7 @@ EVERYTHING = (FIND, LEND, MOVED, ASK)
 
 def record(required: str, /, **fields: Type) -> Object:
     """An object; `required` lists the names of some fields."""
-    return Object(tuple(Field(name, name, type, name in required.split()) for name, type in fields.items()))
+    return Object(tuple(Field(name, type, name in required.split()) for name, type in fields.items()))
 
 
 def library(revision: str, *methods: Method, **definitions: Type) -> Protocol:
@@ -43,8 +43,8 @@ def library(revision: str, *methods: Method, **definitions: Type) -> Protocol:
 
 OLD = library(
     "2030-01-01",
-    Method("books/find", "FindRequest", "find", "request", ("client",), params=Ref("Query"), result=Ref("Book")),
-    Method("reader/ask", "AskRequest", "ask", "request", ("server",)),
+    Method("books/find", "FindRequest", "request", ("client",), params=Ref("Query"), result=Ref("Book")),
+    Method("reader/ask", "AskRequest", "request", ("server",)),
     FindRequest=record("params", params=Ref("Query")),
     AskRequest=record(""),
     Query=record("title", title=TEXT, limit=COUNT),
@@ -56,8 +56,8 @@ OLD = library(
 )
 NEW = library(
     "2031-01-01",
-    Method("books/find", "FindRequest", "find", "request", ("client",), params=Ref("Query"), result=Ref("Book")),
-    Method("books/lend", "LendRequest", "lend", "request", ("client",)),
+    Method("books/find", "FindRequest", "request", ("client",), params=Ref("Query"), result=Ref("Book")),
+    Method("books/lend", "LendRequest", "request", ("client",)),
     FindRequest=record("params", params=Ref("Query")),
     LendRequest=record(""),
     Query=record("title language", title=TEXT, language=TEXT, limit=COUNT),
@@ -162,7 +162,7 @@ EVIL = """</script></style></pre><script>boo()</script><img src=x onerror=boo()>
 
 def hostile() -> Comparison:
     """A comparison whose every name and word tries to be more than text."""
-    definition = Definition(EVIL, Object((Field(EVIL, EVIL, Ref(EVIL), True, EVIL, EVIL),)), EVIL + "\ud800")
+    definition = Definition(EVIL, Object((Field(EVIL, Ref(EVIL), True, EVIL, EVIL),)), EVIL + "\ud800")
     other = replace(definition, type=Union((Ref(EVIL), Const((EVIL,)), TEXT)))
     old, new = library(EVIL), library(f"{EVIL} 2")
     old, new = (

@@ -158,6 +158,29 @@ class Truth:
         plain = [ast.dump(descriptor[name]) if name in descriptor else "" for name in ("sender", "carrier")]
         return plain, view(descriptor["params"]), view(descriptor.get("result")), frozenset(map(view, alternatives))
 
+    def gone(self) -> set[str]:
+        """Everything that a type checker sees without the type of a value: names, members and arguments."""
+        names = {name for name in (*self.old.classes, *self.old.aliases) if name not in self.after}
+        found = {f"types.{name}" for name in names}
+        for name, fields in self.old.classes.items():
+            others = self.new.classes.get(name, {}) if name in self.before and self.before[name] == name else None
+            if others:
+                found |= {f"types.{name}.{field}" for field in fields if field not in others}
+                given = set() if name in self.new.open else {field for field in fields if field not in others}
+                found |= {f"types.{name}({field}=)" for field in given | missing(fields, others)}
+        for olds, news in ((self.old.calls, self.new.calls), (self.old.walks, self.new.walks)):
+            for key, was in olds.items():
+                now = news.get(key)
+                if now is None:
+                    found.add(key)
+                elif was.whole == now.whole:
+                    lacking = {name for name in was.parameters if name not in now.parameters}
+                    found |= {f"{key}({name}=)" for name in lacking | missing(was.parameters, now.parameters)}
+        for part in ("handlers", "errors"):
+            prefix = "errors." if part == "errors" else ""
+            found |= {prefix + key for key in getattr(self.old, part) if key not in getattr(self.new, part)}
+        return found | {f"methods.{name}" for name in self.old.methods if name not in self.new.methods}
+
     def all(self) -> set[str]:
         """Everything that differs."""
         return (

@@ -22,8 +22,10 @@ from unittest import mock
 import anyio
 from ruamel.yaml import YAML
 
-from mcp_bindgen.protocol import Protocol, build
-from mcp_bindgen.protocol.calls import receives
+from mcp_bindgen.emit.python.calls import receives
+from mcp_bindgen.emit.python.lowered import PythonProtocol
+from mcp_bindgen.emit.python.lowering import lower
+from mcp_bindgen.protocol import build
 from mcp_bindgen.protocol.model import Sender
 from mcp_bindgen.scaffold.project import Project
 from mcp_bindgen.spec import Store
@@ -48,9 +50,9 @@ effective = cache(partial(Store.effective, STORE))
 
 
 @cache
-def protocol(revision: str) -> Protocol:
+def protocol(revision: str) -> PythonProtocol:
     """The model of a revision."""
-    return build(effective(revision))
+    return lower(build(effective(revision)))
 
 
 @cache

@@ -11,7 +11,7 @@ from importlib.util import find_spec
 from pathlib import Path
 from typing import Any
 
-from mcp_bindgen.emit import targets, write
+from mcp_bindgen.emit import Request, targets, write
 
 PACKAGE = "acme_stock"
 ID: str = "com.example/stock"
@@ -86,7 +86,8 @@ def folder() -> Path:
     schema, facts = found / "stock.json", found / "stock.toml"
     schema.write_text(json.dumps(SCHEMA), "utf-8")
     facts.write_text(FACTS, "utf-8")
-    for target in targets(["2026-07-28"], extensions=[str(schema)], semantics=facts, out=found, package=PACKAGE):
+    request = Request(("2026-07-28",), extensions=(str(schema),), semantics=facts, out=found, package=PACKAGE)
+    for target in targets(request):
         write(target.folder, target.render())
     sys.path.insert(0, str(found))
     return found

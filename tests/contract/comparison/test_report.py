@@ -8,10 +8,12 @@ from typing import Any
 
 import pytest
 
-from mcp_bindgen.contract.comparison import inclusion, report
+from mcp_bindgen.contract.comparison import inclusion
 from mcp_bindgen.contract.comparison.compare import compare_contracts
 from mcp_bindgen.contract.comparison.verdicts import ContractComparison, Level
 from mcp_bindgen.contract.document import contract_of
+from mcp_bindgen.report import Format, Page, Report, render
+from mcp_bindgen.report import contract as report
 from tests.support.commands import shuffled
 from tests.support.small_schemas import Schema, tangled
 
@@ -241,7 +243,7 @@ def test_prompts() -> None:
     assert said(old, new) == [
         ('greet: argument style may not be "b" any more', "breaking", "safe"),
         ("greet: argument who is required now", "breaking", "safe"),
-        ("greet: argument more is new and optional", "safe", "risky"),
+        ("greet: argument more is new and optional: string", "safe", "risky"),
     ]
 
 
@@ -275,7 +277,7 @@ def test_a_type_that_contains_itself() -> None:
     (finding,) = comparison.findings
     assert comparison.breaking
     assert finding.words == "was integer, is string"
-    assert finding.place.endswith("Node.value")
+    assert finding.place == "argument root.value"
 
 
 # --- what is no change ----------------------------------------------------------------------------------------
@@ -325,7 +327,7 @@ def test_an_example_of_many_ways_is_not_explained() -> None:
 
 
 def test_a_proof_without_end_is_given_up(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(inclusion, "_PATIENCE", 0.3)
+    monkeypatch.setattr(inclusion, "_TIMEOUT_SECONDS", 0.3)
     names = range(16)
     sender = {"oneOf": [{"properties": {f"a{n}": TEXT}, "required": [f"b{n}"]} for n in names]}
     receiver = {"allOf": [{"anyOf": [{"required": [f"a{n}"]}, {"required": [f"b{n}"]}]} for n in names]}
@@ -354,31 +356,39 @@ def test_nothing_that_is_written_differently_goes_without_a_word() -> None:
 # --- reports --------------------------------------------------------------------------------------------------
 
 
+def rendered(
+    comparison: ContractComparison, format: Format = Format.TEXT, *, witness: bool = False, colour: bool = False
+) -> str:
+    made = Report(lambda: report.document(comparison, witness=witness), lambda: report.record(comparison))
+    return render(made, format, Page(colour=colour))
+
+
 def test_the_text_is_short_and_says_the_worst_first() -> None:
     old = forecast(record(city=TEXT, unit={"enum": ["c", "f"]}), description="Old.")
     new = forecast(record("city", city=TEXT, unit={"enum": ["c", "f", "k"]}), description="New.")
-    assert report.text(compared(old, new)) == (
+    assert rendered(compared(old, new)) == (
         "Existing clients break: 3 changes (1 breaking, 2 safe).\n"
         "\n"
-        "Breaks existing clients (1)\n"
+        f"Breaks existing clients (1) {'-' * 52}\n"
         "  get-forecast: argument city is required now\n"
         "    Always send it.\n"
         "\n"
-        "Safe for existing clients (2)\n"
-        '  get-forecast: argument unit may be "k"\n'
+        f"Safe for existing clients (2) {'-' * 50}\n"
+        '  get-forecast: argument unit may be "k". Breaks new clients with the old\n'
+        "    server.\n"
         "  tool get-forecast has another description\n"
     )
-    assert "Old allows, new refuses: {}" in report.text(compared(old, new), witness=True)
-    assert report.text(compared(old, old)) == "Nothing changed.\n"
-    assert "\x1b[31m" in report.text(compared(old, new), colour=True)
+    assert "Old allows, new refuses: {}" in rendered(compared(old, new), witness=True)
+    assert rendered(compared(old, old)) == "Nothing changed.\n"
+    assert "\x1b[31m" in rendered(compared(old, new), colour=True)
 
 
 def test_markdown_and_json() -> None:
     old, new = forecast(record(city=TEXT)), forecast(record("city", city=TEXT))
     comparison = compared(old, new)
-    row = "| get-forecast: argument city | is required now. Always send it. | safe |"
-    assert row in report.markdown(comparison)
-    (finding,) = json.loads(report.json_text(comparison))["findings"]
+    shown = rendered(comparison, Format.MARKDOWN)
+    assert "\n- `get-forecast: argument city` is required now.\n  Always send it.\n" in shown
+    (finding,) = json.loads(rendered(comparison, Format.JSON))["findings"]
     assert (finding["level"], finding["reverse"], finding["rule"]) == ("breaking", "safe", "field-became-required")
     assert finding["example"] == {"instance": {}, "oldAccepts": True, "newAccepts": False}
 
@@ -387,22 +397,22 @@ def test_what_happened_to_many_entries_is_told_once() -> None:
     listed: list[Schema] = [{"uri": f"note://{number}", "name": f"note {number}"} for number in range(100)]
     tools = [{"name": name, "inputSchema": record(city=TEXT)} for name in ("get-forecast", "forecast")]
     comparison = compared({"resources": listed, "tools": tools[:1]}, {"resources": listed[:1], "tools": tools[1:]})
-    assert report.text(comparison) == (
+    assert rendered(comparison) == (
         "Existing clients break: 101 changes (100 breaking, 1 safe).\n"
         "\n"
-        "Breaks existing clients (100)\n"
+        f"Breaks existing clients (100) {'-' * 50}\n"
         "  tool get-forecast is gone\n"
         "    Perhaps it is forecast now.\n"
         "  resource note://1 is gone\n"
-        "    and 98 other resources alike: note://2, note://3, note://4, ...\n"
+        "    The same change in 98 other resources: note://2, note://3, note://4, ...\n"
         "\n"
-        "Safe for existing clients (1)\n"
-        "  tool forecast is new\n"
+        f"Safe for existing clients (1) {'-' * 50}\n"
+        "  tool forecast is new. Breaks new clients with the old server.\n"
     )
-    shown = report.markdown(comparison)
-    assert "| tool get-forecast | is gone. Perhaps it is forecast now. | safe |" in shown
+    shown = rendered(comparison, Format.MARKDOWN)
+    assert "\n- `tool get-forecast` is gone.\n  Perhaps it is forecast now.\n" in shown
     assert len(shown.splitlines()) < 20
-    assert len(json.loads(report.json_text(comparison))["findings"]) == 101, "programs get each of them"
+    assert len(json.loads(rendered(comparison, Format.JSON))["findings"]) == 101, "programs get each of them"
 
 
 def test_words_of_servers_are_only_text() -> None:
@@ -410,9 +420,9 @@ def test_words_of_servers_are_only_text() -> None:
     old = {"resources": [{"uri": "x:y", "name": name, "mimeType": "a"}]}
     new = {"resources": [{"uri": "x:y", "name": name, "mimeType": "b\n|\x1b"}]}
     comparison = compared(old, new)
-    assert "\x1b" not in report.text(comparison)
-    row = report.markdown(comparison).splitlines()[-1]
-    assert row == r"| x:y: mimeType | was a, is b \| | risky |"
+    assert "\x1b" not in rendered(comparison)
+    row = rendered(comparison, Format.MARKDOWN).splitlines()[-1]
+    assert row == r"- `x:y: mimeType` was a, is b \|. **Risky for** new clients with the old server."
 
 
 def test_500_tools_take_little_time() -> None:

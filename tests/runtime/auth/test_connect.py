@@ -79,7 +79,7 @@ def test_a_login_that_fails_is_not_begun_again_in_another_way() -> None:
 def test_who_has_no_way_to_log_in_is_told_that_it_takes_one() -> None:
     async def body() -> None:
         async with world() as given:
-            with pytest.raises(ConnectionClosed, match=r"wants a login: connect with auth=OAuth\(\)"):
+            with pytest.raises(ConnectionClosed, match=r"wants a token: connect with auth=OAuth\(\)"):
                 async with connect(given.url, *CLIENTS):
                     pass
 

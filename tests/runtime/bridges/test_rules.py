@@ -151,8 +151,8 @@ def test_what_is_not_recognised_stays(value: Any) -> None:
 
 def test_what_peers_miss_is_told_for_what_a_class_offers() -> None:
     assert missed("2025-11-25", "2024-11-05", ["prompts/get"]) == [
-        "prompts/get: MCP 2025-03-26 has no links to resources, so they go as text: title, URI and description",
-        "prompts/get: MCP 2024-11-05 has no audio, so it goes as an embedded resource with its data and media type",
+        "prompts/get: MCP 2025-03-26 has no links to resources: they are sent as text with title, URI and description",
+        "prompts/get: MCP 2024-11-05 has no audio: it is sent as an embedded resource with its data and media type",
     ]
     assert missed("2025-11-25", "2024-11-05", ["prompts/list"]) == []
     assert missed("2025-11-25", "2025-11-25", ["tools/call"]) == []

@@ -26,7 +26,7 @@ from mcp_bindgen import v2025_11_25, v2026_07_28
 from mcp_bindgen.app import App, BadFunction, Completion, Context, ResourceNotFound, ToolError
 from mcp_bindgen.runtime import ProtocolError
 from mcp_bindgen.runtime.protocol.access import Identity
-from mcp_bindgen.runtime.session.server import lifespans
+from mcp_bindgen.runtime.session.service import lifespans
 from tests.support.checked_connections import STATEFUL, STATELESS, Connection, bindings, bounded, connected
 
 EVERY = [*STATEFUL, STATELESS]
@@ -190,6 +190,7 @@ async def test_functions_are_listed_with_what_they_say_of_themselves(revision: s
                 "colour": {"$ref": "#/$defs/Colour", "default": "red"},
             },
             "required": ["text"],
+            "additionalProperties": False,
             "$defs": {"Colour": {"enum": ["red", "blue"], "type": "string"}},
         },
         "outputSchema": {
@@ -515,9 +516,6 @@ def test_a_function_that_cannot_be_an_entry_is_refused_where_it_stands() -> None
 
     def speechless(a: int): ...  # type: ignore[no-untyped-def]
 
-    def raw() -> bytes:
-        return b""
-
     def missing_variable() -> str:
         return ""
 
@@ -527,7 +525,6 @@ def test_a_function_that_cannot_be_an_entry_is_refused_where_it_stands() -> None
     for function, problem in (
         (untyped, "untyped: the parameter a has no type"),
         (speechless, "speechless: has no return annotation"),
-        (raw, "raw: returns bytes"),
     ):
         with pytest.raises(BadFunction) as caught:
             app.tool(function)
@@ -700,7 +697,7 @@ async def test_news_that_cannot_be_told_end_nothing(caplog: pytest.LogCaptureFix
     async def one() -> None: ...
 
     async with served(app, STATEFUL[3], Listening) as connection:
-        servers = app._notifier.servers  # pyright: ignore[reportPrivateUsage]
+        servers = app._served  # pyright: ignore[reportPrivateUsage]
         for server in servers:
             server.has_sessions = False  # as behind an endpoint without sessions
 

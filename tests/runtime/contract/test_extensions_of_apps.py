@@ -12,7 +12,7 @@ from mcp_bindgen import v2026_07_28
 from mcp_bindgen.app import App
 from mcp_bindgen.extensions.skills import BadSkill, load_skill
 from mcp_bindgen.runtime import CapabilityMissing, ProtocolError
-from mcp_bindgen.runtime.session.server import lifespans
+from mcp_bindgen.runtime.session.service import lifespans
 from mcp_bindgen.v2026_07_28 import types as mcp
 from mcp_bindgen.v2026_07_28.extensions import apps, skills
 from tests.runtime.contract.test_apps import every, served
@@ -141,7 +141,7 @@ async def test_clients_of_the_extension_list_and_load_the_skills_of_an_app(folde
     servers = app.servers()
     async with lifespans(servers), connected(Agent(), *servers) as connection:
         client = connection.client
-        settings = client.server_extension(skills.EXTENSION)
+        settings = client.extension(skills.EXTENSION)
         assert settings == skills.types.SkillsExtensionCapability(directory_read=True)
         (skill,) = [one async for one in client.iter_skills()]
         assert (await client.get_skill(skill.uri)).skill == skill
@@ -176,7 +176,7 @@ class ByHand(skills.Server):
 @bounded()
 async def test_nobody_reads_directories_of_a_server_that_does_not_declare_to_have_them() -> None:
     async with connected(Agent(), ByHand()) as connection:
-        assert connection.client.server_extension(skills.EXTENSION) == skills.types.SkillsExtensionCapability()
+        assert connection.client.extension(skills.EXTENSION) == skills.types.SkillsExtensionCapability()
         with pytest.raises(CapabilityMissing, match="directoryRead"):
             await connection.client.read_resource_directory("skill://tea")
 

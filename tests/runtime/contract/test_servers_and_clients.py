@@ -32,7 +32,7 @@ from mcp_bindgen.app import validation as _validation
 from mcp_bindgen.runtime import Context as AnyContext
 from mcp_bindgen.runtime import Integer, Nullable, ProtocolError, serve
 from mcp_bindgen.runtime.model.scalars import Constant
-from mcp_bindgen.runtime.session.server import lifespans
+from mcp_bindgen.runtime.session.service import lifespans
 from mcp_bindgen.runtime.transports.memory import pair
 from tests.runtime.contract.weather import models
 from tests.runtime.contract.weather.base import ForecastContract
@@ -384,7 +384,7 @@ async def test_content_is_text_blocks_or_a_whole_result(revision: str) -> None:
             assert [block.text for block in result.content] == ["words"]
 
 
-@pytest.mark.parametrize("said", [7, b"bytes", {"a": 1}, {1}, ["text"], [None]], ids=repr)
+@pytest.mark.parametrize("said", [7, {"a": 1}, {1}, [None]], ids=repr)
 @bounded()
 async def test_what_is_no_content_is_the_fault_of_the_server(said: Any, caplog: pytest.LogCaptureFixture) -> None:
     async with connected(v2025_11_25.Client(), *Weather(said=lambda ctx: said).servers()) as connection:
@@ -578,7 +578,7 @@ def test_deep_arguments_are_no_trouble() -> None:
         ({"oneOf": [{"properties": {"k": {"const": "a"}, "n": {"type": "integer"}}},
                     {"properties": {"k": {"const": "b"}}, "required": ["k"]}]}, {"k": "a", "n": "1"},
          "params.n", "not of type"),
-        ({"anyOf": [{"type": "string"}, {"type": "null"}]}, 1, "params", "not valid under any"),
+        ({"anyOf": [{"type": "string"}, {"type": "null"}]}, 1, "params", "wanted string or null"),
     ],
 )  # fmt: skip
 def test_the_alternative_that_was_meant_says_what_is_wrong(schema: Any, value: Any, path: str, said: str) -> None:

@@ -10,7 +10,7 @@ import mcp_bindgen.app as app
 from mcp_bindgen import v2026_07_28
 from mcp_bindgen.extensions.tasks import task
 from mcp_bindgen.runtime import ProtocolError
-from mcp_bindgen.runtime.session.server import lifespans
+from mcp_bindgen.runtime.session.service import lifespans
 from mcp_bindgen.v2026_07_28 import types as mcp
 from mcp_bindgen.v2026_07_28.extensions import tasks
 from tests.support.checked_connections import bounded, connected

@@ -343,7 +343,7 @@ def test_params_that_are_not_json_are_invalid(params: str) -> None:
 
 
 def test_invalid_params_are_one_line_without_a_trace() -> None:
-    error = refused("tools/call", '{"arguments":[]}')
+    error = refused("tools/call", '{"name":"x","arguments":[]}')
     assert str(error) == "Invalid params of tools/call: params.arguments: Input should be an object (-32602)"
     assert error.message == "Invalid params of tools/call: params.arguments: Input should be an object"
     assert error.__cause__ is None
@@ -591,8 +591,12 @@ def test_names_of_a_package(package: str) -> None:
 )
 def test_type_checkers_and_python_see_the_same_names(package: str) -> None:
     module = import_module(f"mcp_bindgen.{package}")
-    (block,) = [node for node in ast.parse(inspect.getsource(module)).body if isinstance(node, ast.If)]
-    imports = [node for node in block.body if isinstance(node, ast.ImportFrom)]
+    stub = Path(str(module.__file__)).with_suffix(".pyi")
+    if stub.exists():
+        body = ast.parse(stub.read_text("utf-8")).body
+    else:
+        (body,) = [node.body for node in ast.parse(inspect.getsource(module)).body if isinstance(node, ast.If)]
+    imports = [node for node in body if isinstance(node, ast.ImportFrom)]
     assert sorted(alias.name for node in imports for alias in node.names) == module.__all__ == dir(module)
     for node in imports:
         beside = import_module(f".{node.module}" if node.level else str(node.module), module.__package__)

@@ -9,8 +9,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from mcp_bindgen.auth.uri_rules import rule_keys
-from mcp_bindgen.runtime.protocol.access import operation_targets
+from mcp_bindgen.auth.resource_server.policy import rule_keys
+from mcp_bindgen.http.server.access import operation_targets
 from mcp_bindgen.runtime.protocol.uris import canonical, followed_key, lineage
 
 TEXTS = st.text(st.characters(codec="utf-8"), max_size=30) | st.text("aB:/?#[]@.%~2Fé\\ \t\x00", max_size=20)

@@ -13,7 +13,8 @@ import pytest
 from pydantic import TypeAdapter
 
 from mcp_bindgen.bridging.step import NotConvertible
-from mcp_bindgen.runtime import ProtocolError, Request, ResultCache, connect, handles, serve
+from mcp_bindgen.host.result_cache import ResultCache
+from mcp_bindgen.runtime import ProtocolError, Request, connect, handles, serve
 from mcp_bindgen.runtime.transports.memory import pair
 from tests.support.checked_connections import (
     STATEFUL,

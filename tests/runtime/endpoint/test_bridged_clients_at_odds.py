@@ -9,7 +9,8 @@ from typing import Any
 import anyio
 import pytest
 
-from mcp_bindgen.runtime import AuthorizationError, ProtocolError, Request, RequestTimeout, ResultCache, handles, serve
+from mcp_bindgen.host.result_cache import ResultCache
+from mcp_bindgen.runtime import AuthorizationError, ProtocolError, Request, RequestTimeout, handles, serve
 from mcp_bindgen.runtime.protocol import jsonrpc
 from mcp_bindgen.runtime.protocol.errors import SessionLost
 from mcp_bindgen.runtime.protocol.transport import Lost

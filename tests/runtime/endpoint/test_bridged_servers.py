@@ -16,8 +16,9 @@ import pytest
 
 from mcp_bindgen import v2024_11_05, v2025_11_25, v2026_07_28
 from mcp_bindgen.http import HttpApp
+from mcp_bindgen.http.server.access import GuardedService
 from mcp_bindgen.runtime import Context, ProtocolError, Request, Server, connect, handles
-from mcp_bindgen.runtime.session.server import Service
+from mcp_bindgen.runtime.session.service import Service
 from tests.interop import ours
 from tests.interop.full_server import server
 from tests.interop.ours import text
@@ -466,7 +467,7 @@ class AccessPolicy:
 
 def test_scopes_are_needed_in_every_revision() -> None:
     access_policy: Any = AccessPolicy()
-    service = Service([Scoped()], access_policy)
+    service = GuardedService([Scoped()], policy=access_policy)
     for revision in REVISIONS:
         assert service.needed_scopes(revision, [("tools/call", "x")]) == {"special"}
         assert service.needed_scopes(revision, [("tools/call", "y")]) == frozenset()
@@ -482,7 +483,7 @@ def test_who_subscribes_needs_what_who_listens_needs() -> None:
             return frozenset({"access_policy"} if operation[0] == "subscriptions/listen" else ())
 
     access_policy: Any = Listening()
-    service = Service([Listened()], access_policy)
+    service = GuardedService([Listened()], policy=access_policy)
     for revision in STATEFUL:
         assert service.needed_scopes(revision, [("resources/subscribe", "file:///x")]) == {"ears", "access_policy"}
         assert service.needed_scopes(revision, [("resources/read", "file:///x")]) == frozenset()
@@ -534,7 +535,7 @@ def test_a_revision_is_imported_when_a_client_speaks_it(tmp_path: Path) -> None:
 import json, sys
 from written_once import main, Notes
 from mcp_bindgen.runtime import Transport
-from mcp_bindgen.runtime.session.server import Service
+from mcp_bindgen.runtime.session.service import Service
 from mcp_bindgen.http import HttpApp
 service = Service([Notes()])
 assert len(service.supported) == 5

@@ -12,7 +12,7 @@ import anyio
 import pytest
 
 from mcp_bindgen.runtime import ConnectionClosed, Limits, Transport, serve
-from mcp_bindgen.runtime.concurrency import thread_limiter
+from mcp_bindgen.runtime.threads import thread_limiter
 from mcp_bindgen.runtime.transports.memory import pair
 from mcp_bindgen.v2025_11_25 import Client, Context, Server
 from mcp_bindgen.v2025_11_25 import types as mcp
@@ -331,7 +331,8 @@ def test_a_handler_that_blocks_keeps_no_process_alive_whose_output_nobody_reads(
     code = """
 import io, sys, threading
 import anyio
-from mcp_bindgen.runtime.concurrency import in_thread, leave
+from mcp_bindgen.runtime.concurrency import leave
+from mcp_bindgen.runtime.threads import in_thread
 
 async def main():
     async with anyio.create_task_group() as tasks:

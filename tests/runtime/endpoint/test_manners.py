@@ -10,7 +10,7 @@ import anyio
 import pytest
 
 from mcp_bindgen.runtime import ProtocolError
-from mcp_bindgen.runtime.logs import MOST, harmless
+from mcp_bindgen.runtime.logs import MAX_CHARACTERS, harmless
 from mcp_bindgen.v2025_11_25 import Client, Context, Server
 from mcp_bindgen.v2025_11_25 import types as mcp
 from tests.support.checked_connections import (
@@ -249,7 +249,7 @@ async def test_no_more_than_a_hundred_completions(revision: str, caplog: pytest.
         ("\x1b[2J\x07\r", "\\x1b[2J\\x07\\r"),
         ("\u202eevil\u2028\x9b", "\\u202eevil\\u2028\\x9b"),
         ("\ud800", "\\ud800"),
-        ("x" * (MOST + 1), "x" * MOST + f"... ({MOST + 1} characters)"),
+        ("x" * (MAX_CHARACTERS + 1), "x" * MAX_CHARACTERS + f"... ({MAX_CHARACTERS + 1} characters)"),
     ],
 )
 def test_text_of_others_is_harmless(text: str, shown: str) -> None:

@@ -10,9 +10,10 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from mcp_bindgen.host.result_cache import ResultCache
 from mcp_bindgen.http.server.app import HttpApp
-from mcp_bindgen.runtime import MethodNotFound, ProtocolError, ResultCache, connect, serve
-from mcp_bindgen.runtime.session.result_cache import CacheScope
+from mcp_bindgen.runtime import MethodNotFound, ProtocolError, connect, serve
+from mcp_bindgen.runtime.session.targets import CacheScope
 from mcp_bindgen.runtime.transports.memory import pair
 from mcp_bindgen.v2025_11_25 import Client as OldClient
 from mcp_bindgen.v2026_07_28 import REVISION, Client, Server, methods

@@ -29,7 +29,7 @@ from mcp_bindgen.runtime import (
     handles,
     serve,
 )
-from mcp_bindgen.runtime.session.server import lifespans
+from mcp_bindgen.runtime.session.service import lifespans
 from mcp_bindgen.runtime.transports.memory import pair
 from mcp_bindgen.v2025_11_25 import Client as Latest
 from mcp_bindgen.v2025_11_25 import Context, errors, methods
@@ -1361,7 +1361,7 @@ async def test_when_the_server_goes_calls_fail() -> None:
         async with anyio.create_task_group() as tasks:
             for _ in range(3):
                 tasks.start_soon(ask)
-            await raw.receive()
+            await anyio.wait_all_tasks_blocked()
             await raw.close()
         assert len(failures) == 3
         assert {str(failure) for failure in failures} == {"the other side closed the connection"}

@@ -14,6 +14,7 @@ from typing import Any
 import anyio
 import pytest
 
+from mcp_bindgen.host.result_cache import ResultCache
 from mcp_bindgen.http.server.app import HttpApp
 from mcp_bindgen.runtime import (
     AuthorizationError,
@@ -21,7 +22,6 @@ from mcp_bindgen.runtime import (
     MethodNotFound,
     ProtocolError,
     RequestTimeout,
-    ResultCache,
     connect,
     serve,
 )

@@ -12,7 +12,7 @@ import pytest
 from mcp_bindgen import v2024_11_05, v2025_11_25, v2026_07_28
 from mcp_bindgen.runtime import UnsupportedRevision, serve
 from mcp_bindgen.runtime.protocol.bridging import MISSING, bridging
-from mcp_bindgen.runtime.session.server import Service
+from mcp_bindgen.runtime.session.service import Service
 from mcp_bindgen.runtime.transports.memory import pair
 from tests.support.checked_connections import bounded, running
 from tests.support.commands import execute
@@ -20,7 +20,7 @@ from tests.support.commands import execute
 LOADED = """
 import json, sys
 from mcp_bindgen.{package} import Server
-from mcp_bindgen.runtime.session.server import Service
+from mcp_bindgen.runtime.session.service import Service
 from mcp_bindgen.runtime.protocol.transport import Transport
 peer = Service([Server()]).session(type("T", (Transport,), {{}})()).peer
 def loaded():

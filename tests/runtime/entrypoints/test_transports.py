@@ -181,5 +181,5 @@ def test_an_installed_store_opens_its_urls(site: Path) -> None:
     assert done.returncode == 2
     assert "error: the store was opened" in done.stderr
     done = run(site, SERVER, "--http", "127.0.0.1:0", "--store", "mysql://user:pw@host")
-    assert "error: no store for mysql:; installed: acme:, file:, redis:, rediss:, unix:" in done.stderr
+    assert "error: no store for mysql:; installed: acme:, redis:, rediss:, unix:" in done.stderr
     assert "pw" not in done.stderr

@@ -8,11 +8,10 @@ from typing import Any, Literal
 import pytest
 
 from mcp_bindgen import v2025_11_25, v2026_07_28
+from mcp_bindgen.extensions.abi import Extension, ExtensionRoutes
 from mcp_bindgen.runtime import CapabilityMissing, MethodNotFound, connect, serve
 from mcp_bindgen.runtime.abi import (
-    Extension,
     ExtensionResult,
-    ExtensionRoutes,
     Filter,
     Model,
     Notification,
@@ -62,7 +61,7 @@ def price(core: Any = v2026_07_28, id_: str = PRICE, name: str = "price/get", **
     )
     extension = Extension(id_, "1", core.REVISION, "nowhere", **facts)
     known = SimpleNamespace(Price=Price, Offered=Offered, PriceFilter=PriceFilter)
-    vars(extension).update(methods=by_name(get, news), types=known)
+    vars(extension).update(_methods=by_name(get, news), types=known)
 
     class Context(core.Context):  # type: ignore[misc]
         async def notify_price(self, item: str) -> None:

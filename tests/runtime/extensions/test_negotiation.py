@@ -11,12 +11,14 @@ from typing import Any, ClassVar
 import pytest
 
 from mcp_bindgen import v2025_11_25, v2026_07_28
-from mcp_bindgen.http.client.header_mirror import HeaderMirror
+from mcp_bindgen.cluster.broadcasts import Recorder, recorded
+from mcp_bindgen.host.result_cache import ResultCache
+from mcp_bindgen.http.headers import HeaderMirror
+from mcp_bindgen.http.server.access import GuardedService, operations
 from mcp_bindgen.http.server.app import HttpApp
-from mcp_bindgen.runtime import CapabilityMissing, ProtocolError, ResultCache, UnexpectedAnswer, connect, serve
-from mcp_bindgen.runtime.protocol.access import Operation, RequestOrigin, operations
+from mcp_bindgen.runtime import CapabilityMissing, ProtocolError, UnexpectedAnswer, connect, serve
+from mcp_bindgen.runtime.protocol.access import Operation, RequestOrigin
 from mcp_bindgen.runtime.protocol.request_scope import Negotiated, RequestScope
-from mcp_bindgen.runtime.session.server import Recorder, Service
 from mcp_bindgen.runtime.transports.memory import pair
 from mcp_bindgen.runtime.transports.stdio import stdio
 from mcp_bindgen.v2026_07_28 import types as mcp
@@ -68,7 +70,7 @@ async def played(*servers: Any, revisions: Any = None) -> AsyncGenerator[Raw]:
 @bounded()
 async def test_all_that_an_extension_adds_works(way: Way) -> None:
     async with way(Customer()) as client:
-        assert client.server_extension(bindings.EXTENSION) == {}
+        assert client.extension(bindings.EXTENSION) == {}
         assert (await client.get_stock("pear")).count == 4
         reserved = await client.request(
             bindings.methods.CALL_TOOL,
@@ -209,7 +211,7 @@ async def at(client: Any, capabilities: Any) -> AsyncGenerator[Raw]:
 async def test_nothing_is_sent_to_a_server_that_does_not_declare_it() -> None:
     client = Customer()
     async with at(client, {}) as raw:
-        assert client.server_extension(bindings.EXTENSION) is None
+        assert client.extension(bindings.EXTENSION) is None
         for refused in (
             client.get_stock("pear"),
             client.notify_stock_read("pear"),
@@ -354,7 +356,7 @@ async def test_scopes_hold_for_methods_of_extensions() -> None:
         def needed(self, operation: Operation) -> frozenset[str]:
             return frozenset({"rare"}) if operation == ("stock/get", "fig") else frozenset()
 
-    service = Service([Guarded()], Open())  # type: ignore[arg-type]
+    service = GuardedService([Guarded()], policy=Open())  # type: ignore[arg-type]
     dispatcher = service.dispatchers["2026-07-28"]
     handler = service.guarded(dispatcher, dispatcher.routes["stock/get"])
     scope = RequestScope(Recorder(Negotiated(dispatcher)), RequestOrigin(), 1)
@@ -400,7 +402,7 @@ async def test_servers_of_other_revisions_are_asked_nothing_of_an_extension() ->
     async with running(serve(right, Older(), revisions=["2025-11-25"])), connect(left, customer) as client:
         assert client.wire_revision == "2025-11-25"
         assert (await client.call_tool("x")).content == []
-        assert client.server_extension(bindings.EXTENSION) is None
+        assert client.extension(bindings.EXTENSION) is None
         with pytest.raises(CapabilityMissing):
             await client.get_stock("pear")
         with pytest.raises(CapabilityMissing):
@@ -414,8 +416,8 @@ async def test_servers_of_other_revisions_are_asked_nothing_of_an_extension() ->
 async def test_a_broadcast_to_all_processes_has_notifications_of_extensions() -> None:
     shop, told = Shop(), list[Any]()
 
-    async def publish(revision: str, method: Any, params: Any) -> None:
-        told.append((revision, method.name, params.item))
+    async def publish(server: Any, tell: Any) -> None:
+        told.extend((revision, method.name, params.item) for revision, method, params in await recorded(server, tell))
 
     shop.publish = publish
     await shop.broadcast(lambda client: client.notify_stock_changed(item="pear", count=1))

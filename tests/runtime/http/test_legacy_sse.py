@@ -25,8 +25,9 @@ from starlette.routing import Mount
 from mcp_bindgen.http.client.legacy_sse import SseClientTransport, sse
 from mcp_bindgen.http.server import call as asgi
 from mcp_bindgen.http.server import legacy_sse as runtime_sse
-from mcp_bindgen.http.server.legacy_sse import SseApp, SseServerTransport
-from mcp_bindgen.http.server.limits import HttpLimits
+from mcp_bindgen.http.server.errors import HttpError
+from mcp_bindgen.http.server.legacy_sse import SseApp, SseTransport
+from mcp_bindgen.http.server.limits import Budget, HttpLimits
 from mcp_bindgen.http.server.serve import serve_sse
 from mcp_bindgen.runtime import ConnectionClosed, ProtocolError, RequestTimeout
 from mcp_bindgen.v2024_11_05 import Client, Context, Server
@@ -443,9 +444,7 @@ def test_a_session_that_the_server_closes(url: str, tools: Tools) -> None:
     eventually(lambda: not tools.connections)
 
 
-def test_a_closed_session_does_not_wait_for_ever_to_be_read(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(runtime_sse, "_GRACE_SECONDS", 0.1)
-
+def test_a_closed_session_does_not_wait_for_ever_to_be_read() -> None:
     async def body(url: str) -> None:
         async with raw(url) as client:
             assert await client.call("flood", 1) == 202
@@ -453,7 +452,7 @@ def test_a_closed_session_does_not_wait_for_ever_to_be_read(monkeypatch: pytest.
                 await anyio.sleep(0.005)
             assert await client.call("echo", 2, text="x") == 404
 
-    with running(SseApp(Tools(), limits=HttpLimits(sessions=1))) as url:
+    with running(SseApp(Tools(), limits=HttpLimits(sessions=1, write_timeout=0.1))) as url:
         go(lambda: body(url))
 
 
@@ -487,7 +486,7 @@ def test_a_client_that_never_reads_is_given_up() -> None:
                 await anyio.sleep(0.01)
             assert await client.call("echo", 2, text="x") == 404
 
-    with running(SseApp(tools, limits=HttpLimits(unread=0.3), keep_alive=0.1)) as url:
+    with running(SseApp(tools, limits=HttpLimits(write_timeout=0.3), keep_alive=0.1)) as url:
         go(lambda: body(url))
 
 
@@ -808,16 +807,19 @@ def test_a_server_that_dies_ends_what_is_pending(caplog: pytest.LogCaptureFixtur
 
 def test_the_server_end_by_itself() -> None:
     async def body() -> None:
-        transport = SseServerTransport()
-        await transport.send([b'{\n"a":\r\n1}', b"2"])
-        await transport.close()
-        await transport.close()
-        assert await transport.receive() == ()
-        with pytest.raises(ConnectionClosed):
-            await transport.send([b"3"])
-        assert not await transport.arrive(b"4")
-        written = b"".join([asgi.event(event.data) for event in await transport.stream.read(0)])
-        assert await transport.stream.read(2) == ()
+        transport = SseTransport("key", HttpLimits(), Budget(1, "too many"))
+        with transport.standing.reading():
+            await transport.send([b'{\n"a":\r\n1}', b"2"])
+            await transport.close()
+            await transport.close()
+            assert await transport.receive() == ()
+            with pytest.raises(ConnectionClosed):
+                await transport.send([b"3"])
+            with pytest.raises(HttpError, match="the session is over"):
+                await transport.accept(b"4")
+            transport.standing.close()
+            written = b"".join([asgi.event(event.data) for event in await transport.standing.read(0)])
+            assert await transport.standing.read(2) == ()
         assert written.decode().splitlines() == [
             *("event: message", "data: {", 'data: "a":', "data: 1}", ""),
             *("event: message", "data: 2", ""),

@@ -30,9 +30,11 @@ from pydantic_core import to_json
 
 from mcp_bindgen.contract.document import read_contract
 from mcp_bindgen.contract.model import Contract
-from mcp_bindgen.emit.environment import WIDTH
-from mcp_bindgen.protocol.model import Field, Object, Ref
+from mcp_bindgen.emit.python.environment import WIDTH
+from mcp_bindgen.emit.python.lowering import lower
+from mcp_bindgen.protocol.model import Object, Ref
 from mcp_bindgen.runtime.transports.stdio import stdio
+from mcp_bindgen.scaffold.generated.python_contract import PythonContract, lower_contract
 from mcp_bindgen.scaffold.project import Project
 from tests.support.checked_connections import bounded
 from tests.support.commands import execute, inside, python, save
@@ -122,7 +124,7 @@ class Made:
     """
 
     document: dict[str, Any]
-    model: Contract
+    model: PythonContract
     project: Project
     client: Path
     answers: dict[str, Any]
@@ -176,7 +178,7 @@ def made(tmp_path_factory: pytest.TempPathFactory) -> Made:
     path = folder / "contract.json"
     document, answers = (json.loads(each.read_text("utf-8")) for each in (path, folder / "answers.json"))
     project = Project.read(folder / "hostile")
-    return Made(document, read_contract(path), project, folder / "hostile_client.py", answers, marker)
+    return Made(document, lower_contract(read_contract(path)), project, folder / "hostile_client.py", answers, marker)
 
 
 @pytest.fixture(autouse=True)
@@ -206,11 +208,11 @@ def test_all_of_it_type_checks_under_pyright_strict(made: Made) -> None:
     assert report["generalDiagnostics"] == []
 
 
-def test_ruff_and_black_find_nothing(made: Made) -> None:
+def test_ruff_finds_nothing(made: Made) -> None:
     for tool in (
         ["ruff", "check"],
         ["ruff", "check", "--isolated", made.client],
-        ["black", "--check", "-l", WIDTH, "."],
+        ["ruff", "format", "--check", "--isolated", "--line-length", WIDTH, "."],
     ):
         done = execute(sys.executable, "-m", *tool, cwd=made.project.folder)
         assert done.returncode == 0, (done.stdout + done.stderr)[-5000:]
@@ -276,7 +278,7 @@ async def test_what_fits_reaches_the_method_from_the_typed_client(made: Made) ->
     module = made.module()
     async with module.HostileClient.connect(words(made)) as client:
         for tool in made.model.tools:
-            method = getattr(client, tool.stub)
+            method = getattr(client, made.model.stub(tool))
             for arguments in Values(tool.raw["inputSchema"], tool.name, open=False).valid(3):
                 result = await method(**given(made.model, method, tool.input, arguments))
                 if tool.output is None:
@@ -291,14 +293,14 @@ async def test_prompts_and_resources_answer_the_typed_client(made: Made) -> None
     async with made.module().HostileClient.connect(words(made)) as client:
         for prompt in made.model.prompts:
             named = {each["name"]: "abc" for each in prompt.raw.get("arguments", [])}
-            method = getattr(client, prompt.stub)
+            method = getattr(client, made.model.stub(prompt))
             arguments = given(made.model, method, prompt.arguments, named) if prompt.arguments else {}
             assert (await method(**arguments)).messages, prompt.name
         for resource in made.model.resources:
-            (contents,) = (await getattr(client, resource.stub)()).contents
+            (contents,) = (await getattr(client, made.model.stub(resource))()).contents
             assert contents.uri == resource.uri
         for template in made.model.templates:
-            method = getattr(client, template.stub)
+            method = getattr(client, made.model.stub(template))
             known = {each["name"]: each["enum"] for each in template.raw.get("variables", [])}
             for value in known.get("lang", ["abc", "ü/ %\"'"]):
                 arguments = {
@@ -390,23 +392,25 @@ def given(model: Contract, method: Any, name: str, wire: dict[str, Any]) -> dict
     """Arguments of the wire as those of a typed method."""
     hints = get_type_hints(method)
     parameters = list(inspect.signature(method).parameters)
-    kind = model.types.resolve(Ref(name))
+    while isinstance(kind := model.types.definitions[name].type, Ref):
+        name = kind.name
     if not isinstance(kind, Object):
         return {parameters[0]: typed(hints[parameters[0]], wire)}
     found: dict[str, Any] = {}
+    attributes = lower(model.types).attributes[name]
     for field in kind.fields:
         if field.wire in wire:
-            parameter = parameter_of(field, parameters)
+            parameter = parameter_of(attributes[field.wire], parameters)
             found[parameter] = typed(hints[parameter], wire[field.wire])
     more = {name: value for name, value in wire.items() if kind.field(name) is None}
     assert not more or inspect.signature(method).parameters[parameters[-1]].kind is inspect.Parameter.VAR_KEYWORD
     return {**found, **more}
 
 
-def parameter_of(field: Field, parameters: list[str]) -> str:
-    """The parameter that stands for a field; underscores keep it apart from other names."""
-    plain = field.name.removesuffix("_")
-    return next(name for name in (field.name, plain, f"{field.name}_", f"{field.name}__") if name in parameters)
+def parameter_of(attribute: str, parameters: list[str]) -> str:
+    """The parameter that stands for an attribute; underscores keep it apart from other names."""
+    plain = attribute.removesuffix("_")
+    return next(name for name in (attribute, plain, f"{attribute}_", f"{attribute}__") if name in parameters)
 
 
 def typed(annotation: Any, value: Any) -> Any:

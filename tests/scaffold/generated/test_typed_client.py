@@ -20,10 +20,10 @@ from hypothesis import HealthCheck, given, settings
 from mcp_bindgen import app
 from mcp_bindgen.app.handlers import specs
 from mcp_bindgen.contract.document import contract_of
-from mcp_bindgen.emit.imports import prune
-from mcp_bindgen.protocol import build, naming
+from mcp_bindgen.emit.python import naming
+from mcp_bindgen.protocol import build
 from mcp_bindgen.runtime import Client
-from mcp_bindgen.runtime.session.server import serve
+from mcp_bindgen.runtime.session.service import serve
 from mcp_bindgen.runtime.transports.memory import pair
 from mcp_bindgen.scaffold.generated.contract_package import contract_files
 from mcp_bindgen.scaffold.generated.typed_client import client_class, client_files
@@ -263,20 +263,6 @@ def test_a_class_must_have_a_name_of_its_own() -> None:
             client_files(contract_of(DOCUMENT), protocol, name, "weather", "a test")
 
 
-def test_only_what_is_used_is_imported() -> None:
-    code = (
-        "from m import A, B, C, D, E, F, G, H, I, J, K, L, Literal, M, N, TypeAlias\n"
-        'X: TypeAlias = "A | B"\n'
-        'def f(x: "C", y: Literal["D"] = "E", *, z: list["F"] = g("G")) -> "H":\n'
-        '    "I"\n'
-        '    return {"J": "K"}\n'
-        "class Y(Base):\n"
-        '    l: Literal["L"] = "L"\n'
-        '    m: Annotated["M", Field(alias="N")]\n'
-    )
-    assert prune(code).splitlines()[0] == "from m import A, B, C, F, H, Literal, M, TypeAlias"
-
-
 def test_every_client_type_checks_strictly(clients: Path, tmp_path: Path) -> None:
     for path in [*clients.glob("*/weather.py"), *clients.glob("*/contract/*.py")]:
         copy = tmp_path / path.relative_to(clients)
@@ -432,7 +418,7 @@ def test_a_check_looks_at_the_module_too(tmp_path: Path, edit: Any, said: str) -
     out.write_text(edit(out.read_text()))
     done = inside("client", "--from", saved, "--out", out, "--check")
     assert done.returncode == 1
-    assert said in done.stdout.splitlines()[0]
+    assert said in done.stdout
     assert done.stdout.splitlines()[-1] == "Nothing changed."
 
 

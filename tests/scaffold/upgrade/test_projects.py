@@ -13,9 +13,9 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
-from mcp_bindgen.protocol import naming
+from mcp_bindgen.emit.header import is_generated
+from mcp_bindgen.emit.python import naming
 from mcp_bindgen.scaffold.generated.regeneration import generate_contract
-from mcp_bindgen.scaffold.upgrade.copying import is_generated
 from mcp_bindgen.spec import BadInput, Store
 from tests.support.commands import execute, inside, python, snapshot
 from tests.support.effort import cases, examples
@@ -69,7 +69,7 @@ def passes_its_tests(folder: Path) -> bool:
 
 
 def complaints(folder: Path) -> set[str]:
-    """The lines of a project of which pyright, as the project sets it up, says that they are wrong."""
+    """The lines of a project with errors that pyright finds, apart from errors that follow from a missing type."""
     pyright = Path(sys.executable).with_name("pyright")
     done = execute(pyright, "--outputjson", "--pythonpath", sys.executable, "-p", folder, cwd=folder)
     found = json.loads(done.stdout)
@@ -77,7 +77,7 @@ def complaints(folder: Path) -> set[str]:
     return {
         f"{Path(one['file']).relative_to(folder)}:{one['range']['start']['line'] + 1}"
         for one in found["generalDiagnostics"]
-        if one["severity"] == "error"
+        if one["severity"] == "error" and not one.get("rule", "").startswith("reportUnknown")
     }
 
 
@@ -98,7 +98,6 @@ def check(folder: Path, new: str) -> None:
     done = inside("upgrade", folder, "--to", new)
     assert (done.returncode in (0, 1), done.stderr) == (True, ""), done.stderr
     assert "left  " not in done.stdout
-    assert "unknown  " not in done.stdout
     python(f"import {', '.join(modules(folder))}", folder / "src")
     if done.returncode == 0:
         assert passes_its_tests(folder)
@@ -132,8 +131,9 @@ def test_what_is_listed_is_what_pyright_sees(old: str, new: str, tmp_path: Path)
     folder = scaffold("server", tmp_path / "weather", "--revision", old, "--with", "tools,resources,prompts,logging")
     assert complaints(folder) == set()
     done = inside("upgrade", folder, "--to", new)
-    assert done.returncode == 1
-    assert complaints(folder) == listed(done.stdout, folder) != set()
+    left = listed(done.stdout, folder)
+    assert done.returncode == (1 if left else 0)
+    assert complaints(folder) == left
 
 
 @pytest.mark.full
@@ -145,7 +145,7 @@ def test_edited_generated_files_are_left_or_moved_aside(tmp_path: Path) -> None:
     assert done.returncode == 1
     assert f"generated  {base}: was edited, and was left" in done.stdout
     assert base.read_text("utf-8") == edited
-    done = inside("upgrade", folder, "--from", OLD, "--to", NEW, "--force")
+    done = inside("upgrade", folder, "--replace", OLD, "--to", NEW, "--force")
     assert done.returncode == 0, done.stdout
     assert naming.package(NEW) in base.read_text("utf-8")
     assert (base.parent / "base.py.edited").read_text("utf-8") == edited

@@ -10,7 +10,7 @@ from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
 from mcp_bindgen.auth import JwtVerifier, ResourceServer
-from mcp_bindgen.runtime.protocol.access import AccessDenied
+from mcp_bindgen.http.server.errors import HttpError
 from tests.support.effort import examples
 from tests.support.issuer import Issuer, Prover, encoded, signed
 
@@ -41,7 +41,7 @@ def outcome(query: bytes = b"", **headers: bytes) -> int:
     request: Any = SimpleNamespace(scope={"method": "POST", "path": "/mcp", "query_string": query}, headers=named)
     try:
         asyncio.run(AUTH.authenticate(request))
-    except AccessDenied as error:
+    except HttpError as error:
         denied = error
     else:
         return 200

@@ -16,12 +16,13 @@ from hypothesis import HealthCheck, given, settings
 from mcp_bindgen import v2026_07_28
 from mcp_bindgen.app import App
 from mcp_bindgen.auth import ResourceServer, StaticTokens
+from mcp_bindgen.cluster.broadcasts import Recorder
+from mcp_bindgen.http.server.access import GuardedService, operations_named
 from mcp_bindgen.http.server.app import HttpApp
 from mcp_bindgen.runtime import Identity
-from mcp_bindgen.runtime.protocol.access import InsufficientScope, RequestOrigin, operations_named
+from mcp_bindgen.runtime.protocol.access import InsufficientScope, RequestOrigin
 from mcp_bindgen.runtime.protocol.jsonrpc import typed_params
 from mcp_bindgen.runtime.protocol.request_scope import Negotiated, RequestScope
-from mcp_bindgen.runtime.session.server import Recorder, Service
 from tests.runtime.core.test_uris import spellings
 from tests.support.checked_connections import bounded
 from tests.support.http_wires import listening
@@ -203,11 +204,11 @@ def test_scopes_and_handlers_of_all_spellings_are_the_same(pair: tuple[str, str]
     app.add_resource("note://{+name}", named, name="rest")
     (contract_server, *_) = app.servers()
     access_policy = ResourceServer("https://x/mcp", StaticTokens(KEYS), scopes={("resources/read", other): ["board"]})
-    service = Service([contract_server], access_policy)
+    service = GuardedService([contract_server], policy=access_policy)
     for spelling in pair:
         needed = service.needed_scopes(contract_server.revision, operations_named("resources/read", {"uri": spelling}))
         assert needed == {"pay", "board"}
-        (found, _), *_ = contract_server._candidates(spelling)  # type: ignore[attr-defined]
+        (found, *_), *_ = contract_server._candidates(spelling)  # type: ignore[attr-defined]
         assert found.spec.name == uri
 
 
@@ -354,7 +355,7 @@ async def test_others_run_while_a_session_has_a_large_filter_checked() -> None:
             turns += 1
             await anyio.sleep(0)
 
-    service = Service([Slow()], ResourceServer("http://localhost/mcp", StaticTokens(KEYS), scopes={}))
+    service = GuardedService([Slow()], policy=ResourceServer("http://localhost/mcp", StaticTokens(KEYS), scopes={}))
     dispatcher = service.dispatchers[STATELESS]
     filtered = {"resourceSubscriptions": [*(f"note://{number}" for number in range(200)), "note://payroll"]}
     method = dispatcher.revision.request("subscriptions/listen")

@@ -12,11 +12,11 @@ import anyio
 import pytest
 
 from mcp_bindgen import v2025_11_25, v2026_07_28
+from mcp_bindgen.cluster.broadcasts import Recorder
 from mcp_bindgen.runtime import CapabilityMissing, ConnectionClosed, serve
 from mcp_bindgen.runtime.protocol import uris
 from mcp_bindgen.runtime.protocol.request_scope import Negotiated, is_followed
 from mcp_bindgen.runtime.protocol.transport import Transport
-from mcp_bindgen.runtime.session.server import Recorder
 from mcp_bindgen.runtime.session.subscriptions import Subscription
 from mcp_bindgen.runtime.transports.memory import pair
 from mcp_bindgen.v2026_07_28 import types as mcp

@@ -8,7 +8,6 @@ from __future__ import annotations
 import sys
 from collections.abc import AsyncGenerator, Iterator
 from contextlib import asynccontextmanager
-from importlib import import_module
 from pathlib import Path
 from typing import Any, TypeAlias
 
@@ -175,13 +174,11 @@ async def test_a_database_without_the_tables_is_refused(postgres: str) -> None:
             pass
 
 
-@pytest.mark.parametrize("name", ["docket", "procrastinate"])
-def test_a_missing_package_is_named_with_its_extra(name: str, monkeypatch: pytest.MonkeyPatch) -> None:
-    module = f"mcp_bindgen.extensions.tasks.{name}_runner"
-    monkeypatch.delitem(sys.modules, module)
+@pytest.mark.parametrize(("name", "runner"), [("docket", DocketRunner), ("procrastinate", ProcrastinateRunner)])
+def test_a_missing_package_is_named_with_its_extra(name: str, runner: Kind, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setitem(sys.modules, name, None)
     with pytest.raises(ImportError, match=rf"pip install 'mcp-bindgen\[{name}\]'"):
-        import_module(module)
+        runner("redis://localhost")
 
 
 def test_nobody_runs_less_than_nothing() -> None:

@@ -17,6 +17,7 @@ import httpx2
 import pytest
 
 from mcp_bindgen import v2026_07_28
+from mcp_bindgen.host import Entry
 from mcp_bindgen.http.client.legacy_sse import sse
 from mcp_bindgen.http.client.transport import http
 from mcp_bindgen.http.event_stream import EventDecoder
@@ -336,6 +337,7 @@ async def test_a_drip_fed_answer_to_a_notification_blocks_nothing_for_long() -> 
 async def test_connecting_takes_no_longer_than_it_may(target: Any) -> None:
     async with dripping() as place:
         target = json.loads(json.dumps(target).replace("{}", place))
+        target = Entry.read(target) if isinstance(target, dict) else target
         begun = time.monotonic()
         with pytest.raises(NoConnection, match=r"connecting: not done within 0\.3 s"):
             async with connect(target, Client, timeout=0.3):

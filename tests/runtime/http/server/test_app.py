@@ -964,7 +964,7 @@ async def test_nothing_stays_when_a_request_is_over() -> None:
 
 @bounded()
 async def test_a_client_that_stops_reading_is_given_up() -> None:
-    async with serving(Now(), limits=HttpLimits(unread=0.1)) as app:
+    async with serving(Now(), limits=HttpLimits(write_timeout=0.1)) as app:
         visit = begin(app, tool("talk", meta=TALKS, times=50))
         visit.reads.clear()
         async with asyncio.timeout(3):
@@ -1022,7 +1022,7 @@ async def test_subscriptions_end_in_good_order_with_the_server() -> None:
 @bounded()
 async def test_a_listener_that_does_not_read_delays_nobody() -> None:
     server = Now()
-    async with serving(Then(), server, limits=HttpLimits(unread=0.3)) as app:
+    async with serving(Then(), server, limits=HttpLimits(write_timeout=0.3)) as app:
         stuck, fine = (begin(app, listen(id_, toolsListChanged=True)) for id_ in (1, 2))
         await stuck.first(1)
         await fine.first(1)
@@ -1150,9 +1150,11 @@ async def test_servers_that_fail_to_start_or_stop(when: str) -> None:
             yield
             raise LookupError("no database")
 
-    async with living(HttpApp(Fails())) as said:
-        pass
-    assert said[-1] == {"type": f"lifespan.{when}.failed", "message": "no database"}
+    said: list[dict[str, Any]] = []
+    with pytest.raises(LookupError):
+        async with living(HttpApp(Fails())) as messages:
+            said = messages
+    assert (said[-1]["type"], "no database" in said[-1]["message"]) == (f"lifespan.{when}.failed", True)
     assert [message["type"] for message in said[:-1]] == ["lifespan.startup.complete"] * (when == "shutdown")
 
 

@@ -15,12 +15,11 @@ from mcp_bindgen.http.server import uvicorn_protocol
 from mcp_bindgen.http.server.app import HttpApp
 from mcp_bindgen.http.server.legacy_sse import SseApp
 from mcp_bindgen.http.server.limits import HttpLimits
-from mcp_bindgen.http.server.uvicorn_protocol import BoundedH11Protocol, HttpProtocol
+from mcp_bindgen.http.server.uvicorn_protocol import HttpProtocol
 from tests.runtime.http.server.test_limits import MIB, Now, Oldest, Then
 from tests.support.checked_connections import bounded, lone, until
 from tests.support.http_wires import Wire, stateless, who, wires
 
-PROTOCOLS = pytest.mark.parametrize("protocol", [HttpProtocol, BoundedH11Protocol], ids=["default", "h11"])
 TAKEN = 8 * MIB  # bytes: the kernel takes some of them on both sides before a connection is cut
 
 CALL = lone(1, "tools/call", name="x")
@@ -67,14 +66,13 @@ async def is_cut(wire: Wire, parts: Iterable[bytes], pause: float = 0) -> bool:
 
 
 @pytest.mark.parametrize("flood", FLOODS)
-@PROTOCOLS
 @bounded(20)
-async def test_a_connection_is_cut_at_the_limit_of_bytes_outside_of_bodies(protocol: Any, flood: str) -> None:
+async def test_a_connection_is_cut_at_the_limit_of_bytes_outside_of_bodies(flood: str) -> None:
     first, part = FLOODS[flood]
     block = part * max(1, 50_000 // len(part))
     largest = 0
 
-    class Watched(protocol):  # type: ignore[misc]
+    class Watched(HttpProtocol):
         def data_received(self, data: bytes) -> None:
             nonlocal largest
             super().data_received(data)
@@ -86,15 +84,14 @@ async def test_a_connection_is_cut_at_the_limit_of_bytes_outside_of_bodies(proto
     assert largest <= 16
 
 
-@PROTOCOLS
 @bounded(20)
-async def test_bodies_and_later_requests_do_not_count(protocol: Any) -> None:
+async def test_bodies_and_later_requests_do_not_count() -> None:
     """A chunked body, and many requests on one connection, go beyond what may be outside of bodies."""
     call = lone(1, "tools/call", name="x", arguments={"text": "x" * 2 * MIB})
     body = json.dumps(call).encode()
     blocks = [body[at : at + 1024] for at in range(0, len(body), 1024)]
     chunks = b"".join(b"%x\r\n%s\r\n" % (len(block), block) for block in blocks)
-    async with wires(HttpApp(Now()), protocol) as http:
+    async with wires(HttpApp(Now()), HttpProtocol) as http:
         wire = await http.open()
         await wire.stream.send(HEAD + NAMES + b"transfer-encoding: chunked\r\n\r\n" + chunks + b"0\r\n\r\n")
         assert await wire.status() == 200
@@ -109,9 +106,8 @@ async def test_bodies_and_later_requests_do_not_count(protocol: Any) -> None:
 
 
 @pytest.mark.parametrize("at_once", [True, False])
-@PROTOCOLS
 @bounded()
-async def test_trailers_are_dropped(protocol: Any, at_once: bool) -> None:
+async def test_trailers_are_dropped(at_once: bool) -> None:
     """Neither a rule of the protocol nor the function that tells the principal sees a trailer."""
     seen: list[list[tuple[bytes, bytes]]] = []
 
@@ -129,7 +125,7 @@ async def test_trailers_are_dropped(protocol: Any, at_once: bool) -> None:
             await wire.stream.send(CHUNKS + trailers + b"\r\n")
         return wire
 
-    async with wires(HttpApp(Then(), Now(), principal=principal), protocol) as http:
+    async with wires(HttpApp(Then(), Now(), principal=principal), HttpProtocol) as http:
         refused = await ask(CHUNKED, NAMES + b"x-user: eve\r\nauthorization: Bearer x\r\nhost: elsewhere\r\n")
         assert await refused.status() == 400
         assert "Mcp-Protocol-Version is missing" in refused.json["error"]["message"]
@@ -167,11 +163,10 @@ async def test_headers_are_those_of_the_time_when_a_request_arrives(app: Any, pa
 @pytest.mark.parametrize(
     "lengths", ["content-length: 3\r\ntransfer-encoding: chunked", "transfer-encoding: chunked\r\ncontent-length: 3"]
 )
-@PROTOCOLS
 @bounded()
-async def test_a_request_with_two_lengths_is_refused(protocol: Any, lengths: str) -> None:
+async def test_a_request_with_two_lengths_is_refused(lengths: str) -> None:
     """A proxy that follows the other length would take a part of the body for another request."""
-    async with wires(HttpApp(Now()), protocol) as http:
+    async with wires(HttpApp(Now()), HttpProtocol) as http:
         wire = await http.open()
         await wire.stream.send(HEAD + NAMES + lengths.encode() + b"\r\n\r\n" + CHUNKS + b"\r\n" + WHOLE)
         await wire.until(lambda received: b"\r\n\r\n" in received)
@@ -184,10 +179,9 @@ async def test_a_request_with_two_lengths_is_refused(protocol: Any, lengths: str
 # --- pipelined requests ---------------------------------------------------------------------------------------
 
 
-@PROTOCOLS
 @bounded()
-async def test_pipelined_requests_are_answered_in_their_order(protocol: Any) -> None:
-    async with wires(HttpApp(Now()), protocol) as http:
+async def test_pipelined_requests_are_answered_in_their_order() -> None:
+    async with wires(HttpApp(Now()), HttpProtocol) as http:
         wire = await http.open()
         await wire.stream.send(b"".join(WHOLE.replace(b'"id": 1', b'"id": %d' % n) for n in range(1, 6)))
         await wire.until(lambda received: received.count(b"HTTP/1.1 200") == 5 and b'"id":5' in received)
@@ -195,14 +189,13 @@ async def test_pipelined_requests_are_answered_in_their_order(protocol: Any) -> 
         assert places == sorted(places)
 
 
-@PROTOCOLS
 @bounded()
-async def test_a_client_that_pipelines_and_hangs_up_is_noticed(protocol: Any) -> None:
+async def test_a_client_that_pipelines_and_hangs_up_is_noticed() -> None:
     """The request at work is cancelled, and its place is free again."""
     app = HttpApp(Now())
     server = app.servers[0]
     assert isinstance(server, Now)
-    async with wires(app, protocol) as http:
+    async with wires(app, HttpProtocol) as http:
         for pipelined in (b"", WHOLE, WHOLE * 3, WHOLE[:-9], b"GET / HT"):
             wire = await http.open()
             await wire.stream.send(WAITING)
@@ -230,13 +223,12 @@ def slowly() -> Iterator[tuple[bytes, bytes]]:
 @pytest.mark.parametrize(
     "slow", list(slowly()), ids=["head", "blank lines", "refused body", "its trailers", "trailers"]
 )
-@PROTOCOLS
 @bounded()
 async def test_a_connection_on_which_no_request_is_completed_is_cut(
-    protocol: Any, slow: tuple[bytes, bytes], monkeypatch: pytest.MonkeyPatch
+    slow: tuple[bytes, bytes], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(uvicorn_protocol, "_HEAD_TIMEOUT", 0.3)
-    async with wires(HttpApp(Now(), limits=HttpLimits(arrival=0.3)), protocol) as http:
+    async with wires(HttpApp(Now(), limits=HttpLimits(arrival=0.3)), HttpProtocol) as http:
         wire = await http.open()
         await wire.stream.send(slow[0])
         assert await is_cut(wire, repeat(slow[1]), 0.02)

@@ -17,18 +17,19 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from mcp_bindgen.cluster.sqlite_store import SqliteEventStore
-from mcp_bindgen.http.server.event_store.base import (
+from mcp_bindgen.http.server.event_store import (
     PAGE,
     Event,
     EventStore,
     OpenStream,
     StoredSession,
     StoreLimits,
+    StoreUnavailable,
     account_of,
     page,
 )
-from mcp_bindgen.http.server.event_store.memory import MemoryEventStore
+from mcp_bindgen.http.server.sqlite_file import SqliteThread
+from mcp_bindgen.http.server.sqlite_store import MemoryEventStore, SqliteEventStore
 from tests.support.commands import execute
 from tests.support.effort import examples
 
@@ -379,6 +380,14 @@ def test_stores_hold_what_the_model_holds(steps: list[Any], limits: StoreLimits)
 # --- the file -------------------------------------------------------------------------------------------------
 
 
+def test_errors_of_sqlite_mean_that_the_store_is_unavailable(caplog: pytest.LogCaptureFixture) -> None:
+    thread = SqliteThread(sqlite3.connect(":memory:", isolation_level=None, check_same_thread=False), "test")
+    with pytest.raises(StoreUnavailable):
+        run(thread.do(lambda db: db.execute("select * from missing").fetchone()))
+    thread.close()
+    assert "no such table: missing" in caplog.text
+
+
 def test_a_file_outlives_its_store(tmp_path: Path) -> None:
     async def write(store: SqliteEventStore) -> None:
         await store.save("s", b"record")
@@ -403,8 +412,9 @@ def test_a_file_outlives_its_store(tmp_path: Path) -> None:
 def test_what_was_written_survives_a_kill(tmp_path: Path) -> None:
     code = """
 import asyncio, os, signal, sys
-from mcp_bindgen.http.server.event_store.base import Event
-from mcp_bindgen.cluster.sqlite_store import SqliteEventStore
+from mcp_bindgen.http.server.event_store import Event
+from mcp_bindgen.http.server.sqlite_file import SqliteThread
+from mcp_bindgen.http.server.sqlite_store import SqliteEventStore
 async def main():
     store = SqliteEventStore(sys.argv[1])
     await store.save("s", b"")
@@ -439,7 +449,7 @@ def test_what_fails_fails_alone(tmp_path: Path) -> None:
         await store.write("s", "a", events(1), b"")
         writes = [store.write("s", "a", events(number), b"") for number in (2, 1, 3)]
         done = await asyncio.gather(*writes, return_exceptions=True)
-        assert [type(result) for result in done] == [type(None), sqlite3.IntegrityError, type(None)]
+        assert [type(result) for result in done] == [type(None), StoreUnavailable, type(None)]
         assert await numbers(store, "s", "a") == [1, 2, 3]
 
     run(body())
@@ -469,7 +479,8 @@ def test_who_gives_up_waiting_harms_nobody(tmp_path: Path) -> None:
 
 LOCKS = """
 import sys
-from mcp_bindgen.cluster.sqlite_store import SqliteEventStore
+from mcp_bindgen.http.server.sqlite_file import SqliteThread
+from mcp_bindgen.http.server.sqlite_store import SqliteEventStore
 store = SqliteEventStore(sys.argv[1], wait=0.3)
 print("open", flush=True)
 sys.stdin.read()
@@ -531,7 +542,7 @@ def test_other_files_are_refused(tmp_path: Path, content: bytes | str) -> None:
 
 
 def test_a_store_that_nobody_closes_keeps_no_process_alive(tmp_path: Path) -> None:
-    store = "mcp_bindgen.cluster.sqlite_store"
+    store = "mcp_bindgen.http.server.sqlite_store"
     code = f"import sys; from {store} import SqliteEventStore; s = SqliteEventStore(sys.argv[1])"
     done = execute(sys.executable, "-c", code, tmp_path / "events.db")
     assert (done.returncode, done.stderr) == (0, "")

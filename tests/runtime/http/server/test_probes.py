@@ -15,7 +15,7 @@ from starlette.applications import Starlette
 from starlette.routing import Mount
 
 from mcp_bindgen.http import HttpApp, MemoryEventStore
-from mcp_bindgen.http.server import probes as _probes
+from mcp_bindgen.http.server import asgi_app as _probes
 from mcp_bindgen.http.server.legacy_sse import SseApp
 from mcp_bindgen.v2025_11_25 import Server
 from mcp_bindgen.v2025_11_25 import types as mcp
@@ -118,7 +118,7 @@ async def test_it_is_not_ready_while_its_store_is_away(
     away: object, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
 ) -> None:
     monkeypatch.setattr(_probes, "_FRESH_SECONDS", 0.0)
-    monkeypatch.setattr(_probes, "_TIMEOUT", 0.2)
+    monkeypatch.setattr(_probes, "PROBE_TIMEOUT_SECONDS", 0.2)
     async with wires(HttpApp(Tools(), store=Store(True, away, True))) as http:
         found = [(await probe(http, "/readyz"))[:2] for _ in range(3)]
         assert found == [(200, b"ok\n"), (503, b"not ready\n"), (200, b"ok\n")]

@@ -9,19 +9,20 @@ import os
 import signal
 import subprocess
 import sys
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from typing import Any
 
 import pytest
 
 from mcp_bindgen import v2025_11_25
 from mcp_bindgen.http import HttpApp
+from mcp_bindgen.http.server.access import HttpRequest
+from mcp_bindgen.http.server.asgi_app import Probes
+from mcp_bindgen.http.server.errors import HttpError
 from mcp_bindgen.http.server.legacy_sse import SseApp
-from mcp_bindgen.http.server.probes import Probes
 from mcp_bindgen.http.server.request_log import RequestRecord
-from mcp_bindgen.runtime import Identity, logs
-from mcp_bindgen.runtime.logs import JsonFormatter
-from mcp_bindgen.runtime.protocol.access import AccessDenied, HttpRequest
+from mcp_bindgen.runtime import Identity, log_format, logs
+from mcp_bindgen.runtime.log_format import JsonFormatter
 from mcp_bindgen.v2025_11_25 import types as mcp
 from tests.support.checked_connections import bounded, lone, request
 from tests.support.commands import ROOT
@@ -72,10 +73,10 @@ class Lines:
 def lines() -> Iterator[Lines]:
     """Logs as JSON while a test runs, in place of the handlers of the process."""
     root, found = logging.getLogger(), Lines()
-    handlers, levels = root.handlers[:], [(one, one.level) for one in (logs.requests, logs.start)]
+    handlers, levels = root.handlers[:], [(one, one.level) for one in (logs.requests, log_format.start)]
     root.handlers = [logging.StreamHandler(found.stream)]
     try:
-        logs.log_as_json()
+        log_format.log_as_json()
         yield found
     finally:
         root.handlers = handlers
@@ -162,14 +163,14 @@ class AccessPolicy:
 
     async def authenticate(self, request: HttpRequest) -> Identity:
         if request.headers.get(b"authorization") != b"Bearer s3cret-token":
-            raise AccessDenied(401, "no token")
+            raise HttpError(401, "no token")
         return Identity(issuer="https://a.example", subject="ada")
 
     def needed(self, operation: Any) -> frozenset[str]:
         return frozenset()
 
-    def challenge(self, missing: Any) -> AccessDenied:
-        return AccessDenied(403, "more")
+    def challenge(self, missing: Any) -> Sequence[tuple[bytes, bytes]]:
+        return ()
 
 
 @bounded()
@@ -254,7 +255,7 @@ def test_no_text_adds_a_line_or_a_member() -> None:
     found = json.loads(line)
     assert (found["level"], found["message"], found["own"]) == ("ERROR", hostile, hostile)
     assert found["time"] != "never"
-    assert len(found["long"]) == logs.MOST
+    assert len(found["long"]) == logs.MAX_CHARACTERS
     assert "ValueError" in found["exception"]
 
 
@@ -266,12 +267,12 @@ async def test_a_probe_has_no_fields_of_the_request_before_it(lines: Lines) -> N
         return False
 
     app.probes = Probes(lambda: True, away)
-    token = logs.request_fields.set({"request_id": "before"})  # as a connection has it that was used before
+    token = log_format.request_fields.set({"request_id": "before"})  # as a connection has it that was used before
     try:
         async with wires(app) as http:
             assert await (await http.ask("GET", path="/readyz")).status() == 503
     finally:
-        logs.request_fields.reset(token)
+        log_format.request_fields.reset(token)
     (told,) = [one for one in lines.of("mcp_bindgen") if one["message"].startswith("not ready")]
     assert "request_id" not in told
 

@@ -436,7 +436,7 @@ async def test_a_rolling_restart_under_load_loses_nothing(two: Cluster) -> None:
 async def test_a_client_whose_worker_is_killed_is_told_and_hears_the_rest(two: Cluster) -> None:
     load, new, old = await _restarts(two, 2, 1, 1, signal.SIGKILL)
     missed = [uri for uri in load.events if not new.heard[uri]]
-    assert len(missed) <= 2 * 4  # of 4 kills, each before the client listens again
+    assert len(missed) < len(load.events) / 2  # those between a kill and the next subscription
     assert [uri for uri in load.events if old.heard[uri] != 1] == []
     assert max(new.heard.values()) == 1
     assert new.changes > len(new.heard)  # losses count as changes

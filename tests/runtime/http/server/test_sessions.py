@@ -19,21 +19,19 @@ import pytest
 from starlette.types import Receive, Scope, Send
 
 from mcp_bindgen import v2025_03_26, v2025_11_25
-from mcp_bindgen.cluster.sqlite_store import SqliteEventStore
+from mcp_bindgen.http.server.access import GuardedService
 from mcp_bindgen.http.server.call import Call
 from mcp_bindgen.http.server.errors import HttpError
-from mcp_bindgen.http.server.event_store.base import Event, EventStore, StoreLimits, StoreUnavailable
-from mcp_bindgen.http.server.event_store.memory import MemoryEventStore
-from mcp_bindgen.http.server.http_error_store import HttpErrorStore
+from mcp_bindgen.http.server.event_store import Event, EventStore, StoreLimits, StoreUnavailable
 from mcp_bindgen.http.server.intake import Intake
 from mcp_bindgen.http.server.limits import LIMITS, Budget, HttpLimits
 from mcp_bindgen.http.server.origin_policy import OriginPolicy
-from mcp_bindgen.http.server.session_registry import SessionRegistry
+from mcp_bindgen.http.server.session_registry import SessionRegistry, key_of
 from mcp_bindgen.http.server.session_transport import SessionTransport
 from mcp_bindgen.http.server.sessions import SESSION, HttpSessions
+from mcp_bindgen.http.server.sqlite_store import MemoryEventStore, SqliteEventStore
 from mcp_bindgen.http.server.streams import Stream
 from mcp_bindgen.runtime import ConnectionClosed
-from mcp_bindgen.runtime.session.server import Service
 from mcp_bindgen.v2025_11_25 import types as mcp
 from tests.support.checked_connections import INITIALIZED, answer, initialize, notification, own, request
 from tests.support.commands import ROOT
@@ -298,7 +296,7 @@ class Peer:
     """The client of one session."""
 
     def __init__(self, endpoint: Endpoint, id_: str, headers: dict[str, str | None]) -> None:
-        self.endpoint = endpoint
+        self.endpoint, self.key = endpoint, key_of(id_)
         self.headers: dict[str, str | None] = {"mcp_session_id": id_, **headers}
 
     def post(self, content: Any) -> Exchange:
@@ -346,8 +344,7 @@ async def served(*servers: Any, store: EventStore | None = None, **options: Any)
     """An endpoint while it runs, in the servers' own revisions; options may be limits."""
     servers = servers or (Tools(),)
     others = {name: options.pop(name) for name in ("keep_alive", "quick", "retry") if name in options}
-    kept = None if store is None else HttpErrorStore(store)
-    registry = SessionRegistry(Service(servers, revisions=own(*servers)), kept, HttpLimits(**options))
+    registry = SessionRegistry(GuardedService(servers, revisions=own(*servers)), store, HttpLimits(**options))
     async with registry.running():
         yield Endpoint(registry, **others)
 
@@ -833,14 +830,14 @@ def test_idle_sessions_end() -> None:
             await asyncio.sleep(0.8)
             assert await listening.call("echo", text="x").head() == 404
             assert not endpoint.sessions.registry._open
-            assert not store._sessions
+            assert [await store.load(peer.key) for peer in (idle, listening, busy)] == [None] * 3
 
     run(body)
 
 
 def test_nobody_has_to_run_it() -> None:
     async def body() -> None:
-        endpoint = Endpoint(SessionRegistry(Service([Tools()]), None, LIMITS))
+        endpoint = Endpoint(SessionRegistry(GuardedService([Tools()]), None, LIMITS))
         peer = await endpoint.begin()
         assert await peer.text("wait", seconds=0.1) == "xxxx"
         assert await peer.delete() == 204
@@ -886,7 +883,7 @@ def test_idle_streams_get_comments() -> None:
 def test_who_does_not_read_is_waited_for_and_then_cut_off() -> None:
     async def body() -> None:
         tools = Tools()
-        async with served(tools, store=MemoryEventStore(), unread=0.4) as endpoint:
+        async with served(tools, store=MemoryEventStore(), write_timeout=0.4) as endpoint:
             peer = await endpoint.begin()
             exchange = peer.call("count", 5, to=200, size=100_000)
             await exchange.several(1)
@@ -1168,12 +1165,12 @@ def test_a_store_that_is_away_when_sessions_end_keeps_no_room(caplog: pytest.Log
         begun = asyncio.get_running_loop().time()
         await transport.end("the server is stopping")
         assert asyncio.get_running_loop().time() - begun < 2
-        assert all(stream.closed for stream in streams)
+        assert all(stream.state == "done" for stream in streams)
         assert budget.used == 0
         assert not transport.streams
 
     run(body)
-    assert "the end of a session is not stored: StoreUnavailable" in caplog.text
+    assert "the end of a session is not stored: The store cannot be reached" in caplog.text
 
 
 def test_what_is_replayed_is_not_sent_again() -> None:
@@ -1303,7 +1300,7 @@ def test_a_session_goes_on_elsewhere() -> None:
         async with served(store=store) as endpoint:
             peer.endpoint = endpoint
             assert await peer.call("echo", text="x").head() == 404
-        assert not store._sessions
+        assert await store.load(peer.key) is None
 
     run(body)
 
@@ -1342,9 +1339,9 @@ from pathlib import Path
 import uvicorn
 from mcp_bindgen.http.server.limits import LIMITS
 from mcp_bindgen.http.server.session_registry import SessionRegistry
-from mcp_bindgen.cluster.sqlite_store import SqliteEventStore
+from mcp_bindgen.http.server.sqlite_store import SqliteEventStore
 from mcp_bindgen.http.server.streams import Stream
-from mcp_bindgen.runtime.session.server import Service
+from mcp_bindgen.http.server.access import GuardedService
 from tests.runtime.http.server.test_sessions import Endpoint, Tools
 
 class Counting(Tools):
@@ -1358,7 +1355,7 @@ class Counting(Tools):
 
 listening = socket.create_server(("127.0.0.1", 0))
 print(listening.getsockname()[1], flush=True)
-registry = SessionRegistry(Service([Counting()]), SqliteEventStore(sys.argv[1]), LIMITS)
+registry = SessionRegistry(GuardedService([Counting()]), SqliteEventStore(sys.argv[1]), LIMITS)
 endpoint = Endpoint(registry)
 uvicorn.Server(uvicorn.Config(endpoint, http=sys.argv[3], lifespan="off", log_config=None)).run([listening])
 """

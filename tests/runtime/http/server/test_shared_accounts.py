@@ -12,8 +12,8 @@ from typing import Any
 import anyio
 import pytest
 
-from mcp_bindgen.cluster.scripts import MESSAGE_BYTES, SESSION_BYTES
-from mcp_bindgen.http.server.event_store.base import Event, StoreLimits, account_of
+from mcp_bindgen.cluster.store import MESSAGE_BYTES, SESSION_BYTES
+from mcp_bindgen.http.server.event_store import Event, StoreLimits, account_of
 from mcp_bindgen.http.server.limits import HttpLimits
 from mcp_bindgen.runtime.protocol.errors import StoreFull
 from tests.runtime.http.server.test_shared_store import HELLO, headers, redis, run, server, stores, workers
@@ -234,7 +234,7 @@ def test_sessions_of_a_principal_are_counted_for_all_workers(redis: RedisServer)
 
 def test_messages_of_a_principal_are_bounded_and_counted_until_they_are_read(redis: RedisServer) -> None:
     async def body() -> None:
-        async with stores(redis, 2, limits=StoreLimits(mail_of_principal=4000)) as (one, other):
+        async with stores(redis, 2, limits=StoreLimits(messages_of_principal=4000)) as (one, other):
             for session, user in (("s", "anna"), ("t", "bob")):
                 await one.create(session, 60, user, 9)
                 await one.update(session, b"{}", 0)

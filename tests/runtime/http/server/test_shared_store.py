@@ -26,20 +26,21 @@ from mcp_bindgen.cluster.session_registry import SharedRegistry, merged
 from mcp_bindgen.cluster.store import FORMAT, SharedStore
 from mcp_bindgen.cluster.streams import SharedListenStream
 from mcp_bindgen.http.server.app import HttpApp
-from mcp_bindgen.http.server.event_store.base import PAGE, Event, StoreLimits, StoreUnavailable
+from mcp_bindgen.http.server.event_store import PAGE, Event, StoreLimits, StoreUnavailable
 from mcp_bindgen.http.server.intake import parse_body
 from mcp_bindgen.http.server.limits import HttpLimits
+from mcp_bindgen.http.server.streams import LISTEN_STREAM
 from mcp_bindgen.runtime import Server
+from mcp_bindgen.runtime import run as serve
 from mcp_bindgen.runtime.protocol.access import RequestOrigin
 from mcp_bindgen.runtime.protocol.errors import ProtocolError
 from mcp_bindgen.runtime.session import subscription_client
-from mcp_bindgen.runtime.session.rounds import RequestStateSigner
+from mcp_bindgen.runtime.session.signer import RequestStateSigner
 from mcp_bindgen.runtime.session.subscriptions import Subscription
 from mcp_bindgen.v2025_11_25 import types as mcp
 from tests.runtime.entrypoints.test_connect import listening
 from tests.support.checked_connections import bounded, until
 from tests.support.cluster import answer
-from tests.support.commands import execute
 from tests.support.effort import examples
 from tests.support.issuer import Prover
 from tests.support.processes import free_port, process
@@ -501,10 +502,13 @@ def test_all_workers_open_what_one_has_sealed(redis: RedisServer) -> None:
 
     async def body() -> None:
         async with workers(redis, make=New) as two:
-            first, second = [app.servers[0] for app in two.apps]
-            assert second.request_state_signer.verify(first.request_state_signer.sign("x", 1), 1) == "x"
-        with pytest.raises(ProtocolError):  # later they are on their own again
-            first.request_state_signer.verify(RequestStateSigner().sign("x", 1), 1)
+            first, second = [app.servers[0].request_state_signer for app in two.apps]
+            assert first is not None
+            assert second is not None
+            assert second.verify(first.sign("x", 1), 1) == "x"
+        assert [app.servers[0].request_state_signer for app in two.apps] == [None, None]
+        with pytest.raises(ProtocolError):  # without the shared key
+            first.verify(RequestStateSigner().sign("x", 1), 1)
         mine = RequestStateSigner([b"0123456789abcdef"])
         New.request_state_signer = mine
         async with workers(redis, 1, make=New) as one:
@@ -626,10 +630,14 @@ def test_the_command_line_says_where_sessions_are_kept(redis: RedisServer, tmp_p
         (["--http", "127.0.0.1:0", "--store", "/no/such/folder/x.db"], "/no/such/folder/x.db"),
     ],
 )
-def test_a_store_that_cannot_be_used_is_said_in_one_line(options: list[str], reason: str) -> None:
-    done = execute(sys.executable, "-c", PROGRAM, *options)
-    assert done.returncode == 2
-    assert reason in done.stderr.splitlines()[-1]
+def test_a_store_that_cannot_be_used_is_said_in_one_line(
+    options: list[str], reason: str, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    monkeypatch.setattr(sys, "argv", ["server.py", *options])
+    with pytest.raises(SystemExit) as ended:
+        serve(Tools())
+    assert ended.value.code == 2
+    assert reason in capsys.readouterr().err.splitlines()[-1]
 
 
 def test_a_url_of_something_else_is_refused() -> None:
@@ -652,7 +660,7 @@ def test_a_slow_reader_misses_nothing_that_two_workers_say_at_once(redis: RedisS
     async def body() -> None:
         async with stores(redis, 2) as (one, other):
             await one.create("s", 60)
-            stream = SharedListenStream("s", one, persisted=True)
+            stream = SharedListenStream("s", LISTEN_STREAM, store=one, persisted=True)
             said = [b"%d" % number for number in range(1, 6)]
             with stream.reading():
                 await stream.put(said[0])

@@ -10,12 +10,11 @@ from typing import Any
 import pytest
 
 from mcp_bindgen import v2025_11_25, v2026_07_28
-from mcp_bindgen.cluster import SqliteEventStore
 from mcp_bindgen.cluster.redis_store import RedisStore
-from mcp_bindgen.http import HttpApp
-from mcp_bindgen.http.server.event_store.base import StoreUnavailable
-from mcp_bindgen.http.server.event_store.memory import MemoryEventStore
+from mcp_bindgen.http import HttpApp, SqliteEventStore
+from mcp_bindgen.http.server.event_store import StoreUnavailable
 from mcp_bindgen.http.server.legacy_sse import SseApp
+from mcp_bindgen.http.server.sqlite_store import MemoryEventStore
 from mcp_bindgen.runtime import ServerUnavailable, connect
 from mcp_bindgen.runtime.protocol.errors import INTERNAL_ERROR
 from mcp_bindgen.v2025_11_25 import types as mcp
@@ -67,12 +66,11 @@ async def without_store(app: Any, http: Wires) -> Any:
         (lambda folder: HttpApp(Tools()), stopping),
         (lambda folder: HttpApp(Tools(), store=SqliteEventStore(folder / "events")), stopping),
         (lambda folder: SseApp(Tools()), stopping),
-        (lambda folder: HttpApp(Tools(), store=Away(OSError("the disk is full"))), without_store),
         (lambda folder: HttpApp(Tools(), store=Away(StoreUnavailable())), without_store),
         (lambda folder: HttpApp(Tools(), store=RedisStore(f"unix://{folder}/none")), without_store),
         (lambda folder: HttpApp(Tools(), store=RedisStore(f"unix://{folder}/none")), stopping),
     ],
-    ids=["memory", "sqlite", "sse", "a full disk", "away", "redis", "redis stopping"],
+    ids=["memory", "sqlite", "sse", "away", "redis", "redis stopping"],
 )
 @bounded()
 async def test_the_error_is_one_of_servers(make: Callable[[Path], Any], cause: Any, tmp_path: Path) -> None:

@@ -10,8 +10,8 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from mcp_bindgen.install.jsonc import loads, with_member, without_member
 from mcp_bindgen.spec import BadInput
+from mcp_bindgen.spec.jsonc import loads, with_member, without_member
 from tests.support.effort import examples
 
 NAMES = st.sampled_from(["a", "b", "mcpServers", 'q"', "é\\", "//no", "/*no*/"])
@@ -49,7 +49,7 @@ def test_a_member_is_set_and_all_else_is_as_it_was(
     assert loads(text) == document
     expected = json.loads(json.dumps(document))
     if outer in expected and not isinstance(expected[outer], dict):
-        with pytest.raises(BadInput, match="is no object"):
+        with pytest.raises(BadInput, match="is not an object"):
             with_member(text, [outer, inner], value)
         return
     expected.setdefault(outer, {})[inner] = value
@@ -97,10 +97,10 @@ def test_any_text_is_read_or_refused_as_bad_input(text: str) -> None:
     ("text", "said"),
     [
         ('{"a": 1', 'line 1: "," or "}" is missing'),
-        ('{\n"a": 1, "a": 2}', "line 2: the member 'a' is there twice"),
+        ('{\n"a": 1, "a": 2}', "line 2: the member 'a' appears twice"),
         ("{} {}", "line 1: there is more than one value"),
         ("{a: 1}", 'line 1: a name in quotes or "}" is missing'),
-        ("[" * 5000, "line 1: it is nested too deeply"),
+        ("[" * 5000, "line 1: the value is nested too deeply"),
         ("{} /* open", "line 1: there is more than one value"),
         ('{"a": tru}', "line 1: this is no JSON value"),
     ],

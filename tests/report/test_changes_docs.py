@@ -18,10 +18,10 @@ STEPS = list(pairwise(Store().pins))
 @pytest.mark.parametrize(("old", "new"), STEPS)
 def test_a_changelog_is_what_diff_writes(old: str, new: str, tmp_path: Path) -> None:
     fresh = tmp_path / f"{new}.md"
-    done = inside("diff", old, new, "--format", "markdown", "--output", fresh)
+    done = inside("diff", old, new, "--format", "markdown", "--out", fresh)
     assert (done.returncode, done.stderr) == (0, "")
     committed = CHANGES / fresh.name
-    fix = f"run: mcp-bindgen diff {old} {new} --format markdown --output docs/changes/{new}.md"
+    fix = f"run: mcp-bindgen diff {old} {new} --format markdown --out docs/changes/{new}.md"
     assert committed.exists(), fix
     assert committed.read_text("utf-8") == fresh.read_text("utf-8"), fix
 

@@ -18,9 +18,9 @@ import pytest
 from axe_playwright_python.sync_playwright import Axe  # type: ignore[import-untyped]
 from playwright.sync_api import Browser, Page, expect
 
-from mcp_bindgen.diff import Finding, compare
-from mcp_bindgen.diff.reports.html import html
+from mcp_bindgen.diff import Comparison, Finding, compare
 from mcp_bindgen.protocol.build import build
+from mcp_bindgen.report.comparison_html import comparison_html
 from mcp_bindgen.spec import Store
 from tests.support.browser import DESKTOP, PHONE, Outline, chromium, visiting
 from tests.support.effort import cases
@@ -45,17 +45,21 @@ LARGEST = 600_000
 """Bytes of the page about the greatest change so far."""
 
 
+def html(*comparisons: Comparison) -> str:
+    return comparison_html(comparisons)
+
+
 @cache
 def real(*revisions: str) -> str:
     """The page about a chain of real revisions."""
     protocols = [build(Store().effective(revision)) for revision in revisions]
-    return html([compare(old, new) for old, new in pairwise(protocols)])
+    return html(*(compare(old, new) for old, new in pairwise(protocols)))
 
 
 PAGES = {
     "by hand": lambda: html(LIBRARIES),
     "nothing": lambda: html(SAME),
-    "chain": lambda: html([LIBRARIES, SAME, LIBRARIES]),
+    "chain": lambda: html(LIBRARIES, SAME, LIBRARIES),
     "hostile": lambda: html(hostile()),
     "real": lambda: real(*REVISIONS[-2:]),
     "real chain": lambda: real(*REVISIONS),
@@ -118,7 +122,7 @@ def test_every_finding_has_its_place() -> None:
 
 
 def test_in_a_chain_the_same_finding_twice_has_two_places() -> None:
-    places = Outline(html([LIBRARIES, LIBRARIES])).values("id")
+    places = Outline(html(LIBRARIES, LIBRARIES)).values("id")
     assert {REQUIRED.fingerprint, f"{REQUIRED.fingerprint}-2"} <= set(places)
 
 
@@ -417,7 +421,7 @@ def test_printed_it_is_without_controls(report: Page) -> None:
 
 def test_a_step_without_matches_is_out_of_the_way(browser: Browser, tmp_path: Path) -> None:
     changed = replace(LIBRARIES, findings=(GENRE,))
-    with visiting(browser, saved(tmp_path, html([LIBRARIES, changed])), "severity=breaking") as visit:
+    with visiting(browser, saved(tmp_path, html(LIBRARIES, changed)), "severity=breaking") as visit:
         steps = visit.page.get_by_role("heading", name="Findings", level=2)
         expect(steps).to_have_count(1)
         visit.page.keyboard.press("Escape")

@@ -1,0 +1,89 @@
+"""Credentials on the command line: `--header`, `--bearer-env`, and servers that want a static token or a login."""
+
+from __future__ import annotations
+
+import subprocess
+import sys
+from collections.abc import Iterator
+from contextlib import contextmanager
+
+import anyio
+import pytest
+
+from mcp_bindgen.host import Host, TokenNeeded
+from mcp_bindgen.v2025_11_25 import Client
+from tests.support.commands import ROOT, inside
+from tests.support.processes import free_port
+
+KEY = "0123456789abcdef0123"
+WHOAMI = ("tools/call", "whoami")
+
+
+@contextmanager
+def running(example: str) -> Iterator[tuple[str, list[str]]]:
+    """Run an example; yield its URL and the lines that it printed first."""
+    port = free_port()
+    url = f"http://127.0.0.1:{port}/mcp"
+    command = [sys.executable, str(ROOT / "examples" / example), "--http", f"127.0.0.1:{port}"]
+    environment = {"RESOURCE": url, "API_KEY": KEY}
+    with subprocess.Popen(command, stderr=subprocess.PIPE, text=True, env=environment) as server:
+        assert server.stderr is not None
+        try:
+            lines = [server.stderr.readline()]
+            while "listening" not in lines[-1]:
+                assert lines[-1], lines
+                lines.append(server.stderr.readline())
+            yield url, lines
+        finally:
+            server.terminate()
+
+
+def test_an_api_key_is_sent_or_asked_for(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("KEY", KEY)
+    monkeypatch.setenv("WRONG", f"{KEY}0")
+    with running("api_key_server.py") as (url, _):
+        for credentials in (("--bearer-env", "KEY"), ("--header", f"X-API-Key={KEY}")):
+            done = inside("call", url, *WHOAMI, *credentials)
+            assert (done.returncode, done.stdout, done.stderr) == (0, "alice\n", ""), credentials
+        assert '"whoami"' in inside("contract", "export", url, "--bearer-env", "KEY").stdout
+        for command in (("call", url), ("login", url, "--no-browser")):
+            done = inside(*command)
+            assert (done.returncode, done.stderr.count("\n")) == (2, 1)
+            assert f"{url} wants a token and names no authorization server; pass an API key" in done.stderr
+            assert "--bearer-env KEY" in done.stderr
+        done = inside("call", url, "--bearer-env", "WRONG")
+        assert (done.returncode, done.stderr.count("\n")) == (2, 1)
+        assert "401 Unauthorized, which refuses these credentials: the token is unknown here" in done.stderr
+
+        async def failure() -> Exception:
+            async with Host({"keyed": {"url": url}}, Client) as host:
+                return host.failures["keyed"]
+
+        assert isinstance(anyio.run(failure), TokenNeeded)
+
+
+def test_a_token_that_is_signed_with_a_static_key_is_accepted(monkeypatch: pytest.MonkeyPatch) -> None:
+    with running("jwt_key_server.py") as (url, lines):
+        monkeypatch.setenv("TOKEN", lines[0].strip())
+        done = inside("call", url, *WHOAMI, "--bearer-env", "TOKEN")
+        assert (done.returncode, done.stdout, done.stderr) == (0, "alice\n", "")
+
+
+@pytest.mark.parametrize(
+    ("words", "message"),
+    [
+        (("http://x", "--header", "A"), "--header A is not NAME=VALUE; as in: --header X-API-Key=abc"),
+        (("http://x", "--header", "A b=c"), "--header A b= is not NAME=VALUE"),
+        (("http://x", "--header", "A=b\r\nC: d"), "--header A= is not NAME=VALUE"),
+        (("http://x", "--bearer-env", "NOT_SET"), "the environment variable NOT_SET is not set; put the token"),
+        (("http://x", "--bearer-env", "BLANK"), "the environment variable BLANK holds no token"),
+        (("x", "--header", "A=b"), "--header and --bearer-env are for URLs; pass credentials to a program with --env"),
+    ],
+)
+def test_unusable_credentials_are_one_line(
+    words: tuple[str, ...], message: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("BLANK", "a b")
+    done = inside("call", *words)
+    assert (done.returncode, done.stdout, done.stderr.count("\n")) == (2, "", 1)
+    assert message in done.stderr

@@ -1,0 +1,175 @@
+"""Emitters are plugins: the example one works as installed, broken ones are refused, and templates can be replaced."""
+
+from __future__ import annotations
+
+import shutil
+import tomllib
+from pathlib import Path
+
+import pytest
+
+from mcp_bindgen.emit import emitter
+from mcp_bindgen.emit.header import command_of
+from mcp_bindgen.protocol import build
+from mcp_bindgen.spec import Store
+from tests.support.commands import ROOT, Done, inside, snapshot
+
+EXAMPLE = ROOT / "examples" / "emitter"
+PLAIN = """
+def emit(model, options):
+    return {NAME: "HEADER\\n"}
+"""
+
+
+def install(site: Path, name: str, modules: dict[str, str], entry: str) -> None:
+    """Installs a distribution as pip does: its modules beside the metadata that names its entry points."""
+    metadata = site / f"{name.replace('-', '_')}-1.0.0.dist-info"
+    metadata.mkdir(parents=True)
+    (metadata / "METADATA").write_text(f"Metadata-Version: 2.1\nName: {name}\nVersion: 1.0.0\n", "utf-8")
+    (metadata / "entry_points.txt").write_text(f"[mcp_bindgen.emitters]\n{entry}\n", "utf-8")
+    for module, text in modules.items():
+        (site / module).write_text(text, "utf-8")
+
+
+@pytest.fixture
+def site(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    """A folder of installed packages."""
+    monkeypatch.syspath_prepend(str(tmp_path / "site"))
+    monkeypatch.chdir(tmp_path)
+    return tmp_path / "site"
+
+
+@pytest.fixture
+def example(site: Path) -> Path:
+    """The folder of packages with the example emitter."""
+    project = tomllib.loads((EXAMPLE / "pyproject.toml").read_text("utf-8"))["project"]
+    ((name, value),) = project["entry-points"]["mcp_bindgen.emitters"].items()
+    install(site, project["name"], {}, f"{name} = {value}")
+    shutil.copy(EXAMPLE / "mcp_markdown.py", site)
+    return site
+
+
+def generate(*arguments: object, language: str = "markdown", command: str = "generate") -> Done:
+    return inside(command, *arguments, "--out", "out", "--package", "pages", "--language", language)
+
+
+def test_the_emitter_of_another_distribution_is_used(example: Path, tmp_path: Path) -> None:
+    done = generate("2026-07-28")
+    assert (done.returncode, done.stderr) == (0, "")
+    (page,) = (tmp_path / "out" / "pages").iterdir()
+    text = page.read_text("utf-8")
+    rows = [line.split("`")[1] for line in text.splitlines() if line.startswith("| `")]
+    assert rows == [method.name for method in build(Store().effective("2026-07-28")).methods]
+    assert "client->>server: tools/call" in text
+    assert command_of(text).split() == ["mcp-bindgen", *done.args]
+    assert generate("2026-07-28", command="check").returncode == 0
+    page.write_text(text.replace("tools/call", "tools/burn"), "utf-8")
+    assert "-| `tools/burn`" in generate("2026-07-28", command="check").stdout
+    assert generate("2026-07-28").returncode == 0
+    assert page.read_text("utf-8") == text
+
+
+def test_it_gets_extensions_in_the_same_way(example: Path, tmp_path: Path) -> None:
+    assert generate("2026-07-28", "--extension", "tasks").returncode == 0
+    text = (tmp_path / "out" / "pages" / "methods.md").read_text("utf-8")
+    assert "| `tasks/get` | request | client |" in text
+    assert "tools/call" not in text
+
+
+def test_a_language_without_installed_bindings_needs_a_folder(example: Path) -> None:
+    done = inside("generate", "2026-07-28", "--language", "markdown")
+    assert (done.returncode, done.stdout) == (2, "")
+    assert "give --out DIR and --package NAME" in done.stderr
+
+
+def test_an_unknown_language_is_told_what_there_is(example: Path) -> None:
+    done = generate("2026-07-28", language="pyton")
+    assert done.returncode == 2
+    assert (
+        done.stderr == "error: there is no emitter 'pyton'; did you mean python? known: markdown, python, typescript\n"
+    )
+
+
+def test_two_distributions_with_one_language_are_named(example: Path) -> None:
+    install(example, "other-pages", {}, "markdown = mcp_markdown:emit")
+    done = generate("2026-07-28")
+    assert done.returncode == 2
+    assert "mcp-markdown, other-pages; uninstall all but one" in done.stderr
+
+
+@pytest.mark.parametrize(
+    ("code", "entry", "said"),
+    [
+        ("", "plain:emit", "has no attribute 'emit'"),
+        ("import nothing_of_this_name", "plain:emit", "No module named 'nothing_of_this_name'"),
+        ("emit = 1", "plain:emit", "plain:emit is not callable"),
+        (PLAIN.replace("NAME", "'a/b.txt'").replace("HEADER", ""), "plain:emit", "file name 'a/b.txt'"),
+        (PLAIN.replace("NAME", "'..'").replace("HEADER", ""), "plain:emit", "file name '..'"),
+        (PLAIN.replace("NAME", "'a.txt'").replace("HEADER", "words"), "plain:emit", "a.txt without our header"),
+    ],
+)
+def test_a_broken_emitter_is_one_line(
+    site: Path, tmp_path: Path, code: str, entry: str, said: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.delitem(__import__("sys").modules, "plain", raising=False)
+    install(site, "plain-pages", {"plain.py": code}, f"plain = {entry}")
+    done = generate("2026-07-28", language="plain")
+    assert (done.returncode, done.stdout) == (2, "")
+    assert said in done.stderr
+    assert done.stderr.count("\n") == 1
+    assert not (tmp_path / "out").exists()
+
+
+# --- templates ------------------------------------------------------------------------------------------------
+
+
+def with_template(name: str, text: str, *more: object) -> Done:
+    path = Path("templates", name)
+    path.parent.mkdir(parents=True, exist_ok=True)
+    path.write_text(text, "utf-8")
+    return inside("generate", "2024-11-05", "--out", "out", "--package", "acme", "--templates", "templates", *more)
+
+
+def test_a_template_takes_the_place_of_ours(site: Path, tmp_path: Path) -> None:
+    codes = "{% for error in protocol.errors %}\n{{ constants[error.code] }} = {{ error.code }}\n{% endfor %}\n"
+    text = '{{ header }}\n"""{{ title }} has {{ protocol.errors | length }} errors."""\n' + codes
+    done = with_template("errors.py.jinja", text)
+    assert (done.returncode, done.stderr) == (0, "")
+    made = snapshot(tmp_path / "out" / "acme")
+    assert b'"""MCP 2024-11-05 has ' in made["errors.py"]
+    assert command_of(made["types.py"].decode()).endswith("--templates templates")
+    assert with_template("errors.py.jinja", text).stdout.endswith("(unchanged)\n")
+    assert not with_template("errors.py.jinja", text + "# more\n").stdout.endswith("(unchanged)\n")
+
+
+def test_the_templates_are_documented() -> None:
+    page = (ROOT / "docs" / "emitters.md").read_text("utf-8")
+    templates = ROOT / "generator" / "mcp_bindgen" / "emit" / "python" / "templates"
+    kinds = {path.relative_to(templates).as_posix() for path in templates.rglob("*.jinja")}
+    assert {name for name in kinds if not name.startswith("bridges/")} == emitter().templates.keys()
+    for name, purpose in emitter().templates.items():
+        assert f"| `{name}` | {purpose} |" in page
+
+
+@pytest.mark.parametrize(
+    ("name", "text", "said"),
+    [
+        ("error.py.jinja", "", "'error.py.jinja' is not the name of a template; did you mean errors.py.jinja?"),
+        ("errors.py.jinja", "{% if %}", "errors.py.jinja line 1: Expected an expression"),
+        ("errors.py.jinja", "{{ header }}\n{{ mistyped }}", "'mistyped' is undefined"),
+        ("errors.py.jinja", "{{ header }}\ndef\n", "errors.py is not Python"),
+        ("errors.py.jinja", "VALUE = 1\n", "errors.py without our header"),
+    ],
+)
+def test_a_wrong_template_is_one_line(site: Path, tmp_path: Path, name: str, text: str, said: str) -> None:
+    done = with_template(name, text)
+    assert (done.returncode, done.stdout) == (2, "")
+    assert said in done.stderr
+    assert done.stderr.count("\n") == 1
+    assert not (tmp_path / "out").exists()
+
+
+def test_templates_are_for_bindings_of_your_own(site: Path) -> None:
+    done = inside("generate", "2024-11-05", "--templates", "templates")
+    assert (done.returncode, done.stderr.count("\n")) == (2, 1)
+    assert "give --out DIR and --package NAME" in done.stderr

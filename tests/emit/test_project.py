@@ -1,0 +1,194 @@
+"""A project configuration: found from any folder below it, checked key by key, and used without arguments."""
+
+from __future__ import annotations
+
+import os
+import re
+import shlex
+import subprocess
+import sys
+import textwrap
+from dataclasses import fields
+from pathlib import Path
+from typing import Any
+
+import pytest
+from ruamel.yaml import YAML
+
+from mcp_bindgen.emit.header import command_of
+from mcp_bindgen.emit.project import Configuration, PackageTable, SchemaTable, find, read
+from tests.support.commands import ROOT, inside, save, snapshot
+from tests.support.small_schemas import small
+
+CONFIGURATION = """
+revisions = ["2024-11-05"]
+ignore = ["field-added-optional"]
+
+[schemas.draft]
+source = "schemas/draft.json"
+
+[[packages]]
+name = "acme.{revision}"
+out = "src"
+revisions = ["2024-11-05", "draft"]
+
+[[packages]]
+name = "tools"
+only = ["tools"]
+"""
+
+
+@pytest.fixture
+def project(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    """A project with a configuration; the working folder is below it."""
+    (tmp_path / "schemas").mkdir()
+    save(tmp_path / "schemas" / "draft.json", small())
+    (tmp_path / "mcp-bindgen.toml").write_text(CONFIGURATION, "utf-8")
+    (tmp_path / "src" / "deep").mkdir(parents=True)
+    monkeypatch.chdir(tmp_path / "src" / "deep")
+    return tmp_path
+
+
+def configure(project: Path, text: str) -> None:
+    (project / "mcp-bindgen.toml").write_text(text, "utf-8")
+
+
+def test_generate_and_check_need_no_arguments(project: Path) -> None:
+    done = inside("generate")
+    assert done.returncode == 0, done.stderr
+    packages = [project / "src" / "acme" / "v2024_11_05", project / "src" / "acme" / "vdraft", project / "tools"]
+    assert all((package / "types.py").exists() for package in packages)
+    assert not (packages[2] / "types.py").read_text("utf-8").count("class Prompt(")
+    assert inside("check").stdout == "2024-11-05  in sync\ndraft  in sync\n2024-11-05  in sync\n"
+    (packages[1] / "errors.py").unlink()
+    done = inside("check")
+    assert (done.returncode, "draft  differs" in done.stdout) == (1, True)
+
+
+def test_a_header_names_a_command_that_makes_the_same_files(project: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    assert inside("generate").returncode == 0
+    before = snapshot(project)
+    monkeypatch.chdir(project)
+    for path in project.rglob("methods.py"):
+        program, *arguments = shlex.split(command_of(path.read_text("utf-8")))
+        path.unlink()
+        assert program == "mcp-bindgen"
+        assert inside(*arguments).returncode == 0
+    assert snapshot(project) == before
+
+
+def test_a_table_of_pyproject_is_the_same(project: Path) -> None:
+    (project / "mcp-bindgen.toml").unlink()
+    text = CONFIGURATION.replace("[schemas", "[tool.mcp-bindgen.schemas").replace("[[pack", "[[tool.mcp-bindgen.pack")
+    (project / "pyproject.toml").write_text(f"[tool.mcp-bindgen]{text}", "utf-8")
+    (project / "src" / "pyproject.toml").write_text("[project]\n", "utf-8")
+    assert find() == project / "pyproject.toml"
+    assert inside("generate").returncode == 0
+    assert inside("check").returncode == 0
+
+
+def test_two_configurations_in_one_folder_are_refused(project: Path) -> None:
+    (project / "pyproject.toml").write_text("[tool.mcp-bindgen]\n", "utf-8")
+    done = inside("check")
+    assert done.returncode == 2
+    assert "keep one of them" in done.stderr
+
+
+def test_arguments_take_the_place_of_the_configuration(project: Path) -> None:
+    assert inside("generate", "2024-11-05", "--out", "own", "--package", "one").returncode == 0
+    assert [path.name for path in (project / "src").iterdir()] == ["deep"]
+    assert Path("own", "one", "types.py").exists()
+
+
+@pytest.mark.parametrize(
+    ("text", "said"),
+    [
+        ("revision = ['x']", "/revision: unknown key 'revision'; did you mean revisions?"),
+        ("[[packages]]\nnmae = 'a'", "/packages/0/nmae: unknown key 'nmae'; did you mean name?"),
+        ("[schemas.a]\nsorce = 'a'", "/schemas/a/sorce: unknown key 'sorce'; did you mean source?"),
+        ("[[packages]]\nout = 'a'", "/packages/0: the key 'name' is missing"),
+        ("[[packages]]\nname = 1", "/packages/0/name: is not a text"),
+        ("packages = 1", "/packages: is not a list of tables"),
+        ("packages = [1]", "/packages/0: is not a table"),
+        ("schemas = []", "/schemas: is not a table"),
+        ("languages = ['python', 1]", "/languages: is not a list of texts"),
+        ("[[packages]]\nname = 'a'", "/packages/0: the package has no revision"),
+        ("ignore = []", "there are no packages to generate"),
+        ("revisions = ['2024-11-05', '2025-03-26']\n[[packages]]\nname = 'a'", "another package is in a already"),
+        ("revisions = ['2024-11-05']\n[[packages]]\nname = 'a b'", "'a b' is not the name of a package"),
+        ("revisions = ['2024-11-05']\nlanguages = ['pyton']\n[[packages]]\nname = 'a'", "did you mean python?"),
+    ],
+)
+def test_a_wrong_configuration_is_one_line(project: Path, text: str, said: str) -> None:
+    configure(project, text)
+    done = inside("generate")
+    assert (done.returncode, done.stdout) == (2, "")
+    assert said in done.stderr
+    assert done.stderr.count("\n") == 1
+
+
+def test_diff_leaves_out_ignored_rules(project: Path) -> None:
+    def rules() -> set[str]:
+        done = inside("diff", "2024-11-05", "2025-03-26", "--format", "json")
+        assert done.returncode == 0, done.stderr
+        return {line.split('"')[3] for line in done.stdout.splitlines() if line.strip().startswith('"rule": ')}
+
+    ignoring = rules()
+    configure(project, "")
+    assert rules() - ignoring == {"field-added-optional"}
+    configure(project, "ignore = ['field-added-optionl']")
+    done = inside("diff", "2024-11-05", "2025-03-26")
+    assert done.returncode == 2
+    assert "'field-added-optionl', which is no rule; did you mean field-added-optional?" in done.stderr
+
+
+def test_the_page_documents_every_key_and_its_example_is_read(project: Path) -> None:
+    page = (ROOT / "docs" / "configuration.md").read_text("utf-8")
+    keys = set(re.findall(r"^\| `([\w.]+)` \|", page, re.MULTILINE))
+    tables = {"": Configuration, "schemas.NAME.": SchemaTable, "packages.": PackageTable}
+    known = {f"{prefix}{field.name}" for prefix, table in tables.items() for field in fields(table)}
+    assert keys == known - {"schemas", "packages"}
+    example = textwrap.dedent(page[page.index("    # mcp-bindgen.toml") : page.index("    $ mcp-bindgen generate")])
+    configure(project, example)
+    found = read(project / "mcp-bindgen.toml")
+    assert [request.package for request in found.requests(project)] == [
+        "acme.mcp.v2025_11_25",
+        "acme.mcp.v2026_07_28",
+        "acme.draft",
+    ]
+
+
+# --- the pre-commit hook and the GitHub Action ----------------------------------------------------------------
+
+
+def yaml(name: str) -> Any:
+    return YAML(typ="safe", pure=True).load((ROOT / name).read_text("utf-8"))
+
+
+def shell(command: str, folder: Path, **variables: str) -> subprocess.CompletedProcess[str]:
+    path = f"{Path(sys.executable).parent}{os.pathsep}{os.environ['PATH']}"
+    environment = {**os.environ, **variables, "PATH": path}
+    return subprocess.run(["bash", "-c", command], cwd=folder, env=environment, capture_output=True, encoding="utf-8")
+
+
+def test_the_hooks_run(project: Path) -> None:
+    check, generate = yaml(".pre-commit-hooks.yaml")
+    assert (check["id"], generate["id"]) == ("mcp-bindgen-check", "mcp-bindgen-generate")
+    assert not check["pass_filenames"]
+    assert not generate["pass_filenames"]
+    assert shell(check["entry"], project).returncode == 1
+    assert shell(generate["entry"], project).returncode == 0
+    assert shell(check["entry"], project).returncode == 0
+
+
+def test_the_action_runs(project: Path) -> None:
+    action = yaml("action.yml")
+    install, check, compare = action["runs"]["steps"]
+    assert install["run"].startswith("python -m pip install ")
+    assert inside("generate").returncode == 0
+    assert shell(check["run"], project).returncode == 0
+    given = {"OLD": "2024-11-05", "NEW": "2025-03-26", "FAIL_ON": action["inputs"]["fail-on"]["default"]}
+    assert compare["env"].keys() == given.keys()
+    done = shell(compare["run"], project, **given)
+    assert done.returncode == 1, done.stderr
+    assert done.stdout.startswith("::")

@@ -1,0 +1,253 @@
+"""Lowering of single tools: each kind of rewrite with its codec, names, budgets, profiles, guards and cost."""
+
+from __future__ import annotations
+
+import re
+import subprocess
+import sys
+import time
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from mcp_bindgen.lowering import (
+    BadProfile,
+    InvalidArguments,
+    Lowered,
+    RequestTooLarge,
+    Verdict,
+    exceeded_budgets,
+    function_name,
+    lower,
+    names,
+    profile,
+    require_budgets,
+)
+from mcp_bindgen.v2025_11_25 import types as old
+from mcp_bindgen.v2026_07_28 import types as new
+
+CLOSED = {"type": "object", "additionalProperties": False}
+TEXT = {"type": "string"}
+MAP = {"type": "object", "additionalProperties": {"type": "integer"}}
+TREE = {
+    "type": "object",
+    "properties": {"name": TEXT, "children": {"type": "array", "items": {"$ref": "#/$defs/tree"}}},
+    "required": ["name"],
+    "additionalProperties": False,
+}
+KINDS = [
+    {**CLOSED, "properties": {"kind": {"const": name}, name: TEXT}, "required": ["kind"]} for name in ("file", "link")
+]
+
+
+def lowered(profile: str, /, root: dict[str, Any] | None = None, **properties: Any) -> Lowered:
+    schema = {**CLOSED, "properties": properties, "required": list(properties), **(root or {})}
+    return lower({"name": "tool", "inputSchema": schema}, profile)
+
+
+@pytest.mark.parametrize(
+    ("profile", "schema", "rules", "arguments", "encoded"),
+    [
+        ("openai-strict", MAP, {"map-to-entries"}, {"a": 1}, [{"key": "a", "value": 1}]),
+        ("openai-strict", {}, {"any-json"}, {"a": [None]}, {"entries": [{"key": "a", "value": [None]}]}),
+        ("openai-strict", {"type": "array", "items": TEXT, "uniqueItems": True}, {"drop-duplicates"}, ["a"], ["a"]),
+        ("openai-strict", {"prefixItems": [TEXT, {"type": "null"}], "items": False, "minItems": 2, "type": "array"},
+         {"tuple-to-object"}, ["a", None], {"0": "a", "1": None}),
+        ("openai-strict", {"oneOf": KINDS}, {"null-if-absent"}, {"kind": "link"}, {"kind": "link", "link": None}),
+        ("gemini", {"enum": [1, "", "a"]}, {"label-values"}, 1, "1"),
+        ("gemini", CLOSED, {"label-values"}, {}, "{}"),
+        ("anthropic-strict", {"enum": ["Oslo", "Rome"]}, {"restore-case"}, "Oslo", "Oslo"),
+    ],
+)  # fmt: skip
+def test_coded_values_come_back(profile: str, schema: Any, rules: set[str], arguments: Any, encoded: Any) -> None:
+    found = lowered(profile, value=schema)
+    assert {one.rule for one in found.reasons} - {"drop-unknown"} == rules
+    assert found.verdict is Verdict.CODED
+    assert found.encode({"value": arguments}) == {"value": encoded}
+    assert found.decode({"value": encoded}) == {"value": arguments}
+
+
+def test_null_stands_for_an_absent_member_unless_null_means_something() -> None:
+    optional: dict[str, Any] = {"required": []}
+    absent = lowered("openai-strict", optional, value=TEXT)
+    assert absent.schema is not None
+    assert absent.schema["properties"] == {"value": {"type": ["string", "null"]}}
+    assert (absent.decode({"value": None}), absent.encode({})) == ({}, {"value": None})
+
+    constant = lowered("openai-strict", optional, value={"type": "string", "const": "a"})
+    assert constant.encode({}) == {"value": None}
+
+    marked = lowered("openai-strict", optional, value={"type": ["string", "null"]})
+    assert marked.decode({"value": None}) == {}
+    assert marked.decode(marked.encode({"value": None})) == {"value": None}
+
+    dropped = lowered("openai-strict", optional, value={"type": ["string", "null"], "default": None})
+    assert (dropped.verdict, dropped.decode({"value": None})) == (Verdict.NARROWED, {})
+    assert dropped.witness(dropped.reasons[0]) == {"value": None}
+
+    required = lowered("gemini", value={"type": ["string", "null"]})
+    assert (required.decode({}), required.encode({"value": None})) == ({"value": None}, {})
+
+
+def test_the_letter_case_of_constants_is_restored() -> None:
+    found = lowered("anthropic-strict", city={"enum": ["Oslo", "Rome", "A", "a"]})
+    assert found.decode({"city": "OSLO"}) == {"city": "Oslo"}
+    assert found.decode({"city": "a"}) == {"city": "a"}
+
+
+def test_recursion_is_kept_or_cut() -> None:
+    root = {"$defs": {"tree": TREE}}
+    deep: dict[str, Any] = {"name": "leaf"}
+    for name in "abcdef":
+        deep = {"name": name, "children": [deep]}
+    kept = lowered("openai-strict", root, tree={"$ref": "#/$defs/tree"})
+    assert kept.schema is not None
+    assert list(kept.schema["$defs"]) == ["tree"]
+    assert kept.decode(kept.encode({"tree": deep})) == {"tree": deep}
+    cut = lowered("gemini", root, tree={"$ref": "#/$defs/tree"})
+    assert cut.verdict is Verdict.NARROWED
+    with pytest.raises(ValueError, match="cannot express"):
+        cut.encode({"tree": deep})
+
+
+def test_a_union_at_the_root_is_wrapped() -> None:
+    found = lower({"name": "tool", "inputSchema": {"type": "object", "anyOf": KINDS}}, "claude-code")
+    assert found.verdict is Verdict.CODED
+    assert found.encode({"kind": "file"}) == {"arguments": {"kind": "file"}}
+    assert found.decode({"arguments": {"kind": "file"}}) == {"kind": "file"}
+
+
+def test_names_of_members_are_restored() -> None:
+    found = lowered("anthropic", **{"a b": TEXT, "a_b": TEXT})
+    assert found.decode(found.encode({"a b": "1", "a_b": "2"})) == {"a b": "1", "a_b": "2"}
+    assert found.schema is not None
+    assert all(re.fullmatch("[a-zA-Z0-9_.-]+", name) for name in found.schema["properties"])
+
+
+def test_a_guard_names_the_place_for_the_model() -> None:
+    found = lowered("azure-strict", count={"type": "integer", "minimum": 1, "description": "How many."})
+    assert found.verdict is Verdict.GUARDED
+    assert found.schema is not None
+    assert found.schema["properties"]["count"]["description"] == "How many. minimum: 1."
+    assert found.decode({"count": 2}) == {"count": 2}
+    with pytest.raises(InvalidArguments, match=r"Invalid arguments of tool: arguments\.count: .*minimum"):
+        found.decode({"count": 0})
+
+
+def test_a_condition_at_the_root_is_guarded() -> None:
+    found = lower({"name": "tool", "inputSchema": {"type": "object", "not": {"minProperties": 2}}}, "claude-code")
+    assert found.verdict is Verdict.EXACT
+    found = lower({"name": "tool", "inputSchema": {"type": "object", "not": {"minProperties": 2}}}, "openai")
+    assert found.verdict is Verdict.GUARDED
+    assert found.decode({"a": 1}) == {"a": 1}
+    with pytest.raises(InvalidArguments):
+        found.decode({"a": 1, "b": 2})
+
+
+def test_dropped_defaults_are_told_to_the_model() -> None:
+    found = lowered("openai-strict", {"required": []}, count={"type": "integer", "default": 5})
+    assert found.schema is not None
+    assert found.schema["properties"]["count"] == {"type": ["integer", "null"], "description": "Default: 5."}
+
+
+@pytest.mark.parametrize(
+    ("schema", "pointer", "rule"),
+    [
+        ({"type": "object", "properties": {"a": False}, "required": ["a"]}, "/inputSchema", "empty"),
+        ({"properties": {"a": {"$ref": "other.json"}}}, "/inputSchema/properties/a/$ref", "unsupported"),
+        ({"properties": {"a": {"$dynamicRef": "#a"}}}, "/inputSchema/properties/a/$dynamicRef", "unsupported"),
+        ({"properties": {"a": {"type": "text"}}}, "/inputSchema/properties/a/type", "bad-schema"),
+        ({"properties": {str(one): TEXT for one in range(101)}}, "/inputSchema", "limit"),
+        ("no schema", "/inputSchema", "bad-schema"),
+    ],
+)
+def test_a_refusal_names_its_place(schema: Any, pointer: str, rule: str) -> None:
+    found = lower({"name": "tool", "inputSchema": schema}, "azure-strict")
+    assert (found.verdict, found.schema) == (Verdict.REFUSED, None)
+    assert [(one.pointer, one.rule) for one in found.reasons] == [(pointer, rule)]
+    assert found.reasons[0].fix
+    with pytest.raises(ValueError, match="refused"):
+        found.decode({})
+
+
+def test_tools_of_every_revision_are_taken() -> None:
+    for tool in (
+        old.Tool(name="a", input_schema=old.ToolInputSchema()),
+        new.Tool(name="a", input_schema=new.ToolInputSchema()),
+    ):
+        assert lower(tool, "openai-strict").schema == {
+            "type": "object",
+            "properties": {},
+            "required": [],
+            "additionalProperties": False,
+        }
+
+
+def test_names_are_accepted_unique_and_stable() -> None:
+    pairs = [
+        *[("s", "t"), ("", "t"), ("s", "a.b"), ("s", "a_b"), ("s", "a/b"), ("s", "x" * 200), ("s", "x" * 201)],
+        *[("a", "b__c"), ("a__b", "c"), ("a_", "b"), ("a", "_b"), ("", "a__b"), ("", ""), ("s", "ü")],
+    ]  # fmt: skip
+    for name in names():
+        known = profile(name)
+        found = [function_name(tool, known, server) for server, tool in pairs]
+        assert len({*found}) == len(pairs)
+        assert all(len(one) <= known.tool_name_length and re.fullmatch(f"({known.tool_name})+", one) for one in found)
+        assert found == [function_name(tool, known, server) for server, tool in pairs]
+
+
+def test_budgets_of_a_request_are_checked() -> None:
+    tools = [lower({"name": f"t{index}", "inputSchema": {"type": "object"}}, "openai") for index in range(129)]
+    assert exceeded_budgets(tools[1:], "openai") == []
+    with pytest.raises(RequestTooLarge, match="129 tools; at most 128 fit into a request; send fewer tools"):
+        require_budgets(tools, "openai")
+    optional = [lowered("anthropic-strict", {"required": []}, **dict.fromkeys("abcdefghijklm", TEXT)) for _ in "ab"]
+    assert "26 optional members; at most 24 fit into a request" in exceeded_budgets(optional, "anthropic-strict")
+
+
+def test_a_profile_of_ones_own(tmp_path: Path) -> None:
+    file = tmp_path / "mine.toml"
+    entry = '[{0}]\nvalue = {1}\nsource = "a measurement"\ndate = 2026-01-01\n'
+    file.write_text('base = "gemini"\n' + entry.format("max_tools", 3), "utf-8")
+    mine = profile(str(file))
+    assert (mine.name, mine.max_tools, mine.keywords) == ("mine", 3, profile("gemini").keywords)
+    for text, said in [
+        (entry.format("max_tool", 3), "unknown entry max_tool"),
+        (entry.format("max_tools", "true"), "max_tools.value must be of type int"),
+        ("max_tools = 3", r"\[max_tools\] needs value, source and date"),
+        ("max_tools", "mine.toml: "),
+    ]:
+        file.write_text(text, "utf-8")
+        profile.cache_clear()
+        with pytest.raises(BadProfile, match=said):
+            profile(str(file))
+    with pytest.raises(BadProfile, match=r"none.toml: No such file"):
+        profile(str(tmp_path / "none.toml"))
+    with pytest.raises(BadProfile, match="unknown profile 'gpt'; use a TOML file or one of anthropic"):
+        profile("gpt")
+
+
+def test_the_library_loads_few_modules_and_no_validator() -> None:
+    code = (
+        "import sys, mcp_bindgen.lowering; ours = [m for m in sys.modules if m.startswith('mcp_bindgen.')];"
+        "assert len(ours) <= 8 and 'jsonschema_rs' not in sys.modules, ours"
+    )
+    subprocess.run([sys.executable, "-c", code], check=True)
+
+
+def test_a_thousand_tools_take_at_most_a_second_of_computation() -> None:
+    described = {"type": "string", "description": "Some text.", "default": "a"}
+    tools = [
+        {
+            "name": "t",
+            "inputSchema": {"type": "object", "properties": {**dict.fromkeys("abcd", described), f"{n}": MAP}},
+        }
+        for n in range(1000)
+    ]
+    times: list[float] = []
+    for _ in range(3):
+        start = time.process_time()
+        assert {lower(tool, "openai-strict").verdict for tool in tools} == {Verdict.NARROWED}
+        times.append(time.process_time() - start)
+    assert min(times) < 1.0

@@ -1,0 +1,67 @@
+"""Soundness of lowering: random schemas and values, judged by jsonschema-rs with the original schema."""
+
+from __future__ import annotations
+
+import random
+from collections.abc import Iterator
+from typing import Any
+
+import pytest
+from hypothesis import HealthCheck, given, settings
+from hypothesis import strategies as st
+
+from mcp_bindgen.lowering import RULES, Effect, Lowered, Profile, Verdict, lower, names, profile
+from tests.lowering.judge import Tally, judged
+from tests.lowering.schemas import Schemas
+
+PROFILES = [profile(name) for name in names()]
+
+
+@pytest.mark.parametrize("known", PROFILES, ids=lambda one: str(one.name))
+def test_no_verdict_promises_too_much(known: Profile) -> None:
+    tally = Tally()
+
+    @settings(
+        max_examples=25, deadline=None, database=None, derandomize=True, suppress_health_check=[HealthCheck.too_slow]
+    )
+    @given(st.integers(0, 2**32))
+    def run(seed: int) -> None:
+        rng = random.Random(seed)
+        assert not list(judged(Schemas(rng).tool(), known, rng, 12, tally))
+
+    run()
+    assert tally.arguments > 20
+    assert tally.documents > 50
+
+
+def test_reasons_name_a_place_of_the_tool_and_an_edit() -> None:
+    seen: set[Verdict] = set()
+    for lowered, tool in _random_tools(60):
+        seen.add(lowered.verdict)
+        for reason in lowered.reasons:
+            node: Any = tool
+            for token in reason.pointer.split("/")[1:]:
+                step = token.replace("~1", "/").replace("~0", "~")
+                node = node[int(step)] if isinstance(node, list) else node[step]
+            assert reason.fix
+            assert RULES[reason.rule].effect is reason.effect
+        assert (lowered.schema is None) == (lowered.verdict is Verdict.REFUSED)
+    assert seen == set(Verdict)
+
+
+def test_witnesses_are_accepted_by_the_tool_and_lost_by_the_lowered_schema() -> None:
+    found = 0
+    for lowered, _ in _random_tools(40):
+        for reason in lowered.reasons:
+            if reason.effect is Effect.NARROWED and (witness := lowered.witness(reason)) is not None:
+                found += 1
+                with pytest.raises(ValueError, match="express"):
+                    lowered.encode(witness)
+    assert found > 20
+
+
+def _random_tools(count: int) -> Iterator[tuple[Lowered, dict[str, Any]]]:
+    for seed in range(count):
+        tool = Schemas(random.Random(seed)).tool()
+        for known in PROFILES:
+            yield lower(tool, known), tool

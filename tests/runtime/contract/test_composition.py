@@ -1,0 +1,518 @@
+"""Middleware, dependencies, state and views of apps, through clients of a revision of each era."""
+
+from __future__ import annotations
+
+import sqlite3
+import time
+from collections.abc import AsyncGenerator, Generator
+from contextlib import asynccontextmanager
+from pathlib import Path
+from typing import Annotated, Any
+
+import anyio
+import pytest
+
+from mcp_bindgen import v2025_03_26, v2025_11_25, v2026_07_28
+from mcp_bindgen.app import (
+    App,
+    BadFunction,
+    Call,
+    Completion,
+    Context,
+    Depends,
+    Image,
+    Next,
+    ResourceNotFound,
+    Result,
+    Stored,
+    ToolError,
+    proxy,
+)
+from mcp_bindgen.http import SqliteEventStore
+from mcp_bindgen.runtime import ProtocolError
+from mcp_bindgen.runtime.protocol.errors import SessionRequired
+from mcp_bindgen.testing import connected
+from tests.support.checked_connections import bounded
+
+PACKAGES = pytest.mark.parametrize("package", [v2025_11_25, v2026_07_28])
+PNG = b"\x89PNG\r\n\x1a\n"
+
+
+async def text_of(client: Any, tool: str, **arguments: Any) -> str:
+    """Return the first text of a result."""
+    return str((await client.call_tool(tool, arguments)).content[0].text)
+
+
+async def names_of(client: Any) -> list[str]:
+    return [tool.name for tool in (await client.list_tools()).tools]
+
+
+class Db:
+    """A database that records whether it is open."""
+
+    def __init__(self) -> None:
+        self.is_open = True
+        self.rows = ["Emma"]
+
+
+events: list[str] = []
+
+
+def books() -> App:
+    """An app with entries of all kinds, a lifespan and middleware."""
+
+    @asynccontextmanager
+    async def lifespan() -> AsyncGenerator[Db]:
+        db = Db()
+        yield db
+        db.is_open = False
+
+    app = App("books", lifespan=lifespan)
+
+    @app.middleware
+    async def audit(call: Call, next: Next) -> Result:
+        state: Db = call.ctx.state
+        events.append(f"{call.kind} {call.name} {dict(call.arguments)} {state.is_open}")
+        return await next(call)
+
+    @app.tool(tags={"read"})
+    def find(words: str, anything: Context[Db]) -> list[str]:
+        """Find books."""
+        return [row for row in anything.state.rows if words in row]
+
+    @app.tool(tags={"write"})
+    async def drop(title: str, ctx: Context[Db]) -> None:
+        """Drop a book."""
+        ctx.state.rows.remove(title)
+
+    @app.resource("book://{title}")
+    async def read(title: str, ctx: Context[Db]) -> str:
+        if title not in ctx.state.rows:
+            raise ResourceNotFound(f"there is no book {title!r}")
+        return f"{title}: {ctx.call.name}"
+
+    @app.resource("book://count")
+    def count(ctx: Context[Db]) -> str:
+        raise ValueError("the shelf is locked")
+
+    @app.prompt
+    def summarize(title: str) -> str:
+        return f"Summarize {title}"
+
+    @app.completion("summarize", "title")
+    def titles(asked: Completion) -> list[str]:
+        return [row for row in ["Emma", "Faust"] if row.startswith(asked.value)]
+
+    return app
+
+
+@PACKAGES
+@bounded()
+async def test_a_mounted_app_keeps_its_state_middleware_and_completions(package: Any) -> None:
+    library, part = App("library"), books()
+    library.mount(part, "shop")
+
+    @library.middleware
+    async def count(call: Call, next: Next) -> Result:
+        events.append(f"outer {call.name}")
+        return await next(call)
+
+    events.clear()
+    async with connected(package.Client(), library) as client:
+        assert await names_of(client) == ["shop_find", "shop_drop"]
+        assert await text_of(client, "shop_find", words="mm") == '{"result":["Emma"]}'
+        found = await client.read_resource("book://shop/Emma")
+        assert (found.contents[0].uri, found.contents[0].text) == ("book://shop/Emma", "Emma: book://Emma")
+        assert (await client.get_prompt("shop_summarize", {"title": "x"})).messages[0].content.text == "Summarize x"
+        ref = package.types.PromptReference(name="shop_summarize")
+        completed = await client.complete(ref, package.types.CompleteRequestParamsArgument(name="title", value="F"))
+        assert completed.completion.values == ["Faust"]
+    assert events == [
+        *("outer shop_find", "tool find {'words': 'mm'} True"),
+        *("outer book://shop/Emma", "resource book://Emma {'title': 'Emma'} True"),
+        *("outer shop_summarize", "prompt summarize {'title': 'x'} True"),
+        *("outer shop_summarize", "completion summarize {'title': 'F'} True"),
+    ]
+
+
+@PACKAGES
+@bounded()
+async def test_resources_keep_the_reason_of_a_failure(package: Any) -> None:
+    async with connected(package.Client(), books()) as client:
+        with pytest.raises(ProtocolError, match="Resource not found: there is no book 'Ulysses'"):
+            await client.read_resource("book://Ulysses")
+        with pytest.raises(ProtocolError, match="book://count failed: ValueError: the shelf is locked"):
+            await client.read_resource("book://count")
+
+
+@PACKAGES
+@bounded()
+async def test_middleware_changes_arguments_and_results_and_refuses(package: Any) -> None:
+    app = App("changed")
+
+    @app.middleware
+    async def outer(call: Call, next: Next) -> Result:
+        if call.arguments["number"] > 9:
+            raise ToolError("too large")
+        result = await next(call.with_arguments(number=call.arguments["number"] + 1))
+        return {**result, "content": [*result["content"], {"type": "text", "text": "checked"}]}
+
+    @app.tool
+    def double(number: int) -> int:
+        """Double a number."""
+        return 2 * number
+
+    async with connected(package.Client(), app) as client:
+        result = await client.call_tool("double", {"number": 3})
+        assert [block.text for block in result.content] == ['{"result":8}', "checked"]
+        assert result.structured_content == {"result": 8}
+        assert (await client.call_tool("double", {"number": 10})).content[0].text == "too large"
+
+
+def test_an_app_is_not_mounted_in_itself_and_names_are_taken_once() -> None:
+    outer, inner = App("outer"), books()
+    outer.mount(inner, "a")
+    with pytest.raises(ValueError, match="cannot be mounted in itself"):
+        inner.mount(outer)
+    with pytest.raises(ValueError, match="there is a tool 'a_find' already"):
+        outer.mount(inner, "a")
+
+
+@bounded()
+async def test_a_live_mount_follows_and_a_static_one_does_not() -> None:
+    live, static, part = App("live", dynamic=["tools"]), App("static"), App("part", dynamic=["tools"])
+
+    def first() -> None: ...
+    def second() -> None: ...
+
+    part.add_tool(first)
+    live.mount(part, "p")
+    static.mount(part, live=False)
+    part.add_tool(second)
+    live.rename_tools({"p_second": "last", "p_third": "third"})
+    part.add_tool(second, name="third")
+    part.remove_tool("first")
+    async with v2025_11_25.Client.connect(live) as client:
+        assert await names_of(client) == ["last", "third"]
+        assert (await client.call_tool("last", {})).content == []
+    async with v2025_11_25.Client.connect(static) as client:
+        assert await names_of(client) == ["first"]
+
+
+@PACKAGES
+@bounded()
+async def test_disabled_entries_are_neither_listed_nor_called(package: Any) -> None:
+    app = App("library")
+    app.mount(books())
+    app.disable(tags={"write"})
+    app.disable("book://{title}")
+    async with connected(package.Client(), app) as client:
+        assert await names_of(client) == ["find"]
+        with pytest.raises(ProtocolError, match="Unknown tool: drop"):
+            await client.call_tool("drop", {"title": "Emma"})
+        with pytest.raises(ProtocolError, match="Resource not found"):
+            await client.read_resource("book://Emma")
+        app.enable("drop")
+        assert await names_of(client) == ["find", "drop"]
+
+
+def test_rules_hold_for_a_subject() -> None:
+    app = books()
+    app.disable(tags={"write"})
+    app.enable(tags={"write"}, subject="ada")
+    allowed = [app.allows("tool", "drop", {"write"}, subject) for subject in ("ada", "bob", None)]
+    assert allowed == [True, False, False]
+
+
+log: list[str] = []
+
+
+def connection(request: Context) -> Generator[Db]:
+    db = Db()
+    log.append("open")
+    yield db
+    db.is_open = False
+    log.append("closed")
+
+
+async def shelf(db: Annotated[Db, Depends(connection)]) -> list[str]:
+    return db.rows
+
+
+@asynccontextmanager
+async def session(db: Annotated[Db, Depends(connection)]) -> AsyncGenerator[str]:
+    yield f"session of {len(db.rows)}"
+    log.append("session closed")
+
+
+Shelf = Annotated[list[str], Depends(shelf)]
+
+
+@PACKAGES
+@bounded()
+async def test_dependencies_are_made_once_for_a_call_and_closed_after_it(package: Any) -> None:
+    log.clear()
+    app = App("injected")
+
+    @app.tool
+    def count(own: Shelf, db: Annotated[Db, Depends(connection)], name: Annotated[str, Depends(session)]) -> str:
+        """Count books."""
+        log.append(f"called {own is db.rows} {db.is_open}")
+        return name
+
+    assert app.document["tools"][0]["inputSchema"]["properties"] == {}
+    async with connected(package.Client(), app) as client:
+        assert await text_of(client, "count") == "session of 1"
+    assert log == ["open", "called True True", "session closed", "closed"]
+
+
+def broken(size: int) -> None: ...
+
+
+def test_nothing_fills_a_parameter_of_a_dependency() -> None:
+    def tool(db: Annotated[None, Depends(broken)]) -> None: ...
+
+    with pytest.raises(BadFunction, match="broken: nothing fills the parameter size; annotate it as Context"):
+        App("bad").tool(tool)
+
+
+@bounded()
+async def test_values_of_users_and_sessions_live_for_a_time(tmp_path: Path) -> None:
+    stores = SqliteEventStore(tmp_path / "users.db"), None
+    cart = Stored(list[str], list, store=stores[0])
+    seen = Stored(dict[str, int], dict, per="session", ttl=0.2)
+    app = App("cart")
+
+    @app.tool
+    async def add(title: str, ctx: Context) -> int:
+        """Add a book."""
+        async with cart.edit(ctx) as titles:
+            titles.append(title)
+            return len(titles)
+
+    @app.tool
+    async def visit(ctx: Context) -> int:
+        """Count visits."""
+        visits = await seen.get(ctx)
+        await seen.set(ctx, {"n": visits.get("n", 0) + 1})
+        return visits.get("n", 0)
+
+    for expected in (1, 2):
+        async with v2025_11_25.Client.connect(app) as client:
+            assert await text_of(client, "add", title="Emma") == f'{{"result":{expected}}}'
+            assert await text_of(client, "visit") == '{"result":0}'
+            assert await text_of(client, "visit") == '{"result":1}'
+            await anyio.sleep(0.25)
+            assert await text_of(client, "visit") == '{"result":0}'
+    stores[0].close()
+    with sqlite3.connect(tmp_path / "users.db") as file:
+        assert file.execute("select count(*) from sessions").fetchone() == (1,)
+
+
+def test_a_session_is_needed() -> None:
+    seen = Stored(int, int, per="session")
+    ctx: Any = type("Ctx", (), {"link": object()})()
+    with pytest.raises(SessionRequired):
+        anyio.run(seen.get, ctx)
+
+
+@PACKAGES
+@bounded()
+async def test_tools_are_found_and_called_instead_of_listed(package: Any) -> None:
+    app = App("many", tool_search=True)
+    app.mount(books(), "shop")
+
+    @app.tool(scopes=())
+    def weather(city: str) -> str:
+        """Tell the weather of a city."""
+        return f"sun over {city}"
+
+    async with connected(package.Client(), app) as client:
+        assert await names_of(client) == ["search_tools", "call_tool"]
+        found = await client.call_tool("search_tools", {"words": "find some book"})
+        assert [tool["name"] for tool in found.structured_content["tools"]] == ["shop_find", "shop_drop"]
+        assert await text_of(client, "call_tool", name="weather", arguments={"city": "Oslo"}) == "sun over Oslo"
+        result = await client.call_tool("call_tool", {"name": "shop_find", "arguments": {"words": "E"}})
+        assert result.structured_content == {"result": ["Emma"]}
+        assert (await client.call_tool("call_tool", {"name": "call_tool"})).is_error
+
+
+@pytest.mark.parametrize("theirs", [v2025_03_26, v2026_07_28])
+@PACKAGES
+@bounded()
+async def test_a_proxy_offers_what_a_server_of_any_revision_has(package: Any, theirs: Any) -> None:
+    remote, library = books(), App("library")
+    remote.revisions = [theirs]
+    library.mount(proxy(remote), "far")
+    library.disable("far_drop")
+    for _ in range(2):
+        async with connected(package.Client(), library) as client, package.Client.connect(library) as second:
+            assert await names_of(client) == await names_of(second) == ["far_find"]
+            assert await text_of(client, "far_find", words="mm") == '{"result":["Emma"]}'
+            found = await second.read_resource("book://far/Emma")
+            assert found.contents[0].text == "Emma: book://Emma"
+            prompt = await client.get_prompt("far_summarize", {"title": "x"})
+            assert prompt.messages[0].content.text == "Summarize x"
+            with pytest.raises(ProtocolError, match="there is no book 'Ulysses'"):
+                await client.read_resource("book://far/Ulysses")
+    assert library.document["tools"] == []
+
+
+# --- options and content --------------------------------------------------------------------------------------
+
+
+class Case:
+    def __init__(self, size: int) -> None:
+        self.size = size
+
+    def capacity(self) -> int:
+        """Return the number of places."""
+        return self.size
+
+
+@PACKAGES
+@bounded()
+async def test_options_methods_and_content_by_type(package: Any, tmp_path: Path) -> None:
+    app = App("content")
+    app.add_tool(Case(3).capacity)
+    (tmp_path / "a.png").write_bytes(PNG)
+
+    @app.tool(timeout=0.05, icons=[{"src": "https://example.org/i.png"}])
+    async def slow() -> None:
+        """Wait."""
+        await anyio.sleep(5)
+
+    @app.tool(output_schema={"type": "object", "required": ["n"]})
+    def counted(right: bool) -> dict[str, int]:
+        """Count."""
+        return {"n": 1} if right else {}
+
+    @app.tool
+    def picture() -> bytes:
+        """Draw."""
+        return PNG
+
+    @app.tool
+    def report() -> list[str | Image]:
+        """Report."""
+        return ["a chart", Image(tmp_path / "a.png")]
+
+    @app.tool
+    def union(size: int | str) -> str:
+        """Take either."""
+        return str(size)
+
+    async with connected(package.Client(), app) as client:
+        tools = {tool["name"]: tool for tool in [one.model_dump() async for one in client.iter_tools()]}
+        assert tools["slow"]["icons"] == [{"src": "https://example.org/i.png"}]
+        assert tools["counted"]["outputSchema"] == {"type": "object", "required": ["n"]}
+        assert await text_of(client, "capacity") == '{"result":3}'
+        assert await text_of(client, "slow") == "slow took longer than 0.05 s"
+        assert await text_of(client, "counted", right=True) == '{"n":1}'
+        assert '"n" is a required property' in await text_of(client, "counted", right=False)
+        (block,) = (await client.call_tool("picture", {})).content
+        assert (block.type, block.mime_type) == ("image", "image/png")
+        blocks = (await client.call_tool("report", {})).content
+        assert [block.type for block in blocks] == ["text", "image"]
+        assert "arguments.size: wanted integer or string" in await text_of(client, "union", size=[1])
+        assert "'siez' is unknown; did you mean 'size'?" in await text_of(client, "union", size=1, siez=2)
+
+
+# --- mistakes that a signature does not show -------------------------------------------------------------------
+
+
+def silent(ctx: Context) -> None:
+    """Forget that a function cannot await."""
+    ctx.info("x")  # type: ignore[unused-coroutine]  # pyright: ignore[reportUnusedCoroutine]
+
+
+async def forgetful(ctx: Context) -> None:
+    """Forget to await."""
+    ctx.info("x")  # type: ignore[unused-coroutine]  # pyright: ignore[reportUnusedCoroutine]
+
+
+def untyped(ctx) -> None: ...  # type: ignore[no-untyped-def]
+
+
+class Methods:
+    def own(self) -> None: ...
+
+
+@pytest.mark.parametrize(
+    ("function", "message"),
+    [
+        (silent, "ctx.info is a coroutine function, and nothing awaits it; write async def silent"),
+        (forgetful, r"nothing awaits it; write await ctx\.info"),
+        (untyped, "the parameter ctx has no type; write ctx: Context"),
+        (
+            Methods.own,
+            r"self is the parameter of a method.*offer the method of an object, app\.add_tool\(object\.own\)",
+        ),
+        (lambda: None, "a lambda has no name, types or description; write a function with def"),
+    ],
+)
+def test_mistakes_are_found_at_import(function: Any, message: str) -> None:
+    with pytest.raises(BadFunction, match=message) as caught:
+        App("bad").tool(function)
+    assert caught.value.place.startswith(f"{__file__}:")
+
+
+def test_decorators_name_their_mistakes() -> None:
+    app: Any = App("bad")
+    with pytest.raises(BadFunction, match=r'needs a URI; write @app\.resource\("note://\{id\}"\)'):
+        app.resource(silent)
+    with pytest.raises(TypeError, match=r"unknown option 'titel'; did you mean 'title'\?"):
+        app.tool(titel="x")(books)
+
+
+def test_advice_is_logged_when_the_app_is_first_served(caplog: pytest.LogCaptureFixture) -> None:
+    app = App("advised")
+
+    @app.tool
+    def bare(size: int | None) -> None: ...
+
+    app.servers()
+    app.servers()
+    assert [record.message.partition(": ")[2] for record in caplog.records] == [
+        "bare: size may be None, and callers must pass it; write size: ... = None if they need not",
+        "bare: has no description, by which models choose tools; write a docstring",
+    ]
+
+
+@bounded()
+async def test_debug_mode_reports_functions_that_block(caplog: pytest.LogCaptureFixture) -> None:
+    app = App("debugged", debug=True)
+
+    @app.tool
+    async def blocks() -> str:
+        """Block the event loop."""
+        await anyio.sleep(0)
+        time.sleep(0.15)
+        return "done"
+
+    async with v2025_11_25.Client.connect(app) as client:
+        assert await text_of(client, "blocks") == "done"
+    assert "blocks blocked the event loop for 0." in caplog.text
+    assert "write def" in caplog.text
+
+
+@bounded()
+async def test_a_forgotten_await_in_a_result_is_named() -> None:
+    app = App("forgetful")
+
+    async def later() -> str:
+        return "x"
+
+    @app.tool
+    async def forget() -> str:
+        """Forget to await."""
+        return later()  # type: ignore[return-value]  # pyright: ignore[reportReturnType]
+
+    @app.tool
+    async def anything() -> object:
+        """Return a value that JSON cannot express."""
+        return object()
+
+    async with v2025_11_25.Client.connect(app) as client:
+        assert "did you forget await?" in await text_of(client, "forget")
+        assert "returned object, which JSON cannot express; return a model" in await text_of(client, "anything")

@@ -1,0 +1,84 @@
+"""Generated npm packages of all revisions, an extension and a revision that does not exist."""
+
+from __future__ import annotations
+
+import json
+import os
+import shutil
+import subprocess
+from collections.abc import Iterable
+from functools import cache
+from pathlib import Path
+from tempfile import mkdtemp
+from typing import Any
+
+import pytest
+
+from mcp_bindgen.spec import Store
+from tests.bridge.test_proposal import NEW, proposal
+from tests.interop.processes import node
+from tests.support.commands import inside, save
+from tests.support.next_revision import FACTS, NAME, next_revision
+
+HERE = Path(__file__).parent
+REVISIONS = list(Store().pins)
+DRAFTS = {NAME: next_revision, NEW: proposal}
+"""Revisions that do not exist, with their schemas."""
+
+Document = tuple[str, str, str]
+"""Package, definition and JSON text of a document."""
+
+Verdict = tuple[str | None, str | None]
+"""The fault of a document, and its text after parsing and writing; one of them is None."""
+
+
+@cache
+def packages() -> Path:
+    """Generate the packages; they stay until the end of the process."""
+    folder = Path(mkdtemp(prefix="mcp-typescript-"))
+    facts = folder / "facts.toml"
+    facts.write_text(FACTS, "utf-8")
+    schema, proposed = save(folder / "next.json", next_revision()), save(folder / "proposal.json", proposal())
+    for words in (
+        (),
+        ("2026-07-28", "--extension", "tasks"),
+        ("--schema", schema, "--revision", NAME, "--semantics", facts),
+        ("--schema", proposed, "--revision", NEW),
+    ):
+        done = inside("generate", *words, "--language", "typescript", "--out", folder)
+        assert done.returncode == 0, done.stderr
+    return folder
+
+
+def definitions(revision: str) -> dict[str, Any]:
+    """Return the definitions of the schema of a package."""
+    if revision in DRAFTS:
+        found: dict[str, Any] = DRAFTS[revision]()["$defs"]
+        return found
+    return dict(Store().effective(revision).definitions)
+
+
+def judge(documents: Iterable[Document]) -> list[Verdict]:
+    """Validate documents with the generated packages, in one process."""
+    lines = "".join(json.dumps(one) + "\n" for one in documents)
+    command = [node(), str(HERE / "judge.mjs"), str(packages())]
+    done = subprocess.run(command, input=lines, capture_output=True, text=True, check=False)
+    assert done.returncode == 0, done.stderr
+    found: list[Verdict] = [tuple(json.loads(line)) for line in done.stdout.split("\n")[:-1]]
+    return found
+
+
+def project() -> Path:
+    """Return the folder of the packages with the programs and npm packages of this folder beside them."""
+    folder = packages()
+    if not (folder / "programs").exists():
+        missing = "the npm packages are not installed: npm ci --prefix tests/typescript"
+        if not (HERE / "node_modules" / "typescript").is_dir():
+            pytest.fail(missing) if os.environ.get("CI") else pytest.skip(missing)
+        (folder / "node_modules").symlink_to(HERE / "node_modules")
+        shutil.copytree(HERE / "programs", folder / "programs")
+        save(folder / "package.json", {"type": "module"})
+        compiler = {"noEmit": True, "types": ["node"], "skipLibCheck": True}
+        extended = "./mcp-2025-11-25/tsconfig.json"
+        save(folder / "tsconfig.json", {"extends": extended, "compilerOptions": compiler, "include": ["*/*.ts"]})
+    return folder

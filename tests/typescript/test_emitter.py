@@ -1,0 +1,165 @@
+"""Packages on the command line: names, folders, extensions, templates and `check`."""
+
+from __future__ import annotations
+
+import json
+import subprocess
+from pathlib import Path
+from random import Random
+
+import pytest
+
+from mcp_bindgen.emit import Model, Options
+from mcp_bindgen.emit.typescript.plugin import EMITTER
+from mcp_bindgen.protocol import Protocol
+from mcp_bindgen.protocol.model import Array, Const, Definition, Field, Free, Object, Ref, Scalar, Type
+from tests.interop.processes import node
+from tests.support.commands import ROOT, Done, inside, save
+from tests.support.schema_damage import damaged
+from tests.support.small_schemas import draft
+
+TEXT = Scalar("string")
+
+
+def generate(*words: object, out: Path, command: str = "generate") -> Done:
+    return inside(command, *words, "--language", "typescript", "--out", out)
+
+
+def test_packages_are_named_after_revision_and_extension(tmp_path: Path) -> None:
+    assert generate("2025-11-25", "2026-07-28", out=tmp_path).returncode == 0
+    assert generate("2026-07-28", "--extension", "tasks", out=tmp_path).returncode == 0
+    assert generate("2024-11-05", "--package", "@acme/mcp.old", out=tmp_path).returncode == 0
+    files = {path.parent.relative_to(tmp_path).as_posix(): path for path in tmp_path.rglob("package.json")}
+    assert {*files} == {"mcp-2025-11-25", "mcp-2026-07-28", "mcp-2026-07-28-tasks", "@acme/mcp.old"}
+    about = json.loads(files["@acme/mcp.old"].read_text("utf-8"))
+    assert (about["name"], about["version"], about["type"]) == ("@acme/mcp.old", "2024.11.5", "module")
+    methods = (tmp_path / "mcp-2026-07-28-tasks" / "methods.ts").read_text("utf-8")
+    assert '"tasks/get": {' in methods
+    assert '"tools/call": {' in methods
+    assert "validators.CreateTaskResult" in methods
+
+
+def test_check_compares_and_ignores_what_npm_makes(tmp_path: Path) -> None:
+    assert generate("2025-11-25", out=tmp_path).returncode == 0
+    package = tmp_path / "mcp-2025-11-25"
+    (package / "dist").mkdir()
+    (package / "dist" / "index.js").write_text("export {};\n", "utf-8")
+    (package / "package-lock.json").write_text("{}\n", "utf-8")
+    assert generate("2025-11-25", out=tmp_path, command="check").returncode == 0
+    types = package / "types.ts"
+    types.write_text(types.read_text("utf-8").replace("export type Tool =", "export type Spanner ="), "utf-8")
+    done = generate("2025-11-25", out=tmp_path, command="check")
+    assert done.returncode == 1
+    assert "-export type Spanner =" in done.stdout
+    assert generate("2025-11-25", out=tmp_path).returncode == 0
+    assert "export type Tool =" in types.read_text("utf-8")
+
+
+@pytest.mark.parametrize("name", ["Upper", "two words", "../up", "@scope", "a" * 215])
+def test_a_name_that_npm_refuses_is_one_line(name: str, tmp_path: Path) -> None:
+    done = generate("2025-11-25", "--package", name, out=tmp_path)
+    assert done.returncode == 2
+    assert "is not the name of an npm package; use small letters" in done.stderr
+    assert not [*tmp_path.iterdir()]
+
+
+def test_a_template_of_a_user_takes_the_place_of_ours(tmp_path: Path) -> None:
+    templates = tmp_path / "templates"
+    templates.mkdir()
+    (templates / "errors.ts.jinja").write_text("export const count = {{ protocol.errors | length }};\n", "utf-8")
+    assert generate("2025-11-25", "--templates", templates, out=tmp_path).returncode == 0
+    assert "export const count = " in (tmp_path / "mcp-2025-11-25" / "errors.ts").read_text("utf-8")
+    (templates / "errors.ts.jinja").write_text("{{ nothing }}\n", "utf-8")
+    done = generate("2025-11-25", "--templates", templates, out=tmp_path)
+    assert done.returncode == 2
+    assert "errors.ts.jinja: 'nothing' is undefined" in done.stderr
+
+
+def written(tmp_path: Path, **definitions: Type) -> Path:
+    """Write the package of a protocol with these definitions, and return its folder."""
+    found = {name: Definition(name, type, doc="A */ comment.") for name, type in definitions.items()}
+    protocol = Protocol("made-up", "stateful", "0" * 64, found, ())
+    for name, text in EMITTER.emit(Model(protocol), Options("made-up", "none")).items():
+        (tmp_path / name).write_text(text, "utf-8")
+    return tmp_path
+
+
+def verdicts(folder: Path, *cases: tuple[str, str]) -> list[str | None]:
+    """Return the fault of each document, or None; a document has the name of a validator."""
+    program = """
+        const validators = await import(process.argv[1]);
+        const faults = JSON.parse(process.argv[2]).map(([name, text]) => {
+          const parsed = validators[name].safeParse(JSON.parse(text));
+          return parsed.success ? null : parsed.error.message;
+        });
+        console.log(JSON.stringify(faults));
+    """
+    command = [node(), "--input-type=module", "-e", program, (folder / "validators.ts").as_uri(), json.dumps(cases)]
+    done = subprocess.run(command, capture_output=True, text=True, check=False)
+    assert done.returncode == 0, done.stderr
+    found: list[str | None] = json.loads(done.stdout)
+    return found
+
+
+def test_names_that_mean_something_in_javascript_are_members(tmp_path: Path) -> None:
+    names = ["__proto__", "constructor", "toString", "a b", "class"]
+    fields = tuple(Field(name, TEXT, required=True) for name in names)
+    folder = written(
+        tmp_path,
+        Members=Object(fields),
+        Closed=Object((Field("a", TEXT, required=False),), extra=None),
+        Typed=Object((Field("n", Scalar("integer"), required=False),), extra=TEXT),
+        Number=Scalar("number"),
+        Tree=Array(Ref("Tree")),
+        Odd=Const((None, 1.5, "\u2028")),
+        object=Scalar("string", (("minLength", 2), ("pattern", "^a"))),
+        Object=Free(),
+    )
+    every = json.dumps(dict.fromkeys(names, "x"))
+    found = verdicts(
+        folder,
+        ("Members", every),
+        ("Members", "{}"),
+        ("Closed", '{"a": "x"}'),
+        ("Closed", '{"b": "x"}'),
+        ("Typed", '{"n": 1, "m": "x"}'),
+        ("Typed", '{"n": 1, "m": 1}'),
+        ("Odd", '"\\u2028"'),
+        ("Odd", "false"),
+        ("Tobject", '"a\U0001f600"'),
+        ("Tobject", '"a"'),
+        ("Object", "null"),
+        ("Number", "1.0"),
+        ("Number", "1e400"),
+        ("Tree", f"{'[' * 20_000}{']' * 20_000}"),
+    )
+    assert found == [
+        None,
+        "Members/__proto__: is missing, must be a string",
+        None,
+        "Closed/b: is not a member of the type",
+        None,
+        "Typed/m: must be a string, not a value of type number",
+        None,
+        'Odd: must be one of [null,1.5,"\u2028"]',
+        None,
+        "object: breaks the limit minLength 2",
+        None,
+        None,
+        "Number: must be a number, not a value of type infinite number",
+        "Tree: is nested too deeply",
+    ]
+
+
+@pytest.mark.parametrize("seed", range(6))
+def test_damaged_schemas_become_packages_or_one_line(seed: int, tmp_path: Path) -> None:
+    file = save(tmp_path / "draft.json", damaged(draft(), Random(seed)))
+    done = generate("--schema", file, "--revision", "draft", out=tmp_path)
+    assert done.returncode in (0, 2), done.stderr
+    assert (tmp_path / "mcp-draft" / "validators.ts").exists() == (done.returncode == 0)
+
+
+def test_the_page_lists_the_templates() -> None:
+    page = (ROOT / "docs" / "typescript.md").read_text("utf-8")
+    for name, purpose in EMITTER.templates.items():
+        assert f"| `{name}` | {purpose} |" in page

