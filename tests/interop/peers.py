@@ -320,7 +320,14 @@ def listen(address: str | None) -> Sequence[str]:
 
 
 PYTHON = (
-    Peer("Python SDK, server", "client", "mcp", lambda _, address: [*SDK_SERVER, *listen(address)], fixture_server),
+    Peer(
+        "Python SDK, server",
+        "client",
+        "mcp",
+        lambda _, address: [*SDK_SERVER, *listen(address)],
+        fixture_server,
+        alone=True,  # its sessions share one store of events, in which a stream is named by the id of its request only
+    ),
     Peer("Python SDK, client", "server", "mcp", fixture, sdk_asks),
 )
 NODE = (
