@@ -200,9 +200,10 @@ class App(InProcess):
         empty: dict[str, Any] = {"resources" if one == "contents" else one: [] for one in dynamic}
         announces = {_CHANGED[one] for one in dynamic}
         self._contract = BoundContract(Catalog.of({"serverInfo": info, **said, **empty}), validation_steps, announces)
-        self.document = self._contract.catalog.document
-        self.dynamic = frozenset(dynamic)
-        self.revisions, self.tasks = revisions, tasks
+        self.document: Entry = self._contract.catalog.document
+        self.dynamic: frozenset[Dynamic] = frozenset(dynamic)
+        self.revisions: Sequence[ModuleType] | None = revisions
+        self.tasks: Tasks | None = tasks
         self.argument_errors: ArgumentErrors | None = argument_errors
         self.hide_errors = hide_errors
         self._lifespan = lifespan

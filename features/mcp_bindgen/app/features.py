@@ -201,9 +201,12 @@ class Feature(Server):
             raise
 
 
+ListHandler: TypeAlias = "Callable[[Feature, Page, Context], Awaitable[Any]]"
+
+
 def lists(
     method: str, kind: Kind, fit: Callable[[Mapping[str, Any], list[Entry]], list[Entry]] | None = None
-) -> Callable[[Feature, Page, Context], Awaitable[Any]]:
+) -> ListHandler:
     """Return the handler of a list method: its only page has the entries of the contract, verbatim.
 
     Args:
@@ -230,7 +233,7 @@ def lists(
 class Tools(Feature):
     """Answers `tools/list` and `tools/call`."""
 
-    list_tools = lists("tools/list", "tool", tools_for)
+    list_tools: ListHandler = lists("tools/list", "tool", tools_for)
 
     def tasks_of(self, name: str) -> ToolTask | None:
         """Return the way a tool runs as a task, or None if it never does."""
@@ -292,7 +295,7 @@ class Tools(Feature):
 class Prompts(Feature):
     """Answers `prompts/list` and `prompts/get`."""
 
-    list_prompts = lists("prompts/list", "prompt")
+    list_prompts: ListHandler = lists("prompts/list", "prompt")
 
     async def get_prompt(self, params: Named, ctx: Context) -> Any:
         """Return the messages of a prompt.
@@ -323,8 +326,8 @@ class Prompts(Feature):
 class Resources(Feature):
     """Answers `resources/list`, `resources/templates/list` and `resources/read`."""
 
-    list_resources = lists("resources/list", "resource")
-    list_resource_templates = lists("resources/templates/list", "template")
+    list_resources: ListHandler = lists("resources/list", "resource")
+    list_resource_templates: ListHandler = lists("resources/templates/list", "template")
 
     async def read_resource(self, params: Addressed, ctx: Context) -> Any:
         """Read a resource of the contract, else one of the most specific template that matches.

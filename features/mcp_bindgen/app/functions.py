@@ -106,7 +106,7 @@ class FunctionHandler:
         import docstring_parser
 
         self.function = function
-        self.name = name or function.__name__
+        self.name: str = name or function.__name__
         self.advice: list[str] = []
         self._debug = debug
         if self.name == "<lambda>":

@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Any, TypeVar, get_args
 
 from mcp_bindgen.auth.resource_server.policy import rule_keys
 from mcp_bindgen.extensions.apps import visibility
-from mcp_bindgen.extensions.tasks.tools import Support, marked, tool_task
+from mcp_bindgen.extensions.tasks.tools import Support, ToolTask, marked, tool_task
 from mcp_bindgen.runtime.model.json_types import is_object
 from mcp_bindgen.runtime.protocol.routing import place_of
 from mcp_bindgen.runtime.protocol.uris import canonical
@@ -148,9 +148,11 @@ class BoundHandler:
         self._function = inspect.unwrap(method)
         execution = entry.get("execution")
         support: Any = execution.get("taskSupport") if is_object(execution) else None
-        self.task = marked(method) or (tool_task(support) if support in get_args(Support) else None)
-        self.is_for_model = "model" in visibility(entry)
+        self.task: ToolTask | None = marked(method) or (tool_task(support) if support in get_args(Support) else None)
+        self.is_for_model: bool = "model" in visibility(entry)
         schemas = entry if spec.kind == "tool" else {}
+        self.input: Validator | None
+        self.output: Validator | None
         self.input, self.output = (
             Validator(schemas[member], f"the {member} of {spec.name!r}", most_steps=validation_steps)
             if member in schemas

@@ -81,8 +81,8 @@ class UriTemplate:
         found: dict[str, Variable] = {}
         for variable in every:
             found.setdefault(variable.name, variable)
-        self.variables = tuple(found.values())
-        self.specificity = (len("".join(self._literals)), -len(every))
+        self.variables: tuple[Variable, ...] = tuple(found.values())
+        self.specificity: tuple[int, int] = (len("".join(self._literals)), -len(every))
 
     def expand(self, values: Mapping[str, Value]) -> str:
         """Return the URI for some values; variables without a value are left out."""

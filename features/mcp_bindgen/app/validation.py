@@ -25,7 +25,7 @@ if TYPE_CHECKING:
     from jsonschema_rs import ValidationError
     from jsonschema_rs import Validator as CompiledSchema
 
-log = logging.getLogger("mcp_bindgen")
+log: logging.Logger = logging.getLogger("mcp_bindgen")
 
 MAX_PROBLEMS = 10
 """The maximum of problems that are reported."""

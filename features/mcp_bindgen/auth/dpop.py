@@ -41,7 +41,7 @@ class ProofKey:
 
     def __init__(self, key: ECKey) -> None:
         self._key = key
-        self.thumbprint = key.thumbprint()
+        self.thumbprint: str = key.thumbprint()
         self.public: dict[str, Any] = dict(key.as_dict(private=False))
 
     def __repr__(self) -> str:

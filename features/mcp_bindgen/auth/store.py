@@ -151,7 +151,7 @@ class SharedStore(ABC):
     """
 
     def __init__(self, folder: str | os.PathLike[str] | None = None) -> None:
-        self.folder = Path(folder) if folder is not None else default_folder()
+        self.folder: Path = Path(folder) if folder is not None else default_folder()
         self._locks: dict[str, anyio.Lock] = {}
 
     def __repr__(self) -> str:

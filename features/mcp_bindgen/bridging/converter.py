@@ -165,8 +165,8 @@ class Bridge:
     def __init__(self, home: Dispatcher, wire: Revision) -> None:
         self.home = home
         self.wire = wire
-        self.incoming = Converter(wire, home.revision)
-        self.outgoing = Converter(home.revision, wire)
+        self.incoming: Converter = Converter(wire, home.revision)
+        self.outgoing: Converter = Converter(home.revision, wire)
         self._shared = LossReport(self._warn)
         self._reports: WeakKeyDictionary[Session, LossReport] = WeakKeyDictionary()
 

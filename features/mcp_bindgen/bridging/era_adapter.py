@@ -133,7 +133,7 @@ class StatefulClient(EraAdapter):
         self._uris: dict[str, str] = {}  # canonical form -> form of the first request
         self._scope: anyio.CancelScope | None = None
         self._ended = anyio.Event()
-        self.answers = {
+        self.answers: Mapping[str, Answer] = {
             PING: self._ping,
             SET_LEVEL: self._set_level,
             SUBSCRIBE: self._subscribe,

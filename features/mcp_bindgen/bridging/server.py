@@ -61,9 +61,9 @@ class BridgedServer:
 
     def __init__(self, server: Server, wire: Revision) -> None:
         self.server = server
-        self.revision = wire.name
-        self.bridge = Bridge(server.dispatcher.extended(type(server)), wire)
-        self.dispatcher = BridgedDispatcher(self)
+        self.revision: str = wire.name
+        self.bridge: Bridge = Bridge(server.dispatcher.extended(type(server)), wire)
+        self.dispatcher: BridgedDispatcher = BridgedDispatcher(self)
 
     def __getattr__(self, name: str) -> Any:
         return getattr(self.server, name)  # instructions, options, limits, the audience, the signer of request states

@@ -12,7 +12,7 @@ if TYPE_CHECKING:
 class RedisStores:
     """Redis databases, by TCP, TLS or a Unix socket."""
 
-    schemes = ("redis", "rediss", "unix")
+    schemes: tuple[str, ...] = ("redis", "rediss", "unix")
 
     def open(self, url: str) -> EventStore:
         """Return the store in a database; raises `ValueError` if the URL is malformed or redis is not installed."""

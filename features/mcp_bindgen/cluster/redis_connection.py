@@ -16,7 +16,7 @@ from redis.backoff import NoBackoff
 
 from mcp_bindgen.runtime.protocol.errors import StoreUnavailable
 
-log = logging.getLogger("mcp_bindgen")
+log: logging.Logger = logging.getLogger("mcp_bindgen")
 
 Argument: TypeAlias = str | bytes | int | float
 """Argument of a script."""
@@ -62,7 +62,7 @@ class RedisConnection:
                 "protocol": 3,
             }
             self.redis = Redis(connection_pool=pool.from_url(url, **options))
-        self.is_away = False
+        self.is_away: bool = False
         self._timeout = timeout
         self._away_until = 0.0
         self._scripts: dict[str, Any] = {name: self.redis.register_script(text) for name, text in scripts.items()}

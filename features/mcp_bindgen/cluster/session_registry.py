@@ -19,7 +19,7 @@ from mcp_bindgen.http.server.event_store import StoredSession, StoreUnavailable
 from mcp_bindgen.http.server.intake import ParsedBody, parse_body
 from mcp_bindgen.http.server.limits import HttpLimits
 from mcp_bindgen.http.server.session_registry import UNREADABLE, OpenSession, SessionRegistry, key_of
-from mcp_bindgen.http.server.session_transport import unanswered
+from mcp_bindgen.http.server.session_transport import SessionTransport, unanswered
 from mcp_bindgen.http.server.snapshot import update
 from mcp_bindgen.http.server.streams import LISTEN_STREAM, Stream
 from mcp_bindgen.runtime.model.json_types import is_array
@@ -29,13 +29,14 @@ from mcp_bindgen.runtime.protocol.methods import Notification
 from mcp_bindgen.runtime.protocol.request_scope import is_followed
 from mcp_bindgen.runtime.session.server import Server
 from mcp_bindgen.runtime.session.signer import RequestStateSigner
+from mcp_bindgen.runtime.session.subscriptions import AroundSubscription
 
 from .broadcasts import Broadcasts, ReadBroadcast, recorded
 from .store import Broadcast, Delivery, SessionVersion, SharedRecord, SharedStore, WorkerMessage
 from .streams import SharedTransport, StreamReaders
 from .worker import Worker
 
-log = logging.getLogger("mcp_bindgen")
+log: logging.Logger = logging.getLogger("mcp_bindgen")
 
 _DELIVERY_BATCH = 100  # sessions that get a broadcast in one round trip
 _DRAIN_SECONDS = 7.0  # for requests to finish when the process stops; less than `serve._GRACE`
@@ -79,7 +80,8 @@ class SharedSession(OpenSession):
                 self.session.peer.confirmed()
             self.is_confirmed = self.is_confirmed or bool(theirs["ready"])
             update(self.session, memory)
-        self.version, self.base, self.saved = version, theirs, stored
+        self.version, self.base = version, theirs
+        self.saved: bytes = stored
 
 
 def merged(base: Mapping[str, Any], ours: Mapping[str, Any], theirs: Mapping[str, Any]) -> dict[str, Any]:
@@ -114,20 +116,20 @@ class SharedRegistry(SessionRegistry):
         limits: Limits of sessions.
     """
 
-    kind = SharedSession
-    transport = SharedTransport
+    kind: type[OpenSession] = SharedSession
+    transport: type[SessionTransport] = SharedTransport
 
     def __init__(self, service: GuardedService, store: SharedStore, limits: HttpLimits) -> None:
         super().__init__(service, store, limits)
         self._shared = store
         self._by_key: dict[str, SharedSession] = {}
-        self.readers = StreamReaders(store)
+        self.readers: StreamReaders = StreamReaders(store)
         self._closing = asyncio.Event()
         self._drained: asyncio.Task[None] | None = None
         self._signing_keys = list(RequestStateSigner().keys)
-        self.worker = Worker(store, self._handle, self._spread, self._lose_all, self._renew_keys)
-        self.broadcasts = Broadcasts(service, store, self.worker, self._spawn)
-        self.around_subscription = self.broadcasts.continued
+        self.worker: Worker = Worker(store, self._handle, self._spread, self._lose_all, self._renew_keys)
+        self.broadcasts: Broadcasts = Broadcasts(service, store, self.worker, self._spawn)
+        self.around_subscription: AroundSubscription | None = self.broadcasts.continued
 
     # --- beginning and finding --------------------------------------------------------------------------------
 

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import logging
 import secrets
-from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
+from collections.abc import Awaitable, Callable, Collection, Iterable, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass
 from functools import partial
@@ -34,7 +34,7 @@ from mcp_bindgen.runtime.protocol.errors import StoreFull
 
 from .redis_connection import Argument, RedisConnection, read_scripts
 
-log = logging.getLogger("mcp_bindgen")
+log: logging.Logger = logging.getLogger("mcp_bindgen")
 
 T = TypeVar("T")
 
@@ -199,8 +199,8 @@ class SharedStore:
         connections: int = 64,
         rotate: float = 24 * 3600.0,
     ) -> None:
-        self.worker = _name()
-        self.heartbeat_interval = lease / 5
+        self.worker: str = _name()
+        self.heartbeat_interval: float = lease / 5
         self._prefix, self._limits, self._lease, self._rotate = prefix, limits, lease, rotate
         self._block_ms = _ms(min(timeout / 2, 1.0))
         self._idle = 1800.0
@@ -218,7 +218,8 @@ class SharedStore:
         }
         scripts = read_scripts(Path(__file__).with_name("scripts"), constants)
         self._connection = RedisConnection(url, scripts, timeout=timeout, connections=connections)
-        self._redis, self._try, self.ready = self._connection.redis, self._connection.attempt, self._connection.ready
+        self._redis, self._try = self._connection.redis, self._connection.attempt
+        self.ready: Callable[[], Awaitable[bool]] = self._connection.ready
         self._insist = partial(self._run, patience=patience)  # for scripts that may run twice
 
     async def _run(self, name: str, session: str, *arguments: Argument, patience: float = 0.0) -> Any:

@@ -37,7 +37,7 @@ class SharedListenStream(Stream):
 class SharedTransport(SessionTransport):
     """Transport of a session at one worker."""
 
-    listen_stream = SharedListenStream
+    listen_stream: type[Stream] = SharedListenStream
 
 
 class StreamReaders:

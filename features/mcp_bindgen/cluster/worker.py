@@ -12,7 +12,7 @@ from mcp_bindgen.http.server.session_transport import unanswered
 
 from .store import Broadcast, SharedStore, WorkerMessage
 
-log = logging.getLogger("mcp_bindgen")
+log: logging.Logger = logging.getLogger("mcp_bindgen")
 
 _RETRY_SECONDS = 0.2  # until the next attempt while the store is unavailable
 _HEARTBEATS_PER_CHECK = 5
@@ -51,7 +51,7 @@ class Worker:
             on_check,
         )
         self.generation: str | None = None
-        self.last_broadcast = 0
+        self.last_broadcast: int = 0
         self._heartbeats = 0
 
     def check(self) -> None:

@@ -154,7 +154,7 @@ class _Authorizer:
     """An `Authorizer` that makes the real one when the server asks for authorization."""
 
     def __init__(self, url: str, stored: StoredLogin) -> None:
-        self.pauses = Pauses()
+        self.pauses: Pauses = Pauses()
         self.real: Authorizer | None = None
         self._url = url
         self._stored = stored

@@ -141,7 +141,7 @@ class Refused(Exception):
     """A schema has no lowered form."""
 
     def __init__(self, rule: str, pointer: str, subject: object = "") -> None:
-        self.reason = reason(rule, pointer, subject)
+        self.reason: Reason = reason(rule, pointer, subject)
         super().__init__(self.reason.text)
 
 

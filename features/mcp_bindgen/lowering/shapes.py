@@ -163,10 +163,10 @@ class Document:
 
     def __init__(self, schema: Schema, pointer: str = "") -> None:
         self.schema = schema
-        self.root = Located(schema, pointer)
+        self.root: Located = Located(schema, pointer)
         self._following: list[str] = []
         self._valid: set[int] = set()
-        self.is_old = _OLD.search(str(schema.get("$schema", ""))) is not None
+        self.is_old: bool = _OLD.search(str(schema.get("$schema", ""))) is not None
         self._loops: dict[str, bool] = {}
         self._expanded: dict[tuple[int, str], tuple[Any, Shape]] = {}
 

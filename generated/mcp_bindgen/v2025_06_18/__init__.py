@@ -22,16 +22,17 @@ __all__ = ["REVISION", "Client", "Context", "Server", "dispatcher", "errors", "m
 
 require(5, __name__, "mcp-bindgen generate 2025-06-18")
 
-__getattr__ = lazy(
-    __name__,
-    {
-        "REVISION": "revision",
-        "Client": "client",
-        "Context": "server",
-        "Server": "server",
-        "dispatcher": "dispatcher",
-        "errors": "errors",
-        "methods": "methods",
-        "types": "types",
-    },
-)
+if not TYPE_CHECKING:
+    __getattr__ = lazy(
+        __name__,
+        {
+            "REVISION": "revision",
+            "Client": "client",
+            "Context": "server",
+            "Server": "server",
+            "dispatcher": "dispatcher",
+            "errors": "errors",
+            "methods": "methods",
+            "types": "types",
+        },
+    )

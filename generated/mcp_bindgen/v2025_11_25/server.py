@@ -4,7 +4,7 @@
 """Server for MCP 2025-11-25, and the context of its requests."""
 
 from collections.abc import AsyncIterator, Mapping
-from typing import Any, Final, Literal, overload
+from typing import Any, ClassVar, Final, Literal, overload
 
 from mcp_bindgen.runtime.abi import (
     Context as BaseContext,
@@ -327,7 +327,7 @@ class Server(BaseServer):
     """
 
     dispatcher = SERVER
-    context = Context
+    context: ClassVar[type[BaseContext]] = Context
     info: types.Implementation
     """Name and version of the server, sent to every client."""
 

@@ -4,7 +4,7 @@
 """Server for MCP 2026-07-28, and the context of its requests."""
 
 from collections.abc import Mapping
-from typing import Any, Final, Literal, overload
+from typing import Any, ClassVar, Final, Literal, overload
 
 from mcp_bindgen.runtime.abi import (
     Context as BaseContext,
@@ -212,7 +212,7 @@ class Server(BaseServer):
     """
 
     dispatcher = SERVER
-    context = Context
+    context: ClassVar[type[BaseContext]] = Context
     info: types.Implementation
     """Name and version of the server, sent to every client."""
 

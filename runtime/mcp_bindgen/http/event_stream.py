@@ -73,11 +73,11 @@ class EventDecoder:
 
     def __init__(self, limit: int, min_retry: float = MIN_RETRY) -> None:
         self.limit = limit
-        self.progress = 0
+        self.progress: int = 0
         self._min_retry = min_retry
         self.last_id: str | None = None
-        self.retry = _RETRY
-        self.received = 0
+        self.retry: float = _RETRY
+        self.received: int = 0
         self.connect()
 
     def connect(self) -> None:

@@ -43,7 +43,7 @@ STORES: EntryPoints[StoreEntry] = EntryPoints("mcp_bindgen.stores", "store")
 class HttpTransport:
     """Streamable HTTP and HTTP+SSE (MCP, "Transports")."""
 
-    schemes = ("http", "https")
+    schemes: tuple[str, ...] = ("http", "https")
 
     def open(self, url: str, headers: Mapping[str, str], auth: Auth | None) -> Address:
         """Return the address for a URL; HTTP+SSE is its fallback.

@@ -18,7 +18,7 @@ from typing import Any, TypeVar, cast
 import anyio
 from anyio.abc import TaskGroup
 
-log = logging.getLogger("mcp_bindgen")
+log: logging.Logger = logging.getLogger("mcp_bindgen")
 
 T = TypeVar("T")
 
@@ -78,7 +78,7 @@ class Turn:
 
     def begin(self) -> None:
         """Begin a turn."""
-        self.end = time.monotonic() + _TURN
+        self.end: float = time.monotonic() + _TURN
 
     async def give_way(self) -> None:
         """Let other tasks run if the turn is over, and begin the next turn."""

@@ -14,7 +14,7 @@ from typing import Any
 from .logs import FORMATS, MAX_CHARACTERS, requests
 from .model.json_types import is_object
 
-start = logging.getLogger("mcp_bindgen.start")
+start: logging.Logger = logging.getLogger("mcp_bindgen.start")
 """Messages to the operator when a server starts, where records are JSON."""
 
 request_fields: ContextVar[Mapping[str, Any] | None] = ContextVar("request_fields", default=None)

@@ -34,18 +34,18 @@ class _Harmless(logging.Filter):
         return True
 
 
-log = logging.getLogger("mcp_bindgen")
+log: logging.Logger = logging.getLogger("mcp_bindgen")
 log.addFilter(_Harmless())
 
-audit = logging.getLogger("mcp_bindgen.audit")
+audit: logging.Logger = logging.getLogger("mcp_bindgen.audit")
 """Refusals and their reasons: a logger of its own, so that it can be kept apart."""
 audit.addFilter(_Harmless())
 
-servers = logging.getLogger("mcp_bindgen.servers")
+servers: logging.Logger = logging.getLogger("mcp_bindgen.servers")
 """Error output of servers, line by line: a logger of its own, so that it can be kept apart."""
 servers.addFilter(_Harmless())
 
-requests = logging.getLogger("mcp_bindgen.requests")
+requests: logging.Logger = logging.getLogger("mcp_bindgen.requests")
 """HTTP requests that were answered, one record each; off until its level is INFO."""
 requests.setLevel(logging.WARNING)
 requests.addFilter(_Harmless())

@@ -64,13 +64,13 @@ class TokenSource(ABC):
     ) -> None:
         scopes, limit = options.get("scopes"), options.get("limit")
         self.name = name
-        self.issuers = frozenset(issuer for issuer in issuers if issuer is not None)
-        self.store = options.get("store") or default_store()
-        self.fetcher = options.get("fetcher") or Fetcher()
-        self.scopes = None if scopes is None else tuple(scopes)
-        self.limit = None if limit is None else frozenset(limit)
-        self.dpop = options.get("dpop")
-        self.quirks = options.get("quirks", {})
+        self.issuers: frozenset[str] = frozenset(issuer for issuer in issuers if issuer is not None)
+        self.store: Store = options.get("store") or default_store()
+        self.fetcher: Fetcher = options.get("fetcher") or Fetcher()
+        self.scopes: tuple[str, ...] | None = None if scopes is None else tuple(scopes)
+        self.limit: frozenset[str] | None = None if limit is None else frozenset(limit)
+        self.dpop: bool | None = options.get("dpop")
+        self.quirks: Mapping[str, ServerQuirks] = options.get("quirks", {})
         self._authorizers: dict[str, ServerAuthorizer] = {}
 
     def authorizer(self, url: str) -> ServerAuthorizer:
@@ -119,7 +119,7 @@ class ServerAuthorizer:
     """
 
     def __init__(self, url: str, source: TokenSource) -> None:
-        self.pauses = Pauses()
+        self.pauses: Pauses = Pauses()
         self._url = url
         try:
             self._resource = metadata.canonical(url)

@@ -45,7 +45,7 @@ class _Authorizer:
     extensions: Mapping[str, Any] = {}
 
     def __init__(self, token: Secret, url: str) -> None:
-        self.pauses = Pauses()
+        self.pauses: Pauses = Pauses()
         self.url = url
         self.token: str | None = None
         self._secret = token

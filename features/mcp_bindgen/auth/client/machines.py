@@ -47,7 +47,7 @@ class _Machine(TokenSource):
 
     def __init__(self, client: KnownClient, extension: str, options: Options) -> None:
         super().__init__(client.id, [client.issuer], MemoryStore, options)
-        self.extensions = {extension: {}}
+        self.extensions: Mapping[str, Any] = {extension: {}}
         self._client = client
 
     async def client_of(self, grant: Grant, server: ServerMetadata) -> KnownClient | None:

@@ -67,7 +67,7 @@ class OAuth(TokenSource):
             raise ValueError("client_metadata_url must be an https URL with a path")
         name = clients[0].id if len(clients) == 1 else client_metadata_url or client_name
         super().__init__(name, () if None in issuers else issuers, default_store, options)
-        self.has_login = login is not None and login.is_enabled
+        self.has_login: bool = login is not None and login.is_enabled
         self._clients = clients
         self._document_url = client_metadata_url
         self._client_name = client_name

@@ -74,7 +74,7 @@ class _IssuerVerifier:
     ) -> None:
         audience = options.get("audience")
         audiences = (audience,) if isinstance(audience, str) else audience
-        self.issuers = (issuer,)
+        self.issuers: tuple[str, ...] = (issuer,)
         self._rules = ClaimRules(issuer, audiences, audience_claim, options.get("skew", SKEW), requires_expiry)
         self._clock = options.get("clock", time.time)
         hosts = [urlsplit(one).hostname or "" for one in (issuer, url) if one is not None]

@@ -48,7 +48,7 @@ class Policy:
     def __init__(self, scopes: Scopes, implies: Mapping[str, Collection[str]]) -> None:
         stated = {key: frozenset(check_scopes(named)) for key, named in scopes.items()}
         whole = {key: named for key, named in stated.items() if isinstance(key, str)}
-        self.general = sorted(_NOTHING.union(*(whole or stated).values()))
+        self.general: list[str] = sorted(_NOTHING.union(*(whole or stated).values()))
         self._implied = {scope: frozenset(check_scopes(narrower)) for scope, narrower in implies.items()}
         self._everything = whole.get(EVERYTHING, _NOTHING)
         self._of_method = {key: named | self._everything for key, named in whole.items()}

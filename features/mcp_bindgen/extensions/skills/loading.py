@@ -60,7 +60,8 @@ class SkillEntry:
 
     def __init__(self, skill: BaseModel | Mapping[str, Any], *, dynamic: bool = False) -> None:
         wire: Mapping[str, Any] = skill.model_dump() if isinstance(skill, BaseModel) else skill
-        self.uri = str(wire.get("uri"))
+        self.uri: str = str(wire.get("uri"))
+        self.root: str
         self.root, _, last = self.uri.rpartition("/")
         frontmatter = wire.get("frontmatter")
         if not is_object(frontmatter):
@@ -71,7 +72,7 @@ class SkillEntry:
         resources = wire.get("resources")
         if resources == "dynamic" and not dynamic:
             raise SkillRefused(f"{self.uri} has no fixed content, so nothing could be verified")
-        self.files = None if resources == "dynamic" else self._files(resources)
+        self.files: dict[str, tuple[str, str, int]] | None = None if resources == "dynamic" else self._files(resources)
 
     @property
     def fingerprint(self) -> str:

@@ -68,7 +68,7 @@ class Task(Generic[Result]):
         self._method = method
         self._answered: set[str] = set()
         self._result = result
-        self.is_over = result is not None
+        self.is_over: bool = result is not None
 
     async def status(self) -> Any:
         """Ask the server for the state of the task.

@@ -18,7 +18,7 @@ from mcp_bindgen.runtime.concurrency import background_tasks
 from mcp_bindgen.runtime.logs import log
 from mcp_bindgen.runtime.model.base import optional
 from mcp_bindgen.runtime.protocol import jsonrpc
-from mcp_bindgen.runtime.protocol.access import Identity, Operation
+from mcp_bindgen.runtime.protocol.access import Identity, Operation, RequestOrigin
 from mcp_bindgen.runtime.protocol.capabilities import declared
 from mcp_bindgen.runtime.protocol.envelope import RequestId
 from mcp_bindgen.runtime.protocol.errors import (
@@ -574,7 +574,7 @@ class TaskLink(Link):
     """
 
     def __init__(self, running: RunningTask, negotiated: Negotiated, threads: CapacityLimiter) -> None:
-        self.origin = running.record.origin
+        self.origin: RequestOrigin = running.record.origin
         self.negotiated = negotiated
         self._progress = negotiated.dispatcher.revision.progress
         self._threads = threads
@@ -610,5 +610,5 @@ class TaskQuestions(Questions):
     async def ask(self, key: str, method: Request[Any, Any, Any], params: object) -> Any:
         """Return the answer of the client to a question."""
         question = {"method": method.name} | ({} if params is None else {"params": jsonrpc.plain(params)})
-        self.used |= await self._running.ask({key: question})
+        self.used.update(await self._running.ask({key: question}))
         return jsonrpc.typed_result(method, self.used[key])

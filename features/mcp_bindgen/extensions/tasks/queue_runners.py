@@ -135,7 +135,7 @@ class DocketRunner(QueueRunner):
         ImportError: pydocket is not installed.
     """
 
-    extra = "docket", "pydocket"
+    extra: tuple[str, str] = "docket", "pydocket"
 
     def __init__(self, url: str, *, name: str = "mcp-tasks", concurrency: int = 10, lost_after: float = 30.0) -> None:
         super().__init__(concurrency)
@@ -178,7 +178,7 @@ class ProcrastinateRunner(QueueRunner):
         ImportError: procrastinate is not installed.
     """
 
-    extra = "procrastinate", "procrastinate"
+    extra: tuple[str, str] = "procrastinate", "procrastinate"
 
     def __init__(self, conninfo: str, *, name: str = "mcp-tasks", concurrency: int = 10) -> None:
         super().__init__(concurrency)

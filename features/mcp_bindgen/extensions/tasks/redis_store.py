@@ -10,7 +10,7 @@ principal in the order of creation.
 from __future__ import annotations
 
 import asyncio
-from collections.abc import AsyncGenerator, Sequence
+from collections.abc import AsyncGenerator, Awaitable, Callable, Sequence
 from functools import partial
 from hashlib import sha256
 from pathlib import Path
@@ -49,7 +49,7 @@ class RedisTaskStore:
         scripts = read_scripts(Path(__file__).with_name("scripts"), {})
         self._connection = RedisConnection(url, scripts, timeout=timeout, connections=connections)
         self._prefix = prefix
-        self.ready = self._connection.ready
+        self.ready: Callable[[], Awaitable[bool]] = self._connection.ready
 
     async def _run(self, name: str, id: str, *arguments: str | bytes | float) -> Any:
         return await self._connection.run(name, self._prefix, id, *arguments)

@@ -62,8 +62,8 @@ class RunningTask:
     """
 
     def __init__(self, service: Tasks, record: TaskRecord) -> None:
-        self.record = record
-        self.scope = anyio.CancelScope()
+        self.record: TaskRecord = record
+        self.scope: anyio.CancelScope = anyio.CancelScope()
         self._service = service
         self._next_report = 0.0
 
@@ -139,9 +139,9 @@ class Tasks:
         limits: TaskLimits | None = None,
         lease: float = 15.0,
     ) -> None:
-        self.store = MemoryTaskStore() if store is None else store
-        self.runner = LocalRunner() if runner is None else runner
-        self.limits = limits or TaskLimits()
+        self.store: TaskStore = MemoryTaskStore() if store is None else store
+        self.runner: TaskRunner = LocalRunner() if runner is None else runner
+        self.limits: TaskLimits = limits or TaskLimits()
         self.handlers: dict[str, Handle] = {}
         self.observers: list[Callable[[str | None], None]] = []
         self._lease = lease

@@ -80,17 +80,17 @@ class Endpoint:
         authorizer: Authorizer | None = None,
     ) -> None:
         try:
-            self.url = httpx2.URL(url)
+            self.url: httpx2.URL = httpx2.URL(url)
             self._headers = {name.lower(): value for name, value in httpx2.Headers(headers).items()}
         except (httpx2.InvalidURL, ValueError) as error:
             raise ConnectionClosed(f"the URL or a header is malformed: {reason(error)}") from None
-        self.place = shown(self.url)
+        self.place: str = shown(self.url)
         if self.url.scheme not in ("http", "https") or not self.url.host:
             raise ConnectionClosed(f"{self.place} is not the URL of a server")
         if authorizer is not None and (self.url.userinfo or "authorization" in self._headers):
             raise ValueError("credentials come from auth, or else stand in the URL or the headers, not in both places")
         self.limit = limit
-        self.pauses = authorizer.pauses if authorizer is not None else Pauses()
+        self.pauses: Pauses = authorizer.pauses if authorizer is not None else Pauses()
         self.extensions: Mapping[str, Any] = authorizer.extensions if authorizer is not None else {}
         self._authorizer = authorizer
         self._client = client

@@ -44,7 +44,7 @@ class HttpExchange:
     """
 
     def __init__(self, endpoint: Endpoint, deliver: Deliver) -> None:
-        self.is_forgotten = False
+        self.is_forgotten: bool = False
         self._endpoint = endpoint
         self._deliver = deliver
         self._session: str | None = None

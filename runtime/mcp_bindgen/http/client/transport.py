@@ -7,8 +7,9 @@ stream is resumed, and a GET stream is kept open for messages that belong to no 
 from __future__ import annotations
 
 import asyncio
-from collections.abc import AsyncGenerator, Mapping, Sequence
+from collections.abc import AsyncGenerator, Callable, Mapping, Sequence
 from contextlib import asynccontextmanager
+from typing import Any
 
 import anyio
 import httpx2
@@ -16,6 +17,7 @@ from anyio.abc import TaskGroup
 
 from mcp_bindgen.runtime.concurrency import background_tasks
 from mcp_bindgen.runtime.logs import log
+from mcp_bindgen.runtime.pauses import Pauses
 from mcp_bindgen.runtime.protocol.access import RequestOrigin
 from mcp_bindgen.runtime.protocol.errors import ConnectionClosed
 from mcp_bindgen.runtime.protocol.transport import MAX_MESSAGE, Lost, Outgoing, Transport
@@ -44,11 +46,11 @@ class ClientTransport(Transport):
         extensions: Protocol extensions that authorization uses.
     """
 
-    origin = RequestOrigin(network="tcp")
+    origin: RequestOrigin = RequestOrigin(network="tcp")
 
     def __init__(self, endpoint: Endpoint) -> None:
-        self.pauses = endpoint.pauses
-        self.extensions = endpoint.extensions
+        self.pauses: Pauses | None = endpoint.pauses
+        self.extensions: Mapping[str, Any] = endpoint.extensions
         self._inbox = asyncio.Queue[Sequence[Incoming]](_MAX_INBOX)
         self._is_open = True
 
@@ -91,7 +93,7 @@ class HttpClientTransport(ClientTransport):
         mirror: Class that makes the headers of messages.
     """
 
-    mirror = HeaderMirror
+    mirror: Callable[[Any], Any] | None = HeaderMirror
 
     def __init__(self, endpoint: Endpoint, tasks: TaskGroup, in_flight: int = IN_FLIGHT) -> None:
         super().__init__(endpoint)

@@ -26,6 +26,7 @@ from mcp_bindgen.runtime.protocol.revision import Dispatcher
 from mcp_bindgen.runtime.protocol.routing import Route
 from mcp_bindgen.runtime.protocol.transport import Transport
 from mcp_bindgen.runtime.protocol.uris import MAX_URI_CHARACTERS, canonical
+from mcp_bindgen.runtime.session.execution import FindHandler
 from mcp_bindgen.runtime.session.server import Server
 from mcp_bindgen.runtime.session.service import Service, original
 from mcp_bindgen.runtime.session.session import Session
@@ -176,7 +177,7 @@ class GuardedService(Service):
         super().__init__(servers, revisions)
         self._policy = policy
         if policy is not None:
-            self.find = self.guarded
+            self.find: FindHandler = self.guarded
             for server in servers:
                 server.authorize, server.allows = self.authorize, self.allows
 

@@ -162,18 +162,20 @@ class AsgiApp(ABC):
         principal: Callable[[Scope], str | None] = authenticated_user,
         auth: AccessPolicy | None = None,
     ) -> None:
-        self.servers = servers = all_servers(servers)
-        self.limits, self.keep_alive, self.auth = limits, keep_alive, auth
-        self.policy = OriginPolicy(allowed_hosts, allowed_origins)
-        self.is_leaving = False
+        self.servers: list[Server] = all_servers(servers)
+        self.limits: HttpLimits = limits
+        self.keep_alive: float = keep_alive
+        self.auth: AccessPolicy | None = auth
+        self.policy: OriginPolicy = OriginPolicy(allowed_hosts, allowed_origins)
+        self.is_leaving: bool = False
         self._principal = principal
-        for server in servers if auth is None else ():
+        for server in self.servers if auth is None else ():
             if type(server).required_scopes is not Server.required_scopes:
                 name = type(server).__name__
                 raise ValueError(f"{name} needs scopes, and tokens are not verified: pass auth=ResourceServer(...)")
-        self.service = GuardedService(servers, revisions, auth)
-        self.intake = Intake(self.service, limits, auth)
-        self.probes = Probes(lambda: not self.is_leaving)
+        self.service: GuardedService = GuardedService(self.servers, revisions, auth)
+        self.intake: Intake = Intake(self.service, limits, auth)
+        self.probes: Probes = Probes(lambda: not self.is_leaving)
 
     @abstractmethod
     async def handle(self, call: Call) -> None:

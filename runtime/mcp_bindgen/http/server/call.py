@@ -166,7 +166,8 @@ class EventWriter:
     def __init__(
         self, call: Call, write_timeout: float, keep_alive: float = 0.0, headers: Iterable[tuple[bytes, bytes]] = ()
     ) -> None:
-        self.is_streaming = self.has_ended = False
+        self.is_streaming: bool = False
+        self.has_ended: bool = False
         self._call = call
         self._write_timeout = write_timeout
         self._keep_alive = keep_alive

@@ -33,7 +33,9 @@ class HttpError(Exception):
 
     def __init__(self, status: int, reason: str | ProtocolError, *headers: tuple[bytes, bytes]) -> None:
         super().__init__(str(reason))
-        self.status, self.reason, self.headers = status, reason, headers
+        self.status: int = status
+        self.reason: str | ProtocolError = reason
+        self.headers: tuple[tuple[bytes, bytes], ...] = headers
 
 
 def refused(status: int, reason: str) -> HttpError:

@@ -45,7 +45,8 @@ class Intake:
     """
 
     def __init__(self, service: GuardedService, limits: HttpLimits, auth: AccessPolicy | None = None) -> None:
-        self.auth, self._service, self._limits = auth, service, limits
+        self.auth: AccessPolicy | None = auth
+        self._service, self._limits = service, limits
         all_bodies, of_principal = (max(limit, limits.message) for limit in (limits.bodies, limits.bodies_of_principal))
         self._budgets = Budgets(all_bodies, of_principal, "the messages{} are too large together")
         self._arriving: dict[Call, asyncio.Timeout] = {}

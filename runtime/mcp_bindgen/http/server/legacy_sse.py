@@ -92,8 +92,8 @@ class SseSession(OpenSession):
 class SseRegistry(SessionRegistry):
     """Open sessions of an endpoint, in memory."""
 
-    kind = SseSession
-    transport = SseTransport
+    kind: type[OpenSession] = SseSession
+    transport: type[SessionTransport] = SseTransport
 
 
 class SseApp(AsgiApp):

@@ -123,7 +123,7 @@ class Budgets:
     """
 
     def __init__(self, limit: int, of_principal: int, reason: str) -> None:
-        self.all = Budget(limit, reason.format(""))
+        self.all: Budget = Budget(limit, reason.format(""))
         self._of_principal, self._reason = of_principal, reason.format(" of this user")
         self._parts: WeakValueDictionary[str, Budget] = WeakValueDictionary()
 

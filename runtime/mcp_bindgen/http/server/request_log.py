@@ -51,7 +51,7 @@ class RequestRecord:
         for name, value in scope["headers"]:  # repeated headers are ignored
             headers[name] = "" if name in headers else value.decode("latin-1")
         given = headers.get(b"x-request-id", "")
-        self.id = given if _REQUEST_ID.fullmatch(given) else secrets.token_hex(16)
+        self.id: str = given if _REQUEST_ID.fullmatch(given) else secrets.token_hex(16)
         client = scope.get("client")
         self.fields: dict[str, Any] = {
             "request_id": self.id,

@@ -119,7 +119,9 @@ class SessionRegistry:
     around_subscription: AroundSubscription | None = None
 
     def __init__(self, service: GuardedService, store: EventStore | None, limits: HttpLimits) -> None:
-        self.service, self._store, self.limits = service, store, limits
+        self.service: GuardedService = service
+        self.limits: HttpLimits = limits
+        self._store = store
         self._streams = Budgets(limits.streams, limits.streams_of_principal, "too many streams{} are open")
         self._queues = Budgets(limits.queued, limits.queued_of_principal, "too much{} waits to be read")
         self._open: dict[str, OpenSession] = {}

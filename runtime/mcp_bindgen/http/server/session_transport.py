@@ -83,14 +83,18 @@ class SessionTransport(Transport):
         last: int = 0,
         principal: str | None = None,
     ) -> None:
-        self.origin = RequestOrigin(principal=principal, network="tcp")
+        self.origin: RequestOrigin = RequestOrigin(principal=principal, network="tcp")
         self.budget = budget
         self.streams: dict[str, Stream] = {}
         persisted = store is not None and worker_epoch > 0
-        self.standing = self.listen_stream(key, LISTEN_STREAM, store=store, last=last, persisted=persisted, queue=queue)
+        self.standing: Stream = self.listen_stream(
+            key, LISTEN_STREAM, store=store, last=last, persisted=persisted, queue=queue
+        )
         self.supports_stream_polling = False
         self.before_sending: Callable[[], Awaitable[None]] | None = None
-        self.key, self._limits, self._store, self.worker_epoch = key, limits, store, worker_epoch
+        self.key: str = key
+        self.worker_epoch: int = worker_epoch
+        self._limits, self._store = limits, store
         self._queue = queue
         self._count = 0
         self._routes: dict[RequestId, Stream] = {}

@@ -42,7 +42,8 @@ class HttpSessions:
         quick: float = 0.05,
         retry: int = 1000,
     ) -> None:
-        self.registry, self._intake = registry, intake
+        self.registry: SessionRegistry = registry
+        self._intake = intake
         self._limits, self._dispatchers = registry.limits, registry.service.dispatchers
         self._keep_alive, self._quick, self._retry = keep_alive, quick, retry
         self._stateful = [name for name, one in self._dispatchers.items() if not one.revision.era.is_stateless]

@@ -16,7 +16,7 @@ from typing import Any, TypeVar
 
 from mcp_bindgen.runtime.protocol.errors import StoreUnavailable
 
-log = logging.getLogger("mcp_bindgen")
+log: logging.Logger = logging.getLogger("mcp_bindgen")
 
 T = TypeVar("T")
 

@@ -20,7 +20,7 @@ from mcp_bindgen.runtime.era.stateless import ParamsWithMeta, separated, stated_
 from mcp_bindgen.runtime.model.base import wire_name
 from mcp_bindgen.runtime.model.json_types import is_object
 from mcp_bindgen.runtime.protocol import jsonrpc
-from mcp_bindgen.runtime.protocol.access import InsufficientScope, Operation
+from mcp_bindgen.runtime.protocol.access import InsufficientScope, Operation, RequestOrigin
 from mcp_bindgen.runtime.protocol.envelope import RequestId, invalid, parse
 from mcp_bindgen.runtime.protocol.errors import METHOD_NOT_FOUND, MethodNotFound, ProtocolError
 from mcp_bindgen.runtime.protocol.events import Notified, Rejected, Requested
@@ -64,7 +64,7 @@ class Exchange(EventWriter, Link):
         around_subscription: AroundSubscription | None = None,
     ) -> None:
         super().__init__(call, write_timeout, keep_alive)
-        self.origin = call.origin
+        self.origin: RequestOrigin = call.origin
         self.around_subscription = around_subscription
         self._service = service
 
@@ -123,7 +123,7 @@ class StatelessRequests:
         self._auth = auth
         self._around = around
         self._subscriptions: set[Subscription] = set()
-        self.is_leaving = False
+        self.is_leaving: bool = False
         self._write_timeout = write_timeout
         self._keep_alive = keep_alive
         stateless = {name: one for name, one in service.dispatchers.items() if one.revision.era.is_stateless}

@@ -87,10 +87,11 @@ class Stream:
         on_done: Callable[[Stream], None] = lambda stream: None,
     ) -> None:
         self.name = name
-        self.last = self.last_delivered_id = last
+        self.last: int = last
+        self.last_delivered_id: int = last
         self.state: State = state
-        self.persisted = persisted
-        self.pending = set(pending)
+        self.persisted: bool = persisted
+        self.pending: set[RequestId] = set(pending)
         self.disconnected_at: float | None = None
         self.retry: int | None = None
         self.on_done = on_done

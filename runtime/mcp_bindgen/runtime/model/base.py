@@ -52,7 +52,7 @@ class Model(BaseModel):
     Models build their validators on first use, so importing a revision stays cheap.
     """
 
-    model_config = ConfigDict(
+    model_config: ClassVar[ConfigDict] = ConfigDict(
         extra="allow",
         strict=True,
         alias_generator=wire_name,

@@ -10,10 +10,12 @@ from typing_extensions import TypeIs
 
 # Built-in functions: each message calls them several times, and a call of a Python function costs more.
 
-is_object = cast(Callable[[object], TypeIs[dict[str, Any]]], dict.__instancecheck__)
+is_object: Callable[[object], TypeIs[dict[str, Any]]] = cast(
+    Callable[[object], TypeIs[dict[str, Any]]], dict.__instancecheck__
+)
 """Return True if a value is a JSON object."""
 
-is_array = cast(Callable[[object], TypeIs[list[Any]]], list.__instancecheck__)
+is_array: Callable[[object], TypeIs[list[Any]]] = cast(Any, list.__instancecheck__)
 """Return True if a value is a JSON array."""
 
 

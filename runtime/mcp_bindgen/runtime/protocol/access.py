@@ -38,7 +38,7 @@ class InsufficientScope(ProtocolError):
     """
 
     def __init__(self, scopes: Collection[str]) -> None:
-        self.scopes = tuple(scopes)
+        self.scopes: tuple[str, ...] = tuple(scopes)
         said = " ".join(self.scopes)
         data = {"error": _LACKING, "scope": said}
         super().__init__(INVALID_REQUEST, f"Insufficient scope: this needs {said}", data)

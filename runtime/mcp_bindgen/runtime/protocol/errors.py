@@ -171,7 +171,8 @@ class CapabilityMissing(Exception):
     """
 
     def __init__(self, method: str, capability: Sequence[str], revision: str | None = None) -> None:
-        owner, first, *rest = self.capability = tuple(capability)
+        self.capability: tuple[str, ...] = tuple(capability)
+        owner, first, *rest = self.capability
         lack = f"the {owner} did not declare" if revision is None else f"MCP {revision} does not have"
         name = ".".join(rest if first == "extensions" else (first, *rest))
         super().__init__(
@@ -227,7 +228,7 @@ class UnsupportedRevision(Exception):
             older = "the server speaks an older revision, which begins with a handshake"
             reason = f"{older}, this client {ours}; use connect(), which finds out, or the client of an older revision"
         super().__init__(reason)
-        self.revision = theirs[0] if theirs else ""
+        self.revision: str = theirs[0] if theirs else ""
         self.revisions = theirs
 
 

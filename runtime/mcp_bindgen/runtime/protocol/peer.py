@@ -58,7 +58,7 @@ if TYPE_CHECKING:
     from .batches import Batch
     from .invalid_items import InvalidItem
 
-log = logging.getLogger("mcp_bindgen")
+log: logging.Logger = logging.getLogger("mcp_bindgen")
 
 _MAX_INVALID_ITEMS = 1000  # records that are kept
 
@@ -83,7 +83,7 @@ class Peer:
         max_batch_members: Messages in one batch; see `Limits`.
     """
 
-    max_batch_members = Limits.batch_members
+    max_batch_members: int = Limits.batch_members
 
     def __init__(
         self,
@@ -112,7 +112,7 @@ class Peer:
         self._newest_era, self._newest = self._by_era[-1]
         self._names_revisions = self.role == "server" and self._newest_era.is_stateless
         oldest, ours = self._by_era[0]
-        self.dispatcher = list(ours.values())[-1]
+        self.dispatcher: Dispatcher = list(ours.values())[-1]
         self.state: State = oldest.initial
 
     def another(self) -> Peer:

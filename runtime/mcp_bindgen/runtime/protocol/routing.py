@@ -35,7 +35,7 @@ class WrongResult(TypeError):
     def __init__(self, reason: str, function: Callable[..., Any] | None = None) -> None:
         place = "" if function is None else place_of(function)
         super().__init__(f"{reason} ({place})" if place else reason)
-        self.told = f"{reason} ({Path(place).name})" if place else reason
+        self.told: str = f"{reason} ({Path(place).name})" if place else reason
 
 
 def did_you_mean(name: str, known: Iterable[str], cutoff: float = 0.7) -> str:

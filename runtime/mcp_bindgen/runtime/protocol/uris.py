@@ -26,7 +26,7 @@ _ENCODED = {code: f"%{code:02X}" for code in range(256) if _UNUSUAL.fullmatch(ch
 _UNRESERVED = re.compile(r"[\w\-.~]", re.ASCII)
 _DIGITS = "0123456789ABCDEFabcdef"
 _OCTETS = {
-    high + low: char if _UNRESERVED.fullmatch(char := chr(int(high + low, 16))) else f"%{high}{low}".upper()
+    high + low: _char if _UNRESERVED.fullmatch(_char := chr(int(high + low, 16))) else f"%{high}{low}".upper()
     for high in _DIGITS
     for low in _DIGITS
 }

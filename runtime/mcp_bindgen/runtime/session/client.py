@@ -35,7 +35,7 @@ from ..protocol.revision import Dispatcher
 from ..protocol.routing import Route
 from .context import Caller, Context
 from .handlers import bind_handler
-from .introduction import ClientSide, introduce
+from .introduction import ClientSide, HeaderMirror, introduce
 from .rounds import settle_rounds, understood
 from .session import Session
 from .subscription_client import Listening, check_filter, reaches, subscribed
@@ -296,7 +296,7 @@ class Client(Caller, ClientSide):
     def attach(self, session: Session, scope: CacheScope) -> None:
         """Connect this client to a session; `scope` selects the results of a cache that it may see."""
         self.link = session
-        self.mirror = None
+        self.mirror: HeaderMirror | None = None
         self._bridge = None
         self._scope = scope
         self._introducing = anyio.Lock()

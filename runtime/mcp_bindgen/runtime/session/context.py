@@ -162,7 +162,7 @@ class Context(Caller):
         questions: Questions | None = None,
     ) -> None:
         self.scope = scope
-        self.link = scope.link
+        self.link: Link = scope.link
         self.origin: RequestOrigin = scope.origin
         self.identity: Identity | None = scope.origin.identity
         self.request_id: RequestId | None = scope.request_id

@@ -12,11 +12,13 @@ from weakref import WeakValueDictionary
 import anyio
 
 from ..logs import log
+from ..protocol.limits import Limits
 from ..protocol.peer import Peer
 from ..protocol.request_scope import Handler
 from ..protocol.revision import Dispatcher
 from ..protocol.routing import Route
 from ..protocol.transport import Transport
+from .execution import FindHandler
 from .server import Server, attached
 from .session import Session
 
@@ -54,7 +56,7 @@ class Service:
     """
 
     def __init__(self, servers: Sequence[Server], revisions: Sequence[str] | None = None) -> None:
-        self.servers = sorted(servers, key=lambda server: server.dispatcher.revision.rank)
+        self.servers: list[Server] = sorted(servers, key=lambda server: server.dispatcher.revision.rank)
         if not servers or len({server.revision for server in servers}) < len(servers):
             raise ValueError("serving needs servers, at most one for each revision")
         for server in self.servers:
@@ -65,10 +67,10 @@ class Service:
         needs_bridges = self._wanted is not None and (self._own.keys() != self._wanted or not self._own)
         is_complete = self._wanted is not None and not needs_bridges
         self._served: Mapping[str, Server | BridgedServer] | None = self._own if is_complete else None
-        self.limits = self.servers[-1].limits
+        self.limits: Limits = self.servers[-1].limits
         self._handlers: dict[Route, Handler] = {}
         self._threads: WeakValueDictionary[str, anyio.CapacityLimiter] = WeakValueDictionary()
-        self.find = self.handler
+        self.find: FindHandler = self.handler
         if needs_bridges or log.isEnabledFor(logging.INFO):
             self._all_served()  # raises ValueError, and logs the losses of each revision
 

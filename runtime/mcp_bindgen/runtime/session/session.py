@@ -19,7 +19,7 @@ from anyio.abc import TaskGroup
 from ..concurrency import Turn, begin
 from ..logs import log
 from ..protocol import observation
-from ..protocol.access import Access
+from ..protocol.access import Access, RequestOrigin
 from ..protocol.envelope import BatchReply, RequestId
 from ..protocol.errors import ConnectionClosed, NotInitialized, RequestTimeout, TooManyRequests
 from ..protocol.events import (
@@ -177,18 +177,18 @@ class Session(Link):
     ) -> None:
         self.peer = peer
         self.transport = transport
-        self.options = options or Options()
-        self.limits = limits or Limits()
+        self.options: Options = options or Options()
+        self.limits: Limits = limits or Limits()
         peer.max_batch_members = self.limits.batch_members
         self.negotiated: Negotiated = Negotiated(peer.dispatcher)
         self.meta: Mapping[str, Any] = {}
         self.headers: Callable[[Method, Any], Mapping[str, str]] | None = None
-        self.origin = transport.origin
+        self.origin: RequestOrigin = transport.origin
         self.access: Access | None = None
         self.threads: anyio.CapacityLimiter | None = None
         self.introductions = 0
         self._endless: set[Callable[[], object]] = set()
-        self.closed = anyio.Event()
+        self.closed: anyio.Event = anyio.Event()
         self._find = find
         self._events: Iterator[Event] = iter(())
         self._backlog: deque[bytes | Oversized | Lost] = deque()

@@ -219,8 +219,8 @@ class RequestNegotiated(Negotiated):
 
     def __init__(self, dispatcher: Dispatcher, offers: dict[str, Any], meta: Any) -> None:
         self.dispatcher = dispatcher
-        self.peer_info = optional(meta, "client_info")
-        self.log_level = optional(meta, "log_level")  # not where logging is an extension
+        self.peer_info: Any = optional(meta, "client_info")
+        self.log_level: str | None = optional(meta, "log_level")  # not where logging is an extension
         self._offers = offers
         self._meta = meta
 

@@ -29,7 +29,7 @@ from ..protocol.methods import ACKNOWLEDGED, LISTEN
 from ..protocol.request_scope import Negotiated
 from ..protocol.routing import Route
 
-log = logging.getLogger("mcp_bindgen")
+log: logging.Logger = logging.getLogger("mcp_bindgen")
 
 Filter = TypeVar("Filter", bound=BaseModel)
 
@@ -57,7 +57,7 @@ class Listening:
     ) -> None:
         self.agreed: Any = None
         self.error: Exception | None = None
-        self.settled = anyio.Event()
+        self.settled: anyio.Event = anyio.Event()
         self._client = client
         self._open = open_
         self._wanted = wanted

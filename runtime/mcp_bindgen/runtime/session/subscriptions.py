@@ -13,7 +13,7 @@ import anyio
 from ..concurrency import scheduled
 from ..model.base import optional
 from ..protocol import jsonrpc
-from ..protocol.access import check_followed, followed_by
+from ..protocol.access import RequestOrigin, check_followed, followed_by
 from ..protocol.capabilities import is_offered
 from ..protocol.envelope import RequestId
 from ..protocol.errors import ConnectionClosed, MethodNotFound
@@ -49,14 +49,14 @@ class Subscription(Link):
 
     def __init__(self, context: Context, agreed: Any, hears: Callable[[str], bool]) -> None:
         self.negotiated: Negotiated = context.agreed
-        self.origin = context.origin
+        self.origin: RequestOrigin = context.origin
         self._hears = hears
         self._context = context
         self._filters = [filter for _, filter in filtered(context.agreed.dispatcher.methods)]
         self.agree(agreed)
         self._key = context.agreed.dispatcher.revision.meta_keys["subscription_id"]
         self._waiting: deque[tuple[Notification[Any], dict[str, Any]]] = deque()
-        self.is_ending = False
+        self.is_ending: bool = False
         self._ready = True
         self._news = anyio.Event()
         self._sent = anyio.Event()

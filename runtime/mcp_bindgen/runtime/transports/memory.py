@@ -23,8 +23,8 @@ class _Pipe:
 
     def __init__(self) -> None:
         self.waiting: deque[Sequence[bytes]] = deque()
-        self.changed = asyncio.Event()
-        self.closed = ""
+        self.changed: asyncio.Event = asyncio.Event()
+        self.closed: str = ""
 
     def close(self, reason: str) -> None:
         self.closed = self.closed or reason

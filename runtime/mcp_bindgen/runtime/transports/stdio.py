@@ -188,10 +188,10 @@ class Pipes(Transport):
         has_heard: True if the other side has sent anything.
     """
 
-    origin = RequestOrigin(network="pipe")
+    origin: RequestOrigin = RequestOrigin(network="pipe")
 
     def __init__(self, source: int, sink: int, limit: int = MAX_MESSAGE) -> None:
-        self.has_heard = False
+        self.has_heard: bool = False
         self._lines = Lines(limit)
         self._source = source
         self._sink = sink

@@ -6,6 +6,7 @@
 
 from typing import ClassVar
 
+from mcp_bindgen.runtime.abi import Context as BaseContext
 from mcp_bindgen.v2026_07_28 import server
 
 from .dispatcher import SERVER
@@ -22,4 +23,4 @@ class Server(server.Server):
     """
 
     adds = SERVER
-    context: ClassVar[type[server.Context]] = Context
+    context: ClassVar[type[BaseContext]] = Context

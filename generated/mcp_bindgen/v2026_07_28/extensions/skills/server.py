@@ -6,7 +6,7 @@
 
 from typing import ClassVar
 
-from mcp_bindgen.runtime.abi import MethodNotFound, Returns
+from mcp_bindgen.runtime.abi import Context as BaseContext, MethodNotFound, Returns
 from mcp_bindgen.v2026_07_28 import server
 from mcp_bindgen.v2026_07_28 import types as core
 
@@ -25,7 +25,7 @@ class Server(server.Server):
     """
 
     adds = SERVER
-    context: ClassVar[type[server.Context]] = Context
+    context: ClassVar[type[BaseContext]] = Context
 
     def read_resource_directory(
         self, params: types.ReadResourceDirectoryRequestParams, ctx: Context

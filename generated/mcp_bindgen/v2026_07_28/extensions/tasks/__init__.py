@@ -25,16 +25,17 @@ __all__ = ["EXTENSION", "Client", "Context", "Server", "dispatcher", "meta", "me
 
 require(5, __name__, "mcp-bindgen generate 2026-07-28 --extension tasks")
 
-__getattr__ = lazy(
-    __name__,
-    {
-        "EXTENSION": "extension",
-        "Client": "client",
-        "Context": "server",
-        "Server": "server",
-        "dispatcher": "dispatcher",
-        "meta": "meta",
-        "methods": "methods",
-        "types": "types",
-    },
-)
+if not TYPE_CHECKING:
+    __getattr__ = lazy(
+        __name__,
+        {
+            "EXTENSION": "extension",
+            "Client": "client",
+            "Context": "server",
+            "Server": "server",
+            "dispatcher": "dispatcher",
+            "meta": "meta",
+            "methods": "methods",
+            "types": "types",
+        },
+    )

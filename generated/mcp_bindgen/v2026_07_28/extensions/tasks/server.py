@@ -6,7 +6,7 @@
 
 from typing import ClassVar
 
-from mcp_bindgen.runtime.abi import MethodNotFound, Returns
+from mcp_bindgen.runtime.abi import Context as BaseContext, MethodNotFound, Returns
 from mcp_bindgen.v2026_07_28 import server
 from mcp_bindgen.extensions.tasks import ServerEngine
 
@@ -32,7 +32,7 @@ class Server(ServerEngine, server.Server):
     """
 
     adds = SERVER
-    context: ClassVar[type[server.Context]] = Context
+    context: ClassVar[type[BaseContext]] = Context
 
     def cancel_task(
         self, params: types.CancelTaskRequestParams, ctx: Context
