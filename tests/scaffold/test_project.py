@@ -194,7 +194,7 @@ def test_a_protected_project_has_no_defaults_that_let_anybody_in(tmp_path: Path)
     scaffolded("server", "weather", "--auth", "--out", tmp_path)
     folder = tmp_path / "weather"
     table = tomllib.loads((folder / "pyproject.toml").read_text("utf-8"))
-    assert table["project"]["dependencies"] == ["mcp-bindgen[auth]>=0.1"]
+    assert table["project"]["dependencies"] == ["mcp-bindgen[auth]>=0.1,<0.2"]
     assert table["tool"]["mcp-bindgen"]["transports"] == ["stdio", "http"]
     code = "import weather.app; weather.app.create_app()"
     commands = [("-m", "weather", "--http", "127.0.0.1:0"), ("-c", code)]
@@ -232,7 +232,7 @@ def test_the_console_script_and_the_container_start_what_is_there(tmp_path: Path
     folder = tmp_path / "weather"
     table = tomllib.loads((folder / "pyproject.toml").read_text("utf-8"))
     assert table["project"]["scripts"] == {"weather": "weather.__main__:main"}
-    assert table["project"]["dependencies"] == ["mcp-bindgen[http]>=0.1"]
+    assert table["project"]["dependencies"] == ["mcp-bindgen[http]>=0.1,<0.2"]
     dockerfile = (folder / "Dockerfile").read_text("utf-8")
     assert 'ENTRYPOINT ["python", "-m", "weather"]\nCMD ["--http", "0.0.0.0:8000"]\n' in dockerfile
     assert "ENV ALLOWED_HOSTS=localhost,127.0.0.1\n" in dockerfile

@@ -117,11 +117,12 @@ class Plan:
 
     @property
     def requirement(self) -> str:
-        """The requirement on mcp-bindgen, with extras."""
+        """The requirement on mcp-bindgen, with extras and the bounds of docs/versions.md."""
         needs = {"auth": self.auth, "contract": self.contract is not None, "http": self.http and not self.auth}
         extras = [name for name, needed in needs.items() if needed]  # auth brings http with it
         wanted = f"[{','.join(extras)}]" if extras else ""
-        return f"mcp-bindgen{wanted}>={'.'.join(version('mcp-bindgen').split('.')[:2])}"
+        major, minor = map(int, version("mcp-bindgen").split(".")[:2])
+        return f"mcp-bindgen{wanted}>={major}.{minor},<{f'0.{minor + 1}' if major == 0 else major + 1}"
 
 
 def default_revision(store: Store) -> str:
