@@ -33,14 +33,14 @@ for package in sys.argv[1:]:
         getattr(module, name)
 """
 REVISION = "2025-11-25"
-CALL = ("call", "python -m weather", "tools/call", "greet", '{"name": "Ada"}')
+WEATHER = ("python -m weather", "--env", "PYTHONPATH=weather/src")
 COMMANDS: Sequence[tuple[tuple[str, ...], str]] = (
     (("scaffold", "server", "weather"), "Call it:"),
     (("scaffold", "client", "asker"), "asker/"),
-    (CALL, "Hello, Ada!"),
+    (("call", *WEATHER, "tools/call", "greet", '{"name": "Ada"}'), "Hello, Ada!"),
     (("generate", REVISION, "--out", "own", "--package", "acme.mcp"), "acme/mcp"),
-    (("client", "--from", "python -m weather", "--out", "typed.py"), "typed.py"),
-    (("diff", "2025-06-18", REVISION), "breaking"),
+    (("client", "--from", *WEATHER, "--out", "typed.py"), "typed.py"),
+    (("diff", "2025-06-18", REVISION), f"MCP 2025-06-18 -> {REVISION}"),
 )
 """Commands that run in an installed generator, and a part of their output."""
 
@@ -146,7 +146,7 @@ def check_extra(folder: Path, wheel: Path, extra: str, packages: Mapping[str, st
 def check_commands(folder: Path, wheel: Path) -> str:
     """Run the commands of a new user in an environment with the generator; return a line to print."""
     python = environment(folder, f"mcp-bindgen[generate] @ {wheel.as_uri()}")
-    search = {"PATH": f"{python.parent}{os.pathsep}{os.environ['PATH']}", "PYTHONPATH": str(folder / "weather" / "src")}
+    search = {"PATH": f"{python.parent}{os.pathsep}{os.environ['PATH']}"}
     for command, shown in COMMANDS:
         done = execute(python.with_name("mcp-bindgen"), *command, cwd=folder, **search)
         assert done.returncode == 0, f"{command}: {done.stdout}{done.stderr}"

@@ -9,12 +9,14 @@ import select
 import signal
 import subprocess
 import sys
+from types import SimpleNamespace
 from typing import Any
 
 import anyio
 import pytest
 
 from mcp_bindgen.runtime import ConnectionClosed
+from mcp_bindgen.runtime.transports import stdio
 from mcp_bindgen.runtime.transports.stdio import Pipes
 from mcp_bindgen.v2025_11_25 import Client
 from tests.support.checked_connections import INITIALIZED, initialize, request
@@ -124,3 +126,36 @@ def test_an_interrupt_ends_a_server_whose_thread_waits_for_input() -> None:
         assert select.select([server.stdout.fileno()], [], [], 60)[0]
         server.send_signal(signal.SIGINT)
         assert server.wait(20) == 130
+
+
+STUBBORN = """
+import sys, time
+sys.stdin.read()
+time.sleep(3600)
+"""
+
+
+def test_without_groups_of_processes_a_child_that_ignores_the_end_of_its_input_is_ended(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    """As on Windows, where `os.killpg` does not exist."""
+    monkeypatch.setattr(stdio, "sys", SimpleNamespace(platform="win32"))
+    monkeypatch.delattr(os, "killpg")
+    pids: list[int] = []
+    start = anyio.open_process
+
+    async def open_process(*arguments: Any, **options: Any) -> Any:
+        process = await start(*arguments, **options)
+        pids.append(process.pid)
+        return process
+
+    monkeypatch.setattr(anyio, "open_process", open_process)
+
+    async def talk() -> None:
+        async with stdio.stdio(sys.executable, "-c", STUBBORN, grace=0.1):
+            pass
+
+    on_plain_loop(talk)
+    (pid,) = pids
+    with pytest.raises(ProcessLookupError):
+        os.kill(pid, 0)

@@ -309,7 +309,8 @@ class StdioServerTransport(Pipes):
 
 INHERITED = (
     *("HOME", "LANG", "LC_ALL", "LOGNAME", "PATH", "SHELL", "TERM", "TMPDIR", "USER"),
-    *("SYSTEMROOT", "APPDATA", "TEMP"),
+    *("APPDATA", "COMSPEC", "HOMEDRIVE", "HOMEPATH", "LOCALAPPDATA", "PATHEXT", "SYSTEMDRIVE", "SYSTEMROOT"),
+    *("TEMP", "USERNAME", "USERPROFILE"),
 )
 """Environment variables that a child process gets by default; secrets do not travel by accident."""
 
@@ -406,16 +407,19 @@ async def stdio(
 
 
 async def _stop(process: Process, grace: float) -> None:
-    """Wait for the child to end, then terminate and kill it; kill its own children, which are in its group."""
-    for number in (None, signal.SIGTERM, signal.SIGKILL):
-        if number is not None:
-            _signal(process.pid, number)
+    """Wait for the child to end, then terminate and kill it; on POSIX also its own children, which are in its group."""
+    for kill in (None, False, True):
+        if kill is not None:
+            _end(process, kill=kill)
         with anyio.move_on_after(grace):
             await process.wait()
             break
-    _signal(process.pid, signal.SIGKILL)
+    _end(process, kill=True)
 
 
-def _signal(group: int, number: signal.Signals) -> None:
+def _end(process: Process, *, kill: bool) -> None:
     with suppress(ProcessLookupError, PermissionError):
-        os.killpg(group, number)
+        if sys.platform == "win32":
+            os.kill(process.pid, signal.SIGTERM)  # ends the process at once; Windows has no signals and no groups
+        else:
+            os.killpg(process.pid, signal.SIGKILL if kill else signal.SIGTERM)
