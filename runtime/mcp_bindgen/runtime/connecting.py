@@ -10,6 +10,7 @@ import os
 import re
 import shlex
 import stat
+import sys
 from collections import OrderedDict
 from collections.abc import AsyncGenerator, Callable, Hashable, Iterator, Mapping, Sequence
 from contextlib import AbstractAsyncContextManager, AsyncExitStack, asynccontextmanager, nullcontext
@@ -226,8 +227,11 @@ def command_words(line: str) -> list[str]:
     """
     if line.endswith(".json") and Path(line).is_file():
         raise ValueError(f"{line} is a file of servers; connect to one of its entries")
+    lexer = shlex.shlex(line, posix=True)
+    lexer.whitespace_split, lexer.commenters = True, ""
+    lexer.escape = "" if sys.platform == "win32" else "\\"  # on Windows a backslash separates folders
     try:
-        words = shlex.split(line)
+        words = list(lexer)
     except ValueError as error:
         raise ValueError(f"not a command: {line}: {error}") from None
     if not words:

@@ -11,6 +11,7 @@ from collections.abc import AsyncGenerator, Awaitable, Callable, Iterator, Seque
 from contextlib import asynccontextmanager
 from dataclasses import replace
 from pathlib import Path
+from types import SimpleNamespace
 from typing import Any
 
 import anyio
@@ -19,6 +20,7 @@ import uvicorn
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from mcp_bindgen.app.__main__ import split
 from mcp_bindgen.host import Entry, Host
 from mcp_bindgen.host.configuration import entry
 from mcp_bindgen.http.server.app import HttpApp
@@ -1191,3 +1193,27 @@ def test_call_speaks_to_urls_of_either_era() -> None:
             assert "/nothing answered 404" in error
         finally:
             started.terminate()
+
+
+WINDOWS = r"C:\Program Files\Python\python.exe"
+
+
+@pytest.mark.parametrize(
+    ("platform", "line", "words"),
+    [
+        ("win32", rf'"{WINDOWS}" -m weather --data D:\data', [WINDOWS, "-m", "weather", "--data", r"D:\data"]),
+        ("win32", r"C:\tools\server.exe #1", [r"C:\tools\server.exe", "#1"]),
+        ("linux", r"/opt/my\ tools/server 'a b'", ["/opt/my tools/server", "a b"]),
+    ],
+)
+def test_a_command_line_follows_the_platform(
+    platform: str, line: str, words: list[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(connecting, "sys", SimpleNamespace(platform=platform))
+    assert connecting.command_words(line) == words
+
+
+def test_a_drive_letter_is_neither_a_scheme_nor_a_module() -> None:
+    assert connecting.scheme_of(r"C:\server.py") is None
+    assert split(r"C:\server.py") == (r"C:\server.py", "")
+    assert split(r"C:\server.py:app") == (r"C:\server.py", "app")
