@@ -18,7 +18,7 @@ def whoami(ctx: Context) -> str:
 
 
 def policy() -> ResourceServer:
-    """Return the access policy: one key, whose owner may read."""
+    """Return the access policy: one key that allows its owner to read."""
     alice = Identity(subject="alice", scopes=frozenset({"notes:read"}))
     resource = os.environ.get("RESOURCE", "http://127.0.0.1:8000/mcp")
     return ResourceServer(resource, StaticTokens({os.environ["API_KEY"]: alice}), api_key_header="X-API-Key")

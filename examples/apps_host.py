@@ -1,9 +1,9 @@
 """Show the apps of an MCP server in a browser: `python examples/apps_host.py [URL | COMMAND...]`.
 
-It serves two origins. On the first is the page of the host, and what may be asked of the MCP server. On the second is
-nothing but the sandbox, a document with the policy that follows from what an app declares; the app is in a frame inside
-of it that has no origin at all. So an app reaches nothing but that frame, its declared origins, and the messages that
-the host's page answers.
+It serves two origins. The first has the page of the host and the requests to the MCP server. The second has
+only the sandbox, a document whose policy follows from the declarations of an app; the app is in a frame inside
+the sandbox that has no origin at all. So an app reaches nothing but that frame, its declared origins, and the messages
+that the host's page answers.
 """
 
 from __future__ import annotations
@@ -47,7 +47,7 @@ class Host(apps.Client):
 
 
 class Endpoint:
-    """What both origins answer.
+    """Responses of both origins.
 
     Args:
         client: The client of the MCP server.
@@ -76,7 +76,7 @@ class Endpoint:
     def guarded(
         self, origin: str, answer: Callable[[Request], Awaitable[Response]]
     ) -> Callable[[Request], Awaitable[Response]]:
-        """Answer on one origin only, and no request that another one makes."""
+        """Answer on one origin only, and only requests of that origin."""
 
         async def checked(request: Request) -> Response:
             here = f"http://{request.headers.get('host')}"
@@ -114,7 +114,7 @@ class Endpoint:
         return [tool.model_dump() async for tool in self.client.iter_tools()]
 
     async def read(self, uri: str) -> tuple[str, dict[str, Any]] | None:
-        """Return the HTML of an app that a tool names, and what it asks for; `None` if there is none."""
+        """Return the HTML of a tool's app and the permissions that it requests; `None` without an app."""
         if not uri or uri not in map(resource_uri, await self.entries()):
             return None
         contents = (await self.client.read_resource(uri)).contents
@@ -131,14 +131,14 @@ class Endpoint:
         return JSONResponse({"tools": listed, "sandbox": self.sandbox})
 
     async def resource(self, request: Request) -> Response:
-        """Answer with the HTML of an app, and what its frame may be allowed."""
+        """Answer with the HTML of an app and the permissions of its frame."""
         found = await self.read(request.query_params.get("uri", ""))
         if found is None:
             return Response("no such app", 404)
         return JSONResponse({"html": found[0], "allow": permissions_policy(found[1])})
 
     async def call(self, request: Request) -> Response:
-        """Call a tool for a model or for an app, if that one may, and answer with its result or error."""
+        """Call a tool for a model or for an app, if the caller may use it, and answer with its result or error."""
         asked: dict[str, Any] = await request.json()
         tool = next((one for one in await self.entries() if one["name"] == asked["name"]), None)
         if tool is None or asked["by"] not in visibility(tool):

@@ -22,7 +22,7 @@ async def roll(sides: Annotated[int, Field(ge=2, le=100)] = 6) -> int:
 
 @app.tool(ui=BOARD, visibility=["app"])
 async def history() -> list[int]:
-    """List what was rolled so far: the board asks, models need not."""
+    """List the rolls so far: the board asks, models need not."""
     return rolls
 
 

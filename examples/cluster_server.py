@@ -35,7 +35,7 @@ class Cluster(Server):
 
     Attributes:
         types: Those types.
-        more: What lists and contents have beside.
+        more: Further members of lists and contents.
     """
 
     types: Any
@@ -118,7 +118,7 @@ class Old(Cluster, v2025_11_25.Server):
 
 
 class New(Cluster, v2026_07_28.Server):
-    """For clients whose requests speak for themselves."""
+    """For clients whose requests carry their metadata."""
 
     types = v2026_07_28.types
     info = v2026_07_28.types.Implementation.model_validate(INFO)

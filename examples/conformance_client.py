@@ -1,6 +1,6 @@
 """The client that the official conformance suite talks to: `python examples/conformance_client.py URL`.
 
-The suite says by environment variables what it wants to see: `MCP_CONFORMANCE_SCENARIO` names one of the functions
+The suite selects a scenario by environment variables: `MCP_CONFORMANCE_SCENARIO` names one of the functions
 below, `MCP_CONFORMANCE_PROTOCOL_VERSION` the revision to speak, and `MCP_CONFORMANCE_CONTEXT` may hold more, as JSON.
 """
 
@@ -38,11 +38,11 @@ from mcp_bindgen.v2026_07_28.extensions import skills
 
 INFO = {"name": "mcp-bindgen-conformance", "version": "1.0.0"}
 ENTRIES: Mapping[str, Any] = {"string": "something", "boolean": True, "integer": 1, "number": 1, "array": []}
-"""Type of a field -> what our user enters where there is no default."""
+"""Type of a field -> input of our user where there is no default."""
 
 
 def entered(fields: Mapping[str, Any]) -> dict[str, Any]:
-    """Return what the user enters into a form, given the schemas of its fields: the values suggested there, if any."""
+    """Return the user's input into a form, given the schemas of its fields: the suggested values, if any."""
     return {name: field.get("default", ENTRIES[field["type"]]) for name, field in fields.items()}
 
 
@@ -62,7 +62,7 @@ class For202506(v2025_06_18.Client):
 
 
 class For202511(v2025_11_25.Client):
-    """2025-11-25, with a user who answers."""
+    """2025-11-25, with a user that answers."""
 
     info = mcp1125.Implementation.model_validate(INFO)
 
@@ -95,7 +95,7 @@ Client: TypeAlias = For202503 | For202506 | For202511 | For202607
 CLIENTS: list[type[Client]] = [For202503, For202506, For202511, For202607]
 
 
-# --- what they do -------------------------------------------------------------------------------------------------
+# --- scenarios ----------------------------------------------------------------------------------------------------
 
 
 async def look(client: Client) -> None:
@@ -119,7 +119,7 @@ async def call_every_tool(client: Client) -> None:
 
 
 async def use_everything(client: Client) -> None:
-    """Call, read and get whatever is listed."""
+    """Call, read and get every listed entry."""
     await call_every_tool(client)
     async for resource in client.iter_resources():
         await client.read_resource(resource.uri)
@@ -159,7 +159,7 @@ async def look_at_skills(client: Client) -> None:
 
 
 async def use_skills(client: Client) -> None:
-    """Load the skills, and read their files, but none of what is not as its entry says."""
+    """Load the skills, and read their files, except files that differ from their entry."""
     assert isinstance(client, For202607)
     async for entry in client.iter_skills():
         try:
@@ -170,20 +170,20 @@ async def use_skills(client: Client) -> None:
             print(error, file=sys.stderr)
 
 
-# --- who is authorized, and how -----------------------------------------------------------------------------------
+# --- authorization ------------------------------------------------------------------------------------------------
 
 DOCUMENT = "https://conformance-test.local/client-metadata.json"
 
 
 async def log_in(url: str) -> str:
-    """Log in as a browser would whose user says yes at once; return where it ends."""
+    """Log in as a browser of a user that agrees at once; return the final address."""
     async with httpx2.AsyncClient() as browser:
         response = await browser.get(url)
     return str(response.headers["location"])
 
 
 def login(client: KnownClient | None = None, *, dpop: bool | None = None) -> OAuth:
-    """Return what has the user log in, and forgets it when the program ends."""
+    """Return an authorization that logs the user in, and forgets the login when the program ends."""
     return OAuth(
         client or (),
         client_metadata_url=DOCUMENT,
@@ -195,7 +195,7 @@ def login(client: KnownClient | None = None, *, dpop: bool | None = None) -> OAu
 
 
 def authorization(scenario: str, given: Mapping[str, Any]) -> Auth | None:
-    """Return what authorizes the client of a scenario, with what the suite gives for it."""
+    """Return the authorization of a scenario's client, with the credentials of the suite."""
     match scenario:
         case "auth/client-credentials-jwt":
             return ClientCredentials(PrivateKeyJwt(given["client_id"], key=given["private_key_pem"]))

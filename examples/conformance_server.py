@@ -2,8 +2,8 @@
 
     python examples/conformance_server.py --port 8000
 
-serves http://127.0.0.1:8000/mcp. It is one class, typed by 2026-07-28; other revisions are converted. What the tools,
-resources and prompts do is in `conformance_features/`.
+serves http://127.0.0.1:8000/mcp. It is one class, typed by 2026-07-28; other revisions are converted. The tools,
+resources and prompts are in `conformance_features/`.
 """
 
 from __future__ import annotations
@@ -34,7 +34,7 @@ Rounds: TypeAlias = Callable[[mcp.CallToolRequestParams], Awaitable[mcp.CallTool
 
 
 class Everything(tasks.Server, skills.Server):
-    """Everything, and tools that say in their results what they want to know."""
+    """Everything, and tools whose results ask for input."""
 
     info = mcp.Implementation(name="mcp-bindgen-conformance", version="1.0.0")
 
@@ -160,7 +160,7 @@ ROUNDS: dict[str, tuple[str, Rounds]] = {
     "test_input_required_result_multiple_inputs": ("Asks three questions at once.", three_questions),
     "test_input_required_result_multi_round": ("Asks twice.", two_rounds),
 }
-"""Name -> description and function of the tools that do by hand what `ctx.ask_params` does for the others."""
+"""Name -> description and function of the tools that write by hand the results that `ctx.ask_params` makes."""
 
 
 def main() -> None:

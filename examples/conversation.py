@@ -17,7 +17,7 @@ WIDTH = 110
 
 
 class Shown(Transport):
-    """A transport that prints what travels over another one: `->` is sent by the client, `<-` by the server."""
+    """A transport that prints the messages of another transport: `->` is sent by the client, `<-` by the server."""
 
     def __init__(self, inner: Transport) -> None:
         self.inner = inner
@@ -41,7 +41,7 @@ class Shown(Transport):
 
 
 class Guest(Client):
-    """A client that says who it is."""
+    """A client with a name."""
 
     info = mcp.Implementation(name="guest", version="1.0.0")
 
@@ -54,7 +54,7 @@ def show(direction: str, message: bytes | Lost | Oversized) -> None:
 
 
 def said(progress: mcp.ProgressNotificationParams) -> None:
-    """Print what a progress notification says."""
+    """Print the message of a progress notification."""
     print(f"     {progress.progress} of {progress.total}: {progress.message}")
 
 

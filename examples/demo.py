@@ -1,6 +1,6 @@
 """The main job on real input: regenerate all bindings, prove them in sync, read and write traffic, and converse.
 
-Run it with `make demo`. Each line of `examples/traffic/REVISION.jsonl` is one message and who sent it.
+Run it with `make demo`. Each line of `examples/traffic/REVISION.jsonl` is one message and its sender.
 """
 
 import json
@@ -17,7 +17,7 @@ TOOL = Path(sys.executable).with_name("mcp-bindgen")
 
 
 def main() -> None:
-    """Run the four steps and show what each of them did."""
+    """Run the four steps and show the output of each step."""
     print("1. Regenerate the bindings of every revision from schema/\n", flush=True)
     subprocess.run([TOOL, "generate"], check=True)
     print("\n2. Prove that they are in sync with it\n", flush=True)
@@ -42,7 +42,7 @@ def read_and_write(revision: str, entry: dict[str, Any]) -> bool:
 
 
 asked: dict[tuple[str, str, str | int], str] = {}
-"""(revision, who asked, request id) -> method: only the pending request knows what a result is."""
+"""(revision, sender, request id) -> method: only the pending request knows the type of a result."""
 
 
 def typed(revision: str, entry: dict[str, Any]) -> tuple[Any, Any]:

@@ -1,6 +1,6 @@
 """An MCP server inside of a web application: `uvicorn mounted:app --timeout-graceful-shutdown 5`, here in `examples/`.
 
-MCP is at /mcp, for clients of both eras; the web page that shows what they do is at /guests. It is the same with
+MCP is at /mcp, for clients of both eras; the web page that shows their activity is at /guests. It is the same with
 Starlette: `Starlette(routes=[..., Mount("/", mcp)], lifespan=mcp.lifespan)`. The option bounds the time that requests
 have when the process is told to stop. Behind a proxy, set `ALLOWED_HOSTS` to the public name.
 """
@@ -54,7 +54,7 @@ def sign(arguments: Mapping[str, object]) -> str:
 
 
 mcp = HttpApp(OldBook(), Book())
-app = FastAPI(lifespan=mcp.lifespan)  # frameworks do not enter the lifespans of what is mounted
+app = FastAPI(lifespan=mcp.lifespan)  # frameworks do not enter the lifespans of mounted applications
 
 
 @app.get("/guests")

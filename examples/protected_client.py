@@ -1,8 +1,8 @@
 """A client that logs in: `python examples/protected_client.py http://127.0.0.1:8000/mcp`.
 
-It opens the browser where the server wants a login, and calls the tool `whoami`. What was granted is kept in the
-keyring of this machine, or else in files that only you can read, so the next run asks nobody. `--headless` needs no
-browser on this machine, `--logout` revokes what was granted.
+It opens the browser where the server requires a login, and calls the tool `whoami`. The tokens are kept in the
+keyring of this machine, or else in files that only you can read, so the next run needs no login. `--headless` needs no
+browser on this machine, `--logout` revokes the tokens.
 """
 
 import argparse
@@ -19,7 +19,7 @@ async def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("url", help="the server")
     parser.add_argument("--headless", action="store_true", help="show the address to visit instead of opening it")
-    parser.add_argument("--logout", action="store_true", help="revoke and forget what was granted")
+    parser.add_argument("--logout", action="store_true", help="revoke and forget the tokens")
     arguments = parser.parse_args()
     try:
         auth = OAuth(client_name="protected-client", login=Headless() if arguments.headless else Browser())

@@ -53,7 +53,7 @@ def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--port", type=int, required=True)
     parser.add_argument("--issuer", required=True, help="the authorization server: https, or http on this machine")
-    parser.add_argument("--resource", metavar="URL", help="what clients call it, and tokens are issued for")
+    parser.add_argument("--resource", metavar="URL", help="address of the resource for clients and tokens")
     arguments = parser.parse_args()
     logging.basicConfig(stream=sys.stderr, level=logging.INFO, format="%(levelname)s %(name)s: %(message)s")
     address = f"127.0.0.1:{arguments.port}"

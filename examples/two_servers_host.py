@@ -27,7 +27,7 @@ def said(result: mcp.CallToolResult) -> str:
 
 
 async def main() -> None:
-    """Start the servers, show what they offer together, and call one tool of each."""
+    """Start the servers, show their tools, and call one tool of each."""
     with tempfile.TemporaryDirectory() as folder:
         path = Path(folder) / "mcp.json"
         path.write_text(json.dumps(CONFIG), "utf-8")

@@ -13,7 +13,7 @@ SERVER = Path(__file__).with_name("weather_server.py")
 
 
 class Visitor(Client):
-    """A client that says who it is."""
+    """A client with a name."""
 
     info = mcp.Implementation(name="visitor", version="1.0.0")
 

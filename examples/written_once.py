@@ -90,7 +90,7 @@ class Notes(Server):
     instructions = "Two notes, and tools for them."
 
     async def changed(self, uri: str) -> None:
-        """Tell those who subscribed to a note that it changed."""
+        """Notify the subscribers of a note that it changed."""
         await self.broadcast(lambda client: client.notify_resource_updated(uri))
 
     async def list_tools(self, params: mcp.PaginatedRequestParams, ctx: Context) -> mcp.ListToolsResult:

@@ -32,7 +32,7 @@ class Call:
     """A request that is at work.
 
     Attributes:
-        arguments: What the tool or prompt is called with.
+        arguments: Arguments of the tool or prompt.
         context: Its way back to the client: progress, log messages.
         ask: Asks the client.
         announce: Tells all clients.
@@ -44,7 +44,7 @@ class Call:
     announce: Announce
 
     async def form(self, key: str, message: str, required: list[str], **fields: Object) -> Object:
-        """Return what the user enters into a form, or decides to do instead; `invalid` where it does not fit."""
+        """Return the user's input into a form, or the user's other decision; `invalid` if the input does not fit."""
         schema = {"type": "object", "properties": fields, "required": required}
         try:
             return await self.ask(key, "elicitation/create", {"message": message, "requestedSchema": schema})
@@ -74,7 +74,7 @@ def embedded(uri: str, words: str, mime_type: str = "text/plain") -> Object:
 
 
 def entered(answer: Object, field: str) -> str:
-    """Return what the user entered into a field of a form."""
+    """Return the user's input into a field of a form."""
     content: Object = answer.get("content") or {}
     return str(content.get(field, "nothing"))
 

@@ -1,4 +1,4 @@
-"""The prompts, and what their arguments could be."""
+"""The prompts, and possible values of their arguments."""
 
 from __future__ import annotations
 

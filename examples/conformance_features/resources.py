@@ -33,7 +33,7 @@ def list_resources() -> list[Object]:
 
 
 def list_resource_templates() -> list[Object]:
-    """Return the one template."""
+    """Return the only template."""
     return [{"uriTemplate": TEMPLATE, "name": "template", "mimeType": "application/json"}]
 
 

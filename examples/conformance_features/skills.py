@@ -26,7 +26,7 @@ def get_skill(uri: str) -> Object:
 
 
 def read_directory(uri: str, cursor: str | None) -> Object:
-    """Return a page of what is in a directory; raise `ProtocolError` where there is none."""
+    """Return a page of a directory; raise `ProtocolError` if there is no such directory."""
     if uri not in SKILLS.directories:
         raise ProtocolError(INVALID_PARAMS, "No directory is served there", {"uri": uri})
     return _page("resources", SKILLS.directories[uri], cursor)

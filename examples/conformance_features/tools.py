@@ -19,7 +19,7 @@ ToolWork: TypeAlias = Callable[[Call], Awaitable[list[Object]]]
 
 @dataclass(frozen=True)
 class Tool:
-    """A tool: what it is for, the JSON Schema of its arguments, and the function that does it."""
+    """A tool: its purpose, the JSON Schema of its arguments, and its function."""
 
     description: str
     schema: Object
@@ -35,7 +35,7 @@ TOOLS: dict[str, Tool] = {}
 
 
 def tool(description: str, schema: Object | None = None, **properties: Object) -> Callable[[ToolWork], ToolWork]:
-    """Make a function a tool of the same name; its arguments are `properties`, or what `schema` says."""
+    """Make a function a tool of the same name; its arguments are `properties`, or the members of `schema`."""
 
     def add(work: ToolWork) -> ToolWork:
         known = schema or {"type": "object", "properties": properties, "required": list(properties)}
@@ -247,7 +247,7 @@ async def test_input_required_result_capabilities(call: Call) -> list[Object]:
 
 
 async def switch(call: Call, name: str, kind: str) -> list[Object]:
-    """List what was hidden, or hide it again, and notify all clients."""
+    """List the hidden tools, or hide them again, and notify all clients."""
     hidden.symmetric_difference_update({name})
     await call.announce(f"notifications/{kind}/list_changed", {})
     return [text(f"The list of {kind} has changed")]

@@ -24,11 +24,11 @@ SIDES = {"client": "Our clients, their servers", "server": "Our servers, their c
 INTRODUCTION = """\
 # Interoperability
 
-What was tried with implementations of MCP that are not ours. `python -m tests.interop.matrix` has all these
-conversations and writes this page; `make test-all` has them too, and fails when this page says something else.
+Conversations with foreign implementations of MCP. `python -m tests.interop.matrix` runs all
+conversations and writes this page; `make test-all` runs them too, and fails when this page is out of date.
 
-A number is how many features a conversation tried with success; a feature may be many checks. *n/a* counts what the
-revision has and the peer has not, as the peer itself shows; the reasons are below. What our side sends is held against
+A number counts the features that a conversation tried with success; a feature may be many checks. *n/a* counts features of the
+revision that the peer itself does not have; the reasons are below. Messages of our side are validated against
 the schema of the revision.
 
 - Over stdio, a foreign client that begins with a handshake asks for its newest revision, and our server, which has one
@@ -129,7 +129,7 @@ def _absent(reports: list[Report]) -> list[str]:
             able = [each for each in mine if each.works and each.has(feature)]
             for reason, places in _reasons({each: each.absent[feature] for each in able if feature in each.absent}):
                 rows.append((peer.name, feature, _where(places, able), reason))
-    return ["## What is not applicable, and why", "", *_table(("peer", "feature", "where", "why"), rows)]
+    return ["## Features that are not applicable", "", *_table(("peer", "feature", "where", "why"), rows)]
 
 
 def _reasons(why: dict[Report, str]) -> list[tuple[str, list[Report]]]:
