@@ -53,14 +53,14 @@ INTRODUCTION = """\
 
 Results of the official conformance suite (npm `@modelcontextprotocol/conformance` {version}) for
 `examples/conformance_server.py` and `examples/conformance_client.py`, which use generated bindings and the
-runtime, over Streamable HTTP. `make conformance` runs the suite, and fails when a scenario fails, warns or checks nothing, or
-when this page is out of date; `python -m tests.conformance.run --write` writes the page.
+runtime, over Streamable HTTP. `make conformance` runs the suite, and fails when a scenario fails, warns or checks
+nothing, or when this page is out of date; `python -m tests.conformance.run --write` writes the page.
 
 A number counts the checks of a scenario, all successful; `-` stands where the suite has no such scenario for a
 revision, and 0 where it lists a scenario without checks. There are no exceptions and no list of expected
 failures. The suite's own client asks for 2025-11-25 in its handshake in every column, except in
-`server-session-lifecycle`; messages are validated against the revision of the column. One server process answers all columns at one
-URL. Some scenarios measure time: a failure on a busy machine gets a second run.
+`server-session-lifecycle`; messages are validated against the revision of the column. One server process answers all
+columns at one URL. Some scenarios measure time: a failure on a busy machine gets a second run.
 """
 
 
