@@ -27,8 +27,8 @@ INTRODUCTION = """\
 Conversations with foreign implementations of MCP. `python -m tests.interop.matrix` runs all
 conversations and writes this page; `make test-all` runs them too, and fails when this page is out of date.
 
-A number counts the features that a conversation tried with success; a feature may be many checks. *n/a* counts features of
-the revision that the peer itself does not have; the reasons are below. Messages of our side are validated against
+A number counts the features that a conversation tried with success; a feature may be many checks. *n/a* counts features
+of the revision that the peer itself does not have; the reasons are below. Messages of our side are validated against
 the schema of the revision.
 
 - Over stdio, a foreign client that begins with a handshake asks for its newest revision, and our server, which has one
