@@ -281,3 +281,16 @@ def test_the_official_client_and_foreign_servers_see_the_same_bytes(name: str, t
     assert [one["violations"] for one in traced if one["violations"]] == []
     assert {one["method"] for one in traced} >= {"initialize", "tools/list", "tools/call"}
     assert len(traced) == sum(map(len, sides[0]))
+
+
+@pytest.mark.skipif(sys.platform == "win32", reason="Windows has no SIGTERM")
+def test_a_signal_ends_the_server_and_then_the_tap() -> None:
+    """The server says that it runs, so that the signal comes after the start."""
+    code = "import time; print('runs', flush=True); time.sleep(600)"
+    with subprocess.Popen(
+        [COMMAND, "tap", "--", sys.executable, "-c", code], stdin=subprocess.PIPE, stdout=subprocess.PIPE
+    ) as process:
+        assert process.stdout is not None
+        assert process.stdout.readline() == b"runs\n"
+        process.terminate()
+        assert process.wait(PATIENCE) == 143

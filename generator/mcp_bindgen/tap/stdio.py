@@ -21,7 +21,7 @@ def forward(command: Sequence[str], recorder: Recorder, *, env: Mapping[str, str
 
     Args:
         command: The program and its arguments.
-        recorder: Takes the bytes of both sides after they were forwarded.
+        recorder: Takes the bytes of both sides, just before they are forwarded.
         env: Environment variables to add.
         cwd: Working directory of the server.
 
@@ -50,10 +50,10 @@ def _copy(source: int, sink: int, recorder: Recorder, sender: Sender) -> None:
     """Copy bytes until one side is closed, and close both."""
     with suppress(OSError):
         while data := os.read(source, _CHUNK_BYTES):
+            recorder.record(sender, data)  # first: a response must not be recorded before its request
             view = memoryview(data)
             while view:
                 view = view[os.write(sink, view) :]
-            recorder.record(sender, data)
     for end in (source, sink):
         with suppress(OSError):
             os.close(end)
