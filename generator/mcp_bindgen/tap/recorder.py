@@ -13,6 +13,12 @@ from .trace import MAX_MESSAGE_BYTES, Sender, Trace, TracedMessage
 MAX_QUEUED_BYTES = 64 * 1024 * 1024
 """Bytes that wait to be read; while more arrive, they are forwarded and not recorded."""
 
+_MAX_DEFERRED_BYTES = 4 * 1024 * 1024
+"""Bytes that may wait for a pause in the traffic; with more, reading and forwarding share the processor."""
+
+_PAUSE_SECONDS = 0.02
+"""Seconds without traffic after which the bytes that wait are read."""
+
 _LAST_SECONDS = 10.0
 """Seconds that the last messages get after the connection ended."""
 
@@ -53,6 +59,8 @@ class Recorder:
         self._queue: SimpleQueue[_Chunk | None] = SimpleQueue()
         self._lock = threading.Lock()
         self._queued_bytes = 0
+        self._last_seconds = 0.0
+        self._is_over = threading.Event()
         self._lost: dict[Sender, int] = {"client": 0, "server": 0}
         self._rest: dict[Sender, bytes] = {"client": b"", "server": b""}
         self._is_skipping: dict[Sender, bool] = {"client": False, "server": False}
@@ -67,6 +75,7 @@ class Recorder:
         self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
     ) -> None:
         """Wait until the last messages are written, within a limit."""
+        self._is_over.set()
         self._queue.put(None)
         self._thread.join(_LAST_SECONDS)
 
@@ -79,10 +88,12 @@ class Recorder:
                 return
             self._queued_bytes += len(data)
             lost, self._lost[sender] = self._lost[sender], 0
-        self._queue.put(_Chunk(sender, self.trace.seconds, data, lost))
+        self._last_seconds = self.trace.seconds
+        self._queue.put(_Chunk(sender, self._last_seconds, data, lost))
 
     def _run(self) -> None:
         while (chunk := self._queue.get()) is not None:
+            self._wait_for_pause()
             with self._lock:
                 self._queued_bytes -= len(chunk.data)
             if self.error is None:
@@ -90,6 +101,14 @@ class Recorder:
         for sender in self._rest:
             if self._rest[sender] and self.error is None:
                 self._message(sender, self._rest[sender], self.trace.seconds)
+
+    def _wait_for_pause(self) -> None:
+        """Wait while traffic flows, so that forwarding has the processor; not once the connection ended."""
+        while not self._is_over.is_set() and self._queued_bytes <= _MAX_DEFERRED_BYTES:
+            remaining = self._last_seconds + _PAUSE_SECONDS - self.trace.seconds
+            if remaining <= 0:
+                return
+            self._is_over.wait(remaining)
 
     def _read(self, chunk: _Chunk) -> None:
         """Split bytes into lines; after a gap, skip the rest of a line whose beginning may be missing."""
