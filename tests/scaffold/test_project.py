@@ -314,12 +314,12 @@ class Told(Transport):
     ("revision", "message", "said"),
     [
         ("2025-11-25", {"id": 1, "result": {"content": []}}, None),
-        ("2025-11-25", {"id": 1, "result": {"content": [{"type": "text"}]}}, "is no CallToolResult"),
-        ("2025-11-25", {"id": 1, "result": {"task": {}}}, "is no CallToolResult or CreateTaskResult"),
-        ("2025-11-25", {"method": "notifications/progress", "params": {}}, "is no ProgressNotification"),
+        ("2025-11-25", {"id": 1, "result": {"content": [{"type": "text"}]}}, "CallToolResult"),
+        ("2025-11-25", {"id": 1, "result": {"task": {}}}, "CallToolResult or CreateTaskResult"),
+        ("2025-11-25", {"method": "notifications/progress", "params": {}}, "ProgressNotification"),
         ("2026-07-28", {"id": 1, "result": {"content": []}}, "resultType"),
         ("2026-07-28", {"id": 1, "result": {"content": [], "resultType": "complete"}}, None),
-        ("2025-03-26", [{"id": 1, "result": {"content": []}}, {"id": 2, "result": 1}], "is no JSONRPCMessage"),
+        ("2025-03-26", [{"id": 1, "result": {"content": []}}, {"id": 2, "result": 1}], "JSONRPCResponse"),
     ],
 )
 def test_what_a_server_sends_in_tests_is_judged(revision: str, message: Any, said: str | None) -> None:

@@ -96,6 +96,9 @@ def call(
         ),
     ] = None,
     package: SeveralPackages = None,
+    trace: Annotated[
+        bool, typer.Option("--trace", help="Show each message on stderr, with its violations of the schema.")
+    ] = False,
     *,
     connection: Connection,
 ) -> None:
@@ -131,7 +134,7 @@ def call(
     own = tuple(package or ())
     access, strict = connection.access(), connection.strict
     doing = " ".join([method or "listing", *(arguments or [])[:1]])
-    live = replace(Live.named(server, access), dialogue=dialogue, extensions=own, doing=shown(doing))
+    live = replace(Live.named(server, access), dialogue=dialogue, extensions=own, doing=shown(doing), is_traced=trace)
     try:
         with dialogue.waiting(f"Asking {server} ..."):
             answer, left_out = live.ask(lambda revisions: _works(revisions, method, arguments or [], own))

@@ -29,10 +29,11 @@ from starlette.responses import HTMLResponse, JSONResponse, PlainTextResponse, R
 from starlette.routing import Route
 
 from mcp_bindgen.host.stderr_tail import StderrTail
-from mcp_bindgen.host.watch import Side, Watch
+from mcp_bindgen.host.watch import Watch
 from mcp_bindgen.runtime import Options, connect
 from mcp_bindgen.spec import BadInput
 from mcp_bindgen.spec.json import is_object
+from mcp_bindgen.tap import Trace, TracedMessage
 
 from .call import request_work, requests_of
 from .live import bindings, lists, revisions_of
@@ -129,7 +130,7 @@ class Bench:
         """Connect to the server once, and stay until it ends or is to start again."""
         self.tell("state", state="starting")
         entry = self.server.entry
-        watch = Watch(self.name, self._record, lambda line: self.tell("junk", line=line))
+        watch = Watch(self.name, Trace(self._record).record, lambda line: self.tell("junk", line=line))
         with StderrTail(self.name) as stderr:
             kinds = [bindings(revision, "client").Client for revision in revisions_of(self.revision)]
             clients = [self._client(kind) for kind in kinds]
@@ -180,15 +181,10 @@ class Bench:
         answered.set()
         return True
 
-    def _record(self, side: Side, message: bytes) -> None:
-        self.tell("message", by=side, message=_read(message))
-
-
-def _read(message: bytes) -> Any:
-    try:
-        return json.loads(message)
-    except (ValueError, RecursionError):
-        return message.decode("utf-8", "replace")
+    def _record(self, seen: TracedMessage) -> None:
+        violations = [str(violation) for violation in seen.violations]
+        facts = {"method": seen.method, "elapsed": seen.elapsed_ms, "violations": violations}
+        self.tell("message", by=seen.sender, message=seen.message, **facts)
 
 
 # --- the page -------------------------------------------------------------------------------------------------

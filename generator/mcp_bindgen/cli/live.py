@@ -36,13 +36,14 @@ from mcp_bindgen.spec import BadInput, Store
 from mcp_bindgen.spec.errors import printable
 from mcp_bindgen.spec.json import is_array, is_object
 from mcp_bindgen.spec.revisions import order
+from mcp_bindgen.tap import Trace
 
 from .declared import capability_names, declaring
 from .dialogue import Dialogue
 from .extensions import client_class
 from .output import INTERRUPTED
 from .servers import Named, named
-from .terminal import StatusLine, say, shown_lines
+from .terminal import StatusLine, say, say_message, shown_lines
 
 if TYPE_CHECKING:
     from mcp_bindgen.contract.model import Contract
@@ -103,6 +104,7 @@ class Live:
         declares: Capabilities that the client declares beside its own; requests that need them are refused.
         extensions: Import names of bindings of extensions beside the installed ones.
         doing: The request, for errors.
+        is_traced: True to show each message on stderr, with its violations of the schema.
     """
 
     server: str
@@ -112,6 +114,7 @@ class Live:
     declares: tuple[str, ...] = ()
     extensions: tuple[str, ...] = ()
     doing: str = ""
+    is_traced: bool = False
 
     @classmethod
     def named(cls, server: str, access: Access) -> Live:
@@ -161,7 +164,8 @@ class _Conversation:
 
     def __post_init__(self) -> None:
         name = self.live.target.name
-        self.watch = Watch(name, on_junk=lambda line: say(f"warning: server {name!r}: {JUNK}: {line}", err=True))
+        on_message = Trace(say_message).record if self.live.is_traced else None
+        self.watch = Watch(name, on_message, lambda line: say(f"warning: server {name!r}: {JUNK}: {line}", err=True))
 
     def run(self, works: Mapping[str, Work[T]]) -> T:
         try:

@@ -81,6 +81,8 @@ def printable(text: str, keep: str = "") -> str:
         text: The text.
         keep: Characters without escapes, such as line breaks.
     """
+    if text.isascii() and "".join(set(text).difference(keep)).isprintable():
+        return text
     unsafe = {ord(char): json.dumps(char)[1:-1] for char in set(text) - set(keep) if not _is_visible(char)}
     return text.translate(unsafe) if unsafe else text
 

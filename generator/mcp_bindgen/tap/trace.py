@@ -1,0 +1,193 @@
+"""Trace of a connection: each message with its time, its request, and its violations of the schema."""
+
+from __future__ import annotations
+
+import json
+import time
+from collections.abc import Callable, Iterator
+from dataclasses import asdict, dataclass, field
+from typing import Any, Literal, TypeAlias
+
+from mcp_bindgen.spec import Store
+from mcp_bindgen.spec.json import is_array, is_object
+
+from .judge import MessageJudge, Violation, judge_of, kind_of
+from .redaction import may_contain_secrets, redacted, redacted_text
+
+Sender: TypeAlias = Literal["client", "server"]
+
+MAX_MESSAGE_BYTES = 8 * 1024 * 1024
+"""Longest message that is read; longer ones are traced without their content."""
+
+_MAX_PENDING = 10_000  # requests without a response
+_INITIALIZE = "initialize"
+_VERSION_KEY = "io.modelcontextprotocol/protocolVersion"
+_CAPABILITIES_KEY = "io.modelcontextprotocol/clientCapabilities"
+_MARKS = {"client": ">", "server": "<"}
+_OTHER: dict[Sender, Sender] = {"client": "server", "server": "client"}
+
+
+@dataclass(frozen=True)
+class TracedMessage:
+    """A message as it was seen; secrets are replaced.
+
+    Attributes:
+        seconds: Time since the trace began.
+        sender: The side that sent it.
+        bytes: Length of its JSON text.
+        kind: `request`, `notification`, `result`, `error`, or empty if it is no message.
+        method: Method of the message, or of the request that it answers; empty if unknown.
+        id: Id of the request; `None` for notifications.
+        revision: The revision that it was held against; empty if none was known.
+        elapsed_ms: Milliseconds since its request, for responses.
+        violations: The violations of the schema.
+        message: The JSON value; the text if it is no JSON.
+    """
+
+    seconds: float
+    sender: Sender
+    bytes: int
+    kind: str
+    method: str
+    id: str | int | None
+    revision: str
+    elapsed_ms: float | None
+    violations: tuple[Violation, ...]
+    message: Any
+
+    def document(self) -> dict[str, Any]:
+        """Return the message as a JSON object, one line of a recording."""
+        return asdict(self)
+
+    def lines(self) -> Iterator[str]:
+        """Yield the lines of the readable trace."""
+        number = "" if self.id is None else f" #{json.dumps(self.id)}"
+        kind = "" if self.kind in ("request", "notification") else f" {self.kind or 'no message'}"
+        elapsed = "" if self.elapsed_ms is None else f", {self.elapsed_ms:.1f} ms"
+        yield f"{self.seconds:9.3f} {_MARKS[self.sender]} {self.method or '?'}{number}{kind} ({self.bytes} B{elapsed})"
+        for violation in self.violations:
+            yield f"{'':9} ! {violation}"
+
+
+@dataclass
+class Trace:
+    """State of one connection: the revision, the extensions and the open requests.
+
+    Attributes:
+        write: Called with each message.
+        revision: The revision that is spoken; empty before it is known.
+        extensions: Ids of the extensions that a side declared.
+        count: Number of messages.
+        violation_count: Number of violations.
+    """
+
+    write: Callable[[TracedMessage], None]
+    revision: str = ""
+    extensions: frozenset[str] = frozenset()
+    count: int = 0
+    violation_count: int = 0
+    _pending: dict[tuple[Sender, str], tuple[str, float]] = field(
+        default_factory=dict[tuple[Sender, str], tuple[str, float]]
+    )
+
+    def __post_init__(self) -> None:
+        """Start the clock."""
+        self._started = time.monotonic()
+
+    @property
+    def seconds(self) -> float:
+        """Time since the trace began."""
+        return round(time.monotonic() - self._started, 6)
+
+    def record(self, sender: Sender, text: bytes, seconds: float | None = None) -> None:
+        """Write the messages of a JSON text, one or those of a batch.
+
+        Args:
+            sender: The side that sent it.
+            text: The JSON text.
+            seconds: Time since the trace began; by default now.
+
+        Raises:
+            OSError: `write` failed.
+        """
+        for message in self.read(sender, text, self.seconds if seconds is None else seconds):
+            self.write(message)
+
+    def read(self, sender: Sender, text: bytes, seconds: float) -> Iterator[TracedMessage]:
+        """Yield the messages of a JSON text, one or those of a batch.
+
+        Args:
+            sender: The side that sent it.
+            text: The JSON text of a message or of a batch.
+            seconds: Time since the trace began.
+        """
+        if len(text) > MAX_MESSAGE_BYTES:
+            yield self._unread(sender, len(text), seconds, f"longer than {MAX_MESSAGE_BYTES} bytes; not checked", "")
+            return
+        try:
+            value: Any = json.loads(text)
+        except (ValueError, RecursionError) as error:
+            shown = redacted_text(text[:1000].decode("utf-8", "replace"))
+            yield self._unread(sender, len(text), seconds, f"not JSON: {error}", shown)
+            return
+        for one in value if is_array(value) and value else [value]:
+            if is_object(one):
+                yield self._message(sender, one, text, seconds)
+            else:
+                yield self._unread(sender, len(text), seconds, "a message is a JSON object", redacted(one))
+
+    def _unread(self, sender: Sender, size: int, seconds: float, reason: str, shown: Any) -> TracedMessage:
+        self.count += 1
+        self.violation_count += 1
+        violations = (Violation("", "JSON-RPC", reason),)
+        return TracedMessage(seconds, sender, size, "", "", None, self.revision, None, violations, shown)
+
+    def _message(self, sender: Sender, message: dict[str, Any], text: bytes, seconds: float) -> TracedMessage:
+        kind, number = kind_of(message) or "", message.get("id")
+        requested, elapsed, found = "", None, list[Violation]()
+        if kind in ("result", "error"):
+            requested, since = self._pending.pop((_OTHER[sender], json.dumps(number)), ("", None))
+            elapsed = None if since is None else round((seconds - since) * 1000, 3)
+            if since is None and number is not None:
+                found.append(Violation("/id", "JSON-RPC: id", "no open request has this id"))
+        elif kind == "request":
+            requested = str(message["method"])
+            key = (sender, json.dumps(number))
+            if key in self._pending:
+                found.append(Violation("/id", "JSON-RPC: id", "an open request has the same id"))
+            elif len(self._pending) < _MAX_PENDING:
+                self._pending[key] = (requested, seconds)
+        else:
+            requested = str(message.get("method", ""))
+        self._learn(kind, requested, message)
+        judge = self._judge()
+        if judge is not None:
+            found += judge.violations(message, requested)
+        self.count += 1
+        self.violation_count += len(found)
+        identity = number if isinstance(number, str | int) else None
+        shown = redacted(message) if may_contain_secrets(text) else message
+        return TracedMessage(
+            seconds, sender, len(text), kind, requested, identity, self.revision, elapsed, tuple(found), shown
+        )
+
+    def _learn(self, kind: str, method: str, message: dict[str, Any]) -> None:
+        """Learn the revision and the extensions from `initialize`, or from the metadata of a request."""
+        body = message.get("result" if kind == "result" else "params")
+        if not is_object(body):
+            return
+        meta = body.get("_meta")
+        stated = body.get("protocolVersion") if method == _INITIALIZE else None
+        declared = [body.get("capabilities")]
+        if is_object(meta):
+            stated = meta.get(_VERSION_KEY, stated)
+            declared.append(meta.get(_CAPABILITIES_KEY))
+        if isinstance(stated, str) and stated != self.revision and stated in Store().pins:
+            self.revision = stated
+        for capabilities in declared:
+            extensions = capabilities.get("extensions") if is_object(capabilities) else None
+            if is_object(extensions):
+                self.extensions |= extensions.keys()
+
+    def _judge(self) -> MessageJudge | None:
+        return judge_of(self.revision, tuple(sorted(self.extensions))) if self.revision else None

@@ -1,0 +1,296 @@
+"""`mcp-bindgen tap`: the same bytes on both sides, violations found, no secret shown, nothing delays forwarding."""
+
+from __future__ import annotations
+
+import json
+import re
+import shutil
+import subprocess
+import sys
+import threading
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Any
+
+import anyio
+import pytest
+from mcp import ClientSession, StdioServerParameters
+from mcp.client.stdio import stdio_client
+
+from mcp_bindgen.protocol import build
+from mcp_bindgen.protocol.examples import example
+from mcp_bindgen.protocol.model import Ref
+from mcp_bindgen.spec import Store
+from mcp_bindgen.tap import Recorder, Trace, TracedMessage, recorder
+from mcp_bindgen.tap.redaction import may_contain_secrets, redacted
+from tests.interop.everything import EVERYTHING, FILESYSTEM
+from tests.support.commands import COMMAND, PATIENCE, ROOT, inside
+
+ECHO = "import sys, shutil; shutil.copyfileobj(sys.stdin.buffer, sys.stdout.buffer)"
+
+MESSAGES = (
+    b'{"jsonrpc": "2.0", "id": 1, "method": "initialize", "params": {"protocolVersion": "2025-11-25", '
+    b'"capabilities": {}, "clientInfo": {"name": "a", "version": "1"}}}\n'
+)
+INITIALIZED = b'{"jsonrpc": "2.0", "method": "notifications/initialized"}\n'
+CALL = b'{"jsonrpc": "2.0", "id": 2, "method": "tools/call", "params": {"name": "remember"}}\n'
+
+
+def tap(*options: object, sent: bytes, server: Sequence[str] = (sys.executable, "-c", ECHO)) -> Any:
+    return subprocess.run(
+        [COMMAND, "tap", *map(str, options), "--", *server], input=sent, capture_output=True, timeout=PATIENCE
+    )
+
+
+# --- bytes ----------------------------------------------------------------------------------------------------
+
+
+def test_every_byte_is_forwarded_as_it_came(tmp_path: Path) -> None:
+    """Also bytes that are no message, no UTF-8 and no line."""
+    sent = MESSAGES + b"\xff\xfe{\r\n\r\n" + b"[" * 300_000 + b"\n" + bytes(range(256)) * 900 + b"no line break"
+    done = tap("--out", tmp_path / "trace.jsonl", sent=sent)
+    assert done.stdout == sent
+    traced = [json.loads(line) for line in (tmp_path / "trace.jsonl").read_text("utf-8").splitlines()]
+    assert {one["sender"] for one in traced} == {"client", "server"}
+    assert traced[0]["revision"] == "2025-11-25"
+    assert traced[0]["violations"] == []
+    assert (tmp_path / "trace.jsonl").stat().st_mode & 0o077 == 0
+    assert done.returncode == 1
+
+
+def test_the_exit_code_is_the_server_s() -> None:
+    assert tap(sent=b"", server=(sys.executable, "-c", "raise SystemExit(7)")).returncode == 7
+    assert tap(sent=b"").returncode == 0
+
+
+@pytest.mark.skipif(not Path("/dev/full").exists(), reason="/dev/full is of Linux")
+def test_a_full_disk_does_not_stop_forwarding() -> None:
+    done = tap("--out", "/dev/full", sent=MESSAGES * 50)
+    assert done.stdout == MESSAGES * 50
+    assert b"the trace is incomplete: No space left on device" in done.stderr
+
+
+def test_a_slow_disk_does_not_delay_forwarding(monkeypatch: pytest.MonkeyPatch) -> None:
+    """What does not fit the queue is counted; the trace goes on with the next whole line."""
+    monkeypatch.setattr(recorder, "MAX_QUEUED_BYTES", 40)
+    began, may_go_on, second = threading.Event(), threading.Event(), threading.Event()
+    seen = list[TracedMessage]()
+
+    def write(message: TracedMessage) -> None:
+        seen.append(message)
+        began.set()
+        assert may_go_on.wait(PATIENCE)
+        if message.method == "b":
+            second.set()
+
+    with Recorder(write) as made:
+        made.record("client", b'{"method": "a"}\n')
+        assert began.wait(PATIENCE)
+        made.record("client", b'{"method": "b"}\n{"meth')
+        made.record("client", b'od": "lost", "params": {"x": "yyyyyyyyyyyyyyyyy"}}\n')
+        may_go_on.set()
+        assert second.wait(PATIENCE)
+        made.record("client", b'rest"}\n{"method": "c"}\n')
+    assert [message.method for message in seen] == ["a", "b", "c"]
+    assert made.lost_bytes == 51
+
+
+def test_bad_input_is_one_line(tmp_path: Path) -> None:
+    for words, reason in (
+        (["http://127.0.0.1:1/mcp"], "is no program"),
+        (["--", "/no/such/program"], "cannot start"),
+        (["--out", tmp_path / "no" / "file", "cat"], "cannot be written"),
+    ):
+        done = inside("tap", *words)
+        assert done.returncode == 2
+        assert reason in done.stderr
+        assert done.stderr.count("\n") == 1
+
+
+# --- the page ---------------------------------------------------------------------------------------------------
+
+PAGE = (ROOT / "docs" / "tap.md").read_text("utf-8")
+TIMES = re.compile(r"^ *\d+\.\d+|\d+\.\d ms", re.MULTILINE)
+
+
+def test_the_page_shows_real_output(tmp_path: Path) -> None:
+    (code,) = re.findall(r"```python\n(.*?)```", PAGE, re.DOTALL)
+    (shown,) = re.findall(r"```text\n(.*?)```", PAGE, re.DOTALL)
+    (tmp_path / "forgetful.py").write_text(code, "utf-8")
+    with subprocess.Popen(
+        [COMMAND, "tap", "--", sys.executable, tmp_path / "forgetful.py"],
+        stdin=subprocess.PIPE,
+        stdout=subprocess.PIPE,
+        stderr=subprocess.PIPE,
+    ) as process:
+        assert process.stdin is not None
+        assert process.stdout is not None
+        assert process.stderr is not None
+        for text in (MESSAGES, INITIALIZED + CALL):
+            process.stdin.write(text)
+            process.stdin.flush()
+            process.stdout.readline()
+        process.stdin.close()
+        trace = process.stderr.read().decode()
+    assert process.returncode == 1
+    assert TIMES.sub("T", trace) == TIMES.sub("T", shown)
+
+
+def test_call_shows_the_same_trace(tmp_path: Path) -> None:
+    (tmp_path / "shop.py").write_text("from mcp_bindgen.app import App\napp = App('shop')\n", "utf-8")
+    done = inside("call", tmp_path / "shop.py", "--trace", "--revision", "2025-11-25")
+    assert done.returncode == 0
+    assert re.findall(r"[><] \S+ #\d+( result)?", done.stderr) == ["", " result"]
+
+
+# --- violations -----------------------------------------------------------------------------------------------
+
+SEEDED: tuple[tuple[str, dict[str, Any], str, str], ...] = (
+    ("tools/call", {"content": [{"type": "text"}]}, "/result/content/0", "required"),
+    ("tools/call", {"content": [{"type": "text", "text": 1}]}, "/result/content/0/text", "type"),
+    (
+        "tools/list",
+        {"tools": [{"name": "a", "inputSchema": {"type": "array"}}]},
+        "/result/tools/0/inputSchema",
+        "const",
+    ),
+    ("tools/list", {}, "/result", "required"),
+    ("resources/read", {"contents": [{"uri": 1, "text": ""}]}, "/result/contents/0/uri", "type"),
+    ("prompts/get", {"messages": [{"role": "robot", "content": {"type": "text", "text": ""}}]}, "/result/messages", ""),
+)
+
+
+@pytest.mark.parametrize("revision", ["2024-11-05", "2025-03-26", "2025-06-18", "2025-11-25"])
+@pytest.mark.parametrize(("method", "result", "pointer", "rule"), SEEDED)
+def test_seeded_violations_are_found(
+    revision: str, method: str, result: dict[str, Any], pointer: str, rule: str
+) -> None:
+    seen = list[TracedMessage]()
+    trace = Trace(seen.append, revision)
+    trace.record(
+        "client", json.dumps({"jsonrpc": "2.0", "id": "x", "method": method, "params": PARAMS[method]}).encode()
+    )
+    trace.record("server", json.dumps({"jsonrpc": "2.0", "id": "x", "result": result}).encode())
+    asked, answered = seen
+    assert asked.violations == ()
+    (violation,) = answered.violations
+    assert violation.pointer.startswith(pointer)
+    assert rule in violation.rule
+    assert answered.method == method
+    assert answered.elapsed_ms is not None
+
+
+PARAMS: dict[str, dict[str, str]] = {
+    "tools/call": {"name": "a"},
+    "tools/list": {},
+    "resources/read": {"uri": "file:///a"},
+    "prompts/get": {"name": "a"},
+}
+
+
+@pytest.mark.parametrize("text", [b"{", b"1", b"[]", b"{}", b'{"jsonrpc": "2.0", "id": 9, "result": {}}', b"\xff"])
+def test_what_is_no_message_is_a_violation(text: bytes) -> None:
+    seen = list[TracedMessage]()
+    Trace(seen.append, "2025-11-25").record("server", text)
+    assert [len(message.violations) for message in seen] == [1]
+
+
+@pytest.mark.parametrize("revision", list(Store().pins))
+def test_valid_messages_have_no_violation(revision: str) -> None:
+    """Of all methods that are messages: an example of the request and of its result."""
+    protocol = build(Store().effective(revision))
+    seen = list[TracedMessage]()
+    trace = Trace(seen.append, revision)
+    for number, method in enumerate(one for one in protocol.methods if one.carrier == "message"):
+        head = {"jsonrpc": "2.0"} | ({"id": number} if method.kind == "request" else {})
+        params = {} if method.params is None else {"params": example(protocol, method.params)}
+        for sender in method.senders[:1]:
+            trace.record(sender, json.dumps({**head, "method": method.name, **params}).encode())
+            if isinstance(method.result, Ref) and method.name != "initialize":
+                answer = {**head, "result": example(protocol, method.result)}
+                trace.record("server" if sender == "client" else "client", json.dumps(answer).encode())
+        trace.revision = revision
+    assert len(seen) > 20
+    assert [(message.method, message.violations) for message in seen if message.violations] == []
+
+
+# --- secrets --------------------------------------------------------------------------------------------------
+
+
+def test_secrets_are_replaced_and_nothing_else() -> None:
+    secret = "S3CRETS3CRET"
+    message = {
+        "headers": {"Authorization": f"Bearer {secret}", "Cookie": secret, "X-API-Key": secret},
+        "env": {"HOME": secret, "list": [secret]},
+        "url": f"https://user:{secret}@example.com/?a=1&access_token={secret}#token={secret}",
+        "text": f"send 'Authorization: Bearer {secret}'",
+        "password": secret,
+    }
+    kept = {
+        "progressToken": "p1",
+        "properties": {"token": {"type": "string"}, "env": {"type": "object"}},
+        "uri": "https://example.com/?page=2",
+    }
+    assert secret not in json.dumps(redacted(message))
+    for key, value in message.items():
+        assert may_contain_secrets(json.dumps({key: value}).encode())
+    escaped = json.dumps({"password": secret}).replace("pass", "\\u0070ass").encode()
+    assert may_contain_secrets(escaped)
+    assert "example.com/?a=1" in redacted(message)["url"]
+    assert redacted(kept)["progressToken"] == "p1"
+    assert redacted(kept)["properties"]["token"] == {"type": "string"}
+    assert redacted(kept)["uri"] == kept["uri"]
+
+
+# --- official clients and foreign servers ---------------------------------------------------------------------
+
+PYTHON_TIME = str(COMMAND.with_name("mcp-server-time"))
+FOREIGN = {
+    "time": ([PYTHON_TIME], "get_current_time", {"timezone": "Europe/Oslo"}),
+    "everything": (["node", str(EVERYTHING), "stdio"], "echo", {"message": "hi"}),
+    "filesystem": (["node", str(FILESYSTEM), "FOLDER"], "list_allowed_directories", {}),
+}
+
+
+@pytest.mark.full
+@pytest.mark.parametrize("name", FOREIGN)
+def test_the_official_client_and_foreign_servers_see_the_same_bytes(name: str, tmp_path: Path) -> None:
+    """Tees on both sides of the tap write down what passes."""
+    words, tool, arguments = FOREIGN[name]
+    assert shutil.which(words[0]) is not None, words[0]
+    server = [str(tmp_path) if word == "FOLDER" else word for word in words]
+    recorder_of = [sys.executable, str(ROOT / "tests" / "interop" / "tap.py")]
+    near, far, out = (tmp_path / one for one in ("near", "far", "trace.jsonl"))
+    tapped = [str(COMMAND), "tap", "--out", str(out), "--", *recorder_of, str(far), *server]
+
+    async def talk() -> int:
+        parameters = StdioServerParameters(command=recorder_of[0], args=[recorder_of[1], str(near), *tapped])
+        async with stdio_client(parameters) as streams, ClientSession(*streams) as session:
+            await session.initialize()
+            listed = await session.list_tools()
+            await session.call_tool(tool, arguments)
+            return len(listed.tools)
+
+    assert anyio.run(talk) > 0
+    sides = [
+        [[line for line in path.read_bytes().splitlines() if line[:2] == mark] for mark in (b"> ", b"< ")]
+        for path in (near, far)
+    ]
+    assert sides[0] == sides[1]
+    traced = [json.loads(line) for line in out.read_text("utf-8").splitlines()]
+    assert [one["violations"] for one in traced if one["violations"]] == []
+    assert {one["method"] for one in traced} >= {"initialize", "tools/list", "tools/call"}
+    assert len(traced) == sum(map(len, sides[0]))
+
+
+@pytest.mark.skipif(sys.platform == "win32", reason="Windows has no SIGTERM")
+def test_a_signal_ends_the_server_and_then_the_tap() -> None:
+    """The server says that it runs, so that the signal comes after the start."""
+    code = "import time; print('runs', flush=True); time.sleep(600)"
+    with subprocess.Popen(
+        [COMMAND, "tap", "--", sys.executable, "-c", code], stdin=subprocess.PIPE, stdout=subprocess.PIPE
+    ) as process:
+        assert process.stdout is not None
+        assert process.stdout.readline() == b"runs\n"
+        process.terminate()
+        assert process.wait(PATIENCE) == 143
