@@ -237,6 +237,7 @@ def commands(folder: Path) -> Iterator[list[object]]:
     yield ["call", f"{folder}/hosts.json#c"]
     yield ["call", f"{folder}/bad_hosts.json#b"]
     yield ["call", f"{folder}/hosts.json#b"]
+    yield ["tap", "nothing" + WORD]
     yield ["contract", "export", server]
     yield ["contract", "export", server, "--strict"]
     yield ["contract", "export", server, "--out", named, "--check"]

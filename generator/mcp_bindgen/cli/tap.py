@@ -14,7 +14,7 @@ import typer
 from mcp_bindgen.spec import BadInput
 from mcp_bindgen.tap import Recorder, TracedMessage, forward
 
-from .options import Env
+from .options import Env, Json, Out
 from .servers import named
 from .terminal import say, say_message
 
@@ -23,17 +23,16 @@ def tap(
     command: Annotated[
         list[str], typer.Argument(metavar="SERVER...", help="The command of the server after --, or a SERVER.")
     ],
-    as_json: Annotated[bool, typer.Option("--json", help="Write the trace on stderr as JSON lines.")] = False,
-    out: Annotated[
-        Path | None, typer.Option("--out", metavar="FILE", help="File for the trace as JSON lines; it is replaced.")
-    ] = None,
+    as_json: Json = False,
+    out: Out = None,
     env: Env = None,
 ) -> None:
     """Stand between a client and a server over stdio: forward each byte, and show and check each message.
 
     Put `mcp-bindgen tap --` before the command in the configuration of the client. The trace is on stderr, with times;
     each violation of the revision's schema is shown with its place and its rule. Secrets are left out. The exit code is
-    the server's; it is 1 if the server ended with 0 and a message was invalid.
+    the server's; it is 1 if the server ended with 0 and a message was invalid. With --json the trace is JSON lines on
+    stderr; with --out it is written to a file as JSON lines, too.
 
     Examples:
 
