@@ -58,6 +58,52 @@ def test_every_byte_is_forwarded_as_it_came(tmp_path: Path) -> None:
     assert done.returncode == 1
 
 
+def test_a_file_that_others_could_read_is_replaced_by_a_private_one(tmp_path: Path) -> None:
+    out = tmp_path / "trace.jsonl"
+    out.write_text("old\n" * 1000)
+    out.chmod(0o644)
+    tap("--out", out, sent=MESSAGES)
+    assert out.stat().st_mode & 0o077 == 0
+    assert len(out.read_text("utf-8").splitlines()) == 2
+
+
+STRANGE = {
+    "deep": (b'{"a": ' + b"[" * 800 + b"]" * 800 + b"}", "nested deeper"),
+    "deep secret": (b'{"token": ' + b"[" * 300 + b"]" * 300 + b"}", "nested deeper"),
+    "lone surrogate": (b'{"a": "\\ud800"}', None),
+    "no number": (b'{"a": NaN}', "NaN is no JSON value"),
+}
+
+
+@pytest.mark.parametrize("name", STRANGE)
+def test_the_trace_goes_on_after_strange_messages(name: str, tmp_path: Path) -> None:
+    arguments, reason = STRANGE[name]
+    call = CALL.replace(b'"name": "remember"', b'"name": "remember", "arguments": ' + arguments)
+    sent = MESSAGES + call + INITIALIZED
+    done = tap("--out", tmp_path / "trace.jsonl", sent=sent)
+    assert done.stdout == sent
+    traced = [json.loads(line) for line in (tmp_path / "trace.jsonl").read_text("utf-8").splitlines()]
+    ours = [one for one in traced if one["sender"] == "client"]
+    assert len(ours) == 3
+    assert ours[2]["method"] == "notifications/initialized"
+    assert reason is None or reason in ours[1]["violations"][0]["reason"]
+    assert b"Traceback" not in done.stderr
+
+
+@pytest.mark.parametrize("arguments", [b'["Bearer abcdef123456"]', b'[{"apiKey": "abcdef123456"}]'])
+def test_reasons_of_violations_quote_no_secrets(arguments: bytes, tmp_path: Path) -> None:
+    call = CALL.replace(b'"name": "remember"', b'"name": "remember", "arguments": ' + arguments)
+    done = tap("--out", tmp_path / "trace.jsonl", sent=MESSAGES + call)
+    assert b'is not of type "object"' in done.stderr
+    assert b"abcdef123456" not in done.stderr
+    assert "abcdef123456" not in (tmp_path / "trace.jsonl").read_text("utf-8")
+
+
+def test_a_text_that_is_no_json_and_may_contain_secrets_is_not_shown(tmp_path: Path) -> None:
+    tap("--out", tmp_path / "trace.jsonl", sent=MESSAGES + b'{"apiKey": "abcdef123456", "a": NaN}\n')
+    assert "abcdef123456" not in (tmp_path / "trace.jsonl").read_text("utf-8")
+
+
 def test_the_exit_code_is_the_server_s() -> None:
     assert tap(sent=b"", server=(sys.executable, "-c", "raise SystemExit(7)")).returncode == 7
     assert tap(sent=b"").returncode == 0

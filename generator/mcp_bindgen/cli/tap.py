@@ -51,7 +51,7 @@ def tap(
             if file is not None or as_json:
                 line = json.dumps(message.document(), ensure_ascii=False)
                 if file is not None:
-                    file.write(f"{line}\n".encode())
+                    file.write(f"{line}\n".encode("utf-8", "backslashreplace"))  # a lone surrogate: \\udXXX
                 if as_json:
                     say(line, err=True)
             if not as_json:
@@ -76,8 +76,10 @@ def tap(
 
 
 def _opened(path: Path) -> BinaryIO:
-    """Open a file that only its owner can read; nothing is buffered."""
+    """Open a file that only its owner can read, also if it exists; nothing is buffered."""
     try:
+        if path.is_file():
+            path.chmod(0o600)
         number = os.open(path, os.O_WRONLY | os.O_CREAT | os.O_TRUNC, 0o600)
     except OSError as error:
         raise BadInput(f"cannot be written: {error.strerror}", file=path, fix="choose another --out") from None

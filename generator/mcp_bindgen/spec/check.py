@@ -52,12 +52,18 @@ _RELIES = {"additionalProperties": ("properties", "patternProperties"), "items":
 
 def check_depth(document: Any) -> None:
     """Raise `BadInput` for a document so deep that recursion could exhaust the stack."""
-    level = [document]
+    if is_too_deep(document):
+        raise BadInput("is nested too deeply to be a schema", fix="give a JSON Schema file")
+
+
+def is_too_deep(value: Any) -> bool:
+    """Return whether a JSON value is nested deeper than `MAX_DEPTH`."""
+    level = [value]
     for _ in range(MAX_DEPTH):
         level = [child for node in level for child in _inside(node)]
         if not level:
-            return
-    raise BadInput("is nested too deeply to be a schema", fix="give a JSON Schema file")
+            return False
+    return True
 
 
 def _inside(node: Any) -> Iterator[Any]:

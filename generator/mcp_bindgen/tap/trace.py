@@ -5,14 +5,16 @@ from __future__ import annotations
 import json
 import time
 from collections.abc import Callable, Iterator
-from dataclasses import asdict, dataclass, field
-from typing import Any, Literal, TypeAlias
+from dataclasses import asdict, dataclass, field, replace
+from typing import Any, Literal, NoReturn, TypeAlias
 
+from mcp_bindgen.runtime.protocol.methods import INITIALIZE
 from mcp_bindgen.spec import Store
+from mcp_bindgen.spec.check import MAX_DEPTH, is_too_deep
 from mcp_bindgen.spec.json import is_array, is_object
 
 from .judge import MessageJudge, Violation, judge_of, kind_of
-from .redaction import may_contain_secrets, redacted, redacted_text
+from .redaction import may_contain_secrets, redacted
 
 Sender: TypeAlias = Literal["client", "server"]
 
@@ -20,7 +22,6 @@ MAX_MESSAGE_BYTES = 8 * 1024 * 1024
 """Longest message that is read; longer ones are traced without their content."""
 
 _MAX_PENDING = 10_000  # requests without a response
-_INITIALIZE = "initialize"
 _VERSION_KEY = "io.modelcontextprotocol/protocolVersion"
 _CAPABILITIES_KEY = "io.modelcontextprotocol/clientCapabilities"
 _MARKS = {"client": ">", "server": "<"}
@@ -41,7 +42,7 @@ class TracedMessage:
         revision: The revision that it was held against; empty if none was known.
         elapsed_ms: Milliseconds since its request, for responses.
         violations: The violations of the schema.
-        message: The JSON value; the text if it is no JSON.
+        message: The JSON value; if it is no JSON, the text, or nothing where the text may contain secrets.
     """
 
     seconds: float
@@ -125,10 +126,14 @@ class Trace:
             yield self._unread(sender, len(text), seconds, f"longer than {MAX_MESSAGE_BYTES} bytes; not checked", "")
             return
         try:
-            value: Any = json.loads(text)
+            value: Any = json.loads(text, parse_constant=_refuse_constant)
         except (ValueError, RecursionError) as error:
-            shown = redacted_text(text[:1000].decode("utf-8", "replace"))
+            shown = "" if may_contain_secrets(text) else text[:1000].decode("utf-8", "replace")
             yield self._unread(sender, len(text), seconds, f"not JSON: {error}", shown)
+            return
+        if text.count(b"[") + text.count(b"{") > MAX_DEPTH and is_too_deep(value):
+            reason = f"nested deeper than {MAX_DEPTH} levels; not checked"
+            yield self._unread(sender, len(text), seconds, reason, "")
             return
         for one in value if is_array(value) and value else [value]:
             if is_object(one):
@@ -160,13 +165,14 @@ class Trace:
         else:
             requested = str(message.get("method", ""))
         self._learn(kind, requested, message)
+        shown = redacted(message) if may_contain_secrets(text) else message
         judge = self._judge()
         if judge is not None:
-            found += judge.violations(message, requested)
+            broken = judge.violations(message, requested)
+            found += broken if shown is message else _without_values(broken, judge.violations(shown, requested))
         self.count += 1
         self.violation_count += len(found)
         identity = number if isinstance(number, str | int) else None
-        shown = redacted(message) if may_contain_secrets(text) else message
         return TracedMessage(
             seconds, sender, len(text), kind, requested, identity, self.revision, elapsed, tuple(found), shown
         )
@@ -177,7 +183,7 @@ class Trace:
         if not is_object(body):
             return
         meta = body.get("_meta")
-        stated = body.get("protocolVersion") if method == _INITIALIZE else None
+        stated = body.get("protocolVersion") if method == INITIALIZE else None
         declared = [body.get("capabilities")]
         if is_object(meta):
             stated = meta.get(_VERSION_KEY, stated)
@@ -191,3 +197,13 @@ class Trace:
 
     def _judge(self) -> MessageJudge | None:
         return judge_of(self.revision, tuple(sorted(self.extensions))) if self.revision else None
+
+
+def _without_values(found: list[Violation], shown: list[Violation]) -> list[Violation]:
+    """Return violations with the reasons that they have where secrets are replaced, as a reason may quote the value."""
+    reasons = {(one.pointer, one.rule): one.reason for one in shown}
+    return [replace(one, reason=reasons.get((one.pointer, one.rule), "the value does not fit")) for one in found]
+
+
+def _refuse_constant(name: str) -> NoReturn:
+    raise ValueError(f"{name} is no JSON value")
