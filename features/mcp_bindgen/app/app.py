@@ -36,12 +36,12 @@ from mcp_bindgen.extensions.tasks.tools import TaskOption, marked
 from mcp_bindgen.extensions.tasks.tools import task as as_task
 from mcp_bindgen.runtime import bindings as packages
 from mcp_bindgen.runtime import serving
-from mcp_bindgen.runtime.entry_points import RunOptions
 from mcp_bindgen.runtime.logs import log
 from mcp_bindgen.runtime.protocol.routing import Returns, did_you_mean, place_of
 from mcp_bindgen.runtime.session.context import Context
 from mcp_bindgen.runtime.session.server import Server
 from mcp_bindgen.runtime.session.service import Served
+from mcp_bindgen.runtime.session.targets import RunOptions
 
 from .catalog import KINDS, SCOPES, Catalog, Entry, Kind
 from .changes import ChangeNotifier

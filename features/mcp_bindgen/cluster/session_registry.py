@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import asyncio
-import logging
 import time
 from collections.abc import AsyncGenerator, Awaitable, Callable, Mapping
 from contextlib import asynccontextmanager, suppress
@@ -22,11 +21,11 @@ from mcp_bindgen.http.server.session_registry import UNREADABLE, OpenSession, Se
 from mcp_bindgen.http.server.session_transport import SessionTransport, unanswered
 from mcp_bindgen.http.server.snapshot import update
 from mcp_bindgen.http.server.streams import LISTEN_STREAM, Stream
+from mcp_bindgen.runtime.logs import log
 from mcp_bindgen.runtime.model.json_types import is_array
 from mcp_bindgen.runtime.protocol import jsonrpc
-from mcp_bindgen.runtime.protocol.capabilities import missing
 from mcp_bindgen.runtime.protocol.methods import Notification
-from mcp_bindgen.runtime.protocol.request_scope import is_followed
+from mcp_bindgen.runtime.protocol.request_scope import is_wanted
 from mcp_bindgen.runtime.session.server import Server
 from mcp_bindgen.runtime.session.signer import RequestStateSigner
 from mcp_bindgen.runtime.session.subscriptions import AroundSubscription
@@ -35,8 +34,6 @@ from .broadcasts import Broadcasts, ReadBroadcast, recorded
 from .store import Broadcast, Delivery, SessionVersion, SharedRecord, SharedStore, WorkerMessage
 from .streams import SharedTransport, StreamReaders
 from .worker import Worker
-
-log: logging.Logger = logging.getLogger("mcp_bindgen")
 
 _DELIVERY_BATCH = 100  # sessions that get a broadcast in one round trip
 _DRAIN_SECONDS = 7.0  # for requests to finish when the process stops; less than `serve._GRACE`
@@ -445,8 +442,5 @@ class SharedRegistry(SessionRegistry):
 def _wants(session: SharedSession, method: Notification[Any], params: Any) -> bool:
     """Return True if the client of a session asked for a notification."""
     agreed = session.session.negotiated
-    if not session.session.ready or not is_followed(session.session, session.revision, method, params):
-        return False
-    if method.extension is not None and missing(method, session.revision, "server", agreed.declared) is not None:
-        return False
-    return method is not session.revision.log or agreed.wants(params.level)
+    is_wanted_here = session.session.ready and is_wanted(session.session, agreed, method, params)
+    return is_wanted_here and (method is not session.revision.log or agreed.wants(params.level))

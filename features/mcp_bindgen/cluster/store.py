@@ -6,7 +6,6 @@ ids of the server's requests contain the epoch, so a message of a client tells w
 
 from __future__ import annotations
 
-import logging
 import secrets
 from collections.abc import Awaitable, Callable, Collection, Iterable, Mapping, Sequence
 from contextlib import suppress
@@ -29,12 +28,11 @@ from mcp_bindgen.http.server.event_store import (
     account_of,
     page,
 )
+from mcp_bindgen.runtime.logs import log
 from mcp_bindgen.runtime.model.json_types import is_object
 from mcp_bindgen.runtime.protocol.errors import StoreFull
 
 from .redis_connection import Argument, RedisConnection, read_scripts
-
-log: logging.Logger = logging.getLogger("mcp_bindgen")
 
 T = TypeVar("T")
 

@@ -12,10 +12,10 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Protocol
 from urllib.parse import urlsplit
 
-from mcp_bindgen.runtime.entry_points import EntryPoints, HasSchemes, RunOptions
+from mcp_bindgen.runtime.entry_points import EntryPoints, HasSchemes
 from mcp_bindgen.runtime.logs import log
 from mcp_bindgen.runtime.pauses import Pauses
-from mcp_bindgen.runtime.session.targets import Address, Auth
+from mcp_bindgen.runtime.session.targets import Address, Auth, RunOptions
 
 if TYPE_CHECKING:
     from mcp_bindgen.runtime.session.server import Server

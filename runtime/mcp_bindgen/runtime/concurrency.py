@@ -1,4 +1,4 @@
-"""Run coroutines by hand, in threads, beside a block and within limits that may pause. Imports nothing of ours."""
+"""Run coroutines by hand, in threads, beside a block and within limits that may pause."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ from typing import Any, TypeVar, cast
 import anyio
 from anyio.abc import TaskGroup
 
-log: logging.Logger = logging.getLogger("mcp_bindgen")
+from .logs import log
 
 T = TypeVar("T")
 

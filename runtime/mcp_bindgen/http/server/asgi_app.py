@@ -10,6 +10,7 @@ from collections.abc import AsyncGenerator, Awaitable, Callable, Collection, Seq
 from contextlib import AbstractAsyncContextManager, asynccontextmanager, nullcontext
 from typing import Any, TypedDict
 
+import anyio
 from starlette.routing import Router
 from starlette.types import Receive, Scope, Send
 
@@ -104,7 +105,7 @@ class Probes:
 
     async def _ask(self, can_store: Callable[[], Awaitable[bool]]) -> bool:
         try:
-            async with asyncio.timeout(PROBE_TIMEOUT_SECONDS):
+            with anyio.fail_after(PROBE_TIMEOUT_SECONDS):
                 return await can_store()
         except Exception as error:
             log.debug("the store does not answer: %s: %s", type(error).__name__, error)

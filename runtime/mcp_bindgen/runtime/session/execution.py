@@ -13,7 +13,7 @@ from ..protocol import jsonrpc, observation
 from ..protocol.errors import INTERNAL_ERROR, INVALID_REQUEST, CapabilityMissing, ProtocolError
 from ..protocol.events import Notified, Requested
 from ..protocol.methods import Request
-from ..protocol.observation import Handling
+from ..protocol.observation import Observed
 from ..protocol.peer import Peer
 from ..protocol.request_scope import Handler, Link, RequestScope
 from ..protocol.revision import Dispatcher
@@ -27,7 +27,7 @@ Answer = tuple[bytes, ProtocolError | None]
 
 
 async def execute(
-    find: FindHandler, peer: Peer, link: Link, event: Requested | Notified, seen: Handling | None = None
+    find: FindHandler, peer: Peer, link: Link, event: Requested | Notified, seen: Observed | None = None
 ) -> Answer:
     """Run the handler of a message, and answer it.
 

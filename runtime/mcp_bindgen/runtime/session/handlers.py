@@ -9,6 +9,7 @@ from typing import Any
 from ..logs import log
 from ..protocol import jsonrpc
 from ..protocol.capabilities import Side, declared, is_declared
+from ..protocol.errors import MethodNotFound
 from ..protocol.methods import OTHER_ROLE, Method, Request, result_type
 from ..protocol.request_scope import Handle
 from ..protocol.revision import Dispatcher, Revision
@@ -20,15 +21,22 @@ def introduction(target: Side, revision: Revision) -> Any:
     return target.info if target.info is not None else revision.types.Implementation(name="mcp-bindgen", version="0")
 
 
-def empty_list(dispatcher: Dispatcher, route: Route, server: Side) -> Callable[[], Any] | None:
-    """Return a maker of empty lists for a feature that a server declares without a list handler; else `None`."""
+def empty_list(dispatcher: Dispatcher, route: Route, server: Side) -> Handle:
+    """Return a handler that answers with an empty list, for a feature that a server declares without a list handler.
+
+    Raises:
+        MethodNotFound: The method lists nothing, or the server does not declare the feature.
+    """
     method = route.method
     capability = method.capabilities.get("client")
-    if not isinstance(method, Request) or method.items is None or capability is None:
-        return None
-    if not is_declared(declared(server, dispatcher), *capability[1:]):
-        return None
-    return lambda: method.result(**{str(method.items): []})
+    items = method.items if isinstance(method, Request) else None
+    if items is None or capability is None or not is_declared(declared(server, dispatcher), *capability[1:]):
+        raise MethodNotFound(method.name)
+
+    async def list_nothing(params: object, context: object) -> Any:
+        return method.result(**{items: []})
+
+    return list_nothing
 
 
 def bind_handler(dispatcher: Dispatcher, route: Route, target: object) -> Handle:

@@ -17,7 +17,7 @@ from ..model.json_types import is_object
 from ..protocol import jsonrpc
 from ..protocol.capabilities import declared, missing
 from ..protocol.envelope import parse
-from ..protocol.errors import CapabilityMissing, MethodNotFound, MissingClientCapability
+from ..protocol.errors import CapabilityMissing, MissingClientCapability
 from ..protocol.methods import DISCOVER, LISTEN, Path, Request, Role, result_type
 from ..protocol.request_scope import Handler, Negotiated, RequestScope
 from ..protocol.revision import Dispatcher, Revision
@@ -114,16 +114,8 @@ def _work(
         return bind_handler(dispatcher, route, server)
     if name == LISTEN:
         return lambda params, context: listen(server, dispatcher.revision, offers, params, context)
-    nothing = empty_list(dispatcher, route, server)
-
-    async def list_nothing(params: object, context: object) -> Any:
-        assert nothing is not None
-        return nothing()
-
-    if nothing is not None:
-        return list_nothing
     if name != DISCOVER:
-        raise MethodNotFound(name)
+        return empty_list(dispatcher, route, server)
 
     async def discover(params: object, context: object) -> Any:
         wire = {"supportedVersions": list(supported()), "capabilities": offers, "instructions": server.instructions}
