@@ -224,7 +224,7 @@ class ClientEngine(Client):
         task.is_new = True
         return task
 
-    async def tasks_request(self, name: str, wire: Mapping[str, Any]) -> Any:
+    def tasks_request(self, name: str, wire: Mapping[str, Any]) -> Awaitable[Any]:
         """Send a request of the extension, given its params in wire form."""
         method: Any = self.tasks_extension.methods[name]
-        return await self.call(method, jsonrpc.typed_params(method, {**wire, "_meta": dict(self.link.metadata())}))
+        return self.call(method, jsonrpc.typed_params(method, {**wire, "_meta": dict(self.link.metadata())}))

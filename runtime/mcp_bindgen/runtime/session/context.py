@@ -17,7 +17,7 @@ from ..protocol.capabilities import missing
 from ..protocol.envelope import RequestId, invalid_answer
 from ..protocol.errors import CapabilityMissing, ConnectionClosed, UnexpectedAnswer
 from ..protocol.extension import Extension
-from ..protocol.methods import ELICIT, LIST_ROOTS, SAMPLE, Method, Notification, Request, Role
+from ..protocol.methods import ELICIT, LIST_ROOTS, OTHER_ROLE, SAMPLE, Method, Notification, Request
 from ..protocol.request_scope import LEVELS, Level, Link, Negotiated, RequestScope, is_wanted
 from ..protocol.revision import Revision
 from .session import Session
@@ -72,8 +72,7 @@ class Caller:
         agreed = self.negotiated
         if agreed is None or not extension.extends_core(agreed.dispatcher.revision):
             return None
-        ours = agreed.dispatcher.role
-        theirs: Role = "client" if ours == "server" else "server"
+        ours, theirs = agreed.dispatcher.role, OTHER_ROLE[agreed.dispatcher.role]
         if not extension.is_in(agreed.declared[ours]):
             return None
         return extension.settings_of(theirs, agreed.declared[theirs])
@@ -146,12 +145,14 @@ class Context(Caller):
     Attributes:
         scope: Scope of the request.
         link: Way to the sender.
+        negotiated: Agreement that the request counts on, if known.
         origin: Origin of the request: token, user, headers, address. In `Server.connections`, that of the newest
             message.
         identity: Verified token of the request; `None` where requests carry no tokens.
         request_id: Id of the request; `None` for a notification.
     """
 
+    negotiated: Negotiated | None = None
     _token: Any = None
     _reached: float | None = None
 
@@ -164,6 +165,7 @@ class Context(Caller):
         self.scope = scope
         self.link: Link = scope.link
         self.origin: RequestOrigin = scope.origin
+        self.negotiated = scope.negotiated
         self.identity: Identity | None = scope.origin.identity
         self.request_id: RequestId | None = scope.request_id
         self.params = params
@@ -174,11 +176,6 @@ class Context(Caller):
     def answered(self) -> Mapping[str, Any]:
         """Key -> answer in wire form, for questions of this handler in earlier rounds."""
         return {} if self._questions is None else self._questions.used
-
-    @property
-    def negotiated(self) -> Negotiated | None:
-        """Agreement that the request counts on, if known."""
-        return self.scope.negotiated
 
     @property
     def session(self) -> Session:
@@ -216,7 +213,7 @@ class Context(Caller):
     def peer_capabilities(self) -> Mapping[str, Any]:
         """Capabilities of the other side, in wire form."""
         agreed = self.agreed
-        return agreed.declared["client" if agreed.dispatcher.role == "server" else "server"]
+        return agreed.declared[OTHER_ROLE[agreed.dispatcher.role]]
 
     def require_extension(self, extension: Extension) -> Any:
         """Return the same as `extension`; raise if the client does not declare it.
@@ -228,7 +225,7 @@ class Context(Caller):
         """
         found = self.extension(extension)
         if found is None:
-            theirs = "client" if self.agreed.dispatcher.role == "server" else "server"
+            theirs = OTHER_ROLE[self.agreed.dispatcher.role]
             raise self.agreed.missing_capability_error("the request", (theirs, "extensions", extension.id))
         return found
 

@@ -29,12 +29,14 @@ def empty_list(dispatcher: Dispatcher, route: Route, server: Side) -> Handle:
     """
     method = route.method
     capability = method.capabilities.get("client")
-    items = method.items if isinstance(method, Request) else None
-    if items is None or capability is None or not is_declared(declared(server, dispatcher), *capability[1:]):
+    if not isinstance(method, Request) or method.items is None or capability is None:
         raise MethodNotFound(method.name)
+    if not is_declared(declared(server, dispatcher), *capability[1:]):
+        raise MethodNotFound(method.name)
+    result, items = method.result, method.items
 
     async def list_nothing(params: object, context: object) -> Any:
-        return method.result(**{items: []})
+        return result(**{items: []})
 
     return list_nothing
 

@@ -7,6 +7,7 @@ from __future__ import annotations
 
 from collections.abc import Awaitable, Callable, Mapping
 from dataclasses import dataclass, field
+from functools import cache
 from typing import Any, cast
 
 import anyio
@@ -74,9 +75,8 @@ class Questions:
         return typed
 
 
-def asks_for_input(kind: Any) -> bool:
-    """Return whether a class of results asks for input."""
-    return result_type(kind) == "input_required"
+asks_for_input: Callable[[Any], bool] = cache(lambda kind: result_type(kind) == "input_required")
+"""Return whether a class of results asks for input."""
 
 
 def other_than_required(error: BaseException) -> BaseException | None:

@@ -16,7 +16,7 @@ from typing import Any, TypeVar
 import anyio
 from anyio.abc import TaskGroup
 
-from ..concurrency import Turn, begin
+from ..concurrency import TURN_SECONDS, Turn, begin
 from ..logs import log
 from ..protocol import observation
 from ..protocol.access import Access, RequestOrigin
@@ -317,7 +317,7 @@ class Session(Link):
                 self._finish(reason)
                 return
             messages = await self.transport.receive()
-            turn.begin()
+            turn.end = monotonic() + TURN_SECONDS
             if not messages:
                 await self._let_finish()
                 self._finish("the other side closed the connection")

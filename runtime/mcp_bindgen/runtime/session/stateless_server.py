@@ -62,6 +62,7 @@ def handler(server: Server, dispatcher: Dispatcher, route: Route, supported: Cal
     signature = to_json(introduction(server, revision).model_dump())
     envelope = {**jsonrpc.filled_in(optional(revision.types, "Result")), **jsonrpc.filled_in(method.result)}
     prefix = b'{"_meta":{' + to_json(revision.meta_keys["server_info"]) + b":" + signature + b"},"
+    named: dict[str, Any] = parse(prefix[:-1] + b"}")["_meta"]
 
     async def handle(scope: RequestScope, params: object) -> jsonrpc.Written:
         params, meta = separated(params)
@@ -78,7 +79,7 @@ def handler(server: Server, dispatcher: Dispatcher, route: Route, supported: Cal
             raise _for_client(revision, error) from None
         if not route.is_custom:
             jsonrpc.check_kind(method, answer, getattr(server.__class__, route.handler, work))
-        return _signed(answer, prefix, envelope)
+        return _signed(answer, prefix, named, envelope)
 
     return handle
 
@@ -174,12 +175,13 @@ async def _round(
     return asked
 
 
-def _signed(answer: object, prefix: bytes, envelope: dict[str, Any]) -> jsonrpc.Written:
+def _signed(answer: object, prefix: bytes, named: dict[str, Any], envelope: dict[str, Any]) -> jsonrpc.Written:
     """Return the JSON text of a result, with the name of the server in its `_meta`.
 
     Args:
         answer: The result.
         prefix: Beginning of the text, with the name.
+        named: `_meta` with the name.
         envelope: Constructor defaults of the result, for a result in wire form.
     """
     if isinstance(answer, Model) and result_type(type(answer)) and optional(answer, "meta") is None:
@@ -189,7 +191,7 @@ def _signed(answer: object, prefix: bytes, envelope: dict[str, Any]) -> jsonrpc.
     wire: dict[str, Any] = dict(answer) if is_object(answer) else jsonrpc.plain(answer)
     if wire.get("resultType", envelope.get("resultType")) == envelope.get("resultType"):
         wire = {**envelope, **wire}
-    wire["_meta"] = {**parse(prefix[:-1] + b"}")["_meta"], **wire.get("_meta", {})}
+    wire["_meta"] = {**named, **wire.get("_meta", {})}
     return jsonrpc.Written(to_json(wire))
 
 

@@ -7,7 +7,6 @@ import inspect
 import math
 from collections import deque
 from contextvars import ContextVar
-from dataclasses import dataclass, field
 from typing import Any
 
 import anyio
@@ -23,31 +22,29 @@ in_handler: ContextVar[bool] = ContextVar("in_handler", default=False)
 """True if a client's handler of a request runs in this context."""
 
 
-@dataclass(slots=True, eq=False)
 class Waiter:
     """A caller that waits for an answer.
 
-    Attributes:
+    Args:
         options: How the request is sent.
         message: The request as it was sent.
         is_nested: True if a handler that is at work sends it.
+
+    Attributes:
         answered: Future of the answer.
         scope: Cancels the wait; its deadline is the time limit.
         deadline: When the total time is over, on the clock of the event loop.
     """
 
-    options: Options
-    message: Outgoing
-    is_nested: bool
-    answered: asyncio.Future[Answered] = field(default_factory=lambda: asyncio.get_running_loop().create_future())
-    scope: anyio.CancelScope = field(default_factory=anyio.CancelScope)
-    deadline: float = math.inf
     _reporting: asyncio.Task[None] | None = None
-    _unreported: deque[Any] = field(default_factory=lambda: deque(maxlen=_MAX_UNREPORTED))  # without the oldest
 
-    def __post_init__(self) -> None:
-        if self.options.total_timeout is not None:
-            self.deadline = anyio.current_time() + self.options.total_timeout
+    def __init__(self, options: Options, message: Outgoing, is_nested: bool) -> None:
+        self.options, self.message, self.is_nested = options, message, is_nested
+        self.answered: asyncio.Future[Answered] = asyncio.get_running_loop().create_future()
+        self.scope: anyio.CancelScope = anyio.CancelScope()
+        total = options.total_timeout
+        self.deadline: float = math.inf if total is None else anyio.current_time() + total
+        self._unreported: deque[Any] = deque(maxlen=_MAX_UNREPORTED)  # without the oldest
 
     @property
     def is_answered(self) -> bool:
