@@ -48,8 +48,8 @@ from .protocol.peer import Peer
 from .protocol.revision import Dispatcher, Revision
 from .protocol.routing import Route
 from .protocol.transport import Transport
-from .session.client import Client
-from .session.introduction import (
+from .session.client import (
+    Client,
     accept_discovery,
     accept_handshake,
     discover,

@@ -25,7 +25,7 @@ from mcp_bindgen.http.server.app import HttpApp
 from mcp_bindgen.http.server.limits import HttpLimits
 from mcp_bindgen.runtime import ConnectionClosed, ProtocolError, connect
 from mcp_bindgen.runtime.protocol.transport import Outgoing
-from mcp_bindgen.runtime.session.signer import RequestStateSigner
+from mcp_bindgen.runtime.session.rounds import RequestStateSigner
 from mcp_bindgen.v2026_07_28 import types as mcp
 from tests.support.checked_connections import INITIALIZED, STATELESS, bounded, initialize, lone, request
 from tests.support.effort import cases

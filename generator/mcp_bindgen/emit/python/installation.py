@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Sequence
 from pathlib import Path
 
-from mcp_bindgen.runtime.home import bindings_folder
+from mcp_bindgen.runtime.bindings import bindings_folder
 from mcp_bindgen.spec import BadInput, EffectiveSchema, ExtensionSchema, Store, extend
 from mcp_bindgen.spec.errors import printable
 

@@ -6,7 +6,7 @@ import asyncio
 import hashlib
 import secrets
 import time
-from collections.abc import AsyncGenerator, Coroutine
+from collections.abc import AsyncGenerator, Coroutine, Mapping
 from contextlib import asynccontextmanager
 from contextvars import copy_context
 from dataclasses import dataclass, field
@@ -17,8 +17,11 @@ import anyio
 from pydantic_core import from_json, to_json
 
 from mcp_bindgen.runtime.logs import audit, log
+from mcp_bindgen.runtime.protocol.capabilities import declared
 from mcp_bindgen.runtime.protocol.errors import INVALID_REQUEST, ProtocolError
 from mcp_bindgen.runtime.protocol.revision import Revision
+from mcp_bindgen.runtime.protocol.transitions import State
+from mcp_bindgen.runtime.session.service import Service
 from mcp_bindgen.runtime.session.session import Session
 from mcp_bindgen.runtime.session.subscriptions import AroundSubscription
 
@@ -28,8 +31,36 @@ from .event_store import EventStore, StoredSession, StoreUnavailable
 from .intake import ParsedBody
 from .limits import Budget, Budgets, HttpLimits
 from .session_transport import GONE, SessionTransport
-from .snapshot import restore, snapshot
 from .streams import LISTEN_STREAM, Stream, already_read, parse_event_id, unknown_event
+
+
+def restore(service: Service, session: Session, snapshot: Mapping[str, Any], first_id: int) -> None:
+    """Resume a session of another process.
+
+    Args:
+        service: The servers.
+        session: A new session.
+        snapshot: The result of `OpenSession.snapshot`.
+        first_id: First id of the server's own requests; late responses to the former process are ignored.
+
+    Raises:
+        KeyError: The revision of the session is not served.
+    """
+    dispatcher = service.dispatchers[snapshot["revision"]]
+    session.peer.resume(snapshot["revision"], first_id)
+    agreed = session.negotiated
+    agreed.dispatcher = session.peer.dispatcher
+    agreed.peer_info = agreed.dispatcher.revision.types.Implementation.model_validate(snapshot["clientInfo"])
+    agreed.declared["client"] = snapshot["capabilities"]
+    agreed.declared["server"] = declared(service.server(dispatcher), dispatcher)
+    update_session(session, snapshot)
+
+
+def update_session(session: Session, snapshot: Mapping[str, Any]) -> None:
+    """Take over the log level and the subscriptions that another process has received meanwhile."""
+    session.negotiated.log_level = snapshot["logLevel"]
+    session.negotiated.subscriptions = set(snapshot.get("subscriptions", ()))  # records of older versions have none
+
 
 _ID_BYTES = 32
 _ID_LENGTH = len(secrets.token_urlsafe(_ID_BYTES))
@@ -85,8 +116,17 @@ class OpenSession:
         return self.session.negotiated.dispatcher.revision
 
     def snapshot(self) -> dict[str, Any] | None:
-        """Return the state that another process needs; None before `initialize`."""
-        return snapshot(self.session)
+        """Return the state with which another process can resume the session, as JSON; None before `initialize`."""
+        agreed = self.session.negotiated
+        if not (self.session.ready or self.session.peer.state is State.NEGOTIATED):
+            return None
+        return {
+            "revision": agreed.dispatcher.revision.name,
+            "clientInfo": agreed.peer_info.model_dump(),
+            "capabilities": agreed.declared["client"],
+            "logLevel": agreed.log_level,
+            "subscriptions": sorted(agreed.subscriptions or ()),
+        }
 
     def is_overdue(self, limits: HttpLimits) -> bool:
         """Return True if it was idle for too long, or its client never sent `notifications/initialized`."""
@@ -318,7 +358,7 @@ class SessionRegistry:
         session.seen = time.monotonic()
         if self._store is None or session.transport.state in GONE:
             return
-        known = snapshot(session.session)
+        known = session.snapshot()
         if known is None:
             return
         record = to_json({"principal": session.principal, "memory": known})

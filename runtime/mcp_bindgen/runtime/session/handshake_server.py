@@ -15,7 +15,7 @@ from ..protocol.peer import Peer
 from ..protocol.request_scope import Handler, Link, Negotiated
 from ..protocol.revision import Dispatcher
 from ..protocol.routing import Route
-from .handlers import bind_handler, empty_list, introduction
+from .execution import bind_handler, empty_list, introduction
 from .server import Server
 
 _MAX_CLIENT_BYTES = 256 * 1024  # of clientInfo and capabilities, which stay with a session

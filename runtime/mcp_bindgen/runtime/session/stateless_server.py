@@ -22,10 +22,9 @@ from ..protocol.methods import DISCOVER, LISTEN, Path, Request, Role, result_typ
 from ..protocol.request_scope import Handler, Negotiated, RequestScope
 from ..protocol.revision import Dispatcher, Revision
 from ..protocol.routing import Route
-from .handlers import bind_handler, empty_list, introduction
-from .rounds import Questions, asks_for_input, other_than_required
+from .execution import bind_handler, empty_list, introduction
+from .rounds import Questions, RequestStateSigner, asks_for_input, other_than_required
 from .server import Server
-from .signer import RequestStateSigner
 from .subscriptions import listen
 
 MISSING = "MISSING_REQUIRED_CLIENT_CAPABILITY"

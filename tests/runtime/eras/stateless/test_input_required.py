@@ -24,7 +24,7 @@ from mcp_bindgen.runtime import (
     serve,
 )
 from mcp_bindgen.runtime.protocol.access import RequestOrigin
-from mcp_bindgen.runtime.session.signer import RequestStateSigner
+from mcp_bindgen.runtime.session.rounds import RequestStateSigner
 from mcp_bindgen.runtime.transports.memory import pair
 from mcp_bindgen.v2026_07_28 import types as mcp
 from tests.support.checked_connections import (

@@ -10,7 +10,7 @@ from typing import Any
 import pytest
 
 from mcp_bindgen import v2025_11_25, v2026_07_28
-from mcp_bindgen.cluster.redis_store import RedisStore
+from mcp_bindgen.cluster.session_registry import RedisStore
 from mcp_bindgen.http import HttpApp, SqliteEventStore
 from mcp_bindgen.http.server.event_store import StoreUnavailable
 from mcp_bindgen.http.server.legacy_sse import SseApp
