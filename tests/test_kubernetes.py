@@ -10,7 +10,7 @@ import pytest
 from ruamel.yaml import YAML
 
 from mcp_bindgen.http import HttpLimits
-from mcp_bindgen.http.server import asgi_app, serve
+from mcp_bindgen.http.server import app, serve
 from tests.support.commands import ROOT
 
 FOLDER = ROOT / "examples" / "kubernetes"
@@ -54,11 +54,11 @@ def test_probes_ask_where_the_server_answers() -> None:
     (container,) = find("Deployment", "mcp-server")["spec"]["template"]["spec"]["containers"]
     asked = {name: container[name]["httpGet"]["path"] for name in ("startupProbe", "livenessProbe", "readinessProbe")}
     assert asked == {
-        "startupProbe": asgi_app.HEALTHZ,
-        "livenessProbe": asgi_app.HEALTHZ,
-        "readinessProbe": asgi_app.READYZ,
+        "startupProbe": app.HEALTHZ,
+        "livenessProbe": app.HEALTHZ,
+        "readinessProbe": app.READYZ,
     }
-    assert container["readinessProbe"]["timeoutSeconds"] > asgi_app.PROBE_TIMEOUT_SECONDS
+    assert container["readinessProbe"]["timeoutSeconds"] > app.PROBE_TIMEOUT_SECONDS
 
 
 def test_a_pod_has_the_time_that_it_takes_to_stop() -> None:

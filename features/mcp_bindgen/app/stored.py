@@ -12,8 +12,7 @@ from weakref import WeakKeyDictionary, WeakValueDictionary
 import anyio
 from pydantic_core import from_json, to_json
 
-from mcp_bindgen.http.server.event_store import EventStore
-from mcp_bindgen.http.server.sqlite_store import MemoryEventStore
+from mcp_bindgen.http.server.event_store import EventStore, MemoryEventStore
 from mcp_bindgen.runtime.protocol.errors import SessionRequired
 from mcp_bindgen.runtime.session.context import Context
 from mcp_bindgen.runtime.session.session import Session

@@ -1,4 +1,4 @@
-"""Conversion of typed messages from one revision to another, for servers and clients."""
+"""Conversion of typed messages from one revision to another, for servers and clients; collisions of open fields."""
 
 from __future__ import annotations
 

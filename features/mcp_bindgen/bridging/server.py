@@ -1,4 +1,4 @@
-"""Servers of one revision as servers of another, with the lifecycle of that and the handlers of the first."""
+"""Servers of one revision as servers of another: the routes and lifecycle of that, the handlers of the first."""
 
 from __future__ import annotations
 

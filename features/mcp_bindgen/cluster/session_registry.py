@@ -17,8 +17,8 @@ from mcp_bindgen.http.server.errors import STOPPING
 from mcp_bindgen.http.server.event_store import StoredSession, StoreUnavailable
 from mcp_bindgen.http.server.intake import ParsedBody, parse_body
 from mcp_bindgen.http.server.limits import HttpLimits
-from mcp_bindgen.http.server.session_registry import UNREADABLE, OpenSession, SessionRegistry, key_of, update_session
 from mcp_bindgen.http.server.session_transport import SessionTransport, unanswered
+from mcp_bindgen.http.server.sessions import UNREADABLE, OpenSession, SessionRegistry, key_of, update_session
 from mcp_bindgen.http.server.streams import LISTEN_STREAM, Stream
 from mcp_bindgen.runtime.logs import log
 from mcp_bindgen.runtime.model.json_types import is_array

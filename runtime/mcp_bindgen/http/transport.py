@@ -169,7 +169,7 @@ def open_store(where: str | None) -> EventStore | None:
         raise ValueError("the URL of the store is malformed; use redis://[USER:PASSWORD@]HOST:PORT")
     import sqlite3
 
-    from .server.sqlite_store import SqliteEventStore
+    from .server.event_store import SqliteEventStore
 
     try:
         return SqliteEventStore(where)

@@ -1,4 +1,7 @@
-"""Runners decide where tasks run: in the event loop of the server, or as the jobs of a queue (`queue_runners`)."""
+"""Runners decide where tasks run: in the event loop of the server, or as jobs of a queue.
+
+Queues are Docket in Redis or Valkey, and Procrastinate in PostgreSQL (extras of the same names).
+"""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Execution of handlers: the one way from a message to its response, for every transport."""
+"""Handlers: bind them to routes, and run them, the one way from a message to its response for every transport."""
 
 from __future__ import annotations
 

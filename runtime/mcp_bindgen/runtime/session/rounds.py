@@ -1,4 +1,4 @@
-"""Multi round-trip requests: questions in results, and their answers.
+"""Multi round-trip requests: questions in results, their answers, and the signed state that clients carry.
 
 MCP 2026-07-28, "Multi Round-Trip Requests".
 """

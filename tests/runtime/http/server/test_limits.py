@@ -17,12 +17,11 @@ from hypothesis import strategies as st
 from mcp_bindgen import v2024_11_05, v2025_03_26, v2025_06_18, v2025_11_25, v2026_07_28
 from mcp_bindgen.http.server import uvicorn_protocol
 from mcp_bindgen.http.server.app import HttpApp
-from mcp_bindgen.http.server.event_store import StoreUnavailable
+from mcp_bindgen.http.server.event_store import MemoryEventStore, StoreUnavailable
 from mcp_bindgen.http.server.intake import has_more_values
 from mcp_bindgen.http.server.legacy_sse import SseApp
 from mcp_bindgen.http.server.limits import HttpLimits
-from mcp_bindgen.http.server.session_registry import key_of
-from mcp_bindgen.http.server.sqlite_store import MemoryEventStore
+from mcp_bindgen.http.server.sessions import key_of
 from mcp_bindgen.runtime import Limits
 from tests.support.checked_connections import (
     INITIALIZED,

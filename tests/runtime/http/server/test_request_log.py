@@ -17,7 +17,7 @@ import pytest
 from mcp_bindgen import v2025_11_25
 from mcp_bindgen.http import HttpApp
 from mcp_bindgen.http.server.access import HttpRequest
-from mcp_bindgen.http.server.asgi_app import Probes
+from mcp_bindgen.http.server.app import Probes
 from mcp_bindgen.http.server.errors import HttpError
 from mcp_bindgen.http.server.legacy_sse import SseApp
 from mcp_bindgen.http.server.request_log import RequestRecord

@@ -15,7 +15,7 @@ import pytest
 
 from mcp_bindgen import v2026_07_28
 from mcp_bindgen.http import HttpApp
-from mcp_bindgen.http.server.asgi_app import leaving_on_stop
+from mcp_bindgen.http.server.app import leaving_on_stop
 from mcp_bindgen.v2026_07_28 import types as mcp
 from tests.support.checked_connections import STATELESS, bounded, lone
 from tests.support.commands import ROOT
