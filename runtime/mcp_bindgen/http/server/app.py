@@ -1,4 +1,4 @@
-"""ASGI applications: the base of all, with probes and the lifespan, and Streamable HTTP for clients of all revisions."""
+"""ASGI applications: their base, with probes and the lifespan, and Streamable HTTP for clients of all revisions."""
 
 from __future__ import annotations
 
