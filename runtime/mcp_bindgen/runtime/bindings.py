@@ -11,6 +11,11 @@ from importlib import import_module
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+if TYPE_CHECKING:
+    from importlib.machinery import ModuleSpec
+    from types import ModuleType
+
+
 VARIABLE = "MCP_BINDGEN_HOME"
 """The environment variable that names another folder."""
 
@@ -40,10 +45,6 @@ def bindings_folder() -> Path | None:
     folder = home()
     return folder / "generated" / "mcp_bindgen" if folder is not None else None
 
-
-if TYPE_CHECKING:
-    from importlib.machinery import ModuleSpec
-    from types import ModuleType
 
 _NAMESPACE = __name__.partition(".")[0]
 _STEPS = f"{_NAMESPACE}.bridges"

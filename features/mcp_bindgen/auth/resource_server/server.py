@@ -33,6 +33,11 @@ from ..metadata import canonical as canonical_resource
 from .dpop import ALGORITHMS, Nonces, NonceWanted, ProofVerifier, ReplayCache
 from .verifier import InvalidToken, TokenVerifier, VerifierUnavailable
 
+if TYPE_CHECKING:
+    from starlette.requests import Request
+    from starlette.routing import Route
+
+
 EVERYTHING = "*"
 """Key for every request in a table of scopes."""
 
@@ -193,9 +198,8 @@ def _decodings(text: str) -> list[str]:
     return found
 
 
-if TYPE_CHECKING:
-    from starlette.requests import Request
-    from starlette.routing import Route
+# --- endpoint -------------------------------------------------------------------------------------------------
+
 
 WELL_KNOWN = "/.well-known/oauth-protected-resource"
 """Path of the metadata of a resource, before the path of the resource (RFC 9728, section 3.1)."""

@@ -20,6 +20,10 @@ from mcp_bindgen.runtime.concurrency import background_tasks
 from mcp_bindgen.runtime.logs import log
 from mcp_bindgen.runtime.protocol.errors import StoreUnavailable
 
+if TYPE_CHECKING:
+    from procrastinate import App
+
+
 Run: TypeAlias = Callable[[str], Coroutine[Any, Any, None]]
 """Runs the task with an id until the task is over or waits long for its client.
 
@@ -87,9 +91,6 @@ async def _run_logged(run: Run, id: str) -> None:
     except Exception:
         log.exception("a task could not be run; it is tried again")
 
-
-if TYPE_CHECKING:
-    from procrastinate import App
 
 _NAME = "mcp-bindgen.run"  # of jobs
 _RESTART_SECONDS = 1.0  # pause before a failed queue worker starts again

@@ -8,7 +8,7 @@ from collections.abc import Awaitable, Callable, Mapping
 from contextlib import AbstractAsyncContextManager
 from functools import partial
 from types import EllipsisType
-from typing import TYPE_CHECKING, Any, Protocol, Self, TypeVar, Unpack, cast
+from typing import Any, Protocol, Self, TypeVar, Unpack, cast
 
 import anyio
 from pydantic import BaseModel
@@ -42,7 +42,7 @@ from .execution import bind_handler, introduction
 from .rounds import settle_rounds, understood
 from .session import Session, in_handler
 from .subscription_client import Listening, check_filter, reaches, subscribed
-from .targets import Cache, CacheScope
+from .targets import Cache, CacheScope, ConnectOptions, Target
 
 VERSION_HEADER = "MCP-Protocol-Version"
 
@@ -528,7 +528,3 @@ def spoken(error: Exception) -> list[str]:
     data = error.data if isinstance(error, ProtocolError) else None
     supported = data.get("supported") if is_object(data) else None
     return [version for version in supported if isinstance(version, str)] if is_array(supported) else []
-
-
-if TYPE_CHECKING:
-    from .targets import ConnectOptions, Target
