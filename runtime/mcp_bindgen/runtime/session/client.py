@@ -264,16 +264,16 @@ class Client(Caller, Side):
             MethodNotFound: The client has no handler for a question.
             UnexpectedAnswer: The server does not stop asking.
         """
+        return await settle_rounds(method, params, first, self.answer_all, partial(self.request, method))
 
-        async def answer(question: Any) -> Any:
-            found = await self.answer(question.method, question.params)
+    async def answer_all(self, questions: Mapping[str, Any]) -> dict[str, Any]:
+        """Return the typed answers of the handlers to questions, by key; raise `MethodNotFound`."""
+        found: dict[str, Any] = {}
+        for key, question in questions.items():
+            answer = await self.answer(question.method, question.params)
             asked = self.dispatcher.revision.request(question.method)
-            return found if isinstance(found, Model) else jsonrpc.typed_result(asked, found)
-
-        async def ask(questions: Mapping[str, Any]) -> dict[str, Any]:
-            return {key: await answer(question) for key, question in questions.items()}
-
-        return await settle_rounds(method, params, first, ask, partial(self.request, method))
+            found[key] = answer if isinstance(answer, Model) else jsonrpc.typed_result(asked, answer)
+        return found
 
     async def settle(self, method: Request[Params, Result, Any], params: Params, answer: ExtensionResult) -> Result:
         """Return the usual result of a request, given the result of an extension.
