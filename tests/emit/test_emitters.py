@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import shutil
 import tomllib
+import zipfile
 from pathlib import Path
 
 import pytest
@@ -12,7 +13,8 @@ from mcp_bindgen.emit import emitter
 from mcp_bindgen.emit.header import command_of
 from mcp_bindgen.protocol import build
 from mcp_bindgen.spec import Store
-from tests.support.commands import ROOT, Done, inside, snapshot
+from tests.support.commands import ROOT, Done, bindgen, inside, snapshot
+from tests.support.quickstart import wheel
 
 EXAMPLE = ROOT / "examples" / "emitter"
 PLAIN = """
@@ -67,6 +69,16 @@ def test_the_emitter_of_another_distribution_is_used(example: Path, tmp_path: Pa
     assert "-| `tools/burn`" in generate("2026-07-28", command="check").stdout
     assert generate("2026-07-28").returncode == 0
     assert page.read_text("utf-8") == text
+
+
+@pytest.mark.full
+def test_the_example_works_as_pip_installs_it(tmp_path: Path) -> None:
+    with zipfile.ZipFile(wheel(tmp_path / "dist", EXAMPLE)) as built:
+        built.extractall(tmp_path / "site")
+    options = ("--out", "out", "--package", "pages", "--language", "markdown")
+    done = bindgen("generate", "2026-07-28", *options, cwd=tmp_path, PYTHONPATH=str(tmp_path / "site"))
+    assert (done.returncode, done.stderr) == (0, "")
+    assert "| `tools/call` | request | client |" in (tmp_path / "out" / "pages" / "methods.md").read_text("utf-8")
 
 
 def test_it_gets_extensions_in_the_same_way(example: Path, tmp_path: Path) -> None:

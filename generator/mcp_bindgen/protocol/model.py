@@ -40,6 +40,9 @@ Carrier = Literal["message", "embedded"]
 Comparison = Literal["equal", "part"]
 Declarer = Literal["client", "server", "both"]
 
+OTHER_SIDE: Mapping[Sender, Sender] = {"client": "server", "server": "client"}
+"""Side -> the side at the other end of the connection."""
+
 
 def _lenient() -> Reading:
     return Reading(strict=False)
