@@ -11,8 +11,10 @@ import pytest
 
 from mcp_bindgen.emit import emitter
 from mcp_bindgen.emit.header import command_of
+from mcp_bindgen.emit.python.part import engine_of
 from mcp_bindgen.protocol import build
-from mcp_bindgen.spec import Store
+from mcp_bindgen.protocol.model import Extension
+from mcp_bindgen.spec import BadInput, Store
 from tests.support.commands import ROOT, Done, bindgen, inside, snapshot
 from tests.support.quickstart import wheel
 
@@ -130,6 +132,13 @@ def test_a_broken_emitter_is_one_line(
     assert said in done.stderr
     assert done.stderr.count("\n") == 1
     assert not (tmp_path / "out").exists()
+
+
+@pytest.mark.parametrize("bad", ["", "a b", "../x", "class", ".x", "a..b", "x:", "x:Other", "os import x\nimport os"])
+def test_an_engine_of_an_extension_is_the_name_of_a_module(bad: str) -> None:
+    extension = Extension("a.b/jobs", "1", "jobs", "", options=(("python_engine", bad),))
+    with pytest.raises(BadInput, match="which names no module"):
+        engine_of(extension)
 
 
 # --- templates ------------------------------------------------------------------------------------------------

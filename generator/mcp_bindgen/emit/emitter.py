@@ -124,8 +124,8 @@ class Emitter:
         """
         return protocol.decisions
 
-    def check_files(self, files: Mapping[str, str]) -> None:
-        """Raise `BadInput` if the files cannot be used; called before they are written."""
+    def check_files(self, files: Mapping[str, str], model: Model, options: Options) -> None:
+        """Raise `BadInput` if the files of a model cannot be used; called before they are written."""
 
     def installed(self, store: Store, revisions: Sequence[str], extensions: Sequence[str]) -> list[Target]:
         """Return the packages of this installation.
@@ -224,14 +224,10 @@ class Target:
         return checked(files)
 
     def check_files(self, files: Mapping[str, str]) -> None:
-        """Raise `BadInput` if the files cannot be used.
-
-        Packages of the installation are imported by its tests. Extensions with an engine are not tried: importing one
-        runs code that the schema's author chose.
-        """
-        if not (self.is_installed or (self.extension and self.extension.semantics["extension"].get("python_engine"))):
+        """Raise `BadInput` if the files cannot be used; packages of the installation are checked by its tests."""
+        if not self.is_installed:
             with locating(self.file):
-                self.emitter.check_files(files)
+                self.emitter.check_files(files, Model(self.protocol), self.options)
 
 
 @dataclass(frozen=True)

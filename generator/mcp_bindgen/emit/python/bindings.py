@@ -15,7 +15,7 @@ from . import methods, naming, stubs, types
 from .collector import collector_paused
 from .environment import render
 from .lowering import lower
-from .part import Part
+from .part import Part, engine_of
 from .style import style_files
 
 Values = Callable[[Part], dict[str, object]]
@@ -84,8 +84,7 @@ def _client(part: Part) -> dict[str, object]:
 
 def _engine(part: Part, base: str) -> str:
     """Return the module of an extension's engine, if there is one with the class `base`: `module:Class` has only it."""
-    stated = dict(part.extension.options).get("python_engine", "") if part.origin else ""
-    module, _, only = stated.partition(":")
+    module, _, only = (engine_of(part.extension) if part.origin else "").partition(":")
     return module if only in ("", base) else ""
 
 
