@@ -128,6 +128,14 @@ def test_facts_are_printed_as_json_too(words: tuple[str, ...], tmp_path: Path, m
     assert first.stdout == again.stdout
 
 
+def test_the_comparison_with_an_upstream_file_is_printed_as_json(tmp_path: Path) -> None:
+    definitions = Store().structure(REVISION)["$defs"]
+    file = save(tmp_path / "upstream.json", {"$defs": {**definitions, "Loan": {"type": "string"}}})
+    done = inside("schema", "verify", REVISION, file, "--json")
+    assert (done.returncode, done.stderr) == (1, "")
+    assert json.loads(done.stdout) == {"revision": REVISION, "isPinnedFile": False, "differences": ["/$defs/Loan: new"]}
+
+
 def test_version() -> None:
     done = bindgen("--version")
     assert (done.returncode, done.stderr) == (0, "")

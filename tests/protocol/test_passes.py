@@ -1419,12 +1419,12 @@ def test_collect_extensions() -> None:
         "filters": {"jobs/done": {"member": "Filter.jobs", "compares": "job"}},
         "meta": {"com.example/mark": {"Thing": "Mark"}, "n": {"Thing": "integer"}},
         "stale": {"jobs/done": ["jobs/all"]},
-        "head": {"settings": {"client": "Settings"}, "python_engine": "example.engine", "doc": "Run jobs."},
+        "head": {"settings": {"client": "Settings"}, "options": {"engine": "example"}, "doc": "Run jobs."},
     }
     built = whole(own, core_facts={"results": {"ping": "PingResult"}}, **facts)
     (found,) = collect_extensions(built).extensions
     assert (found.id, found.name, found.doc) == (JOBS, "jobs", "Run jobs.")
-    assert found.options == (("python_engine", "example.engine"),)
+    assert found.options == (("engine", "example"),)
     assert found.settings == (("client", "Settings"),)
     assert found.alternatives == (("ping", ("JobResult",)),)
     assert found.extends == (("Filter", "JobFilter"),)

@@ -6,8 +6,11 @@ import json
 import time
 from collections.abc import Callable, Iterator
 from dataclasses import asdict, dataclass, field, replace
+from functools import cache
 from typing import Any, Literal, NoReturn, TypeAlias
 
+from mcp_bindgen.protocol import build
+from mcp_bindgen.protocol.model import OTHER_SIDE
 from mcp_bindgen.runtime.protocol.methods import INITIALIZE
 from mcp_bindgen.spec import Store
 from mcp_bindgen.spec.check import MAX_DEPTH, is_too_deep
@@ -22,10 +25,7 @@ MAX_MESSAGE_BYTES = 8 * 1024 * 1024
 """Longest message that is read; longer ones are traced without their content."""
 
 _MAX_PENDING = 10_000  # requests without a response
-_VERSION_KEY = "io.modelcontextprotocol/protocolVersion"
-_CAPABILITIES_KEY = "io.modelcontextprotocol/clientCapabilities"
 _MARKS = {"client": ">", "server": "<"}
-_OTHER: dict[Sender, Sender] = {"client": "server", "server": "client"}
 
 
 @dataclass(frozen=True)
@@ -151,7 +151,7 @@ class Trace:
         kind, number = kind_of(message) or "", message.get("id")
         requested, elapsed, found = "", None, list[Violation]()
         if kind in ("result", "error"):
-            requested, since = self._pending.pop((_OTHER[sender], json.dumps(number)), ("", None))
+            requested, since = self._pending.pop((OTHER_SIDE[sender], json.dumps(number)), ("", None))
             elapsed = None if since is None else round((seconds - since) * 1000, 3)
             if since is None and number is not None:
                 found.append(Violation("/id", "JSON-RPC: id", "no open request has this id"))
@@ -186,8 +186,9 @@ class Trace:
         stated = body.get("protocolVersion") if method == INITIALIZE else None
         declared = [body.get("capabilities")]
         if is_object(meta):
-            stated = meta.get(_VERSION_KEY, stated)
-            declared.append(meta.get(_CAPABILITIES_KEY))
+            named = {_meta_names().get(key): value for key, value in meta.items()}
+            stated = named.get("protocolVersion", stated)
+            declared.append(named.get("clientCapabilities"))
         if isinstance(stated, str) and stated != self.revision and stated in Store().pins:
             self.revision = stated
         for capabilities in declared:
@@ -197,6 +198,14 @@ class Trace:
 
     def _judge(self) -> MessageJudge | None:
         return judge_of(self.revision, tuple(sorted(self.extensions))) if self.revision else None
+
+
+@cache
+def _meta_names() -> dict[str, str]:
+    """Return key of `_meta` -> its name without prefix, for the keys that stateless revisions define."""
+    store = Store()
+    revisions = [build(store.effective(name)) for name, pin in store.pins.items() if pin.era == "stateless"]
+    return {key: key.rpartition("/")[2] for one in revisions for key in one.facts.meta_keys}
 
 
 def _without_values(found: list[Violation], shown: list[Violation]) -> list[Violation]:
