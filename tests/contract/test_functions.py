@@ -280,7 +280,7 @@ BAD = [
     ("def f(a: int = 'x') -> None: ...", "f: the default of a, 'x', is not of its type; correct the default"),
     ("def f() -> list[int]:\n    yield 1", "bad_tools.py:1: f: yields values one by one; return a list"),
     ("def f(a: 'Nowhere') -> None: ...", "f: the annotations cannot be read: name 'Nowhere' is not"),
-    ("import io\ndef f(a: io.BytesIO) -> None: ...", "bad_tools.py:2: f: JSON cannot express the type of the parameter a"),
+    ("import io\ndef f(a: io.BytesIO) -> None: ...", "f: JSON cannot express the type of the parameter a"),
     ("import io\ndef f() -> io.BytesIO: ...", "bad_tools.py:2: f: JSON cannot express the type of the return value"),
     ("A = 1", "bad_tools.py: the module 'bad_tools' has no public function; write one, or list it in __all__"),
     ("import nowhere_at_all", "bad_tools.py:1: importing bad_tools failed: ModuleNotFoundError: No module named"),
