@@ -296,8 +296,8 @@ class BoundContract:
         spec, entry = handler.spec, handler.entry
         former = self.handlers[spec.kind].get(_key(spec.kind, spec.name))
         if former is not None:
-            fix = "" if spec.kind in ("resource", "template") else "; give one of them another name, name=..."
-            raise ValueError(f"{handler.place}: there is a {spec.kind} {spec.name!r} already, from {former.place}{fix}")
+            fix = "" if spec.kind in ("resource", "template") else f'; rename one: @app.{spec.kind}(name="...")'
+            raise ValueError(f"{handler.place}: the {spec.kind} {spec.name!r} exists already, at {former.place}{fix}")
         self.bind(handler)
         self.catalog.document.setdefault(KINDS[spec.kind].member, []).append(entry)
 

@@ -229,7 +229,9 @@ class SharedStore:
     # --- sessions ---------------------------------------------------------------------------------------------
 
     async def create(self, session: str, idle: float, principal: str | None = None, max_sessions: int = 0) -> int:
-        """Create a session. At the limit, it replaces the principal's oldest session that is not initialized.
+        """Create a session, unless it exists.
+
+        At the limit, it replaces the principal's oldest session that is not initialized.
 
         Args:
             session: Key of the session.

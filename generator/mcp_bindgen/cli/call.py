@@ -8,7 +8,7 @@ import re
 import sys
 from collections.abc import Mapping, Sequence
 from contextlib import redirect_stderr, redirect_stdout
-from dataclasses import replace
+from dataclasses import fields, replace
 from typing import Annotated, Any, TypeAlias
 
 import typer
@@ -32,7 +32,7 @@ from mcp_bindgen.spec.json import is_object
 from .connection import Connection
 from .dialogue import Dialogue
 from .extensions import routes
-from .live import Access, Document, Failed, Live, Work, bindings, lists, revisions_of, shown
+from .live import Document, Failed, Live, Work, bindings, lists, revisions_of, shown
 from .options import Json, Server, SeveralPackages
 from .output import print_json
 from .results import KINDS, print_offers, readable
@@ -65,7 +65,8 @@ def _complete_name(ctx: typer.Context, incomplete: str) -> list[str]:
     hidden = io.StringIO()
     try:
         with redirect_stdout(hidden), redirect_stderr(hidden):
-            access = Access(ctx.params.get("revision"), _PATIENCE, tuple(ctx.params.get("env") or ()))
+            given = {one.name: ctx.params[one.name] for one in fields(Connection) if one.name in ctx.params}
+            access = Connection(**{**given, "timeout": _PATIENCE}).access()
             found = Live.named(server, access).ask(lambda names: dict.fromkeys(names, lists))
     except Exception:  # completion shows no errors
         return []
