@@ -16,8 +16,6 @@ from typing import Any
 
 import anyio
 import pytest
-from mcp import Client, StdioServerParameters, types
-from mcp.client.stdio import stdio_client
 
 from mcp_bindgen.http.client.legacy_sse import sse
 from mcp_bindgen.http.client.transport import http
@@ -219,6 +217,9 @@ def test_official_clients_of_each_era_of_the_python_sdk(version: str, over: str,
 @pytest.mark.filterwarnings("ignore::mcp.shared.exceptions.MCPDeprecationWarning")
 @bounded()
 async def test_the_official_client_that_is_installed_speaks_the_newest_revision_with_it(tmp_path: Path) -> None:
+    from mcp import Client, StdioServerParameters, types
+    from mcp.client.stdio import stdio_client
+
     async def elicit(context: Any, params: Any) -> types.ElicitResult:
         return types.ElicitResult(action="accept", content={"line": "Tea"})
 
