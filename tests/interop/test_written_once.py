@@ -196,7 +196,7 @@ def test_official_clients_of_each_era_of_the_python_sdk(version: str, over: str,
     place = str(dated.folder(version))
     script, revision = str(HERE / "dated_client.py"), SPOKEN[version]
 
-    @bounded(60)
+    @bounded()
     async def talk() -> None:
         if over == "stdio":
             saw = await run([sys.executable, script, over, *tapped(tmp_path)], PYTHONPATH=place)
@@ -244,7 +244,7 @@ def test_a_fresh_skeleton_answers_official_clients_of_each_era(version: str, tmp
     assert started.returncode == 0, started.stderr
     place = str(dated.folder(version))
 
-    @bounded(60)
+    @bounded()
     async def talk() -> None:
         code = f"{BRIEF}\nanyio.run(main, {sys.executable!r}, {str(tmp_path / 'weather' / 'src')!r})"
         saw = await run([sys.executable, "-c", code], PYTHONPATH=place)
@@ -322,7 +322,7 @@ async def test_official_clients_in_typescript_at_every_revision_that_they_speak(
 @pytest.mark.parametrize(
     ("package", "revision"), [("sdk", STATEFUL[-1]), ("client", STATEFUL[-1]), ("client", STATELESS)]
 )
-@bounded(60)
+@bounded()
 async def test_official_clients_in_typescript_over_stdio(package: str, revision: str, tmp_path: Path) -> None:
     needed()
     command = [node(), str(HERE / "node_client.mjs"), package, revision, "stdio", *tapped(tmp_path)]

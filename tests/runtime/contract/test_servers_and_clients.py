@@ -955,7 +955,7 @@ def test_structured_content_that_is_missing_or_wrong_is_named(revision: str) -> 
 # --- others -----------------------------------------------------------------------------------------------------
 
 
-@bounded(60)
+@bounded()
 async def test_the_official_client_is_served() -> None:
     from mcp import Client, MCPError, StdioServerParameters
     from mcp.client.stdio import stdio_client
