@@ -31,7 +31,7 @@ from tests.interop.processes import FULL_SERVER, HERE, NODE_SERVER, SDK_SERVER, 
 from tests.interop.report import REVISIONS, STATEFUL, Report
 from tests.support.checked_connections import Recording
 
-CONVERSATION = 60.0
+CONVERSATION = 150.0
 """Seconds that a whole conversation may take."""
 
 TRANSPORTS = {"stdio": REVISIONS, "sse": STATEFUL, "http": REVISIONS[1:]}

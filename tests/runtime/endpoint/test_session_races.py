@@ -43,7 +43,7 @@ class Delaying(Transport):
         self._inner = inner
         self.seconds = 0.0
 
-    async def receive(self) -> Sequence[bytes]:
+    async def receive(self) -> Sequence[Any]:
         messages = await self._inner.receive()
         time.sleep(self.seconds)
         return messages
