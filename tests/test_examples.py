@@ -129,7 +129,7 @@ def test_a_server_inside_of_a_web_application(tmp_path: Path) -> None:
     url = f"http://127.0.0.1:{port}"
     command = [sys.executable, "-W", "error", "-m", "uvicorn", "--app-dir", EXAMPLES, "mounted:app", "--port", port]
 
-    @bounded(60)
+    @bounded()
     async def body() -> None:
         for bindings in (v2025_11_25, v2026_07_28):
             async with bindings.Client.connect(f"{url}/mcp") as client:

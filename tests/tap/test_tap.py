@@ -14,8 +14,6 @@ from typing import Any
 
 import anyio
 import pytest
-from mcp import ClientSession, StdioServerParameters
-from mcp.client.stdio import stdio_client
 
 from mcp_bindgen.protocol import build
 from mcp_bindgen.protocol.examples import example
@@ -302,6 +300,9 @@ FOREIGN = {
 @pytest.mark.parametrize("name", FOREIGN)
 def test_the_official_client_and_foreign_servers_see_the_same_bytes(name: str, tmp_path: Path) -> None:
     """Tees on both sides of the tap write down what passes."""
+    from mcp import ClientSession, StdioServerParameters
+    from mcp.client.stdio import stdio_client
+
     words, tool, arguments = FOREIGN[name]
     assert shutil.which(words[0]) is not None, words[0]
     server = [str(tmp_path) if word == "FOLDER" else word for word in words]

@@ -517,14 +517,14 @@ class Host(AsyncContextManagerMixin, Generic[C_co]):
 
     async def tools(self: Host[Tools[T_co]]) -> list[Offer[T_co]]:
         """Return the tools of all servers, all pages; a server that cannot list them is left out and logged."""
-        self._listed = anyio.current_time(), self._changed()
+        listed = anyio.current_time(), self._changed()
         found = await self._union("tools", lambda client: client.iter_tools())
         dead = {tool: [name for name in all_ if name not in self._clients] for tool, all_ in self._owners.items()}
         owners = {tool: left for tool, left in dead.items() if left}  # a call there gets the reason
         for offer in found:
             owners.setdefault(cast(Any, offer.item).name, []).append(offer.server)
         self._owners = owners
-        self._offers = found
+        self._offers, self._listed = found, listed  # a caller that gives up leaves the listing to the next
         return found
 
     async def search(self: Host[Tools[T_co]], words: str, *, limit: int = 10) -> list[Offer[T_co]]:

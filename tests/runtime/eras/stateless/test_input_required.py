@@ -631,7 +631,7 @@ async def test_a_client_answers_by_itself_and_gives_the_state_back_unread() -> N
             assert ("inputResponses" in following["params"]) == bool(one.get("inputRequests"))
 
 
-@bounded(40)
+@bounded()
 async def test_a_server_that_never_stops_asking_is_left() -> None:
     server = ByHand()
     async with connected(AnswersNow(), server) as connection:

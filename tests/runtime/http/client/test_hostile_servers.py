@@ -315,7 +315,7 @@ async def dripping(head: bytes = b"HTTP/1.1 202 Accepted\r\n") -> AsyncGenerator
         server.close()
 
 
-@bounded(20)
+@bounded()
 async def test_a_drip_fed_answer_to_a_notification_blocks_nothing_for_long() -> None:
     async with dripping() as place:
         async with http(f"{place}/mcp", timeout=0.3) as transport:
@@ -333,7 +333,7 @@ async def test_a_drip_fed_answer_to_a_notification_blocks_nothing_for_long() -> 
     ["{}/mcp", "{}/sse", {"url": "{}/sse", "type": "sse"}, "sh -c 'cat > /dev/null'", {"url": "{}/x", "type": "sse"}],
     ids=str,
 )
-@bounded(20)
+@bounded()
 async def test_connecting_takes_no_longer_than_it_may(target: Any) -> None:
     async with dripping() as place:
         target = json.loads(json.dumps(target).replace("{}", place))
@@ -395,7 +395,7 @@ async def test_the_pause_grows_while_nothing_comes_of_it() -> None:
 
 
 @pytest.mark.parametrize("as_events", [False, True])
-@bounded(20)
+@bounded()
 async def test_an_array_as_an_answer_is_an_error_at_once(as_events: bool) -> None:
     async def play(heard: Heard) -> None:
         if heard.name == "initialize":
@@ -413,7 +413,7 @@ async def test_an_array_as_an_answer_is_an_error_at_once(as_events: bool) -> Non
                 await client.list_tools()
 
 
-@bounded(20)
+@bounded()
 async def test_a_tool_whose_headers_are_invalid_is_left_out_and_reported() -> None:
     def tool(name: str, header: str) -> dict[str, Any]:
         argument = {"type": "string", "x-mcp-header": header}

@@ -1175,7 +1175,7 @@ async def test_web_sockets_are_closed() -> None:
 # --- many -----------------------------------------------------------------------------------------------------
 
 
-@bounded(40)
+@bounded()
 async def test_many_requests_at_once_do_not_get_mixed_up() -> None:
     dice = random.Random(4)
     async with serving() as app:
@@ -1199,7 +1199,7 @@ async def test_many_requests_at_once_do_not_get_mixed_up() -> None:
         assert len(asyncio.all_tasks()) == 1
 
 
-@bounded(60)
+@bounded()
 async def test_memory_does_not_grow() -> None:
     server = Now()
 

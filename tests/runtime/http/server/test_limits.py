@@ -86,7 +86,7 @@ class Now(Tools, v2026_07_28.Server):
 # --- nobody waits for the slow --------------------------------------------------------------------------------
 
 
-@bounded(30)
+@bounded()
 async def test_a_broadcast_waits_for_nobody() -> None:
     """A client of each kind leaves its stream unread; all others are told everything in time."""
     servers = Oldest(), Then(), Now()
@@ -126,7 +126,7 @@ async def test_a_broadcast_waits_for_nobody() -> None:
         assert again.received.startswith(b"HTTP/1.1 200")
 
 
-@bounded(20)
+@bounded()
 async def test_what_is_never_read_is_not_kept(monkeypatch: pytest.MonkeyPatch) -> None:
     """Neither responses, pipelined ones included, nor a stream keep a connection whose client has stopped to read."""
 
@@ -189,7 +189,7 @@ async def test_what_a_client_says_of_itself_is_limited() -> None:
 # --- bodies ---------------------------------------------------------------------------------------------------
 
 
-@bounded(30)
+@bounded()
 async def test_bodies_that_are_half_sent_have_a_budget() -> None:
     """Thirty connections hold no more than the budget, and whoever sends a whole message is served."""
     app = HttpApp(Then(), Now(), limits=HttpLimits(message=MIB, bodies=4 * MIB, arrival=1.5))
@@ -330,7 +330,7 @@ def test_values_are_counted_as_they_are(value: Any, most: int, indent: int | Non
 # --- sessions -------------------------------------------------------------------------------------------------
 
 
-@bounded(30)
+@bounded()
 async def test_handshakes_that_are_not_ended_lock_nobody_out() -> None:
     app = HttpApp(Then(), limits=HttpLimits(sessions=20))
     async with wires(app) as http:
@@ -507,7 +507,7 @@ class Batching(Tools, v2025_03_26.Server):
     info = v2025_03_26.types.Implementation(name="tools", version="1")
 
 
-@bounded(10)
+@bounded()
 async def test_the_rest_of_a_batch_is_answered_when_its_last_request_is_cancelled() -> None:
     app = HttpApp(Batching())
     async with wires(app) as http:
@@ -539,7 +539,7 @@ class Breaking(MemoryEventStore):
         await super().forget(session)
 
 
-@bounded(10)
+@bounded()
 async def test_a_session_ends_even_if_its_store_fails() -> None:
     """Streams end, and their places are free again; what is refused for it does not go on."""
     store, server = Breaking(), Then()
@@ -622,7 +622,7 @@ async def test_whoever_has_all_their_requests_at_work_leaves_those_of_others(ses
         assert not app._requests._parts
 
 
-@bounded(30)
+@bounded()
 async def test_whoever_sends_large_messages_by_half_delays_nobody_else() -> None:
     limits = HttpLimits(message=MIB, bodies=4 * MIB, bodies_of_principal=2 * MIB, arrival=1)
     app = HttpApp(Now(), principal=who, limits=limits)
@@ -644,7 +644,7 @@ async def test_whoever_sends_large_messages_by_half_delays_nobody_else() -> None
         assert statuses.count(429) >= 4
 
 
-@bounded(30)
+@bounded()
 async def test_whoever_does_not_read_holds_up_nobody_else() -> None:
     """What waits for one user is limited, and that for all; a stream on which nothing waits always takes a message."""
 
@@ -676,7 +676,7 @@ async def test_whoever_does_not_read_holds_up_nobody_else() -> None:
         await until(lambda: queues.all.used == 0)
 
 
-@bounded(30)
+@bounded()
 async def test_whoever_blocks_all_their_threads_leaves_those_of_others() -> None:
     """The threads of a user are the same, whatever sessions they begin."""
     go = threading.Event()
@@ -709,7 +709,7 @@ async def test_whoever_blocks_all_their_threads_leaves_those_of_others() -> None
     ("way", "is_known"),
     [("stateless", False), ("stateless", True), ("sessions", True), ("no sessions", True), ("sse", False)],
 )
-@bounded(40)
+@bounded()
 async def test_handlers_whose_clients_hang_up_take_a_limited_number_of_threads(way: str, is_known: bool) -> None:
     """A thread counts until its handler ends; further requests wait."""
     revisions: dict[str, Any] = {"stateless": v2026_07_28, "sse": v2024_11_05}

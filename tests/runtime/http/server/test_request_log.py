@@ -298,7 +298,7 @@ def test_each_line_of_an_example_is_json(way: list[str]) -> None:
         began = json.loads(server.stderr.readline())
         url = began["message"].removeprefix("listening on ")
 
-        @bounded(30)
+        @bounded()
         async def body() -> None:
             async with v2025_11_25.Client.connect(url) as client:
                 await client.call_tool("forecast", {"city": "Oslo"})

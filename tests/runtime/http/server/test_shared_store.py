@@ -137,7 +137,7 @@ async def workers(
 
 
 def run(body: Callable[[], Awaitable[None]]) -> None:
-    bounded(30)(body)()
+    bounded()(body)()
 
 
 # --- sessions -------------------------------------------------------------------------------------------------

@@ -61,7 +61,7 @@ def test_a_mounted_application_ends_its_streams_at_once(tmp_path: Path) -> None:
     assert "Application shutdown complete" in log
 
 
-@bounded(30)
+@bounded()
 async def test_what_takes_longer_than_the_grace_is_answered(caplog: pytest.LogCaptureFixture) -> None:
     server = Slow()
     message = lone(1, "tools/call", name="slow", arguments={})
