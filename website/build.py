@@ -9,6 +9,7 @@ import sys
 from pathlib import Path
 
 from .atlas import atlas
+from .changes import linked_findings
 from .markdown import Pages
 from .programs import descriptions, program_files
 from .reference import reference
@@ -23,7 +24,8 @@ MERMAID = ROOT / "website" / "node_modules" / "@mermaid-js" / "tiny" / "dist" / 
 def pages() -> Pages:
     """Return all pages."""
     generated = {**reference(), **atlas()}
-    return {**handwritten(generated), **generated}
+    found = {**handwritten(generated), **generated}
+    return {name: linked_findings(name, text, found) for name, text in found.items()}
 
 
 def stage() -> Pages:

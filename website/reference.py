@@ -168,7 +168,7 @@ def errors() -> str:
         ),
         "A line of code 2 has this form; file and JSON Pointer are left out where there are none:",
         block("error: FILE#POINTER: PROBLEM; FIX", "text"),
-        "JSON-RPC errors of the protocol are in the [atlas](../atlas/index.md). "
+        "[JSON-RPC errors](../atlas/errors.md) of the protocol are in the atlas. "
         "These are the problems with their fixes, by package. An ellipsis stands for a name or a value.",
         *(
             f"## {code(package)} {{ #{package.rpartition('.')[2]} }}\n\n"
@@ -252,7 +252,8 @@ def api() -> Pages:
         "Python API",
         "All public names, by package. [Versions](../versions.md) has the extra that each package needs.",
         table(["package", "names"], [row[:2] for row in rows]),
-        "The types of a revision have the names of the [definitions in the protocol atlas](../../atlas/index.md): "
+        "The types of a revision have the names of the "
+        "[definitions in the protocol atlas](../../atlas/definitions/index.md): "
         "`mcp_bindgen.v2026_07_28.types.Tool` is `Tool`.",
     )
     return pages

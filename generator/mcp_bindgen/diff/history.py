@@ -72,12 +72,13 @@ class History:
     decisions: tuple[Decision, ...] = ()
 
 
-def history(words: str, protocols: Sequence[Protocol]) -> History:
+def history(words: str, protocols: Sequence[Protocol], steps: Sequence[Step] | None = None) -> History:
     """Return the history of a subject, followed through its renames from the newest revision that has it.
 
     Args:
         words: A method, a definition, a member such as `Tool.annotations`, or an error code or its name.
         protocols: The revisions, oldest first.
+        steps: Comparisons of each revision with the next one, for callers that need several histories.
 
     Raises:
         BadInput: No revision has the subject.
@@ -86,7 +87,7 @@ def history(words: str, protocols: Sequence[Protocol]) -> History:
     newest = next((index for index in reversed(range(len(found))) if found[index] is not None), None)
     if newest is None:
         raise unknown(words, protocols)
-    steps = [Step(old, new) for old, new in pairwise(protocols)]
+    steps = steps or [Step(old, new) for old, new in pairwise(protocols)]
     line: list[Selector | None] = [None] * len(protocols)
     line[newest] = found[newest]
     for index in range(newest, 0, -1):
