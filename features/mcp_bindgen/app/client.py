@@ -16,6 +16,7 @@ from .errors import ToolError, UnexpectedResult
 from .values import ABSENT, TypeForm, structured_content, typed
 
 if TYPE_CHECKING:
+    from mcp_bindgen.runtime.session.client import RequestGuard
     from mcp_bindgen.runtime.session.targets import Target
 
 C = TypeVar("C", bound=Client)
@@ -50,7 +51,12 @@ class ContractClient(Generic[C]):
     @classmethod
     @asynccontextmanager
     async def connect(
-        cls, target: Target, *, headers: Mapping[str, str] | None = None, timeout: float | None = TIMEOUT
+        cls,
+        target: Target,
+        *,
+        headers: Mapping[str, str] | None = None,
+        timeout: float | None = TIMEOUT,
+        guard: RequestGuard | None = None,
     ) -> AsyncGenerator[Self]:
         """Connect a new client for as long as the `async with` block lasts.
 
@@ -58,9 +64,14 @@ class ContractClient(Generic[C]):
             target: A URL, a command line or its list of arguments, an entry of an `mcpServers` file, or a transport.
             headers: HTTP headers to send with each request.
             timeout: Seconds until connecting fails; `None` for no limit.
+            guard: Guard of all requests, such as `lock.Guard("mcp.lock", "weather")`: calls that do not agree with the
+                lock raise `NotAsLocked`.
         """
-        async with cls._client_class.connect(target, headers=headers, timeout=timeout) as client:
-            yield cls(client)
+        client = cls._client_class()
+        if guard is not None:
+            guard.attach(client)
+        async with client.connected(target, headers=headers, timeout=timeout) as connected:
+            yield cls(connected)
 
 
 def succeeded(result: R) -> R:

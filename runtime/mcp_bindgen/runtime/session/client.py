@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import copy
 import math
-from collections.abc import Awaitable, Mapping
+from collections.abc import Awaitable, Callable, Mapping
 from contextlib import AbstractAsyncContextManager
 from functools import partial
 from types import EllipsisType
@@ -59,6 +59,18 @@ class ResultChecks(Protocol):
         ...
 
 
+class RequestGuard(Protocol):
+    """Guard of all requests of a client, such as `lock.Guard`."""
+
+    def attach(self, client: Any) -> Any:
+        """Guard a client, before or after it is connected, and return it."""
+        ...
+
+    async def request(self, client: Any, method: Method, params: Any, send: Callable[[], Awaitable[Any]]) -> Any:
+        """Return the answer that `send` gets, or a part of it; raise to refuse the request or its answer."""
+        ...
+
+
 class Bridge(Protocol):
     """Conversion between a client and a server of another revision."""
 
@@ -78,6 +90,7 @@ class Client(Caller, ClientSide):
         limits: Limits of the connection, for messages of the server; the first client given to `connect` decides.
         cache: Cache of results; `None` for none.
         checks: Checks of results; `None` for none.
+        guard: Guard of requests and their answers; `None` for none.
         changes: Number of changes that the server has announced, of its lists or of a resource.
     """
 
@@ -86,6 +99,7 @@ class Client(Caller, ClientSide):
 
     cache: Cache | None = None
     checks: ResultChecks | None = None
+    guard: RequestGuard | None = None
     changes: int = 0
     _fresh = False
     _bridge: Bridge | None = None
@@ -149,6 +163,12 @@ class Client(Caller, ClientSide):
 
     async def request(self, method: Request[Params, Any, Answer], params: Params) -> Answer:
         """Send any request of the method table, or one of your own, and return its result, of whatever type."""
+        if self.guard is not None:
+            found: Answer = await self.guard.request(self, method, params, partial(self._ask, method, params))
+            return found
+        return await self._ask(method, params)
+
+    async def _ask(self, method: Request[Params, Any, Answer], params: Params) -> Answer:
         self.check(method, params)
         if self.extensions and self._bridge is None:
             negotiated = self.link.negotiated
@@ -178,7 +198,7 @@ class Client(Caller, ClientSide):
             source = self.mirror.source(method) if self.mirror is not None else None
             if source is None or error.code != self.dispatcher.revision.errors["HEADER_MISMATCH"]:
                 raise
-            await self._relearn(self.dispatcher.revision.request(source))
+            await self.relearn(self.dispatcher.revision.request(source))
         return await self.link.request(method, params, self.options)
 
     async def _introduce(self, known: int) -> None:
@@ -192,8 +212,8 @@ class Client(Caller, ClientSide):
     async def _resume(self) -> None:
         """Repeat the state that the server has lost, after a new introduction."""
 
-    async def _relearn(self, method: Request[Any, Any, Any]) -> None:
-        """Read a list again, because the headers that its entries ask for have changed."""
+    async def relearn(self, method: Request[Any, Any, Any]) -> None:
+        """Read all pages of a list again; its entries may ask for other headers now."""
         client = self.with_options(fresh=True)
 
         def page(cursor: str | None) -> Awaitable[Any]:
