@@ -153,7 +153,9 @@ async def test_a_changed_tool_is_neither_listed_nor_called(live: dict[str, Any],
     async with host(server, locked(tmp_path / "mcp.lock", FORECAST, ALARM)) as servers:
         assert names(await servers.tools()) == ["alarm"]
         for options in ({}, {"server": "weather"}):
-            with pytest.raises(NotAsLocked, match="server 'weather', tool 'forecast': .*mcp-bindgen lock check") as caught:
+            with pytest.raises(
+                NotAsLocked, match=r"server 'weather', tool 'forecast': .*mcp-bindgen lock check"
+            ) as caught:
                 await servers.call_tool("forecast", {"city": "Oslo"}, **options)
             assert caught.value.verdict.status in (LockStatus[status], LockStatus.UNPROVEN, LockStatus.BREAKING)
             assert (caught.value.verdict.status is LockStatus.TEXT_CHANGED) == (status == "TEXT_CHANGED")

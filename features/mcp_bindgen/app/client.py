@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import AsyncGenerator, Mapping
 from contextlib import asynccontextmanager
-from typing import TYPE_CHECKING, Any, ClassVar, Generic, Self, TypeVar, get_args, overload
+from typing import TYPE_CHECKING, Any, ClassVar, Generic, Protocol, Self, TypeVar, get_args, overload
 
 from pydantic import BaseModel
 from typing_extensions import get_original_bases
@@ -16,12 +16,19 @@ from .errors import ToolError, UnexpectedResult
 from .values import ABSENT, TypeForm, structured_content, typed
 
 if TYPE_CHECKING:
-    from mcp_bindgen.runtime.session.client import RequestGuard
     from mcp_bindgen.runtime.session.targets import Target
 
 C = TypeVar("C", bound=Client)
 R = TypeVar("R")
 T = TypeVar("T")
+
+
+class HasAttach(Protocol):
+    """Guard of the requests of a client, such as `lock.Guard`."""
+
+    def attach(self, client: C) -> C:
+        """Guard a client, and return it."""
+        ...
 
 
 class ContractClient(Generic[C]):
@@ -56,7 +63,7 @@ class ContractClient(Generic[C]):
         *,
         headers: Mapping[str, str] | None = None,
         timeout: float | None = TIMEOUT,
-        guard: RequestGuard | None = None,
+        guard: HasAttach | None = None,
     ) -> AsyncGenerator[Self]:
         """Connect a new client for as long as the `async with` block lasts.
 

@@ -33,7 +33,7 @@ for pair in json.load(sys.stdin):
         print("unknown", flush=True)
 """
 
-_UNDECLARED = "\x00undeclared"
+UNDECLARED = "undeclared-member"
 """Member that stands for all members that a schema does not declare."""
 
 _TANGLED = frozenset(
@@ -59,7 +59,7 @@ class Answer(Enum):
     UNKNOWN = "unknown"
 
 
-def prove(pairs: Sequence[tuple[Any, Any]], *, isolated: bool = False) -> list[Answer]:
+def prove(pairs: Sequence[tuple[Any, Any]], *, formats: bool = False, isolated: bool = False) -> list[Answer]:
     """Return for each pair of a sender's and a receiver's schema whether the receiver accepts all that is sent.
 
     A sender sends the members that its schema declares. Where its schema allows more members, the receiver must do so,
@@ -67,9 +67,12 @@ def prove(pairs: Sequence[tuple[Any, Any]], *, isolated: bool = False) -> list[A
 
     Args:
         pairs: Schema of the sender, schema of the receiver.
+        formats: True to count the formats of texts as conditions, because most servers enforce them.
         isolated: True to prove in another process, within `TIMEOUT_SECONDS` in all; for schemas of unknown peers.
     """
-    stated = [(_formatted(sent(sender)), _formatted(receiver)) for sender, receiver in pairs]
+    stated = [(sent(sender), receiver) for sender, receiver in pairs]
+    if formats:
+        stated = [(_formatted(sender), _formatted(receiver)) for sender, receiver in stated]
     found: list[Answer] = []
     if isolated or any(_alternatives(one) + _alternatives(other) > _MAX_ALTERNATIVES for one, other in stated):
         found = _isolated(stated)
@@ -138,13 +141,14 @@ def _closed(node: Any, *, is_root: bool = False, names: bool = False) -> Any:
     }
     is_record = is_object(node.get("properties")) or (is_root and node.get("type") == "object")
     if is_record and not names and "additionalProperties" not in node:
-        found["properties"] = {**found.get("properties", {}), _UNDECLARED: True}
+        needed = [name for name in node.get("required") or () if isinstance(name, str)]
+        found["properties"] = {**dict.fromkeys([UNDECLARED, *needed], True), **found.get("properties", {})}
         found["additionalProperties"] = False
     return found
 
 
 def _formatted(node: Any, *, names: bool = False) -> Any:
-    """Return a schema with each `format` of texts as a condition, because most servers enforce it."""
+    """Return a schema with each `format` of texts as a condition."""
     if not is_object(node):
         return [_formatted(child) for child in node] if is_array(node) else node
     found = {

@@ -82,9 +82,14 @@ class LockedServer:
 
     def updated(self, asked: Mapping[str, str], live: Snapshot, keep: int) -> LockedServer:
         """Return the server with another reviewed contract; at most `keep` earlier contracts are kept."""
+        known = self.current.entries
+        entries = {
+            kind: {name: one if known[kind].get(name) != one else known[kind][name] for name, one in all_.items()}
+            for kind, all_ in live.entries.items()
+        }  # equal entries keep the order of their members
         is_same = live.digest == self.current.digest
         history = self.history if is_same else (self.current, *self.history)
-        return LockedServer(asked, live, history[:keep])
+        return LockedServer(asked, replace(live, entries=entries), history[:keep])
 
 
 @dataclass(frozen=True)

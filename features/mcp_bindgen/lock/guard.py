@@ -1,8 +1,8 @@
 """Guard of a connection: only what agrees with the lock is listed, called or read.
 
-    client = Guard("mcp.lock", "weather").attach(Client())
-    async with client.connected("npx -y weather") as client:
-        await client.call_tool("forecast", {"city": "Oslo"})
+client = Guard("mcp.lock", "weather").attach(Client())
+async with client.connected("npx -y weather") as client:
+    await client.call_tool("forecast", {"city": "Oslo"})
 """
 
 from __future__ import annotations
@@ -115,9 +115,7 @@ class Guard:
         if not self._of_server.status.is_open:
             raise self._error(self._of_server)
 
-    async def request(
-        self, client: Client, method: Method, params: Any, send: Callable[[], Awaitable[Any]]
-    ) -> Any:
+    async def request(self, client: Client, method: Method, params: Any, send: Callable[[], Awaitable[Any]]) -> Any:
         """Return the answer of a request, without entries that do not agree with the lock.
 
         Raises:

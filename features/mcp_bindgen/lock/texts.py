@@ -85,16 +85,17 @@ def _of_schema(place: str, node: Any) -> Iterator[Text]:
             yield from _of_schema(place, child)
     if not is_object(node):
         return
+    root = place.partition(".")[0]  # names may move to definitions
     for keyword, value in node.items():
         here = f"{place}.{keyword}"
         if keyword in _MAPS and is_object(value):
             for name, child in value.items():
-                yield from _if_prose(place, name)
+                yield from _if_prose(root, name)
                 yield from _of_schema(f"{place}.{name}", child)
         elif keyword in _NESTED:
             yield from _of_schema(place if keyword in ("allOf", "anyOf", "oneOf") else here, value)
         elif keyword in _CONDITIONS:
-            yield from (text for name in _names(value) for text in _if_prose(here, name))
+            yield from (text for name in _names(value) for text in _if_prose(root, name))
         else:
             yield here, _written(value)
 

@@ -129,7 +129,7 @@ def judge(pairs: Sequence[tuple[Kind, str, Entry, Entry]], *, isolated: bool = F
     """
     drifts = [drift(kind, name, old, new) for kind, name, old, new in pairs]
     questions = [(one.sender, one.receiver) for found in drifts for one in found.questions]
-    answers = iter(prove(questions, isolated=isolated) if questions else ())
+    answers = iter(prove(questions, formats=True, isolated=isolated) if questions else ())
     return [found.verdict([next(answers) for _ in found.questions]) for found in drifts]
 
 

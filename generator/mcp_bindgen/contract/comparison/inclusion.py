@@ -11,7 +11,7 @@ from typing import Any
 import jsonschema_rs
 
 from mcp_bindgen.app import MOST_STEPS, Complexity
-from mcp_bindgen.app.inclusion import Answer, prove
+from mcp_bindgen.app.inclusion import Answer, prove, sent
 
 from ..candidates import candidates
 
@@ -42,19 +42,25 @@ class Inclusion:
     problem: str = ""
 
 
-def included(sender: Any, receiver: Any) -> Inclusion:
+def included(sender: Any, receiver: Any, *, formats: bool = False) -> Inclusion:
     """Return whether `receiver` accepts every value of `sender`.
 
     `app.inclusion` says which values a sender sends, and proves; the validator judges examples.
+
+    Args:
+        sender: Schema of the sender.
+        receiver: Schema of the receiver.
+        formats: True to count the formats of texts as conditions of a proof.
     """
-    (found,) = prove([(sender, receiver)])
+    (found,) = prove([(sender, receiver)], formats=formats)
     if found is Answer.YES:
         return Inclusion(found)
-    accepts, refuses = _validator(sender), _validator(receiver)
+    stated = sent(sender)
+    accepts, refuses = _validator(stated), _validator(receiver)
     if accepts is None or refuses is None:
         return Inclusion(Answer.UNKNOWN)
     deadline = time.monotonic() + _TIMEOUT_SECONDS
-    for value in itertools.islice(candidates(sender, receiver), _MAX_VALUES):
+    for value in itertools.islice(candidates(stated, receiver), _MAX_VALUES):
         if time.monotonic() > deadline:
             return Inclusion(Answer.UNKNOWN)
         if not refuses.is_valid(value) and accepts.is_valid(value):

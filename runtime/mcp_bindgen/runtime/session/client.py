@@ -56,19 +56,13 @@ class ResultChecks(Protocol):
 
     def check(self, method: Method, params: object, answer: object) -> None:
         """Check the result of a request, or learn from it how to check later results; raise to refuse it."""
-        ...
 
 
 class RequestGuard(Protocol):
     """Guard of all requests of a client, such as `lock.Guard`."""
 
-    def attach(self, client: Any) -> Any:
-        """Guard a client, before or after it is connected, and return it."""
-        ...
-
     async def request(self, client: Any, method: Method, params: Any, send: Callable[[], Awaitable[Any]]) -> Any:
         """Return the answer that `send` gets, or a part of it; raise to refuse the request or its answer."""
-        ...
 
 
 class Bridge(Protocol):
@@ -76,11 +70,9 @@ class Bridge(Protocol):
 
     async def request(self, method: Request[Any, Any, Any], params: object, options: Options, *, fresh: bool) -> Any:
         """Send a request of the client's revision and return its usual result."""
-        ...
 
     def subscribed(self, wanted: Any) -> AbstractAsyncContextManager[Any]:
         """Subscribe to changes while the block lasts."""
-        ...
 
 
 class Client(Caller, ClientSide):
@@ -163,10 +155,8 @@ class Client(Caller, ClientSide):
 
     async def request(self, method: Request[Params, Any, Answer], params: Params) -> Answer:
         """Send any request of the method table, or one of your own, and return its result, of whatever type."""
-        if self.guard is not None:
-            found: Answer = await self.guard.request(self, method, params, partial(self._ask, method, params))
-            return found
-        return await self._ask(method, params)
+        ask = partial(self._ask, method, params)
+        return await (ask() if self.guard is None else self.guard.request(self, method, params, ask))
 
     async def _ask(self, method: Request[Params, Any, Answer], params: Params) -> Answer:
         self.check(method, params)
