@@ -45,10 +45,10 @@ _TANGLED = frozenset(
 """Keywords that change their meaning if the object is closed."""
 
 _VALUES = frozenset({"const", "enum", "default", "examples", "required", "type"})
-"""Keywords whose values are no schemas."""
+"""Keywords with values that are no schemas."""
 
 _NAMED = frozenset({"properties", "patternProperties", "$defs", "definitions", "dependentSchemas"})
-"""Keywords whose members have names instead of keywords."""
+"""Keywords with names as members, instead of keywords."""
 
 
 class Answer(Enum):
@@ -63,7 +63,7 @@ def prove(pairs: Sequence[tuple[Any, Any]], *, formats: bool = False, isolated: 
     """Return for each pair of a sender's and a receiver's schema whether the receiver accepts all that is sent.
 
     A sender sends the members that its schema declares. Where its schema allows more members, the receiver must do so,
-    too, but it may declare members that the sender does not know. `NO` holds for senders whose objects can be closed.
+    too, but it may declare members that the sender does not know. `NO` is certain only if a value shows it.
 
     Args:
         pairs: Schema of the sender, schema of the receiver.

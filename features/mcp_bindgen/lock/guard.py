@@ -1,4 +1,4 @@
-"""Guard of a connection: only what agrees with the lock is listed, called or read.
+"""Guard of a connection: only entries that agree with the lock are listed, called or read.
 
 client = Guard("mcp.lock", "weather").attach(Client())
 async with client.connected("npx -y weather") as client:
@@ -152,7 +152,7 @@ class Guard:
         await client.relearn(client.dispatcher.revision.request(name))
 
     def _root(self, client: Client) -> Client:
-        """Return the client that counts the announced changes; others are views of it with other options."""
+        """Return the client that counts the announced changes; other clients are views of it with other options."""
         return client if self._client is None else self._client
 
     def _is_outdated(self, client: Client, kind: Kind, name: str) -> bool:

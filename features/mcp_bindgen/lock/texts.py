@@ -1,6 +1,6 @@
 """The texts of a contract that a model or a host reads: everything but names and the conditions of schemas.
 
-A change of a text can steer a model, whatever keyword holds it. So the names of machines are listed here, and all other
+A change of a text can steer a model, under any keyword. So the names of machines are listed here, and all other
 texts count, also those of unknown keywords.
 """
 
@@ -38,7 +38,7 @@ _CONDITIONS = frozenset(
         *("minContains", "maxContains", "minProperties", "maxProperties", "contentEncoding", "contentMediaType"),
     }
 )
-"""Keywords whose values are conditions; names in them are no texts."""
+"""Keywords with conditions as values; names in them are no texts."""
 
 
 def texts(kind: Kind, entry: Entry) -> Iterator[Text]:
@@ -53,7 +53,7 @@ def texts(kind: Kind, entry: Entry) -> Iterator[Text]:
 
 
 def changed_texts(kind: Kind, old: Entry, new: Entry) -> list[tuple[str, list[str], list[str]]]:
-    """Return the places whose texts differ, each with the old and the new texts that the other side lacks."""
+    """Return the places with different texts, each with the old and the new texts that the other side lacks."""
     before, after = Counter(texts(kind, old)), Counter(texts(kind, new))
     gone, come = before - after, after - before
     places = dict.fromkeys(place for place, _ in (*gone, *come))

@@ -125,7 +125,7 @@ def judge(pairs: Sequence[tuple[Kind, str, Entry, Entry]], *, isolated: bool = F
 
     Args:
         pairs: The entries.
-        isolated: True to prove in another process, within a time limit; for servers that nobody has reviewed.
+        isolated: True to prove in another process, within a time limit; for servers without a review.
     """
     drifts = [drift(kind, name, old, new) for kind, name, old, new in pairs]
     questions = [(one.sender, one.receiver) for found in drifts for one in found.questions]

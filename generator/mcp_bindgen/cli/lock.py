@@ -64,7 +64,7 @@ _TAG = re.compile(r"(?P<package>.+?)(?::(?P<tag>[\w.-]+))?(?:@(?P<digest>sha256:
 
 
 class UpdateGroup(HelpGroup):
-    """Group whose command `update` is meant if no command is named."""
+    """Group with the default command `update`."""
 
     def parse_args(self, ctx: Any, args: list[str]) -> list[str]:
         """Read the arguments."""
@@ -98,7 +98,7 @@ def update(
     *,
     connection: Connection,
 ) -> None:
-    """Write the contracts of live servers to a lock file, and print what changes; `update` may be left out.
+    """Write the contracts of live servers to a lock file, and print the changes; `update` may be left out.
 
     Review the file like code. Servers that are not named stay in it. Earlier contracts are kept for
     `lock check --transitive`.
@@ -237,7 +237,7 @@ def _servers(source: str) -> Iterator[str]:
 
 
 def asked_of(entry: Entry) -> dict[str, str]:
-    """Return what an entry asks for: `command` with `package` and `version`, or `url` without secrets."""
+    """Return the request of an entry: `command` with `package` and `version`, or `url` without secrets."""
     if entry.url is not None:
         parts = urlsplit(entry.url)
         return {"url": f"{parts.scheme}://{parts.netloc.rpartition('@')[2]}{parts.path}"}
@@ -272,7 +272,7 @@ def _warn_of_version(name: str, asked: dict[str, str]) -> None:
 
 
 def _asked(locked: LockedServer, asked: dict[str, str]) -> Iterator[Checked]:
-    """Yield a verdict on what the configuration asks for, if it changed; another version is no break."""
+    """Yield a verdict on the version in the configuration, if it changed; another version is no break."""
     if asked != locked.asked:
         is_version = {**asked, "version": ""} == {**locked.asked, "version": ""}
         status = LockStatus.COMPATIBLE if is_version else LockStatus.TEXT_CHANGED
