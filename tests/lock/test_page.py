@@ -1,4 +1,4 @@
-"""The page `docs/lock.md`: its programs run, and print what it shows."""
+"""The page `docs/how-to/lock.md`: its programs run, and print what it shows."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from pathlib import Path
 
 from tests.support.commands import ROOT, bindgen, execute
 
-PAGE = (ROOT / "docs" / "lock.md").read_text("utf-8")
+PAGE = (ROOT / "docs" / "how-to" / "lock.md").read_text("utf-8")
 PROGRAMS = re.findall(r"```python\n(.*?)```", PAGE, re.DOTALL)
 OUTPUTS = re.findall(r"```text\n(.*?)```", PAGE, re.DOTALL)
 REVISION = ("--revision", "2026-07-28")  # on a busy machine, a server may be too slow to be asked for its best one
