@@ -33,14 +33,14 @@ GENERATOR_PACKAGES = {path.name for path in GENERATOR.iterdir() if any(path.glob
 HEAVY = {"datamodel_code_generator", "jinja2", "black", "typer", "rich", "pydantic", "anyio"}
 
 MAX_KERNEL_LINES = 5615
-MAX_LINES = 23125
+MAX_LINES = 25000
 """Lines of code of the kernel, and of the kernel, its HTTP transports and the features together."""
 
 MAX_STDIO_MODULES = 38
 MAX_STDIO_LINES = 3450
 """Modules of ours, and their lines of code, that a stdio server has loaded when it answered a call."""
 
-NAMES_METHODS = ("runtime/protocol/methods.py", "app/", "bridging/", "extensions/")
+NAMES_METHODS = ("runtime/protocol/methods.py", "app/", "bridging/", "extensions/", "lock/")
 """Places that may name methods: one module of the kernel, features that are about tools by nature, engines."""
 
 REGISTRIES = re.compile(r"(pypi|pythonhosted|npmjs|yarnpkg|crates|anaconda|golang)\.(org|com|io)\b")

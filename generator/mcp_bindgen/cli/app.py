@@ -21,7 +21,7 @@ _COMMANDS = {
     "Generate": ("generate", "check"),
     "Compare": ("diff", "history", "methods", "show", "model", "bridges"),
     "Build servers and clients": ("scaffold", "contract", "client", "dev"),
-    "Talk to servers": ("call", "tap", "login", "logout", "auth"),
+    "Talk to servers": ("call", "tap", "lock", "login", "logout", "auth"),
     "Prove conformance": ("vectors",),
     "Maintain": ("migrate", "upgrade", "schema", "install", "uninstall"),
 }

@@ -74,7 +74,13 @@ class ResultChecks(Protocol):
 
     def check(self, method: Method, params: object, answer: object) -> None:
         """Check the result of a request, or learn from it how to check later results; raise to refuse it."""
-        ...
+
+
+class RequestGuard(Protocol):
+    """Guard of all requests of a client, such as `lock.Guard`."""
+
+    async def request(self, client: Any, method: Method, params: Any, send: Callable[[], Awaitable[Any]]) -> Any:
+        """Return the answer that `send` gets, or a part of it; raise to refuse the request or its answer."""
 
 
 class Bridge(Protocol):
@@ -82,11 +88,9 @@ class Bridge(Protocol):
 
     async def request(self, method: Request[Any, Any, Any], params: object, options: Options, *, fresh: bool) -> Any:
         """Send a request of the client's revision and return its usual result."""
-        ...
 
     def subscribed(self, wanted: Any) -> AbstractAsyncContextManager[Any]:
         """Subscribe to changes while the block lasts."""
-        ...
 
 
 class Client(Caller, Side):
@@ -101,6 +105,7 @@ class Client(Caller, Side):
         mirror: Copies parts of messages into HTTP headers; `None` if unused.
         cache: Cache of results; `None` for none.
         checks: Checks of results; `None` for none.
+        guard: Guard of requests and their answers; `None` for none.
         changes: Number of changes that the server has announced, of its lists or of a resource.
     """
 
@@ -114,6 +119,7 @@ class Client(Caller, Side):
 
     cache: Cache | None = None
     checks: ResultChecks | None = None
+    guard: RequestGuard | None = None
     changes: int = 0
     _fresh = False
     _bridge: Bridge | None = None
@@ -177,6 +183,10 @@ class Client(Caller, Side):
 
     async def request(self, method: Request[Params, Any, Answer], params: Params) -> Answer:
         """Send any request of the method table, or one of your own, and return its result, of whatever type."""
+        ask = partial(self._ask, method, params)
+        return await (ask() if self.guard is None else self.guard.request(self, method, params, ask))
+
+    async def _ask(self, method: Request[Params, Any, Answer], params: Params) -> Answer:
         self.check(method, params)
         if self.extensions and self._bridge is None:
             negotiated = self.link.negotiated
@@ -206,7 +216,7 @@ class Client(Caller, Side):
             source = self.mirror.source(method) if self.mirror is not None else None
             if source is None or error.code != self.dispatcher.revision.errors["HEADER_MISMATCH"]:
                 raise
-            await self._relearn(self.dispatcher.revision.request(source))
+            await self.relearn(self.dispatcher.revision.request(source))
         return await self.link.request(method, params, self.options)
 
     async def _introduce(self, known: int) -> None:
@@ -220,8 +230,8 @@ class Client(Caller, Side):
     async def _resume(self) -> None:
         """Repeat the state that the server has lost, after a new introduction."""
 
-    async def _relearn(self, method: Request[Any, Any, Any]) -> None:
-        """Read a list again, because the headers that its entries ask for have changed."""
+    async def relearn(self, method: Request[Any, Any, Any]) -> None:
+        """Read all pages of a list again; its entries may ask for other headers now."""
         client = self.with_options(fresh=True)
 
         def page(cursor: str | None) -> Awaitable[Any]:
