@@ -6,9 +6,10 @@ import json
 import os
 import shlex
 from contextlib import ExitStack
+from dataclasses import asdict, replace
 from importlib.util import find_spec
 from pathlib import Path
-from typing import Annotated, Any, BinaryIO
+from typing import Annotated, Any, BinaryIO, get_args
 from urllib.parse import urlsplit
 
 import anyio
@@ -18,8 +19,11 @@ from mcp_bindgen.host.configuration import Entry
 from mcp_bindgen.spec import BadInput
 from mcp_bindgen.tap import Recorder, TracedMessage, forward
 
+from .connection import Connection
 from .groups import Commands, HelpGroup
-from .options import Env, Json, Out
+from .live import Failed
+from .options import Env, Json, Out, Server
+from .output import print_json
 from .servers import named
 from .terminal import say, say_message
 
@@ -134,6 +138,93 @@ def _forward_http(url: str, address: str, recorder: Recorder) -> int:
         options = {"use_uvloop": find_spec("uvloop") is not None}
         anyio.run(serve, url, listener, recorder, backend_options=options)
     return 0
+
+
+RecordingFile = Annotated[Path, typer.Argument(metavar="FILE", help="A recording that `tap --out` wrote.")]
+
+
+@tap.command("serve")
+def serve_(file: RecordingFile) -> None:
+    """Serve a recording over stdio: requests get the recorded responses, matched by method and params.
+
+    Ids, progress tokens and other metadata do not count. Equal requests get their responses in the recorded order, and
+    then the last one again. Messages of the server during a request are sent in their place. The error for any other
+    request names the nearest recorded one.
+
+    Examples:
+
+    `mcp-bindgen tap serve trace.jsonl`
+
+    `mcp-bindgen call 'mcp-bindgen tap serve trace.jsonl' tools/list` asks the recording.
+    """
+    from mcp_bindgen.runtime.transports.stdio import StdioServerTransport
+    from mcp_bindgen.tap.player import Player
+    from mcp_bindgen.tap.recording import read_recording
+
+    recording = read_recording(file)
+    if recording.redacted:
+        say(f"warning: {recording.redacted} messages have redacted values, which are sent as they are", err=True)
+
+    async def run() -> None:
+        transport = StdioServerTransport()
+        try:
+            await Player(recording, transport).run()
+        finally:
+            await transport.close()
+
+    anyio.run(run)
+
+
+@tap.command("replay")
+def replay_(
+    file: RecordingFile,
+    server: Server,
+    ignore: Annotated[
+        list[str] | None,
+        typer.Option(metavar="POINTER", help="Place in results that may differ, as in /content/*/text; repeatable."),
+    ] = None,
+    as_json: Json = False,
+    *,
+    connection: Connection,
+) -> None:
+    """Send the requests of a recording to a server, and show the responses that differ.
+
+    Lists are compared as contracts, and results by value. Structured content with another value fits if the recorded
+    output schema allows it. Exit code 1 if a response differs.
+
+    Examples:
+
+    `mcp-bindgen tap replay trace.jsonl 'npx -y @modelcontextprotocol/server-everything'`
+
+    `mcp-bindgen tap replay trace.jsonl http://127.0.0.1:8000/mcp --ignore /structuredContent/time`
+    """
+    from mcp_bindgen.tap.comparison import Verdict  # the validator takes time to load
+    from mcp_bindgen.tap.recording import read_recording
+
+    from .replay import Replay
+
+    recording = read_recording(file)
+    access = connection.access()
+    if not (access.revision or recording.revision):
+        raise BadInput("names no revision", file=file, fix="state one with --revision")
+    if wrong := [one for one in ignore or () if not one.startswith("/")]:
+        raise BadInput(f"--ignore {wrong[0]} is no JSON Pointer", fix="as in: --ignore /structuredContent/time")
+    try:
+        found = Replay(recording, ignore or ()).run(server, replace(access, revision=access.revision or recording.revision))
+    except Failed as error:
+        say(f"error: {error}", err=True)
+        raise typer.Exit(1) from None
+    counts = {verdict: sum(one.verdict == verdict for one in found) for verdict in get_args(Verdict)}
+    if as_json:
+        print_json({"requests": [asdict(one) for one in found], **counts})
+    else:
+        for one in found:
+            say(f"{one.verdict:<9}  {one.line}: {one.request}")
+            for difference in one.differences:
+                say(f"{'':9}  {difference}")
+        say(f"{len(found)} requests: {', '.join(f'{count} {verdict}' for verdict, count in counts.items())}")
+    if counts["different"]:
+        raise typer.Exit(1)
 
 
 def _opened(path: Path) -> BinaryIO:
