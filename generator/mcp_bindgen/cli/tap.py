@@ -92,7 +92,9 @@ def forward_(
 
         recorder = Recorder(write)
         with recorder:
-            code = _forward_stdio(entry, recorder) if listen is None else _forward_http(entry.url or "", listen, recorder)
+            code = (
+                _forward_stdio(entry, recorder) if listen is None else _forward_http(entry.url or "", listen, recorder)
+            )
     if recorder.error is not None:
         say(f"warning: the trace is incomplete: {recorder.error.strerror}", err=True)
     if recorder.lost_bytes:
@@ -210,7 +212,9 @@ def replay_(
     if wrong := [one for one in ignore or () if not one.startswith("/")]:
         raise BadInput(f"--ignore {wrong[0]} is no JSON Pointer", fix="as in: --ignore /structuredContent/time")
     try:
-        found = Replay(recording, ignore or ()).run(server, replace(access, revision=access.revision or recording.revision))
+        found = Replay(recording, ignore or ()).run(
+            server, replace(access, revision=access.revision or recording.revision)
+        )
     except Failed as error:
         say(f"error: {error}", err=True)
         raise typer.Exit(1) from None

@@ -175,9 +175,8 @@ class Comparison:
         elif is_array(old) and is_array(new) and len(old) == len(new):
             for index, pair in enumerate(zip(old, new, strict=True)):
                 yield from self._values(*pair, [*path, str(index)])
-        elif old is _ABSENT or new is _ABSENT or canonical(old) != canonical(new):
-            if old is not new:
-                yield Difference(join("", *path), f"was {_value(old)}, is {_value(new)}")
+        elif old is not new and (old is _ABSENT or new is _ABSENT or canonical(old) != canonical(new)):
+            yield Difference(join("", *path), f"was {_value(old)}, is {_value(new)}")
 
     def _is_ignored(self, path: Sequence[str]) -> bool:
         return any(

@@ -26,7 +26,7 @@ Headers = Iterable[tuple[bytes, bytes]]
 _MAX_SESSIONS = 10_000
 _UNPACKED = ("gzip", "deflate")
 _SECRET_HEADER = re.compile(r"auth(?!enticate)|cookie|credential|dpop|key|passw|secret|session|token", re.IGNORECASE)
-_PLAIN_HEADER = re.compile(r"cookie-?consent|access-control-.*|sec-fetch-.*", re.IGNORECASE)
+_CHALLENGE = re.compile(r"(www|proxy)-authenticate", re.IGNORECASE)
 
 
 @dataclass(frozen=True)
@@ -61,8 +61,9 @@ def head(headers: Headers, **line: Any) -> Head:
 
 
 def _shown(name: str, value: str) -> str:
-    is_secret = _SECRET_HEADER.search(name) is not None and _PLAIN_HEADER.fullmatch(name) is None
-    return REDACTED if is_secret else redacted_text(value)
+    if _CHALLENGE.fullmatch(name):
+        return value
+    return REDACTED if _SECRET_HEADER.search(name) else redacted_text(value)
 
 
 class Sessions:

@@ -27,6 +27,7 @@ RawHeaders = list[tuple[bytes, bytes]]
 
 _CONNECT_SECONDS = 30.0
 _IDLE_SECONDS = 4.0  # that a connection is kept; many servers close it after 5
+_BACKLOG = 2048  # connections that wait to be accepted
 _BAD_GATEWAY = 502
 _HOP_BY_HOP = frozenset(
     (b"connection", b"expect", b"keep-alive", b"proxy-connection", b"te", b"trailer", b"transfer-encoding", b"upgrade")
@@ -115,9 +116,7 @@ class HttpTap:
         if b"transfer-encoding" in names and b"content-length" not in names:
             forwarded.append((b"transfer-encoding", b"chunked"))
         extensions = {"target": target, "timeout": {"connect": _CONNECT_SECONDS}}
-        request = httpx2.Request(
-            scope["method"], self._origin, headers=forwarded, stream=body, extensions=extensions
-        )
+        request = httpx2.Request(scope["method"], self._origin, headers=forwarded, stream=body, extensions=extensions)
         watch = asyncio.ensure_future(_hang_up(body, receive, asyncio.current_task()))
         try:
             await self._exchange(request, channel, send)
@@ -141,9 +140,7 @@ class HttpTap:
         body = Response(channel, head(headers, status=response.status_code))
         try:
             self._recorder.record(body, b"")
-            await send(
-                {"type": "http.response.start", "status": response.status_code, "headers": _forwarded(headers)}
-            )
+            await send({"type": "http.response.start", "status": response.status_code, "headers": _forwarded(headers)})
             async for part in _stream(response):
                 self._recorder.record(body, part)
                 await send({"type": "http.response.body", "body": part, "more_body": True})
@@ -191,6 +188,7 @@ def listen(host: str, port: int) -> socket.socket:
     listener.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
     try:
         listener.bind((host, port))
+        listener.listen(_BACKLOG)
     except OSError:
         listener.close()
         raise

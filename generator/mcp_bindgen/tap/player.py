@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Mapping
+from contextlib import suppress
 from typing import Any
 
 import anyio
@@ -19,6 +20,7 @@ from mcp_bindgen.runtime.protocol.errors import (
 )
 from mcp_bindgen.runtime.protocol.methods import CANCELLED, LISTEN, PING
 from mcp_bindgen.runtime.protocol.transport import Oversized, Transport
+from mcp_bindgen.spec.check import MAX_DEPTH, is_too_deep
 from mcp_bindgen.spec.json import is_array, is_object
 
 from .judge import protocol_of
@@ -75,12 +77,15 @@ class Player:
                 if waiting := self._waiting.get(json.dumps(envelope.id)):
                     waiting.set()
             elif envelope.method == CANCELLED and is_object(envelope.params):
-                if scope := self._running.get(json.dumps(envelope.params.get("requestId"))):
+                scope = self._running.get(json.dumps(envelope.params.get("requestId")))
+                if scope is not None:
                     scope.cancel()
 
     async def _begin(self, envelope: Envelope, tasks: TaskGroup) -> None:
         """Start to answer a request; the choice of the exchange depends on the order of requests only."""
         try:
+            if is_too_deep(envelope.message):
+                raise ProtocolError(INVALID_PARAMS, f"nested deeper than {MAX_DEPTH} levels")
             self._check_revision(envelope.message)
             params = params_of(envelope.message)
             exchange = self._matching.find(envelope.method, params)
@@ -151,10 +156,8 @@ class Player:
 
     async def _send(self, message: Mapping[str, Any]) -> None:
         async with self._sending:
-            try:
+            with suppress(ConnectionClosed):  # `receive` ends, too
                 await self._transport.send([json.dumps(message).encode()])
-            except ConnectionClosed:
-                pass  # `receive` ends, too
 
 
 def _adapted(message: Mapping[str, Any], exchange: Exchange, envelope: Envelope) -> dict[str, Any] | None:

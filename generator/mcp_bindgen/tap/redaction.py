@@ -18,7 +18,10 @@ _SECRET = re.compile(
 _IN_TEXT = (
     (re.compile(r"\b(Bearer|Basic|DPoP) +[\w.~+/=-]{6,}"), rf"\1 {REDACTED}"),
     (
-        re.compile(r"([?&#](?:[\w-]*token|api[-_]?key|key|code|secret|password|session[-_]?id|sig|signature)=)[^&#\s\"']+", re.I),
+        re.compile(
+            r"([?&#](?:[\w-]*token|api[-_]?key|key|code|secret|password|session[-_]?id|sig|signature)=)[^&#\s\"']+",
+            re.I,
+        ),
         rf"\1{REDACTED}",
     ),
     (re.compile(r"(\b[a-z][a-z0-9+.-]*://)[^/@\s\"']+@", re.I), rf"\1{REDACTED}@"),
