@@ -144,7 +144,9 @@ def test_a_slow_disk_does_not_delay_forwarding(monkeypatch: pytest.MonkeyPatch) 
 
 def test_bad_input_is_one_line(tmp_path: Path) -> None:
     for words, reason in (
-        (["http://127.0.0.1:1/mcp"], "is no program"),
+        (["http://127.0.0.1:1/mcp"], "--listen is for servers at a URL"),
+        (["--listen", "127.0.0.1:0", "cat"], "--listen is for servers at a URL"),
+        (["--listen", "127.0.0.1:0", "ftp://127.0.0.1/mcp"], "ftp"),
         (["--", "/no/such/program"], "cannot start"),
         (["--out", tmp_path / "no" / "file", "cat"], "cannot be written"),
     ):
