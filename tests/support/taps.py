@@ -6,10 +6,10 @@ import json
 import re
 import signal
 import subprocess
-from collections.abc import AsyncGenerator, AsyncIterator, Callable, Iterator, Sequence
+from collections.abc import AsyncGenerator, AsyncIterable, AsyncIterator, Callable, Iterator, Mapping, Sequence
 from contextlib import asynccontextmanager
 from pathlib import Path
-from typing import Any
+from typing import Any, NamedTuple
 
 import anyio
 import httpx2
@@ -18,6 +18,7 @@ from anyio.streams.buffered import BufferedByteReceiveStream
 
 from mcp_bindgen.tap import Recorder, TracedMessage
 from mcp_bindgen.tap.http import HttpTap
+from mcp_bindgen.tap.upstream import RawHeaders
 from tests.support.commands import COMMAND
 
 URL = "http://server.example:8000/mcp"
@@ -56,38 +57,53 @@ def traced(out: Path) -> list[dict[str, Any]]:
     return [json.loads(line) for line in out.read_text("utf-8").splitlines()]
 
 
-class Body(httpx2.AsyncByteStream):
-    """Body of a response in parts."""
+class Sent(NamedTuple):
+    """A request that has reached the server."""
 
-    def __init__(self, parts: Sequence[bytes]) -> None:
-        self.parts = parts
+    target: bytes
+    headers: Mapping[str, str]
+    body: bytes
 
-    async def __aiter__(self) -> AsyncIterator[bytes]:
-        for part in self.parts:
+
+class Replied:
+    """Response of a scripted server."""
+
+    def __init__(self, status: int, headers: RawHeaders, parts: Sequence[bytes]) -> None:
+        self.status, self.headers, self._parts = status, headers, parts
+
+    async def parts(self) -> AsyncIterator[bytes]:
+        for part in self._parts:
             yield part
 
+    def close(self) -> None:
+        """Nothing to close."""
 
-class Upstream(httpx2.AsyncBaseTransport):
+
+class Scripted:
     """Server in memory, which keeps the requests.
 
     Args:
-        answer: Function from a request and its body to status, headers and the parts of the body.
+        answer: Function from a request to status, headers and the parts of the body.
     """
 
-    def __init__(self, answer: Callable[[httpx2.Request, bytes], tuple[int, Any, Sequence[bytes]]]) -> None:
-        self.requests: list[tuple[httpx2.Request, bytes]] = []
+    def __init__(self, answer: Callable[[Sent], tuple[int, Any, Sequence[bytes]]]) -> None:
+        self.requests: list[Sent] = []
         self._answer = answer
 
-    async def handle_async_request(self, request: httpx2.Request) -> httpx2.Response:
-        assert isinstance(request.stream, httpx2.AsyncByteStream)
-        body = b"".join([part async for part in request.stream])
-        self.requests.append((request, body))
-        status, headers, parts = self._answer(request, body)
-        return httpx2.Response(status, headers=headers, stream=Body(parts))
+    async def send(self, method: str, target: bytes, headers: RawHeaders, body: AsyncIterable[bytes]) -> Replied:
+        named = {name.decode(): value.decode() for name, value in headers}
+        sent = Sent(target, named, b"".join([part async for part in body]))
+        self.requests.append(sent)
+        status, found, parts = self._answer(sent)
+        pairs = found.items() if isinstance(found, Mapping) else found
+        return Replied(status, [(name.encode(), value.encode()) for name, value in pairs], parts)
+
+    def close(self) -> None:
+        """Nothing to close."""
 
 
 @asynccontextmanager
-async def in_memory(upstream: Upstream) -> AsyncGenerator[tuple[httpx2.AsyncClient, list[TracedMessage]]]:
+async def in_memory(upstream: Scripted) -> AsyncGenerator[tuple[httpx2.AsyncClient, list[TracedMessage]]]:
     """Yield a client of a tap in front of a server in memory, and the trace, which is complete after the block."""
     seen = list[TracedMessage]()
     with Recorder(seen.append) as recorder:

@@ -23,15 +23,15 @@ from tests.interop.eavesdrop import Eavesdropper
 from tests.interop.everything import EVERYTHING
 from tests.interop.processes import NODE_SERVER, SDK_SERVER, free_port, listening, node
 from tests.support.commands import inside
-from tests.support.taps import JSON, URL, Upstream, event, in_memory, tapped, traced, violations
+from tests.support.taps import JSON, URL, Scripted, event, in_memory, tapped, traced, violations
 
 CALL = {"jsonrpc": "2.0", "id": 7, "method": "tools/call", "params": {"name": "echo"}}
 RESULT = {"jsonrpc": "2.0", "id": 7, "result": {"content": []}}
 VERSION = {"mcp-protocol-version": "2025-11-25"}
 
 
-def answering(status: int = 200, headers: Any = JSON, *parts: bytes) -> Upstream:
-    return Upstream(lambda request, body: (status, headers, parts or (json.dumps(RESULT).encode(),)))
+def answering(status: int = 200, headers: Any = JSON, *parts: bytes) -> Scripted:
+    return Scripted(lambda sent: (status, headers, parts or (json.dumps(RESULT).encode(),)))
 
 
 # --- forwarding -----------------------------------------------------------------------------------------------
@@ -45,9 +45,9 @@ async def test_requests_and_responses_are_forwarded_unmodified() -> None:
     sent = {"last-event-id": "e/7", "mcp-session-id": "s1", "cookie": "a=b", "x-hop": "1", "connection": "x-hop"}
     async with in_memory(upstream) as (client, _):
         answer = await client.post("/mcp;a=%2f?x=%41", content=body, headers={**sent, **JSON, **VERSION})
-    ((request, forwarded),) = upstream.requests
-    assert forwarded == body
-    assert request.extensions["target"] == b"/mcp;a=%2f?x=%41"
+    (request,) = upstream.requests
+    assert request.body == body
+    assert request.target == b"/mcp;a=%2f?x=%41"
     assert request.headers["host"] == "server.example:8000"
     for name in ("last-event-id", "mcp-session-id", "cookie", "content-length", "mcp-protocol-version"):
         assert name in request.headers
@@ -77,7 +77,7 @@ async def test_refusals_redirects_and_cookies_are_left_to_the_client(status: int
             assert headers.items() <= dict(answer.headers).items()
             client.cookies.clear()
     assert len(upstream.requests) == 2
-    assert all("cookie" not in request.headers for request, _ in upstream.requests)
+    assert all("cookie" not in request.headers for request in upstream.requests)
     assert [message.kind for message in seen] == ["request", "http"] * 2
     assert seen[1].http is not None
     assert seen[1].http["status"] == status

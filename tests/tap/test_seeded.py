@@ -20,7 +20,7 @@ from mcp_bindgen.protocol.types import Object
 from mcp_bindgen.spec import Store
 from mcp_bindgen.tap.trace import meta_keys
 from tests.support.commands import COMMAND, PATIENCE
-from tests.support.taps import JSON, Upstream, event, in_memory, traced
+from tests.support.taps import JSON, Scripted, Sent, event, in_memory, traced
 
 REVISIONS = ("2025-06-18", "2025-11-25", "2026-07-28")
 WRONG = [{"wrong": [True]}]
@@ -136,7 +136,9 @@ def test_over_stdio(revision: str, tmp_path: Path) -> None:
         order = sorted(range(len(planted)), key=lambda one: "_meta" in planted[one].kind)
         planted, messages, answers = ([side[one] for one in order] for side in (planted, messages, answers))
     (tmp_path / "answers").write_text("".join(f"{json.dumps(one)}\n" for one in answers), "utf-8")
-    server = "import sys\nfor answer in open(sys.argv[1]):\n    sys.stdin.readline()\n    print(answer, end='', flush=True)"
+    server = (
+        "import sys\nfor answer in open(sys.argv[1]):\n    sys.stdin.readline()\n    print(answer, end='', flush=True)"
+    )
     out = tmp_path / "trace.jsonl"
     done = subprocess.run(
         [COMMAND, "tap", "--out", out, "--", sys.executable, "-c", server, tmp_path / "answers"],
@@ -154,14 +156,14 @@ def test_over_http(revision: str) -> None:
     planted = [stated(revision, seed) for seed in seeds(revision)]
     answers = {seed.request["id"]: seed.response for seed in planted}
 
-    def answer(request: Any, body: bytes) -> tuple[int, Any, list[bytes]]:
-        response = answers[json.loads(body)["id"]]
+    def answer(sent: Sent) -> tuple[int, Any, list[bytes]]:
+        response = answers[json.loads(sent.body)["id"]]
         if response["id"] % 2:
             return 200, {"content-type": "text/event-stream"}, [event(response)]
         return 200, JSON, [json.dumps(response).encode()]
 
     async def run() -> list[Any]:
-        async with in_memory(Upstream(answer)) as (client, seen):
+        async with in_memory(Scripted(answer)) as (client, seen):
             for seed in planted:
                 await client.post("/mcp", json=seed.request, headers={"mcp-protocol-version": revision})
         return [message.document() for message in seen]

@@ -10,23 +10,19 @@ from types import FrameType
 from typing import Any
 from urllib.parse import urlsplit
 
-import httpx2
 import uvicorn
 from starlette.responses import PlainTextResponse
 from starlette.types import Message, Receive, Scope, Send
 
-from mcp_bindgen.http.client.bounded import certificates, reason, shown
+from mcp_bindgen.http.client.bounded import shown
 from mcp_bindgen.http.server.errors import HttpError
 from mcp_bindgen.http.server.origin_policy import LOOPBACK, OriginPolicy
 from mcp_bindgen.http.server.uvicorn_protocol import HttpProtocol
 
 from .exchange import Request, Response, Sessions, head
 from .recorder import Recorder
+from .upstream import Connections, RawHeaders, Upstream, UpstreamError
 
-RawHeaders = list[tuple[bytes, bytes]]
-
-_CONNECT_SECONDS = 30.0
-_IDLE_SECONDS = 4.0  # that a connection is kept; many servers close it after 5
 _BACKLOG = 2048  # connections that wait to be accepted
 _BAD_GATEWAY = 502
 _HOP_BY_HOP = frozenset(
@@ -44,7 +40,7 @@ def _forwarded(headers: Iterable[tuple[bytes, bytes]], *left_out: bytes) -> RawH
     return [(name, value) for name, value in headers if name.lower() not in dropped]
 
 
-class _RequestBody(httpx2.AsyncByteStream):
+class _RequestBody:
     """Body of a request, which is recorded and forwarded part by part.
 
     Args:
@@ -63,7 +59,7 @@ class _RequestBody(httpx2.AsyncByteStream):
         self._recorder, self._channel = recorder, channel
 
     async def __aiter__(self) -> AsyncIterator[bytes]:
-        """Yield the parts; raise `httpx2.ReadError` if the client disconnects before the last one."""
+        """Yield the parts; raise `UpstreamError` if the client disconnects before the last one."""
         message = self._first
         while message["type"] == "http.request":
             part, is_last = message.get("body", b""), not message.get("more_body")
@@ -76,7 +72,7 @@ class _RequestBody(httpx2.AsyncByteStream):
             if is_last:
                 return
             message = await self._receive()
-        raise httpx2.ReadError("the client has disconnected")
+        raise UpstreamError("the client has disconnected")
 
 
 class HttpTap:
@@ -88,17 +84,17 @@ class HttpTap:
     Args:
         url: URL of the server; requests to its path are messages.
         recorder: Takes the bytes of both sides, just before they are forwarded.
-        transport: Sends the requests; by default over the network.
+        upstream: Sends the requests; by default over the network.
     """
 
-    def __init__(self, url: str, recorder: Recorder, transport: httpx2.AsyncBaseTransport | None = None) -> None:
-        self._origin = httpx2.URL(url).copy_with(userinfo=b"", raw_path=b"/", fragment=None)
-        self._host = self._origin.netloc
+    def __init__(self, url: str, recorder: Recorder, upstream: Upstream | None = None) -> None:
+        parts = urlsplit(url)
+        self._place = shown(url)
+        self._host = parts.netloc.rpartition("@")[2].encode("idna" if not parts.netloc.isascii() else "ascii")
         self._recorder = recorder
-        self._sessions = Sessions(recorder, urlsplit(url).path or "/")
+        self._sessions = Sessions(recorder, parts.path or "/")
         self._policy = OriginPolicy(hosts=LOOPBACK, origins=LOOPBACK)
-        limits = httpx2.Limits(max_connections=None, max_keepalive_connections=256, keepalive_expiry=_IDLE_SECONDS)
-        self._transport = transport or httpx2.AsyncHTTPTransport(verify=certificates(), limits=limits)
+        self._upstream = upstream or Connections(url)
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         """Answer one request."""
@@ -115,50 +111,45 @@ class HttpTap:
         names = {name for name, _ in headers}
         if b"transfer-encoding" in names and b"content-length" not in names:
             forwarded.append((b"transfer-encoding", b"chunked"))
-        extensions = {"target": target, "timeout": {"connect": _CONNECT_SECONDS}}
-        request = httpx2.Request(scope["method"], self._origin, headers=forwarded, stream=body, extensions=extensions)
         watch = asyncio.ensure_future(_hang_up(body, receive, asyncio.current_task()))
         try:
-            await self._exchange(request, channel, send)
+            await self._exchange((scope["method"], target, forwarded, body), channel, send)
         except asyncio.CancelledError:
             if not watch.done():  # the tap stops
                 raise
         finally:
             watch.cancel()
 
-    async def _exchange(self, request: httpx2.Request, channel: Request, send: Send) -> None:
+    async def _exchange(
+        self, request: tuple[str, bytes, RawHeaders, _RequestBody], channel: Request, send: Send
+    ) -> None:
         """Send a request, and forward the response as it comes."""
         try:
-            response = await self._transport.handle_async_request(request)
-        except (httpx2.HTTPError, httpx2.StreamError) as error:
-            text = f"no answer from {shown(self._origin)}: {reason(error)}"
+            reply = await self._upstream.send(*request)
+        except UpstreamError as error:
+            text = f"no answer from {self._place}: {error}"
             body = Response(channel, head([], status=_BAD_GATEWAY, error=text))
             self._recorder.end(body)
             await PlainTextResponse(text, _BAD_GATEWAY)({"type": "http"}, _nothing, send)
             return
-        headers = response.headers.raw
-        body = Response(channel, head(headers, status=response.status_code))
+        body = Response(channel, head(reply.headers, status=reply.status))
         try:
             self._recorder.record(body, b"")
-            await send({"type": "http.response.start", "status": response.status_code, "headers": _forwarded(headers)})
-            async for part in _stream(response):
+            headers = _forwarded(reply.headers)
+            await send({"type": "http.response.start", "status": reply.status, "headers": headers})
+            async for part in reply.parts():
                 self._recorder.record(body, part)
                 await send({"type": "http.response.body", "body": part, "more_body": True})
-        except (httpx2.HTTPError, httpx2.StreamError):
+        except UpstreamError:
             return  # without its end the client sees that the response broke off
         finally:
             self._recorder.end(body)
-            await response.aclose()
+            reply.close()
         await send({"type": "http.response.body"})
 
-    async def close(self) -> None:
+    def close(self) -> None:
         """Close the connections to the server."""
-        await self._transport.aclose()
-
-
-def _stream(response: httpx2.Response) -> httpx2.AsyncByteStream:
-    assert isinstance(response.stream, httpx2.AsyncByteStream)
-    return response.stream
+        self._upstream.close()
 
 
 async def _nothing() -> Message:
@@ -213,4 +204,4 @@ async def serve(url: str, listener: socket.socket, recorder: Recorder) -> None:
     try:
         await _Uvicorn(config).serve([listener])
     finally:
-        await tap.close()
+        tap.close()
