@@ -19,7 +19,7 @@ from mcp_bindgen.protocol import build
 from mcp_bindgen.protocol.examples import example
 from mcp_bindgen.protocol.model import Ref
 from mcp_bindgen.spec import Store
-from mcp_bindgen.tap import Recorder, Trace, TracedMessage, recorder
+from mcp_bindgen.tap import Lines, Recorder, Trace, TracedMessage, recorder
 from mcp_bindgen.tap.redaction import may_contain_secrets, redacted
 from tests.interop.everything import EVERYTHING, FILESYSTEM
 from tests.support.commands import COMMAND, PATIENCE, ROOT, inside
@@ -128,20 +128,23 @@ def test_a_slow_disk_does_not_delay_forwarding(monkeypatch: pytest.MonkeyPatch) 
             second.set()
 
     with Recorder(write) as made:
-        made.record("client", b'{"method": "a"}\n')
+        lines = Lines(Trace(made.write), "client")
+        made.record(lines, b'{"method": "a"}\n')
         assert began.wait(PATIENCE)
-        made.record("client", b'{"method": "b"}\n{"meth')
-        made.record("client", b'od": "lost", "params": {"x": "yyyyyyyyyyyyyyyyy"}}\n')
+        made.record(lines, b'{"method": "b"}\n{"meth')
+        made.record(lines, b'od": "lost", "params": {"x": "yyyyyyyyyyyyyyyyy"}}\n')
         may_go_on.set()
         assert second.wait(PATIENCE)
-        made.record("client", b'rest"}\n{"method": "c"}\n')
+        made.record(lines, b'rest"}\n{"method": "c"}\n')
     assert [message.method for message in seen] == ["a", "b", "c"]
     assert made.lost_bytes == 51
 
 
 def test_bad_input_is_one_line(tmp_path: Path) -> None:
     for words, reason in (
-        (["http://127.0.0.1:1/mcp"], "is no program"),
+        (["http://127.0.0.1:1/mcp"], "--listen is for servers at a URL"),
+        (["--listen", "127.0.0.1:0", "cat"], "--listen is for servers at a URL"),
+        (["--listen", "127.0.0.1:0", "ftp://127.0.0.1/mcp"], "ftp"),
         (["--", "/no/such/program"], "cannot start"),
         (["--out", tmp_path / "no" / "file", "cat"], "cannot be written"),
     ):

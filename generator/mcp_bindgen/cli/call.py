@@ -36,7 +36,7 @@ from .live import Document, Failed, Live, Work, bindings, lists, revisions_of, s
 from .options import Json, Server, SeveralPackages
 from .output import print_json
 from .results import KINDS, print_offers, readable
-from .terminal import say, write
+from .terminal import say, say_message, write
 
 _Answer: TypeAlias = tuple[Document, tuple[InvalidItem, ...]]
 
@@ -135,7 +135,8 @@ def call(
     own = tuple(package or ())
     access, strict = connection.access(), connection.strict
     doing = " ".join([method or "listing", *(arguments or [])[:1]])
-    live = replace(Live.named(server, access), dialogue=dialogue, extensions=own, doing=shown(doing), is_traced=trace)
+    live = replace(Live.named(server, access), dialogue=dialogue, extensions=own, doing=shown(doing))
+    live = replace(live, on_trace=say_message if trace else None)
     try:
         with dialogue.waiting(f"Asking {server} ..."):
             answer, left_out = live.ask(lambda revisions: _works(revisions, method, arguments or [], own))
