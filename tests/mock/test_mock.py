@@ -6,6 +6,7 @@ import re
 import subprocess
 import sys
 from collections.abc import Mapping
+from contextlib import AbstractAsyncContextManager
 from pathlib import Path
 from typing import Any
 
@@ -72,6 +73,14 @@ def mock(answers: dict[str, Any] | None = None, seed: int = 0, **changes: Any) -
     return MockServer({**CONTRACT, **changes}, answers, seed).app
 
 
+def client_of(app: Mock) -> AbstractAsyncContextManager[Any]:
+    return connected(v2025_11_25.Client(), app)
+
+
+def client_at(target: Any) -> AbstractAsyncContextManager[Any]:
+    return v2025_11_25.Client.connect(target)
+
+
 @EVERY_REVISION
 @bounded()
 async def test_every_entry_is_answered_in_every_revision(package: Any) -> None:
@@ -103,7 +112,7 @@ async def test_every_entry_is_answered_in_every_revision(package: Any) -> None:
 @bounded()
 async def test_completions_come_from_enums_or_samples() -> None:
     types = v2025_11_25.types
-    async with connected(v2025_11_25.Client(), mock()) as client:
+    async with client_of(mock()) as client:
         for ref, name, typed, wanted in (
             (types.PromptReference(name="plan"), "day", "t", ["tue"]),
             (types.PromptReference(name="plan"), "who", "", ["who-1", "who-2", "who-3"]),
@@ -115,7 +124,7 @@ async def test_completions_come_from_enums_or_samples() -> None:
 
 @bounded()
 async def test_arguments_are_validated_with_the_messages_of_every_app() -> None:
-    async with connected(v2025_11_25.Client(), mock()) as client:
+    async with client_of(mock()) as client:
         wrong = await client.call_tool("find", {"words": 1})
         assert wrong.is_error
         assert 'arguments.words: the value is not of type "string"' in wrong.content[0].text
@@ -127,7 +136,7 @@ async def test_arguments_are_validated_with_the_messages_of_every_app() -> None:
 
 @bounded()
 async def test_a_schema_without_sample_is_said_when_the_tool_is_called() -> None:
-    async with connected(v2025_11_25.Client(), mock()) as client:
+    async with client_of(mock()) as client:
         failed = await client.call_tool("odd", {})
         assert failed.is_error
         assert "no sample value fits the outputSchema of odd" in failed.content[0].text
@@ -136,7 +145,7 @@ async def test_a_schema_without_sample_is_said_when_the_tool_is_called() -> None
 @bounded()
 async def test_results_depend_on_seed_name_and_arguments_alone() -> None:
     async def told(app: Mock, words: str) -> Any:
-        async with connected(v2025_11_25.Client(), app) as client:
+        async with client_of(app) as client:
             return (await client.call_tool("find", {"words": words})).structured_content
 
     assert [await told(mock(seed=seed), "a") for seed in range(9)] == [
@@ -158,7 +167,7 @@ async def test_fixed_answers_win() -> None:
         "buy": [{"result": "bought"}],
     }
     app = mock(fixed)
-    async with connected(v2025_11_25.Client(), app) as client:
+    async with client_of(app) as client:
         none = await client.call_tool("find", {"words": "none"})
         assert (none.is_error, none.content[0].text) == (True, "nothing found")
         with pytest.raises(ProtocolError, match="busy") as caught:
@@ -221,7 +230,7 @@ async def test_a_mock_server_over_http_and_as_a_command() -> None:
     with MockServer(CONTRACT, {"buy": [{"result": "bought"}]}, seed=3) as server:
         told = []
         for target in (server.url, server.command, server.app):
-            async with v2025_11_25.Client.connect(target) as client:
+            async with client_at(target) as client:
                 told.append((await client.call_tool("find", {"words": "a"})).structured_content)
                 assert (await client.call_tool("buy", {})).content[0].text == "bought"
     assert told[0] == told[1] == told[2]

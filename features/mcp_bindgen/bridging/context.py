@@ -17,6 +17,10 @@ from .converter import Bridge, implementation, plain
 from .step import LossReport, NotConvertible
 
 
+class KeepsHandlers:
+    """Mixin of servers whose handlers go on where they asked, although the client answers in another request."""
+
+
 class BridgedContext(Context):
     """Mixin before the generated context of a server's revision.
 
@@ -65,7 +69,7 @@ class BridgedContext(Context):
         if theirs.carrier == "embedded":
             if self._questions is None:
                 raise NotConvertible(method.name, "the handler cannot ask: its request cannot be answered in rounds")
-            if not self._words.era.is_stateless:
+            if not self._words.era.is_stateless and not isinstance(self.server, KeepsHandlers):
                 reason = "a handler that asks runs again from its beginning when it is answered"
                 bridge.losses().record(type(self.server).__name__, reason)
         try:

@@ -176,7 +176,7 @@ class BridgedDispatcher(Dispatcher):
         if self._bridge.same_era or not is_declared(declared(self._server, self._home), *needed):
             return found
         own = {LISTEN: self._listen} if self.revision.era.is_stateless else {SUBSCRIBE: _accept, UNSUBSCRIBE: _accept}
-        return found | own
+        return own | found
 
     def extended(self, kind: type) -> Dispatcher:
         """Return this dispatcher: it has the server's own methods already."""
