@@ -28,7 +28,7 @@ from tests.support.contract_strategies import inputs
 from tests.support.effort import examples
 
 EVERY_REVISION = pytest.mark.parametrize("package", [v2024_11_05, v2025_06_18, v2025_11_25, v2026_07_28])
-PAGE = (ROOT / "docs" / "mock.md").read_text("utf-8")
+PAGE = (ROOT / "docs" / "how-to" / "mock.md").read_text("utf-8")
 BLOCKS: Mapping[str, list[str]] = {
     kind: re.findall(rf"```{kind}\n(.*?)```", PAGE, re.DOTALL) for kind in ("yaml", "console", "python")
 }
