@@ -21,7 +21,7 @@ _COMMANDS = {
     "Generate": ("generate", "check"),
     "Compare": ("diff", "history", "methods", "show", "model", "bridges"),
     "Build servers and clients": ("scaffold", "contract", "client", "dev"),
-    "Talk to servers": ("call", "mock", "tap", "login", "logout", "auth"),
+    "Talk to servers": ("call", "gateway", "mock", "tap", "login", "logout", "auth"),
     "Prove conformance": ("vectors",),
     "Maintain": ("migrate", "upgrade", "schema", "install", "uninstall"),
 }
@@ -30,6 +30,7 @@ _COMMANDS = {
 _OPTION_LIKE: dict[str, Any] = {"context_settings": {"ignore_unknown_options": True}}
 _SETTINGS: dict[str, dict[str, Any]] = {
     "history": _OPTION_LIKE,  # error codes
+    "gateway": _OPTION_LIKE,  # options of servers
     "mock": _OPTION_LIKE,  # options of servers
 }
 
