@@ -12,9 +12,11 @@ import anyio
 
 from mcp_bindgen.app.in_process import InProcess
 from mcp_bindgen.bridging import missed
+from mcp_bindgen.host.watch import Watch
 from mcp_bindgen.runtime import connect
 from mcp_bindgen.runtime.connecting import TIMEOUT
 from mcp_bindgen.runtime.connecting import address as address_of
+from mcp_bindgen.runtime.protocol.errors import ConnectionClosed
 from mcp_bindgen.runtime.protocol.transport import Transport
 from mcp_bindgen.runtime.session.server import Server
 from mcp_bindgen.runtime.session.service import Service
@@ -75,10 +77,14 @@ class Gateway(InProcess):
             UnsupportedRevision: The server speaks no known revision.
         """
         if self.offer is None:
-            async with connect(self._place, timeout=self._options.get("timeout", TIMEOUT)) as client:
-                bindings = import_module(client.dispatcher.revision.package)
-                info = {} if client.server_info is None else client.server_info.model_dump()
-                self.offer = Offer(bindings, client.server_capabilities, info, client.instructions)
+            watch = Watch("behind the gateway")
+            try:
+                async with connect(watch.address(self._place), timeout=self._options.get("timeout", TIMEOUT)) as client:
+                    bindings = import_module(client.dispatcher.revision.package)
+                    info = {} if client.server_info is None else client.server_info.model_dump()
+                    self.offer = Offer(bindings, client.server_capabilities, info, client.instructions)
+            except ConnectionClosed as error:
+                raise ConnectionClosed(watch.explained(error, "")) from error
         return self.offer
 
     def servers(self) -> list[Server]:

@@ -237,20 +237,15 @@ class Upstream:
         self.calls[call] = None
         try:
             client = await self.client()
-            if optional(params, "meta") is not None:
-                params = params.model_copy(update={"meta": None})
-            wire: dict[str, Any] = {} if params is None else jsonrpc.plain(params)
-            meta = self._meta(call.ctx, client)
-            token = call.ctx.meta.get("progressToken")
+            meta, token = self._meta(call.ctx, client), call.ctx.meta.get("progressToken")
             level = call.ctx.agreed.log_level
             if level is not None:
                 await self.ensure_level(level)
-            if meta or "_meta" in wire:
-                wire["_meta"] = meta
             if token is not None:
                 client = client.with_options(on_progress=lambda progress: self._progressed(call, token, progress))
-            typed = None if method.params is None else jsonrpc.typed_params(method, wire)
-            return await client.request(method, typed)
+            if meta or token is not None:
+                params = _with_meta(method, params, meta)
+            return await client.request(method, params)
         except UNREACHABLE as error:
             raise await self.failure(error) from None
         finally:
@@ -389,6 +384,14 @@ class Upstream:
         if ctx is None or not isinstance(self.link, Session):
             raise ProtocolError(INTERNAL_ERROR, "Gateway: the client can only be asked while it waits for a result")
         return await ctx.put("", method, params)
+
+
+def _with_meta(method: Request[Any, Any, Any], params: Any, meta: dict[str, Any]) -> Any:
+    """Return typed params with another `_meta`."""
+    if optional(params, "meta") is not None:
+        params = params.model_copy(update={"meta": None})
+    wire: dict[str, Any] = {} if params is None else jsonrpc.plain(params)
+    return None if method.params is None else jsonrpc.typed_params(method, {**wire, "_meta": meta})
 
 
 # --- clients --------------------------------------------------------------------------------------------------

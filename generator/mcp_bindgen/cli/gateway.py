@@ -83,5 +83,5 @@ def gateway(
     )
     for revision, lines in losses.items():
         for line in lines:
-            say(f"  {revision} lacks {line}", err=True)
+            say(f"loss in {revision}: {line}", err=True)
     serve(made, "gateway", options or (), {"revisions": wanted})
