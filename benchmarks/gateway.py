@@ -15,6 +15,7 @@ import sys
 import time
 from contextlib import AsyncExitStack
 from pathlib import Path
+from typing import Any
 
 import anyio
 
@@ -41,7 +42,8 @@ async def measured(name: str, calls: int) -> tuple[float, float, float]:
         silent = subprocess.DEVNULL
         direct = await stack.enter_async_context(connect(ways[0], stderr=silent))
         behind = await stack.enter_async_context(connect(ways[1], Client, exactly=True, stderr=silent))
-        pid, used = behind.link.transport.process.pid, 0.0
+        transport: Any = behind.link.transport
+        pid, used = transport.process.pid, 0.0
         for number in range(calls + WARM_UP):
             if number == WARM_UP:
                 used = processor_ms(pid)

@@ -66,7 +66,7 @@ class Books:
             return "done"
 
         @app.tool
-        async def wait() -> str:
+        async def wait() -> None:
             """Wait for a cancellation."""
             try:
                 await anyio.sleep_forever()
@@ -141,7 +141,7 @@ def client_of(package: Any, **members: Any) -> Any:
     if hidden:
         names = [name for name in vars(Person) if name.startswith("on_") and name != "on_elicit"]
         kind = type("Person", (), {**{name: vars(Person)[name] for name in [*names, "__init__"]}, **members})
-        kind.__init__ = lambda self: setattr(self, "heard", [])  # type: ignore[misc, assignment]
+        kind.__init__ = lambda self: setattr(self, "heard", [])  # type: ignore[misc]
     return type("Client", (kind, package.Client), {})()
 
 

@@ -96,7 +96,7 @@ class Relay(KeepsHandlers, Server):
         return set()
 
     @cached_property
-    def audience(self) -> list[Link]:  # type: ignore[override]
+    def audience(self) -> list[Link]:
         """Links to its clients: connections and subscriptions."""
         return _Audience(self)
 
