@@ -54,6 +54,7 @@ from .handlers import BoundContract, BoundHandler, HandlerSpec, asynchronous
 from .in_process import InProcess
 from .middleware import Layer, Middleware
 from .tool_search import CALL, SEARCH, call_tool, search_tools
+from .values import TypeForm
 from .views import Rule, mounted, prefixed, renamed
 
 F = TypeVar("F", bound=Callable[..., Any])
@@ -349,6 +350,33 @@ class App(InProcess):
         _check_options(options, ResourceOptions, function)
         handler = self._handler(function, options)
         self._add(handler, handler.resource(uri), options)
+
+    def add_entry(
+        self,
+        kind: Kind,
+        entry: Mapping[str, Any],
+        answer: Callable[..., Awaitable[Any]],
+        *,
+        input: TypeForm = None,
+        at_start: bool = False,
+    ) -> None:
+        """Offer an entry in wire form, verbatim, such as one that another server lists.
+
+        Args:
+            kind: The kind of the entry.
+            entry: The entry, as `tools/list`, `prompts/list`, `resources/list` or `resources/templates/list` has it.
+            answer: Coroutine function that answers calls, given the arguments and the context; only the context if
+                `input` is `None`. It may return a whole result in the types of a revision.
+            input: The type of the arguments.
+            at_start: True in a lifespan, which may add entries also if the app is not `dynamic`.
+
+        Raises:
+            ValueError: An entry has that name already, or `dynamic` lacks the list.
+        """
+        name = entry[KINDS[kind].key]
+        handler = self._contract.handler(HandlerSpec(kind, name, input), dict(entry), answer)
+        handler.layers = (Layer(self, name),)
+        self._put(handler, at_start=at_start)
 
     def add_skills(self, folder: str | PathLike[str]) -> None:
         """Offer the skills of a folder: each folder in it with a `SKILL.md`, or itself if it has one (Agent Skills).

@@ -51,6 +51,10 @@ from .era_adapter import following, sender_meta, with_sender, without_rounds
 from .step import LossReport, NotConvertible
 
 
+class KeepsHandlers:
+    """Mixin of servers whose handlers go on where they asked, although the client answers in another request."""
+
+
 class BridgedContext(Context):
     """Mixin before the generated context of a server's revision.
 
@@ -99,7 +103,7 @@ class BridgedContext(Context):
         if theirs.carrier == "embedded":
             if self._questions is None:
                 raise NotConvertible(method.name, "the handler cannot ask: its request cannot be answered in rounds")
-            if not self._words.era.is_stateless:
+            if not self._words.era.is_stateless and not isinstance(self.server, KeepsHandlers):
                 reason = "a handler that asks runs again from its beginning when it is answered"
                 bridge.losses().record(type(self.server).__name__, reason)
         try:
@@ -370,7 +374,7 @@ class BridgedDispatcher(Dispatcher):
         if self._bridge.same_era or not is_declared(declared(self._server, self._home), *needed):
             return found
         own = {LISTEN: self._listen} if self.revision.era.is_stateless else {SUBSCRIBE: _accept, UNSUBSCRIBE: _accept}
-        return found | own
+        return own | found
 
     def extended(self, kind: type) -> Dispatcher:
         """Return this dispatcher: it has the server's own methods already."""
