@@ -11,7 +11,7 @@ from typing import Any, ClassVar
 import anyio
 from anyio.abc import TaskGroup
 
-from mcp_bindgen.bridging.context import KeepsHandlers
+from mcp_bindgen.bridging.server import KeepsHandlers
 from mcp_bindgen.runtime.model.base import optional
 from mcp_bindgen.runtime.protocol.capabilities import is_declared
 from mcp_bindgen.runtime.protocol.errors import CapabilityMissing, NotAnswered, ProtocolError
