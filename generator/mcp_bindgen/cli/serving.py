@@ -10,8 +10,8 @@ from typing import Annotated
 import typer
 
 from mcp_bindgen.runtime import serving
-from mcp_bindgen.runtime.entry_points import RunOptions
 from mcp_bindgen.runtime.session.service import Served
+from mcp_bindgen.runtime.session.targets import RunOptions
 from mcp_bindgen.spec import BadInput
 
 ServerOptions = Annotated[

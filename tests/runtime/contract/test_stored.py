@@ -12,7 +12,7 @@ import pytest
 
 from mcp_bindgen.app import Stored, ToolError
 from mcp_bindgen.app import stored as module
-from mcp_bindgen.cluster.redis_store import RedisStore
+from mcp_bindgen.cluster.session_registry import RedisStore
 from tests.support.checked_connections import bounded
 from tests.support.redis_server import RedisServer, redis_server
 
