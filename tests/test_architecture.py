@@ -32,8 +32,8 @@ CARRYING = [path for path in MODULES if RUNTIME in path.parents or FEATURES in p
 GENERATOR_PACKAGES = {path.name for path in GENERATOR.iterdir() if any(path.glob("*.py"))}
 HEAVY = {"datamodel_code_generator", "jinja2", "black", "typer", "rich", "pydantic", "anyio"}
 
-MAX_KERNEL_LINES = 5690
-MAX_LINES = 23790
+MAX_KERNEL_LINES = 5692
+MAX_LINES = 23797
 """Lines of code of the kernel, and of the kernel, its HTTP transports and the features together."""
 
 MAX_STDIO_MODULES = 40
