@@ -149,7 +149,7 @@ def test_rules(old: Schema, new: Schema, status: str) -> None:
 
 
 def test_a_witness_is_small() -> None:
-    old = {"type": "object", "properties": {name: {"type": "string"} for name in "abcdef"}}
+    old: Schema = {"type": "object", "properties": {name: {"type": "string"} for name in "abcdef"}}
     new = {**old, "properties": {**old["properties"], "c": {"type": "string", "maxLength": 3}}}
     (witness,) = checked(Pair(tool(old), tool(new))).witnesses
     assert list(witness.value) == ["c"]
@@ -168,8 +168,8 @@ def test_modes_and_history() -> None:
     assert locked.history == ()
     locked = LockedServer({}, snapshot(wide)).updated({}, snapshot(narrow), 5)
     for transitive, status, age in ((False, LockStatus.SAME, 0), (True, LockStatus.BREAKING, 1)):
-        found = check_server(locked, snapshot(narrow), transitive=transitive)
-        assert [(one.verdict.status, one.age) for one in found if one.verdict.kind == "tool"] == [(status, age)]
+        verdicts = check_server(locked, snapshot(narrow), transitive=transitive)
+        assert [(one.verdict.status, one.age) for one in verdicts if one.verdict.kind == "tool"] == [(status, age)]
     for keep in (0, 2):
         kept = locked
         for number in range(4):

@@ -113,7 +113,7 @@ def _isolated(pairs: Sequence[tuple[Any, Any]]) -> list[Answer]:
             words, input=json.dumps(pairs), capture_output=True, text=True, timeout=TIMEOUT_SECONDS
         ).stdout
     except subprocess.TimeoutExpired as error:
-        said = (error.stdout or b"").decode() if isinstance(error.stdout, bytes | None) else error.stdout
+        said = error.stdout.decode() if isinstance(error.stdout, bytes) else error.stdout or ""
     except (OSError, ValueError, RecursionError):
         said = ""
     answers = [Answer(line) for line in said.split("\n")[:-1]]

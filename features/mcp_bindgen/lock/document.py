@@ -23,6 +23,9 @@ VERSION = 1
 MAX_BYTES = 64 * 2**20
 """Maximum size of a lock file."""
 
+NO_INFO: Mapping[str, Any] = {}
+"""`serverInfo` of a server that states none."""
+
 _RELOCK = "write it again with: mcp-bindgen lock"
 
 Entries: TypeAlias = Mapping[Kind, Mapping[str, Entry]]
@@ -56,8 +59,8 @@ class Snapshot:
         for kind, place in KINDS.items():
             found = {entry[place.key]: entry for entry in reversed(document.get(place.member, ()))}
             entries[kind] = dict(sorted(found.items()))
-        revision, info = document.get("revision", ""), document.get("serverInfo") or {}
-        return cls(revision, info, document.get("instructions"), entries)
+        info: Mapping[str, Any] | None = document.get("serverInfo")
+        return cls(document.get("revision", ""), info or NO_INFO, document.get("instructions"), entries)
 
     @property
     def digest(self) -> str:
@@ -167,21 +170,24 @@ def _server_document(server: LockedServer) -> dict[str, Any]:
         for one in all_.values()
         if (key := digest(one)) not in held
     }
-    found = {"asked": dict(server.asked), **_snapshot_document(server.current, lambda one: {"content": one})}
+    found = {"asked": dict(server.asked), **_snapshot_document(server.current, has_content=True)}
     if server.history:
-        found["history"] = [_snapshot_document(past, lambda one: {}) for past in server.history]
+        found["history"] = [_snapshot_document(past) for past in server.history]
         found["earlier"] = dict(sorted(earlier.items()))
     return found
 
 
-def _snapshot_document(snapshot: Snapshot, more: Any) -> dict[str, Any]:
+def _snapshot_document(snapshot: Snapshot, *, has_content: bool = False) -> dict[str, Any]:
     stated = {"revision": snapshot.revision, "serverInfo": snapshot.info, "instructions": snapshot.instructions}
     found: dict[str, Any] = {key: value for key, value in stated.items() if value is not None}
     found["digest"] = snapshot.digest
     for kind, place in KINDS.items():
         entries = snapshot.entries[kind]
         if entries:
-            found[place.member] = {name: {"digest": digest(one), **more(one)} for name, one in entries.items()}
+            found[place.member] = {
+                name: {"digest": digest(one), **({"content": one} if has_content else {})}
+                for name, one in entries.items()
+            }
     return found
 
 

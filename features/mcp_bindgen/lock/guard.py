@@ -20,7 +20,7 @@ from mcp_bindgen.runtime.logs import harmless, log
 from mcp_bindgen.runtime.protocol.methods import Method
 from mcp_bindgen.runtime.session.client import Client
 
-from .document import Lock, Snapshot
+from .document import NO_INFO, Lock, Snapshot
 from .verdict import LockStatus, Verdict, judge, judge_server
 
 C = TypeVar("C", bound=Client)
@@ -108,7 +108,7 @@ class Guard:
         """
         if self._of_server is None:
             self._revision = client.wire_revision
-            info = {} if client.server_info is None else client.server_info.model_dump()
+            info = NO_INFO if client.server_info is None else client.server_info.model_dump()
             live = Snapshot(client.wire_revision, info, client.instructions, {})
             self._of_server = judge_server(self._locked, live)
             self._report(self._of_server)

@@ -200,12 +200,12 @@ def diff(
 def bump(
     old: Source,
     new: Source,
-    version: Annotated[
+    released: Annotated[
         str | None,
-        typer.Option("--version", metavar="VERSION", help="Version of OLD; by default its contract states it."),
+        typer.Option("--released", metavar="VERSION", help="Version of OLD; by default its contract states it."),
     ] = None,
-    check: Annotated[
-        bool, typer.Option("--check", help="End with exit code 1 if the version in NEW is too low.")
+    enforce: Annotated[
+        bool, typer.Option("--enforce", help="End with exit code 1 if the version in NEW is too low.")
     ] = False,
     json: Json = False,
     *,
@@ -217,28 +217,28 @@ def bump(
     changed hints and defaults need a new minor version, other texts a new patch version. Below 1.0.0, breaks need a new
     minor version and all other changes a patch.
 
-    Exit code 0 if a version was printed, 1 if `--check` finds the version of NEW too low, 2 for bad input.
+    Exit code 0 if a version was printed, 1 if `--enforce` finds the version of NEW too low, 2 for bad input.
 
     Examples:
 
     `mcp-bindgen contract bump v1.yaml v2.yaml`
 
-    `mcp-bindgen contract bump released.json http://127.0.0.1:8000/mcp --check`
+    `mcp-bindgen contract bump released.json http://127.0.0.1:8000/mcp --enforce`
 
-    `mcp-bindgen contract bump v1.yaml v2.yaml --version 1.4.2 --json`
+    `mcp-bindgen contract bump v1.yaml v2.yaml --released 1.4.2 --json`
     """
     from mcp_bindgen.contract.comparison.semver import Version, decisive  # the validator takes time to load
 
     access = connection.access()
     before, after = contract_at(old, access), contract_at(new, access)
-    stated = version or (before.info or {}).get("version")
+    stated = released or (before.info or {}).get("version")
     if not isinstance(stated, str):
-        raise BadInput(f"{old} states no version of its server", fix="give --version VERSION")
+        raise BadInput(f"{old} states no version of its server", fix="give --released VERSION")
     reason = decisive(before, after)
     demanded = Version.of(stated).bumped(reason.part)
     given = (after.info or {}).get("version")
-    if check and not isinstance(given, str):
-        raise BadInput(f"{new} states no version of its server", fix="leave out --check")
+    if enforce and not isinstance(given, str):
+        raise BadInput(f"{new} states no version of its server", fix="leave out --enforce")
     is_enough = Version.of(given).follows(demanded) if isinstance(given, str) else None
     if json:
         facts = {"old": stated, "new": given, "demanded": str(demanded), "part": reason.part.name.lower()}
@@ -246,7 +246,7 @@ def bump(
     else:
         say(str(demanded))
         say(f"{reason.part.name.lower()}: {reason.sentence}", err=True)
-    if check and not is_enough:
+    if enforce and not is_enough:
         say(f"{new} states version {given}; it must be {demanded} or higher", err=True)
         raise typer.Exit(1)
 

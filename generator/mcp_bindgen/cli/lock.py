@@ -78,7 +78,7 @@ lock = Commands("Pin the contracts of servers in mcp.lock, and compare live serv
 Sources = Annotated[
     list[str] | None,
     typer.Argument(
-        metavar="[CONFIG|SERVER]...",
+        metavar="CONFIG|SERVER",
         help=f"An `mcpServers` file, for all of its servers, or {SERVERS[0].lower()}{SERVERS[1:]} "
         f"By default {' or '.join(CONFIGURATIONS)}.",
     ),
@@ -105,9 +105,9 @@ def update(
 
     Examples:
 
-    `mcp-bindgen lock`
+    `mcp-bindgen lock update mcp.json --out mcp.lock`
 
-    `mcp-bindgen lock mcp.json --out mcp.lock`
+    `mcp-bindgen lock`
 
     `mcp-bindgen lock 'npx -y @modelcontextprotocol/server-everything' --keep 0`
     """

@@ -131,8 +131,8 @@ def _diff(texts: Sequence[TextChange]) -> str:
     """Return the changed texts as a diff; hidden characters are shown as JSON escapes."""
     lines: list[str] = []
     for place, old, new in texts:
-        sides = [[line for text in side for line in text.split("\n")] for side in (old, new)]
-        lines += [f"@@ {place} @@", *list(difflib.unified_diff(*sides, lineterm="", n=1))[2:]]
+        before, after = ([line for text in side for line in text.split("\n")] for side in (old, new))
+        lines += [f"@@ {place} @@", *list(difflib.unified_diff(before, after, lineterm="", n=1))[2:]]
     lines = [line for line in lines if not (line.startswith("@@ -") and line.endswith(" @@"))]
     more = [f"... and {len(lines) - _MAX_DIFF_LINES} more lines"] if len(lines) > _MAX_DIFF_LINES else []
     return "".join(f"{printable(line)}\n" for line in (*lines[:_MAX_DIFF_LINES], *more))

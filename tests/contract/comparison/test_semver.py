@@ -13,7 +13,7 @@ import pytest
 from mcp_bindgen.contract.comparison.semver import Part, Version, decisive
 from mcp_bindgen.contract.document import contract_of
 from mcp_bindgen.spec import BadInput
-from tests.support.commands import inside, save
+from tests.support.commands import ROOT, inside, save
 
 Document = dict[str, Any]
 
@@ -116,11 +116,11 @@ def test_the_command(tmp_path: Path) -> None:
     for version, code in (("1.2.4", 1), ("2.0.0", 0), ("2.0.0-rc.1", 1), ("3.1.0", 0)):
         after["serverInfo"]["version"] = version
         new = save(tmp_path / "new.json", after)
-        done = inside("contract", "bump", old, new, "--check")
+        done = inside("contract", "bump", old, new, "--enforce")
         assert (done.returncode, done.stdout) == (code, "2.0.0\n")
         assert done.stderr.startswith("major: forecast: argument unit ")
         assert inside("contract", "bump", old, new).returncode == 0
-    found = json.loads(inside("contract", "bump", old, new, "--json", "--version", "0.9.1").stdout)
+    found = json.loads(inside("contract", "bump", old, new, "--json", "--released", "0.9.1").stdout)
     assert {name: found[name] for name in ("old", "new", "demanded", "part", "enough")} == {
         "old": "0.9.1",
         "new": "3.1.0",
@@ -129,10 +129,21 @@ def test_the_command(tmp_path: Path) -> None:
         "enough": True,
     }
     nameless = save(tmp_path / "nameless.json", {"tools": WEATHER["tools"]})
-    for words in ((nameless, new), (old, nameless, "--check"), (old, new, "--version", "one")):
+    for words in ((nameless, new), (old, nameless, "--enforce"), (old, new, "--released", "one")):
         done = inside("contract", "bump", *words)
         assert (done.returncode, done.stdout) == (2, "")
         assert done.stderr.count("\n") == 1
+
+
+def test_the_example_of_the_page(tmp_path: Path) -> None:
+    page = (ROOT / "docs" / "how-to" / "skeletons.md").read_text("utf-8")
+    shown = page.partition("    $ mcp-bindgen contract bump weather.yaml next.yaml --released 1.4.2\n")[2]
+    forecast: Document = {"name": "get-forecast"}
+    forecast["inputSchema"] = {"type": "object", "properties": {"city": {"enum": ["Oslo", "Cairo"]}}}
+    old = save(tmp_path / "weather.json", {"tools": [forecast]})
+    forecast["inputSchema"] = {"type": "object", "properties": {"city": {"enum": ["Oslo"]}}}
+    done = inside("contract", "bump", old, save(tmp_path / "next.json", {"tools": [forecast]}), "--released", "1.4.2")
+    assert shown.startswith("".join(f"    {line}\n" for line in (done.stdout + done.stderr).splitlines()))
 
 
 CODE = """from .weather import WeatherClient

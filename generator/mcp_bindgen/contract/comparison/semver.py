@@ -69,7 +69,7 @@ class Version:
         """Return a version; raise `BadInput` if the text is none."""
         match = _VERSION.fullmatch(text)
         if match is None:
-            raise BadInput(f"{text!r} is no version of SemVer", fix="give --version MAJOR.MINOR.PATCH")
+            raise BadInput(f"{text!r} is no version of SemVer", fix="give --released MAJOR.MINOR.PATCH")
         major, minor, patch = map(int, match["core"].split("."))
         return cls((major, minor, patch), match["before"] is None)
 

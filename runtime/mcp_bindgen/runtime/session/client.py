@@ -91,6 +91,7 @@ class Bridge(Protocol):
 
     def subscribed(self, wanted: Any) -> AbstractAsyncContextManager[Any]:
         """Subscribe to changes while the block lasts."""
+        ...
 
 
 class Client(Caller, Side):
