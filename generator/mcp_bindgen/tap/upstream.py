@@ -1,6 +1,6 @@
 """HTTP connections to one server, for a proxy: nothing is decoded, joined or added.
 
-httpx2 takes three times the processor time of the rest of the proxy for a request, and changes some headers and targets.
+httpx2 takes about three times the processor time of the rest of the proxy, and would store cookies.
 """
 
 from __future__ import annotations
