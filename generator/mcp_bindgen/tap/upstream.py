@@ -246,12 +246,12 @@ class _Connection(asyncio.Protocol):
             self.abort()
         self._changed.set()
 
-    def connection_lost(self, error: Exception | None) -> None:
+    def connection_lost(self, exc: Exception | None) -> None:
         """End a response without a length; others are broken off."""
         self._is_lost = True
         self._owner.forget(self)
         names = {name.lower() for name, _ in self.headers}
-        if self._has_head and error is None and not names & {b"content-length", b"transfer-encoding"}:
+        if self._has_head and exc is None and not names & {b"content-length", b"transfer-encoding"}:
             self._is_complete = True
         if not self._is_complete:
             self._fail("the server closed the connection")
