@@ -26,21 +26,22 @@ JSON = {"content-type": "application/json"}
 
 
 @asynccontextmanager
-async def tapped(url: str, out: Path, *options: str) -> AsyncGenerator[str]:
-    """Run `mcp-bindgen tap` in front of a server; yield its URL, and stop it in good order."""
-    command = [str(COMMAND), "tap", "--listen", "127.0.0.1:0", "--out", str(out), *options, url]
+async def tapped(url: str, out: Path, *, lines: list[str] | None = None) -> AsyncGenerator[str]:
+    """Run `mcp-bindgen tap` in front of a server; yield its URL, and stop it in good order; keep its `lines`."""
+    command = [str(COMMAND), "tap", "--listen", "127.0.0.1:0", "--out", str(out), url]
     process: Process = await anyio.open_process(command, stdout=subprocess.DEVNULL)
     assert process.stderr is not None
-    lines = BufferedByteReceiveStream(process.stderr)
+    stderr = BufferedByteReceiveStream(process.stderr)
     with anyio.fail_after(60):
-        first = (await lines.receive_until(b"\n", 1000)).decode()
+        first = (await stderr.receive_until(b"\n", 1000)).decode()
     found = re.fullmatch(r"listening on (http://127\.0\.0\.1:\d+/\S*)", first)
     assert found is not None, first
     async with anyio.create_task_group() as tasks:
 
         async def drain() -> None:
-            async for _ in process.stderr or ():
-                pass
+            text = b"".join([part async for part in stderr]).decode()
+            if lines is not None:
+                lines.extend(text.splitlines())
 
         tasks.start_soon(drain)
         try:

@@ -87,9 +87,11 @@ async def test_refusals_redirects_and_cookies_are_left_to_the_client(status: int
 async def test_a_packed_body_stays_packed_and_is_read_for_the_trace() -> None:
     packed = gzip.compress(json.dumps({**RESULT, "result": {}}).encode())
     upstream = answering(200, {**JSON, "content-encoding": "gzip"}, packed[:10], packed[10:])
-    async with in_memory(upstream) as (client, seen):
-        async with client.stream("POST", "/mcp", json=CALL, headers=VERSION) as answer:
-            assert b"".join([part async for part in answer.aiter_raw()]) == packed
+    async with (
+        in_memory(upstream) as (client, seen),
+        client.stream("POST", "/mcp", json=CALL, headers=VERSION) as answer,
+    ):
+        assert b"".join([part async for part in answer.aiter_raw()]) == packed
     assert any("content" in one for one in violations(seen))
 
 
@@ -145,10 +147,13 @@ async def test_a_response_that_breaks_off_is_no_complete_response(tmp_path: Path
     ended = anyio.Event()
     answer = b"HTTP/1.1 200 OK\r\ncontent-type: application/json\r\ncontent-length: 100\r\n\r\n{"
 
-    async with raw_server(answer, ended) as server, tapped(server, tmp_path / "trace.jsonl") as url:
-        async with httpx2.AsyncClient(timeout=3) as client:
-            with pytest.raises(httpx2.HTTPError):
-                await client.post(url, json=CALL)
+    async with (
+        raw_server(answer, ended) as server,
+        tapped(server, tmp_path / "trace.jsonl") as url,
+        httpx2.AsyncClient(timeout=3) as client,
+    ):
+        with pytest.raises(httpx2.HTTPError):
+            await client.post(url, json=CALL)
 
 
 # --- attacks --------------------------------------------------------------------------------------------------
@@ -213,9 +218,12 @@ async def test_responses_cannot_inject_headers(tmp_path: Path) -> None:
     """A server sends a bare CR and a folded line: no header of its own making reaches the client."""
     ended = anyio.Event()
     answer = b"HTTP/1.1 200 OK\r\nx-a: 1\rset-cookie: a=b\r\ncontent-length: 2\r\n\r\n{}"
-    async with raw_server(answer, ended) as server, tapped(server, tmp_path / "trace.jsonl") as url:
-        async with httpx2.AsyncClient() as client:
-            response = await client.post(url, json=CALL)
+    async with (
+        raw_server(answer, ended) as server,
+        tapped(server, tmp_path / "trace.jsonl") as url,
+        httpx2.AsyncClient() as client,
+    ):
+        response = await client.post(url, json=CALL)
     assert response.status_code == 502
     assert "set-cookie" not in response.headers
 

@@ -50,9 +50,9 @@ def seeds(revision: str) -> list[Seed]:
     protocol = build(source)
     found = list[Seed]()
     for method in protocol.methods:
-        if method.kind == "request" and method.carrier == "message" and "client" in method.senders:
-            if method.name != "initialize" and isinstance(method.result, Ref):
-                found += _seeds(protocol, method, source.definitions, len(found))
+        is_message = method.kind == "request" and method.carrier == "message" and "client" in method.senders
+        if is_message and method.name != "initialize" and isinstance(method.result, Ref):
+            found += _seeds(protocol, method, source.definitions, len(found))
     return found
 
 

@@ -110,8 +110,8 @@ class RecordedAnswers:
         """Return a client with handlers for the questions of the recording."""
         asked = {one.message.get("method") for one in self._questions}
         routes = bindings(kind.dispatcher.revision.name, "dispatcher").CLIENT.routes
-        handlers = {
-            route.handler: self._handler(name)
+        handlers: dict[str, Any] = {
+            route.handler: self._handler(str(name))
             for name, route in routes.items()
             if name in asked and route.method.kind == "request"
         }
@@ -119,7 +119,7 @@ class RecordedAnswers:
 
     def _handler(self, method: str) -> Any:
         async def answer(client: Any, params: Any, ctx: Any) -> dict[str, Any]:
-            wire = {} if params is None else params.model_dump()
+            wire: dict[str, Any] = {} if params is None else params.model_dump()
             return self._answer(method, {"params": wire})
 
         return answer

@@ -212,7 +212,7 @@ class Request(_Body):
     def close(self, seconds: float) -> None:
         """Record the message, or the request without one."""
         if self.has_message and not self._is_after_gap and self._text:
-            more = {"stream": self.number, "http": self.head.document()}
+            more: dict[str, Any] = {"stream": self.number, "http": self.head.document()}
             self.trace.record("client", bytes(self._text), self.seconds, **more)
         else:
             document = self.head.document()
@@ -275,7 +275,7 @@ class Response(_Body):
 
     def _record(self, text: bytes | Oversized, seconds: float) -> None:
         first, self._head = self._head, None
-        more = {"stream": self._request.number, "http": None if first is None else first.document()}
+        more: dict[str, Any] = {"stream": self._request.number, "http": None if first is None else first.document()}
         if isinstance(text, Oversized):
             self._request.trace.oversized("server", seconds, **more)
             return

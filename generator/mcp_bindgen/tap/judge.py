@@ -95,12 +95,12 @@ class MessageJudge:
 
     def _meant(self, names: list[str], result: Any) -> list[str]:
         """Return the definitions that a result is meant for, by the members whose values tell them apart."""
-        stated = {name: self._stated(name) for name in names}
-        common = set.intersection(*(set(values) for values in stated.values())) if names else set[str]()
-        if not is_object(result) or not common & result.keys():
+        stated = [self._stated(name) for name in names]
+        wires = [wire for wire in stated[0] if all(wire in one for one in stated)] if stated else []
+        if not is_object(result) or not any(wire in result for wire in wires):
             return names
-        wires = common & result.keys()
-        return [name for name in names if all(stated[name][wire] == result[wire] for wire in wires)] or names
+        fits = (all(one[wire] == result.get(wire, one[wire]) for wire in wires) for one in stated)
+        return [name for name, is_meant in zip(names, fits, strict=True) if is_meant] or names
 
     def _stated(self, name: str) -> dict[str, Any]:
         """Return the members of a definition with one value, which is in the model."""

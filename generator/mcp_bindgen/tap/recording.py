@@ -234,14 +234,12 @@ class _Reader:
     def _owner(self, message: Mapping[str, Any], stream: int | None) -> Exchange | None:
         """Return the open exchange of a message: by its progress token, else by its stream, else the newest."""
         token = params_of(message).get("progressToken")
-        for is_owner in (
-            lambda one: token is not None and one.progress_token == token,
-            lambda one: stream is not None and one.stream == stream,
-            lambda one: token is None,
-        ):
-            if found := [one for one in self._open if is_owner(one)]:
-                return found[-1]
-        return None
+        if token is not None:
+            found = [one for one in self._open if one.progress_token == token]
+        else:
+            same = [one for one in self._open if stream is not None and one.stream == stream]
+            found = same or self._open
+        return found[-1] if found else None
 
 
 # --- matching -------------------------------------------------------------------------------------------------
