@@ -312,14 +312,15 @@ async def test_isolated_requests_share_no_state() -> None:
             assert await text(bob, "keep", title=title) == f'{{"result":["{title}"]}}'
 
 
+@pytest.mark.parametrize("package", [v2025_11_25, v2026_07_28])
 @bounded()
-async def test_questions_reach_the_user_who_called() -> None:
+async def test_questions_reach_the_user_who_called(package: Any) -> None:
     """Many users at once: each reads the own answers alone."""
     books = Books()
     said: dict[str, str] = {}
 
     async def call(url: str, name: str) -> None:
-        async with user(url, name, answers=staticmethod(lambda message: f"{name}'s")) as client:
+        async with user(url, name, package, answers=staticmethod(lambda message: f"{name}'s")) as client:
             said[name] = await text(client, "greet")
 
     async with over_http(books) as url, anyio.create_task_group() as tasks:

@@ -6,7 +6,7 @@ from collections.abc import AsyncGenerator, Mapping, Sequence
 from contextlib import asynccontextmanager
 from functools import partial
 from importlib import import_module
-from typing import TypedDict, Unpack
+from typing import Any, TypedDict, Unpack
 
 import anyio
 
@@ -81,7 +81,7 @@ class Gateway(InProcess):
             try:
                 async with connect(watch.address(self._place), timeout=self._options.get("timeout", TIMEOUT)) as client:
                     bindings = import_module(client.dispatcher.revision.package)
-                    info = {} if client.server_info is None else client.server_info.model_dump()
+                    info: dict[str, Any] = {} if client.server_info is None else client.server_info.model_dump()
                     self.offer = Offer(bindings, client.server_capabilities, info, client.instructions)
             except ConnectionClosed as error:
                 raise ConnectionClosed(watch.explained(error, "")) from error

@@ -14,7 +14,7 @@ from anyio.abc import TaskGroup
 from mcp_bindgen.bridging.server import KeepsHandlers
 from mcp_bindgen.runtime.model.base import optional
 from mcp_bindgen.runtime.protocol.capabilities import is_declared
-from mcp_bindgen.runtime.protocol.errors import CapabilityMissing, NotAnswered, ProtocolError
+from mcp_bindgen.runtime.protocol.errors import CapabilityMissing, NotAnswered, ProtocolError, SessionRequired
 from mcp_bindgen.runtime.protocol.methods import (
     DISCOVER,
     INITIALIZE,
@@ -211,10 +211,11 @@ class Relay(KeepsHandlers, Server):
             raise
 
     async def follow(self, uri: str, ctx: Any) -> None:
-        """Subscribe to a resource; do nothing for a request without a session."""
+        """Subscribe to a resource; raise `SessionRequired` for a request without a session."""
         upstream = self.upstream_of(ctx)
-        if upstream is not None:
-            await upstream.follow(uri)
+        if upstream is None:
+            raise SessionRequired(SUBSCRIBE)
+        await upstream.follow(uri)
 
     async def leave(self, uri: str, ctx: Any) -> None:
         """End the subscription to a resource, and the connection of a subscription that is over."""

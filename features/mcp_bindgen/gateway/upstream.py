@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping
 from contextlib import suppress
 from dataclasses import dataclass
-from functools import cache
+from functools import cache, partial
 from types import ModuleType
 from typing import Any
 
@@ -35,6 +35,7 @@ from mcp_bindgen.runtime.protocol.methods import (
     SUBSCRIBE,
     UNSUBSCRIBE,
     UPDATED,
+    Method,
     Notification,
     Request,
     filtered,
@@ -242,7 +243,7 @@ class Upstream:
             if level is not None:
                 await self.ensure_level(level)
             if token is not None:
-                client = client.with_options(on_progress=lambda progress: self._progressed(call, token, progress))
+                client = client.with_options(on_progress=partial(self._progressed, call, token))
             if meta or token is not None:
                 params = _with_meta(method, params, meta)
             return await client.request(method, params)
@@ -281,7 +282,7 @@ class Upstream:
 
     async def _send(self, name: str, wire: Mapping[str, Any]) -> None:
         """Send a request of the gateway's own; a refusal is logged."""
-        method = self._revision.methods.get(name)
+        method: Method | None = self._revision.methods.get(name)
         if isinstance(method, Request):
             try:
                 await self._client.request(method, jsonrpc.typed_params(method, dict(wire)))

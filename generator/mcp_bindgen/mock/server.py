@@ -104,6 +104,7 @@ class Mock(App):
 
     def _result(self, tool: Tool, value: Any) -> Any:
         """Return a value as the result of a tool in the revision of the contract."""
+        wire: dict[str, Any]
         if is_whole(value):
             wire = value
         else:

@@ -128,7 +128,13 @@ class _Strategies:
         if type.extra is None:
             return known
         more = st.dictionaries(_TEXT, self.of(type.extra), max_size=2)
-        return st.builds(lambda extra, own: {**extra, **own}, more, known)
+        return st.tuples(more, known).map(_merged)
+
+
+def _merged(members: tuple[dict[str, Any], dict[str, Any]]) -> dict[str, Any]:
+    """Return the members of two objects; those of the second one win."""
+    extra, own = members
+    return {**extra, **own}
 
 
 def _scalar(type: Scalar) -> st.SearchStrategy[Any]:
