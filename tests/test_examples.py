@@ -94,7 +94,7 @@ async def test_functions_are_a_server_in_sixty_lines(package: Any) -> None:
 
 
 def test_the_table_beside_others_is_that_of_the_files() -> None:
-    page = (ROOT / "docs" / "python-first.md").read_text("utf-8")
+    page = (ROOT / "docs" / "tutorials" / "python-first.md").read_text("utf-8")
     lines = next(line for line in page.splitlines() if line.startswith("| lines of its one file |"))
     files = [EXAMPLES / "notes.py", *(ROOT / "benchmarks/peers" / f"notes_{name}.py" for name in ("mcp", "fastmcp"))]
     counts = [

@@ -12,7 +12,7 @@ import pytest
 
 from tests.support.commands import ROOT, execute, inside, snapshot
 
-PAGE = (ROOT / "docs" / "extensions.md").read_text("utf-8")
+PAGE = (ROOT / "docs" / "how-to" / "extensions.md").read_text("utf-8")
 FILES = dict(re.findall(r"^`([\w.]+)`:\n\n```\w+\n(.*?)^```$", PAGE, re.M | re.S))
 BLOCKS = re.findall(r"^    \$ (.*)\n((?:    .*\n)*)", PAGE, re.M)
 SHOWN = {command: [line.removeprefix("    ") for line in printed.splitlines()] for command, printed in BLOCKS}

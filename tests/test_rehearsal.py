@@ -179,7 +179,7 @@ def import_into(folder: Path, schema: Any, *more: object) -> tuple[object, ...]:
 
 @pytest.fixture(scope="session")
 def rehearsal(tmp_path_factory: pytest.TempPathFactory) -> Rehearsal:
-    """The steps of docs/new-revision.md: import, see what is missing, write it, generate."""
+    """The steps of docs/tutorials/new-revision.md: import, see what is missing, write it, generate."""
     folder = tmp_path_factory.mktemp("rehearsal")
     here = import_into(folder, next_revision())
     first = inside("schema", "status", *here)

@@ -230,7 +230,7 @@ def test_the_json_schema_is_printed() -> None:
 
 
 def test_the_example_of_the_documentation_is_part_of_the_model() -> None:
-    page = (ROOT / "docs" / "model.md").read_text("utf-8")
+    page = (ROOT / "docs" / "reference" / "model.md").read_text("utf-8")
     shown = [json.loads(block) for block in page.split("```json\n")[1:] for block in [block.partition("```")[0]]]
     model = json.loads(write(model_of("2026-07-28", STORE)))
     whole = json.dumps(model)

@@ -1,4 +1,4 @@
-"""The commands of docs/upgrading.md run as they stand there."""
+"""The commands of docs/how-to/upgrading.md run as they stand there."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ import pytest
 
 from tests.support.commands import ROOT, inside
 
-PAGE = (ROOT / "docs" / "upgrading.md").read_text("utf-8")
+PAGE = (ROOT / "docs" / "how-to" / "upgrading.md").read_text("utf-8")
 COMMANDS = re.findall(r"^    mcp-bindgen (.+)$", PAGE, re.MULTILINE)
 
 

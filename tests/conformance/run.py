@@ -1,4 +1,4 @@
-"""Runs the conformance suite on our examples and checks docs/conformance.md: `python -m tests.conformance.run`.
+"""Runs the conformance suite on our examples: `python -m tests.conformance.run` checks docs/reference/conformance.md.
 
 It fails when a scenario fails, warns, or checks nothing although it should, and when the page says something else;
 `--write` writes the page.
@@ -26,7 +26,7 @@ from tests.support.cluster import plain_nginx
 from tests.support.redis_server import redis_server
 
 ROOT = HERE.parents[1]
-PAGE = ROOT / "docs" / "conformance.md"
+PAGE = ROOT / "docs" / "reference" / "conformance.md"
 SERVER = (sys.executable, str(ROOT / "examples" / "conformance_server.py"))
 CLIENT = (sys.executable, str(ROOT / "examples" / "conformance_client.py"))
 EXTENSIONS: Mapping[tuple[Side, str], tuple[str, ...]] = {
@@ -147,7 +147,7 @@ def summary(results: Results) -> str:
 
 
 def page(results: Results, extensions: Iterable[Scenario], version: str) -> str:
-    """The text of docs/conformance.md."""
+    """The text of docs/reference/conformance.md."""
     lines = [INTRODUCTION.format(version=version)]
     for side in ("server", "client"):
         mine = {key: outcome for key, outcome in results.items() if key[0].side == side}
@@ -183,7 +183,9 @@ def _cell(outcome: Outcome | None) -> str:
 def main() -> int:
     """Runs it all; says whether something is wrong."""
     parser = argparse.ArgumentParser(description="Runs the official conformance suite on our examples.")
-    parser.add_argument("--write", action="store_true", help="write docs/conformance.md instead of checking it")
+    parser.add_argument(
+        "--write", action="store_true", help="write docs/reference/conformance.md instead of checking it"
+    )
     parser.add_argument(
         "--workers",
         metavar="REVISION",
@@ -205,7 +207,7 @@ def main() -> int:
     if write:
         PAGE.write_text(text, "utf-8")
     elif not PAGE.is_file() or PAGE.read_text("utf-8") != text:
-        print("docs/conformance.md is out of date: python -m tests.conformance.run --write", file=sys.stderr)
+        print("docs/reference/conformance.md is out of date: python -m tests.conformance.run --write", file=sys.stderr)
         return 1
     return int(not all(outcome.good for outcome in results.values()))
 

@@ -123,7 +123,7 @@ def test_every_kind_of_decision_has_a_draft() -> None:
 
 
 def test_every_kind_of_decision_is_documented() -> None:
-    rows = re.findall(r"^\| (`[^|]+) \|", (ROOT / "docs" / "drafts.md").read_text("utf-8"), re.MULTILINE)
+    rows = re.findall(r"^\| (`[^|]+) \|", (ROOT / "docs" / "how-to" / "drafts.md").read_text("utf-8"), re.MULTILINE)
     assert kinds() <= {name for row in rows for name in re.findall("`([a-z-]+)`", row)}
 
 

@@ -143,7 +143,7 @@ def test_a_template_takes_the_place_of_ours(site: Path, tmp_path: Path) -> None:
 
 
 def test_the_templates_are_documented() -> None:
-    page = (ROOT / "docs" / "emitters.md").read_text("utf-8")
+    page = (ROOT / "docs" / "how-to" / "emitters.md").read_text("utf-8")
     templates = ROOT / "generator" / "mcp_bindgen" / "emit" / "python" / "templates"
     kinds = {path.relative_to(templates).as_posix() for path in templates.rglob("*.jinja")}
     assert {name for name in kinds if not name.startswith("bridges/")} == emitter().templates.keys()

@@ -1,4 +1,4 @@
-"""The five places where models and schema part on purpose; docs/faithfulness.md explains each by its name."""
+"""The five places where models and schema part on purpose; docs/explanation/faithfulness.md has their names."""
 
 from __future__ import annotations
 
@@ -76,7 +76,7 @@ def test_exception(name: str) -> None:
 
 
 def test_there_are_at_most_five_and_all_are_documented() -> None:
-    text = (Path(__file__).parents[2] / "docs" / "faithfulness.md").read_text("utf-8")
+    text = (Path(__file__).parents[2] / "docs" / "explanation" / "faithfulness.md").read_text("utf-8")
     assert re.findall(r"^### `([a-z-]+)`$", text, re.MULTILINE) == list(EXCEPTIONS)
     assert len(EXCEPTIONS) <= 5
 

@@ -1,4 +1,4 @@
-"""Talks to everybody and writes docs/interop.md: `python -m tests.interop.matrix`."""
+"""Talks to everybody and writes docs/reference/interop.md: `python -m tests.interop.matrix`."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ from tests.interop.peers import NODE, PYTHON, TRANSPORTS, Peer, cases
 from tests.interop.processes import MODULES
 from tests.interop.report import FEATURES, HTTP_ONLY, Report
 
-PAGE = Path(__file__).parents[2] / "docs" / "interop.md"
+PAGE = Path(__file__).parents[2] / "docs" / "reference" / "interop.md"
 EVERYBODY = (*PYTHON, *NODE)
 NAMES = {"stdio": "stdio", "sse": "HTTP+SSE", "http": "Streamable HTTP"}
 SIDES = {"client": "Our clients, their servers", "server": "Our servers, their clients"}

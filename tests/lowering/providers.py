@@ -1,4 +1,4 @@
-"""The page of the profiles, docs/providers.md: `python -m tests.lowering.providers --write`."""
+"""The page of the profiles, docs/reference/providers.md: `python -m tests.lowering.providers --write`."""
 
 from __future__ import annotations
 
@@ -9,15 +9,15 @@ from typing import Any
 
 from mcp_bindgen.lowering import Profile, names, profile
 
-PAGE = Path(__file__).parents[2] / "docs" / "providers.md"
+PAGE = Path(__file__).parents[2] / "docs" / "reference" / "providers.md"
 FIX = "run: python -m tests.lowering.providers --write"
 
 HEAD = """# Profiles of model providers and hosts
 
 `mcp-bindgen contract lower SERVER --for PROFILE` and `mcp_bindgen.lowering.lower(tool, PROFILE)` take one of these
-names, or the path of a TOML file of yours. [Lowering](lowering.md) explains the verdicts. Each entry has a source and
-the day on which it was read. Providers change, so measure before you rely on a limit. This page is generated from
-`schema/providers/`.
+names, or the path of a TOML file of yours. [Lowering](../how-to/lowering.md) explains the verdicts. Each entry has a
+source and the day on which it was read. Providers change, so measure before you rely on a limit. This page is
+generated from `schema/providers/`.
 
 To change a profile, write a file with the entries that differ:
 

@@ -7,7 +7,7 @@ from pathlib import Path
 from mcp_bindgen.lowering import RULES, Verdict, names
 from tests.lowering.providers import FIX, PAGE, page
 
-LOWERING = (Path(__file__).parents[2] / "docs" / "lowering.md").read_text("utf-8")
+LOWERING = (Path(__file__).parents[2] / "docs" / "how-to" / "lowering.md").read_text("utf-8")
 
 
 def test_the_page_of_profiles_is_generated() -> None:

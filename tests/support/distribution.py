@@ -24,7 +24,7 @@ from typing import Any
 from .commands import ROOT, execute
 
 ROOTS = ("generator", "runtime", "features", "generated")
-PAGE = ROOT / "docs" / "versions.md"
+PAGE = ROOT / "docs" / "reference" / "versions.md"
 RESOLVE = """
 import importlib, sys
 for package in sys.argv[1:]:
@@ -46,7 +46,7 @@ COMMANDS: Sequence[tuple[tuple[str, ...], str]] = (
 
 
 def public_packages() -> dict[str, str]:
-    """Public package -> extra that it needs, from the table of docs/versions.md."""
+    """Public package -> extra that it needs, from the table of docs/reference/versions.md."""
     return dict(re.findall(r"^\| `(mcp_bindgen[\w.]+)` \| `?(\w*)`? ?\|$", PAGE.read_text("utf-8"), re.MULTILINE))
 
 

@@ -155,7 +155,7 @@ def test_bad_input_is_one_line(tmp_path: Path) -> None:
 
 # --- the page ---------------------------------------------------------------------------------------------------
 
-PAGE = (ROOT / "docs" / "tap.md").read_text("utf-8")
+PAGE = (ROOT / "docs" / "how-to" / "tap.md").read_text("utf-8")
 TIMES = re.compile(r"^ *\d+\.\d+|\d+\.\d ms", re.MULTILINE)
 
 

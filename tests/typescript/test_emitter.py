@@ -160,6 +160,6 @@ def test_damaged_schemas_become_packages_or_one_line(seed: int, tmp_path: Path) 
 
 
 def test_the_page_lists_the_templates() -> None:
-    page = (ROOT / "docs" / "typescript.md").read_text("utf-8")
+    page = (ROOT / "docs" / "how-to" / "typescript.md").read_text("utf-8")
     for name, purpose in EMITTER.templates.items():
         assert f"| `{name}` | {purpose} |" in page

@@ -1,4 +1,4 @@
-"""Run all testees on all vectors, and write docs/vectors-matrix.md: `python -m tests.vectors.matrix`."""
+"""Run all testees on all vectors, and write docs/reference/vectors-matrix.md: `python -m tests.vectors.matrix`."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from mcp_bindgen.vectors.testee import Testee
 from tests.support.commands import ROOT
 from tests.vectors.testees import PROGRAMS, Program
 
-PAGE = ROOT / "docs" / "vectors-matrix.md"
+PAGE = ROOT / "docs" / "reference" / "vectors-matrix.md"
 LONGEST = 160
 """Characters of a document in the table."""
 
@@ -24,7 +24,7 @@ COMPARED = 3
 INTRODUCTION = """\
 # Conformance matrix
 
-Disagreements between released implementations and the [conformance vectors](vectors.md).
+Disagreements between released implementations and the [conformance vectors](../how-to/vectors.md).
 `python -m tests.vectors.matrix` runs every testee in `examples/testees/` on all vectors and writes this page.
 
 A disagreement is a fact about a type, not about a session: an SDK may check more before or after it reads a message.
@@ -42,7 +42,7 @@ The modes of the testees differ, and so do the figures:
 *Lossy* counts documents that come back with a lost, added or changed member. *Unsupported* counts vectors of
 definitions that an implementation lacks.
 
-The five known exceptions of our own bindings ([faithfulness](faithfulness.md)) are no disagreements here:
+The five known exceptions of our own bindings ([faithfulness](../explanation/faithfulness.md)) are no disagreements:
 `explicit-null` is the tolerated rule `null`, `whole-integer` is equal in JSON Schema, `deep-nesting` and
 `huge-number` are tolerated by RFC 8259, and no vector needs `boolean-constant`.
 """

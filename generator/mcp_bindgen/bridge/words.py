@@ -120,7 +120,7 @@ gets the JSON value, returns the converted one, and leaves a converted value as 
 
 
 def page(plans: Iterable[Plan]) -> str:
-    """Return `docs/bridges.md`."""
+    """Return `docs/explanation/bridges.md`."""
     return "\n".join([_INTRODUCTION, *(_chapter(plan) for plan in plans)])
 
 

@@ -46,7 +46,7 @@ def check(packages: Packages, format: ReportFormat = Format.TEXT) -> None:
         with StatusLine("checking bridges"):
             difference = drift(steps.folder, steps.render())
             if not steps.is_page_current:
-                difference += "docs/bridges.md is out of date\n"
+                difference += "docs/explanation/bridges.md is out of date\n"
         wrong = say_missing(steps) or wrong
         add("bridges", steps.folder, steps.command, difference, "differ")
     if format is not Format.TEXT:

@@ -178,7 +178,8 @@ def lower(
 ) -> None:
     """Show the tools that a model provider refuses or changes, and the edits of the contract that avoid it.
 
-    Exit code 1 if a tool is refused. `docs/lowering.md` explains the verdicts, `docs/providers.md` lists the profiles.
+    Exit code 1 if a tool is refused. `docs/how-to/lowering.md` explains the verdicts; `docs/reference/providers.md`
+    lists the profiles.
 
     Examples:
 

@@ -15,7 +15,7 @@ from .reading import OptionalRevisionName, Reading
 def model(revision: OptionalRevisionName = None, schema: JsonSchema = False, *, reading: Reading) -> None:
     """Print the model of a revision as JSON: definitions, methods, errors, facts, descriptions and conversions.
 
-    `diff` and `generate --schema` accept the file. docs/model.md describes the format.
+    `diff` and `generate --schema` accept the file. docs/reference/model.md describes the format.
 
     Examples:
 

@@ -97,7 +97,7 @@ def run(
 ) -> None:
     """Give all vectors to a testee, and report its disagreements; the exit code is 1 if one is not expected.
 
-    A testee is a program that reads documents with one implementation. docs/vectors.md has its protocol.
+    A testee is a program that reads documents with one implementation. docs/how-to/vectors.md has its protocol.
 
     Examples:
 

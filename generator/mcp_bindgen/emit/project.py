@@ -157,13 +157,13 @@ _Table = TypeVar("_Table", SchemaTable, PackageTable, Configuration)
 def _table(kind: type[_Table], value: object, pointer: str) -> _Table:
     """Return a table of the configuration."""
     if not is_object(value):
-        raise BadInput("is not a table", pointer=pointer, fix="see docs/configuration.md")
+        raise BadInput("is not a table", pointer=pointer, fix="see docs/reference/configuration.md")
     known = {one.name: one for one in fields(kind)}
     for key in value.keys() - known.keys():
         raise BadInput(f"unknown key {key!r}", pointer=join(pointer, key), fix=suggestion(key, known))
     for name, one in known.items():
         if one.default is MISSING and one.default_factory is MISSING and name not in value:
-            raise BadInput(f"the key {name!r} is missing", pointer=pointer, fix="see docs/configuration.md")
+            raise BadInput(f"the key {name!r} is missing", pointer=pointer, fix="see docs/reference/configuration.md")
     return kind(**{key: _value(key, found, join(pointer, key), known[key].type) for key, found in value.items()})
 
 
@@ -177,7 +177,9 @@ def _value(key: str, value: object, pointer: str, type: object) -> Any:
     if type == "tuple[str, ...]" and is_array(value) and all(isinstance(one, str) for one in value):
         return tuple(value)
     wanted = {"str": "a text", "tuple[str, ...]": "a list of texts", "tuple[PackageTable, ...]": "a list of tables"}
-    raise BadInput(f"is not {wanted.get(str(type), 'a table')}", pointer=pointer, fix="see docs/configuration.md")
+    raise BadInput(
+        f"is not {wanted.get(str(type), 'a table')}", pointer=pointer, fix="see docs/reference/configuration.md"
+    )
 
 
 def wanted(request: Request) -> list[Target]:
@@ -193,7 +195,7 @@ def wanted(request: Request) -> list[Target]:
         found = [replace(one, strict=request.strict) for one in read(file).requests(file.parent)]
     if not found:
         raise BadInput(
-            "there are no packages to generate", file=file, fix="add [[packages]]; see docs/configuration.md"
+            "there are no packages to generate", file=file, fix="add [[packages]]; see docs/reference/configuration.md"
         )
     return [target for one in found for target in targets(one)]
 

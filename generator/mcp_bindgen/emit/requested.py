@@ -172,7 +172,7 @@ def _source(request: Request, store: Store) -> _Sources:
     if facts is None:
         raise BadInput(
             f"{printable(given)} does not state the revision that it extends and the senders of its messages",
-            fix="state them in a file and give it with --semantics; docs/extensions.md has an example",
+            fix="state them in a file and give it with --semantics; docs/how-to/extensions.md has an example",
         )
     file, argument = _read(base, given)
     extension = read_extension(file, facts, core, ledger=store.ledger, strict=store.strict)

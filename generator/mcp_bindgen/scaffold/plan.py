@@ -117,7 +117,7 @@ class Plan:
 
     @property
     def requirement(self) -> str:
-        """The requirement on mcp-bindgen, with extras and the bounds of docs/versions.md."""
+        """The requirement on mcp-bindgen, with extras and the bounds of docs/reference/versions.md."""
         needs = {"auth": self.auth, "contract": self.contract is not None, "http": self.http and not self.auth}
         extras = [name for name, needed in needs.items() if needed]  # auth brings http with it
         wanted = f"[{','.join(extras)}]" if extras else ""

@@ -107,4 +107,4 @@ def read_facts(root: Path) -> Facts:
     except ValidationError as error:
         first = error.errors()[0]
         pointer = "".join(f"/{part}" for part in first["loc"])
-        raise BadInput(first["msg"], file=path, pointer=pointer, fix="see docs/vectors.md") from None
+        raise BadInput(first["msg"], file=path, pointer=pointer, fix="see docs/how-to/vectors.md") from None

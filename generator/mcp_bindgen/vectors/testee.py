@@ -141,7 +141,7 @@ class Testee:
             self._end(0)
             raise BadInput(
                 f"the testee does not start protocol {PROTOCOL}: {self._command}",
-                fix="see its messages with --verbose, and the protocol in docs/vectors.md",
+                fix="see its messages with --verbose, and the protocol in docs/how-to/vectors.md",
             )
         name, version, language = (str(reply.get(member, "")) for member in ("name", "version", "language"))
         return Implementation(name, version, language, tuple(map(str, reply.get("revisions", ()))))

@@ -117,7 +117,7 @@ async def connect(
     remembered for the next connection.
 
     A server that speaks no revision of the clients is reached over a bridge: the client with the nearest revision
-    keeps its own types, and messages are converted (`docs/bridges.md`).
+    keeps its own types, and messages are converted (`docs/explanation/bridges.md`).
 
     Args:
         target: A URL, a command line, its words, an `Address` or an object that has one, or a transport.

@@ -1,4 +1,4 @@
-"""The recipes of docs/authorization.md for clients, with authorization servers that depart as those of vendors do."""
+"""The recipes of docs/how-to/authorization.md for clients, with authorization servers like those of vendors."""
 
 from __future__ import annotations
 

@@ -729,6 +729,9 @@ async def test_a_command_that_always_ends_is_given_up(command: Command) -> None:
     with pytest.raises(ConnectionClosed, match=r"^no-such-program cannot be started: No such file or directory$"):
         async with connect("no-such-program --fast", *CLIENTS):
             pass
+    with pytest.raises(ConnectionClosed, match=r"; to start a Python file, use 'python server\.py'$"):
+        async with connect("server.py", *CLIENTS):
+            pass
 
 
 @bounded()

@@ -36,7 +36,7 @@ async def main():
 anyio.run(main)
 """
 
-PAGE = (ROOT / "docs" / "transports.md").read_text("utf-8")
+PAGE = (ROOT / "docs" / "reference" / "transports.md").read_text("utf-8")
 ACME = textwrap.dedent(PAGE.partition("```python\n")[2].partition("   ```\n")[0])
 """The module on the page about transports."""
 

@@ -129,6 +129,14 @@ def client(document: dict[str, Any], revision: str = NEWEST, name: str = "weathe
     return client_files(contract_of(document), protocol, client_class(name), name, "a test")[f"{name}.py"]
 
 
+@pytest.mark.parametrize(
+    ("module", "name"),
+    [("everything", "EverythingClient"), ("everything_client", "EverythingClient"), ("client", "ClientClient")],
+)
+def test_the_class_of_a_client_has_the_name_of_its_module(module: str, name: str) -> None:
+    assert client_class(module) == name
+
+
 def signature(text: str, method: str) -> str:
     """The signature of a method in a module, with what it returns."""
     for node in ast.walk(ast.parse(text)):

@@ -99,7 +99,7 @@ def render(template: str, templates: Path | None = None, **values: object) -> st
     except TemplateError as error:
         line = f" line {error.lineno}" if isinstance(error, TemplateSyntaxError) else ""
         raise BadInput(
-            f"{template}{line}: {error.message}", file=templates, fix="docs/emitters.md lists the variables"
+            f"{template}{line}: {error.message}", file=templates, fix="docs/how-to/emitters.md lists the variables"
         ) from None
 
 

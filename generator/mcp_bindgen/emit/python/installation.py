@@ -68,7 +68,9 @@ def bridges_of(emitter: Emitter, targets: Iterable[Target]) -> list[Bridges]:
     own = [target.folder.parent for target in targets if target.extension is None]
     places = [(_ROOT / "generated" / NAMESPACE, False), (bindings_folder(), True)]
     return [
-        Bridges(emitter, Store(), place / BRIDGES, users, None if users else _ROOT / "docs" / "bridges.md")
+        Bridges(
+            emitter, Store(), place / BRIDGES, users, None if users else _ROOT / "docs" / "explanation" / "bridges.md"
+        )
         for place, users in places
         if place in own
     ]

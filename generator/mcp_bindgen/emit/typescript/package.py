@@ -61,7 +61,9 @@ def emit(model: Model, options: Options) -> Mapping[str, str]:
             if options.templates is None:
                 raise
             raise BadInput(
-                f"{template}: {error.message}", file=options.templates, fix="docs/typescript.md lists the variables"
+                f"{template}: {error.message}",
+                file=options.templates,
+                fix="docs/how-to/typescript.md lists the variables",
             ) from None
         files[name] = text if name == "package.json" else f"{header}\n\n{text}"
     return files

@@ -150,8 +150,9 @@ def saved_name(module_name: str) -> str:
 
 
 def client_class(name: str) -> str:
-    """Return the name of a client's class: `everything` -> `EverythingClient`."""
-    return f"{class_prefix(name)}Client"
+    """Return the name of a client's class: `everything` and `everything_client` -> `EverythingClient`."""
+    prefix = class_prefix(name)
+    return f"{prefix.removesuffix('Client') or prefix}Client"
 
 
 def title_of(contract: Contract, name: str) -> str:

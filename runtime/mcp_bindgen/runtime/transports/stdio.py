@@ -388,6 +388,8 @@ async def stdio(
         os.close(source)
         os.close(sink)
         reason = error.strerror if isinstance(error, OSError) else error
+        if command.endswith(".py"):
+            reason = f"{reason}; to start a Python file, use 'python {command}'"
         raise ConnectionClosed(f"{command} cannot be started: {reason}") from None
     finally:
         os.close(child_input)

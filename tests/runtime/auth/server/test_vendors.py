@@ -1,4 +1,4 @@
-"""The recipes of docs/authorization.md for servers, with tokens as vendors document them."""
+"""The recipes of docs/how-to/authorization.md for servers, with tokens as vendors document them."""
 
 from __future__ import annotations
 

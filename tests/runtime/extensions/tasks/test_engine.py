@@ -313,7 +313,7 @@ async def test_one_word_is_checked() -> None:
 async def test_the_examples_of_the_page_run(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.chdir(tmp_path)
     monkeypatch.setattr("mcp_bindgen.runtime.run", lambda *served: None)
-    blocks = re.findall(r"```python\n(.*?)```", (ROOT / "docs" / "tasks.md").read_text("utf-8"), re.DOTALL)
+    blocks = re.findall(r"```python\n(.*?)```", (ROOT / "docs" / "how-to" / "tasks.md").read_text("utf-8"), re.DOTALL)
     page: dict[str, Any] = {"CACHE": {"cup": "there"}}
     for block in blocks[:3]:
         exec(block, page)

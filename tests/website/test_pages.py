@@ -1,0 +1,37 @@
+"""The pages of the documentation site: complete, in the navigation, and with a file for programs."""
+
+from __future__ import annotations
+
+import pytest
+from website.build import pages
+from website.markdown import Pages
+from website.programs import llms, navigation
+from website.reference import packages
+from website.sources import handwritten
+
+from mcp_bindgen.diff.rules import RULES
+
+
+@pytest.fixture(scope="module")
+def site() -> Pages:
+    return pages()
+
+
+def test_the_navigation_names_each_handwritten_page() -> None:
+    named = navigation()
+    assert len(named) == len(set(named))
+    assert handwritten({}).keys() - set(named) == set()
+
+
+def test_the_navigation_names_no_other_page(site: Pages) -> None:
+    assert set(navigation()) - site.keys() == set()
+
+
+def test_the_index_for_programs_names_each_page(site: Pages) -> None:
+    text = llms(site)
+    assert [name for name in site if f"/{name})" not in text] == []
+
+
+def test_each_rule_and_each_package_has_its_place(site: Pages) -> None:
+    assert [rule for rule in RULES if f"{{ #{rule} }}" not in site["reference/diff-rules.md"]] == []
+    assert [name for name in packages() if f"`{name}`" not in site["reference/api/index.md"]] == []

@@ -1,0 +1,1 @@
+"""Documentation site: stages handwritten and generated pages, and builds them with Zensical."""
