@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import logging
 from collections import OrderedDict
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Mapping
 from functools import cached_property
 from itertools import islice
 from typing import TYPE_CHECKING, Any
@@ -30,7 +30,14 @@ log: logging.Logger = logging.getLogger("mcp_bindgen")
 MAX_PROBLEMS = 10
 """The maximum of problems that are reported."""
 
-_JSON_TYPES = {str: "string", bool: "boolean", int: "integer", list: "array", dict: "object", type(None): "null"}
+_JSON_TYPES: Mapping[type, str] = {
+    str: "string",
+    bool: "boolean",
+    int: "integer",
+    list: "array",
+    dict: "object",
+    type(None): "null",
+}
 _MAX_PROBLEM_CHARACTERS = 200
 _MAX_STEP_CHARACTERS = 60  # of the name of a member in a path
 _STEPS_FACTOR = 30  # the limit for a value, as a multiple of that for a schema: to count a step takes up to 1 us

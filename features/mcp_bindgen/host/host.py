@@ -593,15 +593,15 @@ class Host(AsyncContextManagerMixin, Generic[C_co]):
         client = await self._client(server)
         kept = self._servers[server]
         scope = kept.scope
-        where = f"server {server!r}, tool {tool!r}"
+        where, begun = f"server {server!r}, tool {tool!r}", anyio.current_time()
         try:
             result = await client.call_tool(tool, None if arguments is None else dict(arguments))
         except ConnectionClosed as error:
             with anyio.move_on_after(_EXPLAIN_SECONDS):
                 await kept.watch.ended.wait()
-            explained = kept.explained(error)
+            explained, seconds = kept.explained(error), anyio.current_time() - begun
             self._fail(server, scope, ConnectionClosed(explained))
-            raise ConnectionClosed(f"{where}: {explained}") from None
+            raise ConnectionClosed(f"{where}, after {seconds:.1f} s: {explained}") from None
         except RequestTimeout:
             limit = cast(Client, client).options.timeout
             raise RequestTimeout(f"{where}: no answer within {limit:g} s") from None

@@ -65,8 +65,9 @@ def _complete_name(ctx: typer.Context, incomplete: str) -> list[str]:
     hidden = io.StringIO()
     try:
         with redirect_stdout(hidden), redirect_stderr(hidden):
-            given = {one.name: ctx.params[one.name] for one in fields(Connection) if one.name in ctx.params}
-            access = Connection(**{**given, "timeout": _PATIENCE}).access()
+            given: dict[str, Any] = {one.name: ctx.params.get(one.name) for one in fields(Connection)}
+            given["timeout"] = _PATIENCE
+            access = Connection(**given).access()
             found = Live.named(server, access).ask(lambda names: dict.fromkeys(names, lists))
     except Exception:  # completion shows no errors
         return []
