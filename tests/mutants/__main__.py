@@ -1,7 +1,7 @@
-"""Puts bugs into a copy of the product, one at a time, and tells which the tests find: `make mutants`.
+"""Put bugs into a copy of the product, one at a time, and list the bugs that the tests find: `make mutants`.
 
-Half of the bugs stand in `bugs.toml`, the others are drawn with a fixed seed. For each, the nearest test modules run
-until one fails: those that are named after the module, then those that import it, then those of its package.
+Half of the bugs stand in `bugs.toml`, the rest is drawn with a fixed seed. For each bug, the nearest test modules run
+until a test fails: modules named after the changed module, then modules that import it, then tests of its package.
 With `--wide`, survivors meet the quick suite as well. Bugs without an effect stand in `bugs.toml`, with the reason.
 """
 
@@ -43,7 +43,7 @@ SECONDS = 900
 
 
 def copy(folder: Path) -> Path:
-    """Copy what git knows of the checkout, and make an environment that imports the copy; return its interpreter."""
+    """Copy the files that git knows, and make an environment that imports the copy; return its interpreter."""
     tree = folder / "tree"
     listed = subprocess.check_output(["git", "ls-files", "-coz", "--exclude-standard"], cwd=ROOT, text=True)
     for name in filter(None, listed.split("\0")):

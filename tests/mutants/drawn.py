@@ -51,7 +51,7 @@ def draw(root: Path, folders: list[str], count: int, seed: int) -> list[Mutant]:
 
 
 def _mutants(root: Path, path: Path) -> Iterator[Mutant]:
-    """Find what may be changed inside the functions of a module."""
+    """Find the places for changes inside the functions of a module."""
     text = path.read_text("utf-8")
     starts = [0]
     for line in text.encode().splitlines(keepends=True):
