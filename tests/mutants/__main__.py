@@ -13,6 +13,7 @@ import re
 import shutil
 import subprocess
 import sys
+import sysconfig
 import tomllib
 import venv
 from collections import Counter
@@ -60,12 +61,10 @@ def copy(folder: Path) -> Path:
             data = script.read_bytes().replace(os.fsencode(scripts), os.fsencode(python.parent))
             (python.parent / script.name).write_bytes(data)
             (python.parent / script.name).chmod(0o755)
-    ask = [python, "-c", "import sysconfig; print(sysconfig.get_path('purelib'))"]
-    own, shared = (
-        Path(subprocess.check_output([one, *ask[1:]], text=True).strip()) for one in (python, sys.executable)
-    )
-    lines = [str(tree / name) for name in (*SOURCES, "generated")] + [str(shared)]
-    (own / "copy.pth").write_text("\n".join(lines), "utf-8")
+    shared = Path(sysconfig.get_path("purelib"))
+    paths = [*(tree / name for name in (*SOURCES, "generated")), shared]
+    own = tree / ".venv" / shared.relative_to(sys.prefix)
+    (own / "copy.pth").write_text("".join(f"{path}\n" for path in paths), "utf-8")
     return python
 
 
