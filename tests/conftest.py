@@ -1,4 +1,4 @@
-"""Settings for the whole suite: how much a run tries and at once, garbage, signals, schemas, and none of a user.
+"""Settings for the whole suite: how much a run tries and at once, garbage, signals, schemas, and no files of a user.
 
 `make test` runs the Hypothesis profile `quick`, `make test-all` the profile `full`.
 """

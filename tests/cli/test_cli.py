@@ -201,6 +201,7 @@ def test_options_that_do_not_fit_together(
 # --- check ----------------------------------------------------------------------------------------------------
 
 
+@pytest.mark.full
 def test_this_checkout_is_in_sync(tmp_path: Path) -> None:
     done = bindgen("check", cwd=tmp_path)
     store = Store()

@@ -774,11 +774,12 @@ def test_link_results_by_name() -> None:
         (union("MoreResult", "GetResult"), "GetResult", (Ref("MoreResult"),)),
         (union("GetResult", "MoreResult"), "GetResult", (Ref("MoreResult"),)),
         (ref("MoreResult"), "MoreResult", ()),
+        (union("MoreResult", "LastResult"), "LastResult", (Ref("MoreResult"),)),
     ],
 )
 def test_link_results_by_response(result: Schema, usual: str, instead: tuple[Type, ...]) -> None:
     response = record("result", result=result)
-    method = answered({"GetResult": STRING, "MoreResult": {}, "GetResultResponse": response})
+    method = answered({"GetResult": STRING, "MoreResult": {}, "LastResult": {}, "GetResultResponse": response})
     assert (method.result, method.alternatives) == (Ref(usual), instead)
 
 

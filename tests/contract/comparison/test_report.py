@@ -10,6 +10,7 @@ import pytest
 
 from mcp_bindgen.contract.comparison import inclusion
 from mcp_bindgen.contract.comparison.compare import compare_contracts
+from mcp_bindgen.contract.comparison.places import differences
 from mcp_bindgen.contract.comparison.verdicts import ContractComparison, Level
 from mcp_bindgen.contract.document import contract_of
 from mcp_bindgen.report import Format, Page, Report, render
@@ -432,3 +433,10 @@ def test_500_tools_take_little_time() -> None:
     other = copy.deepcopy(tools)
     other[7]["inputSchema"]["required"] = ["city"]
     assert [finding.level for finding in compared({"tools": tools}, {"tools": other}).findings] == [Level.BREAKING]
+
+
+@pytest.mark.parametrize(("kind", "keyword"), [("array", "items"), ("object", "additionalProperties")])
+def test_a_default_that_is_stated_is_no_difference(kind: str, keyword: str) -> None:
+    silent, stated, closed = {"type": kind}, {"type": kind, keyword: True}, {"type": kind, keyword: False}
+    assert list(differences(silent, stated)) == list(differences(stated, silent)) == []
+    assert [found.keyword for found in differences(silent, closed)] == [keyword]

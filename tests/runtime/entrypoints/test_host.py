@@ -503,6 +503,7 @@ def broken() -> dict[str, Any]:
     }
 
 
+@pytest.mark.full
 @bounded()
 async def test_four_broken_servers_of_twenty_cost_the_others_nothing(entry: Entry) -> None:
     """Sixteen answer as soon as the slowest of them is ready, while one hangs; one that is killed comes back."""

