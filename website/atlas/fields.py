@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
+from itertools import pairwise
 
 from mcp_bindgen.protocol import Protocol
 from mcp_bindgen.protocol.model import Definition, Field, Object
@@ -63,7 +64,7 @@ def _since(known: Mapping[str, Mapping[str, Field]], wire: str, first: str) -> s
     words = "" if start == first else revision_link(start)
     changed = [
         revision
-        for (_, old), (revision, new) in zip(having, having[1:], strict=False)
+        for (_, old), (revision, new) in pairwise(having)
         if (describe(old.type, formats=True), old.required) != (describe(new.type, formats=True), new.required)
     ]
     if changed:

@@ -51,8 +51,8 @@ def _start(atlas: Atlas) -> str:
     return page(
         "Protocol atlas",
         "Look up the Model Context Protocol: every method, definition, field, error code and capability of every "
-        "released revision, with the revision that added it, its changes, the flow of its messages, and an example that "
-        "validates.",
+        "released revision. Each page has the revision that added the subject, its changes, the flow of its messages, "
+        "and an example that validates.",
         "All facts are read from the JSON Schemas of the protocol, and from our own descriptions. "
         "Search with `/` or `s`, or begin here:",
         table(
