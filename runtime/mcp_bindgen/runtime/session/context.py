@@ -145,14 +145,12 @@ class Context(Caller):
     Attributes:
         scope: Scope of the request.
         link: Way to the sender.
-        negotiated: Agreement that the request counts on, if known.
         origin: Origin of the request: token, user, headers, address. In `Server.connections`, that of the newest
             message.
         identity: Verified token of the request; `None` where requests carry no tokens.
         request_id: Id of the request; `None` for a notification.
     """
 
-    negotiated: Negotiated | None = None
     _token: Any = None
     _reached: float | None = None
 
@@ -165,7 +163,6 @@ class Context(Caller):
         self.scope = scope
         self.link: Link = scope.link
         self.origin: RequestOrigin = scope.origin
-        self.negotiated = scope.negotiated
         self.identity: Identity | None = scope.origin.identity
         self.request_id: RequestId | None = scope.request_id
         self.params = params
@@ -176,6 +173,11 @@ class Context(Caller):
     def answered(self) -> Mapping[str, Any]:
         """Key -> answer in wire form, for questions of this handler in earlier rounds."""
         return {} if self._questions is None else self._questions.used
+
+    @property
+    def negotiated(self) -> Negotiated | None:
+        """Agreement that the request counts on, if known."""
+        return self.scope.negotiated
 
     @property
     def session(self) -> Session:

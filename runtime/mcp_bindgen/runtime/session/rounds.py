@@ -84,7 +84,11 @@ class Questions:
         return typed
 
 
-asks_for_input: Callable[[Any], bool] = cache(lambda kind: result_type(kind) == "input_required")
+def _asks_for_input(kind: Any) -> bool:
+    return result_type(kind) == "input_required"
+
+
+asks_for_input: Callable[[Any], bool] = cache(_asks_for_input)
 """Return whether a class of results asks for input."""
 
 
