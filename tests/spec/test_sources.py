@@ -146,7 +146,7 @@ def test_history(named: str) -> None:
     assert done.stdout.startswith("books/find (method): since ")
 
 
-def test_import_and_verify(named: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_import_verify_and_status(named: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     folder = ("--folder", tmp_path / "schema")
     (tmp_path / "schema").mkdir()
     commit = () if named.startswith("git:") else ("--commit", "abc")
@@ -156,6 +156,13 @@ def test_import_and_verify(named: str, tmp_path: Path, monkeypatch: pytest.Monke
         pipe(monkeypatch, BYTES)
     done = inside("schema", "verify", "2030-01-31", named, *folder)
     assert (done.returncode, done.stdout.partition(",")[0]) == (0, "2030-01-31: same structure")
+    for name in ("semantics.toml", "docs.toml"):
+        (tmp_path / "schema" / name).write_bytes((Store().root / name).read_bytes())
+    if named == "-":
+        pipe(monkeypatch, BYTES)
+    done = inside("schema", "status", "--against", named, *folder)
+    assert (done.returncode, done.stderr) == (0, "")
+    assert done.stdout.startswith("2030-01-31: ")
 
 
 def test_an_import_without_a_commit(tmp_path: Path) -> None:

@@ -9,8 +9,12 @@ from typing import Annotated, Any
 
 import typer
 
+from mcp_bindgen.diff.accept import Accepted
+from mcp_bindgen.diff.upstream import against
 from mcp_bindgen.protocol.extension_status import ExtensionReport, extension_reports, extension_tasks
 from mcp_bindgen.protocol.status import Report, entries, reports_of, tasks
+from mcp_bindgen.report import Format
+from mcp_bindgen.report.diff import comparison_report
 from mcp_bindgen.spec import BadInput, Reading, Store, sources
 from mcp_bindgen.spec.extension import is_id
 from mcp_bindgen.spec.pins import Pin
@@ -22,6 +26,7 @@ from .options import Revision as RevisionOption
 from .output import (
     print_facts,
     print_json,
+    print_report,
     say_corrections,
     say_decisions,
     say_incomplete,
@@ -203,6 +208,10 @@ def verify(revision: Revision, file: File, folder: Folder = None, as_json: Json 
 @schema.command()
 def status(
     folder: Folder = None,
+    file: Annotated[
+        str | None,
+        typer.Option("--against", metavar="SOURCE", help=f"Compare with a schema file of upstream: {SOURCES}."),
+    ] = None,
     revision: RevisionOption = None,
     stubs: Annotated[
         bool, typer.Option("--stubs", help="Print entries for docs.toml for everything without a description.")
@@ -214,6 +223,8 @@ def status(
     The table is followed by tasks for drafts, for problems and for --revision: missing descriptions, outdated facts in
     semantics.toml, new methods without a capability, and errors that prevent reading a revision.
 
+    --against compares a schema file of upstream with ours; the exit code is 1 if messages or generated code change.
+
     Examples:
 
     `mcp-bindgen schema status`
@@ -221,8 +232,15 @@ def status(
     `mcp-bindgen schema status --revision 2026-07-28`
 
     `mcp-bindgen schema status --stubs >> schema/docs.toml`
+
+    `mcp-bindgen schema status --against schema.json --revision 2025-11-25`
     """
     store = Store(folder)
+    if file is not None:
+        if stubs:
+            raise BadInput("--stubs and --against exclude each other", fix="leave one of them out")
+        _against(store, file, revision, as_json=as_json)
+        return
     named = revision is not None and store.is_extension(revision)
     reports = [] if named else reports_of(store, revision)
     others = extension_reports(store, revision) if named or revision is None else []
@@ -286,3 +304,16 @@ def _documented(report: Report) -> tuple[str, str]:
     definitions = report.definitions - len(report.undocumented_definitions)
     fields = report.fields - len(report.undocumented_fields)
     return f"{definitions}/{report.definitions}", f"{fields}/{report.fields}"
+
+
+def _against(store: Store, file: str, revision: str | None, *, as_json: bool) -> None:
+    source = sources.read(file)
+    release = against(store, source, revision)
+    if release.comparison.findings or as_json:
+        print_report(comparison_report(Accepted((release.comparison,))), Format.JSON if as_json else Format.TEXT)
+    else:
+        say(f"{release.revision}: {source.label} changes nothing")
+    for pointer in release.unfit:
+        say(f"warning: the mistake of {pointer} is gone from {source.label}", err=True)
+    if not release.same:
+        raise typer.Exit(1)

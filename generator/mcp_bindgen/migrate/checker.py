@@ -12,7 +12,7 @@ import re
 import sys
 import tempfile
 import time
-from collections.abc import Iterator, Mapping
+from collections.abc import Generator, Mapping
 from contextlib import chdir, contextmanager, suppress
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -121,7 +121,7 @@ def check(code: Mapping[Path, bytes], root: Path, packages: Mapping[str, str]) -
 
 
 @contextmanager
-def exclusive_cache() -> Iterator[Path | None]:
+def exclusive_cache() -> Generator[Path | None]:
     """Yield a cache folder of mypy that no other run uses meanwhile, since runs that share one can damage it.
 
     Each run takes a free folder away by renaming it, and renames it back at its end. There are as many folders as there
