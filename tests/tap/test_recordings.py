@@ -22,7 +22,7 @@ from tests.interop.processes import NODE_SERVER, SDK_SERVER, free_port, listenin
 from tests.support.commands import COMMAND, PATIENCE, execute, inside
 from tests.support.taps import tapped
 
-INITIALIZE = {
+INITIALIZE: dict[str, Any] = {
     "jsonrpc": "2.0",
     "id": 0,
     "method": "initialize",
@@ -172,7 +172,11 @@ def test_a_file_that_is_no_recording_is_one_line(text: str, tmp_path: Path) -> N
 # --- comparison -----------------------------------------------------------------------------------------------
 
 SCHEMA = {"type": "object", "properties": {"n": {"type": "integer"}}, "required": ["n"]}
-TOOL = {"name": "t", "inputSchema": {"type": "object", "properties": {"a": {"type": "string"}}}, "outputSchema": SCHEMA}
+TOOL: dict[str, Any] = {
+    "name": "t",
+    "inputSchema": {"type": "object", "properties": {"a": {"type": "string"}}},
+    "outputSchema": SCHEMA,
+}
 STRICTER = {**TOOL, "inputSchema": {**TOOL["inputSchema"], "required": ["a"]}}
 LIST = {"jsonrpc": "2.0", "id": 1, "method": "tools/list"}
 

@@ -64,7 +64,7 @@ def forward_(
 
     Examples:
 
-    `mcp-bindgen tap -- npx -y @modelcontextprotocol/server-everything`
+    `mcp-bindgen tap forward -- npx -y @modelcontextprotocol/server-everything`; the word `forward` may be left out.
 
     `mcp-bindgen tap --out trace.jsonl mcp.json#weather` starts an entry of a file.
 

@@ -20,7 +20,7 @@ _MAX_DEFERRED_BYTES = 4 * 1024 * 1024
 _PAUSE_SECONDS = 0.02
 """Seconds without traffic after which the bytes that wait are read."""
 
-_LAST_SECONDS = 10.0
+_LAST_SECONDS = 60.0
 """Seconds that the last messages get after the connection ended."""
 
 
