@@ -33,7 +33,7 @@ GENERATOR_PACKAGES = {path.name for path in GENERATOR.iterdir() if any(path.glob
 HEAVY = {"datamodel_code_generator", "jinja2", "black", "typer", "rich", "pydantic", "anyio"}
 
 MAX_KERNEL_LINES = 5690
-MAX_LINES = 23175
+MAX_LINES = 23975
 """Lines of code of the kernel, and of the kernel, its HTTP transports and the features together."""
 
 MAX_STDIO_MODULES = 40
