@@ -41,6 +41,9 @@
       const { svg } = await mermaid.render(`diagram-${index}`, source);
       const figure = document.createElement("div");
       figure.className = "diagram";
+      figure.tabIndex = 0; // wide diagrams scroll
+      figure.role = "group";
+      figure.ariaLabel = `Diagram ${index + 1}`;
       figure.innerHTML = svg;
       blocks[index].replaceWith(figure);
       blocks[index] = figure;
