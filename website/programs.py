@@ -7,6 +7,8 @@ import tomllib
 from collections.abc import Iterator
 from typing import Any
 
+from mcp_bindgen.spec.json import is_object
+
 from .markdown import Pages
 from .sources import ROOT, SITE
 
@@ -38,7 +40,7 @@ def llms(pages: Pages) -> str:
 def _pages(inside: Any) -> Iterator[str]:
     if isinstance(inside, str):
         yield inside
-    elif isinstance(inside, dict):
+    elif is_object(inside):
         yield from _pages(list(inside.values()))
     else:
         for one in inside:

@@ -299,7 +299,7 @@ def _members(owner: type) -> Iterator[tuple[str, Any]]:
         if base.__module__.startswith("mcp_bindgen."):
             seen |= {name: one for name, one in vars(base).items() if not name.startswith("_")}
     for name, one in seen.items():
-        inner = one.__func__ if isinstance(one, classmethod | staticmethod) else one
+        inner: Any = getattr(one, "__func__", one)  # of class methods and static methods
         if inspect.isfunction(inner) or isinstance(inner, property):
             yield name, inner
 
@@ -328,7 +328,7 @@ def _signature(name: str, value: Any) -> str:
 
 
 def _parameters(found: list[inspect.Parameter]) -> Iterator[str]:
-    marks = {inspect.Parameter.VAR_POSITIONAL: "*", inspect.Parameter.VAR_KEYWORD: "**"}
+    marks: dict[Any, str] = {inspect.Parameter.VAR_POSITIONAL: "*", inspect.Parameter.VAR_KEYWORD: "**"}
     is_keyword_only = False
     for at, one in enumerate(found):
         if one.kind is inspect.Parameter.KEYWORD_ONLY and not is_keyword_only:
@@ -371,8 +371,8 @@ def _describe(value: Any) -> str:
         parts.append(table(head, rows) if any(row[2] for row in rows) else table(head[:2], [row[:2] for row in rows]))
     if found.returns and found.returns.description:
         parts.append(f"Returns: {plain(found.returns.description)}")
-    rows = [(code(one.type_name or ""), plain(one.description or "")) for one in found.raises]
-    parts.append(table(["error", "cause"], rows))
+    errors = [(code(one.type_name or ""), plain(one.description or "")) for one in found.raises]
+    parts.append(table(["error", "cause"], errors))
     return "\n\n".join(part.strip("\n") for part in parts if part.strip())
 
 

@@ -1,4 +1,23 @@
-// Renders the diagrams of a page with the copy of Mermaid on this site, and again when the colours change.
+// Names landmarks, and renders the diagrams of a page with the copy of Mermaid on this site.
+(() => {
+  // Screen readers list landmarks by name, so that names must differ.
+  function name() {
+    document.querySelectorAll(".md-code__nav").forEach((nav, index) => {
+      nav.ariaLabel = `Tools of code block ${index + 1}`;
+    });
+    const taken = new Set();
+    for (const nav of document.querySelectorAll("nav[aria-label]")) {
+      const label = nav.ariaLabel.replace(/ \(\d+\)$/, "");
+      let unique = label;
+      for (let number = 2; taken.has(unique); number += 1) unique = `${label} (${number})`;
+      taken.add(unique);
+      if (nav.ariaLabel !== unique) nav.ariaLabel = unique;
+    }
+  }
+  new MutationObserver(name).observe(document.body, { childList: true, subtree: true });
+  name();
+})();
+
 (() => {
   const base = document.currentScript.src.replace(/[^/]*$/, "");
   const blocks = [...document.querySelectorAll("pre.diagram")];
@@ -22,6 +41,9 @@
       const { svg } = await mermaid.render(`diagram-${index}`, source);
       const figure = document.createElement("div");
       figure.className = "diagram";
+      figure.tabIndex = 0; // wide diagrams scroll
+      figure.role = "group";
+      figure.ariaLabel = `Diagram ${index + 1}`;
       figure.innerHTML = svg;
       blocks[index].replaceWith(figure);
       blocks[index] = figure;

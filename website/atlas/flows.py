@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 
 from mcp_bindgen.protocol import Protocol
 from mcp_bindgen.protocol.model import Extension, Method, Ref, Sender, Type, references
@@ -251,6 +251,6 @@ def _notify(sender: Sender, text: str) -> str:
     return f"{sender}-){_other(sender)}: {text}"
 
 
-def _joined(names: Iterator[str]) -> str:
+def _joined(names: Iterable[str]) -> str:
     found = list(names)
     return found[0] if len(found) == 1 else f"{', '.join(found[:-1])} or {found[-1]}"

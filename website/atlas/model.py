@@ -23,6 +23,7 @@ from mcp_bindgen.protocol.text import describe
 from mcp_bindgen.report.history import document
 from mcp_bindgen.report.markdown import markdown
 from mcp_bindgen.spec import Store, named
+from mcp_bindgen.spec.json import is_array, is_object
 
 from ..markdown import Pages, block, code, plain
 from ..sources import ROOT
@@ -290,12 +291,12 @@ def answer(protocol: Protocol, found: Method) -> dict[str, Any] | None:
 
 def dated(protocol: Protocol, value: Any) -> Any:
     """Return an example with the name of the revision in each member that is made for it."""
-    if isinstance(value, dict):
+    if is_object(value):
         return {
             name: protocol.revision if name.endswith("protocolVersion") else dated(protocol, inner)
             for name, inner in value.items()
         }
-    return [dated(protocol, one) for one in value] if isinstance(value, list) else value
+    return [dated(protocol, one) for one in value] if is_array(value) else value
 
 
 def history_words(atlas: Atlas, found: History) -> str:

@@ -363,7 +363,8 @@ def _presence(atlas: Atlas, subject: Subject, past: History | None, origin: str)
         if earlier:
             links = [definition_link(one) if one in atlas.definitions else method_link(one) for one in earlier]
             yield "other names", ", ".join(links)
-        yield "revisions", ", ".join(map(revision_link, had))
+        if had != list(past.revisions)[list(past.revisions).index(had[0]) :]:
+            yield "revisions", ", ".join(map(revision_link, had))
     if (extension := atlas.extension(origin)) is not None:
         yield "extension", f"{extension_link(extension)} {extension.version}"
 

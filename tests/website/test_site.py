@@ -1,0 +1,104 @@
+"""The built site in a browser: links, accessibility, diagrams, and no request to another host."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator
+from functools import cache
+from pathlib import Path
+from typing import Any, Literal
+from urllib.parse import urljoin, urlsplit
+
+import pytest
+from axe_playwright_python.sync_playwright import Axe  # type: ignore[import-untyped]
+from playwright.sync_api import Browser, Page
+from website.build import SITE, pages
+from website.programs import program_files
+from website.sources import ROOT
+
+from tests.support.browser import chromium
+from tests.support.commands import execute
+from tests.support.file_server import FileServer, serving
+
+pytestmark = pytest.mark.full
+
+DESKTOP, PHONE = (1280, 900), (390, 844)
+SAMPLE = ("changes/2025-03-26/", "atlas/methods/tools-call/")
+_ID = re.compile(r"""\bid=["']?([^"'\s>]+)""")
+_HREF = re.compile(r"""\bhref=["']?([^"'\s>]+)""")
+_TYPES = {".html": "text/html", ".css": "text/css", ".js": "text/javascript", ".json": "application/json"}
+
+
+@pytest.fixture(scope="module", autouse=True)
+def site() -> None:
+    """The site as the sources are now; `make docs` builds it if it is older."""
+    wanted = program_files(pages())
+    if any(not (SITE / name).is_file() or (SITE / name).read_text("utf-8") != text for name, text in wanted.items()):
+        done = execute("make", "docs", cwd=ROOT)
+        assert done.returncode == 0, done.stdout + done.stderr
+
+
+def _file(path: str) -> Path:
+    return SITE / (path.lstrip("/") + ("index.html" if path.endswith("/") else ""))
+
+
+@cache
+def _ids(file: Path) -> set[str]:
+    return set(_ID.findall(file.read_text("utf-8")))
+
+
+def test_every_link_leads_to_a_page_and_a_place() -> None:
+    broken: set[str] = set()
+    count = 0
+    for file in SITE.rglob("index.html"):
+        here = f"http://site/{file.relative_to(SITE).as_posix().removesuffix('index.html')}"
+        for target in set(_HREF.findall(file.read_text("utf-8"))):
+            place = urlsplit(urljoin(here, target))
+            if place.netloc == "site":
+                count += 1
+                found = _file(place.path)
+                if not found.is_file() or (place.fragment and place.fragment not in _ids(found)):
+                    broken.add(f"{here}: {target}")
+    assert broken == set()
+    assert count > 10_000
+
+
+@pytest.fixture(scope="module")
+def server() -> Iterator[FileServer]:
+    with serving() as found:
+        for file in SITE.rglob("*"):
+            if file.is_file() and file.suffix in _TYPES:
+                path = "/" + file.relative_to(SITE).as_posix().removesuffix("index.html")
+                found.file(path, file.read_bytes(), Content_Type=_TYPES[file.suffix])
+        yield found
+
+
+@pytest.fixture(scope="module")
+def browser() -> Iterator[Browser]:
+    with chromium() as found:
+        yield found
+
+
+@pytest.mark.parametrize(("size", "scheme"), [(DESKTOP, "light"), (DESKTOP, "dark"), (PHONE, "light"), (PHONE, "dark")])
+def test_pages_are_accessible_and_ask_no_other_host(
+    browser: Browser, server: FileServer, size: tuple[int, int], scheme: Literal["light", "dark"]
+) -> None:
+    context = browser.new_context(viewport={"width": size[0], "height": size[1]}, color_scheme=scheme)
+    page: Page = context.new_page()
+    asked: list[str] = []
+    failures: list[str] = []
+    page.on("request", lambda request: asked.append(request.url))
+    page.on("pageerror", lambda error: failures.append(str(error)))
+    try:
+        for path in SAMPLE:
+            page.goto(server.url(f"/{path}"))
+            if "methods" in path:
+                page.wait_for_selector("html[data-diagrams]")
+                assert page.locator(".diagram svg").count() > 1
+            assert page.evaluate("document.documentElement.scrollWidth") <= size[0]
+            results: Any = Axe().run(page)
+            assert results.violations_count == 0, results.generate_report()
+    finally:
+        context.close()
+    assert failures == []
+    assert [url for url in asked if not url.startswith((server.url("/"), "data:", "blob:"))] == []
