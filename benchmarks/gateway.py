@@ -21,7 +21,7 @@ import anyio
 
 from mcp_bindgen.runtime import connect
 from mcp_bindgen.v2026_07_28 import Client
-from tap import SERVERS
+from tap import CASES
 
 WARM_UP = 20
 COMMAND = str(Path(sys.executable).with_name("mcp-bindgen"))
@@ -35,7 +35,7 @@ def processor_ms(pid: int) -> float:
 
 async def measured(name: str, calls: int) -> tuple[float, float, float]:
     """Return milliseconds: the medians of a direct call and of one through the gateway, and its processor time."""
-    command, tool, arguments = SERVERS[name]
+    command, tool, arguments, _ = CASES[name]
     ways = (command, [COMMAND, "gateway", shlex.join(command)])
     taken: tuple[list[float], list[float]] = ([], [])
     async with AsyncExitStack() as stack:
@@ -62,7 +62,7 @@ def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--calls", type=int, default=500)
     given = parser.parse_args()
-    for name in SERVERS:
+    for name in (name for name, case in CASES.items() if not case.is_http):
         one, other, used = anyio.run(measured, name, given.calls)
         shown = f"direct {one:6.2f} ms  gateway {other:6.2f} ms  added {other - one:6.2f} ms  ratio {other / one:.2f}"
         shown += f"  processor time of the gateway {used:.2f} ms"
