@@ -8,6 +8,7 @@ from typing import Any
 
 import pytest
 
+from mcp_bindgen.app.inclusion import Answer
 from mcp_bindgen.contract.comparison import inclusion
 from mcp_bindgen.contract.comparison.compare import compare_contracts
 from mcp_bindgen.contract.comparison.places import differences
@@ -332,7 +333,7 @@ def test_a_proof_without_end_is_given_up(monkeypatch: pytest.MonkeyPatch) -> Non
     names = range(16)
     sender = {"oneOf": [{"properties": {f"a{n}": TEXT}, "required": [f"b{n}"]} for n in names]}
     receiver = {"allOf": [{"anyOf": [{"required": [f"a{n}"]}, {"required": [f"b{n}"]}]} for n in names]}
-    assert inclusion.included(sender, receiver).answer is not inclusion.Answer.YES
+    assert inclusion.included(sender, receiver).answer is not Answer.YES
 
 
 def test_nothing_that_is_written_differently_goes_without_a_word() -> None:
