@@ -88,6 +88,7 @@ _SERVERS = frozenset(
 _CONTEXTS = frozenset(
     {
         "agreed",
+        "answer_all",
         "answered",
         "ask",
         "ask_by",
