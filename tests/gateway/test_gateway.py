@@ -405,6 +405,28 @@ async def test_a_server_that_died_is_told_and_started_again(package: Any, tmp_pa
 
 
 @bounded()
+async def test_extensions_whose_requests_do_not_pass_are_not_declared() -> None:
+    class Extended(v2026_07_28.Server):
+        def extra_capabilities(self) -> Any:
+            return {
+                "extensions": {name: {} for name in ("io.modelcontextprotocol/ui", "io.modelcontextprotocol/tasks")}
+            }
+
+        async def list_tools(self, params: Any, ctx: Any) -> Any:
+            return {"tools": [], "ttlMs": 0, "cacheScope": "private"}
+
+    @asynccontextmanager
+    async def opened() -> AsyncGenerator[Transport]:
+        ours, theirs = pair()
+        async with background_tasks() as tasks:
+            tasks.start_soon(serve, theirs, Extended())
+            yield ours
+
+    async with connected(Gateway(Address(opened)), v2026_07_28) as client:
+        assert client.server_capabilities["extensions"] == {"io.modelcontextprotocol/ui": {}}
+
+
+@bounded()
 async def test_huge_lists_pass_page_by_page() -> None:
     pages = 200
 

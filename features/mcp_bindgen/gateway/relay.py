@@ -5,6 +5,8 @@ from __future__ import annotations
 from collections.abc import AsyncGenerator, Awaitable, Callable, Collection, Mapping, Sequence
 from contextlib import asynccontextmanager
 from functools import cache, cached_property
+from pathlib import Path
+from pkgutil import iter_modules
 from types import ModuleType
 from typing import Any, ClassVar
 
@@ -12,7 +14,9 @@ import anyio
 from anyio.abc import TaskGroup
 
 from mcp_bindgen.bridging.server import KeepsHandlers
+from mcp_bindgen.runtime.bindings import extension_of
 from mcp_bindgen.runtime.model.base import optional
+from mcp_bindgen.runtime.model.json_types import is_object
 from mcp_bindgen.runtime.protocol.capabilities import is_declared
 from mcp_bindgen.runtime.protocol.errors import CapabilityMissing, NotAnswered, ProtocolError, SessionRequired
 from mcp_bindgen.runtime.protocol.methods import (
@@ -114,8 +118,8 @@ class Relay(KeepsHandlers, Server):
                 self._tasks.cancel_scope.cancel()
 
     def extra_capabilities(self) -> Mapping[str, Any]:
-        """Return the capabilities of the server; methods of extensions are not passed on."""
-        return self.offer.capabilities
+        """Return the capabilities of the server, without extensions that need more than the core's messages."""
+        return _passed(self.offer.bindings, self.offer.capabilities)
 
     # --- clients ----------------------------------------------------------------------------------------------
 
@@ -133,7 +137,7 @@ class Relay(KeepsHandlers, Server):
         """Return the connection of a subscription, which may follow resources before it begins."""
         found = self.upstreams.of_link(link)
         if found is None:
-            found = self.upstreams.begin(link, _sender(link.negotiated, link.origin.principal))
+            found = self.upstreams.begin(link, self._sender(link.negotiated, link.origin.principal))
             found.link, found.context = link, self._context_in(link.negotiated.dispatcher)
         return found
 
@@ -142,6 +146,9 @@ class Relay(KeepsHandlers, Server):
             await upstream.client()
         except ProtocolError:  # it is in the log
             return
+
+    def _sender(self, agreed: Any, principal: str | None, info: Any = None) -> Sender:
+        return Sender(principal, _passed(self.offer.bindings, agreed.declared["client"]), info)
 
     def left(self, link: Link) -> None:
         """End the connection of a client."""
@@ -158,7 +165,7 @@ class Relay(KeepsHandlers, Server):
         known = self.upstreams.of_link(link)
         if known is not None:
             return known
-        made = self.upstreams.begin(link, _sender(ctx.agreed, ctx.origin.principal, ctx.peer_info))
+        made = self.upstreams.begin(link, self._sender(ctx.agreed, ctx.origin.principal, ctx.peer_info))
         if not ctx.agreed.dispatcher.revision.era.is_stateless:
             made.link, made.context = link, type(ctx)
             made.listen_to_all()
@@ -175,7 +182,7 @@ class Relay(KeepsHandlers, Server):
             call.ctx = ctx
             return await self._answered(call, ctx, owner)
         own = self.upstream_of(ctx)
-        upstream = own or self.upstreams.borrow(_sender(ctx.agreed, ctx.origin.principal, ctx.peer_info))
+        upstream = own or self.upstreams.borrow(self._sender(ctx.agreed, ctx.origin.principal, ctx.peer_info))
 
         def release() -> None:
             if own is None:
@@ -278,8 +285,28 @@ def _can_be_asked(ctx: Any, name: str) -> bool:
     return any(asks_for_input(kind) for kind in revision.request(name).alternatives)
 
 
-def _sender(agreed: Any, principal: str | None, info: Any = None) -> Sender:
-    return Sender(principal, agreed.declared["client"], info)
+def _passed(bindings: ModuleType, capabilities: Mapping[str, Any]) -> Mapping[str, Any]:
+    """Return the capabilities of a side without extensions whose messages do not pass."""
+    declared = capabilities.get("extensions")
+    if not is_object(declared):
+        return capabilities
+    passive = _passive_extensions(bindings)
+    kept = {name: settings for name, settings in declared.items() if name in passive}
+    rest = {name: value for name, value in capabilities.items() if name != "extensions"}
+    return {**rest, "extensions": kept} if kept else rest
+
+
+@cache
+def _passive_extensions(bindings: ModuleType) -> frozenset[str]:
+    """Return the ids of the installed extensions of a revision that add neither requests nor results."""
+    folder = Path(str(bindings.__file__)).with_name("extensions")
+    names = [module.name for module in iter_modules([str(folder)])]
+    found = [module for name in names if (module := extension_of(bindings, name)) is not None]
+    return frozenset(
+        one.EXTENSION.id
+        for one in found
+        if not one.EXTENSION.methods and not any(map(one.EXTENSION.answering, bindings.REVISION.methods))
+    )
 
 
 def _refusal(error: Exception) -> ProtocolError:
