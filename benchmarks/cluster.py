@@ -97,7 +97,7 @@ def serving(count: int, shared: bool) -> Generator[tuple[list[int], list[int], A
 
 _IN_MEMORY = f"""
 import runpy, sys
-import mcp_bindgen.cluster.redis_store as module
+import mcp_bindgen.cluster.session_registry as module
 module.RedisStore = lambda url: None
 sys.argv[0] = {str(SERVER)!r}
 runpy.run_path({str(SERVER)!r}, run_name="__main__")

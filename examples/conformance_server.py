@@ -19,7 +19,7 @@ from conformance_features import skills as features
 from conformance_features.call import Call, Object
 from pydantic import TypeAdapter
 
-from mcp_bindgen.cluster.redis_store import RedisStore
+from mcp_bindgen.cluster import RedisStore
 from mcp_bindgen.extensions.tasks import RedisTaskStore, Tasks, task
 from mcp_bindgen.http.server.serve import serve_http
 from mcp_bindgen.runtime import Notification, Request

@@ -1,4 +1,4 @@
-"""Settings for the whole suite: how much a run tries and at once, garbage, signals, schemas, and none of a user.
+"""Settings for the whole suite: how much a run tries and at once, garbage, signals, schemas, and no files of a user.
 
 `make test` runs the Hypothesis profile `quick`, `make test-all` the profile `full`.
 """
@@ -7,7 +7,9 @@ from __future__ import annotations
 
 import gc
 import os
+import re
 import signal
+import sys
 from functools import cache
 from pathlib import Path
 
@@ -20,6 +22,11 @@ for name in ("quick", "full"):
     settings.register_profile(name, deadline=None)  # a busy machine is no failure
 settings.load_profile("quick")
 os.environ["MCP_BINDGEN_HOME"] = str(Path(__file__).parent / "no-home")  # what somebody imported does not count
+sys.dont_write_bytecode = False
+os.environ.pop("PYTHONDONTWRITEBYTECODE", None)
+"""Keep compiled modules, also where the environment says otherwise, as in containers: each of the workers and of the
+hundreds of processes that tests start would compile all that it imports, which takes longer than the tests.
+"""
 gc.set_threshold(20_000, 20, 20)
 """Collect garbage less often than by default, which looks through all that thousands of tests keep, and is a tenth of
 the whole run. What must be gone is collected by the tests that say so, and by pytest at the end.
@@ -48,6 +55,17 @@ def pytest_configure() -> None:
     """Restore SIGINT: a shell starts background jobs with SIGINT ignored, and the processes of tests inherit that."""
     if signal.getsignal(signal.SIGINT) is signal.SIG_IGN:
         signal.signal(signal.SIGINT, signal.default_int_handler)
+
+
+_LEFT_OUT = re.compile(r"^pytestmark = \[?\s*pytest\.mark\.(full|slow)\b", re.MULTILINE)
+
+
+def pytest_ignore_collect(collection_path: Path, config: pytest.Config) -> bool | None:
+    """Import no module all of whose tests the selection leaves out: that takes seconds in each worker."""
+    if collection_path.suffix != ".py" or not collection_path.is_file():
+        return None
+    found = _LEFT_OUT.search(collection_path.read_text("utf-8"))
+    return True if found is not None and f"not {found[1]}" in config.option.markexpr else None
 
 
 @pytest.hookimpl(optionalhook=True)

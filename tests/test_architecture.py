@@ -32,14 +32,15 @@ CARRYING = [path for path in MODULES if RUNTIME in path.parents or FEATURES in p
 GENERATOR_PACKAGES = {path.name for path in GENERATOR.iterdir() if any(path.glob("*.py"))}
 HEAVY = {"datamodel_code_generator", "jinja2", "black", "typer", "rich", "pydantic", "anyio"}
 
-MAX_KERNEL_LINES = 5690
-MAX_LINES = 23125
+MAX_KERNEL_LINES = 5615
+MAX_LINES = 25000
 """Lines of code of the kernel, and of the kernel, its HTTP transports and the features together."""
 
-MAX_STDIO_MODULES = 40
-"""Modules of ours that a stdio server has loaded when it answered a call."""
+MAX_STDIO_MODULES = 38
+MAX_STDIO_LINES = 3451
+"""Modules of ours, and their lines of code, that a stdio server has loaded when it answered a call."""
 
-NAMES_METHODS = ("runtime/protocol/methods.py", "app/", "bridging/", "extensions/")
+NAMES_METHODS = ("runtime/protocol/methods.py", "app/", "bridging/", "extensions/", "lock/")
 """Places that may name methods: one module of the kernel, features that are about tools by nature, engines."""
 
 REGISTRIES = re.compile(r"(pypi|pythonhosted|npmjs|yarnpkg|crates|anaconda|golang)\.(org|com|io)\b")
@@ -328,6 +329,8 @@ run(Tools())
     loaded = [tool["name"] for tool in json.loads(ran.stdout.splitlines()[-1])["result"]["tools"]]
     assert f"{NAMESPACE}.runtime.abi" in loaded
     assert len(loaded) <= MAX_STDIO_MODULES, sorted(loaded)
+    lines = {f"{NAMESPACE}.{name_of(path)}": lines_of_code(path) for path in CARRYING}
+    assert sum(lines[name] for name in loaded) <= MAX_STDIO_LINES
     assert {name.split(".")[1] for name in loaded} == {"runtime"}
 
 

@@ -129,7 +129,7 @@ def test_a_server_inside_of_a_web_application(tmp_path: Path) -> None:
     url = f"http://127.0.0.1:{port}"
     command = [sys.executable, "-W", "error", "-m", "uvicorn", "--app-dir", EXAMPLES, "mounted:app", "--port", port]
 
-    @bounded(60)
+    @bounded()
     async def body() -> None:
         for bindings in (v2025_11_25, v2026_07_28):
             async with bindings.Client.connect(f"{url}/mcp") as client:
@@ -231,3 +231,10 @@ async def test_a_library(caplog: pytest.LogCaptureFixture) -> None:
     async with httpx2.AsyncClient(transport=httpx2.ASGITransport(module.web), base_url="http://127.0.0.1:8000") as http:
         assert (await http.get("/health")).json() == {"status": "ok"}
         assert (await http.post("/mcp", json={})).status_code == 401
+
+
+def test_the_tests_on_the_page_pass(tmp_path: Path) -> None:
+    page = (ROOT / "docs" / "how-to" / "test-your-server.md").read_text("utf-8")
+    (tmp_path / "test_books.py").write_text(page.partition("```python\n")[2].partition("```")[0], "utf-8")
+    done = execute(sys.executable, "-m", "pytest", "-q", "-p", "no:cacheprovider", "-c", os.devnull, tmp_path)
+    assert "3 passed" in done.stdout, done.stdout

@@ -5,12 +5,11 @@ from __future__ import annotations
 import re
 from typing import Any
 
-import kubernetes_validate  # type: ignore[import-untyped]
 import pytest
 from ruamel.yaml import YAML
 
 from mcp_bindgen.http import HttpLimits
-from mcp_bindgen.http.server import asgi_app, serve
+from mcp_bindgen.http.server import app, serve
 from tests.support.commands import ROOT
 
 FOLDER = ROOT / "examples" / "kubernetes"
@@ -35,18 +34,24 @@ def find(kind: str, name: str) -> Any:
 
 def check(document: Any) -> None:
     """Hold an object against the schemas of Kubernetes, unknown fields included; raise `ValidationError`."""
-    kubernetes_validate.validate(document, VERSION, strict=True)
+    from kubernetes_validate import validate  # type: ignore[import-untyped]  # takes seconds
+
+    validate(document, VERSION, strict=True)
 
 
+@pytest.mark.full
 @pytest.mark.parametrize("document", ALL, ids=lambda one: f"{one['kind']}-{one['metadata']['name']}")
 def test_manifests_have_only_fields_that_exist(document: Any) -> None:
     check(document)
 
 
+@pytest.mark.full
 @pytest.mark.parametrize("change", [{"replicaz": 3}, {"replicas": "3"}, {"template": {"spec": {}}}])
 def test_mistakes_in_manifests_are_found(change: Any) -> None:
+    from kubernetes_validate import ValidationError
+
     deployment = find("Deployment", "mcp-server")
-    with pytest.raises(kubernetes_validate.ValidationError):
+    with pytest.raises(ValidationError):
         check({**deployment, "spec": {**deployment["spec"], **change}})
 
 
@@ -54,11 +59,11 @@ def test_probes_ask_where_the_server_answers() -> None:
     (container,) = find("Deployment", "mcp-server")["spec"]["template"]["spec"]["containers"]
     asked = {name: container[name]["httpGet"]["path"] for name in ("startupProbe", "livenessProbe", "readinessProbe")}
     assert asked == {
-        "startupProbe": asgi_app.HEALTHZ,
-        "livenessProbe": asgi_app.HEALTHZ,
-        "readinessProbe": asgi_app.READYZ,
+        "startupProbe": app.HEALTHZ,
+        "livenessProbe": app.HEALTHZ,
+        "readinessProbe": app.READYZ,
     }
-    assert container["readinessProbe"]["timeoutSeconds"] > asgi_app.PROBE_TIMEOUT_SECONDS
+    assert container["readinessProbe"]["timeoutSeconds"] > app.PROBE_TIMEOUT_SECONDS
 
 
 def test_a_pod_has_the_time_that_it_takes_to_stop() -> None:

@@ -153,7 +153,7 @@ def test_extensions_are_read_back() -> None:
 
 
 @given(random_models)
-@settings(max_examples=examples(60, 600), deadline=None, suppress_health_check=[HealthCheck.too_slow])
+@settings(max_examples=examples(20, 600), deadline=None, suppress_health_check=[HealthCheck.too_slow])
 def test_random_models_are_read_back(model: Model) -> None:
     check_round_trip(model)
 
@@ -210,6 +210,7 @@ def test_a_damaged_model_is_refused_with_the_place(place: tuple[Any, ...], value
     assert str(caught.value).removeprefix("model.json").startswith(says)
 
 
+@pytest.mark.full
 def test_commands_take_a_printed_model(tmp_path: Any) -> None:
     for revision in ("2025-11-25", "2026-07-28"):
         done = inside("model", revision)

@@ -128,6 +128,18 @@ def test_facts_are_printed_as_json_too(words: tuple[str, ...], tmp_path: Path, m
     assert first.stdout == again.stdout
 
 
+def test_comparisons_with_an_upstream_file_are_printed_as_json(tmp_path: Path) -> None:
+    definitions = Store().structure(REVISION)["$defs"]
+    file = save(tmp_path / "upstream.json", {"$defs": {**definitions, "Loan": {"type": "string"}}})
+    done = inside("schema", "verify", REVISION, file, "--json")
+    assert (done.returncode, done.stderr) == (1, "")
+    assert json.loads(done.stdout) == {"revision": REVISION, "isPinnedFile": False, "differences": ["/$defs/Loan: new"]}
+    done = inside("schema", "status", "--against", file, "--json")
+    (comparison,) = json.loads(done.stdout)["comparisons"]
+    assert [(one["rule"], one["subject"]) for one in comparison["findings"]] == [("definition-added", "Loan")]
+    assert done.returncode == 1
+
+
 def test_version() -> None:
     done = bindgen("--version")
     assert (done.returncode, done.stderr) == (0, "")
@@ -193,6 +205,7 @@ def test_options_that_do_not_fit_together(
 # --- check ----------------------------------------------------------------------------------------------------
 
 
+@pytest.mark.full
 def test_this_checkout_is_in_sync(tmp_path: Path) -> None:
     done = bindgen("check", cwd=tmp_path)
     store = Store()

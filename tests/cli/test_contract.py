@@ -347,6 +347,7 @@ def test_files_that_are_no_contract(tmp_path: Path, files: tuple[Path, Path]) ->
 # --- projects -------------------------------------------------------------------------------------------------
 
 
+@pytest.mark.full
 def test_a_project_is_checked_and_written_again(tmp_path: Path) -> None:
     contract = save(tmp_path / "contract.json", {"tools": [tool("find", q={"type": "string"})]})
     assert inside("scaffold", "server", "finder", "--contract", contract, "--out", tmp_path).returncode == 0

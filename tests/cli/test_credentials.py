@@ -6,13 +6,14 @@ import subprocess
 import sys
 from collections.abc import Iterator
 from contextlib import contextmanager
+from pathlib import Path
 
 import anyio
 import pytest
 
 from mcp_bindgen.host import Host, TokenNeeded
 from mcp_bindgen.v2025_11_25 import Client
-from tests.support.commands import ROOT, inside
+from tests.support.commands import COMMAND, ROOT, execute, inside
 from tests.support.processes import free_port
 
 KEY = "0123456789abcdef0123"
@@ -38,14 +39,21 @@ def running(example: str) -> Iterator[tuple[str, list[str]]]:
             server.terminate()
 
 
-def test_an_api_key_is_sent_or_asked_for(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_an_api_key_is_sent_or_asked_for(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("KEY", KEY)
     monkeypatch.setenv("WRONG", f"{KEY}0")
     with running("api_key_server.py") as (url, _):
         for credentials in (("--bearer-env", "KEY"), ("--header", f"X-API-Key={KEY}")):
             done = inside("call", url, *WHOAMI, *credentials)
             assert (done.returncode, done.stdout, done.stderr) == (0, "alice\n", ""), credentials
+            words = f"mcp-bindgen call {' '.join(credentials)} {url} tools/call who"
+            done = execute(COMMAND, COMP_WORDS=words, COMP_CWORD="6", _MCP_BINDGEN_COMPLETE="complete_bash")
+            assert done.stdout.split() == ["whoami"], credentials
         assert '"whoami"' in inside("contract", "export", url, "--bearer-env", "KEY").stdout
+        module = tmp_path / "keyed.py"
+        done = inside("client", "--from", url, "--out", str(module), "--header", f"X-API-Key={KEY}")
+        assert "--header X-API-Key=..." in module.read_text("utf-8"), done.stderr
+        assert KEY not in module.read_text("utf-8")
         for command in (("call", url), ("login", url, "--no-browser")):
             done = inside(*command)
             assert (done.returncode, done.stderr.count("\n")) == (2, 1)

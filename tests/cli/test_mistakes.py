@@ -97,7 +97,7 @@ async def test_a_host_names_server_tool_and_reason(caplog: pytest.LogCaptureFixt
             await host.call_tool("wait")
         host.clients["books"].options = Options(timeout=60)
         reason = r"the server ended with exit code 3; its stderr ends: ValueError: boom \(library.py, line 9\)"
-        with pytest.raises(ConnectionClosed, match=f"^server 'books', tool 'end': {reason}$"):
+        with pytest.raises(ConnectionClosed, match=rf"^server 'books', tool 'end', after \d+\.\d s: {reason}$"):
             await host.call_tool("end")
         assert re.search(reason, str(host.failures["books"]))
 

@@ -12,9 +12,9 @@ import socket
 import subprocess
 import sys
 import time
-from collections.abc import Generator, Iterable, Mapping, Sequence
+from collections.abc import Callable, Generator, Iterable, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
-from contextlib import ExitStack, contextmanager
+from contextlib import AbstractContextManager, ExitStack, contextmanager
 from dataclasses import replace
 from pathlib import Path
 from tempfile import TemporaryDirectory
@@ -87,7 +87,14 @@ def _extended(scenario: Scenario) -> tuple[str, ...]:
 def serving(*options: str, port: int | None = None) -> Generator[str]:
     """The URL of the server, as long as the block lasts."""
     port = port or free_port()
-    process = subprocess.Popen([*SERVER, "--port", str(port), *options], stdin=subprocess.DEVNULL)
+    with _answering(port, [*SERVER, *options, "--port"], address=str(port)) as url:
+        yield url
+
+
+@contextmanager
+def _answering(port: int, command: Sequence[str | Path], address: str | None = None) -> Generator[str]:
+    """The URL of a server whose last argument is its address, as long as the block lasts."""
+    process = subprocess.Popen([*command, address or f"127.0.0.1:{port}"], stdin=subprocess.DEVNULL)
     try:
         end = time.monotonic() + START
         while not _answers(port):
@@ -101,6 +108,14 @@ def serving(*options: str, port: int | None = None) -> Generator[str]:
             process.wait(START)
         except subprocess.TimeoutExpired:
             process.kill()
+
+
+@contextmanager
+def behind_a_gateway() -> Generator[str]:
+    """The URL of `mcp-bindgen gateway` in front of the server, as long as the block lasts."""
+    command = Path(sys.executable).with_name("mcp-bindgen")
+    with serving() as url, _answering(free_port(), [command, "gateway", url, "--http"]) as gateway:
+        yield gateway
 
 
 @contextmanager
@@ -192,13 +207,21 @@ def main() -> int:
         nargs="*",
         help="play the scenarios of servers on two workers behind nginx that share Redis, in these revisions or in all",
     )
+    parser.add_argument(
+        "--gateway",
+        metavar="REVISION",
+        nargs="*",
+        help="play the scenarios of servers through a gateway, in these revisions or in all",
+    )
     given = parser.parse_args()
     write = given.write
     if installed() != pinned():
         sys.exit(f"the suite is not installed in version {pinned()}: npm ci --prefix tests/conformance")
     suite = Suite()
     if given.workers is not None:
-        return _play_on_workers(suite, given.workers)
+        return _play_elsewhere(suite, sharing, given.workers)
+    if given.gateway is not None:
+        return _play_elsewhere(suite, behind_a_gateway, given.gateway)
     every = [*suite.scenarios("server"), *suite.scenarios("client")]
     with serving() as url:
         results = play(suite, wanted(every), {"server": url, "client": shlex.join(CLIENT)})
@@ -212,13 +235,13 @@ def main() -> int:
     return int(not all(outcome.good for outcome in results.values()))
 
 
-def _play_on_workers(suite: Suite, revisions: Sequence[str]) -> int:
-    """Plays what servers do, in some revisions or all, on workers of which any takes any request."""
+def _play_elsewhere(suite: Suite, place: Callable[[], AbstractContextManager[str]], revisions: Sequence[str]) -> int:
+    """Plays what servers do, in some revisions or all, on another endpoint."""
     chosen = [
         replace(each, revisions=tuple(one for one in each.revisions if not revisions or one in revisions))
         for each in wanted(suite.scenarios("server"))
     ]
-    with sharing() as url:
+    with place() as url:
         results = play(suite, [each for each in chosen if each.revisions], {"server": url})
     print(summary(results))
     return int(not results or not all(outcome.good for outcome in results.values()))

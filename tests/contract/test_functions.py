@@ -267,21 +267,21 @@ def test_what_a_module_prints_does_not_reach_the_contract(folder: Path) -> None:
 # --- what is refused ------------------------------------------------------------------------------------------
 
 BAD = [
-    ("def f(*args: int) -> None: ...", "bad_tools.py:1: f: *args takes any number of arguments; give it a name"),
+    ("def f(*args: int) -> None: ...", "bad_tools.py:1: f: *args takes any number of arguments; write args: list[int]"),
     ("\ndef f(**more: int) -> None: ...", "bad_tools.py:2: f: **more takes arguments of any name; name them"),
     (
         "def f(a: int, /) -> None: ...",
-        "bad_tools.py:1: f: a is positional-only, and arguments have names; remove the /",
+        "bad_tools.py:1: f: a is positional-only, but clients pass names; remove the /",
     ),
     ("def f(a) -> None: ...", "bad_tools.py:1: f: the parameter a has no type; annotate it, as in a: str"),
     ("def f(ctx) -> None: ...", "bad_tools.py:1: f: the parameter ctx has no type"),
-    ("def f(a: int): ...", "bad_tools.py:1: f: has no return annotation; write -> str"),
+    ("def f(a: int): ...", "bad_tools.py:1: f: no return annotation, from which the schema follows; write -> str"),
     ("def f(a: int = None) -> None: ...", "f: the default of a, None, is not of its type; write a: ... | None = None"),
     ("def f(a: int = 'x') -> None: ...", "f: the default of a, 'x', is not of its type; correct the default"),
     ("def f() -> list[int]:\n    yield 1", "bad_tools.py:1: f: yields values one by one; return a list"),
-    ("def f(a: 'Nowhere') -> None: ...", "f: the annotations cannot be put as JSON Schema: name 'Nowhere' is not"),
-    ("import io\ndef f(a: io.BytesIO) -> None: ...", "bad_tools.py:2: f: the parameter a cannot be put as JSON Schema"),
-    ("import io\ndef f() -> io.BytesIO: ...", "bad_tools.py:2: f: the return value cannot be put as JSON Schema"),
+    ("def f(a: 'Nowhere') -> None: ...", "f: the annotations cannot be read: name 'Nowhere' is not"),
+    ("import io\ndef f(a: io.BytesIO) -> None: ...", "f: JSON cannot express the type of the parameter a"),
+    ("import io\ndef f() -> io.BytesIO: ...", "bad_tools.py:2: f: JSON cannot express the type of the return value"),
     ("A = 1", "bad_tools.py: the module 'bad_tools' has no public function; write one, or list it in __all__"),
     ("import nowhere_at_all", "bad_tools.py:1: importing bad_tools failed: ModuleNotFoundError: No module named"),
     ("x = 1\ny = x / 0", "bad_tools.py:2: importing bad_tools failed: ZeroDivisionError: division by zero"),

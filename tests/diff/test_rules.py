@@ -17,6 +17,7 @@ from mcp_bindgen.bridge.document import Model, write
 from mcp_bindgen.diff import Comparison, Finding, compare
 from mcp_bindgen.diff.accept import Acceptance, accept, read_acceptances
 from mcp_bindgen.diff.finding import Impact, Message, Outcome, Plane, Severity
+from mcp_bindgen.diff.match import match
 from mcp_bindgen.diff.rules import RULES, impacts
 from mcp_bindgen.diff.select import Selection
 from mcp_bindgen.diff.source import load, timeline
@@ -178,6 +179,18 @@ def test_a_member_is_renamed(required: bool) -> None:
     expected = (B, B) if required else (R, R)  # an optional member is lost without an error, in both pairings
     assert brief([finding]) == [("field-renamed", "FindBookRequest.params.ttlMs", *expected)]
     assert (finding.old, finding.new) == ("ttl", "ttlMs")
+
+
+def test_most_references_tell_the_new_name_of_a_definition() -> None:
+    book = record("title", title=TEXT, pages=WHOLE, year=WHOLE)
+    novel = record("title", title=TEXT, pages=WHOLE, writer=TEXT)
+
+    def shelf(*names: str) -> Schema:
+        return record("", **{f"place{index}": ref(name) for index, name in enumerate(names)})
+
+    old = small(FindBookRequestParams=shelf(*["Alpha"] * 5), Alpha=book)
+    new = small(FindBookRequestParams=shelf(*["Beta"] * 2, *["Gamma"] * 3), Beta=book, Gamma=novel)
+    assert match(model(old), model(new)).new.get("Alpha") == "Gamma"
 
 
 ANY = {"type": "object", "properties": {}, "additionalProperties": True}

@@ -4,15 +4,19 @@ from __future__ import annotations
 
 import shutil
 import tomllib
+import zipfile
 from pathlib import Path
 
 import pytest
 
 from mcp_bindgen.emit import emitter
 from mcp_bindgen.emit.header import command_of
+from mcp_bindgen.emit.python.part import engine_of
 from mcp_bindgen.protocol import build
-from mcp_bindgen.spec import Store
-from tests.support.commands import ROOT, Done, inside, snapshot
+from mcp_bindgen.protocol.model import Extension
+from mcp_bindgen.spec import BadInput, Store
+from tests.support.commands import ROOT, Done, bindgen, inside, snapshot
+from tests.support.quickstart import wheel
 
 EXAMPLE = ROOT / "examples" / "emitter"
 PLAIN = """
@@ -69,6 +73,16 @@ def test_the_emitter_of_another_distribution_is_used(example: Path, tmp_path: Pa
     assert page.read_text("utf-8") == text
 
 
+@pytest.mark.full
+def test_the_example_works_as_pip_installs_it(tmp_path: Path) -> None:
+    with zipfile.ZipFile(wheel(tmp_path / "dist", EXAMPLE)) as built:
+        built.extractall(tmp_path / "site")
+    options = ("--out", "out", "--package", "pages", "--language", "markdown")
+    done = bindgen("generate", "2026-07-28", *options, cwd=tmp_path, PYTHONPATH=str(tmp_path / "site"))
+    assert (done.returncode, done.stderr) == (0, "")
+    assert "| `tools/call` | request | client |" in (tmp_path / "out" / "pages" / "methods.md").read_text("utf-8")
+
+
 def test_it_gets_extensions_in_the_same_way(example: Path, tmp_path: Path) -> None:
     assert generate("2026-07-28", "--extension", "tasks").returncode == 0
     text = (tmp_path / "out" / "pages" / "methods.md").read_text("utf-8")
@@ -118,6 +132,13 @@ def test_a_broken_emitter_is_one_line(
     assert said in done.stderr
     assert done.stderr.count("\n") == 1
     assert not (tmp_path / "out").exists()
+
+
+@pytest.mark.parametrize("bad", ["", "a b", "../x", "class", ".x", "a..b", "x:", "x:Other", "os import x\nimport os"])
+def test_an_engine_of_an_extension_is_the_name_of_a_module(bad: str) -> None:
+    extension = Extension("a.b/jobs", "1", "jobs", "", options=(("python_engine", bad),))
+    with pytest.raises(BadInput, match="which names no module"):
+        engine_of(extension)
 
 
 # --- templates ------------------------------------------------------------------------------------------------

@@ -13,8 +13,8 @@ from typing import Any
 import pytest
 
 from mcp_bindgen.runtime import bindings
+from mcp_bindgen.runtime.bindings import home
 from mcp_bindgen.runtime.connecting import installed as clients
-from mcp_bindgen.runtime.home import home
 from mcp_bindgen.spec import BadInput, Store
 from tests.support.commands import ROOT, Done, execute, inside, save, snapshot
 from tests.support.installation import Installation, installed

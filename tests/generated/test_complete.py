@@ -13,6 +13,8 @@ from typing import Any, NamedTuple
 import pytest
 from pydantic import TypeAdapter
 
+from mcp_bindgen.runtime.model.base import wire_name
+
 ROOT = Path(__file__).parents[2]
 METHODS = {"2024-11-05": 24, "2025-03-26": 24, "2025-06-18": 25, "2025-11-25": 31, "2026-07-28": 21}
 DEFINITIONS = {"2024-11-05": 79, "2025-03-26": 83, "2025-06-18": 91, "2025-11-25": 145, "2026-07-28": 155}
@@ -210,6 +212,27 @@ def test_every_definition_is_a_type_of_its_own_name(revision: str) -> None:
         adapter = TypeAdapter[Any](type)
         adapter.rebuild(raise_errors=True)
         assert adapter.pydantic_complete, name
+
+
+@every_revision
+def test_required_members_come_first_and_metadata_last(revision: str) -> None:
+    types, checked = module(revision, "types"), 0
+    for name, definition in definitions_of(revision).items():
+        fields = getattr(getattr(types, name), "model_fields", {})
+        required = definition.get("required", ())
+        wires = [field.alias or wire_name(attribute) for attribute, field in fields.items()]
+        ranks = [(wire == "_meta", wire not in required) for wire in wires]
+        if "allOf" not in definition:
+            assert ranks == sorted(ranks), name
+            checked += len(ranks) > 1
+    assert checked > 40
+
+
+@every_revision
+def test_docstrings_say_more_than_the_kind_of_a_message(revision: str) -> None:
+    for name in ("types", "server", "client", "methods"):
+        text = Path(module(revision, name).__file__).read_text("utf-8")
+        assert re.search(r'"""(Request|Notification|Result)(, sent by (the \w+|either side))?\.?"""', text) is None
 
 
 @every_revision

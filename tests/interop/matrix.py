@@ -10,7 +10,6 @@ from importlib.metadata import version
 from pathlib import Path
 
 import anyio
-from mcp.shared.exceptions import MCPDeprecationWarning
 
 from tests.interop.peers import NODE, PYTHON, TRANSPORTS, Peer, cases
 from tests.interop.processes import MODULES
@@ -149,5 +148,7 @@ def _where(places: list[Report], every: list[Report]) -> str:
 
 
 if __name__ == "__main__":
+    from mcp.shared.exceptions import MCPDeprecationWarning
+
     warnings.simplefilter("ignore", MCPDeprecationWarning)
     sys.exit(anyio.run(main))

@@ -16,9 +16,6 @@ from typing import Any, Literal, TypeAlias
 
 import anyio
 import pytest
-from mcp.client.sse import sse_client
-from mcp.client.stdio import StdioServerParameters, stdio_client
-from mcp.client.streamable_http import streamable_http_client
 
 from mcp_bindgen.http.client.legacy_sse import sse
 from mcp_bindgen.http.client.transport import http
@@ -26,7 +23,7 @@ from mcp_bindgen.runtime import Transport, connect
 from mcp_bindgen.runtime.protocol.errors import UnsupportedRevision
 from mcp_bindgen.runtime.protocol.transport import Oversized
 from mcp_bindgen.runtime.transports.stdio import stdio
-from tests.interop import inspector, sdk_client, typescript
+from tests.interop import inspector, typescript
 from tests.interop.eavesdrop import Eavesdropper, Overheard
 from tests.interop.everything import EVERYTHING, FILESYSTEM, everything, filesystem
 from tests.interop.ours import ROOTS, client, converse
@@ -34,7 +31,7 @@ from tests.interop.processes import FULL_SERVER, HERE, NODE_SERVER, SDK_SERVER, 
 from tests.interop.report import REVISIONS, STATEFUL, Report
 from tests.support.checked_connections import Recording
 
-CONVERSATION = 60.0
+CONVERSATION = 150.0
 """Seconds that a whole conversation may take."""
 
 TRANSPORTS = {"stdio": REVISIONS, "sse": STATEFUL, "http": REVISIONS[1:]}
@@ -272,6 +269,12 @@ async def answering(report: Report, place: int) -> AsyncGenerator[str]:
 
 
 async def sdk_asks(report: Report, place: Place, folder: Path) -> None:
+    from mcp.client.sse import sse_client
+    from mcp.client.stdio import StdioServerParameters, stdio_client
+    from mcp.client.streamable_http import streamable_http_client
+
+    from tests.interop import sdk_client
+
     if not isinstance(place, int):
         command, *arguments = tapped(report, folder / "server.tap")
         with (folder / "errors").open("w") as errors:

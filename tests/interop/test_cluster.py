@@ -19,7 +19,10 @@ from tests.support.cluster import PUBLIC_NAME, Cluster, cluster
 
 ROUNDS = 6
 
-pytestmark = pytest.mark.filterwarnings("ignore::mcp.shared.exceptions.MCPDeprecationWarning")
+pytestmark = [
+    pytest.mark.full,
+    pytest.mark.filterwarnings("ignore::mcp.shared.exceptions.MCPDeprecationWarning"),
+]
 
 
 @pytest.fixture(scope="module")
@@ -28,7 +31,6 @@ def two(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Cluster]:
         yield made
 
 
-@pytest.mark.full
 def test_the_typescript_sdk(two: Cluster) -> None:
     needed("@modelcontextprotocol/sdk")
     command = [node(), "--require", "./public_name.cjs", "cluster_client.mjs", two.url, str(ROUNDS)]
@@ -79,6 +81,5 @@ async def use(url: str) -> None:
         assert len(updates) == ROUNDS
 
 
-@pytest.mark.full
 def test_the_python_sdk(two: Cluster) -> None:
     use(two.url)

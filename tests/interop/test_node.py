@@ -43,7 +43,7 @@ def test_everything_works_with(peer: Peer, over: str) -> None:
 
 
 @pytest.mark.parametrize("over", ["stdio", "sse", "http"])
-@bounded(40)
+@bounded()
 async def test_a_client_that_asks_for_a_stateless_revision_first_falls_back_to_the_handshake(over: str) -> None:
     report = Report("", LATEST, over)
     async with BY_NAME["TypeScript SDK 2, client"].serving([report]) as place:

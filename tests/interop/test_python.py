@@ -7,10 +7,6 @@ What a conversation tries is in `interop/`, step by step: `interop/ours.py` has 
 from __future__ import annotations
 
 import pytest
-from mcp import Client, StdioServerParameters, types
-from mcp.client.sse import sse_client
-from mcp.client.stdio import stdio_client
-from mcp.client.streamable_http import streamable_http_client
 
 from tests.interop.matrix import verify
 from tests.interop.peers import PYTHON, Peer, answering, cases, found
@@ -42,6 +38,11 @@ def test_everything_works_with(peer: Peer, over: str) -> None:
 @pytest.mark.parametrize("over", ["stdio", "sse", "http"])
 @bounded()
 async def test_a_client_that_asks_for_a_stateless_revision_first_falls_back_to_the_handshake(over: str) -> None:
+    from mcp import Client, StdioServerParameters, types
+    from mcp.client.sse import sse_client
+    from mcp.client.stdio import stdio_client
+    from mcp.client.streamable_http import streamable_http_client
+
     async def use(client: Client) -> None:
         async with client:
             assert client.session.protocol_version == LATEST

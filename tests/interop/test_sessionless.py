@@ -9,9 +9,6 @@ from typing import Any
 
 import anyio
 import pytest
-from mcp import Client, types
-from mcp.client.streamable_http import streamable_http_client
-from mcp.shared.exceptions import MCPError
 
 from mcp_bindgen.http import HttpApp
 from mcp_bindgen.v2025_11_25 import Context, Server
@@ -42,6 +39,9 @@ class Tools(Server):
 
 @bounded()
 async def test_the_python_sdk_needs_no_session() -> None:
+    from mcp import Client, MCPError, types
+    from mcp.client.streamable_http import streamable_http_client
+
     seen: list[float] = []
 
     async def progressed(progress: float, total: float | None, message: str | None) -> None:

@@ -16,8 +16,6 @@ from typing import Any
 
 import anyio
 import pytest
-from mcp import Client, StdioServerParameters, types
-from mcp.client.stdio import stdio_client
 
 from mcp_bindgen.http.client.legacy_sse import sse
 from mcp_bindgen.http.client.transport import http
@@ -198,7 +196,7 @@ def test_official_clients_of_each_era_of_the_python_sdk(version: str, over: str,
     place = str(dated.folder(version))
     script, revision = str(HERE / "dated_client.py"), SPOKEN[version]
 
-    @bounded(60)
+    @bounded()
     async def talk() -> None:
         if over == "stdio":
             saw = await run([sys.executable, script, over, *tapped(tmp_path)], PYTHONPATH=place)
@@ -219,6 +217,9 @@ def test_official_clients_of_each_era_of_the_python_sdk(version: str, over: str,
 @pytest.mark.filterwarnings("ignore::mcp.shared.exceptions.MCPDeprecationWarning")
 @bounded()
 async def test_the_official_client_that_is_installed_speaks_the_newest_revision_with_it(tmp_path: Path) -> None:
+    from mcp import Client, StdioServerParameters, types
+    from mcp.client.stdio import stdio_client
+
     async def elicit(context: Any, params: Any) -> types.ElicitResult:
         return types.ElicitResult(action="accept", content={"line": "Tea"})
 
@@ -243,7 +244,7 @@ def test_a_fresh_skeleton_answers_official_clients_of_each_era(version: str, tmp
     assert started.returncode == 0, started.stderr
     place = str(dated.folder(version))
 
-    @bounded(60)
+    @bounded()
     async def talk() -> None:
         code = f"{BRIEF}\nanyio.run(main, {sys.executable!r}, {str(tmp_path / 'weather' / 'src')!r})"
         saw = await run([sys.executable, "-c", code], PYTHONPATH=place)
@@ -321,7 +322,7 @@ async def test_official_clients_in_typescript_at_every_revision_that_they_speak(
 @pytest.mark.parametrize(
     ("package", "revision"), [("sdk", STATEFUL[-1]), ("client", STATEFUL[-1]), ("client", STATELESS)]
 )
-@bounded(60)
+@bounded()
 async def test_official_clients_in_typescript_over_stdio(package: str, revision: str, tmp_path: Path) -> None:
     needed()
     command = [node(), str(HERE / "node_client.mjs"), package, revision, "stdio", *tapped(tmp_path)]

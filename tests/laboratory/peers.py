@@ -14,7 +14,7 @@ import anyio
 
 from mcp_bindgen.runtime import ProtocolError, Server, run
 from mcp_bindgen.runtime.protocol.limits import Options
-from mcp_bindgen.runtime.session.signer import RequestStateSigner
+from mcp_bindgen.runtime.session.rounds import RequestStateSigner
 from tests.support.checked_connections import STATEFUL, STATELESS, bindings
 
 REVISIONS = [*STATEFUL, STATELESS]

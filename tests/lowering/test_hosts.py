@@ -36,7 +36,7 @@ run(Tools())
 """
 
 
-@bounded(30)
+@bounded()
 async def test_functions_are_called_by_their_names(tmp_path: Path, caplog: pytest.LogCaptureFixture) -> None:
     script = tmp_path / "server.py"
     script.write_text(SERVER, "utf-8")

@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 import json
+import os
 import sys
 from collections.abc import Sequence
+from concurrent.futures import ThreadPoolExecutor
 from functools import cache
 from itertools import pairwise, permutations
 from pathlib import Path
@@ -13,9 +15,9 @@ from typing import Any
 
 import pytest
 
-from mcp_bindgen.migrate.checker import check
+from mcp_bindgen.migrate.checker import check, exclusive_cache
 from mcp_bindgen.spec import Store
-from tests.support.commands import inside
+from tests.support.commands import bindgen, inside
 from tests.support.effort import cases
 from tests.support.package_api import offer
 from tests.support.package_differences import Truth, uses_of_everything
@@ -245,6 +247,37 @@ def test_a_cache_that_cannot_be_written_does_no_harm(tmp_path: Path, monkeypatch
     monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path / "no-folder"))
     found = check({tmp_path / "code.py": b"x: int = ''\n"}, tmp_path, {})
     assert [(one.line, one.code) for one in found.diagnostics] == [(1, "assignment")]
+
+
+def test_runs_at_the_same_time_have_caches_of_their_own(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path))
+    pool = tmp_path / "mcp-bindgen" / "mypy"
+    with exclusive_cache() as first, exclusive_cache() as second:
+        assert first is not None
+        assert second is not None
+        assert first != second
+        (first / "content").touch()
+        (second / "content").touch()
+        os.utime(second, (0, 0))  # as if its run had been killed long ago
+        with exclusive_cache() as third:
+            assert third not in (first, second)
+        assert (first.exists(), second.exists()) == (True, False)
+    assert len([*pool.iterdir()]) == 2
+    with exclusive_cache() as again, exclusive_cache() as other:
+        assert {first, third} == {again, other}
+        assert [one for one in (again, other) if one and (one / "content").exists()] == [first]
+
+
+@pytest.mark.full
+def test_two_runs_that_begin_without_a_cache_report_the_same(tmp_path: Path) -> None:
+    (tmp_path / "code.py").write_text(TASK)
+    command = ("migrate", "2025-11-25", "2026-07-28", tmp_path / "code.py")
+    with ThreadPoolExecutor() as pool:
+        runs = [pool.submit(bindgen, *command, XDG_CACHE_HOME=str(tmp_path / "cache")) for _ in range(2)]
+    assert [(run.result().returncode, run.result().stderr) for run in runs] == [(1, "")] * 2
+    printed = {run.result().stdout for run in runs}
+    assert len(printed) == 1
+    assert "types.Task" in printed.pop()
 
 
 # --- files ---------------------------------------------------------------------------------------------------------

@@ -774,11 +774,12 @@ def test_link_results_by_name() -> None:
         (union("MoreResult", "GetResult"), "GetResult", (Ref("MoreResult"),)),
         (union("GetResult", "MoreResult"), "GetResult", (Ref("MoreResult"),)),
         (ref("MoreResult"), "MoreResult", ()),
+        (union("MoreResult", "LastResult"), "LastResult", (Ref("MoreResult"),)),
     ],
 )
 def test_link_results_by_response(result: Schema, usual: str, instead: tuple[Type, ...]) -> None:
     response = record("result", result=result)
-    method = answered({"GetResult": STRING, "MoreResult": {}, "GetResultResponse": response})
+    method = answered({"GetResult": STRING, "MoreResult": {}, "LastResult": {}, "GetResultResponse": response})
     assert (method.result, method.alternatives) == (Ref(usual), instead)
 
 
@@ -1419,12 +1420,12 @@ def test_collect_extensions() -> None:
         "filters": {"jobs/done": {"member": "Filter.jobs", "compares": "job"}},
         "meta": {"com.example/mark": {"Thing": "Mark"}, "n": {"Thing": "integer"}},
         "stale": {"jobs/done": ["jobs/all"]},
-        "head": {"settings": {"client": "Settings"}, "python_engine": "example.engine", "doc": "Run jobs."},
+        "head": {"settings": {"client": "Settings"}, "options": {"engine": "example"}, "doc": "Run jobs."},
     }
     built = whole(own, core_facts={"results": {"ping": "PingResult"}}, **facts)
     (found,) = collect_extensions(built).extensions
     assert (found.id, found.name, found.doc) == (JOBS, "jobs", "Run jobs.")
-    assert found.options == (("python_engine", "example.engine"),)
+    assert found.options == (("engine", "example"),)
     assert found.settings == (("client", "Settings"),)
     assert found.alternatives == (("ping", ("JobResult",)),)
     assert found.extends == (("Filter", "JobFilter"),)

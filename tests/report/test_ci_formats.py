@@ -12,6 +12,7 @@ import pytest
 from jsonschema_rs import Draft202012Validator
 
 from tests.support.commands import inside
+from tests.support.effort import cases
 from tests.support.small_schemas import draft
 
 TEXT = {"type": "string"}
@@ -88,7 +89,7 @@ EXPECTED = {
 }
 
 
-@pytest.mark.parametrize("name", EXPECTED)
+@pytest.mark.parametrize("name", cases(EXPECTED, quick=EXPECTED.keys() - {"migrate"}))
 def test_every_format_names_rule_file_and_line(commands: dict[str, list[str]], name: str) -> None:
     file, rule = EXPECTED[name]
     printed = {form: inside(*commands[name], "--format", form) for form in ("sarif", "junit", "github")}

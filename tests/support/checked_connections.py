@@ -408,8 +408,8 @@ async def running(work: Coroutine[Any, Any, None]) -> AsyncGenerator[None]:
         raise failures[0]
 
 
-async def until(condition: Callable[[], object], seconds: float = 10) -> None:
-    """Waits for a condition to hold."""
+async def until(condition: Callable[[], object], seconds: float = 45) -> None:
+    """Waits for a condition to hold; the limit is for what hangs, not for what is slow."""
     with anyio.fail_after(seconds):
         while not condition():
             await anyio.sleep(0.001)

@@ -16,7 +16,7 @@ from typing import Any
 
 import anyio
 
-from mcp_bindgen.cluster.redis_store import RedisStore
+from mcp_bindgen.cluster.session_registry import RedisStore
 from tests.support.commands import ROOT
 
 

@@ -13,7 +13,7 @@ import uvicorn
 from anyio.abc import SocketStream
 from starlette.types import Scope
 
-from mcp_bindgen.http.server.asgi_app import AsgiApp
+from mcp_bindgen.http.server.app import AsgiApp
 from tests.support.checked_connections import INITIALIZED, STATELESS, initialize, request, until
 
 LATEST, OLDEST = "2025-11-25", "2024-11-05"

@@ -61,6 +61,18 @@ def free_port() -> int:
         return port
 
 
+def alive(pid: int) -> bool:
+    """Whether a process runs; one that only waits for its parent to take notice does not."""
+    if sys.platform == "linux":
+        try:
+            state = Path(f"/proc/{pid}/stat").read_text("utf-8").rpartition(") ")[2]
+        except (FileNotFoundError, ProcessLookupError):
+            return False
+    else:
+        state = subprocess.run(["ps", "-o", "stat=", "-p", str(pid)], capture_output=True, text=True).stdout.strip()
+    return bool(state) and not state.startswith("Z")
+
+
 @contextmanager
 def process(command: Sequence[object], port: int, log: Path, **variables: str) -> Iterator[subprocess.Popen[bytes]]:
     """Runs a program that listens on a port."""

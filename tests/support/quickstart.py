@@ -92,11 +92,11 @@ def _trimmed(lines: Sequence[str]) -> tuple[str, ...]:
 
 
 def wheel(folder: Path, source: Path = ROOT) -> Path:
-    """Builds our package, without what it depends on."""
+    """Builds a package, by default ours, without what it depends on."""
     build = [sys.executable, "-m", "pip", "wheel", "--quiet", "--no-deps", "--wheel-dir", str(folder), str(source)]
     done = subprocess.run(build, capture_output=True, text=True)
     assert done.returncode == 0, done.stderr
-    (built,) = folder.glob("mcp_bindgen-*.whl")
+    (built,) = folder.glob("*.whl")
     return built
 
 

@@ -1,4 +1,4 @@
-"""How foreign clients talk to the servers of `skeletons.py`: the official Python SDK, and the Inspector."""
+"""How the Inspector talks to the servers of `skeletons.py`; `skeleton_sdk.py` has the official Python SDK."""
 
 from __future__ import annotations
 
@@ -6,29 +6,15 @@ import json
 import sys
 import traceback
 from collections.abc import Awaitable, Callable, Iterable, Iterator, Mapping, Sequence
-from contextlib import contextmanager
 from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
-from tempfile import TemporaryFile
-from typing import Any, TextIO, cast
+from typing import Any
 
 import anyio
-import mcp_types as types
-import pytest
-import uritemplate
-from mcp.client.client import Client
-from mcp.client.session import ClientSession
-from mcp.client.sse import sse_client
-from mcp.client.stdio import StdioServerParameters, stdio_client
-from mcp.client.streamable_http import streamable_http_client
-from mcp.shared.exceptions import MCPError
-from pydantic import BaseModel
 
 from mcp_bindgen.scaffold.project import Project
 from tests.interop.inspector import inspect
-from tests.interop.report import Report
-from tests.interop.sdk_client import connected
 from tests.support.skeletons import ALL, REVISIONS, SECTIONS, Variant, declared, protocol, search_path
 
 AT_ONCE = 4
@@ -36,14 +22,6 @@ AT_ONCE = 4
 
 PATIENCE = 60.0
 """Seconds that one of them may take."""
-
-LISTED: Mapping[str, tuple[str, type[BaseModel]]] = {
-    "tools": ("tools", types.Tool),
-    "prompts": ("prompts", types.Prompt),
-    "resources": ("resources", types.Resource),
-    "resourceTemplates": ("resource_templates", types.ResourceTemplate),
-}
-"""Section of a contract -> the SDK's name for it, and its class for what is in there."""
 
 METHODS = {
     "tools": "tools/list",
@@ -55,9 +33,6 @@ METHODS = {
 
 STATELESS = [revision for revision in REVISIONS if protocol(revision).era == "stateless"]
 LATEST = [revision for revision in REVISIONS if revision not in STATELESS][-1]
-GREETING = types.PromptReference(type="ref/prompt", name="greeting")
-
-Asking = ClientSession | Client
 
 
 async def together(jobs: Mapping[str, Callable[[], Awaitable[None]]]) -> None:
@@ -81,9 +56,6 @@ async def together(jobs: Mapping[str, Callable[[], Awaitable[None]]]) -> None:
     assert not failures, "\n".join(failures)
 
 
-# --- the official Python client -----------------------------------------------------------------------------------
-
-
 def eras(variant: Variant) -> list[str]:
     """The revisions of a conversation in which the client cannot choose: the newest of each era.
 
@@ -91,26 +63,6 @@ def eras(variant: Variant) -> list[str]:
     """
     newest = list({protocol(revision).era: revision for revision in variant.revisions}.values())
     return newest if variant.part == ALL else newest[-1:]
-
-
-async def over_stdio(variant: Variant, project: Project, revision: str) -> None:
-    """Talks to a server over stdio, which says nothing on stderr."""
-    program, *arguments = start(project)
-    parameters = StdioServerParameters(command=program, args=arguments, env=search_path([project]))
-    with TemporaryFile("w+") as errors:
-        way = stdio_client(parameters, cast(TextIO, errors))
-        async with connected(Report("", revision, "stdio"), way, ask=True) as (session, client, _):
-            await converse(variant, revision, session, client)
-        errors.seek(0)
-        assert errors.read() == "", variant.name
-
-
-async def over_http(variant: Variant, address: str, revision: str) -> None:
-    """Talks to a server over Streamable HTTP, or over HTTP+SSE in the revision that has only that."""
-    path = old_or_new(revision)
-    way = sse_client(f"{address}/{path}") if path == "sse" else streamable_http_client(f"{address}/{path}")
-    async with connected(Report("", revision, "http"), way, ask=True) as (session, client, _):
-        await converse(variant, revision, session, client)
 
 
 def old_or_new(revision: str) -> str:
@@ -121,93 +73,6 @@ def old_or_new(revision: str) -> str:
 def start(project: Project) -> list[str]:
     """The command that starts a server over stdio; its warnings are errors."""
     return [sys.executable, "-W", "error", "-m", project.package]
-
-
-async def converse(variant: Variant, revision: str, session: ClientSession, client: Asking) -> None:
-    """Tries everything that a server offers, and that it offers nothing else."""
-    introduced(variant, revision, session)
-    chosen = variant.features(revision)
-    for tool in await listed(variant, "tools", chosen, client.list_tools):
-        result = await client.call_tool(tool.name, example(tool.input_schema))  # looks at the output schema as well
-        assert not result.is_error, result
-        assert (result.structured_content is None) == (tool.output_schema is None)
-    for prompt in await listed(variant, "prompts", chosen, client.list_prompts):
-        values = variant.values(prompt.name)
-        assert (await client.get_prompt(prompt.name, values)).messages
-    uris = [each.uri for each in await listed(variant, "resources", chosen, client.list_resources)]
-    templates = await listed(variant, "resourceTemplates", chosen, client.list_resource_templates)
-    if variant.contracted:
-        uris += [str(uritemplate.expand(each.uri_template, id="7", path="a/b")) for each in templates]
-    for uri in uris:
-        assert [each.uri for each in (await client.read_resource(uri)).contents] == [uri]
-    await completed(variant, chosen, client)
-    if isinstance(client, ClientSession):
-        await adjusted(session, uris)
-
-
-def introduced(variant: Variant, revision: str, session: ClientSession) -> None:
-    """The server says who it is, and declares what it offers and nothing else."""
-    assert session.protocol_version == revision
-    assert session.server_info is not None
-    assert session.server_capabilities is not None
-    assert session.server_info.name == variant.title
-    assert session.instructions == (variant.document["instructions"] if variant.contracted else None)
-    capabilities = session.server_capabilities.model_dump(by_alias=True, exclude_none=True)
-    assert capabilities.keys() == declared(revision, "server", variant.features(revision))
-
-
-async def listed(variant: Variant, section: str, chosen: Sequence[str], ask: Callable[[], Awaitable[Any]]) -> list[Any]:
-    """Return what is in a section, which has to be what the contract says."""
-    if SECTIONS[section] not in chosen:
-        with refused():
-            await ask()
-        return []
-    field, kind = LISTED[section]
-    found: list[Any] = getattr(await ask(), field)
-    if variant.contracted:
-        assert found == [kind.model_validate(entry) for entry in variant.document.get(section, ())]
-    else:
-        assert found
-    return found
-
-
-async def completed(variant: Variant, chosen: Sequence[str], client: Asking) -> None:
-    """Complete what is typed: with a contract, from its enums."""
-    if not {"completion", "completions"} & set(chosen):
-        with refused():
-            await client.complete(GREETING, {"name": "name", "value": ""})
-    elif not variant.contracted:
-        assert (await client.complete(GREETING, {"name": "name", "value": ""})).completion.values
-    else:
-        for entry, name, enum in variant.enums():
-            for begun in ("", enum[1][:2]):
-                found = (await client.complete(reference(entry), {"name": name, "value": begun})).completion.values
-                assert found == [value for value in enum if value.startswith(begun)]
-
-
-def reference(entry: Mapping[str, Any]) -> types.PromptReference | types.ResourceTemplateReference:
-    """Return what names a prompt or a template of a contract."""
-    if "uriTemplate" in entry:
-        return types.ResourceTemplateReference(type="ref/resource", uri=entry["uriTemplate"])
-    return types.PromptReference(type="ref/prompt", name=entry["name"])
-
-
-async def adjusted(session: ClientSession, uris: Sequence[str]) -> None:
-    """Use what only sessions have: set the level of the log, and subscribe."""
-    assert session.server_capabilities is not None
-    await session.set_logging_level("warning")
-    resources = session.server_capabilities.resources
-    if resources is not None and resources.subscribe:
-        await session.subscribe_resource(uris[0])
-        await session.unsubscribe_resource(uris[0])
-
-
-@contextmanager
-def refused() -> Iterator[None]:
-    """The server does not know the method."""
-    with pytest.raises(MCPError) as caught:
-        yield
-    assert caught.value.code == types.METHOD_NOT_FOUND
 
 
 def example(schema: Mapping[str, Any]) -> Any:

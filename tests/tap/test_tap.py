@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import json
+import os
 import re
+import shlex
 import shutil
 import subprocess
 import sys
@@ -14,17 +16,17 @@ from typing import Any
 
 import anyio
 import pytest
-from mcp import ClientSession, StdioServerParameters
-from mcp.client.stdio import stdio_client
 
 from mcp_bindgen.protocol import build
 from mcp_bindgen.protocol.examples import example
 from mcp_bindgen.protocol.model import Ref
 from mcp_bindgen.spec import Store
-from mcp_bindgen.tap import Recorder, Trace, TracedMessage, recorder
+from mcp_bindgen.tap import Lines, Recorder, Trace, TracedMessage, recorder
 from mcp_bindgen.tap.redaction import may_contain_secrets, redacted
 from tests.interop.everything import EVERYTHING, FILESYSTEM
-from tests.support.commands import COMMAND, PATIENCE, ROOT, inside
+from tests.interop.processes import free_port, listening
+from tests.support.commands import COMMAND, PATIENCE, ROOT, bindgen, inside
+from tests.support.taps import tapped
 
 ECHO = "import sys, shutil; shutil.copyfileobj(sys.stdin.buffer, sys.stdout.buffer)"
 
@@ -130,20 +132,23 @@ def test_a_slow_disk_does_not_delay_forwarding(monkeypatch: pytest.MonkeyPatch) 
             second.set()
 
     with Recorder(write) as made:
-        made.record("client", b'{"method": "a"}\n')
+        lines = Lines(Trace(made.write), "client")
+        made.record(lines, b'{"method": "a"}\n')
         assert began.wait(PATIENCE)
-        made.record("client", b'{"method": "b"}\n{"meth')
-        made.record("client", b'od": "lost", "params": {"x": "yyyyyyyyyyyyyyyyy"}}\n')
+        made.record(lines, b'{"method": "b"}\n{"meth')
+        made.record(lines, b'od": "lost", "params": {"x": "yyyyyyyyyyyyyyyyy"}}\n')
         may_go_on.set()
         assert second.wait(PATIENCE)
-        made.record("client", b'rest"}\n{"method": "c"}\n')
+        made.record(lines, b'rest"}\n{"method": "c"}\n')
     assert [message.method for message in seen] == ["a", "b", "c"]
     assert made.lost_bytes == 51
 
 
 def test_bad_input_is_one_line(tmp_path: Path) -> None:
     for words, reason in (
-        (["http://127.0.0.1:1/mcp"], "is no program"),
+        (["http://127.0.0.1:1/mcp"], "--listen is for servers at a URL"),
+        (["--listen", "127.0.0.1:0", "cat"], "--listen is for servers at a URL"),
+        (["--listen", "127.0.0.1:0", "ftp://127.0.0.1/mcp"], "ftp"),
         (["--", "/no/such/program"], "cannot start"),
         (["--out", tmp_path / "no" / "file", "cat"], "cannot be written"),
     ):
@@ -160,8 +165,8 @@ TIMES = re.compile(r"^ *\d+\.\d+|\d+\.\d ms", re.MULTILINE)
 
 
 def test_the_page_shows_real_output(tmp_path: Path) -> None:
-    (code,) = re.findall(r"```python\n(.*?)```", PAGE, re.DOTALL)
-    (shown,) = re.findall(r"```text\n(.*?)```", PAGE, re.DOTALL)
+    code = re.findall(r"```python\n(.*?)```", PAGE, re.DOTALL)[0]
+    shown = re.findall(r"```text\n(.*?)```", PAGE, re.DOTALL)[0]
     (tmp_path / "forgetful.py").write_text(code, "utf-8")
     with subprocess.Popen(
         [COMMAND, "tap", "--", sys.executable, tmp_path / "forgetful.py"],
@@ -180,6 +185,32 @@ def test_the_page_shows_real_output(tmp_path: Path) -> None:
         trace = process.stderr.read().decode()
     assert process.returncode == 1
     assert TIMES.sub("T", trace) == TIMES.sub("T", shown)
+
+
+def test_the_page_serves_and_replays_a_recording(tmp_path: Path) -> None:
+    shop = re.findall(r"```python\n(.*?)```", PAGE, re.DOTALL)[1]
+    (tmp_path / "shop.py").write_text(shop, "utf-8")
+    (tmp_path / "new.py").write_text(shop.replace("a + b", "a - b"), "utf-8")
+    for block in re.findall(r"```console\n(.*?)```", PAGE, re.DOTALL):
+        for words, shown in re.findall(r"\$ mcp-bindgen (.*)\n((?:[^$].*\n)*)", block):
+            path = f"{COMMAND.parent}{os.pathsep}{os.environ['PATH']}"
+            done = bindgen(*shlex.split(words), cwd=tmp_path, PATH=path)
+            assert (done.stdout or done.stderr) == shown
+
+
+@pytest.mark.anyio
+async def test_the_page_shows_a_trace_of_http(tmp_path: Path) -> None:
+    """The order of requests at the same time may differ."""
+    (tmp_path / "shop.py").write_text(re.findall(r"```python\n(.*?)```", PAGE, re.DOTALL)[1], "utf-8")
+    shown = re.findall(r"```text\n(.*?)```", PAGE, re.DOTALL)[1].splitlines()[1:]
+    port, out = free_port(), tmp_path / "trace.jsonl"
+    server = [sys.executable, "-m", "mcp_bindgen.app", str(tmp_path / "shop.py"), "--http", f"127.0.0.1:{port}"]
+    words = ("tools/call", "add", '{"a": 1, "b": 2}', "--revision", "2025-11-25")
+    lines = list[str]()
+    async with listening(*server, port=port), tapped(f"http://127.0.0.1:{port}/mcp", out, lines=lines) as url:
+        done = await anyio.to_thread.run_sync(lambda: bindgen("call", url, *words))
+    assert done.returncode == 0
+    assert sorted(TIMES.sub("T", line) for line in lines) == sorted(TIMES.sub("T", line) for line in shown)
 
 
 def test_call_shows_the_same_trace(tmp_path: Path) -> None:
@@ -302,6 +333,9 @@ FOREIGN = {
 @pytest.mark.parametrize("name", FOREIGN)
 def test_the_official_client_and_foreign_servers_see_the_same_bytes(name: str, tmp_path: Path) -> None:
     """Tees on both sides of the tap write down what passes."""
+    from mcp import ClientSession, StdioServerParameters
+    from mcp.client.stdio import stdio_client
+
     words, tool, arguments = FOREIGN[name]
     assert shutil.which(words[0]) is not None, words[0]
     server = [str(tmp_path) if word == "FOLDER" else word for word in words]

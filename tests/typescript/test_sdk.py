@@ -40,7 +40,7 @@ def test_the_compiler_accepts_all_packages_and_finds_every_mistake() -> None:
     ("sdk", "era", "transport"),
     [*CASES, ("client", "stateful", "stdio"), ("client", "stateless", "stdio"), ("client", "stateless", "http")],
 )
-@bounded(40)
+@bounded()
 async def test_clients_of_typescript_talk_to_servers_of_python(sdk: str, era: str, transport: str) -> None:
     revision, port = REVISIONS[era], free_port()
     command = [node(), str(project() / "programs" / "client.ts"), sdk, era, transport]
@@ -64,7 +64,7 @@ async def test_clients_of_typescript_talk_to_servers_of_python(sdk: str, era: st
     ("sdk", "era", "transport"),
     [*CASES, ("server", "stateful", "stdio"), ("server", "stateless", "stdio"), ("server", "stateless", "http")],
 )
-@bounded(40)
+@bounded()
 async def test_clients_of_python_talk_to_servers_of_typescript(sdk: str, era: str, transport: str) -> None:
     async with _served(sdk, era, transport) as asker:
         assert [tool.name for tool in (await asker.list_tools()).tools] == ["echo", "sample"]

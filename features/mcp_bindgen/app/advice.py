@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 import ast
+import builtins
 import inspect
 import textwrap
 import types
 from collections.abc import Callable, Collection, Coroutine, Generator, Iterator
-from functools import partial
+from functools import partial, reduce
 from time import monotonic
 from typing import Any, TypeVar
 
@@ -23,19 +24,51 @@ BLOCKING_SECONDS = 0.1
 _COROUTINES = frozenset(name for name in dir(Context) if inspect.iscoroutinefunction(getattr(Context, name)))
 
 
+_BLOCKING = ("time.sleep", "subprocess.", "requests.", "urllib.request.", "posix.system", "nt.system", "builtins.input")
+"""Beginnings of the full names of functions that block their thread."""
+
+
+def _nodes(function: Callable[..., Any]) -> Iterator[ast.AST]:
+    """Yield the nodes of a function's source without those of inner functions; none if there is no source."""
+    try:
+        nodes: list[ast.AST] = [*ast.parse(textwrap.dedent(inspect.getsource(function))).body]
+    except (OSError, TypeError, SyntaxError):
+        return
+    own = len(nodes)
+    while nodes:
+        node = nodes.pop()
+        yield node
+        if own > 0 or not isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef | ast.Lambda):
+            nodes += ast.iter_child_nodes(node)
+        own -= 1
+
+
+def _member(module: object, name: str) -> object:
+    """Return a member of a module; objects of the author are not touched."""
+    return vars(module).get(name) if isinstance(module, types.ModuleType) else None
+
+
+def blocking(function: Callable[..., Any]) -> Iterator[str]:
+    """Yield the calls in a coroutine function that are known to block the event loop, such as `time.sleep`."""
+    for node in _nodes(function) if inspect.iscoroutinefunction(function) else ():
+        if isinstance(node, ast.Call):
+            name = ast.unparse(node.func)
+            first, *rest = name.split(".")
+            scope = {**vars(builtins), **inspect.unwrap(function).__globals__}
+            called: Any = reduce(_member, rest, scope.get(first))
+            if f"{getattr(called, '__module__', '')}.{getattr(called, '__name__', '')}".startswith(_BLOCKING):
+                yield name
+
+
 def unawaited(function: Callable[..., Any], contexts: Collection[str]) -> Iterator[str]:
     """Yield the calls of the context's coroutine functions, such as `ctx.info`, whose result nothing awaits.
 
     Args:
-        function: The function; yields nothing if its source is not available.
+        function: The function.
         contexts: The parameters that take the context.
     """
-    try:
-        tree = ast.parse(textwrap.dedent(inspect.getsource(function)))
-    except (OSError, TypeError, SyntaxError):
-        return
     is_plain = not inspect.iscoroutinefunction(function)
-    for node in ast.walk(tree):
+    for node in _nodes(function):
         call = node.value if isinstance(node, ast.Expr | ast.Assign | ast.Return) else None
         target = call.func if isinstance(call, ast.Call) and (is_plain or isinstance(node, ast.Expr)) else None
         if not isinstance(target, ast.Attribute) or not isinstance(target.value, ast.Name):

@@ -36,12 +36,12 @@ from mcp_bindgen.extensions.tasks.tools import TaskOption, marked
 from mcp_bindgen.extensions.tasks.tools import task as as_task
 from mcp_bindgen.runtime import bindings as packages
 from mcp_bindgen.runtime import serving
-from mcp_bindgen.runtime.entry_points import RunOptions
 from mcp_bindgen.runtime.logs import log
 from mcp_bindgen.runtime.protocol.routing import Returns, did_you_mean, place_of
 from mcp_bindgen.runtime.session.context import Context
 from mcp_bindgen.runtime.session.server import Server
 from mcp_bindgen.runtime.session.service import Served
+from mcp_bindgen.runtime.session.targets import RunOptions
 
 from .catalog import KINDS, SCOPES, Catalog, Entry, Kind
 from .changes import ChangeNotifier
@@ -54,6 +54,7 @@ from .handlers import BoundContract, BoundHandler, HandlerSpec, asynchronous
 from .in_process import InProcess
 from .middleware import Layer, Middleware
 from .tool_search import CALL, SEARCH, call_tool, search_tools
+from .values import TypeForm
 from .views import Rule, mounted, prefixed, renamed
 
 F = TypeVar("F", bound=Callable[..., Any])
@@ -318,7 +319,7 @@ class App(InProcess):
             ValueError: A tool has that name already, `dynamic` lacks tools, or `ui` is no URI of an app.
             TypeError: An option is unknown.
         """
-        _check_options(options, ToolOptions)
+        _check_options(options, ToolOptions, function)
         handler = self._handler(function, options)
         method, shown_by, callers = handler.method(), options.get("ui"), options.get("visibility", ())
         if (word := options.get("task")) is not None:
@@ -332,14 +333,13 @@ class App(InProcess):
         spec, entry = handler.tool()
         if options.get("output_schema") is not None:
             spec = replace(spec, output=Any if spec.output is None else spec.output, member=None)
-        self._advice += handler.advice
-        self._add((spec, entry), {**options, "meta": meta}, method)
+        self._add(handler, (spec, entry), {**options, "meta": meta}, method)
 
     def add_prompt(self, function: Function, **options: Unpack[PromptOptions]) -> None:
         """Offer a function as a prompt, at any time; it returns a text, or messages. See `add_tool`."""
-        _check_options(options, PromptOptions)
+        _check_options(options, PromptOptions, function)
         handler = self._handler(function, options)
-        self._add(handler.prompt(), options, handler.method())
+        self._add(handler, handler.prompt(), options)
 
     def add_resource(self, uri: str, function: Function, **options: Unpack[ResourceOptions]) -> None:
         """Offer the return value of a function as a resource or a URI template, at any time.
@@ -347,9 +347,36 @@ class App(InProcess):
         A return value other than `str` or `bytes` is sent as JSON. The function raises `ResourceNotFound` for a URI
         without a resource. See `add_tool`.
         """
-        _check_options(options, ResourceOptions)
+        _check_options(options, ResourceOptions, function)
         handler = self._handler(function, options)
-        self._add(handler.resource(uri), options, handler.method())
+        self._add(handler, handler.resource(uri), options)
+
+    def add_entry(
+        self,
+        kind: Kind,
+        entry: Mapping[str, Any],
+        answer: Callable[..., Awaitable[Any]],
+        *,
+        input: TypeForm = None,
+        at_start: bool = False,
+    ) -> None:
+        """Offer an entry in wire form, verbatim, such as one that another server lists.
+
+        Args:
+            kind: The kind of the entry.
+            entry: The entry, as `tools/list`, `prompts/list`, `resources/list` or `resources/templates/list` has it.
+            answer: Coroutine function that answers calls, given the arguments and the context; only the context if
+                `input` is `None`. It may return a whole result in the types of a revision.
+            input: The type of the arguments.
+            at_start: True in a lifespan, which may add entries also if the app is not `dynamic`.
+
+        Raises:
+            ValueError: An entry has that name already, or `dynamic` lacks the list.
+        """
+        name = entry[KINDS[kind].key]
+        handler = self._contract.handler(HandlerSpec(kind, name, input), dict(entry), answer)
+        handler.layers = (Layer(self, name),)
+        self._put(handler, at_start=at_start)
 
     def add_skills(self, folder: str | PathLike[str]) -> None:
         """Offer the skills of a folder: each folder in it with a `SKILL.md`, or itself if it has one (Agent Skills).
@@ -469,14 +496,21 @@ class App(InProcess):
     def _handler(self, function: Function, options: EntryOptions) -> FunctionHandler:
         return FunctionHandler(function, options.get("name", ""), debug=self._debug)
 
-    def _add(self, made: tuple[HandlerSpec, Entry], options: Mapping[str, object], method: Function) -> None:
+    def _add(
+        self,
+        function: FunctionHandler,
+        made: tuple[HandlerSpec, Entry],
+        options: Mapping[str, object],
+        method: Function | None = None,
+    ) -> None:
+        self._advice += function.advice
         spec, entry = made
         given = {_MEMBERS[name]: value for name, value in options.items() if name in _MEMBERS}
         more = {name: given[name] for name in _MEMBERS.values() if given.get(name, ()) not in (None, ())}
         tags: Any = options.get("tags", ())
         timeout: Any = options.get("timeout")
         spec = replace(spec, tags=frozenset(tags), timeout=timeout)
-        handler = self._contract.handler(spec, {**entry, **more}, method)
+        handler = self._contract.handler(spec, {**entry, **more}, method or function.method())
         handler.layers = (Layer(self, spec.name),)
         self._put(handler)
 
@@ -578,10 +612,12 @@ def _decorator(add: Callable[[F], None]) -> Callable[[F], F]:
     return mark
 
 
-def _check_options(options: Mapping[str, object], known: type) -> None:
-    for name in options.keys() - known.__annotations__.keys():
-        names = sorted(known.__annotations__)
-        raise TypeError(f"unknown option {name!r}{did_you_mean(name, names)}; the options are {', '.join(names)}")
+def _check_options(options: Mapping[str, object], known: type, function: Function | None = None) -> None:
+    names = sorted(known.__annotations__)
+    for name in options.keys() - set(names):
+        place = "" if function is None else f"{place_of(function)}: "
+        fix = did_you_mean(name, names) or f"; the options are {', '.join(names)}"
+        raise TypeError(f"{place}unknown option {name!r}{fix}")
 
 
 def run(*served: Server | Served | ModuleType, **options: Unpack[RunOptions]) -> None:

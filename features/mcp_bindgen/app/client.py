@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import AsyncGenerator, Mapping
 from contextlib import asynccontextmanager
-from typing import TYPE_CHECKING, Any, ClassVar, Generic, Self, TypeVar, get_args, overload
+from typing import TYPE_CHECKING, Any, ClassVar, Generic, Protocol, Self, TypeVar, get_args, overload
 
 from pydantic import BaseModel
 from typing_extensions import get_original_bases
@@ -21,6 +21,14 @@ if TYPE_CHECKING:
 C = TypeVar("C", bound=Client)
 R = TypeVar("R")
 T = TypeVar("T")
+
+
+class HasAttach(Protocol):
+    """Guard of the requests of a client, such as `lock.Guard`."""
+
+    def attach(self, client: C) -> C:
+        """Guard a client, and return it."""
+        ...
 
 
 class ContractClient(Generic[C]):
@@ -50,7 +58,12 @@ class ContractClient(Generic[C]):
     @classmethod
     @asynccontextmanager
     async def connect(
-        cls, target: Target, *, headers: Mapping[str, str] | None = None, timeout: float | None = TIMEOUT
+        cls,
+        target: Target,
+        *,
+        headers: Mapping[str, str] | None = None,
+        timeout: float | None = TIMEOUT,
+        guard: HasAttach | None = None,
     ) -> AsyncGenerator[Self]:
         """Connect a new client for as long as the `async with` block lasts.
 
@@ -58,9 +71,14 @@ class ContractClient(Generic[C]):
             target: A URL, a command line or its list of arguments, an entry of an `mcpServers` file, or a transport.
             headers: HTTP headers to send with each request.
             timeout: Seconds until connecting fails; `None` for no limit.
+            guard: Guard of all requests, such as `lock.Guard("mcp.lock", "weather")`: calls that do not agree with the
+                lock raise `NotAsLocked`.
         """
-        async with cls._client_class.connect(target, headers=headers, timeout=timeout) as client:
-            yield cls(client)
+        client = cls._client_class()
+        if guard is not None:
+            guard.attach(client)
+        async with client.connected(target, headers=headers, timeout=timeout) as connected:
+            yield cls(connected)
 
 
 def succeeded(result: R) -> R:

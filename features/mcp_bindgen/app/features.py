@@ -2,18 +2,19 @@
 
 from __future__ import annotations
 
-import inspect
+import re
 from base64 import b64encode
 from collections.abc import Awaitable, Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from contextlib import AbstractAsyncContextManager, suppress
 from dataclasses import dataclass
 from functools import partial
+from traceback import extract_tb
 from types import MappingProxyType, ModuleType
-from typing import TYPE_CHECKING, Any, ClassVar, Literal, Protocol, TypeAlias, cast, get_origin
+from typing import TYPE_CHECKING, Any, ClassVar, Literal, Protocol, TypeAlias, cast
 
 from pydantic_core import from_json, to_json
 
-from mcp_bindgen.auth.resource_server.policy import readings, rule_keys
+from mcp_bindgen.auth.resource_server.server import readings, rule_keys
 from mcp_bindgen.extensions.apps import contents_meta, resource_uri, shows_apps, tools_for
 from mcp_bindgen.extensions.tasks.service import Tasks
 from mcp_bindgen.extensions.tasks.tools import ToolTask
@@ -45,7 +46,7 @@ from .context import Context as AppContext
 from .errors import InvalidArguments, InvalidResult, ResourceNotFound, ToolError
 from .handlers import BoundContract, BoundHandler
 from .middleware import Call, through
-from .values import ABSENT, TypeForm, adapter, structured_content
+from .values import ABSENT, adapter, structured_content, type_name
 
 if TYPE_CHECKING:
     from mcp_bindgen.extensions.skills.folder import Skills
@@ -60,6 +61,11 @@ Build: TypeAlias = Callable[[BoundHandler, Any], Any]
 
 UPDATED = "notifications/resources/updated"
 """The notification that the contents of a resource changed."""
+
+_UNEXPECTED = re.compile(
+    r"Expected `(?P<wanted>[^`]+)`.*?\[(field_name='(?P<field>\w+)')?.*?input_type=(?P<found>\w+)\]"
+)
+"""pydantic's warning about a value of another type than the annotation says."""
 
 _MAX_ERROR_CHARACTERS = 200  # of an error that a model reads
 _MAX_NAME_CHARACTERS = 100  # of a name that is repeated
@@ -278,7 +284,7 @@ class Tools(Feature):
                 return self._failed(str(errors[0]))
             if any(isinstance(one, ProtocolError | CapabilityMissing) for one in errors):
                 raise
-            log.exception("the tool %r failed", params.name)
+            log.exception("the tool %r failed: %s", params.name, _for_author(handler, error))
             return self._failed(self.reason(params.name, error, ctx))
 
     def _result(self, handler: BoundHandler, returned: Any) -> Any:
@@ -354,7 +360,7 @@ class Resources(Feature):
         except ToolError as error:
             raise ProtocolError(INTERNAL_ERROR, error.text) from None
         except Exception as error:
-            log.exception("the resource %r failed", params.uri)
+            log.exception("the resource %r failed: %s", params.uri, _for_author(handler, error))
             raise ProtocolError(INTERNAL_ERROR, self.reason(params.uri, error, ctx)) from None
 
     def _candidates(self, uri: str) -> Iterator[tuple[BoundHandler, Mapping[str, Any], Any]]:
@@ -572,17 +578,16 @@ def tool_result(handler: BoundHandler, returned: Any) -> dict[str, Any]:
     try:
         text = adapter(wanted).dump_json(returned, warnings="error").decode()
     except ValueError as error:
-        said = f"returned {type(returned).__name__}, expected {getattr(wanted, '__name__', wanted)}"
-        raise handler.invalid(said if _is_other(returned, wanted) else f"{said}: {error}") from None
+        found, inner = type(returned).__name__, _UNEXPECTED.search(str(error))
+        said = f"returned {found}, expected {type_name(wanted)}"
+        if inner is not None and inner["found"] != found:
+            said += f" ({inner['field'] or 'a part'} is {inner['found']}, not {inner['wanted']})"
+        more = f": {error}" if inner is None else "; correct the value or the annotation"
+        raise handler.invalid(said + more) from None
     member = handler.spec.member
     if member is not None:
         text = f"{{{to_json(member).decode()}:{text}}}"
     return {"content": [_text(text)], "structuredContent": from_json(text)}
-
-
-def _is_other(returned: object, wanted: TypeForm) -> bool:
-    """Return True if a value is of another class than expected, which explains the error."""
-    return inspect.isclass(wanted) and get_origin(wanted) is None and type(returned) is not wanted
 
 
 def _validate(handler: BoundHandler, result: Any) -> None:
@@ -619,6 +624,16 @@ def _one_line(error: Exception) -> str:
     said = error.told if isinstance(error, WrongResult) else f"{type(error).__name__}: {error}"
     line = said.partition("\n")[0].rstrip(": ")
     return line if len(line) <= _MAX_ERROR_CHARACTERS else f"{line[:_MAX_ERROR_CHARACTERS]}..."
+
+
+def _for_author(handler: BoundHandler, error: Exception) -> str:
+    """Return a line about an error with the line of the author's file that raised it."""
+    if isinstance(error, WrongResult):
+        return str(error)
+    file = handler.place.rpartition(":")[0]
+    lines = [frame.lineno for frame in extract_tb(error.__traceback__) if frame.filename == file]
+    place = f"{file}:{lines[-1]}" if lines else handler.place
+    return f"{type(error).__name__}: {error} ({place}); raise ToolError to tell callers a reason"
 
 
 def _text(text: str) -> dict[str, str]:

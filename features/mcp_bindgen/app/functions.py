@@ -28,7 +28,7 @@ from mcp_bindgen.runtime.protocol import jsonrpc
 from mcp_bindgen.runtime.protocol.routing import place_of
 from mcp_bindgen.runtime.session.context import Context
 
-from .advice import unawaited, watched
+from .advice import blocking, unawaited, watched
 from .catalog import Entry
 from .complexity import MOST_STEPS
 from .content import File
@@ -37,7 +37,7 @@ from .errors import BadFunction, InvalidResult, require
 from .features import tool_result
 from .handlers import BoundHandler, HandlerSpec
 from .uri_template import UriTemplate
-from .values import TypeForm, adapter
+from .values import TypeForm, adapter, type_name
 
 Function: TypeAlias = Callable[..., Any]
 R = TypeVar("R", bound=BaseModel)
@@ -48,11 +48,15 @@ RESULT = "result"
 
 _INTEGER = "^(0|-?[1-9][0-9]*)$"
 _UNFIT = {
-    inspect.Parameter.VAR_POSITIONAL: ("*{} takes any number of arguments", "give it a name and a list type"),
-    inspect.Parameter.VAR_KEYWORD: ("**{} takes arguments of any name", "name them, or take one dict"),
-    inspect.Parameter.POSITIONAL_ONLY: ("{} is positional-only, and arguments have names", "remove the / behind it"),
+    inspect.Parameter.VAR_POSITIONAL: ("*{0} takes any number of arguments", "write {0}: list[{1}]"),
+    inspect.Parameter.VAR_KEYWORD: (
+        "**{0} takes arguments of any name",
+        "name them, or write {0}: dict[str, {1}]",
+    ),
+    inspect.Parameter.POSITIONAL_ONLY: ("{0} is positional-only, but clients pass names", "remove the / after {0}"),
 }
 _MISSING: Any = inspect.Parameter.empty
+_NO_SCHEMA = "Unable to generate pydantic-core schema for "
 _PLAIN = (None, type(None), str, bytes, Any, object)
 
 
@@ -110,7 +114,7 @@ class FunctionHandler:
         self.advice: list[str] = []
         self._debug = debug
         if self.name == "<lambda>":
-            raise self.bad("a lambda has no name, types or description", "write a function with def")
+            raise self.bad("a lambda has no name, types or description", "write a function: def name(text: str) -> str")
         if inspect.isgeneratorfunction(function) or inspect.isasyncgenfunction(function):
             raise self.bad("yields values one by one", "return a list")
         with self._checking("the annotations"):
@@ -128,6 +132,9 @@ class FunctionHandler:
                 else f"write await {call}(...)"
             )
             raise self.bad(f"{call} is a coroutine function, and nothing awaits it", fix)
+        for call in dict.fromkeys(blocking(function)):
+            fix = f"write def {function.__name__}, which runs in a thread, or await a call that does not block"
+            self._advise(f"{call} blocks the event loop in async def", fix)
         self._names: dict[str, str] = {}
         self._is_json = self._is_prompt = False
         self._input = self._arguments()
@@ -139,7 +146,7 @@ class FunctionHandler:
         annotation = self._hints.get("return", _MISSING)
         output, wrapped = self._output(annotation)
         if not self._about:
-            self._advise("has no description, by which models choose tools", "write a docstring")
+            self._advise("no description, by which models choose tools", "write a docstring")
         told = [self._about, f"Returns: {self._returned}" if output is None and self._returned else ""]
         entry: Entry = {"name": self.name, **_known(description="\n\n".join(filter(None, told)))}
         schema = self._schema(self._input, "validation", "the parameters")
@@ -167,7 +174,9 @@ class FunctionHandler:
         schema = self._schema(self._input, "validation", "the parameters")
         for name in self._names:
             if name not in variables and name in schema.get("required", ()):
-                raise self.bad(f"the parameter {name} is not in {uri}", f"write {{{name}}} into the URI template")
+                free = [one for one in variables if one not in self._names][:1]
+                rename = "".join(f", or rename the parameter to {one}" for one in free)
+                raise self.bad(f"the parameter {name} is not in {uri}", f"write {{{name}}} into the URI{rename}")
         for name in variables:
             if name not in self._names:
                 raise self.bad(f"{{{name}}} of {uri} is no parameter", f"take {name}: str")
@@ -215,7 +224,9 @@ class FunctionHandler:
             value = await (watched(work, self.function) if self._debug else work)
             if inspect.iscoroutine(value):
                 value.close()
-                raise InvalidResult(f"{self.name} returned a coroutine; did you forget await?", self.function)
+                called = value.__name__
+                said = f"{self.name} returned the coroutine of {called}(); write return await {called}(...)"
+                raise InvalidResult(said, self.function)
             return value if type(value) is str and not self._is_json else self._content(value)
 
         if injection.dependencies:
@@ -270,15 +281,14 @@ class FunctionHandler:
             if name in self._injection:
                 continue
             if parameter.kind in _UNFIT:
-                problem, fix = _UNFIT[parameter.kind]
-                raise self.bad(problem.format(name), fix)
+                hint = type_name(self._hints.get(name, str))
+                raise self.bad(*(part.format(name, hint) for part in _UNFIT[parameter.kind]))
             if name not in self._hints:
                 raise self.bad(*self._untyped(name))
             hint = self._hints[name]
             if parameter.default is _MISSING and type(None) in get_args(hint):
-                self._advise(
-                    f"{name} may be None, and callers must pass it", f"write {name}: ... = None if they need not"
-                )
+                fix = f"write {name}: {type_name(hint)} = None to make it optional"
+                self._advise(f"{name} may be None, but callers must pass it", fix)
             default = self._default(name, hint, parameter.default)
             self._schema(hint, "validation", f"the parameter {name}")
             description = _own_description(hint) or self._descriptions.get(name) or None
@@ -293,8 +303,9 @@ class FunctionHandler:
         if name in ("ctx", "context"):
             return f"the parameter {name} has no type", f"write {name}: Context (from mcp_bindgen.app import Context)"
         if name in ("self", "cls"):
-            fix = f"offer the method of an object, app.add_tool(object.{self.function.__name__})"
-            return f"{name} is the parameter of a method, and nothing fills it", fix
+            owner, _, own = self.function.__qualname__.rpartition(".")
+            fix = f"offer the method of an object after the class: app.add_tool({owner or 'Class'}(...).{own})"
+            return f"this method needs an object, and nothing passes {name}", fix
         return f"the parameter {name} has no type", f"annotate it, as in {name}: str"
 
     def _default(self, name: str, annotation: TypeForm, default: object) -> Any:
@@ -312,7 +323,8 @@ class FunctionHandler:
     def _output(self, annotation: TypeForm) -> tuple[Schema | None, bool]:
         """Return the schema of the structured content, `None` for content alone, and True if it wraps a value."""
         if annotation is _MISSING:
-            raise self.bad("has no return annotation", "write -> str, -> None or another type")
+            fix = "write -> str, -> None, or a type that JSON can express, such as a dataclass or a pydantic model"
+            raise self.bad("no return annotation, from which the schema follows", fix)
         if annotation in _PLAIN or _is_protocol(annotation):
             return None, False
         schema = self._schema(annotation, "serialization", "the return value")
@@ -337,13 +349,12 @@ class FunctionHandler:
         try:
             yield
         except (PydanticUserError, NameError, TypeError, AttributeError, SyntaxError) as error:
-            reason = str(error).partition("\n")[0].partition(". ")[0].rstrip(".")
-            fix = (
-                "import or define it at the top of the module"
-                if isinstance(error, NameError)
-                else "use types that JSON has"
-            )
-            raise self.bad(f"{what} cannot be put as JSON Schema: {reason}", fix) from None
+            reason = str(error).partition("\n")[0].partition(". ")[0].rstrip(".").removeprefix(_NO_SCHEMA)
+            if isinstance(error, NameError):
+                fix = f"import {error.name}, or define it before the function"
+                raise self.bad(f"{what} cannot be read: {reason}", fix) from None
+            fix = "use a type that JSON can express, such as str, a dataclass or a pydantic model"
+            raise self.bad(f"JSON cannot express the type of {what}: {reason}", fix) from None
 
     def _advise(self, problem: str, fix: str) -> None:
         self.advice.append(f"{place_of(self.function)}: {self.name}: {problem}; {fix}")

@@ -11,7 +11,7 @@ from difflib import get_close_matches
 from os import PathLike
 from typing import TYPE_CHECKING, Any, TypeVar, get_args
 
-from mcp_bindgen.auth.resource_server.policy import rule_keys
+from mcp_bindgen.auth.resource_server.server import rule_keys
 from mcp_bindgen.extensions.apps import visibility
 from mcp_bindgen.extensions.tasks.tools import Support, ToolTask, marked, tool_task
 from mcp_bindgen.runtime.model.json_types import is_object
@@ -296,8 +296,8 @@ class BoundContract:
         spec, entry = handler.spec, handler.entry
         former = self.handlers[spec.kind].get(_key(spec.kind, spec.name))
         if former is not None:
-            fix = "" if spec.kind in ("resource", "template") else "; give one of them another name, name=..."
-            raise ValueError(f"{handler.place}: there is a {spec.kind} {spec.name!r} already, from {former.place}{fix}")
+            fix = "" if spec.kind in ("resource", "template") else f'; rename one: @app.{spec.kind}(name="...")'
+            raise ValueError(f"{handler.place}: the {spec.kind} {spec.name!r} exists already, at {former.place}{fix}")
         self.bind(handler)
         self.catalog.document.setdefault(KINDS[spec.kind].member, []).append(entry)
 

@@ -14,8 +14,6 @@ from mcp_bindgen.runtime.session.targets import ConnectOptions, Target
 from .app import App
 from .catalog import KINDS, Entry, Kind
 from .context import Context
-from .handlers import HandlerSpec
-from .middleware import Layer
 from .values import TypeForm
 
 
@@ -89,9 +87,7 @@ class _Proxy(App):
                 entry: Entry = jsonrpc.plain(item)
                 name = entry[KINDS[kind].key]
                 if all(handler.spec.name != name for handler in self._contract.handlers[kind].values()):
-                    handler = self._contract.handler(HandlerSpec(kind, name, way.input), entry, way.answer)
-                    handler.layers = (Layer(self, name),)
-                    self._put(handler, at_start=True)
+                    self.add_entry(kind, entry, way.answer, input=way.input, at_start=True)
 
 
 def proxy(target: Target, name: str = "proxy", **options: Unpack[ConnectOptions]) -> App:

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import logging
 from collections import OrderedDict
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Mapping
 from functools import cached_property
 from itertools import islice
 from typing import TYPE_CHECKING, Any
@@ -30,6 +30,14 @@ log: logging.Logger = logging.getLogger("mcp_bindgen")
 MAX_PROBLEMS = 10
 """The maximum of problems that are reported."""
 
+_JSON_TYPES: Mapping[type, str] = {
+    str: "string",
+    bool: "boolean",
+    int: "integer",
+    list: "array",
+    dict: "object",
+    type(None): "null",
+}
 _MAX_PROBLEM_CHARACTERS = 200
 _MAX_STEP_CHARACTERS = 60  # of the name of a member in a path
 _STEPS_FACTOR = 30  # the limit for a value, as a multiple of that for a schema: to count a step takes up to 1 us
@@ -118,8 +126,12 @@ class Validator:
         return found + [{"path": root, "problem": "there is more"}] * (len(errors) > MAX_PROBLEMS)
 
     def _explained(self, error: ValidationError) -> str:
-        """Return a line about an error; it suggests names for unknown members, and lists the types of a union."""
+        """Return a line about an error; it suggests names for unknown members, and lists the types that fit."""
         kind: Any = error.kind
+        if kind.name == "required":
+            return f"{_cut(kind.property, _MAX_STEP_CHARACTERS)!r} is missing"
+        if kind.name == "type":
+            return _wanted(kind.types, error.instance)
         if kind.name == "additionalProperties":
             known: dict[str, Any] = (
                 self._schema.get("properties", {}) if is_object(self._schema) and not error.instance_path else {}
@@ -132,8 +144,13 @@ class Validator:
             causes = [one.kind for branch in kind.context for one in branch if one.instance_path == error.instance_path]
             types = [name for cause in causes if cause.name == "type" for name in cause.types]
             if types and len(types) >= len(kind.context):
-                return f"wanted {' or '.join(dict.fromkeys(types))}"
+                return _wanted(types, error.instance)
         return error.message
+
+
+def _wanted(types: Iterable[str], value: object) -> str:
+    """Return the problem of a value of another JSON type."""
+    return f"wanted {' or '.join(dict.fromkeys(types))}, got {_JSON_TYPES.get(type(value), 'number')}"
 
 
 def _refuse(uri: str) -> Any:

@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Callable, Collection, Iterator, Mapping
 from enum import Enum
 from functools import cache
+from inspect import formatannotation
 from typing import Any, Final, TypeAlias
 
 from pydantic import BaseModel, TypeAdapter, ValidationError
@@ -13,6 +15,8 @@ from pydantic_core import from_json, to_json
 from mcp_bindgen.runtime.model.json_types import is_array, is_object
 from mcp_bindgen.runtime.model.scalars import Json
 from mcp_bindgen.runtime.model.validation import problems
+
+_MODULES = re.compile(r"[\w.<>]+\.(?=[^\W\d])")
 
 TypeForm: TypeAlias = Any
 """An annotation: a class, a union, an alias."""
@@ -70,6 +74,11 @@ def _is_finite(value: object) -> bool:
 def texts(values: Mapping[str, str | None]) -> dict[str, str]:
     """Return the arguments of a prompt, wire name -> text, without values that are `None`."""
     return {name: value for name, value in values.items() if value is not None}
+
+
+def type_name(kind: TypeForm) -> str:
+    """Return an annotation as its author wrote it, without the names of modules."""
+    return _MODULES.sub("", formatannotation(kind))
 
 
 @cache

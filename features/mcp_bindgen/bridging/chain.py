@@ -14,7 +14,7 @@ from pkgutil import iter_modules
 from types import MappingProxyType
 from typing import Any
 
-from mcp_bindgen.runtime.home import bindings_folder
+from mcp_bindgen.runtime.bindings import bindings_folder
 
 from .step import Conversion, LossReport, Part, Remark, Step
 

@@ -31,8 +31,7 @@ from mcp_bindgen.runtime.protocol.methods import Method, Notification, Request
 from mcp_bindgen.runtime.protocol.request_scope import Negotiated, RequestScope
 from mcp_bindgen.runtime.protocol.revision import Dispatcher, Revision
 from mcp_bindgen.runtime.protocol.routing import Route, custom_routes
-from mcp_bindgen.runtime.session.client import Client
-from mcp_bindgen.runtime.session.introduction import said
+from mcp_bindgen.runtime.session.client import Client, said
 from mcp_bindgen.runtime.session.session import Session
 
 from .chain import chain, package_name, packages

@@ -1,45 +1,243 @@
-"""Servers of one revision as servers of another, with the lifecycle of that and the handlers of the first."""
+"""Servers of one revision as servers of another: the routes and lifecycle of that, the handlers of the first."""
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from contextlib import AbstractAsyncContextManager
-from functools import cached_property, partial
+from copy import copy
+from dataclasses import dataclass
+from functools import cache, cached_property, partial
 from importlib import import_module
-from typing import Any, cast
+from typing import Any, ClassVar, cast
 
+from pydantic import BaseModel, TypeAdapter, ValidationError, create_model
+from pydantic_core import to_json
+
+from mcp_bindgen.runtime.era.stateless import ROUND
 from mcp_bindgen.runtime.logs import log
-from mcp_bindgen.runtime.model.base import optional
+from mcp_bindgen.runtime.model.base import Model, optional, wire_name
 from mcp_bindgen.runtime.model.json_types import is_array, is_object
+from mcp_bindgen.runtime.model.scalars import Json
+from mcp_bindgen.runtime.model.validation import problems
 from mcp_bindgen.runtime.protocol import jsonrpc
 from mcp_bindgen.runtime.protocol.access import Operation
-from mcp_bindgen.runtime.protocol.capabilities import declare, declared, is_declared, merge, tree_of
-from mcp_bindgen.runtime.protocol.errors import ProtocolError
+from mcp_bindgen.runtime.protocol.capabilities import declare, declared, is_declared, merge, missing, tree_of
+from mcp_bindgen.runtime.protocol.envelope import parse
+from mcp_bindgen.runtime.protocol.errors import CapabilityMissing, InvalidParams, ProtocolError
 from mcp_bindgen.runtime.protocol.methods import (
     ELICIT,
     INITIALIZE,
     LISTEN,
     SUBSCRIBE,
     UNSUBSCRIBE,
+    Method,
     Notification,
     Request,
 )
 from mcp_bindgen.runtime.protocol.request_scope import Handle, Link, RequestScope
 from mcp_bindgen.runtime.protocol.revision import Dispatcher, Revision
-from mcp_bindgen.runtime.protocol.routing import Route
+from mcp_bindgen.runtime.protocol.routing import Route, message_reader
 from mcp_bindgen.runtime.session import subscriptions
 from mcp_bindgen.runtime.session.context import Context
-from mcp_bindgen.runtime.session.handlers import bind_handler
+from mcp_bindgen.runtime.session.execution import bind_handler
 from mcp_bindgen.runtime.session.rounds import asks_for_input, settle_rounds
 from mcp_bindgen.runtime.session.server import Server
+from mcp_bindgen.runtime.session.session import Session
 from mcp_bindgen.runtime.session.subscriptions import Subscription
 
-from .context import BridgedContext
 from .converter import Bridge, fields_of, implementation, plain
 from .engines import BridgedEngine
 from .era_adapter import following, sender_meta, with_sender, without_rounds
-from .routes import BridgedRoute, params_kind
-from .step import NotConvertible
+from .step import LossReport, NotConvertible
+
+
+class KeepsHandlers:
+    """Mixin of servers whose handlers go on where they asked, although the client answers in another request."""
+
+
+class BridgedContext(Context):
+    """Mixin before the generated context of a server's revision.
+
+    The handler sees everything in its own revision, and its messages are converted.
+
+    Attributes:
+        bridge: The bridge between the two revisions.
+        server: The server that the user wrote.
+    """
+
+    bridge: ClassVar[Bridge]
+    server: ClassVar[Server]
+
+    @property
+    def _words(self) -> Revision:
+        return self.bridge.home.revision
+
+    @property
+    def _losses(self) -> LossReport:
+        return self.bridge.losses(self.link)
+
+    @property
+    def session(self) -> Session:
+        """The connection, or the subscription in its place for stateless clients."""
+        return cast(Session, self.link) if isinstance(self.link, Subscription) else super().session
+
+    @property
+    def peer_info(self) -> Any:
+        """The `Implementation` with which the client introduced itself, or None."""
+        return implementation(self._words, super().peer_info)
+
+    def check(self, method: Method, params: object) -> None:
+        """Raise `CapabilityMissing` if a method, or these params of it, need a capability that is not declared."""
+        agreed = self.negotiated
+        if agreed is not None:
+            capability = missing(method, self._words, agreed.dispatcher.role, agreed.declared, params)
+            if capability is not None:
+                raise agreed.missing_capability_error(method.name, capability)
+
+    async def _ask(self, key: str | None, method: Request[Any, Any, Any], params: object) -> Any:
+        bridge, losses = self.bridge, self._losses
+        theirs = bridge.outgoing.counterpart(method)
+        if theirs is method:
+            return await super()._ask(key, method, params)
+        assert isinstance(theirs, Request)
+        if theirs.carrier == "embedded":
+            if self._questions is None:
+                raise NotConvertible(method.name, "the handler cannot ask: its request cannot be answered in rounds")
+            if not self._words.era.is_stateless and not isinstance(self.server, KeepsHandlers):
+                reason = "a handler that asks runs again from its beginning when it is answered"
+                bridge.losses().record(type(self.server).__name__, reason)
+        try:
+            answer = await super()._ask(key, theirs, bridge.outgoing.params(theirs, plain(params), losses))
+        except NotConvertible as error:
+            if error.capability is not None:
+                raise CapabilityMissing(method.name, error.capability.split(".")) from error
+            raise
+        except ProtocolError as error:
+            raise bridge.incoming.error(method.name, error) from error.__cause__
+        return bridge.incoming.result(method, plain(answer), losses)
+
+    async def notify(self, method: Notification[Any], params: object) -> None:
+        """Send a notification like `Context.notify`; leave it out if the client's revision cannot express it."""
+        if self._counterpart(method) is not None:
+            await super().notify(method, params)
+
+    async def _tell(self, method: Notification[Any], params: object) -> None:
+        theirs = self._counterpart(method)
+        if theirs is None:
+            return
+        if theirs is method:
+            await super()._tell(method, params)
+            return
+        try:
+            told = self.bridge.outgoing.params(theirs, plain(params), self._losses)
+        except NotConvertible as error:
+            self._losses.record(error.place, error.reason)
+            return
+        if theirs.filter is None or isinstance(self.link, Subscription):
+            await super()._tell(theirs, told)
+            return
+        for link in self.server.audience:  # a client that asks and listens does so in two requests
+            if isinstance(link, Subscription) and link.ready and self._is_same_client(link):
+                await link.notify(theirs, told)
+
+    def _counterpart(self, method: Notification[Any]) -> Notification[Any] | None:
+        """Return the notification of the client's revision; record the loss and return None if there is none."""
+        try:
+            return cast("Notification[Any]", self.bridge.outgoing.counterpart(method))
+        except NotConvertible as error:
+            self._losses.record(error.place, error.reason)
+            return None
+
+    def _is_same_client(self, link: Subscription) -> bool:
+        """Return True if a subscription is of the principal that sent this request."""
+        is_bridged = link.negotiated.dispatcher.revision is self.bridge.wire
+        return is_bridged and self.origin.principal == link.origin.principal
+
+
+_ERA_FIELDS = ("meta", *ROUND)  # of params: the metadata of a request, and the state of its rounds
+
+
+@dataclass(frozen=True, eq=False, kw_only=True)
+class BridgedRoute(Route):
+    """Route of a request of the wire revision to the handler of another revision.
+
+    Attributes:
+        kind: The type that params are read with; see `params_kind`.
+        bridge: The bridge between the two revisions.
+    """
+
+    kind: type[BaseModel]
+    bridge: Bridge
+
+    @cached_property
+    def read_message(self) -> Callable[[bytes], dict[str, Any] | None]:
+        """Read a whole message in one pass, or return None if its params may need conversion."""
+        read = message_reader(self.method, self.kind)
+        conversion = self.bridge.incoming.chain.params(self.method.name)
+        if conversion is None:
+            return read
+        return lambda data: None if conversion.may_apply_to_any(data) else read(data)
+
+    @cached_property
+    def _reader(self) -> TypeAdapter[Any]:
+        return TypeAdapter(self.kind)
+
+    @cached_property
+    def _native(self) -> Route:
+        return Route(self.method, self.handler)
+
+    @cached_property
+    def _era_members(self) -> list[str]:
+        """The members that belong to the era of the wire revision, and are not converted."""
+        known = {} if self.bridge.same_era else fields_of(self.method.params)
+        return [wire_name(name) for name in _ERA_FIELDS if name in known]
+
+    def read(self, data: bytes | str | None) -> Any:
+        """Read the typed params of a message. Errors of the wire revision come first.
+
+        Raises:
+            InvalidParams: They are not valid.
+            NotConvertible: The server's revision cannot express them.
+        """
+        self._native.read(data)
+        wire: Any = {} if data is None else parse(data if isinstance(data, bytes) else data.encode())
+        kept = {name: wire.pop(name) for name in self._era_members if name in wire}
+        incoming, name = self.bridge.incoming, self.method.name
+        converted = incoming.convert("params", name, wire, self.bridge.losses())
+        return incoming.read("params", name, converted, lambda wire: self._read({**wire, **kept}))
+
+    def _read(self, wire: dict[str, Any]) -> Any:
+        data = to_json(wire)
+        try:
+            return self._reader.validate_json(data)
+        except ValidationError as error:
+            raise InvalidParams(self.method.name, problems(error, "params", data)) from None
+
+
+@cache
+def params_kind(ours: object, theirs: object, *, same_era: bool) -> type[BaseModel] | None:
+    """Return the type that params of the wire revision are read with; None if they are no objects with fields.
+
+    Across eras, `_meta` and the members of rounds belong to the wire revision.
+
+    Args:
+        ours: The type of the params in the server's revision.
+        theirs: Their type in the wire revision.
+        same_era: True if both revisions are of the same era.
+    """
+    if not isinstance(ours, type) or not issubclass(ours, Model):
+        return None
+    if not isinstance(theirs, type) or not issubclass(theirs, Model):
+        return None
+    if same_era:
+        return ours
+    fields: dict[str, Any] = {"meta": (dict[str, Json] | None, None)}
+    for name in _ERA_FIELDS:
+        if name in theirs.model_fields:
+            field = copy(theirs.model_fields[name])
+            fields[name] = (field.annotation, field)
+    return create_model(ours.__name__, __base__=ours, __module__=ours.__module__, **fields)
+
 
 _URL_REQUIRED = "URL_ELICITATION_REQUIRED"
 _UNSUBSCRIBE_SECONDS = 5.0
@@ -176,7 +374,7 @@ class BridgedDispatcher(Dispatcher):
         if self._bridge.same_era or not is_declared(declared(self._server, self._home), *needed):
             return found
         own = {LISTEN: self._listen} if self.revision.era.is_stateless else {SUBSCRIBE: _accept, UNSUBSCRIBE: _accept}
-        return found | own
+        return own | found
 
     def extended(self, kind: type) -> Dispatcher:
         """Return this dispatcher: it has the server's own methods already."""

@@ -1,2 +1,2 @@
-from .redis_store import RedisReplayCache as RedisReplayCache
-from .redis_store import RedisStore as RedisStore
+from .session_registry import RedisReplayCache as RedisReplayCache
+from .session_registry import RedisStore as RedisStore

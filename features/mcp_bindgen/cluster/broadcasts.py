@@ -11,8 +11,8 @@ import anyio
 from pydantic_core import to_json
 
 from mcp_bindgen.http.server.event_store import StoreUnavailable
-from mcp_bindgen.http.server.session_registry import UNREADABLE
 from mcp_bindgen.http.server.session_transport import SessionTransport
+from mcp_bindgen.http.server.sessions import UNREADABLE
 from mcp_bindgen.runtime.concurrency import Turn
 from mcp_bindgen.runtime.logs import log
 from mcp_bindgen.runtime.protocol import jsonrpc

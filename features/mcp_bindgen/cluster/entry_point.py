@@ -18,7 +18,7 @@ class RedisStores:
         """Return the store in a database; raises `ValueError` if the URL is malformed or redis is not installed."""
         if find_spec("redis") is None:
             raise ValueError("Redis needs a package that is not installed: pip install 'mcp-bindgen[cluster]'")
-        from .redis_store import RedisStore
+        from .session_registry import RedisStore
 
         try:
             return RedisStore(url)

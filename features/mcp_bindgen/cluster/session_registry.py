@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import asyncio
-import logging
 import time
 from collections.abc import AsyncGenerator, Awaitable, Callable, Mapping
 from contextlib import asynccontextmanager, suppress
@@ -18,25 +17,22 @@ from mcp_bindgen.http.server.errors import STOPPING
 from mcp_bindgen.http.server.event_store import StoredSession, StoreUnavailable
 from mcp_bindgen.http.server.intake import ParsedBody, parse_body
 from mcp_bindgen.http.server.limits import HttpLimits
-from mcp_bindgen.http.server.session_registry import UNREADABLE, OpenSession, SessionRegistry, key_of
 from mcp_bindgen.http.server.session_transport import SessionTransport, unanswered
-from mcp_bindgen.http.server.snapshot import update
+from mcp_bindgen.http.server.sessions import UNREADABLE, OpenSession, SessionRegistry, key_of, update_session
 from mcp_bindgen.http.server.streams import LISTEN_STREAM, Stream
+from mcp_bindgen.runtime.logs import log
 from mcp_bindgen.runtime.model.json_types import is_array
 from mcp_bindgen.runtime.protocol import jsonrpc
-from mcp_bindgen.runtime.protocol.capabilities import missing
 from mcp_bindgen.runtime.protocol.methods import Notification
-from mcp_bindgen.runtime.protocol.request_scope import is_followed
+from mcp_bindgen.runtime.protocol.request_scope import is_wanted
+from mcp_bindgen.runtime.session.rounds import RequestStateSigner
 from mcp_bindgen.runtime.session.server import Server
-from mcp_bindgen.runtime.session.signer import RequestStateSigner
 from mcp_bindgen.runtime.session.subscriptions import AroundSubscription
 
 from .broadcasts import Broadcasts, ReadBroadcast, recorded
 from .store import Broadcast, Delivery, SessionVersion, SharedRecord, SharedStore, WorkerMessage
 from .streams import SharedTransport, StreamReaders
 from .worker import Worker
-
-log: logging.Logger = logging.getLogger("mcp_bindgen")
 
 _DELIVERY_BATCH = 100  # sessions that get a broadcast in one round trip
 _DRAIN_SECONDS = 7.0  # for requests to finish when the process stops; less than `serve._GRACE`
@@ -79,7 +75,7 @@ class SharedSession(OpenSession):
             if theirs["ready"] and not self.session.ready:
                 self.session.peer.confirmed()
             self.is_confirmed = self.is_confirmed or bool(theirs["ready"])
-            update(self.session, memory)
+            update_session(self.session, memory)
         self.version, self.base = version, theirs
         self.saved: bytes = stored
 
@@ -445,8 +441,32 @@ class SharedRegistry(SessionRegistry):
 def _wants(session: SharedSession, method: Notification[Any], params: Any) -> bool:
     """Return True if the client of a session asked for a notification."""
     agreed = session.session.negotiated
-    if not session.session.ready or not is_followed(session.session, session.revision, method, params):
-        return False
-    if method.extension is not None and missing(method, session.revision, "server", agreed.declared) is not None:
-        return False
-    return method is not session.revision.log or agreed.wants(params.level)
+    is_wanted_here = session.session.ready and is_wanted(session.session, agreed, method, params)
+    return is_wanted_here and (method is not session.revision.log or agreed.wants(params.level))
+
+
+class RedisStore(SharedStore):
+    """Shared store that `HttpApp(store=...)` takes; see `SharedStore` for its options."""
+
+    def registry(self, service: GuardedService, limits: HttpLimits) -> SharedRegistry:
+        """Return the registry of the sessions that the workers share."""
+        return SharedRegistry(service, self, limits)
+
+
+class RedisReplayCache:
+    """Cache of proofs of possession in Redis for all workers: `ResourceServer(replay=RedisReplayCache(store))`.
+
+    Args:
+        store: Store of the sessions.
+    """
+
+    def __init__(self, store: RedisStore) -> None:
+        self._store = store
+
+    async def add(self, proof: bytes, owner: str, seconds: float) -> bool:
+        """Store a proof; return False if it was seen before.
+
+        Raises:
+            StoreUnavailable: Redis cannot answer, or the owner has too many proofs.
+        """
+        return await self._store.claim(proof.hex(), owner, seconds)

@@ -6,7 +6,6 @@ ids of the server's requests contain the epoch, so a message of a client tells w
 
 from __future__ import annotations
 
-import logging
 import secrets
 from collections.abc import Awaitable, Callable, Collection, Iterable, Mapping, Sequence
 from contextlib import suppress
@@ -29,12 +28,11 @@ from mcp_bindgen.http.server.event_store import (
     account_of,
     page,
 )
+from mcp_bindgen.runtime.logs import log
 from mcp_bindgen.runtime.model.json_types import is_object
 from mcp_bindgen.runtime.protocol.errors import StoreFull
 
 from .redis_connection import Argument, RedisConnection, read_scripts
-
-log: logging.Logger = logging.getLogger("mcp_bindgen")
 
 T = TypeVar("T")
 
@@ -231,7 +229,9 @@ class SharedStore:
     # --- sessions ---------------------------------------------------------------------------------------------
 
     async def create(self, session: str, idle: float, principal: str | None = None, max_sessions: int = 0) -> int:
-        """Create a session. At the limit, it replaces the principal's oldest session that is not initialized.
+        """Create a session, unless it exists.
+
+        At the limit, it replaces the principal's oldest session that is not initialized.
 
         Args:
             session: Key of the session.

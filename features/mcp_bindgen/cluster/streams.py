@@ -10,8 +10,8 @@ from contextlib import asynccontextmanager, suppress
 import anyio
 
 from mcp_bindgen.http.server.event_store import StoreUnavailable
-from mcp_bindgen.http.server.session_registry import OpenSession
 from mcp_bindgen.http.server.session_transport import SessionTransport
+from mcp_bindgen.http.server.sessions import OpenSession
 from mcp_bindgen.http.server.streams import LISTEN_STREAM, Stream, already_read, parse_event_id, unknown_event
 from mcp_bindgen.runtime.protocol.envelope import RequestId
 

@@ -3,16 +3,14 @@
 from __future__ import annotations
 
 import asyncio
-import logging
 from collections.abc import Awaitable, Callable
 
 from mcp_bindgen.http.server.errors import NOT_STORED, unavailable
 from mcp_bindgen.http.server.event_store import StoreUnavailable
 from mcp_bindgen.http.server.session_transport import unanswered
+from mcp_bindgen.runtime.logs import log
 
 from .store import Broadcast, SharedStore, WorkerMessage
-
-log: logging.Logger = logging.getLogger("mcp_bindgen")
 
 _RETRY_SECONDS = 0.2  # until the next attempt while the store is unavailable
 _HEARTBEATS_PER_CHECK = 5

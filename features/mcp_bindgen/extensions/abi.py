@@ -100,7 +100,9 @@ class Extension:
         Raises:
             ProtocolError: -32602, they are not valid.
         """
-        return self._typed(role, capabilities["extensions"][self.id]) if self.is_in(capabilities) else None
+        declared = capabilities.get("extensions")
+        settings = declared.get(self.id) if is_object(declared) else None
+        return None if settings in (None, False) else self._typed(role, settings) if role in self.settings else settings
 
     def declared(self, role: Role, settings: object, handled: Collection[str] = ()) -> Any:
         """Return the settings of one of our sides in wire form.
@@ -115,7 +117,8 @@ class Extension:
         """
         implied = {one.setting: True for name in handled if (one := self.methods.get(name)) and one.setting}
         wire = settings.model_dump() if isinstance(settings, BaseModel) else settings
-        typed = self._typed(role, {**implied, **wire} if is_object(wire) else wire)
+        wire = {**implied, **wire} if is_object(wire) else wire
+        typed = self._typed(role, wire) if role in self.settings else wire
         return typed.model_dump() if isinstance(typed, BaseModel) else typed
 
     @cached_property
@@ -123,8 +126,6 @@ class Extension:
         return {role: TypeAdapter(getattr(self.types, name)) for role, name in self.settings.items()}
 
     def _typed(self, role: Role, settings: object) -> Any:
-        if role not in self.settings:
-            return settings
         try:
             return self._settings[role].validate_python(settings)
         except ValidationError as error:

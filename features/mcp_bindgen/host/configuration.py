@@ -13,9 +13,8 @@ from typing import IO, TYPE_CHECKING, Any, Self
 
 from mcp_bindgen.runtime import connecting
 from mcp_bindgen.runtime.connecting import command_address, scheme_of
-from mcp_bindgen.runtime.entry_points import TRANSPORTS
 from mcp_bindgen.runtime.model.json_types import is_array, is_object
-from mcp_bindgen.runtime.session.targets import Address, Auth, HasAddress
+from mcp_bindgen.runtime.session.targets import TRANSPORTS, Address, Auth, HasAddress
 
 from .auth_settings import AuthSettings
 from .stored_login import StoredLogin

@@ -53,6 +53,7 @@ from .stderr_tail import StderrTail
 from .watch import Watch
 
 if TYPE_CHECKING:
+    import mcp_bindgen.lock as locks
     from mcp_bindgen.auth.client.login import Login
     from mcp_bindgen.auth.store import Store
     from mcp_bindgen.lowering import Lowered, Profile
@@ -141,6 +142,7 @@ class HostOptions(TypedDict, total=False):
     login: Login | None
     store: Store | None
     background: bool
+    lock: str | os.PathLike[str] | locks.Lock | None
 
 
 @dataclass(eq=False)
@@ -156,6 +158,7 @@ class _Server:
         died: Time at which its connection ended, or at which it crashed during its start; `None` before that.
         watch: Watch over its connection.
         stderr: The end of its stderr, while it runs.
+        guard: Compares it with the lock; `None` without a lock.
     """
 
     entry: Entry
@@ -166,6 +169,7 @@ class _Server:
     died: float | None = None
     watch: Watch = field(default_factory=lambda: Watch(""))
     stderr: StderrTail | None = None
+    guard: locks.Guard | None = None
 
     def explained(self, error: object) -> str:
         """Return an error with the exit of the process and the end of its stderr."""
@@ -192,10 +196,17 @@ class Host(AsyncContextManagerMixin, Generic[C_co]):
         store: Keeps logins; by default the store of the command.
         background: Do not wait for servers to start, and restart a server that died or crashed during its start
             without waiting for a call, after `restart_pause` and up to `restarts` times.
+        lock: The lock file of `mcp-bindgen lock`. Only tools, prompts and resources that agree with it are listed and
+            called; calls of others raise `mcp_bindgen.lock.NotAsLocked`. A server that the lock does not have, or whose
+            name or instructions changed, fails.
 
     Attributes:
         clients: The connected clients by server name.
         failures: The reasons why servers could not be started, or died since then.
+        drift: The differences from the lock by server name.
+
+    Raises:
+        BadLock: The lock cannot be read.
     """
 
     def __init__(
@@ -210,6 +221,7 @@ class Host(AsyncContextManagerMixin, Generic[C_co]):
         login: Login | None = None,
         store: Store | None = None,
         background: bool = False,
+        lock: str | os.PathLike[str] | locks.Lock | None = None,
     ) -> None:
         self._given = dict(servers)
         self._makers = [client] if callable(client) else list(client)
@@ -220,6 +232,7 @@ class Host(AsyncContextManagerMixin, Generic[C_co]):
         self._login = login
         self._store = store
         self._background = background
+        self._lock = None if lock is None else _read_lock(lock)
         self._file: Path | None = None
         self._watchers: set[MemoryObjectSendStream[Status]] = set()
         self._servers: dict[str, _Server] = {}
@@ -261,6 +274,11 @@ class Host(AsyncContextManagerMixin, Generic[C_co]):
     def failures(self) -> Mapping[str, Exception]:
         """The reasons why servers could not be started, or died since then."""
         return MappingProxyType(self._failures)
+
+    @property
+    def drift(self) -> Mapping[str, Sequence[locks.Verdict]]:
+        """The differences from the lock that were found so far, by server name."""
+        return {name: server.guard.drift for name, server in self._servers.items() if server.guard is not None}
 
     # --- running ----------------------------------------------------------------------------------------------
 
@@ -422,8 +440,12 @@ class Host(AsyncContextManagerMixin, Generic[C_co]):
             stderr = None if server.entry.command is None else server.stderr.writer
             try:
                 clients: Any = [make() for make in self._makers]
+                server.guard = None if self._lock is None else _guard(self._lock, name)
                 place = server.watch.address(server.entry.address({}, stderr, auth))
                 async with connect(place, *clients, timeout=None) as client:
+                    if server.guard is not None:
+                        server.guard.attach(client)
+                        server.guard.check_server(client)
                     if not scope.cancel_called:
                         known = {**self._clients, name: client}
                         self._clients = {other: known[other] for other in self._given if other in known}
@@ -517,14 +539,14 @@ class Host(AsyncContextManagerMixin, Generic[C_co]):
 
     async def tools(self: Host[Tools[T_co]]) -> list[Offer[T_co]]:
         """Return the tools of all servers, all pages; a server that cannot list them is left out and logged."""
-        self._listed = anyio.current_time(), self._changed()
+        listed = anyio.current_time(), self._changed()
         found = await self._union("tools", lambda client: client.iter_tools())
         dead = {tool: [name for name in all_ if name not in self._clients] for tool, all_ in self._owners.items()}
         owners = {tool: left for tool, left in dead.items() if left}  # a call there gets the reason
         for offer in found:
             owners.setdefault(cast(Any, offer.item).name, []).append(offer.server)
         self._owners = owners
-        self._offers = found
+        self._offers, self._listed = found, listed  # a caller that gives up leaves the listing to the next
         return found
 
     async def search(self: Host[Tools[T_co]], words: str, *, limit: int = 10) -> list[Offer[T_co]]:
@@ -564,21 +586,22 @@ class Host(AsyncContextManagerMixin, Generic[C_co]):
             RequestTimeout: No answer came in time.
             ProtocolError: The server refuses the call.
             AuthorizationError: The server wants a login, or more scopes; the message names the command.
+            NotAsLocked: The lock does not have the tool, or has it in another form.
         """
         if server is None:
             server = await self._owner(tool)
         client = await self._client(server)
         kept = self._servers[server]
         scope = kept.scope
-        where = f"server {server!r}, tool {tool!r}"
+        where, begun = f"server {server!r}, tool {tool!r}", anyio.current_time()
         try:
             result = await client.call_tool(tool, None if arguments is None else dict(arguments))
         except ConnectionClosed as error:
             with anyio.move_on_after(_EXPLAIN_SECONDS):
                 await kept.watch.ended.wait()
-            explained = kept.explained(error)
+            explained, seconds = kept.explained(error), anyio.current_time() - begun
             self._fail(server, scope, ConnectionClosed(explained))
-            raise ConnectionClosed(f"{where}: {explained}") from None
+            raise ConnectionClosed(f"{where}, after {seconds:.1f} s: {explained}") from None
         except RequestTimeout:
             limit = cast(Client, client).options.timeout
             raise RequestTimeout(f"{where}: no answer within {limit:g} s") from None
@@ -669,6 +692,10 @@ class Host(AsyncContextManagerMixin, Generic[C_co]):
             owners = self._callable(tool)
         if not owners and tool in self._owners:
             raise self._absent(self._owners[tool][0])
+        guards = [server.guard for server in self._servers.values() if server.guard is not None]
+        for refusal in (one.refusal("tool", tool) for one in guards) if not owners else ():
+            if refusal is not None:
+                raise refusal
         if not owners:
             raise NotRouted(f"no server offers a tool {tool!r}; {_near(tool, self._owners)}")
         if len(owners) > 1:
@@ -689,6 +716,18 @@ class Host(AsyncContextManagerMixin, Generic[C_co]):
     def _changed(self) -> object:
         """Return a value that differs once a server has other tools."""
         return {name: (client, cast(Client, client).changes) for name, client in self._clients.items()}
+
+
+def _read_lock(lock: str | os.PathLike[str] | locks.Lock) -> locks.Lock:
+    from mcp_bindgen.lock import Lock  # needs the validator
+
+    return lock if isinstance(lock, Lock) else Lock.read(lock)
+
+
+def _guard(lock: locks.Lock, name: str) -> locks.Guard:
+    from mcp_bindgen.lock import Guard
+
+    return Guard(lock, name)
 
 
 def _near(name: str, names: Iterable[str], none: str = "there are none") -> str:

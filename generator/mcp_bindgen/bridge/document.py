@@ -162,15 +162,18 @@ def model_of(name: str, store: Store, extensions: tuple[str, ...] = ()) -> Model
     return Model(protocol, tuple(plans(store, _built(store), users=users, leaving=revision)))
 
 
-def models(store: Store, *, users: bool | str = False) -> list[Model]:
+def models(store: Store, *, users: bool | str = False, known: Mapping[str, Protocol] | None = None) -> list[Model]:
     """Return the models of revisions that have adjacent ones, with their conversions.
 
-    Args: as `steps.pairs`.
+    Args:
+        store: The revisions.
+        users: As in `steps.pairs`.
+        known: Revision -> its protocol, for revisions that were built already.
 
     Raises:
         BadInput: A schema breaks a convention, or the file of rules is wrong.
     """
-    protocol = _built(store)
+    protocol = _built(store, known)
     found: dict[str, list[Plan]] = {}
     for plan in plans(store, protocol, users=users):
         found.setdefault(plan.source.revision, []).append(plan)
@@ -225,11 +228,13 @@ def _named_definitions(protocol: Protocol) -> Iterator[tuple[str, str]]:
         yield from ((join("/extensions", index), name) for name in named)
 
 
-def _built(store: Store) -> Callable[[str], Protocol]:
+def _built(store: Store, known: Mapping[str, Protocol] | None = None) -> Callable[[str], Protocol]:
     """Return a function that builds the model of a revision once."""
+    found = dict(known or {})
 
-    @cache
     def built(revision: str) -> Protocol:
-        return build(store.effective(revision))
+        if revision not in found:
+            found[revision] = build(store.effective(revision))
+        return found[revision]
 
     return built

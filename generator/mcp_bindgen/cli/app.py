@@ -21,14 +21,17 @@ _COMMANDS = {
     "Generate": ("generate", "check"),
     "Compare": ("diff", "history", "methods", "show", "model", "bridges"),
     "Build servers and clients": ("scaffold", "contract", "client", "dev"),
-    "Talk to servers": ("call", "tap", "login", "logout", "auth"),
+    "Talk to servers": ("call", "gateway", "lock", "mock", "tap", "login", "logout", "auth"),
     "Prove conformance": ("vectors",),
     "Maintain": ("migrate", "upgrade", "schema", "install", "uninstall"),
 }
 """Heading of `--help` -> its commands. A command, or a group of commands, is in the module of its name."""
 
+_OPTION_LIKE: dict[str, Any] = {"context_settings": {"ignore_unknown_options": True}}
 _SETTINGS: dict[str, dict[str, Any]] = {
-    "history": {"context_settings": {"ignore_unknown_options": True}},  # error codes look like options
+    "history": _OPTION_LIKE,  # error codes
+    "gateway": _OPTION_LIKE,  # options of servers
+    "mock": _OPTION_LIKE,  # options of servers
 }
 
 

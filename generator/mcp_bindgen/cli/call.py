@@ -8,7 +8,7 @@ import re
 import sys
 from collections.abc import Mapping, Sequence
 from contextlib import redirect_stderr, redirect_stdout
-from dataclasses import replace
+from dataclasses import fields, replace
 from typing import Annotated, Any, TypeAlias
 
 import typer
@@ -32,11 +32,11 @@ from mcp_bindgen.spec.json import is_object
 from .connection import Connection
 from .dialogue import Dialogue
 from .extensions import routes
-from .live import Access, Document, Failed, Live, Work, bindings, lists, revisions_of, shown
+from .live import Document, Failed, Live, Work, bindings, lists, revisions_of, shown
 from .options import Json, Server, SeveralPackages
 from .output import print_json
 from .results import KINDS, print_offers, readable
-from .terminal import say, write
+from .terminal import say, say_message, write
 
 _Answer: TypeAlias = tuple[Document, tuple[InvalidItem, ...]]
 
@@ -65,7 +65,9 @@ def _complete_name(ctx: typer.Context, incomplete: str) -> list[str]:
     hidden = io.StringIO()
     try:
         with redirect_stdout(hidden), redirect_stderr(hidden):
-            access = Access(ctx.params.get("revision"), _PATIENCE, tuple(ctx.params.get("env") or ()))
+            given: dict[str, Any] = {one.name: ctx.params.get(one.name) for one in fields(Connection)}
+            given["timeout"] = _PATIENCE
+            access = Connection(**given).access()
             found = Live.named(server, access).ask(lambda names: dict.fromkeys(names, lists))
     except Exception:  # completion shows no errors
         return []
@@ -134,7 +136,8 @@ def call(
     own = tuple(package or ())
     access, strict = connection.access(), connection.strict
     doing = " ".join([method or "listing", *(arguments or [])[:1]])
-    live = replace(Live.named(server, access), dialogue=dialogue, extensions=own, doing=shown(doing), is_traced=trace)
+    live = replace(Live.named(server, access), dialogue=dialogue, extensions=own, doing=shown(doing))
+    live = replace(live, on_trace=say_message if trace else None)
     try:
         with dialogue.waiting(f"Asking {server} ..."):
             answer, left_out = live.ask(lambda revisions: _works(revisions, method, arguments or [], own))

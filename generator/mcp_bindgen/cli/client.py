@@ -71,6 +71,9 @@ def client(
     words += ["--name", name] if name else []
     words += ["--revision", revision] if revision else []
     words += ["--declare", declare] if declare else []
+    for option, pairs in (("--env", connection.env), ("--header", connection.header)):
+        words += [word for pair in pairs or () for word in (option, f"{pair.partition('=')[0]}=...")]
+    words += ["--bearer-env", connection.bearer_env] if connection.bearer_env else []
     files = client_files(contract, protocol, class_name, out.stem, _source(contract, server), shlex.join(words))
     report = replace_generated(out.parent, files, force=force, sweep=False)
     for line in report.lines():

@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 import shlex
-from collections.abc import Mapping
-from functools import partial
+from collections.abc import Mapping, Sequence
+from dataclasses import replace
 from pathlib import Path
 from typing import Annotated, Any
 
@@ -18,14 +18,15 @@ from mcp_bindgen.contract.names import odd_tools
 from mcp_bindgen.report import LOCATED, Format, Report
 from mcp_bindgen.report import contract as contract_report
 from mcp_bindgen.report.contract_places import ContractPlaces
+from mcp_bindgen.scaffold.contract_uses import BrokenUse, broken_uses, use_record, use_section
 from mcp_bindgen.scaffold.project import Project
 from mcp_bindgen.spec import BadInput
 
 from .connection import Connection
 from .groups import Commands
 from .live import Access, offers
-from .options import SERVERS, Check, FailOn, Failure, Force, Out, ReportFormat, Server, Witness
-from .output import print_report
+from .options import SERVERS, Check, FailOn, Failure, Force, Json, Out, ReportFormat, Server, Witness
+from .output import print_json, print_report
 from .servers import named
 from .terminal import say
 from .terminal import write as write_text
@@ -33,6 +34,10 @@ from .terminal import write as write_text
 contract = Commands("Export, compare, check and generate contracts: the tools, prompts and resources of a server.")
 
 Folder = Annotated[Path, typer.Argument(metavar="PROJECT", help="The project's folder.")]
+Uses = Annotated[
+    Path | None,
+    typer.Option("--uses", metavar="DIR", help="Folder of a code base, to list its calls that break."),
+]
 Source = Annotated[str, typer.Argument(help=f"{SERVERS} The file of a contract works too.")]
 
 _DOCUMENTS = (".json", ".yaml", ".yml")
@@ -66,14 +71,32 @@ def warn_of_names(contract: Contract) -> None:
         )
 
 
-def contract_changes(comparison: ContractComparison, *, witness: bool = False, new: Path | None = None) -> Report:
-    """Return the report of a comparison; `new` is the file of the new contract, to show lines of it."""
+def contract_changes(
+    comparison: ContractComparison,
+    *,
+    witness: bool = False,
+    new: Path | None = None,
+    uses: tuple[Path, Sequence[BrokenUse]] | None = None,
+) -> Report:
+    """Return the report of a comparison.
+
+    Args:
+        comparison: The comparison.
+        witness: True to include examples.
+        new: File of the new contract, to show lines of it.
+        uses: Folder of a code base, and its call sites that break.
+    """
 
     def document() -> Any:
         places = ContractPlaces(new) if new is not None else contract_report.nowhere
-        return contract_report.document(comparison, witness=witness, places=places)
+        found = contract_report.document(comparison, witness=witness, places=places)
+        return found if uses is None else replace(found, sections=[*found.sections, use_section(uses[1], uses[0])])
 
-    return Report(document, partial(contract_report.record, comparison))
+    def record() -> Any:
+        found = contract_report.record(comparison)
+        return found if uses is None else {**found, "uses": [use_record(one) for one in uses[1]]}
+
+    return Report(document, record)
 
 
 @contract.command("export")
@@ -142,10 +165,14 @@ def diff(
     out: Out = None,
     witness: Witness = False,
     fail_on: Failure = FailOn.BREAKING,
+    uses: Uses = None,
     *,
     connection: Connection,
 ) -> None:
     """Report the changes from one contract to another, and whether existing clients break.
+
+    With `--uses`, also the calls in a code base that break, through the typed client that `mcp-bindgen client` wrote
+    there.
 
     Examples:
 
@@ -154,14 +181,73 @@ def diff(
     `mcp-bindgen contract diff v1.yaml v2.yaml --format markdown --out changes.md`
 
     `mcp-bindgen contract diff v1.yaml http://127.0.0.1:8000/mcp --fail-on risky`
+
+    `mcp-bindgen contract diff src/app/weather.contract.json v2.yaml --uses src`
     """
     from mcp_bindgen.contract.comparison.compare import compare_contracts  # the validator takes time to load
 
     access = connection.access()
-    comparison = compare_contracts(contract_at(old, access), contract_at(new, access))
+    before, after = contract_at(old, access), contract_at(new, access)
+    comparison = compare_contracts(before, after)
+    found = None if uses is None else (uses, broken_uses(before, after, comparison, uses))
     file = Path(new) if format in LOCATED and is_document(new) else None
-    print_report(contract_changes(comparison, witness=witness, new=file), format, out)
+    print_report(contract_changes(comparison, witness=witness, new=file, uses=found), format, out)
     if fail_on is not FailOn.NEVER and any(finding.level >= _LEAST[fail_on] for finding in comparison.findings):
+        raise typer.Exit(1)
+
+
+@contract.command("bump")
+def bump(
+    old: Source,
+    new: Source,
+    released: Annotated[
+        str | None,
+        typer.Option("--released", metavar="VERSION", help="Version of OLD; by default its contract states it."),
+    ] = None,
+    enforce: Annotated[
+        bool, typer.Option("--enforce", help="End with exit code 1 if the version in NEW is too low.")
+    ] = False,
+    json: Json = False,
+    *,
+    connection: Connection,
+) -> None:
+    """Print the version that Semantic Versioning demands for a changed contract, and the finding that decides.
+
+    A break, or a change without a proof that clients work, needs a new major version. Additions, wider arguments and
+    changed hints and defaults need a new minor version, other texts a new patch version. Below 1.0.0, breaks need a new
+    minor version and all other changes a patch.
+
+    Exit code 0 if a version was printed, 1 if `--enforce` finds the version of NEW too low, 2 for bad input.
+
+    Examples:
+
+    `mcp-bindgen contract bump v1.yaml v2.yaml`
+
+    `mcp-bindgen contract bump released.json http://127.0.0.1:8000/mcp --enforce`
+
+    `mcp-bindgen contract bump v1.yaml v2.yaml --released 1.4.2 --json`
+    """
+    from mcp_bindgen.contract.comparison.semver import Version, decisive  # the validator takes time to load
+
+    access = connection.access()
+    before, after = contract_at(old, access), contract_at(new, access)
+    stated = released or (before.info or {}).get("version")
+    if not isinstance(stated, str):
+        raise BadInput(f"{old} states no version of its server", fix="give --released VERSION")
+    reason = decisive(before, after)
+    demanded = Version.of(stated).bumped(reason.part)
+    given = (after.info or {}).get("version")
+    if enforce and not isinstance(given, str):
+        raise BadInput(f"{new} states no version of its server", fix="leave out --enforce")
+    is_enough = Version.of(given).follows(demanded) if isinstance(given, str) else None
+    if json:
+        facts = {"old": stated, "new": given, "demanded": str(demanded), "part": reason.part.name.lower()}
+        print_json({**facts, "rule": reason.rule or None, "reason": reason.sentence, "enough": is_enough})
+    else:
+        say(str(demanded))
+        say(f"{reason.part.name.lower()}: {reason.sentence}", err=True)
+    if enforce and not is_enough:
+        say(f"{new} states version {given}; it must be {demanded} or higher", err=True)
         raise typer.Exit(1)
 
 

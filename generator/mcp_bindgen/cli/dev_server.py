@@ -39,6 +39,10 @@ from .call import request_work, requests_of
 from .live import bindings, lists, revisions_of
 from .servers import Named
 
+SOURCES = watchfiles.DefaultFilter(
+    ignore_entity_patterns=(*watchfiles.DefaultFilter.ignore_entity_patterns, r"\.(db|sqlite3?|log)(-\w+)?$")
+)
+"""The files whose changes restart the server: all but those that a server writes, such as databases."""
 _PAGE = Path(__file__).with_name("dev.html")
 _KEPT = 500
 """The messages that a page is shown when it comes late."""
@@ -118,7 +122,9 @@ class Bench:
         while True:
             async with anyio.create_task_group() as tasks:
                 tasks.start_soon(self._serve)
-                watch: Any = watchfiles.awatch(*self.watched, debounce=200)  # pyright: ignore[reportUnknownMemberType]
+                watch: Any = watchfiles.awatch(  # pyright: ignore[reportUnknownMemberType]
+                    *self.watched, debounce=200, watch_filter=SOURCES
+                )
                 async for changed in watch:
                     names = sorted({Path(path).name for _, path in changed})
                     self.tell("reload", files=names[:5])
@@ -229,7 +235,7 @@ def page_app(bench: Bench, port: int) -> Starlette:
     async def call(request: Request) -> Response:
         asked = await _body(request)
         if bench.client is None:
-            return JSONResponse({"error": "the server does not run"})
+            return JSONResponse({"error": "the server is not ready; send the request again when it is"})
         try:
             client = bench.client
             work = request_work(client.revision, str(asked.get("method")), [json.dumps(asked.get("params") or {})])

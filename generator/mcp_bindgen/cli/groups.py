@@ -35,10 +35,11 @@ class Commands(typer.Typer):
 
     Args:
         help: Description of the group.
+        group: Class of the group.
     """
 
-    def __init__(self, help: str) -> None:
-        super().__init__(cls=HelpGroup, help=help, no_args_is_help=True, rich_markup_mode=MARKUP)
+    def __init__(self, help: str, group: type[HelpGroup] = HelpGroup) -> None:
+        super().__init__(cls=group, help=help, no_args_is_help=True, rich_markup_mode=MARKUP)
 
     def command(self, name: str | None = None, **settings: Any) -> Callable[[Any], Any]:
         """Return the decorator that adds a function as a command."""

@@ -9,7 +9,7 @@ from collections.abc import AsyncIterator, Awaitable, Callable, Mapping, Sequenc
 from contextlib import nullcontext
 from dataclasses import dataclass, field, replace
 from importlib import import_module
-from typing import IO, TYPE_CHECKING, Any, TypeAlias, TypeVar
+from typing import IO, TYPE_CHECKING, Any, Protocol, TypeAlias, TypeVar
 
 import anyio
 import typer
@@ -36,14 +36,13 @@ from mcp_bindgen.spec import BadInput, Store
 from mcp_bindgen.spec.errors import printable
 from mcp_bindgen.spec.json import is_array, is_object
 from mcp_bindgen.spec.revisions import order
-from mcp_bindgen.tap import Trace
+from mcp_bindgen.tap import Trace, TracedMessage
 
 from .declared import capability_names, declaring
-from .dialogue import Dialogue
 from .extensions import client_class
 from .output import INTERRUPTED
 from .servers import Named, named
-from .terminal import StatusLine, say, say_message, shown_lines
+from .terminal import StatusLine, say, shown_lines
 
 if TYPE_CHECKING:
     from mcp_bindgen.contract.model import Contract
@@ -92,6 +91,19 @@ class Access:
     headers: Mapping[str, str] = field(default_factory=dict[str, str])
 
 
+class Answering(Protocol):
+    """Maker of clients that answer the questions of servers."""
+
+    def client(self, kind: type[Any]) -> Any:
+        """Return a client of a class, with handlers for questions."""
+        ...
+
+    @property
+    def on_progress(self) -> Callable[[Any], None] | None:
+        """Handler of progress; `None` to ask for none."""
+        ...
+
+
 @dataclass(frozen=True)
 class Live:
     """A server and how to talk to it.
@@ -100,21 +112,21 @@ class Live:
         server: The words that name it.
         target: The server that they name.
         access: Settings for the connection.
-        dialogue: Shows progress and log messages of the server, and answers its questions.
+        dialogue: Makes the client that answers the server's questions.
         declares: Capabilities that the client declares beside its own; requests that need them are refused.
         extensions: Import names of bindings of extensions beside the installed ones.
         doing: The request, for errors.
-        is_traced: True to show each message on stderr, with its violations of the schema.
+        on_trace: Called with each message and its violations of the schema.
     """
 
     server: str
     target: Named
     access: Access
-    dialogue: Dialogue | None = None
+    dialogue: Answering | None = None
     declares: tuple[str, ...] = ()
     extensions: tuple[str, ...] = ()
     doing: str = ""
-    is_traced: bool = False
+    on_trace: Callable[[TracedMessage], None] | None = None
 
     @classmethod
     def named(cls, server: str, access: Access) -> Live:
@@ -164,7 +176,7 @@ class _Conversation:
 
     def __post_init__(self) -> None:
         name = self.live.target.name
-        on_message = Trace(say_message).record if self.live.is_traced else None
+        on_message = None if self.live.on_trace is None else Trace(self.live.on_trace).record
         self.watch = Watch(name, on_message, lambda line: say(f"warning: server {name!r}: {JUNK}: {line}", err=True))
 
     def run(self, works: Mapping[str, Work[T]]) -> T:

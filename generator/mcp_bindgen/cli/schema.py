@@ -13,6 +13,7 @@ from mcp_bindgen.diff.accept import Accepted
 from mcp_bindgen.diff.upstream import against
 from mcp_bindgen.protocol.extension_status import ExtensionReport, extension_reports, extension_tasks
 from mcp_bindgen.protocol.status import Report, entries, reports_of, tasks
+from mcp_bindgen.report import Format
 from mcp_bindgen.report.diff import comparison_report
 from mcp_bindgen.spec import BadInput, Reading, Store, sources
 from mcp_bindgen.spec.extension import is_id
@@ -182,13 +183,20 @@ def remove(revision: Revision, folder: Folder = None) -> None:
 
 
 @schema.command()
-def verify(revision: Revision, file: File, folder: Folder = None) -> None:
+def verify(revision: Revision, file: File, folder: Folder = None, as_json: Json = False) -> None:
     """Compare our structure with an upstream file; the exit code is 1 if they differ.
 
-    Example: `mcp-bindgen schema verify 2025-11-25 schema.json`
+    Examples:
+
+    `mcp-bindgen schema verify 2025-11-25 schema.json`
+
+    `mcp-bindgen schema verify 2025-11-25 schema.json --json`
     """
     store = Store(folder)
     same_bytes, differences = store.verify(revision, file)
+    if as_json:
+        print_json({"revision": revision, "isPinnedFile": same_bytes, "differences": differences})
+        raise typer.Exit(bool(differences))
     for line in differences:
         say(line)
     if differences:
@@ -231,7 +239,7 @@ def status(
     if file is not None:
         if stubs:
             raise BadInput("--stubs and --against exclude each other", fix="leave one of them out")
-        _against(store, file, revision)
+        _against(store, file, revision, as_json=as_json)
         return
     named = revision is not None and store.is_extension(revision)
     reports = [] if named else reports_of(store, revision)
@@ -298,11 +306,11 @@ def _documented(report: Report) -> tuple[str, str]:
     return f"{definitions}/{report.definitions}", f"{fields}/{report.fields}"
 
 
-def _against(store: Store, file: str, revision: str | None) -> None:
+def _against(store: Store, file: str, revision: str | None, *, as_json: bool) -> None:
     source = sources.read(file)
     release = against(store, source, revision)
-    if release.comparison.findings:
-        print_report(comparison_report(Accepted((release.comparison,))))
+    if release.comparison.findings or as_json:
+        print_report(comparison_report(Accepted((release.comparison,))), Format.JSON if as_json else Format.TEXT)
     else:
         say(f"{release.revision}: {source.label} changes nothing")
     for pointer in release.unfit:

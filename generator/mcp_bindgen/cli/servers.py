@@ -18,7 +18,7 @@ from typing import NamedTuple
 
 from mcp_bindgen.host.configuration import BadConfig, Entry, command_words, entry, read
 from mcp_bindgen.runtime.connecting import scheme_of
-from mcp_bindgen.runtime.entry_points import TRANSPORTS
+from mcp_bindgen.runtime.session.targets import TRANSPORTS
 from mcp_bindgen.spec import BadInput
 from mcp_bindgen.spec.errors import suggestion
 from mcp_bindgen.spec.json import is_object

@@ -53,12 +53,12 @@ def candidates(schema: Any, *others: Any) -> Iterator[Any]:
         schema: A JSON Schema, which determines the members.
         others: Other schemas, for their limits and constants.
     """
-    pool = [value for one in (schema, *others) for value in _Types(one).mentioned()]
-    types = _Types(schema)
+    pool = [value for one in (schema, *others) for value in SchemaTypes(one).mentioned()]
+    types = SchemaTypes(schema)
     yield from Examples(types.protocol, [*_EVERYWHERE, *pool]).several(types.root)
 
 
-class _Types:
+class SchemaTypes:
     """Types of a JSON Schema for sample values: less exact than contract types, but with all limits and conditions."""
 
     def __init__(self, schema: Any) -> None:

@@ -12,7 +12,7 @@ from itertools import chain
 from operator import itemgetter
 
 from mcp_bindgen.protocol.assignability import as_object
-from mcp_bindgen.protocol.model import Field, Free, Map, Method, Object, Protocol, Ref, Sender, Type, Union
+from mcp_bindgen.protocol.model import OTHER_SIDE, Field, Free, Map, Method, Object, Protocol, Ref, Sender, Type, Union
 
 from .finding import Message
 from .inlining import Inlining
@@ -20,7 +20,7 @@ from .location import HOW, NEW, OLD, SIDES, Change, Location, Unit, only, suffix
 from .match import Matches
 from .moves import renamed_fields
 from .normalize import category
-from .reach import ENVELOPE_MEMBERS, OTHER, PAYLOAD, answers, envelopes, messages
+from .reach import ENVELOPE_MEMBERS, PAYLOAD, answers, envelopes, messages
 from .sides import Sides
 from .union_variants import UnionVariants
 
@@ -88,7 +88,7 @@ class Comparer(Sides):
         """Compare the results of a request of both revisions."""
         senders: list[Sender] = [sender for sender in old.senders if sender in new.senders]
         if senders:
-            sent: dict[Sender, set[Message]] = {OTHER[sender]: {Message.of(new, sender)} for sender in senders}
+            sent: dict[Sender, set[Message]] = {OTHER_SIDE[sender]: {Message.of(new, sender)} for sender in senders}
             types = _result(old), _result(new)
             unit = Unit(str(Message.of(new, senders[0])), types, sent=sent, answers=new.definition)
             self.place(Location(unit, unit.label, types))

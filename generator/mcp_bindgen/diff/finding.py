@@ -8,7 +8,7 @@ from functools import cached_property
 from hashlib import sha256
 from typing import Any
 
-from mcp_bindgen.protocol.model import Kind, Method, Protocol, Sender
+from mcp_bindgen.protocol.model import OTHER_SIDE, Kind, Method, Protocol, Sender
 from mcp_bindgen.spec import Decision
 from mcp_bindgen.spec.git import Commit
 
@@ -73,8 +73,7 @@ class Message:
         return cls(method.name, method.kind, sender)
 
     def __str__(self) -> str:
-        other = "server" if self.sender == "client" else "client"
-        return f"{self.sender}->{other} {self.kind} {self.method}"
+        return f"{self.sender}->{OTHER_SIDE[self.sender]} {self.kind} {self.method}"
 
 
 @dataclass(frozen=True)

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections import defaultdict
 from collections.abc import Iterable, Iterator, Mapping
 
-from mcp_bindgen.protocol.model import Array, Method, Object, Protocol, Ref, Sender, Type, Union, references
+from mcp_bindgen.protocol.model import OTHER_SIDE, Array, Method, Object, Protocol, Ref, Sender, Type, Union, references
 
 from .finding import Message
 
@@ -17,8 +17,6 @@ PAYLOAD = frozenset({"params", "result"})
 
 ENVELOPE_MEMBERS = frozenset({"jsonrpc", "id"})
 """Members of the JSON-RPC envelope, which some revisions repeat in the definition of each message."""
-
-OTHER: dict[Sender, Sender] = {"client": "server", "server": "client"}
 
 
 class Reach:
@@ -34,7 +32,7 @@ class Reach:
         self._messages: dict[str, dict[Sender, set[Message]]] = defaultdict(lambda: defaultdict(set))
         for message, method in sent(protocol).items():
             self._spread([Ref(method.definition)], message.sender, {message})
-            self._spread(answers(method), OTHER[message.sender], {message})
+            self._spread(answers(method), OTHER_SIDE[message.sender], {message})
         self._spread([Ref(error.definition) for error in protocol.errors if error.definition], "server", set())
         if ENVELOPE in protocol.definitions:
             self._spread([Ref(ENVELOPE)], "client", set())

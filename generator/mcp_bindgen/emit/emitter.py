@@ -124,8 +124,8 @@ class Emitter:
         """
         return protocol.decisions
 
-    def check_files(self, files: Mapping[str, str]) -> None:
-        """Raise `BadInput` if the files cannot be used; called before they are written."""
+    def check_files(self, files: Mapping[str, str], model: Model, options: Options) -> None:
+        """Raise `BadInput` if the files of a model cannot be used; called before they are written."""
 
     def installed(self, store: Store, revisions: Sequence[str], extensions: Sequence[str]) -> list[Target]:
         """Return the packages of this installation.
@@ -186,6 +186,11 @@ class Target:
         """The command that generates it."""
         return self.options.command
 
+    @property
+    def is_whole(self) -> bool:
+        """True if it holds a whole revision of a schema file."""
+        return not (self.only or self.extension or self.model)
+
     @cached_property
     def protocol(self) -> Protocol:
         """The protocol model, restricted to `only`; raises `BadInput` if the schema breaks a convention."""
@@ -224,14 +229,10 @@ class Target:
         return checked(files)
 
     def check_files(self, files: Mapping[str, str]) -> None:
-        """Raise `BadInput` if the files cannot be used.
-
-        Packages of the installation are imported by its tests. Extensions with an engine are not tried: importing one
-        runs code that the schema's author chose.
-        """
-        if not (self.is_installed or (self.extension and self.extension.semantics["extension"].get("python_engine"))):
+        """Raise `BadInput` if the files cannot be used; packages of the installation are checked by its tests."""
+        if not self.is_installed:
             with locating(self.file):
-                self.emitter.check_files(files)
+                self.emitter.check_files(files, Model(self.protocol), self.options)
 
 
 @dataclass(frozen=True)
@@ -244,6 +245,7 @@ class Bridges:
         folder: Folder of the modules.
         users: True for all revisions of the user, or the name of one; False for the checkout.
         page: The page about all conversions, or None.
+        targets: Packages of revisions, whose protocols need not be built again.
     """
 
     emitter: Emitter
@@ -251,13 +253,15 @@ class Bridges:
     folder: Path
     users: bool | str = False
     page: Path | None = None
+    targets: Sequence[Target] = ()
 
     command = "mcp-bindgen generate"
 
     @cached_property
     def models(self) -> list[Model]:
         """The revisions with their conversions; raises `BadInput` as `bridge.document.models`."""
-        return models(self.store, users=self.users)
+        known = {one.source.revision: one.protocol for one in self.targets if one.is_whole}
+        return models(self.store, users=self.users, known=known)
 
     @property
     def plans(self) -> list[Plan]:

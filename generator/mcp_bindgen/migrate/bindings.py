@@ -7,10 +7,9 @@ from functools import cached_property
 from typing import Literal, NamedTuple
 
 from mcp_bindgen.diff.finding import Message
-from mcp_bindgen.diff.reach import OTHER
 from mcp_bindgen.emit.python import calls, naming
 from mcp_bindgen.emit.python.lowering import lower
-from mcp_bindgen.protocol.model import Field, Method, Object, Protocol, Ref, Sender, Type
+from mcp_bindgen.protocol.model import OTHER_SIDE, Field, Method, Object, Protocol, Ref, Sender, Type
 from mcp_bindgen.spec import Store
 
 SENDERS: Mapping[str, Sender] = {"Client": "client", "Context": "server"}
@@ -93,9 +92,8 @@ class Bindings:
                         yield Stub("walk", owner, walk.name, method, sender)
             for owner, receiver in RECEIVERS.items():
                 if calls.receives(method, receiver):
-                    yield Stub(
-                        "handler", owner, calls.handler_name(self.protocol, method, receiver), method, OTHER[receiver]
-                    )
+                    name = calls.handler_name(self.protocol, method, receiver)
+                    yield Stub("handler", owner, name, method, OTHER_SIDE[receiver])
 
     def class_of(self, definition: str) -> str | None:
         """Return the class that a name stands for, aliases resolved; `None` if it is no class."""

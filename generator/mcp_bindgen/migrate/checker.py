@@ -7,13 +7,17 @@ from __future__ import annotations
 
 import gc
 import json
+import os
 import re
 import sys
 import tempfile
-from collections.abc import Mapping
-from contextlib import chdir
+import time
+from collections.abc import Generator, Mapping
+from contextlib import chdir, contextmanager, suppress
 from dataclasses import dataclass, field
 from pathlib import Path
+from secrets import token_hex
+from shutil import rmtree
 
 from platformdirs import user_cache_path
 
@@ -32,6 +36,8 @@ _OPTIONS = (
     "--enable-error-code=deprecated",
     "--disable-error-code=empty-body",
 )
+_FREE, _TAKEN = "free-", "taken-"
+_MAX_RUN_SECONDS = 24 * 60 * 60  # a folder taken for longer was left by a killed run
 _BLOCKED = re.compile(r"(?P<file>[^:]+\.pyi?):(?:(?P<line>\d+):)*\s*error: (?P<message>.*?)(?:  \[[\w-]+\])?$")
 
 
@@ -85,14 +91,13 @@ def check(code: Mapping[Path, bytes], root: Path, packages: Mapping[str, str]) -
         raise BadInput(f"{missing} is not installed", fix="run: pip install 'mcp-bindgen[generate]'") from None
     found = Checked()
     limit, threshold = sys.getrecursionlimit(), gc.get_threshold()
-    with tempfile.TemporaryDirectory(prefix="mcp-bindgen.") as scratch:
+    with tempfile.TemporaryDirectory(prefix="mcp-bindgen.") as scratch, exclusive_cache() as cache:
         home = Path(scratch).resolve()
         copies = _copy(code, root, home / "code")
         overlay = _overlay(packages, home)
         bases = ":".join(str(home / name) for name in ("code/src", "code", "packages"))
         (home / "mypy.ini").write_text(f"[mypy]\nmypy_path = {bases}\n", "utf-8")
-        cache = user_cache_path("mcp-bindgen") / "mypy"
-        options = [*_OPTIONS, f"--cache-dir={cache}", f"--config-file={home / 'mypy.ini'}"]
+        options = [*_OPTIONS, f"--cache-dir={cache or home / 'cache'}", f"--config-file={home / 'mypy.ini'}"]
         with chdir(home):
             while copies:
                 out, err, status = api.run([*options, *copies, *overlay])
@@ -113,6 +118,40 @@ def check(code: Mapping[Path, bytes], root: Path, packages: Mapping[str, str]) -
                 place = copies[said["file"]], said["line"], max(said["column"], 0)
                 found.diagnostics.append(Diagnostic(*place, said["message"], said["code"] or ""))
     return found
+
+
+@contextmanager
+def exclusive_cache() -> Generator[Path | None]:
+    """Yield a cache folder of mypy that no other run uses meanwhile, since runs that share one can damage it.
+
+    Each run takes a free folder away by renaming it, and renames it back at its end. There are as many folders as there
+    were runs at once. If nothing can be written, there is no folder.
+    """
+    pool = user_cache_path("mcp-bindgen") / "mypy"
+    own: Path | None = None
+    with suppress(OSError):
+        pool.mkdir(parents=True, exist_ok=True)
+        own = _claimed(pool)
+    try:
+        yield own
+    finally:
+        if own is not None:
+            with suppress(OSError):
+                own.rename(pool / own.name.replace(_TAKEN, _FREE, 1))
+
+
+def _claimed(pool: Path) -> Path:
+    """Return a folder that only this run uses; the same one each time if no other run uses it."""
+    for folder in sorted(pool.iterdir()):
+        with suppress(FileNotFoundError):  # another run was faster
+            if folder.name.startswith(_FREE):
+                os.utime(folder)
+                return folder.rename(pool / folder.name.replace(_FREE, _TAKEN, 1))
+            if time.time() - folder.stat().st_mtime > _MAX_RUN_SECONDS:
+                rmtree(folder, ignore_errors=True)
+    own = pool / f"{_TAKEN}{token_hex(8)}"
+    own.mkdir()
+    return own
 
 
 def _copy(code: Mapping[Path, bytes], root: Path, target: Path) -> dict[str, Path]:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import ast
-from collections.abc import Iterator, Mapping
+from collections.abc import Collection, Iterator, Mapping
 from importlib.util import find_spec
 from pathlib import Path
 
@@ -52,13 +52,18 @@ def marked(modules: Packages, changes: Changes) -> dict[str, str]:
         tree = ast.parse(text)
         for node in tree.body:
             if isinstance(node, ast.ClassDef) and node.name in ("Client", "Context", "Server"):
-                _mark(node, final.get(node.name, set()), "final")
-                _mark(node, asking if node.name == "Context" else calls, "deprecated('')")
+                mark(node, final.get(node.name, set()), "final")
+                mark(node, asking if node.name == "Context" else calls, "deprecated('')")
                 if node.name == "Context":
                     node.body += _inherited(asking - {one.name for one in _functions(node)})
-        tree.body.insert(1, ast.parse("import typing_extensions as _marks").body[0])
-        found[name] = ast.unparse(ast.fix_missing_locations(tree))
+        found[name] = with_marks(tree)
     return found
+
+
+def with_marks(tree: ast.Module) -> str:
+    """Return the text of a module with a docstring whose names `mark` has marked."""
+    tree.body.insert(1, ast.parse("import typing_extensions as _marks").body[0])
+    return ast.unparse(ast.fix_missing_locations(tree))
 
 
 def handlers(bindings: Bindings, owner: str) -> set[str]:
@@ -98,7 +103,7 @@ def _functions(node: ast.ClassDef) -> Iterator[ast.FunctionDef | ast.AsyncFuncti
     return (one for one in node.body if isinstance(one, ast.FunctionDef | ast.AsyncFunctionDef))
 
 
-def _mark(node: ast.ClassDef, names: set[str], mark: str) -> None:
+def mark(node: ast.ClassDef, names: Collection[str], decorator: str) -> None:
     """Mark methods of a class; one with overloads keeps its implementation only, which any argument fits."""
     overloads = [
         one for one in _functions(node) if one.name in names and "overload" in map(ast.unparse, one.decorator_list)
@@ -106,7 +111,7 @@ def _mark(node: ast.ClassDef, names: set[str], mark: str) -> None:
     node.body = [one for one in node.body if one not in overloads]
     for function in _functions(node):
         if function.name in names:
-            function.decorator_list.append(ast.parse(f"_marks.{mark}", mode="eval").body)
+            function.decorator_list.append(ast.parse(f"_marks.{decorator}", mode="eval").body)
 
 
 def _inherited(names: set[str]) -> list[ast.stmt]:

@@ -9,6 +9,7 @@ from mcp_bindgen.spec import BadInput, Pin, Reading, Store, extend
 
 from .build import build
 from .model import Definition, Object
+from .status import open_work
 
 
 @dataclass(frozen=True)
@@ -95,9 +96,4 @@ def extension_tasks(report: ExtensionReport) -> Iterator[str]:
         ("words for what it has not", report.unused_words),
         ("it extends no core revision that is known", () if report.cores else ("import one of its [extension] core",)),
     ]
-    for title, lines in found:
-        if lines:
-            yield f"  {title}:"
-            yield from (f"    {line}" for line in lines)
-    if not any(lines for _, lines in found):
-        yield "  nothing to write"
+    yield from open_work(found)

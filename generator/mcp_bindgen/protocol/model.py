@@ -40,6 +40,9 @@ Carrier = Literal["message", "embedded"]
 Comparison = Literal["equal", "part"]
 Declarer = Literal["client", "server", "both"]
 
+OTHER_SIDE: Mapping[Sender, Sender] = {"client": "server", "server": "client"}
+"""Side -> the side at the other end of the connection."""
+
 
 def _lenient() -> Reading:
     return Reading(strict=False)
@@ -303,8 +306,7 @@ class Extension:
         version: The version.
         name: The short name, e.g. `jobs`.
         digest: sha256 of its effective structure.
-        options: Options for emitters, by name; `python_engine` is the Python module with the base classes of its
-            `Server` and `Client`.
+        options: Options for emitters, by name; each emitter documents its own.
         settings: Side -> definition of the settings that it declares.
         meta_keys: The keys of `_meta` that the extension defines.
         alternatives: Method of the core -> definitions of the extension that may answer it.

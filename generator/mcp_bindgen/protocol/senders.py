@@ -4,9 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
 
-from .model import Definition, Kind, Method, Object, Sender, references
+from .model import OTHER_SIDE, Definition, Kind, Method, Object, Sender, references
 
-_OTHER: dict[Sender, Sender] = {"client": "server", "server": "client"}
 _BOTH: tuple[Sender, ...] = ("client", "server")
 
 
@@ -40,7 +39,7 @@ def infer_senders(
         result = f"{definition.removesuffix('Request')}Result"
         for side in _BOTH:
             if result in _members(f"{side.capitalize()}Result", definitions):
-                return (_OTHER[side],), f"as its result is one of {side.capitalize()}Result"
+                return (OTHER_SIDE[side],), f"as its result is one of {side.capitalize()}Result"
     segments = _segments(method)
     near = sorted(known, key=lambda other: (-_common(segments, other), other.name))
     siblings = [other for other in near if len(segments) > 1 and _common(segments, other)]
@@ -48,11 +47,11 @@ def infer_senders(
         if other.kind == kind:
             return other.senders, f"like {other.name!r}"
     for other in siblings:
-        return tuple(sorted(_OTHER[sender] for sender in other.senders)), f"the other way round than {other.name!r}"
+        return tuple(sorted(OTHER_SIDE[sender] for sender in other.senders)), f"the other way round than {other.name!r}"
     for side in _BOTH:
         declared = definitions.get(f"{side.capitalize()}Capabilities")
         if declared and isinstance(declared.type, Object) and declared.type.field(segments[0]) is not None:
-            sender = _OTHER[side] if kind == "request" else side
+            sender = OTHER_SIDE[side] if kind == "request" else side
             return (sender,), f"as {segments[0]!r} is a capability of the {side}"
     return _BOTH, "as nothing says who does"
 

@@ -148,6 +148,11 @@ def tasks(report: Report) -> Iterator[str]:
         ),
         ("facts about what the revision before had and this one has not: was it renamed, or is it gone?", report.gone),
     ]
+    yield from open_work(found)
+
+
+def open_work(found: Sequence[tuple[str, Sequence[str]]]) -> Iterator[str]:
+    """Return the lines of tasks, each a title and the places that it is about."""
     for title, lines in found:
         if lines:
             yield f"  {title}:"

@@ -11,15 +11,6 @@ from mcp_bindgen.protocol.model import Array, Const, Field, Free, Map, Object, R
 from mcp_bindgen.spec.json import is_array, is_object
 
 
-def example_class(protocol: PythonProtocol, type: Type) -> str | None:
-    """Return the name of the class that `type` is, or `None`."""
-    while isinstance(type, Ref):
-        if isinstance(protocol.definitions[type.name].type, Object):
-            return type.name
-        type = protocol.definitions[type.name].type
-    return None
-
-
 def expression(protocol: PythonProtocol, type: Type, value: Any, prefix: str = "mcp.") -> str:
     """Return the Python expression for `value` of a type; not formatted.
 
@@ -39,7 +30,7 @@ def expression(protocol: PythonProtocol, type: Type, value: Any, prefix: str = "
     match type:
         case Ref(name):
             inner = protocol.definitions[name].type
-            if example_class(protocol, type) is not None:
+            if protocol.class_of(type) is not None:
                 return _construct(protocol, name, value, prefix)
             return expression(protocol, inner, value, prefix)
         case Array(items):

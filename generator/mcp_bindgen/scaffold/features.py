@@ -7,15 +7,9 @@ from dataclasses import dataclass
 
 from mcp_bindgen.emit.python.calls import receives
 from mcp_bindgen.emit.python.lowered import PythonProtocol
-from mcp_bindgen.protocol.model import Method, Sender
-from mcp_bindgen.runtime.protocol.methods import DISCOVER, INITIALIZE, LISTEN, PING
+from mcp_bindgen.protocol.model import OTHER_SIDE, Method, Sender
 from mcp_bindgen.spec import BadInput
 from mcp_bindgen.spec.errors import suggestion
-
-_OURS = frozenset({DISCOVER, INITIALIZE, LISTEN, PING})
-"""Methods that the runtime answers."""
-
-_OTHER: Mapping[Sender, Sender] = {"client": "server", "server": "client"}
 
 
 @dataclass(frozen=True)
@@ -35,9 +29,10 @@ def features(protocol: PythonProtocol, side: Sender) -> dict[str, Feature]:
     """Return name -> feature, for all features that `side` may offer, in alphabetical order."""
     found: dict[str, list[Method]] = {}
     flags = {capability.name for capability in protocol.capabilities if capability.flag}
+    answered = {name for _, name in protocol.facts.utilities}  # by the runtime, as are the messages of the lifecycle
     for method in protocol.methods:
-        if method.kind == "request" and receives(method, side) and method.name not in _OURS:
-            name = _feature(side, method.capability(_OTHER[side])) or method.name.partition("/")[0]
+        if method.kind == "request" and receives(method, side) and not (method.lifecycle or method.name in answered):
+            name = _feature(side, method.capability(OTHER_SIDE[side])) or method.name.partition("/")[0]
             found.setdefault(name, []).append(method)
         elif method.kind == "notification" and side in method.senders:
             path = method.capability(side)

@@ -19,7 +19,7 @@ from mcp_bindgen.emit.python.stubs import handler_summary
 from mcp_bindgen.protocol.examples import Code, Unfit, example
 from mcp_bindgen.protocol.model import Const, Field, Method, Object, Ref, Sender, Type, Union
 
-from .expressions import example_class, expression
+from .expressions import expression
 from .features import Feature
 from .rendering import macros
 
@@ -172,7 +172,7 @@ class _Author:
             body=body.strip(),
             ask=call(self.protocol, method, {}),
             test=parts["test"]() if "test" in parts else self._any_test(),
-            kind=self._kind(),
+            kind=self.protocol.class_of(self.method.result),
             decorator=parts["decorator"]().strip() if "decorator" in parts else "",
         )
 
@@ -226,9 +226,6 @@ class _Author:
     def _send(self, params: Mapping[str, Any]) -> str:
         return f"client.{call(self.protocol, self.method, params)}"
 
-    def _kind(self) -> str | None:
-        return example_class(self.protocol, self.method.result) if self.method.result is not None else None
-
     def _any_answer(self) -> str:
         """Return a result with all required members; members of the params that occur in it are repeated."""
         assert self.method.result is not None
@@ -242,7 +239,7 @@ class _Author:
         value = self._example(lambda field: params[field.wire])
         if not value:
             return f"await {sent}"
-        if self._kind() is None:
+        if self.protocol.class_of(self.method.result) is None:
             return f"assert await {sent} == {value!r}"
         lines = [
             f"answer = await {sent}",

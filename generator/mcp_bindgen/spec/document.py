@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from hashlib import sha256
 from typing import Any
 
@@ -50,8 +51,13 @@ def load(file: Readable) -> tuple[Any, str]:
         return parse(text, "schema", "give a JSON Schema file"), sha256(source.content).hexdigest()
 
 
-def normalise(document: Any, reading: Reading | None = None) -> Schema:
+def normalise(document: Any, reading: Reading | None = None, known: Mapping[str, Schema] | None = None) -> Schema:
     """Return `document` (draft-07 or 2020-12) as a 2020-12 schema with `$defs`, checked; prose is kept.
+
+    Args:
+        document: The JSON document.
+        reading: Decides about broken rules; by default they are errors.
+        known: Further definitions, normalised already, that the document may refer to and that the result has too.
 
     Raises:
         BadInput: As `read`, without the name of the file.
@@ -62,7 +68,8 @@ def normalise(document: Any, reading: Reading | None = None) -> Schema:
         raise BadInput("is JSON but not a schema: the top is not an object", fix="give a JSON Schema file")
     key = "$defs" if "$defs" in document else "definitions"
     definitions = document.get(key)
-    if not is_object(definitions) or not definitions:
+    known = known or {}
+    if not is_object(definitions) or not {**known, **definitions}:
         raise BadInput(
             "is JSON but not an MCP schema: it has neither '$defs' nor 'definitions'",
             fix="give the schema.json of a protocol revision",
@@ -70,10 +77,13 @@ def normalise(document: Any, reading: Reading | None = None) -> Schema:
     legacy = key == "definitions"
     reading.root, reading.document = f"/{key}", document
     checked: dict[str, Schema] = {}
-    whole, places = (definitions, dict[str, str]()) if legacy else lifted(definitions)
+    whole, places = (definitions, dict[str, str]()) if legacy else lifted({**known, **definitions})
     for name, pointer in places.items():
         reading.moved(name, pointer)
     for name, definition in whole.items():
+        if name in known:
+            checked[name] = definition
+            continue
         readable = check_definition(definition, json_pointer.join(reading.root, name), reading, legacy=legacy)
         checked[name] = _translate(readable) if legacy else readable
     return {"$schema": DIALECT, "$defs": ground(follow(checked, reading), reading)}

@@ -83,10 +83,10 @@ def printable(text: str, keep: str = "") -> str:
     """
     if text.isascii() and "".join(set(text).difference(keep)).isprintable():
         return text
-    unsafe = {ord(char): json.dumps(char)[1:-1] for char in set(text) - set(keep) if not _is_visible(char)}
+    unsafe = {ord(char): json.dumps(char)[1:-1] for char in set(text) - set(keep) if not is_visible(char)}
     return text.translate(unsafe) if unsafe else text
 
 
-def _is_visible(char: str) -> bool:
+def is_visible(char: str) -> bool:
     """Return whether a terminal shows a character as itself; all spaces are visible."""
     return (char.isprintable() or category(char) == "Zs") and _INVISIBLE.match(char) is None

@@ -87,7 +87,7 @@ def own_structure(
         raise BadInput("'$defs' is not an object", pointer="/$defs", fix="give a JSON Schema file")
     given: dict[str, Any] = raw["$defs"]
     missing = {name: schema for name, schema in core.definitions.items() if name not in given}
-    whole = document.normalise({"$schema": DIALECT, "$defs": {**missing, **given}}, reading)
+    whole = document.normalise({"$schema": DIALECT, "$defs": given}, reading, missing)
     whole, _ = patches.apply(whole, ledger)
     whole, _ = patches.apply(whole, corrections, version)
     reading.document = raw

@@ -5,7 +5,6 @@ from __future__ import annotations
 import re
 from collections.abc import Callable
 from dataclasses import dataclass
-from keyword import iskeyword
 from math import isfinite
 from typing import Any
 
@@ -57,15 +56,8 @@ def _is_version(value: Any) -> bool:
     return _is_text(value) and re.fullmatch("[A-Za-z0-9]+([._+-][A-Za-z0-9]+)*", value) is not None and len(value) <= 64
 
 
-def _is_engine(value: Any) -> bool:
-    module, colon, name = value.partition(":") if _is_text(value) else ("", "", "")
-    is_module = all(part.isascii() and part.isidentifier() and not iskeyword(part) for part in module.split("."))
-    return is_module and (not colon or name in ("ServerEngine", "ClientEngine"))
-
-
 TEXT = Kind(_is_text, "a string")
 VERSION = Kind(_is_version, "up to 64 letters and digits, with single . _ + - between them")
-ENGINE = Kind(_is_engine, "the name of a module, which :ServerEngine or :ClientEngine may follow")
 TEXTS = Kind(_is_texts, "an array of strings")
 TYPES = Kind(lambda value: _is_text(value) or (_is_texts(value) and value != []), "the name of a type, or several")
 NUMBER = Kind(_is_number, "a number")

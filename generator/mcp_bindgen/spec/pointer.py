@@ -13,7 +13,7 @@ _INDEX = re.compile("0|[1-9][0-9]*")
 
 def join(pointer: str, *tokens: str | int) -> str:
     """Return `pointer` extended by `tokens`, escaped."""
-    return pointer + "".join("/" + str(token).replace("~", "~0").replace("/", "~1") for token in tokens)
+    return pointer + "".join(["/" + str(token).replace("~", "~0").replace("/", "~1") for token in tokens])
 
 
 def split(pointer: str) -> list[str]:

@@ -9,7 +9,7 @@ from typing import Any
 
 from .errors import BadInput, locating
 from .json import is_array, is_object
-from .kinds import ENGINE, SCALAR, SETTINGS, TEXT, TEXT_MAP, TEXTS, VERSION, WHOLE, Kind, one_of
+from .kinds import SCALAR, SETTINGS, TEXT, TEXT_MAP, TEXTS, VERSION, WHOLE, Kind, one_of
 from .pointer import join
 from .toml import read_toml
 
@@ -61,7 +61,7 @@ _HEAD: tuple[_Keys, _Keys] = (
         "version": VERSION,
         "doc": TEXT,
         "settings": SETTINGS,
-        "python_engine": ENGINE,
+        "options": TEXT_MAP,
         "only": TEXTS,
         "declared_by": one_of("both", "client", "server"),
     },
@@ -136,7 +136,7 @@ def _check_table(name: str, table: Any, known: Iterable[str]) -> None:
         raise BadInput("is not a table", pointer=at, fix=f"write [{name}]")
     for key, entry in enumerate(table) if is_array(table) else table.items():
         if name == "errors" and not re.fullmatch("[A-Za-z][A-Za-z0-9]*", str(key)):
-            raise BadInput(f"{key!r} cannot be a name in Python", pointer=join(at, key), fix="use letters and digits")
+            raise BadInput(f"{key!r} cannot be a name in code", pointer=join(at, key), fix="use letters and digits")
         if (kind := {**_VALUES, **_OWN_VALUES}.get(name)) is not None:
             kind.check(entry, str(key), join(at, key))
         else:

@@ -9,7 +9,6 @@ from collections.abc import Container
 from dataclasses import dataclass
 from pathlib import Path, PurePosixPath
 
-from . import web
 from .errors import BadInput, locating
 from .git import Commit, Repository, is_folder
 
@@ -156,6 +155,8 @@ def _stdin() -> Source:
 
 
 def _address(url: str) -> Source:
+    from . import web  # ssl and http take time to load, and few sources are addresses
+
     with locating(url.partition("://")[0] + "://..."):
         label = web.shown(url)
     with locating(label):

@@ -40,7 +40,7 @@ def user_folder() -> Path | None:
     Raises:
         BadInput: The environment variable with its path is not an absolute path.
     """
-    from mcp_bindgen.runtime.home import home  # not every command needs it
+    from mcp_bindgen.runtime.bindings import home  # not every command needs it
 
     try:
         return home()
@@ -69,6 +69,7 @@ class Store:
             users = folder / "schema" if folder is not None else None
         is_kept = users is not None and any((users / table).exists() for table in (REVISIONS, EXTENSIONS))
         self.users = users if is_kept else None
+        self._effective: dict[Pin, EffectiveSchema] = {}
 
     @cached_property
     def semantics(self) -> dict[str, Any]:
@@ -192,7 +193,13 @@ class Store:
         Raises:
             BadInput: The revision is unknown, its files are damaged, or one of its known errors is gone.
         """
-        pin, folder = self.pin(revision), self.folder(revision)
+        pin = self.pin(revision)
+        if pin not in self._effective:
+            self._effective[pin] = self._read(pin)
+        return self._effective[pin]
+
+    def _read(self, pin: Pin) -> EffectiveSchema:
+        revision, folder = pin.name, self.folder(pin)
         with locating(self.root / _PATCHES):
             patched, applied = patches.apply(self.structure(pin), self.ledger, revision)
             patched = document.normalise(patched)

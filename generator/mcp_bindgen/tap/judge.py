@@ -12,7 +12,9 @@ from jsonschema_rs import Draft202012Validator, ValidationError, ValidationError
 
 from mcp_bindgen.protocol import Protocol, build
 from mcp_bindgen.protocol.model import Ref
+from mcp_bindgen.protocol.types import Object
 from mcp_bindgen.spec import EffectiveSchema, Schema, Store, extend, external
+from mcp_bindgen.spec.json import is_object
 from mcp_bindgen.spec.pointer import join
 from mcp_bindgen.spec.semantics import merge_semantics, read_semantics
 
@@ -58,6 +60,7 @@ class MessageJudge:
     """
 
     def __init__(self, protocol: Protocol, definitions: Mapping[str, Schema]) -> None:
+        self._protocol = protocol
         self._definitions = dict(definitions)
         self._methods = {method.name: method for method in protocol.methods}
         added = [pair for extension in protocol.extensions for pair in extension.alternatives]
@@ -86,8 +89,24 @@ class MessageJudge:
             return self._check(message, "", method.definition)
         if kind == "result":
             names = [type.name for type in (method.result, *method.alternatives) if isinstance(type, Ref)]
-            return self._check(message["result"], "/result", *names, *self._instead[method.name])
+            names += self._instead[method.name]
+            return self._check(message["result"], "/result", *self._meant(names, message["result"]))
         return []
+
+    def _meant(self, names: list[str], result: Any) -> list[str]:
+        """Return the definitions that a result is meant for, by the members whose values tell them apart."""
+        stated = [self._stated(name) for name in names]
+        wires = [wire for wire in stated[0] if all(wire in one for one in stated)] if stated else []
+        if not is_object(result) or not any(wire in result for wire in wires):
+            return names
+        fits = (all(one[wire] == result.get(wire, one[wire]) for wire in wires) for one in stated)
+        return [name for name, is_meant in zip(names, fits, strict=True) if is_meant] or names
+
+    def _stated(self, name: str) -> dict[str, Any]:
+        """Return the members of a definition with one value, which is in the model."""
+        definition = self._protocol.definitions.get(name)
+        fields = definition.type.fields if definition is not None and isinstance(definition.type, Object) else ()
+        return {field.wire: field.stated for field in fields if field.stated is not None}
 
     def _check(self, value: Any, pointer: str, *names: str) -> list[Violation]:
         """Return the violation of a value that none of the definitions accepts; report the closest error."""
@@ -156,7 +175,14 @@ def judge_of(revision: str, extensions: tuple[str, ...] = (), schema: Path | Non
     source = _effective(revision, schema)
     if extensions:
         source = extend(source, *(one for one in Store().extensions_of(source) if one.id in extensions))
-    return MessageJudge(build(source), source.definitions)
+    plain = schema is None and not source.extensions
+    return MessageJudge(protocol_of(revision) if plain else build(source), source.definitions)
+
+
+@cache
+def protocol_of(revision: str) -> Protocol:
+    """Return the model of a revision, without extensions."""
+    return build(Store().effective(revision))
 
 
 def _effective(revision: str, schema: Path | None) -> EffectiveSchema:

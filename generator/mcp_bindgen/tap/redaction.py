@@ -10,7 +10,7 @@ from mcp_bindgen.spec.json import is_array, is_object
 REDACTED = "[redacted]"
 
 _SECRET = re.compile(
-    r"(proxy-?)?authorization|(set-?)?cookie|x-api-key|api[-_]?key|passw(or)?d|passphrase|private[-_]?key|"
+    r"(proxy-?)?authorization|(set-?)?cookie|dpop|mcp-session-id|x-api-key|api[-_]?key|passw(or)?d|passphrase|private[-_]?key|"
     r"(client[-_]?)?secret|((access|refresh|id|auth|bearer|session)[-_]?)?token",
     re.IGNORECASE,
 )
@@ -18,7 +18,10 @@ _SECRET = re.compile(
 _IN_TEXT = (
     (re.compile(r"\b(Bearer|Basic|DPoP) +[\w.~+/=-]{6,}"), rf"\1 {REDACTED}"),
     (
-        re.compile(r"([?&#](?:[\w-]*token|api[-_]?key|key|code|secret|password|sig|signature)=)[^&#\s\"']+", re.I),
+        re.compile(
+            r"([?&#](?:[\w-]*token|api[-_]?key|key|code|secret|password|session[-_]?id|sig|signature)=)[^&#\s\"']+",
+            re.I,
+        ),
         rf"\1{REDACTED}",
     ),
     (re.compile(r"(\b[a-z][a-z0-9+.-]*://)[^/@\s\"']+@", re.I), rf"\1{REDACTED}@"),

@@ -10,8 +10,8 @@ from collections.abc import Generator, Mapping, Sequence
 from contextlib import contextmanager, suppress
 from types import FrameType
 
-from .recorder import Recorder
-from .trace import Sender
+from .recorder import Channel, Lines, Recorder
+from .trace import Trace
 
 _CHUNK_BYTES = 64 * 1024
 
@@ -36,21 +36,25 @@ def forward(command: Sequence[str], recorder: Recorder, *, env: Mapping[str, str
     )
     if server.stdin is None or server.stdout is None:
         raise OSError("no pipes")
-    requests = threading.Thread(target=_copy, args=(0, server.stdin.fileno(), recorder, "client"), daemon=True)
-    replies = threading.Thread(target=_copy, args=(server.stdout.fileno(), 1, recorder, "server"), daemon=True)
+    trace = Trace(recorder.write)
+    asked, answered = Lines(trace, "client"), Lines(trace, "server")
+    requests = threading.Thread(target=_copy, args=(0, server.stdin.fileno(), recorder, asked), daemon=True)
+    replies = threading.Thread(target=_copy, args=(server.stdout.fileno(), 1, recorder, answered), daemon=True)
     with _signals_to(server):
         requests.start()
         replies.start()
         code = server.wait()
         replies.join()
+    recorder.end(asked)
+    recorder.end(answered)
     return code if code >= 0 else 128 - code
 
 
-def _copy(source: int, sink: int, recorder: Recorder, sender: Sender) -> None:
+def _copy(source: int, sink: int, recorder: Recorder, channel: Channel) -> None:
     """Copy bytes until one side is closed, and close both."""
     with suppress(OSError):
         while data := os.read(source, _CHUNK_BYTES):
-            recorder.record(sender, data)  # first: a response must not be recorded before its request
+            recorder.record(channel, data)  # first: a response must not be recorded before its request
             view = memoryview(data)
             while view:
                 view = view[os.write(sink, view) :]

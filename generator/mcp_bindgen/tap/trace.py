@@ -4,16 +4,19 @@ from __future__ import annotations
 
 import json
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Mapping
 from dataclasses import asdict, dataclass, field, replace
-from typing import Any, Literal, NoReturn, TypeAlias
+from functools import cache
+from typing import Any, Literal, NamedTuple, NoReturn, TypeAlias
 
+from mcp_bindgen.protocol.model import OTHER_SIDE, Ref
+from mcp_bindgen.protocol.types import Object
 from mcp_bindgen.runtime.protocol.methods import INITIALIZE
 from mcp_bindgen.spec import Store
 from mcp_bindgen.spec.check import MAX_DEPTH, is_too_deep
 from mcp_bindgen.spec.json import is_array, is_object
 
-from .judge import MessageJudge, Violation, judge_of, kind_of
+from .judge import MessageJudge, Violation, judge_of, kind_of, protocol_of
 from .redaction import may_contain_secrets, redacted
 
 Sender: TypeAlias = Literal["client", "server"]
@@ -22,27 +25,29 @@ MAX_MESSAGE_BYTES = 8 * 1024 * 1024
 """Longest message that is read; longer ones are traced without their content."""
 
 _MAX_PENDING = 10_000  # requests without a response
-_VERSION_KEY = "io.modelcontextprotocol/protocolVersion"
-_CAPABILITIES_KEY = "io.modelcontextprotocol/clientCapabilities"
+_VERSION = "protocolVersion"
+_ANSWERED = (200, 202)
 _MARKS = {"client": ">", "server": "<"}
-_OTHER: dict[Sender, Sender] = {"client": "server", "server": "client"}
 
 
 @dataclass(frozen=True)
 class TracedMessage:
-    """A message as it was seen; secrets are replaced.
+    """A message as it was seen, or an HTTP request or response without a message; secrets are replaced.
 
     Attributes:
         seconds: Time since the trace began.
         sender: The side that sent it.
         bytes: Length of its JSON text.
-        kind: `request`, `notification`, `result`, `error`, or empty if it is no message.
-        method: Method of the message, or of the request that it answers; empty if unknown.
+        kind: `request`, `notification`, `result`, `error`, `http` without a message, or empty if it is no message.
+        method: Method of the message, or of the request that it answers; empty if unknown. With the kind `http`, the
+            method and the target of the HTTP request.
         id: Id of the request; `None` for notifications.
         revision: The revision that it was held against; empty if none was known.
         elapsed_ms: Milliseconds since its request, for responses.
         violations: The violations of the schema.
         message: The JSON value; if it is no JSON, the text, or nothing where the text may contain secrets.
+        stream: Number of the HTTP exchange that carried it; `None` over stdio.
+        http: Head of the HTTP request or response, in the first message of each; `None` in later ones and over stdio.
     """
 
     seconds: float
@@ -55,6 +60,8 @@ class TracedMessage:
     elapsed_ms: float | None
     violations: tuple[Violation, ...]
     message: Any
+    stream: int | None = None
+    http: Mapping[str, Any] | None = None
 
     def document(self) -> dict[str, Any]:
         """Return the message as a JSON object, one line of a recording."""
@@ -63,7 +70,12 @@ class TracedMessage:
     def lines(self) -> Iterator[str]:
         """Yield the lines of the readable trace."""
         number = "" if self.id is None else f" #{json.dumps(self.id)}"
-        kind = "" if self.kind in ("request", "notification") else f" {self.kind or 'no message'}"
+        status = None if self.http is None else self.http.get("status")
+        if self.kind == "http":
+            kind = "" if self.http is None or status is None else f" {self.http.get('error', status)}"
+        else:
+            kind = "" if self.kind in ("request", "notification") else f" {self.kind or 'no message'}"
+            kind += "" if status in (None, *_ANSWERED) else f", HTTP {status}"
         elapsed = "" if self.elapsed_ms is None else f", {self.elapsed_ms:.1f} ms"
         yield f"{self.seconds:9.3f} {_MARKS[self.sender]} {self.method or '?'}{number}{kind} ({self.bytes} B{elapsed})"
         for violation in self.violations:
@@ -78,15 +90,11 @@ class Trace:
         write: Called with each message.
         revision: The revision that is spoken; empty before it is known.
         extensions: Ids of the extensions that a side declared.
-        count: Number of messages.
-        violation_count: Number of violations.
     """
 
     write: Callable[[TracedMessage], None]
     revision: str = ""
     extensions: frozenset[str] = frozenset()
-    count: int = 0
-    violation_count: int = 0
     _pending: dict[tuple[Sender, str], tuple[str, float]] = field(
         default_factory=dict[tuple[Sender, str], tuple[str, float]]
     )
@@ -100,28 +108,32 @@ class Trace:
         """Time since the trace began."""
         return round(time.monotonic() - self._started, 6)
 
-    def record(self, sender: Sender, text: bytes, seconds: float | None = None) -> None:
+    def record(
+        self, sender: Sender, text: bytes, seconds: float | None = None, *, is_repeated: bool = False, **more: Any
+    ) -> None:
         """Write the messages of a JSON text, one or those of a batch.
 
         Args:
             sender: The side that sent it.
             text: The JSON text.
             seconds: Time since the trace began; by default now.
+            is_repeated: True if it may have been sent before, as in a resumed stream.
+            more: Attributes of the first message.
 
         Raises:
             OSError: `write` failed.
         """
-        for message in self.read(sender, text, self.seconds if seconds is None else seconds):
-            self.write(message)
+        now = self.seconds if seconds is None else seconds
+        for message in self._read(sender, text, now, is_repeated):
+            self.write(replace(message, **more) if more else message)
+            more = {name: value for name, value in more.items() if name == "stream"}
 
-    def read(self, sender: Sender, text: bytes, seconds: float) -> Iterator[TracedMessage]:
-        """Yield the messages of a JSON text, one or those of a batch.
+    def oversized(self, sender: Sender, seconds: float, **more: Any) -> None:
+        """Write a message that is longer than `MAX_MESSAGE_BYTES` and of which only the beginning was kept."""
+        reason = f"longer than {MAX_MESSAGE_BYTES} bytes; not checked"
+        self.write(replace(self._unread(sender, MAX_MESSAGE_BYTES + 1, seconds, reason, ""), **more))
 
-        Args:
-            sender: The side that sent it.
-            text: The JSON text of a message or of a batch.
-            seconds: Time since the trace began.
-        """
+    def _read(self, sender: Sender, text: bytes, seconds: float, is_repeated: bool) -> Iterator[TracedMessage]:
         if len(text) > MAX_MESSAGE_BYTES:
             yield self._unread(sender, len(text), seconds, f"longer than {MAX_MESSAGE_BYTES} bytes; not checked", "")
             return
@@ -137,23 +149,23 @@ class Trace:
             return
         for one in value if is_array(value) and value else [value]:
             if is_object(one):
-                yield self._message(sender, one, text, seconds)
+                yield self._message(sender, one, text, seconds, is_repeated)
             else:
                 yield self._unread(sender, len(text), seconds, "a message is a JSON object", redacted(one))
 
     def _unread(self, sender: Sender, size: int, seconds: float, reason: str, shown: Any) -> TracedMessage:
-        self.count += 1
-        self.violation_count += 1
         violations = (Violation("", "JSON-RPC", reason),)
         return TracedMessage(seconds, sender, size, "", "", None, self.revision, None, violations, shown)
 
-    def _message(self, sender: Sender, message: dict[str, Any], text: bytes, seconds: float) -> TracedMessage:
+    def _message(
+        self, sender: Sender, message: dict[str, Any], text: bytes, seconds: float, is_repeated: bool
+    ) -> TracedMessage:
         kind, number = kind_of(message) or "", message.get("id")
         requested, elapsed, found = "", None, list[Violation]()
         if kind in ("result", "error"):
-            requested, since = self._pending.pop((_OTHER[sender], json.dumps(number)), ("", None))
+            requested, since = self._pending.pop((OTHER_SIDE[sender], json.dumps(number)), ("", None))
             elapsed = None if since is None else round((seconds - since) * 1000, 3)
-            if since is None and number is not None:
+            if since is None and number is not None and not is_repeated:
                 found.append(Violation("/id", "JSON-RPC: id", "no open request has this id"))
         elif kind == "request":
             requested = str(message["method"])
@@ -170,8 +182,6 @@ class Trace:
         if judge is not None:
             broken = judge.violations(message, requested)
             found += broken if shown is message else _without_values(broken, judge.violations(shown, requested))
-        self.count += 1
-        self.violation_count += len(found)
         identity = number if isinstance(number, str | int) else None
         return TracedMessage(
             seconds, sender, len(text), kind, requested, identity, self.revision, elapsed, tuple(found), shown
@@ -183,20 +193,56 @@ class Trace:
         if not is_object(body):
             return
         meta = body.get("_meta")
-        stated = body.get("protocolVersion") if method == INITIALIZE else None
+        stated = body.get(_VERSION) if method == INITIALIZE else None
         declared = [body.get("capabilities")]
-        if is_object(meta):
-            stated = meta.get(_VERSION_KEY, stated)
-            declared.append(meta.get(_CAPABILITIES_KEY))
+        if is_object(meta) and any("/" in key for key in meta):
+            keys = meta_keys()
+            stated = meta.get(keys.version, stated)
+            declared.append(meta.get(keys.capabilities))
         if isinstance(stated, str) and stated != self.revision and stated in Store().pins:
             self.revision = stated
         for capabilities in declared:
             extensions = capabilities.get("extensions") if is_object(capabilities) else None
             if is_object(extensions):
-                self.extensions |= extensions.keys()
+                self.extensions |= extensions.keys() & _known_extensions()
 
     def _judge(self) -> MessageJudge | None:
         return judge_of(self.revision, tuple(sorted(self.extensions))) if self.revision else None
+
+
+@cache
+def _known_extensions() -> frozenset[str]:
+    """Return the ids of all extensions with a schema, so that unknown ids cost nothing."""
+    return frozenset(pin.id for pin in Store().extension_pins)
+
+
+class MetaKeys(NamedTuple):
+    """Keys of `_meta` in which each request of a stateless revision states facts about its client.
+
+    Attributes:
+        version: Key of the revision.
+        capabilities: Key of the capabilities.
+        all: All keys that the revision defines.
+    """
+
+    version: str
+    capabilities: str
+    all: frozenset[str]
+
+
+@cache
+def meta_keys() -> MetaKeys:
+    """Return the keys of the newest revision that has some."""
+    for name in reversed(Store().pins):
+        protocol = protocol_of(name)
+        known = frozenset(protocol.facts.meta_keys)
+        objects = [one.type for one in protocol.definitions.values() if isinstance(one.type, Object)]
+        fields = {field.wire: field.type for one in objects for field in one.fields if field.wire in known}
+        version = [key for key in fields if key.rpartition("/")[2] == _VERSION]
+        capabilities = [key for key, type in fields.items() if type == Ref("ClientCapabilities")]
+        if version and capabilities:
+            return MetaKeys(version[0], capabilities[0], known)
+    return MetaKeys("", "", frozenset())
 
 
 def _without_values(found: list[Violation], shown: list[Violation]) -> list[Violation]:

@@ -1,5 +1,5 @@
-"""Test servers and clients in one process, with every message of the server checked."""
+"""Tests of servers, clients and agents: checked connections, mock servers, and values of contracts."""
 
-from .checked import Watched, connected
+from mcp_bindgen.runtime.lazy import lazy_stub
 
-__all__ = ["Watched", "connected"]
+__getattr__ = lazy_stub(__name__)

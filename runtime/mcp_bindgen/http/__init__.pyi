@@ -2,10 +2,10 @@ from .client.legacy_sse import sse as sse
 from .client.transport import http as http
 from .server.app import HttpApp as HttpApp
 from .server.event_store import EventStore as EventStore
+from .server.event_store import MemoryEventStore as MemoryEventStore
+from .server.event_store import SqliteEventStore as SqliteEventStore
 from .server.event_store import StoreLimits as StoreLimits
 from .server.legacy_sse import SseApp as SseApp
 from .server.limits import HttpLimits as HttpLimits
 from .server.serve import serve_http as serve_http
 from .server.serve import serve_sse as serve_sse
-from .server.sqlite_store import MemoryEventStore as MemoryEventStore
-from .server.sqlite_store import SqliteEventStore as SqliteEventStore

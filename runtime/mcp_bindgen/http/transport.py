@@ -12,10 +12,10 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Protocol
 from urllib.parse import urlsplit
 
-from mcp_bindgen.runtime.entry_points import EntryPoints, HasSchemes, RunOptions
+from mcp_bindgen.runtime.entry_points import EntryPoints, HasSchemes
 from mcp_bindgen.runtime.logs import log
 from mcp_bindgen.runtime.pauses import Pauses
-from mcp_bindgen.runtime.session.targets import Address, Auth
+from mcp_bindgen.runtime.session.targets import Address, Auth, RunOptions
 
 if TYPE_CHECKING:
     from mcp_bindgen.runtime.session.server import Server
@@ -169,7 +169,7 @@ def open_store(where: str | None) -> EventStore | None:
         raise ValueError("the URL of the store is malformed; use redis://[USER:PASSWORD@]HOST:PORT")
     import sqlite3
 
-    from .server.sqlite_store import SqliteEventStore
+    from .server.event_store import SqliteEventStore
 
     try:
         return SqliteEventStore(where)

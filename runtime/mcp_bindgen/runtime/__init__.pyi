@@ -39,8 +39,8 @@ from .serving import run as run
 from .session.client import Client as Client
 from .session.context import Context as Context
 from .session.questions import Root as Root
+from .session.rounds import RequestStateSigner as RequestStateSigner
 from .session.server import Server as Server
 from .session.service import serve as serve
-from .session.signer import RequestStateSigner as RequestStateSigner
 from .session.targets import Address as Address
 from .session.targets import Auth as Auth

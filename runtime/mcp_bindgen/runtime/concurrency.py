@@ -1,4 +1,4 @@
-"""Run coroutines by hand, in threads, beside a block and within limits that may pause. Imports nothing of ours."""
+"""Run coroutines by hand, in threads, beside a block and within limits that may pause."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ from typing import Any, TypeVar, cast
 import anyio
 from anyio.abc import TaskGroup
 
-log: logging.Logger = logging.getLogger("mcp_bindgen")
+from .logs import log
 
 T = TypeVar("T")
 
@@ -63,7 +63,8 @@ def is_being_cancelled() -> bool:
     return task is None or task.cancelling() > 0
 
 
-_TURN = 0.005  # seconds
+TURN_SECONDS = 0.005
+"""Time that a task may use the event loop."""
 
 
 class Turn:
@@ -74,17 +75,13 @@ class Turn:
     """
 
     def __init__(self) -> None:
-        self.begin()
-
-    def begin(self) -> None:
-        """Begin a turn."""
-        self.end: float = time.monotonic() + _TURN
+        self.end: float = time.monotonic() + TURN_SECONDS
 
     async def give_way(self) -> None:
         """Let other tasks run if the turn is over, and begin the next turn."""
         if time.monotonic() > self.end:
             await asyncio.sleep(0)
-            self.begin()
+            self.end = time.monotonic() + TURN_SECONDS
 
 
 _FAR = 30 * 24 * 3600.0  # seconds beyond which a timer is pointless

@@ -25,12 +25,11 @@ from anyio.abc import TaskGroup
 
 from . import bindings
 from .concurrency import background_tasks
-from .entry_points import TRANSPORTS
 from .era.stateless import UNSUPPORTED
 from .logs import log
 from .pauses import Pauses
 from .protocol.access import lacks_scope
-from .protocol.bridging import MISSING, Bridging, ClientBridges, bridging
+from .protocol.bridging import BRIDGING, MISSING, Bridging, ClientBridges
 from .protocol.errors import (
     INVALID_PARAMS,
     INVALID_REQUEST,
@@ -49,8 +48,8 @@ from .protocol.peer import Peer
 from .protocol.revision import Dispatcher, Revision
 from .protocol.routing import Route
 from .protocol.transport import Transport
-from .session.client import Client
-from .session.introduction import (
+from .session.client import (
+    Client,
     accept_discovery,
     accept_handshake,
     discover,
@@ -59,7 +58,7 @@ from .session.introduction import (
     spoken,
 )
 from .session.session import Session
-from .session.targets import Address, Auth, Cache, CacheScope, ConnectOptions, HasAddress, Target
+from .session.targets import TRANSPORTS, Address, Auth, Cache, CacheScope, ConnectOptions, HasAddress, Target
 from .transports.stdio import stdio
 
 C = TypeVar("C", bound=Client)
@@ -148,7 +147,7 @@ async def connect(
         client.dispatcher.revision.check_connectable()
         if cache is not None:
             client.cache = cache
-    search = _Search(place, _Clients(ours, None if exactly else bridging), probe_timeout)
+    search = _Search(place, _Clients(ours, None if exactly else BRIDGING.only), probe_timeout)
     with place.pauses.move_on_after(timeout) as scope:
         async with search.connected() as client:
             place.pauses.stop(scope)

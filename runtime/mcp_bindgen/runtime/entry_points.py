@@ -1,17 +1,12 @@
-"""Objects of installed packages, found by URL scheme through entry points: transports, and further groups."""
+"""Objects of installed packages, found through entry points: transports, conversion between revisions, and others."""
 
 from __future__ import annotations
 
-import argparse
-from collections.abc import Callable, Collection, Mapping, Sequence
+from collections.abc import Sequence
 from functools import cached_property
-from typing import TYPE_CHECKING, Any, Generic, Protocol, TypedDict, TypeVar
+from typing import Generic, Protocol, TypeVar
 
 from .logs import log
-
-if TYPE_CHECKING:
-    from .session.server import Server
-    from .session.targets import Address, Auth
 
 
 class HasSchemes(Protocol):
@@ -23,52 +18,8 @@ class HasSchemes(Protocol):
         ...
 
 
-T = TypeVar("T", bound=HasSchemes)
-
-
-class RunOptions(TypedDict, total=False):
-    """Options of `run`, which describes them."""
-
-    auth: Any
-    revisions: Sequence[str] | None
-    allowed_hosts: Collection[str] | None
-    allowed_origins: Collection[str] | None
-    log_format: str | None
-
-
-class TransportEntry(HasSchemes, Protocol):
-    """Object of an entry point `mcp_bindgen.transports`.
-
-    Its module imports the standard library and the kernel only, and its methods import the rest.
-    """
-
-    def open(self, url: str, headers: Mapping[str, str], auth: Auth | None) -> Address:
-        """Return the address for a URL of one of the schemes, for `connect`.
-
-        Raises:
-            ImportError: A package is not installed; the message names it.
-            ValueError: The URL, the headers or `auth` cannot be used.
-        """
-        ...
-
-    def add_arguments(self, parser: argparse.ArgumentParser) -> None:
-        """Add the options of `run` that choose and configure this transport."""
-        ...
-
-    def serve(
-        self, servers: Sequence[Server], chosen: argparse.Namespace, options: RunOptions
-    ) -> Callable[[], object] | None:
-        """Return a function that serves until the process is stopped; `None` if no option chose this transport.
-
-        Args:
-            servers: The servers, at most one for each revision.
-            chosen: The parsed command line.
-            options: The arguments of `run`.
-
-        Raises:
-            ValueError: The options cannot be used, or a package is not installed.
-        """
-        ...
+T = TypeVar("T")
+S = TypeVar("S", bound=HasSchemes)
 
 
 class EntryPoints(Generic[T]):
@@ -97,7 +48,7 @@ class EntryPoints(Generic[T]):
                 log.warning("the %s %s of %s is left out: %s", self._noun, point.name, distribution, error)
         return found
 
-    def find(self, scheme: str) -> T:
+    def find(self: EntryPoints[S], scheme: str) -> S:
         """Return the object for a URL scheme.
 
         Raises:
@@ -112,5 +63,9 @@ class EntryPoints(Generic[T]):
             raise ValueError(f"no {self._noun} for {scheme}:; installed: {', '.join(known) or 'none'}")
         return found[0][1]
 
-
-TRANSPORTS: EntryPoints[TransportEntry] = EntryPoints("mcp_bindgen.transports", "transport")
+    def only(self) -> T | None:
+        """Return the only object of the group, or None; raise `ImportError` if several distributions have one."""
+        if len(self.objects) > 1:
+            names = ", ".join(sorted(distribution for distribution, _ in self.objects))
+            raise ImportError(f"several distributions provide {self._group}: {names}; uninstall all but one")
+        return next((value for _, value in self.objects), None)

@@ -20,7 +20,7 @@ from .session.service import Served, all_servers, lifespans, serve
 from .transports.stdio import StdioServerTransport
 
 if TYPE_CHECKING:
-    from .entry_points import RunOptions, TransportEntry
+    from .session.targets import RunOptions, TransportEntry
 
 
 def run(*served: Server | Served, **options: Unpack[RunOptions]) -> None:
@@ -60,7 +60,7 @@ def run(*served: Server | Served, **options: Unpack[RunOptions]) -> None:
             repeatable. The default is `ALLOWED_HOSTS` and `ALLOWED_ORIGINS`.
     """
     if options:
-        from .entry_points import RunOptions  # a server over stdio does without it
+        from .session.targets import RunOptions  # a server over stdio does without it
 
         for unknown in options.keys() - RunOptions.__annotations__.keys():
             raise TypeError(f"run() got an unexpected keyword argument {unknown!r}")
@@ -93,7 +93,7 @@ def _transports(parser: argparse.ArgumentParser) -> Sequence[TransportEntry]:
     """Add the options of installed transports to the parser and return them; none if the command line has no option."""
     if not any(argument.startswith("-") for argument in sys.argv[1:]):
         return ()
-    from .entry_points import TRANSPORTS
+    from .session.targets import TRANSPORTS
 
     for distribution, transport in TRANSPORTS.objects:
         try:

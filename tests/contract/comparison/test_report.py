@@ -8,8 +8,10 @@ from typing import Any
 
 import pytest
 
+from mcp_bindgen.app.inclusion import Answer
 from mcp_bindgen.contract.comparison import inclusion
 from mcp_bindgen.contract.comparison.compare import compare_contracts
+from mcp_bindgen.contract.comparison.places import differences
 from mcp_bindgen.contract.comparison.verdicts import ContractComparison, Level
 from mcp_bindgen.contract.document import contract_of
 from mcp_bindgen.report import Format, Page, Report, render
@@ -331,7 +333,7 @@ def test_a_proof_without_end_is_given_up(monkeypatch: pytest.MonkeyPatch) -> Non
     names = range(16)
     sender = {"oneOf": [{"properties": {f"a{n}": TEXT}, "required": [f"b{n}"]} for n in names]}
     receiver = {"allOf": [{"anyOf": [{"required": [f"a{n}"]}, {"required": [f"b{n}"]}]} for n in names]}
-    assert inclusion.included(sender, receiver).answer is not inclusion.Answer.YES
+    assert inclusion.included(sender, receiver).answer is not Answer.YES
 
 
 def test_nothing_that_is_written_differently_goes_without_a_word() -> None:
@@ -432,3 +434,10 @@ def test_500_tools_take_little_time() -> None:
     other = copy.deepcopy(tools)
     other[7]["inputSchema"]["required"] = ["city"]
     assert [finding.level for finding in compared({"tools": tools}, {"tools": other}).findings] == [Level.BREAKING]
+
+
+@pytest.mark.parametrize(("kind", "keyword"), [("array", "items"), ("object", "additionalProperties")])
+def test_a_default_that_is_stated_is_no_difference(kind: str, keyword: str) -> None:
+    silent, stated, closed = {"type": kind}, {"type": kind, keyword: True}, {"type": kind, keyword: False}
+    assert list(differences(silent, stated)) == list(differences(stated, silent)) == []
+    assert [found.keyword for found in differences(silent, closed)] == [keyword]

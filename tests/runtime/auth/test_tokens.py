@@ -293,6 +293,7 @@ anyio.run(main, *sys.argv[1:])
 """
 
 
+@pytest.mark.full
 def test_processes_that_need_a_login_at_once_ask_the_user_once(tmp_path: Path) -> None:
     async def body() -> None:
         async with world() as given:

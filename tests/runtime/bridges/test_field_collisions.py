@@ -8,7 +8,7 @@ from typing import Any
 
 import pytest
 
-from mcp_bindgen.bridging.field_collisions import drop_collisions, read_without_collisions
+from mcp_bindgen.bridging.converter import drop_collisions, read_without_collisions
 from mcp_bindgen.runtime import ProtocolError
 from mcp_bindgen.runtime.protocol import jsonrpc
 from tests.support.checked_connections import bindings

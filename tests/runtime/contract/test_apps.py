@@ -281,7 +281,7 @@ async def test_resources_prompts_and_completions_are_functions_too(revision: str
 async def test_arguments_are_held_against_the_schema(revision: str) -> None:
     async with served(small(), revision) as connection:
         for name, arguments, problem in (
-            ("add", {}, '"text" is a required property'),
+            ("add", {}, "'text' is missing"),
             ("add", {"text": "a", "id": "7"}, "arguments.id"),
             ("all-notes", {"notes": [{"id": 1}, {"text": "no id"}]}, "arguments.notes.1"),
             ("silent", {"what": "long"}, "arguments.what"),
@@ -398,15 +398,15 @@ async def test_results_are_held_against_the_schema(caplog: pytest.LogCaptureFixt
 
     async with served(app, STATELESS) as connection:
         told = {name: await failure(connection, name) for name in ("note", "notes", "bounded_number")}
-    said = caplog.text
     line = note.__code__.co_firstlineno
     where = f"({Path(__file__).name}:{line})"
-    assert told["note"] == f"note failed: the tool 'note' returned dict, expected Note {where}"
-    assert "returned list, expected list" in told["notes"]
+    said = "the tool 'note' returned dict, expected Note; correct the value or the annotation"
+    assert told["note"] == f"note failed: {said} {where}"
+    assert "returned list, expected list[Note] (a part is int, not Note)" in told["notes"]
     assert "returned structuredContent.result: the value is less" in told["bounded_number"]
-    assert f"the tool 'note' returned dict, expected Note ({__file__}:{line})" in said
-    assert "the tool 'notes' returned list, expected list" in said
-    assert "the tool 'bounded_number' returned structuredContent.result: " in said
+    assert f"{said} ({__file__}:{line})" in caplog.text
+    assert "the tool 'notes' returned list, expected list[Note] (a part is int, not Note)" in caplog.text
+    assert "the tool 'bounded_number' returned structuredContent.result: " in caplog.text
 
 
 @pytest.mark.parametrize("hide", [None, True])
@@ -524,7 +524,7 @@ def test_a_function_that_cannot_be_an_entry_is_refused_where_it_stands() -> None
 
     for function, problem in (
         (untyped, "untyped: the parameter a has no type"),
-        (speechless, "speechless: has no return annotation"),
+        (speechless, "speechless: no return annotation"),
     ):
         with pytest.raises(BadFunction) as caught:
             app.tool(function)
@@ -540,7 +540,7 @@ def test_a_name_is_given_once() -> None:
 
     async def add() -> None: ...
 
-    with pytest.raises(ValueError, match="there is a tool 'add' already"):
+    with pytest.raises(ValueError, match="the tool 'add' exists already"):
         app.add_tool(add)
     with pytest.raises(KeyError):
         app.remove_tool("nothing")

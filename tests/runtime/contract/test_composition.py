@@ -174,7 +174,7 @@ def test_an_app_is_not_mounted_in_itself_and_names_are_taken_once() -> None:
     outer.mount(inner, "a")
     with pytest.raises(ValueError, match="cannot be mounted in itself"):
         inner.mount(outer)
-    with pytest.raises(ValueError, match="there is a tool 'a_find' already"):
+    with pytest.raises(ValueError, match="the tool 'a_find' exists already"):
         outer.mount(inner, "a")
 
 
@@ -409,7 +409,7 @@ async def test_options_methods_and_content_by_type(package: Any, tmp_path: Path)
         assert await text_of(client, "capacity") == '{"result":3}'
         assert await text_of(client, "slow") == "slow took longer than 0.05 s"
         assert await text_of(client, "counted", right=True) == '{"n":1}'
-        assert '"n" is a required property' in await text_of(client, "counted", right=False)
+        assert "'n' is missing" in await text_of(client, "counted", right=False)
         (block,) = (await client.call_tool("picture", {})).content
         assert (block.type, block.mime_type) == ("image", "image/png")
         blocks = (await client.call_tool("report", {})).content
@@ -431,29 +431,9 @@ async def forgetful(ctx: Context) -> None:
     ctx.info("x")  # type: ignore[unused-coroutine]  # pyright: ignore[reportUnusedCoroutine]
 
 
-def untyped(ctx) -> None: ...  # type: ignore[no-untyped-def]
-
-
-class Methods:
-    def own(self) -> None: ...
-
-
-@pytest.mark.parametrize(
-    ("function", "message"),
-    [
-        (silent, "ctx.info is a coroutine function, and nothing awaits it; write async def silent"),
-        (forgetful, r"nothing awaits it; write await ctx\.info"),
-        (untyped, "the parameter ctx has no type; write ctx: Context"),
-        (
-            Methods.own,
-            r"self is the parameter of a method.*offer the method of an object, app\.add_tool\(object\.own\)",
-        ),
-        (lambda: None, "a lambda has no name, types or description; write a function with def"),
-    ],
-)
-def test_mistakes_are_found_at_import(function: Any, message: str) -> None:
-    with pytest.raises(BadFunction, match=message) as caught:
-        App("bad").tool(function)
+def test_a_forgotten_await_is_found_at_import() -> None:
+    with pytest.raises(BadFunction, match=r"nothing awaits it; write await ctx\.info") as caught:
+        App("bad").tool(forgetful)
     assert caught.value.place.startswith(f"{__file__}:")
 
 
@@ -474,8 +454,8 @@ def test_advice_is_logged_when_the_app_is_first_served(caplog: pytest.LogCapture
     app.servers()
     app.servers()
     assert [record.message.partition(": ")[2] for record in caplog.records] == [
-        "bare: size may be None, and callers must pass it; write size: ... = None if they need not",
-        "bare: has no description, by which models choose tools; write a docstring",
+        "bare: size may be None, but callers must pass it; write size: int | None = None to make it optional",
+        "bare: no description, by which models choose tools; write a docstring",
     ]
 
 
@@ -497,16 +477,8 @@ async def test_debug_mode_reports_functions_that_block(caplog: pytest.LogCapture
 
 
 @bounded()
-async def test_a_forgotten_await_in_a_result_is_named() -> None:
+async def test_a_result_that_json_cannot_express_is_named() -> None:
     app = App("forgetful")
-
-    async def later() -> str:
-        return "x"
-
-    @app.tool
-    async def forget() -> str:
-        """Forget to await."""
-        return later()  # type: ignore[return-value]  # pyright: ignore[reportReturnType]
 
     @app.tool
     async def anything() -> object:
@@ -514,5 +486,4 @@ async def test_a_forgotten_await_in_a_result_is_named() -> None:
         return object()
 
     async with v2025_11_25.Client.connect(app) as client:
-        assert "did you forget await?" in await text_of(client, "forget")
         assert "returned object, which JSON cannot express; return a model" in await text_of(client, "anything")

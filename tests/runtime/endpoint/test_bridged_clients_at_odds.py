@@ -50,6 +50,7 @@ async def welcome(raw: Raw, revision: str, capabilities: Any = None, **info: Any
     await raw.send(answer(asked["id"], result))
 
 
+@pytest.mark.full
 @bounded()
 async def test_connections_and_calls_leave_nothing_behind() -> None:
     class Echo(bindings(NEW).Server):  # type: ignore[misc]

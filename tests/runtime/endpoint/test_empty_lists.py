@@ -17,7 +17,7 @@ async def declines(self: Any, params: Any, ctx: Any) -> Any:
 
 
 @pytest.mark.parametrize("revision", [*STATEFUL, STATELESS])
-@bounded(20)
+@bounded()
 async def test_what_is_declared_and_not_listed_is_an_empty_list(revision: str) -> None:
     package: Any = bindings(revision)
     declares = type("Declares", (package.Server,), {"extra_capabilities": lambda self: ALL})()

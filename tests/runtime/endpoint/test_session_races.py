@@ -6,7 +6,6 @@ import asyncio
 import json
 import time
 from collections.abc import Sequence
-from contextlib import suppress
 from typing import Any
 
 import pytest
@@ -24,43 +23,48 @@ INFO = mcp.Implementation(name="racing", version="1")
 
 
 class Racing(Server):
-    """A server whose tool ends at a given moment, reports progress without end, or says very much."""
+    """A server whose tool answers at once, reports progress without end, or says very much."""
 
     info = INFO
-    until = 0.0
-    turn = 0.0
-    """The seconds between the last two looks at the clock."""
 
     async def call_tool(self, params: mcp.CallToolRequestParams, ctx: Context) -> mcp.CallToolResult:
         if params.name == "huge":
             return mcp.CallToolResult(content=[mcp.TextContent(text="x" * 1_500_000)])
-        now = time.monotonic()
-        while params.name == "endless" or now < self.until:
-            if params.name == "endless":
-                await ctx.progress(now)
+        while params.name == "endless":
+            await ctx.progress(time.monotonic())
             await asyncio.sleep(0)
-            self.turn, now = time.monotonic() - now, time.monotonic()
         return mcp.CallToolResult(content=[])
 
 
-@bounded(PATIENCE)
+class Delaying(Transport):
+    """A transport that holds the event loop up with a message in its hands, until a request's time is up."""
+
+    def __init__(self, inner: Transport) -> None:
+        self._inner = inner
+        self.seconds = 0.0
+
+    async def receive(self) -> Sequence[Any]:
+        messages = await self._inner.receive()
+        time.sleep(self.seconds)
+        return messages
+
+    async def send(self, messages: Sequence[bytes]) -> None:
+        await self._inner.send(messages)
+
+    async def close(self) -> None:
+        await self._inner.close()
+
+
+@bounded()
 async def test_an_answer_that_comes_as_the_time_is_up_counts() -> None:
     left, right = pair()
-    server = Racing()
-    async with running(serve(right, server)), connect(left, Client) as client:
-        outcomes: list[bool] = []
-        while len(outcomes) < 30:
-            server.until, server.turn = time.monotonic() + 0.01, 1.0
-            answered = False
-            with suppress(RequestTimeout):
-                await client.with_options(timeout=0.01).call_tool("timed")
-                answered = True
-            if server.turn < 0.001:  # else the machine did something else at that moment
-                outcomes.append(answered)
-        assert sum(outcomes) > 15  # both happen in one turn of the loop, so nearly all of them
+    delaying = Delaying(left)
+    async with running(serve(right, Racing())), connect(delaying, Client) as client:
+        delaying.seconds = 0.6  # both happen in one turn of the loop
+        assert (await client.with_options(timeout=0.5).call_tool("timed")).content == []
 
 
-@bounded(PATIENCE)
+@bounded()
 async def test_progress_that_comes_as_the_time_is_up_ends_no_connection() -> None:
     left, right = pair()
     async with running(serve(right, Racing())), connect(left, Client) as client:
@@ -96,7 +100,7 @@ class Vanishing(Transport):
         self._asked.set()
 
 
-@bounded(PATIENCE)
+@bounded()
 async def test_a_server_that_is_gone_as_it_answers_the_handshake() -> None:
     with pytest.raises(ConnectionClosed):
         async with connect(Vanishing(), Client) as client:

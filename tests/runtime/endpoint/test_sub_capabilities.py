@@ -93,7 +93,7 @@ def test_servers_ask_only_what_was_declared(revision: str, wire: Any, declared: 
     if "sampling" not in declared:
         type(client).on_create_message = package.Client.on_create_message
 
-    @bounded(20)
+    @bounded()
     async def talk() -> None:
         async with connected(client, Asking()) as connection:
             if lacking is None:
@@ -113,7 +113,7 @@ def test_clients_take_only_what_they_declared(wire: Any, declared: Any, lacking:
     client, asked = made_client(STATEFUL, declared)
     method = "sampling/createMessage" if "maxTokens" in wire else "elicitation/create"
 
-    @bounded(20)
+    @bounded()
     async def talk() -> None:
         left, right = pair()
         raw = Raw(right)
@@ -138,7 +138,7 @@ def test_clients_take_only_what_they_declared(wire: Any, declared: Any, lacking:
     talk()
 
 
-@bounded(20)
+@bounded()
 async def test_clients_refuse_what_a_result_asks_and_they_did_not_declare() -> None:
     client, asked = made_client(STATELESS, {"elicitation": {"form": {}}})
     fresh = {"resultType": "complete", "ttlMs": 0, "cacheScope": "private"}

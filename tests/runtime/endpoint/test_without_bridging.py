@@ -4,14 +4,13 @@ from __future__ import annotations
 
 import json
 import sys
-from collections.abc import Iterator
 from typing import Any
 
 import pytest
 
 from mcp_bindgen import v2024_11_05, v2025_11_25, v2026_07_28
 from mcp_bindgen.runtime import UnsupportedRevision, serve
-from mcp_bindgen.runtime.protocol.bridging import MISSING, bridging
+from mcp_bindgen.runtime.protocol.bridging import BRIDGING, MISSING
 from mcp_bindgen.runtime.session.service import Service
 from mcp_bindgen.runtime.transports.memory import pair
 from tests.support.checked_connections import bounded, running
@@ -67,12 +66,9 @@ def test_conversion_is_loaded_for_foreign_revisions_only(
 
 
 @pytest.fixture
-def without(monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
+def without(monkeypatch: pytest.MonkeyPatch) -> None:
     """An installation without the conversion between revisions."""
-    monkeypatch.setattr("importlib.metadata.entry_points", lambda **options: ())
-    bridging.cache_clear()
-    yield
-    bridging.cache_clear()
+    monkeypatch.setattr(BRIDGING, "objects", ())
 
 
 @pytest.mark.usefixtures("without")

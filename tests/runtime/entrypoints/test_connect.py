@@ -137,7 +137,7 @@ def expected(ours: Sequence[str], theirs: Sequence[str]) -> str | type[Exception
 
 @pytest.mark.parametrize("count", cases(range(1, 6), quick=[1, 5]))
 def test_every_set_of_clients_meets_every_set_of_servers(count: int) -> None:
-    @bounded(60)
+    @bounded()
     async def meet() -> None:
         for theirs in itertools.chain.from_iterable(itertools.combinations(REVISIONS, size) for size in range(1, 6)):
             for ours in itertools.combinations(REVISIONS, count):
@@ -785,7 +785,7 @@ async def test_the_memory_is_bounded(monkeypatch: pytest.MonkeyPatch, command: C
     assert len(connecting._remembered) == 2
 
 
-@bounded(30)
+@bounded()
 async def test_our_servers_over_stdio() -> None:
     for revisions, spoken in ((["2024-11-05"], "2024-11-05"), ([STATELESS], STATELESS), (REVISIONS, STATELESS)):
         async with connect([*ECHO, *revisions], *CLIENTS) as client:
@@ -1113,7 +1113,7 @@ async def test_headers_go_everywhere() -> None:
 # --- who uses it ----------------------------------------------------------------------------------------------
 
 
-@bounded(30)
+@bounded()
 async def test_a_host_with_servers_of_every_kind(command: Command) -> None:
     app = HttpApp(server(STATELESS))
     async with (

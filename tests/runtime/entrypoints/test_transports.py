@@ -100,6 +100,7 @@ def test_a_scheme_that_no_transport_has_is_named(site: Path) -> None:
     assert "ValueError: no transport for wss:; installed: acme:, http:, https:" in done.stderr
 
 
+@pytest.mark.full
 def test_two_distributions_with_one_scheme_or_option_are_named(site: Path) -> None:
     install(site, "other", ACME, transports="TRANSPORT")
     done = run(site, CLIENT, "acme:///tmp/x")

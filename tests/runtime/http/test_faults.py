@@ -25,7 +25,7 @@ from mcp_bindgen.http.server.app import HttpApp
 from mcp_bindgen.http.server.limits import HttpLimits
 from mcp_bindgen.runtime import ConnectionClosed, ProtocolError, connect
 from mcp_bindgen.runtime.protocol.transport import Outgoing
-from mcp_bindgen.runtime.session.signer import RequestStateSigner
+from mcp_bindgen.runtime.session.rounds import RequestStateSigner
 from mcp_bindgen.v2026_07_28 import types as mcp
 from tests.support.checked_connections import INITIALIZED, STATELESS, bounded, initialize, lone, request
 from tests.support.effort import cases
@@ -89,7 +89,7 @@ def test_a_server_that_is_killed_in_a_stream(tmp_path: Path, heard: int, way: st
         assert caught.value.code == -32603
         failed.set()
 
-    @bounded(60)
+    @bounded()
     async def body() -> None:
         failed = anyio.Event()
         with ExitStack() as stack:
@@ -121,7 +121,7 @@ def test_without_sessions_a_kill_is_one_clear_error(tmp_path: Path, parser: str)
     port = free_port()
     news = tmp_path / "news"
 
-    @bounded(60)
+    @bounded()
     async def body() -> None:
         client = New()
         wanted = mcp.SubscriptionFilter(tools_list_changed=True)
@@ -155,7 +155,7 @@ def test_without_sessions_a_kill_is_one_clear_error(tmp_path: Path, parser: str)
 
 
 @pytest.mark.parametrize("cuts", [0, 1, 3, 4])
-@bounded(20)
+@bounded()
 async def test_what_nobody_answers_is_said_again(cuts: int) -> None:
     """Somebody may wait for it: an answer that got lost would keep a handler of the server waiting for ever."""
 
@@ -352,7 +352,7 @@ async def in_process(*servers: Any, **options: Any) -> AsyncGenerator[Callable[.
         yield send
 
 
-@bounded(60)
+@bounded()
 async def test_states_that_are_forged_stolen_or_too_old() -> None:
     server = Asks()
     dice = random.Random(1)
@@ -390,7 +390,7 @@ async def test_states_that_are_forged_stolen_or_too_old() -> None:
         assert refused(await call(state=state))
 
 
-@bounded(60)
+@bounded()
 async def test_session_ids_cannot_be_guessed() -> None:
     """No part or variation of an id finds its session, with and without a store that keeps them."""
     dice = random.Random(2)

@@ -18,7 +18,7 @@ from opentelemetry.sdk.trace.export import SimpleSpanProcessor
 from opentelemetry.sdk.trace.export.in_memory_span_exporter import InMemorySpanExporter
 from opentelemetry.trace import SpanKind, StatusCode
 
-from mcp_bindgen import v2025_11_25, v2026_07_28
+from mcp_bindgen import v2024_11_05, v2025_11_25, v2026_07_28
 from mcp_bindgen.http import HttpApp, HttpLimits
 from mcp_bindgen.runtime import Limits, Options, ProtocolError, RequestTimeout, connect, serve
 from mcp_bindgen.runtime.protocol import observation
@@ -130,6 +130,11 @@ class Now(Tools, v2026_07_28.Server):
     info = v2026_07_28.types.Implementation(name="tools", version="1")
 
 
+class First(Tools, v2024_11_05.Server):
+    types = v2024_11_05.types
+    info = v2024_11_05.types.Implementation(name="tools", version="1")
+
+
 class ThenClient(v2025_11_25.Client):
     info = v2025_11_25.types.Implementation(name="asks", version="1")
 
@@ -212,6 +217,16 @@ async def test_the_context_of_a_request_reaches_its_handler(message: Any, seen: 
     parent = seen.span(SpanKind.SERVER, "tools/call").parent
     assert parent is not None
     assert f"{parent.span_id:016x}" == PARENT
+
+
+@bounded()
+async def test_a_context_is_read_where_params_have_no_member_for_it(seen: Seen) -> None:
+    server = First()
+    async with played(server) as (raw, _):
+        await raw.introduce("2024-11-05")
+        await raw.ask(request(1, "tools/call", {"name": "x", "_meta": {"traceparent": TRACEPARENT}}))
+    ((found, _),) = server.found
+    assert f"{found.trace_id:032x}" == TRACE
 
 
 @bounded()

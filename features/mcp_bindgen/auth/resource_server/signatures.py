@@ -14,6 +14,7 @@ from collections.abc import Awaitable, Callable, Mapping
 from dataclasses import dataclass
 from typing import Any
 
+import anyio
 from joserfc.errors import JoseError, SecurityWarning
 from joserfc.jwk import ECKey, Key, OKPKey, RSAKey, import_key
 from joserfc.jws import JWSRegistry
@@ -235,7 +236,7 @@ class IssuerKeys:
 
     async def _refresh(self) -> None:
         try:
-            async with asyncio.timeout(_FETCH_TIMEOUT):
+            with anyio.fail_after(_FETCH_TIMEOUT):
                 keys = _public_keys(await self._load())
         except Exception as error:
             log.warning("the keys of %s could not be fetched: %s", self._issuer, error or type(error).__name__)

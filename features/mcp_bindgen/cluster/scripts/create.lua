@@ -1,3 +1,5 @@
+local n = whole(call('HGET', P .. 'state', 'broadcast')) or 0
+if version() then return n end
 local who, most = ARGV[6], tonumber(ARGV[7])
 local own, mine = P .. 'a:' .. who, id
 if most > 0 and call('HLEN', own) >= most then
@@ -17,7 +19,6 @@ if most > 0 and call('HLEN', own) >= most then
   end
 end
 if not room(who, SESSION) then return -2 end
-local n = whole(call('HGET', P .. 'state', 'broadcast')) or 0
 call('HSET', S, 'needs', ARGV[4], 'epoch', 0, 'version', 0, 'broadcast', n, 'w:0', me, 'idle', ARGV[5], 'who', who,
   'begun', now())
 charge(who, id, SESSION)

@@ -2,11 +2,11 @@ from .client import ClientEngine as ClientEngine
 from .client import Task as Task
 from .client import TaskCancelled as TaskCancelled
 from .engine import ServerEngine as ServerEngine
-from .queue_runners import DocketRunner as DocketRunner
-from .queue_runners import ProcrastinateRunner as ProcrastinateRunner
 from .record import TaskRecord as TaskRecord
 from .redis_store import RedisTaskStore as RedisTaskStore
+from .runners import DocketRunner as DocketRunner
 from .runners import LocalRunner as LocalRunner
+from .runners import ProcrastinateRunner as ProcrastinateRunner
 from .runners import Run as Run
 from .runners import TaskRunner as TaskRunner
 from .service import Tasks as Tasks

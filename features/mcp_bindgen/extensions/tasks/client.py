@@ -151,14 +151,12 @@ class Task(Generic[Result]):
 
     async def _answer_by_handlers(self, questions: Mapping[str, Any]) -> None:
         """Answer all new questions together."""
-        answers: dict[str, Any] = {}
-        for key in [key for key in questions if key not in self._answered]:
-            if len(self._answered) + len(answers) >= _MAX_QUESTIONS:
-                raise invalid_answer("the task does not stop asking")
-            answers[key] = await self._client.answer(questions[key].method, questions[key].params)
-        if answers:
-            await self._retried(partial(self.answer, answers))
-            self._answered.update(answers)
+        new = {key: question for key, question in questions.items() if key not in self._answered}
+        if len(self._answered) + len(new) > _MAX_QUESTIONS:
+            raise invalid_answer("the task does not stop asking")
+        if new:
+            await self._retried(partial(self.answer, await self._client.answer_all(new)))
+            self._answered.update(new)
 
 
 class ClientEngine(Client):
@@ -224,7 +222,7 @@ class ClientEngine(Client):
         task.is_new = True
         return task
 
-    async def tasks_request(self, name: str, wire: Mapping[str, Any]) -> Any:
+    def tasks_request(self, name: str, wire: Mapping[str, Any]) -> Awaitable[Any]:
         """Send a request of the extension, given its params in wire form."""
         method: Any = self.tasks_extension.methods[name]
-        return await self.call(method, jsonrpc.typed_params(method, {**wire, "_meta": dict(self.link.metadata())}))
+        return self.call(method, jsonrpc.typed_params(method, {**wire, "_meta": dict(self.link.metadata())}))

@@ -37,7 +37,7 @@ from mcp_bindgen.runtime.protocol.methods import LISTEN, Method, Notification, R
 from mcp_bindgen.runtime.protocol.request_scope import Handle, Link, Negotiated, RequestScope
 from mcp_bindgen.runtime.protocol.revision import Dispatcher
 from mcp_bindgen.runtime.session.context import Context
-from mcp_bindgen.runtime.session.handlers import bind_handler
+from mcp_bindgen.runtime.session.execution import bind_handler
 from mcp_bindgen.runtime.session.rounds import Questions, settle_rounds
 from mcp_bindgen.runtime.session.server import Server
 from mcp_bindgen.runtime.session.session import Session

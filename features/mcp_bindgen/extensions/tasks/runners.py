@@ -1,16 +1,28 @@
-"""Runners decide where tasks run: in the event loop of the server, or as the jobs of a queue (`queue_runners`)."""
+"""Runners decide where tasks run: in the event loop of the server, or as jobs of a queue.
+
+Queues are Docket in Redis or Valkey, and Procrastinate in PostgreSQL (extras of the same names).
+"""
 
 from __future__ import annotations
 
-from collections.abc import AsyncGenerator, Callable, Coroutine
+from collections.abc import AsyncGenerator, Awaitable, Callable, Coroutine
 from contextlib import AbstractAsyncContextManager, asynccontextmanager
-from typing import Any, TypeAlias
+from datetime import timedelta
+from functools import partial
+from importlib.util import find_spec
+from secrets import token_hex
+from typing import TYPE_CHECKING, Any, NamedTuple, TypeAlias
 
+import anyio
 from anyio.abc import TaskGroup
 
 from mcp_bindgen.runtime.concurrency import background_tasks
 from mcp_bindgen.runtime.logs import log
 from mcp_bindgen.runtime.protocol.errors import StoreUnavailable
+
+if TYPE_CHECKING:
+    from procrastinate import App
+
 
 Run: TypeAlias = Callable[[str], Coroutine[Any, Any, None]]
 """Runs the task with an id until the task is over or waits long for its client.
@@ -78,3 +90,204 @@ async def _run_logged(run: Run, id: str) -> None:
         log.warning("a task waits until the task store is reachable")
     except Exception:
         log.exception("a task could not be run; it is tried again")
+
+
+_NAME = "mcp-bindgen.run"  # of jobs
+_RESTART_SECONDS = 1.0  # pause before a failed queue worker starts again
+_STOP_SECONDS = 5.0  # time for running tasks to be given back when the server stops
+
+
+class Queue(NamedTuple):
+    """Connection to a queue.
+
+    Attributes:
+        send: Sends a task id.
+        work: Runs the jobs of the queue until cancelled.
+    """
+
+    send: Callable[[str], Awaitable[object]]
+    work: Callable[[], Awaitable[None]]
+
+
+class QueueRunner(TaskRunner):
+    """Base of runners that send tasks to a queue, and run the jobs of that queue.
+
+    A job is a task id. A queue may lose a job or deliver it twice: each task has a lease, and the engine submits a task
+    without a worker again.
+
+    Args:
+        concurrency: Number of tasks that this process runs at a time; 0 to send tasks only.
+
+    Attributes:
+        concurrency: The same.
+        extra: Extra of this program that installs the library of the queue, and the package of the library.
+
+    Raises:
+        ValueError: `concurrency` is negative.
+        ImportError: The library is not installed.
+    """
+
+    answer_timeout: float | None = 5.0
+    extra: tuple[str, str]
+
+    def __init__(self, concurrency: int) -> None:
+        name, package = self.extra
+        if find_spec(name) is None:
+            raise ImportError(f"{type(self).__name__} needs {package}: pip install 'mcp-bindgen[{name}]'")
+        if concurrency < 0:
+            raise ValueError(f"concurrency is the number of tasks that run at a time, or 0, and not {concurrency}")
+        self.concurrency = concurrency
+        self._queue: Queue | None = None
+
+    def connected(self, job: Run) -> AbstractAsyncContextManager[Queue]:
+        """Connect to the queue while the block lasts.
+
+        Args:
+            job: Runs a job, given its task id.
+        """
+        raise NotImplementedError
+
+    async def submit(self, id: str) -> None:
+        """Send a task to the queue; do nothing while no server serves."""
+        if self._queue is not None:
+            await self._queue.send(id)
+
+    @asynccontextmanager
+    async def serving(self, run: Run) -> AsyncGenerator[None]:
+        """Run jobs while the block lasts; cancel running tasks at its end, because queues wait for their jobs."""
+        scopes = set[anyio.CancelScope]()
+        is_stopping = False
+
+        async def job(id: str) -> None:
+            if not is_stopping:  # else a different process runs the task
+                with anyio.CancelScope() as scope:
+                    scopes.add(scope)
+                    try:
+                        await run(id)
+                    finally:
+                        scopes.discard(scope)
+
+        async with self.connected(job) as self._queue, background_tasks() as group:
+            if self.concurrency:
+                group.start_soon(_restarted, self._queue.work)
+            try:
+                yield
+            finally:
+                self._queue, is_stopping = None, True
+                with anyio.move_on_after(_STOP_SECONDS, shield=True):
+                    while scopes:
+                        for scope in list(scopes):
+                            scope.cancel()
+                        await anyio.sleep(0.01)
+
+
+async def _restarted(work: Callable[[], Awaitable[None]]) -> None:
+    """Start the worker of a queue again whenever it ends."""
+    while True:
+        try:
+            await work()
+        except Exception:
+            log.exception("the worker of a queue failed and starts again")
+        await anyio.sleep(_RESTART_SECONDS)
+
+
+class DocketRunner(QueueRunner):
+    """Run tasks in all processes that have a runner for the same queue, on any number of machines.
+
+    Docket stores the arguments of jobs as pickles: a client that may write to its Redis can run code in the workers.
+
+    Args:
+        url: URL of Redis or Valkey with the scheme `redis`, `rediss` or `unix`.
+        name: Name of the queue.
+        concurrency: Number of tasks that this process runs at a time; 0 to send tasks only.
+        lost_after: Seconds after which jobs of a dead worker are delivered again.
+
+    Raises:
+        ValueError: `concurrency` is negative.
+        ImportError: pydocket is not installed.
+    """
+
+    extra: tuple[str, str] = "docket", "pydocket"
+
+    def __init__(self, url: str, *, name: str = "mcp-tasks", concurrency: int = 10, lost_after: float = 30.0) -> None:
+        super().__init__(concurrency)
+        self._url = url
+        self._name = name
+        self._lost_after = timedelta(seconds=lost_after)
+
+    @asynccontextmanager
+    async def connected(self, job: Run) -> AsyncGenerator[Queue]:
+        """Connect to Redis while the block lasts."""
+        from docket import Docket, Worker
+
+        async with Docket(name=self._name, url=self._url) as docket:
+            docket.register(job, names=[_NAME])
+            async with Worker(
+                docket,
+                concurrency=max(self.concurrency, 1),
+                redelivery_timeout=self._lost_after,
+                minimum_check_interval=timedelta(milliseconds=50),
+                reconnection_delay=timedelta(seconds=1),
+                schedule_automatic_tasks=False,
+            ) as worker:
+
+                async def send(id: str) -> None:
+                    await docket.add(_NAME, key=f"{id}:{token_hex(8)}")(id)
+
+                yield Queue(send, worker.run_forever)
+
+
+class ProcrastinateRunner(QueueRunner):
+    """Run tasks in all processes that have a runner for the same queue, on any number of machines.
+
+    Args:
+        conninfo: Connection string of PostgreSQL, as `postgresql://user@host/database` or in the syntax of libpq.
+        name: Name of the queue.
+        concurrency: Number of tasks that this process runs at a time; 0 to send tasks only.
+
+    Raises:
+        ValueError: `concurrency` is negative.
+        ImportError: procrastinate is not installed.
+    """
+
+    extra: tuple[str, str] = "procrastinate", "procrastinate"
+
+    def __init__(self, conninfo: str, *, name: str = "mcp-tasks", concurrency: int = 10) -> None:
+        super().__init__(concurrency)
+        self._conninfo = conninfo
+        self._name = name
+
+    def _app(self) -> App:
+        from procrastinate import App, PsycopgConnector
+
+        return App(connector=PsycopgConnector(conninfo=self._conninfo, min_size=1, max_size=max(4, self.concurrency)))
+
+    async def prepare(self) -> None:
+        """Create the tables of Procrastinate, once for a database; keep existing ones."""
+        async with self._app().open_async() as app:
+            if not await app.check_connection_async():
+                await app.schema_manager.apply_schema_async()
+
+    @asynccontextmanager
+    async def connected(self, job: Run) -> AsyncGenerator[Queue]:
+        """Connect to PostgreSQL while the block lasts.
+
+        Raises:
+            RuntimeError: The database has no tables of Procrastinate.
+        """
+        async with self._app().open_async() as app:
+            if not await app.check_connection_async():
+                raise RuntimeError("the database has no tables of Procrastinate: call `await runner.prepare()` once")
+            task: Any = app.task(name=_NAME, queue=self._name)(job)  # untyped: it takes the arguments of the job
+            work = partial(
+                app.run_worker_async,
+                queues=[self._name],
+                concurrency=self.concurrency,
+                install_signal_handlers=False,
+                delete_jobs="always",
+            )
+
+            async def send(id: str) -> None:
+                await task.defer_async(id=id)
+
+            yield Queue(send, work)

@@ -311,7 +311,7 @@ class Tasks:
             with suppress(StoreUnavailable):
                 async with aclosing(self.store.watch()) as changes:
                     async for id in changes:
-                        for one in list(self._changes) if id is None else [id]:
+                        for one in list(self._changes) if id is None else {id}.intersection(self._changes):
                             self._wake(one)
                         for one in list(self._running) if id is None else self._running.keys() & {id}:
                             await self._check(one)

@@ -14,11 +14,12 @@ from typing import Any
 
 import jsonschema_rs
 
+from mcp_bindgen.app.inclusion import Answer
 from mcp_bindgen.diff.finding import Impact
 from mcp_bindgen.diff.location import suffix
 from mcp_bindgen.diff.rules import RULES, impacts
 
-from .inclusion import Answer, Inclusion, included, too_complex
+from .inclusion import Inclusion, included, too_complex
 from .places import HINTS, WORDS, Difference, differences
 from .verdicts import ContractFinding, Example, Kind, Level
 

@@ -2,23 +2,62 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from pathlib import Path
 
 from mcp_bindgen.bridge.document import Model
-from mcp_bindgen.protocol.model import Sender
+from mcp_bindgen.protocol.model import MetaKey, Sender
 from mcp_bindgen.runtime.abi import GENERATION
 from mcp_bindgen.spec import BadInput
 
 from ..emitter import Options
-from . import extension, methods, revision, stubs, types
+from . import methods, naming, stubs, types
 from .collector import collector_paused
 from .environment import render
 from .lowering import lower
-from .part import Part
+from .part import Part, engine_of
 from .style import style_files
 
 Values = Callable[[Part], dict[str, object]]
+
+_JSON_RPC = range(-32768, -32599)  # codes that JSON-RPC itself defines (section 5.1)
+
+
+def _revision(part: Part) -> dict[str, object]:
+    protocol = part.protocol
+    known = {method.name for method in protocol.methods}
+    return {
+        "facts": protocol.facts,
+        "era": "STATELESS" if protocol.era == "stateless" else "HANDSHAKE",
+        "utilities": [(role, name) for role, name in protocol.facts.utilities if name in known],
+        "meta_keys": sorted((protocol.meta_names[key], key) for key in protocol.facts.meta_keys),
+        "errors": [protocol.constants[error.code] for error in protocol.errors if error.code not in _JSON_RPC],
+    }
+
+
+def _extension(part: Part) -> dict[str, object]:
+    return {
+        "extension": part.extension,
+        "meta_keys": dict(_meta_constants(part)),
+        "meta_names": {key.key: part.protocol.meta_names[key.key] for key in part.extension.meta_keys},
+        "about": _about,
+        "annotation": part.annotation,
+        "defined": part.name,
+    }
+
+
+def _meta_constants(part: Part) -> Iterator[tuple[str, MetaKey]]:
+    """Yield constant and key of `_meta`; a key with several types has a constant for each, named after its holder."""
+    keys = part.extension.meta_keys
+    for key in keys:
+        name, is_one = part.protocol.meta_names[key.key], [other.key for other in keys].count(key.key) == 1
+        yield naming.constant(name if is_one else f"{key.on[0]}_{name}"), key
+
+
+def _about(key: MetaKey) -> str:
+    """Return the description of a key of `_meta`, with the definitions that may have it."""
+    places = " and ".join(f"`{definition}`" for definition in key.on)
+    return f"The member `{key.key}` of `_meta`" + (f" of {places}." if places else ".")
 
 
 def _both(part: Part) -> dict[str, object]:
@@ -45,15 +84,14 @@ def _client(part: Part) -> dict[str, object]:
 
 def _engine(part: Part, base: str) -> str:
     """Return the module of an extension's engine, if there is one with the class `base`: `module:Class` has only it."""
-    stated = dict(part.extension.options).get("python_engine", "") if part.origin else ""
-    module, _, only = stated.partition(":")
+    module, _, only = (engine_of(part.extension) if part.origin else "").partition(":")
     return module if only in ("", base) else ""
 
 
 _CORE: dict[str, Values] = {
     "methods.py": methods.values,
     "errors.py": lambda part: {"constants": part.protocol.constants},
-    "revision.py": lambda part: revision.values(part.protocol),
+    "revision.py": _revision,
     "server.py": _server,
     "client.py": _client,
     "dispatcher.py": _both,
@@ -62,8 +100,8 @@ _CORE: dict[str, Values] = {
 
 _EXTENSION: dict[str, Values] = {
     "methods.py": methods.values,
-    "meta.py": extension.values,
-    "extension.py": extension.values,
+    "meta.py": _extension,
+    "extension.py": _extension,
     "server.py": _server,
     "client.py": _client,
     "dispatcher.py": _both,

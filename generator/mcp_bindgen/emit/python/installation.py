@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Sequence
 from pathlib import Path
 
-from mcp_bindgen.runtime.home import bindings_folder
+from mcp_bindgen.runtime.bindings import bindings_folder
 from mcp_bindgen.spec import BadInput, EffectiveSchema, ExtensionSchema, Store, extend
 from mcp_bindgen.spec.errors import printable
 
@@ -63,14 +63,13 @@ def target_of(emitter: Emitter, store: Store, revision: str) -> Target:
     return Target(emitter, store.effective(revision), folder, options, is_installed=not is_users)
 
 
-def bridges_of(emitter: Emitter, targets: Iterable[Target]) -> list[Bridges]:
+def bridges_of(emitter: Emitter, targets: Sequence[Target]) -> list[Bridges]:
     """Return the packages of conversions beside `targets`."""
     own = [target.folder.parent for target in targets if target.extension is None]
+    page = _ROOT / "docs" / "explanation" / "bridges.md"
     places = [(_ROOT / "generated" / NAMESPACE, False), (bindings_folder(), True)]
     return [
-        Bridges(
-            emitter, Store(), place / BRIDGES, users, None if users else _ROOT / "docs" / "explanation" / "bridges.md"
-        )
+        Bridges(emitter, Store(), place / BRIDGES, users, None if users else page, tuple(targets))
         for place, users in places
         if place in own
     ]

@@ -4,8 +4,10 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from dataclasses import dataclass
+from keyword import iskeyword
 
 from mcp_bindgen.protocol.model import Extension, Method, Type
+from mcp_bindgen.spec import BadInput
 
 from . import calls
 from .annotations import spelled
@@ -13,6 +15,27 @@ from .lowered import PythonProtocol
 
 CORE = "core"
 """The name by which modules of an extension know the types of the core."""
+
+
+def engine_of(extension: Extension) -> str:
+    """Return the option `python_engine` of an extension: the module with the base classes of its `Server` and `Client`.
+
+    `module:ServerEngine` is a module with only this class. The result is empty if there is no engine.
+
+    Raises:
+        BadInput: The option does not name a module.
+    """
+    stated = dict(extension.options).get("python_engine")
+    if stated is None:
+        return ""
+    module, colon, name = stated.partition(":")
+    is_module = all(part.isascii() and part.isidentifier() and not iskeyword(part) for part in module.split("."))
+    if not is_module or (colon and name not in ("ServerEngine", "ClientEngine")):
+        raise BadInput(
+            f"the option python_engine of {extension.id} is {stated!r}, which names no module",
+            fix="give the name of a module, which :ServerEngine or :ClientEngine may follow",
+        )
+    return stated
 
 
 @dataclass(frozen=True)

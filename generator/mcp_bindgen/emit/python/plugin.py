@@ -13,6 +13,7 @@ from ..emitter import Bridges, Emitter, Options, Target
 from . import naming
 from .installation import NAMESPACE, bridges_of, installed
 from .lowering import lower
+from .part import engine_of
 
 
 def emit(model: Model, options: Options) -> Mapping[str, str]:
@@ -67,11 +68,15 @@ class PythonEmitter(Emitter):
         """Return the decisions of the model and those about names."""
         return lower(protocol).decisions
 
-    def check_files(self, files: Mapping[str, str]) -> None:
-        """Import the files from a scratch folder; raise `BadInput` if that fails."""
+    def check_files(self, files: Mapping[str, str], model: Model, options: Options) -> None:
+        """Import the files from a scratch folder; raise `BadInput` if that fails.
+
+        Extensions with an engine are not imported: that would run code that the schema's author chose.
+        """
         from .trial import try_import
 
-        try_import(files)
+        if not any(engine_of(one) for one in model.protocol.extensions if one.id == options.extension):
+            try_import(files)
 
     def installed(self, store: Store, revisions: Sequence[str], extensions: Sequence[str]) -> list[Target]:
         """Return the packages of this checkout, or of the revisions of the user."""

@@ -6,7 +6,7 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 
 from mcp_bindgen.protocol import Protocol
-from mcp_bindgen.protocol.model import Field, Method, Object, Sender
+from mcp_bindgen.protocol.model import OTHER_SIDE, Field, Method, Object, Sender
 
 from . import calls as protocol_calls
 from . import naming
@@ -146,7 +146,7 @@ def handler_summary(method: Method) -> str:
 
 
 def _handler_doc(method: Method, receiver: Sender) -> str:
-    capability = method.capability("client" if receiver == "server" else "server") or ""
+    capability = method.capability(OTHER_SIDE[receiver]) or ""
     facts = [f"called for `{method.name}`"]
     if method.carrier == "embedded":
         facts = [f"called for `{method.name}` inside of a result, which is no message of its own"]

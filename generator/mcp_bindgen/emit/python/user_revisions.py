@@ -11,8 +11,7 @@ from tempfile import TemporaryDirectory
 
 from mcp_bindgen.bridge.steps import FILE as RULES
 from mcp_bindgen.emit.python import naming
-from mcp_bindgen.runtime.bindings import unsafe
-from mcp_bindgen.runtime.home import bindings_folder
+from mcp_bindgen.runtime.bindings import bindings_folder, unsafe
 from mcp_bindgen.spec import BadInput, Pin, Reading, Store, sources
 from mcp_bindgen.spec.errors import locating
 from mcp_bindgen.spec.revisions import check_name

@@ -7,7 +7,7 @@ from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 
 from mcp_bindgen.protocol import Protocol
-from mcp_bindgen.protocol.model import Method, Object, Ref, Sender, Type, Union
+from mcp_bindgen.protocol.model import OTHER_SIDE, Method, Object, Ref, Sender, Type, Union
 
 from . import names as naming
 from .types import type_text
@@ -118,11 +118,10 @@ class Methods:
             return ""
         if method.origin:
             return json.dumps({"path": ["extensions", method.origin], "flag": False})
-        receivers = {"client": "server", "server": "client"}
         flags = {capability.name: capability.flag for capability in self.protocol.capabilities}
         for sender, capability in method.capabilities:
             owner, *path = capability.split(".")
-            if owner == receivers[sender]:
+            if owner == OTHER_SIDE[sender]:
                 return json.dumps({"path": path, "flag": flags.get(capability, False)})
         return ""
 

@@ -34,7 +34,7 @@ def _extension(source: ExtensionSchema, draft: Draft) -> Extension:
         version=source.version,
         name=source.module,
         digest=source.digest,
-        options=(("python_engine", head["python_engine"]),) if "python_engine" in head else (),
+        options=tuple(head.get("options", {}).items()),
         settings=tuple((side, name) for side in _SENDERS if (name := head.get("settings", {}).get(side)) is not None),
         meta_keys=tuple(_meta_keys(facts["meta"])),
         alternatives=tuple((name, tuple(types)) for name, types in facts["alternatives"].items() if name in of_core),

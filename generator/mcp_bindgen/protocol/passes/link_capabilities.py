@@ -7,10 +7,8 @@ from dataclasses import replace
 from typing import Any
 
 from .. import naming
-from ..model import Const, Field, Method, Need, Object, Ref, Scalar, Sender, Type, Union
+from ..model import OTHER_SIDE, Const, Field, Method, Need, Object, Ref, Scalar, Sender, Type, Union
 from .draft import Draft
-
-_OTHER: dict[Sender, Sender] = {"client": "server", "server": "client"}
 
 
 def link_capabilities(draft: Draft) -> Draft:
@@ -41,7 +39,7 @@ def _linked(method: Method, draft: Draft, declared: set[str]) -> Method:
         return found
     head: Mapping[str, Any] = draft.facts_about(method)["extension"]
     settings: Mapping[str, str] = head.get("settings", {})
-    receivers = {settings.get(_OTHER[sender], "") for sender in method.senders} & draft.definitions.keys()
+    receivers = {settings.get(OTHER_SIDE[sender], "") for sender in method.senders} & draft.definitions.keys()
     flags = {one.wire for name in receivers for one in _fields(Ref(name), draft) if one.type == Scalar("boolean")}
     return replace(
         found,
@@ -54,7 +52,7 @@ def _namesake(method: Method, sender: Sender, declared: set[str]) -> str | None:
     segments = method.name.removeprefix("notifications/").split("/")
     if len(segments) < 2:
         return None
-    owner = _OTHER[sender] if method.kind == "request" else sender
+    owner = OTHER_SIDE[sender] if method.kind == "request" else sender
     leaf = "".join(word.capitalize() for word in naming.words(segments[-1]))
     leaf = leaf[:1].lower() + leaf[1:]
     below, whole = f"{owner}.{segments[0]}.{leaf}", f"{owner}.{segments[0]}"

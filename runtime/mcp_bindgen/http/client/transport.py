@@ -7,6 +7,7 @@ stream is resumed, and a GET stream is kept open for messages that belong to no 
 from __future__ import annotations
 
 import asyncio
+import re
 from collections.abc import AsyncGenerator, Callable, Mapping, Sequence
 from contextlib import asynccontextmanager
 from typing import Any
@@ -14,19 +15,66 @@ from typing import Any
 import anyio
 import httpx2
 from anyio.abc import TaskGroup
+from pydantic_core import to_json
 
 from mcp_bindgen.runtime.concurrency import background_tasks
 from mcp_bindgen.runtime.logs import log
+from mcp_bindgen.runtime.model.json_types import is_object
 from mcp_bindgen.runtime.pauses import Pauses
 from mcp_bindgen.runtime.protocol.access import RequestOrigin
-from mcp_bindgen.runtime.protocol.errors import ConnectionClosed
-from mcp_bindgen.runtime.protocol.transport import MAX_MESSAGE, Lost, Outgoing, Transport
+from mcp_bindgen.runtime.protocol.envelope import invalid_answer, read_envelopes
+from mcp_bindgen.runtime.protocol.errors import ConnectionClosed, ProtocolError, Refused, SessionLost
+from mcp_bindgen.runtime.protocol.jsonrpc import peek_answer
+from mcp_bindgen.runtime.protocol.transport import MAX_MESSAGE, Lost, Outgoing, Oversized, Transport
 from mcp_bindgen.runtime.session.targets import Auth
 
-from ..event_stream import MIN_RETRY
+from ..event_stream import MIN_RETRY, EventDecoder
 from ..headers import HeaderMirror
-from .endpoint import Endpoint, open_endpoint
-from .exchange import HttpExchange, Incoming
+from .bounded import iterate_body, media_type
+from .endpoint import EVENTS, JSON, SESSION_ID, Endpoint, open_endpoint
+
+Incoming = bytes | Oversized | Lost
+_RESEND_SECONDS = (0.05, 0.2, 1.0)  # before a notification is sent again after a broken connection
+_RESEND_STATUSES = (None, 429, 502, 503)  # a broken connection, or a status that another worker may not answer
+_VISIBLE = re.compile(r"[\x21-\x7e]+")
+_POST = {"accept": f"{JSON}, {EVENTS}", "content-type": JSON}
+_MAX_FAILURES = 5  # in a row, until the response is given up
+_GRACE_SECONDS = 0.2  # for the server to end a stream after the response, so that its connection can be used again
+_TRANSIENT = frozenset({408, 409, 425, 429, 500, 502, 503, 504})  # statuses that a later request may not get
+
+
+def _answers(message: bytes | Oversized, id_: int) -> bool:
+    """Return True if a message, or a message of a batch, answers a request."""
+    data = message.head if isinstance(message, Oversized) else message
+    quick = peek_answer(data)
+    if quick is not None:
+        return quick == id_
+    try:
+        return any(one.is_answer and one.id == id_ for one in read_envelopes(data)[0])
+    except ProtocolError:
+        return False
+
+
+def _adopted(data: bytes, id_: int) -> bytes | None:
+    """Return an error response under the id of a request; None if `data` is no error response.
+
+    A server that refuses a request before it reads the body knows no id.
+    """
+    try:
+        (envelope,), is_batch = read_envelopes(data)
+    except (ProtocolError, ValueError):
+        return None
+    if is_batch or envelope.kind != "error" or not is_object(envelope.message["error"]):
+        return None
+    return to_json({**envelope.message, "id": id_})
+
+
+def _headers(headers: Mapping[str, str], session: str | None) -> dict[str, str]:
+    named = {name.lower(): value for name, value in headers.items()}
+    if session is not None:
+        named[SESSION_ID] = session
+    return named
+
 
 IN_FLIGHT = 100
 """Requests that are in flight at the same time; further ones wait."""
@@ -97,7 +145,10 @@ class HttpClientTransport(ClientTransport):
 
     def __init__(self, endpoint: Endpoint, tasks: TaskGroup, in_flight: int = IN_FLIGHT) -> None:
         super().__init__(endpoint)
-        self._exchange = HttpExchange(endpoint, self._deliver)
+        self._endpoint = endpoint
+        self._session: str | None = None
+        self._is_forgotten = False  # by the server: only a message that begins a session helps then
+        self._headers: Mapping[str, str] = {}  # of requests without a message
         self._tasks = tasks
         self._slots = anyio.Semaphore(in_flight, fast_acquire=True)
         self._pending: dict[int, tuple[Outgoing, anyio.TaskHandle[None]]] = {}
@@ -131,7 +182,7 @@ class HttpClientTransport(ClientTransport):
         self._stop_listening()
         with anyio.move_on_after(_FAREWELL_SECONDS, shield=True):
             try:
-                await self._exchange.leave()
+                await self._leave()
             except ConnectionClosed as error:
                 log.debug("the session was not ended: %s", error)
 
@@ -139,7 +190,7 @@ class HttpClientTransport(ClientTransport):
         """Send a request; deliver its response, or the reason why there is none."""
         try:
             async with self._slots:
-                await self._exchange.ask(message, id_)
+                await self._request(message, id_)
         except Exception as error:
             self._note_session()
             await self._deliver([Lost(id_, error)])
@@ -149,7 +200,7 @@ class HttpClientTransport(ClientTransport):
     async def _tell(self, message: Outgoing) -> None:
         """Send a notification or response."""
         try:
-            await self._exchange.tell(message)
+            await self._post(message)
         except Exception as error:
             log.warning("a message was not taken: %s", error)
             self._note_session()
@@ -168,18 +219,200 @@ class HttpClientTransport(ClientTransport):
 
     async def _listen(self, headers: Mapping[str, str]) -> None:
         try:
-            await self._exchange.listen(headers)
+            await self._follow(headers)
         except Exception as error:
             log.debug("the server offers no stream: %s", error)
 
     def _note_session(self) -> None:
         """Stop listening once the server has forgotten the session; requests still await their own responses."""
-        if self._exchange.is_forgotten:
+        if self._is_forgotten:
             self._stop_listening()
 
     def _stop_listening(self) -> None:
         if self._listening is not None:
             self._listening.cancel()
+
+    # --- requests -------------------------------------------------------------------------------------------------
+
+    async def _request(self, message: Outgoing, id_: int) -> None:
+        """Send a request; deliver its response, and the messages that come before the response.
+
+        Raises:
+            SessionLost: The server has forgotten the session, and did not take the request.
+            Refused: The server refuses the request without a message of the protocol.
+            ProtocolError: The response is too large.
+            ConnectionClosed: There is no response.
+        """
+        if message.begins_session:
+            self._session, self._is_forgotten = None, False
+        session = self._session_of(message)
+        events = self._endpoint.decoder()
+        async with self._endpoint.request("POST", _headers(message.headers, session) | _POST, message) as response:
+            if message.begins_session and response.is_success:
+                session = self._session = self._begun_session(response)
+            if not response.is_success or media_type(response) != EVENTS:
+                if response.status_code == 404 and session is not None:
+                    raise self._forget(session)
+                await self._deliver([await self._answer(response, id_)])
+                return
+            if await self._read(response, events, id_):
+                return
+        if message.self_contained or events.last_id is None:
+            raise ConnectionClosed(f"{self._endpoint.place} ended the stream before the answer")
+        await anyio.sleep(events.retry_after(0))
+        try:
+            await self._resume(events, _headers(message.headers, session), id_)
+        except Refused as error:
+            if error.status == 404 and session is not None:  # the server has taken the request: never send it again
+                raise ConnectionClosed(str(self._forget(session))) from None
+            raise
+
+    async def _post(self, message: Outgoing) -> None:
+        """Send a notification or response; return when the server has taken it.
+
+        A message is sent again if its connection breaks off: the server may wait for it, and taking it twice does no
+        harm.
+
+        Raises:
+            SessionLost: The server has forgotten the session.
+            Refused: The server refuses the message.
+            ConnectionClosed: The server cannot be reached, or takes too long.
+        """
+        with self._endpoint.deadline():
+            for pause in (*_RESEND_SECONDS, None):
+                session = self._session_of(message)
+                try:
+                    await self._endpoint.post(message, _headers(message.headers, session) | _POST)
+                except ConnectionClosed as error:
+                    status = error.status if isinstance(error, Refused) else None
+                    if status == 404 and session is not None:
+                        raise self._forget(session) from None
+                    if pause is None or status not in _RESEND_STATUSES:
+                        raise
+                    log.debug("a message is sent again: %s", error)
+                    await anyio.sleep(pause)
+                else:
+                    return
+
+    async def _follow(self, headers: Mapping[str, str]) -> None:
+        """Keep a GET stream open for messages that belong to no request, as long as the server offers one.
+
+        Args:
+            headers: Headers of this request, and of further requests without a message.
+
+        Raises:
+            Refused: The server offers no stream, or has forgotten the session.
+        """
+        self._headers, session = headers, self._session
+        events = self._endpoint.decoder()
+        try:
+            await self._resume(events, _headers(headers, session), None)
+        except Refused as error:
+            if error.status == 404 and session is not None and events.received:
+                self._forget(session)
+            raise
+
+    async def _leave(self) -> None:
+        """End the session, if there is one; raises `ConnectionClosed` if the server cannot be reached."""
+        session, self._session = self._session, None
+        if session is not None:
+            async with self._endpoint.request("DELETE", _headers(self._headers, session), may_ask=False):
+                pass
+
+    async def _answer(self, response: httpx2.Response, id_: int) -> bytes:
+        """Read the response to a request from the body of an HTTP response."""
+        body = await self._endpoint.read(response)
+        if isinstance(body, Oversized):
+            raise invalid_answer(f"the answer is larger than {body.limit} bytes")
+        answer = body if _answers(body, id_) else _adopted(body, id_)
+        if answer is not None:
+            return answer
+        reason = self._endpoint.refusal(response, body)
+        raise ConnectionClosed(f"{reason}, no answer") if response.is_success else Refused(response.status_code, reason)
+
+    # --- streams ----------------------------------------------------------------------------------------------
+
+    async def _read(self, response: httpx2.Response, events: EventDecoder, id_: int | None) -> bool:
+        """Deliver the messages of an event stream until it ends or breaks off.
+
+        Args:
+            response: The HTTP response.
+            events: Decoder of the stream.
+            id_: The request that the stream answers; None for none.
+
+        Returns:
+            True if the response to the request has arrived.
+        """
+        is_answered = False
+        events.connect()
+        with anyio.CancelScope() as scope:
+            try:
+                async for chunk in iterate_body(response):
+                    messages = [data for type_, data in events.feed(chunk) if type_ == "message" and data]
+                    if messages:
+                        await self._deliver(messages)
+                    if not is_answered and id_ is not None and any(_answers(message, id_) for message in messages):
+                        is_answered = True
+                        scope.deadline = anyio.current_time() + _GRACE_SECONDS
+            except httpx2.HTTPError as error:
+                log.debug("a stream of %s broke off: %r", self._endpoint.place, error)
+        return is_answered
+
+    async def _resume(self, events: EventDecoder, headers: Mapping[str, str], id_: int | None) -> None:
+        """Open a stream whenever it ends (MCP, "Transports": Resumability), until a request is answered, or for ever.
+
+        Args:
+            events: Decoder of the stream.
+            headers: Headers of each GET.
+            id_: The request that the stream answers; None for none.
+
+        Raises:
+            Refused: The server does not offer the stream.
+            ConnectionClosed: The server failed too often before the response.
+        """
+        failures = 0
+        while True:
+            progress = events.progress
+            last = {} if events.last_id is None else {"last-event-id": events.last_id}
+            try:
+                sent = {**headers, "accept": EVENTS, **last}
+                async with self._endpoint.request("GET", sent, may_ask=id_ is not None) as response:
+                    if response.status_code == 200 and media_type(response) == EVENTS:
+                        if await self._read(response, events, id_):
+                            return
+                    elif response.status_code not in _TRANSIENT:
+                        raise await self._endpoint.refused(response)
+            except Refused:
+                raise
+            except ConnectionClosed as error:
+                log.debug("a stream cannot be opened: %s", error)
+            failures = 0 if events.progress > progress else failures + 1
+            if id_ is not None and failures == _MAX_FAILURES:
+                raise ConnectionClosed(f"{self._endpoint.place} ended the stream before the answer")
+            await anyio.sleep(events.retry_after(failures))
+
+    # --- sessions ---------------------------------------------------------------------------------------------
+
+    def _session_of(self, message: Outgoing) -> str | None:
+        """Return the session of a message."""
+        if message.self_contained:
+            return None
+        if self._is_forgotten:
+            raise SessionLost(f"{self._endpoint.place} has forgotten the session")
+        return self._session
+
+    def _begun_session(self, response: httpx2.Response) -> str | None:
+        """Return the session that a response begins."""
+        session = response.headers.get(SESSION_ID)
+        if session is not None and _VISIBLE.fullmatch(session) is None:
+            raise ConnectionClosed(f"{self._endpoint.place} named a session in characters that are not allowed")
+        return session
+
+    def _forget(self, session: str) -> SessionLost:
+        """Note that the server has forgotten a session, unless a new one has begun; return the error for callers."""
+        if session == self._session:
+            self._session, self._is_forgotten = None, True
+        return SessionLost(f"{self._endpoint.place} has forgotten the session")
 
 
 @asynccontextmanager

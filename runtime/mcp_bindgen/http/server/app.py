@@ -1,27 +1,348 @@
-"""Streamable HTTP as an ASGI application: one address for clients of all revisions (MCP, "Transports")."""
+"""ASGI applications: their base, with probes and the lifespan, and Streamable HTTP for clients of all revisions."""
 
 from __future__ import annotations
 
-from contextlib import AbstractAsyncContextManager, nullcontext
-from typing import Unpack
+import asyncio
+import logging
+import signal
+import time
+from abc import ABC, abstractmethod
+from collections.abc import AsyncGenerator, Awaitable, Callable, Collection, Generator, Sequence
+from contextlib import AbstractAsyncContextManager, asynccontextmanager, contextmanager, nullcontext, suppress
+from contextvars import ContextVar
+from threading import current_thread, main_thread
+from types import FrameType
+from typing import Any, TypedDict, Unpack
+
+import anyio
+from starlette.routing import Router
+from starlette.types import Receive, Scope, Send
 
 from mcp_bindgen.runtime.era.stateless import may_state_version, stated_version
+from mcp_bindgen.runtime.log_format import request_fields
+from mcp_bindgen.runtime.logs import log, requests
+from mcp_bindgen.runtime.protocol.access import InsufficientScope
 from mcp_bindgen.runtime.protocol.envelope import parse
 from mcp_bindgen.runtime.protocol.errors import ProtocolError
 from mcp_bindgen.runtime.protocol.revision import Revision
 from mcp_bindgen.runtime.session.server import Server
-from mcp_bindgen.runtime.session.service import Served
+from mcp_bindgen.runtime.session.service import Served, all_servers, lifespans
 
-from .asgi_app import AppOptions, AsgiApp, Probes
-from .call import JSON, VERSION, Call
-from .errors import HttpError
-from .event_store import EventStore, RemoteStore
-from .limits import Budgets
-from .session_registry import RegistryFactory, SessionRegistry
+from .access import AccessPolicy, GuardedService
+from .call import JSON, TEXT, VERSION, Call
+from .errors import STOPPING, ClientDisconnected, HttpError, not_stored, unavailable
+from .event_store import EventStore, MemoryEventStore, RemoteStore, StoreUnavailable
+from .intake import Intake
+from .limits import LIMITS, Budgets, HttpLimits
+from .origin_policy import OriginPolicy
+from .request_log import RequestRecord
 from .sessionless import Sessionless
-from .sessions import SESSION, HttpSessions
-from .sqlite_store import MemoryEventStore
+from .sessions import SESSION, HttpSessions, RegistryFactory, SessionRegistry
 from .stateless import StatelessRequests
+
+knows_stop: ContextVar[bool] = ContextVar("knows_stop", default=False)
+"""True if the server in this context calls `leave` of its application itself."""
+
+_SIGNALS = (signal.SIGTERM, signal.SIGINT)
+_leaving: list[Callable[[], object]] = []
+_handlers: dict[int, Callable[[int, FrameType | None], Any]] = {}
+
+
+@contextmanager
+def leaving_on_stop(leave: Callable[[], object]) -> Generator[None]:
+    """Call `leave` in the event loop when SIGTERM or SIGINT arrives while the block runs.
+
+    The Python handler of the ASGI server is called as well. Without such a handler, outside of the main thread, and
+    where `knows_stop` is set, nothing changes.
+    """
+    if knows_stop.get() or current_thread() is not main_thread():
+        yield
+        return
+    loop = asyncio.get_running_loop()
+
+    def call_leave() -> None:
+        with suppress(RuntimeError):  # the loop is closed
+            loop.call_soon_threadsafe(leave)
+
+    _leaving.append(call_leave)
+    for number in _SIGNALS:
+        handler = signal.getsignal(number)
+        if callable(handler) and handler is not _handle:
+            _handlers[number] = handler
+            signal.signal(number, _handle)
+    try:
+        yield
+    finally:
+        _leaving.remove(call_leave)
+        for known, handler in _handlers.items():
+            if not _leaving and signal.getsignal(known) is _handle:
+                signal.signal(known, handler)
+
+
+def _handle(number: int, frame: FrameType | None) -> None:
+    for leave in list(_leaving):
+        leave()
+    _handlers[number](number, frame)
+
+
+_MAX_HEADER_BYTES = 64 * 1024
+
+HEALTHZ, READYZ = "/healthz", "/readyz"
+"""The paths; unlike the paths of MCP, they end with `z`."""
+
+_FRESH_SECONDS = 1.0  # for which a result is used again
+PROBE_TIMEOUT_SECONDS = 0.8
+"""Time for the store to answer; probes of Kubernetes give up after a second by default."""
+
+
+def authenticated_user(scope: Scope) -> str | None:
+    """Return the sender of a request, as Starlette's `AuthenticationMiddleware` leaves it in the scope, or None."""
+    user: Any = scope.get("user")
+    if user is None or not getattr(user, "is_authenticated", False):
+        return None
+    try:
+        return str(user.identity)
+    except (AttributeError, NotImplementedError):  # Starlette's own simple users have none
+        return str(user.display_name)
+
+
+class AppOptions(TypedDict, total=False):
+    """Options of all applications.
+
+    Attributes:
+        revisions: Revisions to serve; by default all revisions that the servers can serve.
+        allowed_hosts: Hosts that clients may call: HOST, HOST:PORT, `*.DOMAIN`, an address or network, or `*`. By
+            default the list in the environment variable `ALLOWED_HOSTS`, and without it this machine only.
+        allowed_origins: Web pages that may call: the same, or http[s]://HOST[:PORT]. By default the list
+            in `ALLOWED_ORIGINS`, and without it the pages of this machine and of the single hosts that are allowed.
+        limits: Limits for messages, sessions and streams.
+        keep_alive: Seconds between comments that keep an idle stream open; 15 by default, 0 sends none.
+        principal: Returns the sender of a request where there is no `auth`. Sessions and the state of requests are
+            bound to it. By default the user of Starlette's `AuthenticationMiddleware`.
+        auth: Verifies the token of each request and decides which operations it allows: a `ResourceServer` of
+            `mcp_bindgen.auth`. Its metadata is served at the well-known path that it names, unless the application is
+            mounted below another path; see its `routes` for that.
+    """
+
+    revisions: Sequence[str] | None
+    allowed_hosts: Collection[str] | None
+    allowed_origins: Collection[str] | None
+    limits: HttpLimits
+    keep_alive: float
+    principal: Callable[[Scope], str | None]
+    auth: AccessPolicy | None
+
+
+class Probes:
+    """Probes of one endpoint: `/healthz` for a live process, `/readyz` for an endpoint that takes requests.
+
+    Probes come to the address of a machine and without a token, so neither the `Host` header nor the sender is checked.
+    A stranger, or a web page that rebinds DNS, learns only that an endpoint exists here.
+
+    Args:
+        is_open: Returns True if the endpoint takes requests.
+        can_store: Returns True if the store can be reached; called once a second at most. None without a store.
+    """
+
+    def __init__(self, is_open: Callable[[], bool], can_store: Callable[[], Awaitable[bool]] | None = None) -> None:
+        self._is_open, self._can_store = is_open, can_store
+        self._asked_at = -_FRESH_SECONDS
+        self._is_reachable: bool = True
+        self._asking = asyncio.Lock()
+
+    async def is_ready(self) -> bool:
+        """Return True if the endpoint takes requests and its store can be reached."""
+        if self._can_store is not None and self._is_open():
+            async with self._asking:
+                if time.monotonic() - self._asked_at > _FRESH_SECONDS:
+                    self._note(await self._ask(self._can_store))
+        return self._is_open() and self._is_reachable
+
+    async def _ask(self, can_store: Callable[[], Awaitable[bool]]) -> bool:
+        try:
+            with anyio.fail_after(PROBE_TIMEOUT_SECONDS):
+                return await can_store()
+        except Exception as error:
+            log.debug("the store does not answer: %s: %s", type(error).__name__, error)
+            return False
+
+    def _note(self, is_reachable: bool) -> None:
+        if is_reachable != self._is_reachable:
+            log.warning("the store can be reached again" if is_reachable else "not ready: the store cannot be reached")
+        self._asked_at, self._is_reachable = time.monotonic(), is_reachable
+
+    async def respond(self, call: Call) -> bool:
+        """Respond to a probe; returns False for any other request."""
+        path, method = call.path, call.scope["method"]
+        if path not in (HEALTHZ, READYZ):
+            return False
+        if method not in ("GET", "HEAD"):
+            await call.respond(405, headers=[(b"allow", b"GET, HEAD")])
+            return True
+        is_good = path == HEALTHZ or await self.is_ready()
+        body = b"" if method == "HEAD" else b"ok\n" if is_good else b"not ready\n"
+        await call.respond(200 if is_good else 503, body, TEXT, [(b"cache-control", b"no-store")])
+        return True
+
+
+class AsgiApp(ABC):
+    """ASGI application that serves MCP over HTTP; `/healthz` and `/readyz` answer the probes of orchestrators.
+
+    A framework that mounts the application does not enter its lifespan by itself; pass it on:
+    `Starlette(routes=[Mount("/mcp", app)], lifespan=app.lifespan)`.
+
+    Args:
+        servers: The servers, at most one for each revision.
+        options: See `AppOptions`.
+
+    Attributes:
+        servers: The servers.
+        intake: Reads the bodies of requests.
+        probes: Answers `/healthz` and `/readyz`.
+        is_leaving: True once `leave` was called.
+
+    Raises:
+        ValueError: There is no server, or there are two for a revision, or a server needs scopes and there is no
+            `auth`, or a revision cannot be served.
+    """
+
+    def __init__(
+        self,
+        servers: Sequence[Server | Served],
+        *,
+        revisions: Sequence[str] | None = None,
+        allowed_hosts: Collection[str] | None = None,
+        allowed_origins: Collection[str] | None = None,
+        limits: HttpLimits = LIMITS,
+        keep_alive: float = 15.0,
+        principal: Callable[[Scope], str | None] = authenticated_user,
+        auth: AccessPolicy | None = None,
+    ) -> None:
+        self.servers: list[Server] = all_servers(servers)
+        self.limits: HttpLimits = limits
+        self.keep_alive: float = keep_alive
+        self.auth: AccessPolicy | None = auth
+        self.policy: OriginPolicy = OriginPolicy(allowed_hosts, allowed_origins)
+        self.is_leaving: bool = False
+        self._principal = principal
+        for server in self.servers if auth is None else ():
+            if type(server).required_scopes is not Server.required_scopes:
+                name = type(server).__name__
+                raise ValueError(f"{name} needs scopes, and tokens are not verified: pass auth=ResourceServer(...)")
+        self.service: GuardedService = GuardedService(self.servers, revisions, auth)
+        self.intake: Intake = Intake(self.service, limits, auth)
+        self.probes: Probes = Probes(lambda: not self.is_leaving)
+
+    @abstractmethod
+    async def handle(self, call: Call) -> None:
+        """Respond to a request; raises `HttpError` to refuse it."""
+
+    @abstractmethod
+    def end(self) -> None:
+        """End open streams in good order."""
+
+    def leave(self) -> None:
+        """End open streams in good order; call it when the process is about to stop.
+
+        ASGI servers wait for open responses before they end the lifespan, and streams would stay open.
+        """
+        self.is_leaving = True
+        self.end()
+
+    def running(self) -> AbstractAsyncContextManager[None]:
+        """Return the context in which requests are handled, inside of the lifespans of the servers."""
+        return nullcontext()
+
+    async def is_ready(self) -> bool:
+        """Return True if the endpoint takes requests, as `/readyz` does."""
+        return await self.probes.is_ready()
+
+    @asynccontextmanager
+    async def lifespan(self, app: object = None) -> AsyncGenerator[None]:
+        """Enter the lifespans of the servers; end all open streams and sessions with them."""
+        self.is_leaving = False
+        async with lifespans(self.servers), self.running():
+            try:
+                with leaving_on_stop(self.leave):
+                    yield
+            finally:
+                self.leave()
+
+    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
+        """Serve one ASGI scope."""
+        if scope["type"] == "lifespan":
+            await Router(lifespan=self.lifespan).lifespan(scope, receive, send)
+            return
+        if scope["type"] != "http":
+            await send({"type": "websocket.close", "code": 1000})
+            return
+        request_fields.set(None)  # a connection may keep the context of the request before
+        scope["headers"] = list(scope["headers"])  # some ASGI servers append trailers to theirs
+        if scope["path"].endswith("z") and await self.probes.respond(Call(scope, receive, send, {})):
+            return
+        call = Call(scope, receive, send, {}, self._principal(scope))
+        if not requests.isEnabledFor(logging.INFO):
+            await self._respond(call)
+            return
+        call.record = record = RequestRecord(scope, send, call.principal)
+        call.send = record.send
+        await record.during(self._respond(call))
+
+    async def _respond(self, call: Call) -> None:
+        scope = call.scope
+        try:
+            call.headers = _joined(scope["headers"])
+            self.policy.check(scope["headers"])
+            if self.auth is not None and scope["path"] == self.auth.metadata_path:
+                await _send_metadata(call, self.auth)
+            else:
+                await self.handle(call)
+        except InsufficientScope as missing:
+            assert self.auth is not None
+            await call.refuse(HttpError(403, missing, *self.auth.challenge(missing)))
+        except (HttpError, StoreUnavailable) as error:
+            if not call.begun:
+                await call.refuse(error if isinstance(error, HttpError) else not_stored(error))
+        except ClientDisconnected:
+            return
+        except asyncio.CancelledError:
+            if not self.is_leaving:
+                raise
+            if call.begun:  # the time to stop is over
+                await call.write(b"", more=False)
+            else:
+                await call.refuse(unavailable(STOPPING))
+        finally:
+            if call.counted_bytes:
+                self.intake.release(call)
+
+    async def authenticate(self, call: Call) -> None:
+        """Verify the token of a request before its body is read, where tokens are verified; raises `HttpError`."""
+        if self.auth is not None:
+            call.identity = await self.auth.authenticate(call)
+            call.principal = call.identity.principal
+            if call.record is not None:
+                call.record.fields["principal"] = call.principal
+
+
+async def _send_metadata(call: Call, auth: AccessPolicy) -> None:
+    """Send the metadata of the protected resource, which needs no token."""
+    if call.scope["method"] not in ("GET", "HEAD"):
+        raise HttpError(405, "use GET", (b"allow", b"GET, HEAD"))
+    await call.respond(200, auth.metadata(), headers=[(b"cache-control", b"max-age=300")])
+
+
+def _joined(raw: Sequence[tuple[bytes, bytes]]) -> dict[bytes, bytes]:
+    """Return headers by name, with repeated headers joined; see `Call.headers`."""
+    found = dict(raw)
+    if len(found) < len(raw):
+        found = {}
+        for name, value in raw:
+            between = b"\n" if name.startswith(b"mcp-") else b", "
+            found[name] = found[name] + between + value if name in found else value
+    if sum(map(len, found)) + sum(map(len, found.values())) > _MAX_HEADER_BYTES:
+        raise HttpError(431, "the headers are too large")
+    return found
 
 
 class HttpApp(AsgiApp):

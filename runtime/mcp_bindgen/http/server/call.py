@@ -12,7 +12,7 @@ from typing import Any, TypeVar
 import anyio
 from starlette.types import Receive, Scope, Send
 
-from mcp_bindgen.runtime.concurrency import resume
+from mcp_bindgen.runtime.concurrency import begin
 from mcp_bindgen.runtime.protocol import jsonrpc
 from mcp_bindgen.runtime.protocol.access import Identity, RequestOrigin
 from mcp_bindgen.runtime.protocol.errors import INVALID_REQUEST, ConnectionClosed, ProtocolError
@@ -41,16 +41,16 @@ _STREAM_HEADERS = [
 async def within(seconds: float | None, work: Coroutine[Any, Any, T]) -> T:
     """Await with a timeout; make no timer if it completes at once.
 
+    This is the way to limit a coroutine that was begun by hand: a scope of anyio must not close around open ones.
+
     Raises:
         TimeoutError: It takes longer.
     """
-    try:
-        trap = work.send(None)
-    except StopIteration as done:
-        result: T = done.value
-        return result
-    async with asyncio.timeout(seconds):
-        return await resume(work, trap)
+    result, rest = begin(work)
+    if rest is not None:
+        async with asyncio.timeout(seconds):
+            result = await rest
+    return result  # type: ignore[no-any-return]
 
 
 @dataclass(frozen=True, eq=False, repr=False)

@@ -3,13 +3,12 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Coroutine, Sequence
+from collections.abc import Awaitable, Sequence
 from dataclasses import dataclass, field
-from typing import Any
 
 from pydantic_core import to_json
 
-from mcp_bindgen.runtime.concurrency import resume
+from mcp_bindgen.runtime.concurrency import begin
 from mcp_bindgen.runtime.model.json_types import is_object
 from mcp_bindgen.runtime.protocol.access import Operation
 from mcp_bindgen.runtime.protocol.envelope import (
@@ -61,13 +60,8 @@ class Intake:
         declared = call.headers.get(b"content-length", b"")
         if declared.isdigit() and (len(declared) > 18 or int(declared) > self._limits.message):
             raise HttpError(413, f"a message has at most {self._limits.message} bytes")
-        work = self._collect(call)
-        try:
-            trap = work.send(None)
-        except StopIteration as done:
-            body: bytes = done.value
-        else:
-            body = await self._wait(call, work, trap)
+        found, rest = begin(self._collect(call))
+        body: bytes = found if rest is None else await self._wait(call, rest)
         if len(body) <= _SMALL:
             if call.counted_bytes:
                 self.release(call)
@@ -115,11 +109,11 @@ class Intake:
             if not alarm.expired():
                 alarm.reschedule(0)
 
-    async def _wait(self, call: Call, work: Coroutine[Any, Any, bytes], trap: object) -> bytes:
+    async def _wait(self, call: Call, rest: Awaitable[bytes]) -> bytes:
         try:
             async with asyncio.timeout(self._limits.arrival) as alarm:
                 self._arriving[call] = alarm
-                return await resume(work, trap)
+                return await rest
         except TimeoutError:
             if call not in self._arriving:
                 raise too_many(self._budgets.all.reason) from None

@@ -24,12 +24,12 @@ from mcp_bindgen.runtime.session.server import Server
 from mcp_bindgen.runtime.session.service import Served
 
 from ..event_stream import encode
-from .asgi_app import AppOptions, AsgiApp
+from .app import AppOptions, AsgiApp
 from .call import TEXT, Call, EventWriter
 from .errors import HttpError, too_many
 from .intake import ParsedBody, parse_body
-from .session_registry import OpenSession, SessionRegistry
 from .session_transport import SessionTransport
+from .sessions import OpenSession, SessionRegistry
 from .streams import stream_events
 
 _MAX_POSTS = 64  # messages of a session that wait for their turn

@@ -20,12 +20,10 @@ from mcp_bindgen.runtime.log_format import announce, use_format
 from mcp_bindgen.runtime.session.server import Server
 from mcp_bindgen.runtime.session.service import Served, all_servers
 
-from .app import HttpApp
-from .asgi_app import AppOptions, AsgiApp
+from .app import AppOptions, AsgiApp, HttpApp, knows_stop
 from .event_store import EventStore
 from .legacy_sse import SseApp
 from .origin_policy import ANY_ADDRESS, LOOPBACK, chosen_hosts
-from .stop_signals import knows_stop
 from .uvicorn_protocol import HttpProtocol
 
 _GRACE_SECONDS = 8.0  # between the signal to stop and the end of the last request

@@ -1,24 +1,461 @@
-"""HTTP requests to sessions (MCP 2025-03-26 to 2025-11-25, "Transports": Streamable HTTP).
+"""Sessions of an endpoint, and HTTP requests to them (MCP 2025-03-26 to 2025-11-25, "Transports": Streamable HTTP).
 
-`session_registry` holds the sessions, and a `SessionTransport` carries the messages of each session.
+A `SessionRegistry` begins, finds, restores and ends the sessions. A `SessionTransport` carries the messages of each.
 """
 
 from __future__ import annotations
 
+import asyncio
+import hashlib
+import secrets
 import time
+from collections.abc import AsyncGenerator, Coroutine, Mapping
+from contextlib import asynccontextmanager
+from contextvars import copy_context
+from dataclasses import dataclass, field
 from functools import partial
+from typing import Any, Protocol, runtime_checkable
 
 import anyio
+from pydantic_core import from_json, to_json
 
 from mcp_bindgen.runtime.concurrency import scheduled
+from mcp_bindgen.runtime.logs import audit, log
+from mcp_bindgen.runtime.protocol.capabilities import declared
+from mcp_bindgen.runtime.protocol.errors import INVALID_REQUEST, ProtocolError
+from mcp_bindgen.runtime.protocol.revision import Revision
+from mcp_bindgen.runtime.protocol.transitions import State
 from mcp_bindgen.runtime.protocol.transport import Outgoing, incoming
+from mcp_bindgen.runtime.session.service import Service
+from mcp_bindgen.runtime.session.session import Session
+from mcp_bindgen.runtime.session.subscriptions import AroundSubscription
 
+from .access import GuardedService
 from .call import EVENTS, VERSION, Call, EventWriter, check_version
-from .errors import RETRY_SOON, HttpError, refused
+from .errors import RETRY_SOON, STOPPING, HttpError, refused, too_many, unavailable
+from .event_store import EventStore, StoredSession, StoreUnavailable
 from .intake import Intake, ParsedBody
-from .session_registry import OpenSession, SessionRegistry
-from .session_transport import GONE
-from .streams import Stream, stream_events
+from .limits import Budget, Budgets, HttpLimits
+from .session_transport import GONE, SessionTransport
+from .streams import LISTEN_STREAM, Stream, already_read, parse_event_id, stream_events, unknown_event
+
+
+def restore(service: Service, session: Session, snapshot: Mapping[str, Any], first_id: int) -> None:
+    """Resume a session of another process.
+
+    Args:
+        service: The servers.
+        session: A new session.
+        snapshot: The result of `OpenSession.snapshot`.
+        first_id: First id of the server's own requests; late responses to the former process are ignored.
+
+    Raises:
+        KeyError: The revision of the session is not served.
+    """
+    dispatcher = service.dispatchers[snapshot["revision"]]
+    session.peer.resume(snapshot["revision"], first_id)
+    agreed = session.negotiated
+    agreed.dispatcher = session.peer.dispatcher
+    agreed.peer_info = agreed.dispatcher.revision.types.Implementation.model_validate(snapshot["clientInfo"])
+    agreed.declared["client"] = snapshot["capabilities"]
+    agreed.declared["server"] = declared(service.server(dispatcher), dispatcher)
+    update_session(session, snapshot)
+
+
+def update_session(session: Session, snapshot: Mapping[str, Any]) -> None:
+    """Take over the log level and the subscriptions that another process has received meanwhile."""
+    session.negotiated.log_level = snapshot["logLevel"]
+    session.negotiated.subscriptions = set(snapshot.get("subscriptions", ()))  # records of older versions have none
+
+
+_ID_BYTES = 32
+_ID_LENGTH = len(secrets.token_urlsafe(_ID_BYTES))
+_GRACE_SECONDS = 3.0  # for sessions to end when the server does
+_MAX_SWEEP_SECONDS = 60.0  # that a session stays after it was idle for long enough
+UNREADABLE = (ValueError, KeyError, TypeError, AttributeError, ProtocolError)
+"""Errors of reading a record that another program has stored."""
+
+
+@dataclass(eq=False)
+class OpenSession:
+    """Open session.
+
+    Attributes:
+        id: Its id for the client.
+        key: Its key in the store; a reader of the store does not learn ids.
+        principal: The principal that began it.
+        transport: Its streams.
+        session: The session itself.
+        saved: Its record in the store.
+        requests: HTTP requests in flight.
+        begun: Time when it began here, on the clock of `time.monotonic`.
+        seen: Time of its last traffic.
+    """
+
+    id: str
+    key: str
+    principal: str | None
+    transport: SessionTransport
+    session: Session
+    saved: bytes = b""
+    requests: int = 0
+    begun: float = field(default_factory=time.monotonic)
+    seen: float = field(default_factory=time.monotonic)
+
+    @property
+    def ending(self) -> bool:
+        """True if requests do not find it any more."""
+        return self.transport.state in GONE
+
+    def belongs_to(self, principal: str | None) -> bool:
+        """Return True if it belongs to a principal; a refusal is written to the audit log."""
+        if self.principal == principal:
+            return True
+        reason = "a session of another user"
+        fields = {"reason": reason, "principal": principal}
+        audit.warning("refused: %s; principal=%s", reason, principal, extra={"fields": fields})
+        return False
+
+    @property
+    def revision(self) -> Revision:
+        """The negotiated revision."""
+        return self.session.negotiated.dispatcher.revision
+
+    def snapshot(self) -> dict[str, Any] | None:
+        """Return the state with which another process can resume the session, as JSON; None before `initialize`."""
+        agreed = self.session.negotiated
+        if not (self.session.ready or self.session.peer.state is State.NEGOTIATED):
+            return None
+        return {
+            "revision": agreed.dispatcher.revision.name,
+            "clientInfo": agreed.peer_info.model_dump(),
+            "capabilities": agreed.declared["client"],
+            "logLevel": agreed.log_level,
+            "subscriptions": sorted(agreed.subscriptions or ()),
+        }
+
+    def is_overdue(self, limits: HttpLimits) -> bool:
+        """Return True if it was idle for too long, or its client never sent `notifications/initialized`."""
+        now = time.monotonic()
+        if not self.session.ready and now - self.begun > limits.handshake:
+            return True
+        return not self.requests and now - self.seen > limits.idle
+
+
+class SessionRegistry:
+    """Open sessions of an endpoint.
+
+    Args:
+        service: The servers.
+        store: Store of events and records; a durable store outlives the process.
+        limits: Limits of the endpoint.
+
+    Attributes:
+        kind: Class of the sessions.
+        transport: Class of their transports.
+        retry: Milliseconds after which clients reconnect to another worker; None unless this worker is stopping.
+        around_subscription: Context of each subscription of a stateless revision; None if it has none.
+        service: The servers.
+        limits: Limits of the endpoint.
+    """
+
+    kind: type[OpenSession] = OpenSession
+    transport: type[SessionTransport] = SessionTransport
+    retry: int | None = None
+    around_subscription: AroundSubscription | None = None
+
+    def __init__(self, service: GuardedService, store: EventStore | None, limits: HttpLimits) -> None:
+        self.service: GuardedService = service
+        self.limits: HttpLimits = limits
+        self._store = store
+        self._streams = Budgets(limits.streams, limits.streams_of_principal, "too many streams{} are open")
+        self._queues = Budgets(limits.queued, limits.queued_of_principal, "too much{} waits to be read")
+        self._open: dict[str, OpenSession] = {}
+        self._tasks: set[asyncio.Task[None]] = set()
+        self._sweeper: asyncio.Task[None] | None = None
+        self._changing = asyncio.Lock()
+        self._variables = copy_context()  # for handlers, instead of the context of the first request
+        self._stopping = False
+
+    # --- beginning --------------------------------------------------------------------------------------------
+
+    async def begin(self, principal: str | None) -> OpenSession:
+        """Begin a session; raises `HttpError` when there are too many."""
+        async with self._changing:
+            await self._make_room(principal)
+            id_ = secrets.token_urlsafe(_ID_BYTES)
+            return self._start(self._made(id_, principal))
+
+    async def find(self, id_: str, principal: str | None) -> OpenSession:
+        """Return the session with an id, restored from the store if need be.
+
+        Raises:
+            HttpError: There is none, or it belongs to another user.
+        """
+        if self._stopping:
+            self._check_running()
+        session = self._open.get(id_)
+        if session is None and self._store is not None and len(id_) == _ID_LENGTH:
+            try:
+                session = await self._restore(id_, self._store, principal)
+            except StoreUnavailable:
+                raise
+            except UNREADABLE as error:
+                log.error("a stored session cannot be read, so its client begins a new session: %r", error)
+        is_gone = session is None or session.transport.state in GONE
+        if session is None or is_gone or not session.belongs_to(principal):
+            reason = "there is no such session; a new one begins with initialize"
+            raise HttpError(404, ProtocolError(INVALID_REQUEST, reason))
+        return session
+
+    async def _restore(self, id_: str, store: EventStore, principal: str | None) -> OpenSession | None:
+        """Go on with a session of another process."""
+        async with self._changing:
+            stored = None if id_ in self._open else await store.load(key_of(id_))
+            return self._open.get(id_) if stored is None else await self._take_part(id_, stored, principal)
+
+    async def _take_part(self, id_: str, stored: StoredSession, principal: str | None) -> OpenSession | None:
+        """Start a stored session; return None if it belongs to another principal, or its revision is not served."""
+        record = from_json(stored.record)
+        if record["principal"] != principal or record["memory"]["revision"] not in self.service.dispatchers:
+            return None
+        await self._make_room(principal)
+        session = self._revived(id_, principal, stored, record)
+        await self._settle(session, stored)
+        return self._start(session)
+
+    async def _settle(self, session: OpenSession, stored: StoredSession) -> None:
+        """Settle the requests that the previous process left unanswered."""
+        await session.transport.fail_unanswered(stored.streams)
+
+    def _made(self, id_: str, principal: str | None) -> OpenSession:
+        """Make a new session."""
+        transport = self._transport(key_of(id_), principal)
+        return self.kind(id_, transport.key, principal, transport, self.service.session(transport))
+
+    def _revived(self, id_: str, principal: str | None, stored: StoredSession, record: dict[str, Any]) -> OpenSession:
+        """Make a session from its stored state."""
+        known = record["memory"]
+        last = stored.streams[LISTEN_STREAM].last if LISTEN_STREAM in stored.streams else 0
+        transport = self._transport(key_of(id_), principal, stored.worker_epoch, last)
+        session = self.kind(id_, transport.key, principal, transport, self.service.session(transport), stored.record)
+        self._note_polling(session, known)
+        restore(self.service, session.session, known, first_id=stored.worker_epoch << 32)
+        return session
+
+    def _check_running(self) -> None:
+        if self._stopping:
+            raise unavailable(STOPPING)
+
+    async def _make_room(self, principal: str | None) -> None:
+        """Make room for a new session, if need be by ending a session that is not initialized. The lock is held."""
+        oldest = self.evictable(principal)
+        if oldest is not None:
+            oldest.transport.finish()
+            await self._forget(oldest)
+
+    def evictable(self, principal: str | None) -> OpenSession | None:
+        """Return the session that has to end so that another session can begin; None if there is room.
+
+        It is the oldest session without `notifications/initialized`: clients send that at once, so clients that only
+        take up room lose their sessions first.
+
+        Raises:
+            HttpError: There are too many, and all are initialized.
+        """
+        self._check_running()
+        sessions = [one for one in self._open.values() if not one.ending]
+        own = [one for one in sessions if one.principal == principal] if principal is not None else []
+        for open_, limit, reason in (
+            (own, self.limits.sessions_of_principal, "too many sessions of this user are open"),
+            (sessions, self.limits.sessions, "too many sessions are open"),
+        ):
+            if len(open_) >= limit:
+                oldest = next((one for one in open_ if not one.session.ready), None)
+                if oldest is None:
+                    raise too_many(reason)
+                return oldest
+        return None
+
+    def _transport(self, key: str, principal: str | None, worker_epoch: int = 0, last: int = 0) -> SessionTransport:
+        streams = self._streams.of(principal)
+        budget = Budget(self.limits.streams_of_session, "too many streams are open in this session", streams)
+        queue = self._queues.of(principal)
+        return self.transport(key, self.limits, budget, queue, self._store, worker_epoch, last, principal)
+
+    def _start(self, session: OpenSession) -> OpenSession:
+        self._open[session.id] = session
+        session.transport.before_sending = partial(self._save, session)
+        self._spawn(self._run(session))
+        if self._sweeper is None or self._sweeper.done():
+            self._sweeper = self._spawn(self._sweep())
+        return session
+
+    def _spawn(self, work: Coroutine[Any, Any, None]) -> asyncio.Task[None]:
+        task = asyncio.get_running_loop().create_task(work, context=self._variables.copy())
+        self._tasks.add(task)
+        task.add_done_callback(self._tasks.discard)
+        return task
+
+    # --- requests ---------------------------------------------------------------------------------------------
+
+    async def forward(self, session: OpenSession, parsed: ParsedBody) -> None:
+        """Pass on the messages that other workers wait for, where several workers serve a session."""
+
+    async def confirm(self, session: OpenSession) -> None:
+        """Note that the client of a session is initialized, where several workers serve a session."""
+
+    @asynccontextmanager
+    async def reading(self, session: OpenSession, last_event_id: str | None) -> AsyncGenerator[tuple[Stream, int]]:
+        """Find the stream that a GET reads while the block runs.
+
+        Args:
+            session: The session.
+            last_event_id: The header `Last-Event-ID`; None opens the stream that belongs to no request.
+
+        Yields:
+            The stream, and the number of the last event that the client has.
+
+        Raises:
+            HttpError: The event is unknown, or another connection reads the stream.
+        """
+        standing = session.transport.standing
+        if last_event_id is None:
+            span = await self._span(session, LISTEN_STREAM) if standing.persisted else None
+            if standing.is_read:
+                raise already_read()
+            after = standing.last_delivered_id
+            yield standing, after if span is None else max(after, span[0] - 1)
+            return
+        name, number = parse_event_id(last_event_id) or ("", 0)
+        span = await self._span(session, name)
+        if span is None or not span[0] - 1 <= number <= span[1]:
+            raise unknown_event()
+        stream = standing if name == LISTEN_STREAM else session.transport.streams.get(name)
+        yield stream or Stream(session.key, name, (), self._store, last=span[1], state="done", persisted=True), number
+
+    async def _span(self, session: OpenSession, stream: str) -> tuple[int, int] | None:
+        return None if self._store is None else await self._store.span(session.key, stream)
+
+    # --- living -----------------------------------------------------------------------------------------------
+
+    async def _run(self, session: OpenSession) -> None:
+        try:
+            try:
+                await self.service.run(session.session)
+            except Exception:
+                log.exception("a session failed")
+            await self._wind_up(session)
+        except Exception:
+            log.exception("a session could not be ended")
+        finally:
+            self._open.pop(session.id, None)
+
+    async def _wind_up(self, session: OpenSession) -> None:
+        """Close a session that has ended here."""
+        if session.transport.state != "left":
+            try:
+                await self.end(session)
+            finally:
+                await session.transport.end("the session is over")
+
+    async def _save(self, session: OpenSession) -> None:
+        """Store the state that another process needs, if it has changed."""
+        session.seen = time.monotonic()
+        if self._store is None or session.transport.state in GONE:
+            return
+        known = session.snapshot()
+        if known is None:
+            return
+        record = to_json({"principal": session.principal, "memory": known})
+        if record != session.saved:
+            self._note_polling(session, known)
+            await self._store.save(session.key, record, session.principal)
+            session.saved = record
+            await session.transport.standing.persist()
+
+    def _note_polling(self, session: OpenSession, known: dict[str, Any]) -> None:
+        revision = self.service.dispatchers[known["revision"]].revision
+        session.transport.supports_stream_polling = revision.stream_polling
+
+    # --- ending -----------------------------------------------------------------------------------------------
+
+    async def end(self, session: OpenSession) -> None:
+        """End a session, here and in the store; running handlers have a moment to finish."""
+        session.transport.finish()
+        async with self._changing:
+            await self._forget(session)
+
+    async def _forget(self, session: OpenSession) -> None:
+        if self._open.pop(session.id, None) is not None and self._store is not None:
+            await self._store.forget(session.key)
+
+    async def _sweep(self) -> None:
+        """End overdue sessions and abandoned streams, for as long as there are sessions."""
+        limits = self.limits
+        pause = min(_MAX_SWEEP_SECONDS, limits.idle / 4, limits.handshake / 2, limits.abandoned / 2)
+        while self._open:
+            try:
+                await self._look_after_all()
+            except (HttpError, StoreUnavailable) as error:
+                log.warning("sessions could not be swept: %r", error)
+            except Exception:
+                log.exception("sessions could not be swept")
+            await asyncio.sleep(pause)
+
+    async def _look_after_all(self) -> None:
+        limits = self.limits
+        for session in list(self._open.values()):
+            if session.is_overdue(limits):
+                await self.end(session)
+            for stream in session.transport.abandoned(limits.abandoned):
+                await session.transport.abandon(stream, session.revision)
+        if self._store is not None:
+            await self._store.sweep([session.key for session in self._open.values()], limits.idle)
+
+    def leave(self) -> None:
+        """End all sessions here, but not in the store, and refuse new requests.
+
+        A client that comes back, here or to another process with the same store, finds its session and streams again.
+        """
+        self._stopping = True
+        for session in list(self._open.values()):
+            session.transport.leave()
+
+    @asynccontextmanager
+    async def running(self) -> AsyncGenerator[None]:
+        """Serve sessions while the block runs. Without it they end one by one."""
+        self._stopping = False
+        self._variables = copy_context()
+        if self._store is not None:
+            await self._store.sweep((), self.limits.idle)
+        try:
+            yield
+        finally:
+            self.leave()
+            if self._sweeper is not None:
+                self._sweeper.cancel()
+            with anyio.CancelScope(shield=True):
+                if self._tasks:
+                    await asyncio.wait(self._tasks, timeout=_GRACE_SECONDS)
+                for task in self._tasks:
+                    task.cancel()
+                await asyncio.gather(*self._tasks, return_exceptions=True)
+
+
+@runtime_checkable
+class RegistryFactory(Protocol):
+    """Event store that several workers share; it makes the registry of their sessions."""
+
+    def registry(self, service: GuardedService, limits: HttpLimits) -> SessionRegistry:
+        """Return the registry of an endpoint."""
+        ...
+
+
+def key_of(id_: str) -> str:
+    """Return the key of a session in the store."""
+    return hashlib.sha256(id_.encode()).hexdigest()
+
 
 SESSION = b"mcp-session-id"
 

@@ -277,8 +277,7 @@ class Stream:
     async def first(self) -> None:
         """Wait for the first message, or for the end."""
         while not self.last and self.state in ("open", "read"):
-            self._changed.clear()
-            await self._changed.wait()
+            await self._change()
 
     def sole_answer(self) -> bytes | None:
         """Return the only message of a closed stream."""

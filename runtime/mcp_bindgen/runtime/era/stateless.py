@@ -60,12 +60,6 @@ def _version(revision: Revision) -> tuple[bytes, Peek]:
     return key, re.compile(rb'"%b"\s*:\s*"([^"\\]{1,64})"' % re.escape(key)).search
 
 
-def peek_version(revision: Revision, data: bytes) -> str | None:
-    """Guess the revision that a message is in; a wrong guess is found when the message is validated."""
-    found = _version(revision)[1](data)
-    return found[1].decode("utf-8", "replace") if found else None
-
-
 def may_state_version(revision: Revision, data: bytes) -> bool:
     """Return whether a message could name its revision; if not, it need not be parsed to find out."""
     return _version(revision)[0] in data or b"\\u" in data or b"\\/" in data  # escapes can spell any name
@@ -87,9 +81,9 @@ class Stateless(Era):
     def peek(self, data: bytes, ours: Mapping[str, Dispatcher], current: Dispatcher) -> Dispatcher | None:
         """Guess the revision that a message names; without a name it is the connection's."""
         revision = next(iter(ours.values())).revision
-        named = peek_version(revision, data)
+        named = _version(revision)[1](data)
         if named is not None:
-            return ours.get(named)
+            return ours.get(named[1].decode("utf-8", "replace"))
         return None if may_state_version(revision, data) else current
 
     def select(

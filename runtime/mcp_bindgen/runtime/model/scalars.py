@@ -45,18 +45,22 @@ class _Alternatives:
 
 
 def _finite(value: object) -> Any:
-    if not _is_finite(value):
+    if value.__class__ in _WITH_NUMBERS and not _is_finite(value):
         raise PydanticCustomError("json_value", _NO_JSON)
     return value
+
+
+_WITH_NUMBERS = frozenset({float, list, dict})
 
 
 def _is_finite(value: Any) -> bool:
     kind = value.__class__
     if kind is float:
         return isfinite(value)
-    if kind is list:
-        return all(map(_is_finite, value))
-    return all(map(_is_finite, value.values())) if kind is dict else True
+    if kind is not list and kind is not dict:
+        return True
+    items = value if kind is list else value.values()
+    return _WITH_NUMBERS.isdisjoint(map(type, items)) or all(map(_is_finite, items))
 
 
 class _IsJson:

@@ -7,15 +7,12 @@ registers an object of the type `Bridging` in the entry point group `mcp_bindgen
 from __future__ import annotations
 
 from collections.abc import Collection, Mapping, Sequence
-from functools import cache
 from typing import Any, Protocol, TypeVar
 
+from ..entry_points import EntryPoints
 from .access import Operation
 from .methods import Notification
 from .revision import Dispatcher, Revision
-
-GROUP = "mcp_bindgen.bridging"
-"""The entry point group."""
 
 MISSING = "no conversion between revisions is installed"
 
@@ -87,17 +84,4 @@ class Bridging(Protocol):
         ...
 
 
-@cache
-def bridging() -> Bridging | None:
-    """Return the installed conversion between revisions, or None.
-
-    Raises:
-        ImportError: Several distributions provide one.
-    """
-    from importlib.metadata import entry_points  # scans all installed packages, which few programs need
-
-    found = {one.value: one for one in entry_points(group=GROUP)}
-    if len(found) > 1:
-        names = ", ".join(sorted(one.dist.name if one.dist is not None else one.value for one in found.values()))
-        raise ImportError(f"several distributions provide {GROUP}: {names}; uninstall all but one")
-    return next((one.load() for one in found.values()), None)
+BRIDGING: EntryPoints[Bridging] = EntryPoints("mcp_bindgen.bridging", "conversion between revisions")

@@ -136,8 +136,8 @@ def tree_of(path: Sequence[str], value: object) -> dict[str, Any]:
     return {name: tree_of(rest, value) if rest else value}
 
 
-def is_declared(tree: Mapping[str, Any], *path: str) -> bool:
-    """Return whether the capabilities of a side hold a path."""
+def is_declared(tree: Mapping[Any, Any], *path: str) -> bool:
+    """Return whether the capabilities of a side hold a path; or those of both sides, where the path names the side."""
     node: Any = tree
     for name in path:
         node = node.get(name) if is_object(node) else None
@@ -165,9 +165,9 @@ def missing(
         ]
         if method.setting is not None:
             needed.append((OTHER_ROLE[role], "extensions", method.extension, method.setting))
-        return next((path for path in needed if not _is_declared(declared, path)), None)
+        return next((path for path in needed if not is_declared(declared, *path)), None)
     path = method.capabilities.get(role)
-    if path is not None and method is not revision.log and not _is_declared(declared, path):
+    if path is not None and method is not revision.log and not is_declared(declared, *path):
         return path  # a server that has nothing to log to drops the message
     return unmet(method, declared, params) if method.needs else None
 
@@ -184,12 +184,8 @@ def unmet(
         received: True if the request came, and is not about to be sent.
     """
     for need in method.needs:
-        if not (received and need.tolerated) and need.arises(params) and not _is_declared(declared, need.capability):
-            others = any(_is_declared(declared, other.capability) for other in method.needs)
-            if not need.implied or others or not _is_declared(declared, need.capability[:-1]):
+        if not (received and need.tolerated) and need.arises(params) and not is_declared(declared, *need.capability):
+            others = any(is_declared(declared, *other.capability) for other in method.needs)
+            if not need.implied or others or not is_declared(declared, *need.capability[:-1]):
                 return need.capability
     return None
-
-
-def _is_declared(declared: Mapping[Role, Mapping[str, Any]], path: Path) -> bool:
-    return is_declared(declared["client" if path[0] == "client" else "server"], *path[1:])

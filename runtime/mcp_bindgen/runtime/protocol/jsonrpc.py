@@ -15,7 +15,7 @@ from typing import Annotated, Any, Literal
 from pydantic import BaseModel, Field, GetCoreSchemaHandler, TypeAdapter, ValidationError
 from pydantic_core import PydanticUndefined, core_schema, from_json, to_json
 
-from ..model.base import fields_of, optional, wire_name
+from ..model.base import fields_of, wire_name
 from ..model.json_types import is_object
 from .envelope import RequestId, invalid_answer
 from .errors import ProtocolError
@@ -189,7 +189,7 @@ def check_kind(method: Method, result: object, handler: Callable[..., Any]) -> N
 
 def result_type_of(result: object) -> str | None:
     """Return the `resultType` of a result, typed or in wire form."""
-    found: str | None = result.get("resultType") if is_object(result) else optional(result, "result_type")
+    found: str | None = result.get("resultType") if is_object(result) else getattr(result, "result_type", None)
     return found
 
 

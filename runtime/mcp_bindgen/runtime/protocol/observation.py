@@ -12,36 +12,28 @@ from .methods import Request, Role
 from .revision import Revision
 
 
-class Handling(Protocol):
-    """Observe a message while it is handled; leaving it by an exception says so, too."""
-
-    def answered(self, answer: object) -> None:
-        """Observe the result of the handler."""
-        ...
-
-    def finished(self, error: ProtocolError | None) -> None:
-        """Take note that the message is handled, and of the error that answers it."""
-        ...
-
-
-class Asking(Protocol):
-    """Observe a request of ours; leaving it by an exception says so, too.
+class Observed(Protocol):
+    """Observe a message that is handled, or a request of ours; an exception that leaves it counts as its error.
 
     Attributes:
-        meta: Members to add to the `_meta` of the request.
+        meta: Members to add to the `_meta` of a request of ours.
     """
 
     meta: Mapping[str, Any]
 
     def answered(self, answer: object) -> None:
-        """Take note of the answer."""
+        """Observe the result."""
+        ...
+
+    def finished(self, error: ProtocolError | None) -> None:
+        """Observe the end of the handling of a message, and the error that answers it."""
         ...
 
 
 class Observer(Protocol):
     """Observer of requests, connections and refusals; called in the task and the context variables of the event."""
 
-    def handling(self, role: Role, link: Any, event: Requested | Notified) -> AbstractContextManager[Handling]:
+    def handling(self, role: Role, link: Any, event: Requested | Notified) -> AbstractContextManager[Observed]:
         """See a message being handled.
 
         Args:
@@ -53,7 +45,7 @@ class Observer(Protocol):
 
     def asking(
         self, role: Role, link: Any, revision: Revision, method: Request[Any, Any, Any], params: object
-    ) -> AbstractContextManager[Asking]:
+    ) -> AbstractContextManager[Observed]:
         """See a request of ours, from when it is made to its answer.
 
         Args:

@@ -7,7 +7,6 @@ handled, batches, cancellation, and the messages that are legal before the end o
 from __future__ import annotations
 
 import itertools
-import logging
 import re
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from functools import cached_property
@@ -16,6 +15,7 @@ from typing import TYPE_CHECKING, Any, TypeAlias
 from pydantic import ValidationError
 from pydantic_core import from_json, to_json
 
+from ..logs import log
 from ..model.base import optional
 from ..model.json_types import is_array, is_object
 from . import jsonrpc
@@ -57,8 +57,6 @@ from .transport import Incoming, Lost, Oversized
 if TYPE_CHECKING:
     from .batches import Batch
     from .invalid_items import InvalidItem
-
-log: logging.Logger = logging.getLogger("mcp_bindgen")
 
 _MAX_INVALID_ITEMS = 1000  # records that are kept
 

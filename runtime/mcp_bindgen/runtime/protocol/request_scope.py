@@ -10,10 +10,11 @@ from typing import Any, Literal, NamedTuple, Protocol, TypeAlias, TypeVar, get_a
 from anyio import CapacityLimiter
 
 from .access import UNKNOWN_ORIGIN, RequestOrigin
+from .capabilities import is_declared
 from .envelope import RequestId
 from .errors import CapabilityMissing
 from .methods import UPDATED, Method, Notification, Path, Request, Role
-from .revision import Dispatcher, Revision
+from .revision import Dispatcher
 
 Level: TypeAlias = Literal["debug", "info", "notice", "warning", "error", "critical", "alert", "emergency"]
 """A severity of log messages (RFC 5424)."""
@@ -146,16 +147,22 @@ class RequestScope(NamedTuple):
         return self.request_id is not None and self.link.is_over(self.request_id)
 
 
-def is_followed(link: Link, revision: Revision, method: Method, params: Any) -> bool:
-    """Return whether the peer of a link has subscribed to a notification, if the revision has it subscribe by request.
+def is_wanted(link: Link, agreed: Negotiated, method: Method, params: Any) -> bool:
+    """Return whether the peer of a link wants a notification that belongs to no request.
+
+    It has declared the extension of the notification, and has subscribed to the notification where the revision has
+    clients subscribe by requests.
 
     Args:
         link: The link.
-        revision: Revision of the notification.
+        agreed: Agreement of both sides.
         method: Method of the notification.
         params: Its typed params.
     """
-    followed = None if link.negotiated is None or revision.era.is_stateless else link.negotiated.subscriptions
+    must_declare = method.extension if method.declared_by != "server" else None
+    if must_declare is not None and not is_declared(agreed.declared["client"], "extensions", must_declare):
+        return False
+    followed = None if agreed.dispatcher.revision.era.is_stateless else agreed.subscriptions
     if method.name != UPDATED or followed is None:
         return True
     from .uris import followed_key, lineage  # few servers have subscriptions

@@ -1,22 +1,25 @@
-"""The base of generated clients."""
+"""The base of generated clients, and their introduction: handshake (MCP, "Lifecycle") or `server/discover`."""
 
 from __future__ import annotations
 
 import copy
 import math
-from collections.abc import Awaitable, Mapping
+from collections.abc import Awaitable, Callable, Mapping
 from contextlib import AbstractAsyncContextManager
 from functools import partial
 from types import EllipsisType
-from typing import TYPE_CHECKING, Any, Protocol, Self, TypeVar, Unpack, cast
+from typing import Any, Protocol, Self, TypeVar, Unpack, cast
 
 import anyio
 from pydantic import BaseModel
 
+from ..era.stateless import UNSUPPORTED
 from ..logs import log
 from ..model.base import Model, fields_of
+from ..model.json_types import is_array, is_object
 from ..protocol import jsonrpc
-from ..protocol.capabilities import is_offered, unmet
+from ..protocol.capabilities import Side, declared, is_offered, unmet
+from ..protocol.envelope import invalid_answer
 from ..protocol.errors import (
     INVALID_PARAMS,
     CapabilityMissing,
@@ -25,25 +28,40 @@ from ..protocol.errors import (
     RequestTimeout,
     SessionLost,
     UnexpectedAnswer,
+    UnsupportedRevision,
 )
 from ..protocol.extension import ExtensionResult
 from ..protocol.invalid_items import InvalidItem
 from ..protocol.limits import Limits, Options, Progress
-from ..protocol.methods import PING, Method, Request, Role
+from ..protocol.methods import DISCOVER, INITIALIZE, INITIALIZED, PING, Method, Notification, Request, Role, untyped
 from ..protocol.request_scope import Handler, RequestScope
-from ..protocol.revision import Dispatcher
+from ..protocol.revision import Dispatcher, Revision
 from ..protocol.routing import Route
 from .context import Caller, Context
-from .handlers import bind_handler
-from .introduction import ClientSide, HeaderMirror, introduce
+from .execution import bind_handler, introduction
 from .rounds import settle_rounds, understood
-from .session import Session
+from .session import Session, in_handler
 from .subscription_client import Listening, check_filter, reaches, subscribed
-from .targets import Cache, CacheScope
-from .waiter import in_handler
+from .targets import Cache, CacheScope, ConnectOptions, Target
 
-if TYPE_CHECKING:
-    from .targets import ConnectOptions, Target
+VERSION_HEADER = "MCP-Protocol-Version"
+
+
+class HeaderMirror(Protocol):
+    """Mirror that copies parts of messages into headers, as results of the server ask for."""
+
+    def headers(self, method: Method, params: object) -> Mapping[str, str]:
+        """Return the headers of a message."""
+        ...
+
+    def learn(self, method: Method, answer: object, report: Callable[[InvalidItem], object]) -> Any:
+        """Learn from a result which headers are needed; leave out, and report, entries whose headers are invalid."""
+        ...
+
+    def source(self, method: Method) -> str | None:
+        """Return the method whose results name the headers of messages of `method`, if there is one."""
+        ...
+
 
 Params = TypeVar("Params")
 Result = TypeVar("Result")
@@ -56,7 +74,13 @@ class ResultChecks(Protocol):
 
     def check(self, method: Method, params: object, answer: object) -> None:
         """Check the result of a request, or learn from it how to check later results; raise to refuse it."""
-        ...
+
+
+class RequestGuard(Protocol):
+    """Guard of all requests of a client, such as `lock.Guard`."""
+
+    async def request(self, client: Any, method: Method, params: Any, send: Callable[[], Awaitable[Any]]) -> Any:
+        """Return the answer that `send` gets, or a part of it; raise to refuse the request or its answer."""
 
 
 class Bridge(Protocol):
@@ -64,28 +88,39 @@ class Bridge(Protocol):
 
     async def request(self, method: Request[Any, Any, Any], params: object, options: Options, *, fresh: bool) -> Any:
         """Send a request of the client's revision and return its usual result."""
-        ...
 
     def subscribed(self, wanted: Any) -> AbstractAsyncContextManager[Any]:
         """Subscribe to changes while the block lasts."""
         ...
 
 
-class Client(Caller, ClientSide):
+class Client(Caller, Side):
     """Base of generated clients: call the server's methods, override `on_...` to handle the server's messages.
 
     Attributes:
         limits: Limits of the connection, for messages of the server; the first client given to `connect` decides.
+        options: Options of requests; `with_options` changes them for a few calls.
+        server_info: Introduction of the server, an `Implementation`.
+        server_capabilities: Capabilities of the server, in wire form.
+        instructions: Advice of the server to models.
+        mirror: Copies parts of messages into HTTP headers; `None` if unused.
         cache: Cache of results; `None` for none.
         checks: Checks of results; `None` for none.
+        guard: Guard of requests and their answers; `None` for none.
         changes: Number of changes that the server has announced, of its lists or of a resource.
     """
 
     limits: Limits = Limits()
+    options: Options = Options()
+    server_info: Any = None
+    server_capabilities: Mapping[str, Any] = {}
+    instructions: str | None = None
+    mirror: HeaderMirror | None = None
     link: Session
 
     cache: Cache | None = None
     checks: ResultChecks | None = None
+    guard: RequestGuard | None = None
     changes: int = 0
     _fresh = False
     _bridge: Bridge | None = None
@@ -149,6 +184,10 @@ class Client(Caller, ClientSide):
 
     async def request(self, method: Request[Params, Any, Answer], params: Params) -> Answer:
         """Send any request of the method table, or one of your own, and return its result, of whatever type."""
+        ask = partial(self._ask, method, params)
+        return await (ask() if self.guard is None else self.guard.request(self, method, params, ask))
+
+    async def _ask(self, method: Request[Params, Any, Answer], params: Params) -> Answer:
         self.check(method, params)
         if self.extensions and self._bridge is None:
             negotiated = self.link.negotiated
@@ -178,7 +217,7 @@ class Client(Caller, ClientSide):
             source = self.mirror.source(method) if self.mirror is not None else None
             if source is None or error.code != self.dispatcher.revision.errors["HEADER_MISMATCH"]:
                 raise
-            await self._relearn(self.dispatcher.revision.request(source))
+            await self.relearn(self.dispatcher.revision.request(source))
         return await self.link.request(method, params, self.options)
 
     async def _introduce(self, known: int) -> None:
@@ -192,8 +231,8 @@ class Client(Caller, ClientSide):
     async def _resume(self) -> None:
         """Repeat the state that the server has lost, after a new introduction."""
 
-    async def _relearn(self, method: Request[Any, Any, Any]) -> None:
-        """Read a list again, because the headers that its entries ask for have changed."""
+    async def relearn(self, method: Request[Any, Any, Any]) -> None:
+        """Read all pages of a list again; its entries may ask for other headers now."""
         client = self.with_options(fresh=True)
 
         def page(cursor: str | None) -> Awaitable[Any]:
@@ -236,16 +275,16 @@ class Client(Caller, ClientSide):
             MethodNotFound: The client has no handler for a question.
             UnexpectedAnswer: The server does not stop asking.
         """
+        return await settle_rounds(method, params, first, self.answer_all, partial(self.request, method))
 
-        async def answer(question: Any) -> Any:
-            found = await self.answer(question.method, question.params)
+    async def answer_all(self, questions: Mapping[str, Any]) -> dict[str, Any]:
+        """Return the typed answers of the handlers to questions, by key; raise `MethodNotFound`."""
+        found: dict[str, Any] = {}
+        for key, question in questions.items():
+            answer = await self.answer(question.method, question.params)
             asked = self.dispatcher.revision.request(question.method)
-            return found if isinstance(found, Model) else jsonrpc.typed_result(asked, found)
-
-        async def ask(questions: Mapping[str, Any]) -> dict[str, Any]:
-            return {key: await answer(question) for key, question in questions.items()}
-
-        return await settle_rounds(method, params, first, ask, partial(self.request, method))
+            found[key] = answer if isinstance(answer, Model) else jsonrpc.typed_result(asked, answer)
+        return found
 
     async def settle(self, method: Request[Params, Result, Any], params: Params, answer: ExtensionResult) -> Result:
         """Return the usual result of a request, given the result of an extension.
@@ -296,7 +335,7 @@ class Client(Caller, ClientSide):
     def attach(self, session: Session, scope: CacheScope) -> None:
         """Connect this client to a session; `scope` selects the results of a cache that it may see."""
         self.link = session
-        self.mirror: HeaderMirror | None = None
+        self.mirror = None
         self._bridge = None
         self._scope = scope
         self._introducing = anyio.Lock()
@@ -369,3 +408,134 @@ async def _checked_roots(answer: Awaitable[Any]) -> Any:
         if not root["uri"].startswith("file://"):
             raise ValueError(f"the URI of a root must begin with file://: {root['uri']!r}")
     return result
+
+
+# --- introduction to the server --------------------------------------------------------------------------------
+
+
+async def introduce(client: Client, session: Session) -> None:
+    """Introduce a client to its server, in the way of the era of its revision.
+
+    Raises:
+        UnsupportedRevision: The server does not speak the client's revision.
+    """
+    stateless = session.peer.dispatcher.revision.era.is_stateless
+    await (_introduce_stateless if stateless else _shake_hands)(client, session)
+
+
+# --- the handshake --------------------------------------------------------------------------------------------
+
+
+async def _shake_hands(client: Client, session: Session) -> None:
+    answer = await offer_handshake(client, session)
+    if answer["protocolVersion"] != client.revision:
+        raise UnsupportedRevision(client.revision, answer["protocolVersion"])
+    await accept_handshake(client, session, answer)
+
+
+async def offer_handshake(client: Client, session: Session) -> dict[str, Any]:
+    """Send `initialize` and return the result in wire form; it may be in another revision.
+
+    Raises:
+        ProtocolError: The server refuses, or names no revision.
+    """
+    dispatcher = session.peer.dispatcher
+    session.negotiated.declared["client"] = declared(client, dispatcher, session.transport.extensions)
+    method = dispatcher.revision.request(INITIALIZE)
+    wire = {
+        "protocolVersion": dispatcher.revision.name,
+        "capabilities": session.negotiated.declared["client"],
+        "clientInfo": introduction(client, dispatcher.revision).model_dump(),
+    }
+    params = jsonrpc.typed_params(method, wire)
+    answer = await session.request(untyped(method), params, client.options, begins_session=True)
+    if not isinstance(answer.get("protocolVersion"), str):
+        raise invalid_answer("the result of initialize names no protocolVersion")
+    return answer
+
+
+async def accept_handshake(client: Client, session: Session, wire: dict[str, Any]) -> None:
+    """Take the result of `initialize`, in the client's revision, and end the handshake.
+
+    Raises:
+        ProtocolError: The result is invalid.
+    """
+    revision = session.peer.dispatcher.revision
+    answer = jsonrpc.typed_result(revision.request(INITIALIZE), wire)
+    _accept(client, session, answer, answer.server_info)
+    session.headers = lambda method, params: {VERSION_HEADER: revision.name}
+    initialized = revision.methods[INITIALIZED]
+    assert isinstance(initialized, Notification)
+    await session.notify(initialized, None, opens_stream=True)
+
+
+def _accept(client: Client, session: Session, answer: Any, server_info: Any) -> None:
+    """Take over the server's description of itself; from now on both sides know the revision."""
+    session.negotiated.declared["server"] = client.server_capabilities = answer.capabilities.model_dump()
+    session.negotiated.peer_info = client.server_info = server_info
+    client.instructions = answer.instructions
+    session.peer.negotiated()
+
+
+# --- discovery ------------------------------------------------------------------------------------------------
+
+
+async def _introduce_stateless(client: Client, session: Session) -> None:
+    try:
+        answer = await discover(client, session)
+    except ProtocolError as error:
+        revision = client.dispatcher.revision
+        named = spoken(error) if error.code == revision.errors[UNSUPPORTED] else []
+        raise (UnsupportedRevision(revision.name, *named) if named else error) from None
+    if client.revision not in answer.supported_versions:
+        raise UnsupportedRevision(client.revision, *answer.supported_versions)
+    accept_discovery(client, session, answer)
+
+
+async def discover(client: Client, session: Session, options: Options | None = None) -> Any:
+    """Return the server's revisions and capabilities.
+
+    Raises:
+        ProtocolError: The server refuses, or its result is invalid.
+    """
+    _prepare(client, session)
+    method = session.peer.dispatcher.revision.request(DISCOVER)
+    params = jsonrpc.typed_params(method, {"_meta": session.meta})
+    wire = await session.request(untyped(method), params, options or client.options)
+    return jsonrpc.typed_result(method, wire)
+
+
+def accept_discovery(client: Client, session: Session, answer: Any) -> None:
+    """Take the result of `discover`; from now on the client's revision is spoken."""
+    _prepare(client, session)
+    _accept(client, session, answer, answer.meta.server_info if answer.meta is not None else None)
+
+
+def _prepare(client: Client, session: Session) -> None:
+    """Set the metadata and headers of the session's requests."""
+    revision = session.peer.dispatcher.revision
+    session.negotiated.declared["client"] = declared(client, session.peer.dispatcher, session.transport.extensions)
+    session.meta = {
+        **said(client, revision, session.negotiated.declared["client"]),
+        **jsonrpc.filled_in(revision.request(DISCOVER).params.model_fields["meta"].annotation),
+    }
+    if session.transport.mirror is not None:
+        mirror: HeaderMirror = session.transport.mirror(revision)
+        client.mirror, session.headers = mirror, mirror.headers
+
+
+def said(client: Side, revision: Revision, capabilities: Mapping[str, Any]) -> dict[str, Any]:
+    """Return the client's part of the `_meta` of every request."""
+    values = {
+        "protocol_version": revision.name,
+        "client_info": introduction(client, revision).model_dump(),
+        "client_capabilities": capabilities,
+    }
+    return {revision.meta_keys[name]: value for name, value in values.items() if name in revision.meta_keys}
+
+
+def spoken(error: Exception) -> list[str]:
+    """Return the revisions that a server names in an error because it does not speak ours; else nothing."""
+    data = error.data if isinstance(error, ProtocolError) else None
+    supported = data.get("supported") if is_object(data) else None
+    return [version for version in supported if isinstance(version, str)] if is_array(supported) else []

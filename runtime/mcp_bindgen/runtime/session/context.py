@@ -13,12 +13,12 @@ from ..model.base import optional
 from ..model.json_types import is_object
 from ..protocol import jsonrpc
 from ..protocol.access import Identity, RequestOrigin
-from ..protocol.capabilities import is_declared, missing
+from ..protocol.capabilities import missing
 from ..protocol.envelope import RequestId, invalid_answer
 from ..protocol.errors import CapabilityMissing, ConnectionClosed, UnexpectedAnswer
 from ..protocol.extension import Extension
-from ..protocol.methods import ELICIT, LIST_ROOTS, SAMPLE, Method, Notification, Request, Role
-from ..protocol.request_scope import LEVELS, Level, Link, Negotiated, RequestScope, is_followed
+from ..protocol.methods import ELICIT, LIST_ROOTS, OTHER_ROLE, SAMPLE, Method, Notification, Request
+from ..protocol.request_scope import LEVELS, Level, Link, Negotiated, RequestScope, is_wanted
 from ..protocol.revision import Revision
 from .session import Session
 
@@ -72,8 +72,7 @@ class Caller:
         agreed = self.negotiated
         if agreed is None or not extension.extends_core(agreed.dispatcher.revision):
             return None
-        ours = agreed.dispatcher.role
-        theirs: Role = "client" if ours == "server" else "server"
+        ours, theirs = agreed.dispatcher.role, OTHER_ROLE[agreed.dispatcher.role]
         if not extension.is_in(agreed.declared[ours]):
             return None
         return extension.settings_of(theirs, agreed.declared[theirs])
@@ -216,7 +215,7 @@ class Context(Caller):
     def peer_capabilities(self) -> Mapping[str, Any]:
         """Capabilities of the other side, in wire form."""
         agreed = self.agreed
-        return agreed.declared["client" if agreed.dispatcher.role == "server" else "server"]
+        return agreed.declared[OTHER_ROLE[agreed.dispatcher.role]]
 
     def require_extension(self, extension: Extension) -> Any:
         """Return the same as `extension`; raise if the client does not declare it.
@@ -228,7 +227,7 @@ class Context(Caller):
         """
         found = self.extension(extension)
         if found is None:
-            theirs = "client" if self.agreed.dispatcher.role == "server" else "server"
+            theirs = OTHER_ROLE[self.agreed.dispatcher.role]
             raise self.agreed.missing_capability_error("the request", (theirs, "extensions", extension.id))
         return found
 
@@ -258,9 +257,7 @@ class Context(Caller):
 
     async def call(self, method: Request[Params, Result, Any], params: Params) -> Result:
         """Send a request and return its usual result; raise as `ask_by` does."""
-        result = await super().call(method, params)
-        _check_answer(params, result)
-        return result
+        return await self.ask_by(None, method, params)
 
     async def notify(self, method: Notification[Params], params: Params) -> None:
         """Send any notification of the method table, or one of your own.
@@ -271,10 +268,8 @@ class Context(Caller):
             raise RuntimeError(f"{method.name} is for those who listen: see Server.broadcast")
         agreed = self.negotiated
         if agreed is not None:
-            revision, spoken = self._words, agreed.dispatcher.revision
-            if self.request_id is None and method.extension is not None and not _is_known(method, agreed):
-                return
-            if self.request_id is None and not is_followed(self.link, spoken, method, params):
+            revision = self._words
+            if self.request_id is None and not is_wanted(self.link, agreed, method, params):
                 return
             if method is revision.log and not agreed.wants(optional(params, "level") or LEVELS[-1]):
                 return
@@ -384,8 +379,13 @@ class Context(Caller):
         self._asked.add(key)
         return key
 
-    async def ask_by(self, key: str, method: Request[Params, Result, Any], params: Params) -> Result:
+    async def ask_by(self, key: str | None, method: Request[Params, Result, Any], params: Params) -> Result:
         """Ask the client something, as `ask_params` does, by a method of your choice.
+
+        Args:
+            key: Name of the question in this handler; `None` for its position.
+            method: The method.
+            params: Its params.
 
         Raises:
             NotAnswered: The content of a form does not fit the schema that the form was requested with.
@@ -471,8 +471,3 @@ def _check_answer(params: object, answer: object) -> None:
         from .questions import check_answer
 
         check_answer(params, answer)
-
-
-def _is_known(method: Notification[Any], agreed: Negotiated) -> bool:
-    """Return whether a client has declared the extension that a notification belongs to, if it has to."""
-    return method.declared_by == "server" or is_declared(agreed.declared["client"], "extensions", str(method.extension))

@@ -9,13 +9,13 @@ from pydantic_core import to_json
 
 from ..protocol.access import check_followed
 from ..protocol.capabilities import declared
-from ..protocol.errors import INVALID_PARAMS, MethodNotFound, ProtocolError
+from ..protocol.errors import INVALID_PARAMS, ProtocolError
 from ..protocol.methods import INITIALIZE, PING, SET_LEVEL, SUBSCRIBE, UNSUBSCRIBE
 from ..protocol.peer import Peer
 from ..protocol.request_scope import Handler, Link, Negotiated
 from ..protocol.revision import Dispatcher
 from ..protocol.routing import Route
-from .handlers import bind_handler, empty_list, introduction
+from .execution import bind_handler, empty_list, introduction
 from .server import Server
 
 _MAX_CLIENT_BYTES = 256 * 1024  # of clientInfo and capabilities, which stay with a session
@@ -39,9 +39,7 @@ def handler(server: Server, dispatcher: Dispatcher, route: Route) -> Handler:
         default = _DEFAULTS.get(name)
         if default is None and route.method.kind == "request":
             nothing = empty_list(dispatcher, route, server)
-            if nothing is None:
-                raise MethodNotFound(name)
-            return lambda scope, params: nothing()
+            return lambda scope, params: nothing(params, scope)
         return lambda scope, params: (default or _nothing)(server, cast(Conversation, scope.link), params)
     work, context = bind_handler(dispatcher, route, server), server.context
     around = _AROUND.get(name)

@@ -24,7 +24,7 @@ from .context import Context
 
 if TYPE_CHECKING:
     from ..protocol.bridging import BridgedServer
-    from .signer import RequestStateSigner
+    from .rounds import RequestStateSigner
 
 _MAX_TOLD_AT_ONCE = 100  # clients of a broadcast
 

@@ -77,9 +77,9 @@ class Service:
     def _all_served(self) -> Mapping[str, Server | BridgedServer]:
         """Return revision -> server of all that can be served, the best revision last."""
         if self._served is None:
-            from ..protocol.bridging import MISSING, bridging  # few servers convert
+            from ..protocol.bridging import BRIDGING, MISSING  # few servers convert
 
-            bridges = bridging()
+            bridges = BRIDGING.only()
             if bridges is not None:
                 self._served = bridges.served(self.servers, self._wanted)
             elif self._wanted is None:

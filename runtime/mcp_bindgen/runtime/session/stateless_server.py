@@ -17,15 +17,14 @@ from ..model.json_types import is_object
 from ..protocol import jsonrpc
 from ..protocol.capabilities import declared, missing
 from ..protocol.envelope import parse
-from ..protocol.errors import CapabilityMissing, MethodNotFound, MissingClientCapability
+from ..protocol.errors import CapabilityMissing, MissingClientCapability
 from ..protocol.methods import DISCOVER, LISTEN, Path, Request, Role, result_type
 from ..protocol.request_scope import Handler, Negotiated, RequestScope
 from ..protocol.revision import Dispatcher, Revision
 from ..protocol.routing import Route
-from .handlers import bind_handler, empty_list, introduction
-from .rounds import Questions, asks_for_input, other_than_required
+from .execution import bind_handler, empty_list, introduction
+from .rounds import Questions, RequestStateSigner, asks_for_input, other_than_required
 from .server import Server
-from .signer import RequestStateSigner
 from .subscriptions import listen
 
 MISSING = "MISSING_REQUIRED_CLIENT_CAPABILITY"
@@ -62,6 +61,7 @@ def handler(server: Server, dispatcher: Dispatcher, route: Route, supported: Cal
     signature = to_json(introduction(server, revision).model_dump())
     envelope = {**jsonrpc.filled_in(optional(revision.types, "Result")), **jsonrpc.filled_in(method.result)}
     prefix = b'{"_meta":{' + to_json(revision.meta_keys["server_info"]) + b":" + signature + b"},"
+    named: dict[str, Any] = parse(prefix[:-1] + b"}")["_meta"]
 
     async def handle(scope: RequestScope, params: object) -> jsonrpc.Written:
         params, meta = separated(params)
@@ -78,7 +78,7 @@ def handler(server: Server, dispatcher: Dispatcher, route: Route, supported: Cal
             raise _for_client(revision, error) from None
         if not route.is_custom:
             jsonrpc.check_kind(method, answer, getattr(server.__class__, route.handler, work))
-        return _signed(answer, prefix, envelope)
+        return _signed(answer, prefix, named, envelope)
 
     return handle
 
@@ -114,16 +114,8 @@ def _work(
         return bind_handler(dispatcher, route, server)
     if name == LISTEN:
         return lambda params, context: listen(server, dispatcher.revision, offers, params, context)
-    nothing = empty_list(dispatcher, route, server)
-
-    async def list_nothing(params: object, context: object) -> Any:
-        assert nothing is not None
-        return nothing()
-
-    if nothing is not None:
-        return list_nothing
     if name != DISCOVER:
-        raise MethodNotFound(name)
+        return empty_list(dispatcher, route, server)
 
     async def discover(params: object, context: object) -> Any:
         wire = {"supportedVersions": list(supported()), "capabilities": offers, "instructions": server.instructions}
@@ -182,12 +174,13 @@ async def _round(
     return asked
 
 
-def _signed(answer: object, prefix: bytes, envelope: dict[str, Any]) -> jsonrpc.Written:
+def _signed(answer: object, prefix: bytes, named: dict[str, Any], envelope: dict[str, Any]) -> jsonrpc.Written:
     """Return the JSON text of a result, with the name of the server in its `_meta`.
 
     Args:
         answer: The result.
         prefix: Beginning of the text, with the name.
+        named: `_meta` with the name.
         envelope: Constructor defaults of the result, for a result in wire form.
     """
     if isinstance(answer, Model) and result_type(type(answer)) and optional(answer, "meta") is None:
@@ -197,7 +190,7 @@ def _signed(answer: object, prefix: bytes, envelope: dict[str, Any]) -> jsonrpc.
     wire: dict[str, Any] = dict(answer) if is_object(answer) else jsonrpc.plain(answer)
     if wire.get("resultType", envelope.get("resultType")) == envelope.get("resultType"):
         wire = {**envelope, **wire}
-    wire["_meta"] = {**parse(prefix[:-1] + b"}")["_meta"], **wire.get("_meta", {})}
+    wire["_meta"] = {**named, **wire.get("_meta", {})}
     return jsonrpc.Written(to_json(wire))
 
 

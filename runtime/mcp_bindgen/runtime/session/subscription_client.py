@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import logging
 import math
 import random
 from collections.abc import AsyncGenerator, Callable, Mapping, Sequence
@@ -13,6 +12,7 @@ import anyio
 from pydantic import BaseModel
 
 from ..concurrency import background_tasks
+from ..logs import log
 from ..model.base import optional
 from ..protocol import jsonrpc
 from ..protocol.errors import (
@@ -28,8 +28,6 @@ from ..protocol.limits import Options
 from ..protocol.methods import ACKNOWLEDGED, LISTEN
 from ..protocol.request_scope import Negotiated
 from ..protocol.routing import Route
-
-log: logging.Logger = logging.getLogger("mcp_bindgen")
 
 Filter = TypeVar("Filter", bound=BaseModel)
 

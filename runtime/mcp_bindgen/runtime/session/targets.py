@@ -1,15 +1,20 @@
-"""Targets of connections, and the options of `connect`."""
+"""Targets of connections, the options of `connect` and `run`, and the transports that packages bring."""
 
 from __future__ import annotations
 
-from collections.abc import Awaitable, Callable, Hashable, Mapping, Sequence
+import argparse
+from collections.abc import Awaitable, Callable, Collection, Hashable, Mapping, Sequence
 from contextlib import AbstractAsyncContextManager
 from dataclasses import dataclass, field
-from typing import IO, Any, NamedTuple, Protocol, TypeAlias, TypedDict, runtime_checkable
+from typing import IO, TYPE_CHECKING, Any, NamedTuple, Protocol, TypeAlias, TypedDict, runtime_checkable
 
+from ..entry_points import EntryPoints, HasSchemes
 from ..pauses import Pauses
 from ..protocol.revision import Revision
 from ..protocol.transport import Transport
+
+if TYPE_CHECKING:
+    from .server import Server
 
 
 class Auth(Protocol):
@@ -97,3 +102,51 @@ class ConnectOptions(TypedDict, total=False):
     timeout: float | None
     exactly: bool
     stderr: int | IO[Any] | None
+
+
+class RunOptions(TypedDict, total=False):
+    """Options of `run`, which describes them."""
+
+    auth: Any
+    revisions: Sequence[str] | None
+    allowed_hosts: Collection[str] | None
+    allowed_origins: Collection[str] | None
+    log_format: str | None
+
+
+class TransportEntry(HasSchemes, Protocol):
+    """Object of an entry point `mcp_bindgen.transports`.
+
+    Its module imports the standard library and the kernel only, and its methods import the rest.
+    """
+
+    def open(self, url: str, headers: Mapping[str, str], auth: Auth | None) -> Address:
+        """Return the address for a URL of one of the schemes, for `connect`.
+
+        Raises:
+            ImportError: A package is not installed; the message names it.
+            ValueError: The URL, the headers or `auth` cannot be used.
+        """
+        ...
+
+    def add_arguments(self, parser: argparse.ArgumentParser) -> None:
+        """Add the options of `run` that choose and configure this transport."""
+        ...
+
+    def serve(
+        self, servers: Sequence[Server], chosen: argparse.Namespace, options: RunOptions
+    ) -> Callable[[], object] | None:
+        """Return a function that serves until the process is stopped; `None` if no option chose this transport.
+
+        Args:
+            servers: The servers, at most one for each revision.
+            chosen: The parsed command line.
+            options: The arguments of `run`.
+
+        Raises:
+            ValueError: The options cannot be used, or a package is not installed.
+        """
+        ...
+
+
+TRANSPORTS: EntryPoints[TransportEntry] = EntryPoints("mcp_bindgen.transports", "transport")

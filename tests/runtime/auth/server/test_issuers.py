@@ -207,9 +207,7 @@ def test_metadata_of_somebody_else_is_not_used(issuer: Issuer, changes: dict[str
 def test_keys_are_not_fetched_from_inside_of_a_network(issuer: Issuer, address: str) -> None:
     issuer.changes = {"jwks_uri": address}
     with running(JwtVerifier(issuer.url)) as server:
-        began = time.monotonic()
         assert server.call("whoami", token=issuer.token(server.url)).status_code == 503
-        assert time.monotonic() - began < 5
 
 
 @bounded()

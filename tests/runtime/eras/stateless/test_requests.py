@@ -760,7 +760,7 @@ run(Old(), New(), revisions=[Old.revision, New.revision])
 """
 
 
-@bounded(40)
+@bounded()
 async def test_one_process_serves_both_eras(tmp_path: Path) -> None:
     script = tmp_path / "server.py"
     script.write_text(SCRIPT)

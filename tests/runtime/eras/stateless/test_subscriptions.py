@@ -15,7 +15,7 @@ from mcp_bindgen import v2025_11_25, v2026_07_28
 from mcp_bindgen.cluster.broadcasts import Recorder
 from mcp_bindgen.runtime import CapabilityMissing, ConnectionClosed, serve
 from mcp_bindgen.runtime.protocol import uris
-from mcp_bindgen.runtime.protocol.request_scope import Negotiated, is_followed
+from mcp_bindgen.runtime.protocol.request_scope import Negotiated, is_wanted
 from mcp_bindgen.runtime.protocol.transport import Transport
 from mcp_bindgen.runtime.session.subscriptions import Subscription
 from mcp_bindgen.runtime.transports.memory import pair
@@ -241,6 +241,7 @@ async def test_the_server_ends_subscriptions_in_good_order() -> None:
         assert not server.connections
 
 
+@pytest.mark.full
 @bounded()
 async def test_a_client_that_is_gone_leaves_nothing_behind() -> None:
     server = Changes()
@@ -445,5 +446,5 @@ def test_an_update_is_looked_up_and_not_compared_with_each_uri(monkeypatch: pyte
     link = Recorder(agreed)
     agreed.subscriptions = set(indexes[3])
     params = v2025_11_25.methods.METHODS[UPDATED].params(uri=params.uri)
-    assert is_followed(link, agreed.dispatcher.revision, v2025_11_25.methods.METHODS[UPDATED], params)
+    assert is_wanted(link, agreed, v2025_11_25.methods.METHODS[UPDATED], params)
     assert len(calls) <= 2

@@ -13,7 +13,7 @@ import anyio
 import pytest
 
 from mcp_bindgen.app import App
-from mcp_bindgen.cluster.redis_store import RedisStore
+from mcp_bindgen.cluster.session_registry import RedisStore
 from mcp_bindgen.extensions.tasks import (
     MemoryTaskStore,
     RedisTaskStore,

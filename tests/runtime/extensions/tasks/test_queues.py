@@ -109,7 +109,7 @@ async def test_a_run_that_fails_leaves_the_worker_at_work(queue: tuple[Kind, str
         await engine.has_run("broken", "next")
 
 
-@bounded(20)
+@bounded()
 async def test_what_runs_ends_with_the_server(queue: tuple[Kind, str]) -> None:
     engine = Engine(seconds=3600)
     async with serving(queue, engine, "ends", 4) as runner:

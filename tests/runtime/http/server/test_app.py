@@ -944,6 +944,7 @@ async def test_hanging_up_cancels(name: str) -> None:
         assert [task for task in asyncio.all_tasks() if task is not asyncio.current_task()] == []
 
 
+@pytest.mark.full
 @bounded()
 async def test_nothing_stays_when_a_request_is_over() -> None:
     async def visit(app: HttpApp) -> None:
@@ -1175,7 +1176,7 @@ async def test_web_sockets_are_closed() -> None:
 # --- many -----------------------------------------------------------------------------------------------------
 
 
-@bounded(40)
+@bounded()
 async def test_many_requests_at_once_do_not_get_mixed_up() -> None:
     dice = random.Random(4)
     async with serving() as app:
@@ -1199,7 +1200,8 @@ async def test_many_requests_at_once_do_not_get_mixed_up() -> None:
         assert len(asyncio.all_tasks()) == 1
 
 
-@bounded(60)
+@pytest.mark.full
+@bounded()
 async def test_memory_does_not_grow() -> None:
     server = Now()
 

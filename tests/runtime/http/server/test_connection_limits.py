@@ -66,7 +66,7 @@ async def is_cut(wire: Wire, parts: Iterable[bytes], pause: float = 0) -> bool:
 
 
 @pytest.mark.parametrize("flood", FLOODS)
-@bounded(20)
+@bounded()
 async def test_a_connection_is_cut_at_the_limit_of_bytes_outside_of_bodies(flood: str) -> None:
     first, part = FLOODS[flood]
     block = part * max(1, 50_000 // len(part))
@@ -84,7 +84,7 @@ async def test_a_connection_is_cut_at_the_limit_of_bytes_outside_of_bodies(flood
     assert largest <= 16
 
 
-@bounded(20)
+@bounded()
 async def test_bodies_and_later_requests_do_not_count() -> None:
     """A chunked body, and many requests on one connection, go beyond what may be outside of bodies."""
     call = lone(1, "tools/call", name="x", arguments={"text": "x" * 2 * MIB})

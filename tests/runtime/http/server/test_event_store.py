@@ -21,7 +21,9 @@ from mcp_bindgen.http.server.event_store import (
     PAGE,
     Event,
     EventStore,
+    MemoryEventStore,
     OpenStream,
+    SqliteEventStore,
     StoredSession,
     StoreLimits,
     StoreUnavailable,
@@ -29,7 +31,6 @@ from mcp_bindgen.http.server.event_store import (
     page,
 )
 from mcp_bindgen.http.server.sqlite_file import SqliteThread
-from mcp_bindgen.http.server.sqlite_store import MemoryEventStore, SqliteEventStore
 from tests.support.commands import execute
 from tests.support.effort import examples
 
@@ -414,7 +415,7 @@ def test_what_was_written_survives_a_kill(tmp_path: Path) -> None:
 import asyncio, os, signal, sys
 from mcp_bindgen.http.server.event_store import Event
 from mcp_bindgen.http.server.sqlite_file import SqliteThread
-from mcp_bindgen.http.server.sqlite_store import SqliteEventStore
+from mcp_bindgen.http.server.event_store import SqliteEventStore
 async def main():
     store = SqliteEventStore(sys.argv[1])
     await store.save("s", b"")
@@ -480,7 +481,7 @@ def test_who_gives_up_waiting_harms_nobody(tmp_path: Path) -> None:
 LOCKS = """
 import sys
 from mcp_bindgen.http.server.sqlite_file import SqliteThread
-from mcp_bindgen.http.server.sqlite_store import SqliteEventStore
+from mcp_bindgen.http.server.event_store import SqliteEventStore
 store = SqliteEventStore(sys.argv[1], wait=0.3)
 print("open", flush=True)
 sys.stdin.read()
@@ -542,7 +543,7 @@ def test_other_files_are_refused(tmp_path: Path, content: bytes | str) -> None:
 
 
 def test_a_store_that_nobody_closes_keeps_no_process_alive(tmp_path: Path) -> None:
-    store = "mcp_bindgen.http.server.sqlite_store"
+    store = "mcp_bindgen.http.server.event_store"
     code = f"import sys; from {store} import SqliteEventStore; s = SqliteEventStore(sys.argv[1])"
     done = execute(sys.executable, "-c", code, tmp_path / "events.db")
     assert (done.returncode, done.stderr) == (0, "")

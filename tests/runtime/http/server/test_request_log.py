@@ -17,7 +17,7 @@ import pytest
 from mcp_bindgen import v2025_11_25
 from mcp_bindgen.http import HttpApp
 from mcp_bindgen.http.server.access import HttpRequest
-from mcp_bindgen.http.server.asgi_app import Probes
+from mcp_bindgen.http.server.app import Probes
 from mcp_bindgen.http.server.errors import HttpError
 from mcp_bindgen.http.server.legacy_sse import SseApp
 from mcp_bindgen.http.server.request_log import RequestRecord
@@ -298,7 +298,7 @@ def test_each_line_of_an_example_is_json(way: list[str]) -> None:
         began = json.loads(server.stderr.readline())
         url = began["message"].removeprefix("listening on ")
 
-        @bounded(30)
+        @bounded()
         async def body() -> None:
             async with v2025_11_25.Client.connect(url) as client:
                 await client.call_tool("forecast", {"city": "Oslo"})

@@ -22,14 +22,19 @@ from mcp_bindgen import v2025_03_26, v2025_11_25
 from mcp_bindgen.http.server.access import GuardedService
 from mcp_bindgen.http.server.call import Call
 from mcp_bindgen.http.server.errors import HttpError
-from mcp_bindgen.http.server.event_store import Event, EventStore, StoreLimits, StoreUnavailable
+from mcp_bindgen.http.server.event_store import (
+    Event,
+    EventStore,
+    MemoryEventStore,
+    SqliteEventStore,
+    StoreLimits,
+    StoreUnavailable,
+)
 from mcp_bindgen.http.server.intake import Intake
 from mcp_bindgen.http.server.limits import LIMITS, Budget, HttpLimits
 from mcp_bindgen.http.server.origin_policy import OriginPolicy
-from mcp_bindgen.http.server.session_registry import SessionRegistry, key_of
 from mcp_bindgen.http.server.session_transport import SessionTransport
-from mcp_bindgen.http.server.sessions import SESSION, HttpSessions
-from mcp_bindgen.http.server.sqlite_store import MemoryEventStore, SqliteEventStore
+from mcp_bindgen.http.server.sessions import SESSION, HttpSessions, SessionRegistry, key_of
 from mcp_bindgen.http.server.streams import Stream
 from mcp_bindgen.runtime import ConnectionClosed
 from mcp_bindgen.v2025_11_25 import types as mcp
@@ -1338,8 +1343,8 @@ import logging, os, socket, sys
 from pathlib import Path
 import uvicorn
 from mcp_bindgen.http.server.limits import LIMITS
-from mcp_bindgen.http.server.session_registry import SessionRegistry
-from mcp_bindgen.http.server.sqlite_store import SqliteEventStore
+from mcp_bindgen.http.server.sessions import SessionRegistry
+from mcp_bindgen.http.server.event_store import SqliteEventStore
 from mcp_bindgen.http.server.streams import Stream
 from mcp_bindgen.http.server.access import GuardedService
 from tests.runtime.http.server.test_sessions import Endpoint, Tools

@@ -21,8 +21,7 @@ from hypothesis import strategies as st
 
 from mcp_bindgen import v2025_11_25, v2026_07_28
 from mcp_bindgen.auth.resource_server.dpop import InvalidProof, ProofVerifier
-from mcp_bindgen.cluster.redis_store import RedisReplayCache, RedisStore
-from mcp_bindgen.cluster.session_registry import SharedRegistry, merged
+from mcp_bindgen.cluster.session_registry import RedisReplayCache, RedisStore, SharedRegistry, merged
 from mcp_bindgen.cluster.store import FORMAT, SharedStore
 from mcp_bindgen.cluster.streams import SharedListenStream
 from mcp_bindgen.http.server.app import HttpApp
@@ -35,7 +34,7 @@ from mcp_bindgen.runtime import run as serve
 from mcp_bindgen.runtime.protocol.access import RequestOrigin
 from mcp_bindgen.runtime.protocol.errors import ProtocolError
 from mcp_bindgen.runtime.session import subscription_client
-from mcp_bindgen.runtime.session.signer import RequestStateSigner
+from mcp_bindgen.runtime.session.rounds import RequestStateSigner
 from mcp_bindgen.runtime.session.subscriptions import Subscription
 from mcp_bindgen.v2025_11_25 import types as mcp
 from tests.runtime.entrypoints.test_connect import listening
@@ -138,7 +137,7 @@ async def workers(
 
 
 def run(body: Callable[[], Awaitable[None]]) -> None:
-    bounded(30)(body)()
+    bounded()(body)()
 
 
 # --- sessions -------------------------------------------------------------------------------------------------
@@ -729,12 +728,12 @@ class Shop(v2026_07_28.Server):
 
 
 class Customer(v2026_07_28.Client):
-    """Lists the changes of resources."""
+    """Lists the changes of resources in order, which handlers in threads (`def`) do not keep."""
 
     def __init__(self) -> None:
         self.heard: list[str] = []
 
-    def on_resource_updated(self, params: Any, ctx: Any) -> None:
+    async def on_resource_updated(self, params: Any, ctx: Any) -> None:
         self.heard.append(params.uri)
 
 

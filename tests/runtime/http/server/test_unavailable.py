@@ -10,11 +10,10 @@ from typing import Any
 import pytest
 
 from mcp_bindgen import v2025_11_25, v2026_07_28
-from mcp_bindgen.cluster.redis_store import RedisStore
+from mcp_bindgen.cluster.session_registry import RedisStore
 from mcp_bindgen.http import HttpApp, SqliteEventStore
-from mcp_bindgen.http.server.event_store import StoreUnavailable
+from mcp_bindgen.http.server.event_store import MemoryEventStore, StoreUnavailable
 from mcp_bindgen.http.server.legacy_sse import SseApp
-from mcp_bindgen.http.server.sqlite_store import MemoryEventStore
 from mcp_bindgen.runtime import ServerUnavailable, connect
 from mcp_bindgen.runtime.protocol.errors import INTERNAL_ERROR
 from mcp_bindgen.v2025_11_25 import types as mcp

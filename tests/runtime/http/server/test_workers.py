@@ -99,7 +99,7 @@ class Raw:
         return workers, answer
 
 
-@bounded(60)
+@bounded()
 async def a_thousand_calls(url: str) -> None:
     async with connect(url, New) as client:
 
@@ -118,7 +118,7 @@ def test_a_thousand_calls(two: Cluster) -> None:
     a_thousand_calls(two.url)
 
 
-@bounded(60)
+@bounded()
 async def test_requests_go_round(two: Cluster) -> None:
     async with httpx2.AsyncClient() as http:
         raw = Raw(http, two.url)
@@ -126,7 +126,7 @@ async def test_requests_go_round(two: Cluster) -> None:
     assert sorted(seen.values()) == [20, 20]
 
 
-@bounded(60)
+@bounded()
 async def test_rounds_go_from_worker_to_worker(two: Cluster) -> None:
     async with httpx2.AsyncClient() as http:
         workers, answer = await Raw(http, two.url).rounds()
@@ -137,7 +137,7 @@ async def test_rounds_go_from_worker_to_worker(two: Cluster) -> None:
 
 @pytest.mark.full
 def test_rounds_need_the_same_key(tmp_path: Path) -> None:
-    @bounded(60)
+    @bounded()
     async def body() -> None:
         async with httpx2.AsyncClient() as http:
             workers, answer = await Raw(http, apart.url).rounds()
@@ -149,7 +149,7 @@ def test_rounds_need_the_same_key(tmp_path: Path) -> None:
         body()
 
 
-@bounded(60)
+@bounded()
 async def test_our_client_answers_in_rounds(two: Cluster) -> None:
     async with connect(two.url, New) as client:
 
@@ -161,7 +161,7 @@ async def test_our_client_answers_in_rounds(two: Cluster) -> None:
                 tasks.start_soon(one)
 
 
-@bounded(60)
+@bounded()
 async def test_who_listens_hears_of_changes_at_any_worker(two: Cluster) -> None:
     wanted = mcp.SubscriptionFilter(tools_list_changed=True)
     clients = [New() for _ in range(10)]
@@ -180,7 +180,7 @@ async def test_who_listens_hears_of_changes_at_any_worker(two: Cluster) -> None:
             assert await text(another, "echo", text="x") == "x"
 
 
-@bounded(60)
+@bounded()
 async def test_progress_passes_through(two: Cluster) -> None:
     seen: list[tuple[float, float]] = []
     begin = time.monotonic()
@@ -225,7 +225,7 @@ def test_asgi_servers(command: Any, tmp_path: Path) -> None:
             with pytest.raises(ProtocolError):
                 await client.call_tool("unknown")
 
-    @bounded(60)
+    @bounded()
     async def body(server: subprocess.Popen[bytes], news: Path) -> None:
         await converse(New)
         await converse(Old)

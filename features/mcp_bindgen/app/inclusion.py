@@ -1,0 +1,165 @@
+"""Prove that a JSON Schema accepts every value that a sender of another schema sends.
+
+`jsonschema_rs` proves inclusion. A proof cannot be interrupted, so schemas of unknown peers are compared in a process
+of their own with a time limit.
+"""
+
+from __future__ import annotations
+
+import json
+import subprocess
+import sys
+from collections.abc import Sequence
+from enum import Enum
+from typing import Any
+
+import jsonschema_rs
+
+from mcp_bindgen.runtime.model.json_types import is_array, is_object
+
+TIMEOUT_SECONDS = 5.0
+"""Maximum time of all proofs of a call in another process, in seconds."""
+
+_MAX_ALTERNATIVES = 20
+"""Maximum number of alternatives for a proof in this process; with more it may never end."""
+
+_PROVE = """
+import json, sys, jsonschema_rs
+for pair in json.load(sys.stdin):
+    try:
+        one, other = (jsonschema_rs.canonicalize(schema, offline=True) for schema in pair)
+        print(other.covers(one).value, flush=True)
+    except Exception:
+        print("unknown", flush=True)
+"""
+
+UNDECLARED = "undeclared-member"
+"""Member that stands for all members that a schema does not declare."""
+
+_TANGLED = frozenset(
+    {
+        *("allOf", "not", "if", "then", "else", "dependentSchemas", "patternProperties", "propertyNames"),
+        *("unevaluatedProperties", "$dynamicRef", "$recursiveRef"),
+    }
+)
+"""Keywords that change their meaning if the object is closed."""
+
+_VALUES = frozenset({"const", "enum", "default", "examples", "required", "type"})
+"""Keywords with values that are no schemas."""
+
+_NAMED = frozenset({"properties", "patternProperties", "$defs", "definitions", "dependentSchemas"})
+"""Keywords with names as members, instead of keywords."""
+
+
+class Answer(Enum):
+    """Answer to a question about two schemas."""
+
+    YES = "yes"
+    NO = "no"
+    UNKNOWN = "unknown"
+
+
+def prove(pairs: Sequence[tuple[Any, Any]], *, formats: bool = False, isolated: bool = False) -> list[Answer]:
+    """Return for each pair of a sender's and a receiver's schema whether the receiver accepts all that is sent.
+
+    A sender sends the members that its schema declares. Where its schema allows more members, the receiver must do so,
+    too, but it may declare members that the sender does not know. `NO` is certain only if a value shows it.
+
+    Args:
+        pairs: Schema of the sender, schema of the receiver.
+        formats: True to count the formats of texts as conditions, because most servers enforce them.
+        isolated: True to prove in another process, within `TIMEOUT_SECONDS` in all; for schemas of unknown peers.
+    """
+    stated = [(sent(sender), receiver) for sender, receiver in pairs]
+    if formats:
+        stated = [(_formatted(sender), _formatted(receiver)) for sender, receiver in stated]
+    found: list[Answer] = []
+    if isolated or any(_alternatives(one) + _alternatives(other) > _MAX_ALTERNATIVES for one, other in stated):
+        found = _isolated(stated)
+    else:
+        found = [_proof(one, other) for one, other in stated]
+    return [
+        answer if answer is Answer.YES or can_be_closed(sender) else Answer.UNKNOWN
+        for answer, (sender, _) in zip(found, pairs, strict=True)
+    ]
+
+
+def sent(schema: Any) -> Any:
+    """Return the schema of the values that a sender sends: undeclared members are one free member."""
+    return _closed(schema, is_root=True) if can_be_closed(schema) else schema
+
+
+def can_be_closed(node: Any) -> bool:
+    """Return whether closing the objects of a schema keeps the meaning of its keywords."""
+    if is_object(node):
+        mixed = "properties" in node and node.keys() & {"anyOf", "oneOf", "$ref"}
+        return not (mixed or node.keys() & _TANGLED) and all(map(can_be_closed, node.values()))
+    return all(map(can_be_closed, node)) if is_array(node) else True
+
+
+def _proof(sender: Any, receiver: Any) -> Answer:
+    try:
+        one, other = (jsonschema_rs.canonicalize(schema, offline=True) for schema in (sender, receiver))
+        return Answer(str(other.covers(one).value))
+    except (ValueError, RecursionError, jsonschema_rs.ReferencingError, jsonschema_rs.ValidationError):
+        return Answer.UNKNOWN
+
+
+def _isolated(pairs: Sequence[tuple[Any, Any]]) -> list[Answer]:
+    """Return the answers of another process; a pair without an answer in time is unknown."""
+    words = [sys.executable, "-I", "-c", _PROVE]
+    try:
+        said = subprocess.run(  # noqa: S603 - the interpreter of this process
+            words, input=json.dumps(pairs), capture_output=True, text=True, timeout=TIMEOUT_SECONDS
+        ).stdout
+    except subprocess.TimeoutExpired as error:
+        said = error.stdout.decode() if isinstance(error.stdout, bytes) else error.stdout or ""
+    except (OSError, ValueError, RecursionError):
+        said = ""
+    answers = [Answer(line) for line in said.split("\n")[:-1]]
+    return [*answers[: len(pairs)], *[Answer.UNKNOWN] * (len(pairs) - len(answers))]
+
+
+def _alternatives(node: Any) -> int:
+    """Return the number of members of the unions and intersections in a schema."""
+    if is_object(node):
+        own = sum(len(node[keyword]) for keyword in ("allOf", "anyOf", "oneOf") if is_array(node.get(keyword)))
+        return own + sum(map(_alternatives, node.values()))
+    return sum(map(_alternatives, node)) if is_array(node) else 0
+
+
+def _closed(node: Any, *, is_root: bool = False, names: bool = False) -> Any:
+    """Return a schema with closed objects, except for objects with `additionalProperties`.
+
+    An object below the top that declares no members is a free map and stays open.
+    """
+    if not is_object(node):
+        return [_closed(child) for child in node] if is_array(node) else node
+    found = {
+        key: value if key in _VALUES and not names else _closed(value, names=key in _NAMED and not names)
+        for key, value in node.items()
+    }
+    is_record = is_object(node.get("properties")) or (is_root and node.get("type") == "object")
+    if is_record and not names and "additionalProperties" not in node:
+        needed = [name for name in node.get("required") or () if isinstance(name, str)]
+        found["properties"] = {**dict.fromkeys([UNDECLARED, *needed], True), **found.get("properties", {})}
+        found["additionalProperties"] = False
+    return found
+
+
+def _formatted(node: Any, *, names: bool = False) -> Any:
+    """Return a schema with each `format` of texts as a condition."""
+    if not is_object(node):
+        return [_formatted(child) for child in node] if is_array(node) else node
+    found = {
+        key: value if key in _VALUES and not names else _formatted(value, names=key in _NAMED and not names)
+        for key, value in node.items()
+    }
+    if not names and isinstance(node.get("format"), str):
+        del found["format"]
+        condition = f"^\x00format {node['format']}$"
+        if "pattern" in found:
+            found["allOf"] = [*found.get("allOf", []), {"pattern": condition}]
+        else:
+            found["pattern"] = condition
+    return found

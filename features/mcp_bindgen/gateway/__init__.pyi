@@ -1,0 +1,2 @@
+from .gateway import Gateway as Gateway
+from .gateway import GatewayOptions as GatewayOptions

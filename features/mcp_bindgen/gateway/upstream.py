@@ -1,0 +1,448 @@
+"""Connections of a gateway to its server."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from contextlib import suppress
+from dataclasses import dataclass
+from functools import cache, partial
+from types import ModuleType
+from typing import Any
+
+import anyio
+from anyio.abc import TaskGroup, TaskStatus
+
+from mcp_bindgen.host.watch import Watch
+from mcp_bindgen.runtime import connect
+from mcp_bindgen.runtime.logs import log
+from mcp_bindgen.runtime.model.base import optional
+from mcp_bindgen.runtime.protocol import jsonrpc
+from mcp_bindgen.runtime.protocol.capabilities import is_declared, is_offered
+from mcp_bindgen.runtime.protocol.errors import (
+    INTERNAL_ERROR,
+    AuthorizationError,
+    ConnectionClosed,
+    ProtocolError,
+    RequestTimeout,
+    UnsupportedRevision,
+)
+from mcp_bindgen.runtime.protocol.limits import Options
+from mcp_bindgen.runtime.protocol.methods import (
+    ACKNOWLEDGED,
+    LISTEN,
+    PING,
+    SET_LEVEL,
+    SUBSCRIBE,
+    UNSUBSCRIBE,
+    UPDATED,
+    Method,
+    Notification,
+    Request,
+    filtered,
+)
+from mcp_bindgen.runtime.protocol.request_scope import RequestScope
+from mcp_bindgen.runtime.protocol.routing import Route
+from mcp_bindgen.runtime.session.client import Client
+from mcp_bindgen.runtime.session.session import Session
+from mcp_bindgen.runtime.session.subscriptions import Subscription
+from mcp_bindgen.runtime.session.targets import Address
+
+from .calls import Call, Question
+
+_SHORTEST_PAUSE, _LONGEST_PAUSE = 1.0, 30.0  # seconds before connecting again
+
+_EXIT_SECONDS = 2.0  # for the exit code of a process that closed its stdout
+
+UNREACHABLE = (ConnectionClosed, RequestTimeout, AuthorizationError, UnsupportedRevision, OSError)
+"""Errors of a server that cannot be reached, or that ended."""
+
+
+@dataclass(frozen=True)
+class Offer:
+    """Offer of the server behind a gateway.
+
+    Attributes:
+        bindings: Bindings of the revision that it speaks.
+        capabilities: Its capabilities, in wire form.
+        info: Its `Implementation`, in wire form.
+        instructions: Its advice to models.
+    """
+
+    bindings: ModuleType
+    capabilities: Mapping[str, Any]
+    info: Mapping[str, Any]
+    instructions: str | None
+
+
+@dataclass(frozen=True)
+class Sender:
+    """Client on whose behalf a gateway connects.
+
+    Attributes:
+        principal: The principal of its requests; `None` without token.
+        capabilities: Its capabilities, in wire form.
+        info: Its `Implementation` in the server's revision, or `None`.
+    """
+
+    principal: str | None
+    capabilities: Mapping[str, Any]
+    info: Any
+
+
+class Upstream:
+    """Connection to the server for one client at a time. It begins when it is needed, and again if it was lost.
+
+    Args:
+        place: Address of the server.
+        offer: The offer of the server.
+        sender: The client.
+        tasks: Task group for the connection.
+        timeout: Seconds that connecting may take.
+
+    Attributes:
+        calls: The client's requests that the server works on, the newest last.
+        link: Link to the client, for notifications that belong to no request; `None` if it has none.
+        context: Class of the contexts of that link.
+    """
+
+    def __init__(self, place: Address, offer: Offer, sender: Sender, tasks: TaskGroup, timeout: float) -> None:
+        self.calls: dict[Call, None] = {}
+        self.link: Any = None
+        self.context: Callable[[RequestScope], Any] | None = None
+        self.sender = sender
+        self._watch = Watch("behind the gateway")
+        self._place = self._watch.address(place)
+        self._offer = offer
+        self._tasks = tasks
+        self._timeout = timeout
+        self._connecting = anyio.Lock()
+        self._scope = anyio.CancelScope()
+        self._client: Any = None
+        self._level: str | None = None
+        self._uris: dict[str, None] = {}
+        self._filter: Mapping[str, Any] = {}
+        self._listening: anyio.CancelScope | None = None
+
+    # --- the connection ---------------------------------------------------------------------------------------
+
+    async def client(self) -> Any:
+        """Return a connected client of the server's revision.
+
+        Raises:
+            ProtocolError: The server cannot be reached; the log has the details.
+        """
+        client = self._client
+        if client is not None and not client.link.closed.is_set():
+            return client
+        async with self._connecting:
+            client = self._client
+            if client is not None and not client.link.closed.is_set():
+                return client
+            if client is not None:
+                log.warning("gateway: %s; connecting again, without the state of the session", self._reason())
+            try:
+                self._client = await self._tasks.start(self._connected)
+            except UNREACHABLE as error:
+                raise await self.failure(error) from None
+            if client is not None:
+                await self._restore()
+            return self._client
+
+    async def _connected(self, *, task_status: TaskStatus[Any]) -> None:
+        is_started = False
+        kind = _client_class(self._offer.bindings, _messages(self._offer.bindings, self.sender.capabilities))
+        client: Any = kind()
+        client.upstream, client.options = self, Options(timeout=None)
+        if self.sender.info is not None:
+            client.info = self.sender.info
+        try:
+            async with connect(self._place, client, exactly=True, timeout=self._timeout):
+                is_started = True
+                task_status.started(client)
+                with self._scope:
+                    await client.link.closed.wait()
+        except Exception as error:
+            if not is_started:
+                raise
+            log.warning("gateway: the connection to the server failed: %s", error)
+        if self._keeps_open and not self._scope.cancel_called:
+            self._tasks.start_soon(self._reconnect)
+
+    async def _reconnect(self) -> None:
+        """Connect again, because the client waits for notifications; pause longer after each failure."""
+        pause = _SHORTEST_PAUSE
+        while not self._scope.cancel_called:
+            await anyio.sleep(pause)
+            try:
+                await self.client()
+                return
+            except ProtocolError:
+                pause = min(2 * pause, _LONGEST_PAUSE)
+
+    @property
+    def _keeps_open(self) -> bool:
+        return bool(self._filter or self._uris) or isinstance(self.link, Subscription)
+
+    def stop(self) -> None:
+        """End the connection."""
+        self._scope.cancel()
+        if self._listening is not None:
+            self._listening.cancel()
+        for call in self.calls:
+            call.cancel()
+
+    @property
+    def is_alive(self) -> bool:
+        """True if the connection is open."""
+        return self._client is not None and not self._client.link.closed.is_set()
+
+    def _reason(self) -> str:
+        return f"the server ended with {self._watch.exit}" if self._watch.exit else "the server closed the connection"
+
+    async def failure(self, error: BaseException) -> ProtocolError:
+        """Return the error for the client; the log has the details."""
+        if self._client is not None and not self.is_alive:
+            with anyio.move_on_after(_EXIT_SECONDS):
+                await self._watch.ended.wait()
+        log.warning("gateway: %s", self._watch.explained(error, ""))
+        if isinstance(error, AuthorizationError):
+            reason = "the server refuses the credentials of the gateway"
+        elif isinstance(error, RequestTimeout):
+            reason = "the server did not answer in time"
+        else:
+            reason = self._reason() if self._client is not None else "the server cannot be reached"
+        return ProtocolError(INTERNAL_ERROR, f"Gateway: {reason}")
+
+    async def _restore(self) -> None:
+        """Send log level and subscriptions again after the connection was lost."""
+        level, self._level = self._level, None
+        if level is not None:
+            await self.ensure_level(level)
+        for uri in list(self._uris):
+            await self._send(SUBSCRIBE, {"uri": uri})
+        if self._filter or (self._uris and self._revision.era.is_stateless):
+            self._listen()
+
+    # --- from the client to the server ------------------------------------------------------------------------
+
+    @property
+    def _revision(self) -> Any:
+        return self._offer.bindings.REVISION
+
+    async def request(self, method: Request[Any, Any, Any], params: Any, call: Call) -> Any:
+        """Send a request of a client and return the result, of whatever type.
+
+        Raises:
+            ProtocolError: The server answered with an error, or cannot be reached.
+        """
+        self.calls[call] = None
+        try:
+            client = await self.client()
+            meta, token = self._meta(call.ctx, client), call.ctx.meta.get("progressToken")
+            level = call.ctx.agreed.log_level
+            if level is not None:
+                await self.ensure_level(level)
+            if token is not None:
+                client = client.with_options(on_progress=partial(self._progressed, call, token))
+            if meta or token is not None:
+                params = _with_meta(method, params, meta)
+            return await client.request(method, params)
+        except UNREACHABLE as error:
+            raise await self.failure(error) from None
+        finally:
+            self.calls.pop(call, None)
+
+    def _meta(self, ctx: Any, client: Any) -> dict[str, Any]:
+        """Return the `_meta` of a request for the server: that of the client, and the members of this connection."""
+        keys = self._revision.meta_keys
+        own = {key: value for key, value in ctx.meta.items() if key not in keys.values() and key != "progressToken"}
+        level = ctx.agreed.log_level
+        named = {keys["log_level"]: level} if level is not None and "log_level" in keys else {}
+        return {**own, **client.link.metadata(), **named}
+
+    async def _progressed(self, call: Call, token: Any, progress: Any) -> None:
+        if call.ctx is not None:
+            with suppress(ConnectionClosed):
+                told = progress.model_copy(update={"progress_token": token})
+                await call.ctx.notify(self._revision.progress, told)
+
+    async def ensure_level(self, level: str) -> None:
+        """Set the log level of a stateful server, unless it is set already."""
+        method = self._revision.methods.get(SET_LEVEL)
+        if method is None or level == self._level or not is_declared(self._offer.capabilities, "logging"):
+            return
+        self._level = level
+        await self._send(SET_LEVEL, {"level": level})
+
+    async def notify(self, method: Notification[Any], params: Any) -> None:
+        """Pass a notification of the client on, if the server is connected."""
+        if self.is_alive:
+            with suppress(ConnectionClosed):
+                await self._client.notify(method, params)
+
+    async def _send(self, name: str, wire: Mapping[str, Any]) -> None:
+        """Send a request of the gateway's own; a refusal is logged."""
+        method: Method | None = self._revision.methods.get(name)
+        if isinstance(method, Request):
+            try:
+                await self._client.request(method, jsonrpc.typed_params(method, dict(wire)))
+            except (ProtocolError, *UNREACHABLE) as error:
+                log.info("gateway: the server refuses %s: %s", name, error)
+
+    # --- subscriptions ----------------------------------------------------------------------------------------
+
+    async def follow(self, uri: str) -> None:
+        """Subscribe to a resource; raise `ProtocolError` if the server refuses."""
+        client = await self.client()
+        if self._revision.era.is_stateless:
+            self._uris[uri] = None
+            self._listen()
+            return
+        method = self._revision.request(SUBSCRIBE)
+        try:
+            await client.request(method, jsonrpc.typed_params(method, {"uri": uri}))
+        except UNREACHABLE as error:
+            raise await self.failure(error) from None
+        self._uris[uri] = None
+
+    async def leave(self, uri: str) -> None:
+        """End the subscription to a resource."""
+        self._uris.pop(uri, None)
+        if not self.is_alive:
+            return
+        if self._revision.era.is_stateless:
+            self._listen()
+        else:
+            await self._send(UNSUBSCRIBE, {"uri": uri})
+
+    def listen(self, wanted: Mapping[str, Any]) -> None:
+        """Listen to a stateless server, given a filter by field."""
+        self._filter = wanted
+        if wanted:
+            self._listen()
+
+    def listen_to_all(self) -> None:
+        """Listen to the changes of all lists of a stateless server; a stateful server announces them anyway."""
+        found = filtered(self._revision.methods)
+        self.listen(
+            {
+                filter.member: True
+                for method, filter in found
+                if filter.compares is None and is_offered(method, self._offer.capabilities)
+            }
+        )
+
+    def _listen(self) -> None:
+        """Replace the subscription at a stateless server by one with the current filter."""
+        former, self._listening = self._listening, anyio.CancelScope()
+        resources = [one.member for _, one in filtered(self._revision.methods) if one.compares is not None]
+        uris = {member: [*self._uris] for member in resources} if self._uris else {}
+        self._tasks.start_soon(self._subscribed, {**self._filter, **uris}, self._listening, former)
+
+    async def _subscribed(
+        self, wanted: Mapping[str, Any], scope: anyio.CancelScope, former: anyio.CancelScope | None
+    ) -> None:
+        try:
+            with scope:
+                client = await self.client()
+                kind = self._revision.request(LISTEN).params.model_fields["notifications"].annotation
+                async with client.subscribed(kind(**wanted)):
+                    if former is not None:
+                        former.cancel()
+                    await client.link.closed.wait()
+        except Exception as error:
+            log.info("gateway: the server sends no change notifications: %s", error)
+
+    # --- from the server to the client ------------------------------------------------------------------------
+
+    def _base_context(self) -> Any:
+        """Return the context of messages that belong to no request; `None` if the client cannot get them."""
+        if self.link is None or self.context is None:
+            return None
+        return self.context(RequestScope.of(self.link))
+
+    async def told(self, method: Notification[Any], params: Any) -> None:
+        """Pass a notification of the server on."""
+        is_change = method.name == UPDATED or method.capabilities.get("server", ()) in self._revision.flags
+        newest = None if is_change else next((one.ctx for one in reversed(self.calls) if one.ctx is not None), None)
+        ctx = newest or self._base_context()
+        if ctx is not None:
+            with suppress(ConnectionClosed):
+                await ctx.notify(method, params)
+
+    async def asked(self, method: Request[Any, Any, Any], params: Any) -> Any:
+        """Pass a question of the server on and return the answer.
+
+        Raises:
+            ProtocolError: The client answered with an error, or cannot be asked now.
+        """
+        call = next((one for one in reversed(self.calls) if one.may_ask), None)
+        if call is not None:
+            question = Question(method, params)
+            call.ask(question)
+            return await question.answer
+        ctx = self._base_context()
+        if ctx is None or not isinstance(self.link, Session):
+            raise ProtocolError(INTERNAL_ERROR, "Gateway: the client can only be asked while it waits for a result")
+        return await ctx.put("", method, params)
+
+
+def _with_meta(method: Request[Any, Any, Any], params: Any, meta: dict[str, Any]) -> Any:
+    """Return typed params with another `_meta`."""
+    if optional(params, "meta") is not None:
+        params = params.model_copy(update={"meta": None})
+    wire: dict[str, Any] = {} if params is None else jsonrpc.plain(params)
+    return None if method.params is None else jsonrpc.typed_params(method, {**wire, "_meta": meta})
+
+
+# --- clients --------------------------------------------------------------------------------------------------
+
+
+def _messages(bindings: ModuleType, capabilities: Mapping[str, Any]) -> tuple[str, ...]:
+    """Return the names of the messages that a server may send to a client with these capabilities."""
+    revision, routes = bindings.REVISION, bindings.dispatcher.CLIENT.routes
+    own = {PING, ACKNOWLEDGED, revision.cancelled_name, revision.progress_name}
+    needed = {name: route.method.capabilities.get("server", ()) for name, route in routes.items() if name not in own}
+    return tuple(
+        name
+        for name, path in needed.items()
+        if (path[:1] != ("client",) or is_declared(capabilities, *path[1:]))
+        and (path or routes[name].method.kind == "notification")
+    )
+
+
+@cache
+def _client_class(bindings: ModuleType, messages: tuple[str, ...]) -> type[Client]:
+    """Return the class of clients that pass on messages of a server.
+
+    Args:
+        bindings: The bindings of the revision.
+        messages: The names of the messages.
+    """
+    routes: Mapping[str, Route] = bindings.dispatcher.CLIENT.routes
+
+    def extra_capabilities(self: Any) -> Mapping[str, Any]:
+        found: Mapping[str, Any] = self.upstream.sender.capabilities
+        return found
+
+    members: dict[str, Any] = {"extra_capabilities": extra_capabilities, "announces": ()}
+    for name in messages:
+        method = routes[name].method
+        members[routes[name].handler] = _asked(method) if isinstance(method, Request) else _told(method)
+    return type("Client", (bindings.Client,), members)
+
+
+def _asked(method: Request[Any, Any, Any]) -> Callable[..., Any]:
+    async def handler(self: Any, *arguments: Any) -> Any:
+        *params, _ = arguments
+        return await self.upstream.asked(method, params[0] if params else None)
+
+    return handler
+
+
+def _told(method: Notification[Any]) -> Callable[..., Any]:
+    async def handler(self: Any, *arguments: Any) -> None:
+        *params, _ = arguments
+        await self.upstream.told(method, params[0] if params else None)
+
+    return handler

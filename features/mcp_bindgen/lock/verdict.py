@@ -1,0 +1,200 @@
+"""Compare entries of a live server with the locked ones.
+
+A change is compatible if it is proven that a client of the locked contract works with the live server: no valid
+arguments are refused, no result is outside of the locked schema, and no text changed.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from enum import IntEnum
+from typing import Any, Literal, TypeAlias
+
+from mcp_bindgen.app.catalog import Entry, Kind
+from mcp_bindgen.app.complexity import is_larger
+from mcp_bindgen.app.inclusion import Answer, prove
+
+from .document import Snapshot
+from .texts import changed_texts, texts_of_server
+
+MAX_PARTS = 20_000
+"""Maximum number of JSON values in an entry of a live server."""
+
+Part: TypeAlias = Literal["arguments", "result"]
+TextChange: TypeAlias = tuple[str, Sequence[str], Sequence[str]]
+"""Place, old texts and new texts."""
+
+
+class LockStatus(IntEnum):
+    """Result of a comparison with the lock; a greater value is worse."""
+
+    SAME = 0
+    """Nothing changed."""
+    COMPATIBLE = 1
+    """It is proven that clients of the locked contract work, and no text changed."""
+    ADDED = 2
+    """The lock does not have it."""
+    TEXT_CHANGED = 3
+    """A text or hint that a model or a host reads changed."""
+    UNPROVEN = 4
+    """It is neither proven that clients work nor that they break."""
+    BREAKING = 5
+    """Clients of the locked contract break."""
+
+    @property
+    def is_open(self) -> bool:
+        """True if the entry may be used."""
+        return self <= LockStatus.COMPATIBLE
+
+
+@dataclass(frozen=True)
+class Question:
+    """Question whether a receiver accepts all that a sender sends.
+
+    Attributes:
+        part: The compared part of the entry.
+        sender: Schema of the sender.
+        receiver: Schema of the receiver.
+    """
+
+    part: Part
+    sender: Any
+    receiver: Any
+
+
+@dataclass(frozen=True)
+class Drift:
+    """Differences between a locked and a live entry, before proofs.
+
+    Attributes:
+        kind: Kind of the entry.
+        name: Name or URI.
+        is_same: True if nothing changed.
+        texts: The changed texts.
+        broken: Reasons why clients break, which need no proof.
+        questions: Questions that decide whether clients break.
+    """
+
+    kind: Kind
+    name: str
+    is_same: bool
+    texts: Sequence[TextChange] = ()
+    broken: Sequence[str] = ()
+    questions: Sequence[Question] = ()
+
+    def verdict(self, answers: Sequence[Answer]) -> Verdict:
+        """Return the verdict, given the answers to the questions."""
+        asked = list(zip(self.questions, answers, strict=True))
+        reasons = [(LockStatus.BREAKING, reason) for reason in self.broken]
+        reasons += [(LockStatus.BREAKING, _BREAKS[one.part]) for one, answer in asked if answer is Answer.NO]
+        reasons += [(LockStatus.UNPROVEN, _UNPROVEN[one.part]) for one, answer in asked if answer is Answer.UNKNOWN]
+        reasons += [(LockStatus.TEXT_CHANGED, f"{place} changed") for place, _, _ in self.texts]
+        if not reasons:
+            status = LockStatus.SAME if self.is_same else LockStatus.COMPATIBLE
+            return Verdict(self.kind, self.name, status)
+        return Verdict(self.kind, self.name, max(reasons)[0], tuple(dict.fromkeys(text for _, text in reasons)))
+
+
+@dataclass(frozen=True)
+class Verdict:
+    """Verdict on a server or an entry.
+
+    Attributes:
+        kind: Kind of the entry, or `server`.
+        name: Name or URI; empty for the server.
+        status: The verdict.
+        reasons: Reasons, in a few words each.
+    """
+
+    kind: Kind | Literal["server"]
+    name: str
+    status: LockStatus
+    reasons: Sequence[str] = ()
+
+
+_BREAKS = {"arguments": "it refuses arguments that were valid", "result": "its result may be outside of the schema"}
+_UNPROVEN = {
+    "arguments": "it is not proven that it accepts all arguments that were valid",
+    "result": "it is not proven that its result fits the schema",
+}
+
+
+def judge(pairs: Sequence[tuple[Kind, str, Entry, Entry]], *, isolated: bool = False) -> list[Verdict]:
+    """Return the verdicts on entries: kind, name, locked entry and live entry of each.
+
+    Args:
+        pairs: The entries.
+        isolated: True to prove in another process, within a time limit; for servers without a review.
+    """
+    drifts = [drift(kind, name, old, new) for kind, name, old, new in pairs]
+    questions = [(one.sender, one.receiver) for found in drifts for one in found.questions]
+    answers = iter(prove(questions, formats=True, isolated=isolated) if questions else ())
+    return [found.verdict([next(answers) for _ in found.questions]) for found in drifts]
+
+
+def drift(kind: Kind, name: str, old: Entry, new: Entry) -> Drift:
+    """Return the differences between a locked and a live entry, for clients of the locked one."""
+    if old == new:
+        return Drift(kind, name, is_same=True)
+    if is_larger(new, MAX_PARTS):
+        return Drift(kind, name, is_same=False, broken=[f"it has more than {MAX_PARTS} parts"])
+    broken: list[str] = []
+    questions: list[Question] = []
+    match kind:
+        case "tool":
+            questions.append(Question("arguments", old.get("inputSchema", {}), new.get("inputSchema", {})))
+            if "outputSchema" in old and "outputSchema" in new:
+                questions.append(Question("result", new["outputSchema"], old["outputSchema"]))
+            elif "outputSchema" in old:
+                broken.append("its result is no longer structured")
+        case "prompt":
+            sides = [schema_of_arguments(one.get("arguments") or []) for one in (old, new)]
+            questions.append(Question("arguments", *sides))
+        case "resource" | "template":
+            was, now = old.get("mimeType"), new.get("mimeType")
+            if was is not None and was != now:
+                broken.append(f"its media type was {was}, is {now or 'not stated'}")
+    different = [one for one in questions if one.sender != one.receiver]
+    return Drift(kind, name, is_same=False, texts=changed_texts(kind, old, new), broken=broken, questions=different)
+
+
+def judge_server(old: Snapshot, new: Snapshot) -> Verdict:
+    """Return the verdict on the identity and the instructions of a server."""
+    reasons: list[tuple[LockStatus, str]] = []
+    if old.info.get("name") != new.info.get("name"):
+        names = (repr(one.info.get("name")) for one in (old, new))
+        reasons.append((LockStatus.BREAKING, "its name was {}, is {}".format(*names)))
+    reasons += [(LockStatus.TEXT_CHANGED, f"{place} changed") for place, _, _ in server_texts(old, new)]
+    drifted = [
+        (LockStatus.COMPATIBLE, f"its {what} was {was or 'not stated'}, is {now or 'not stated'}")
+        for what, was, now in (
+            ("version", old.info.get("version"), new.info.get("version")),
+            ("revision", old.revision, new.revision),
+        )
+        if was != now
+    ]
+    reasons += drifted
+    return Verdict("server", "", max(reasons)[0] if reasons else LockStatus.SAME, tuple(text for _, text in reasons))
+
+
+def server_texts(old: Snapshot, new: Snapshot) -> list[TextChange]:
+    """Return the changed texts of a server."""
+    before, after = (texts_of_server(one.info, one.instructions) for one in (old, new))
+    return [
+        (place, [before[place]] if place in before else [], [after[place]] if place in after else [])
+        for place in dict.fromkeys([*before, *after])
+        if before.get(place) != after.get(place)
+    ]
+
+
+def schema_of_arguments(entries: Sequence[Mapping[str, Any]]) -> dict[str, Any]:
+    """Return the JSON Schema of arguments of the type string, which are listed with their names."""
+    return {
+        "type": "object",
+        "properties": {
+            one["name"]: {"type": "string", **{key: one[key] for key in ("title", "description", "enum") if key in one}}
+            for one in entries
+        },
+        "required": [one["name"] for one in entries if one.get("required")],
+    }

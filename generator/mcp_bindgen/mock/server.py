@@ -1,0 +1,218 @@
+"""App that answers each entry of a contract with sample values."""
+
+from __future__ import annotations
+
+import json
+from base64 import b64decode
+from collections.abc import Mapping, Sequence
+from functools import cached_property, partial
+from hashlib import sha256
+from importlib import import_module
+from types import ModuleType
+from typing import Any, Literal, NotRequired, Required
+
+from typing_extensions import TypedDict
+
+from mcp_bindgen.app import App, Completion, Context, InvalidResult, ToolError
+from mcp_bindgen.app.catalog import KINDS, SCOPES, Entry, Kind
+from mcp_bindgen.app.values import TypeForm
+from mcp_bindgen.contract.model import Contract, Template, Tool
+from mcp_bindgen.contract.samples import full_samples
+from mcp_bindgen.emit.python import naming
+from mcp_bindgen.runtime import bindings
+from mcp_bindgen.runtime.protocol import jsonrpc
+from mcp_bindgen.runtime.protocol.errors import ProtocolError
+from mcp_bindgen.runtime.protocol.methods import CALL_TOOL
+from mcp_bindgen.spec.errors import printable
+from mcp_bindgen.spec.json import is_object
+
+from .answers import Answer, is_whole
+
+_COMPLETIONS = 3
+_MAX_SHOWN = 500  # characters of arguments in a text
+_PIXEL = "iVBORw0KGgoAAAANSUhEUgAAAAEAAAABCAYAAAAfFcSJAAAADUlEQVR42mP8z8BQDwAEhQGAhKmMIQAAAABJRU5ErkJggg=="
+_BINARY = {"image", "audio", "video", "font"}
+_TEXTUAL = ("json", "xml", "yaml", "javascript", "typescript", "sql", "csv", "toml", "markdown", "html")
+
+
+class Mock(App):
+    """App with the tools, prompts, resources and completions of a contract, which answers with sample values.
+
+    Arguments are validated as by any `App`. The same call has the same result in each process. The revision of the
+    contract is served natively, other revisions by conversion. Scopes of entries are left out, because a mock verifies
+    no tokens.
+
+    Args:
+        contract: The contract.
+        seed: Selects among sample values, with the name of the entry and its arguments.
+        answers: Tool -> fixed answers; the first that fits the arguments is used, before any sample value.
+
+    Attributes:
+        calls: The calls so far: name of the tool, and arguments.
+
+    Raises:
+        ValueError: The bindings of the contract's revision are not installed.
+    """
+
+    def __init__(
+        self, contract: Contract, *, seed: int = 0, answers: Mapping[str, Sequence[Answer]] | None = None
+    ) -> None:
+        info: Mapping[str, Any] = contract.info or {}
+        self._bindings = _bindings_of(contract.revision)
+        super().__init__(str(info.get("name", "mock")), instructions=contract.instructions, revisions=[self._bindings])
+        self.document["serverInfo"].update(info)
+        self.calls: list[tuple[str, dict[str, Any]]] = []
+        self._seed, self._answers = seed, answers or {}
+        self.document.update({place.member: [] for place in KINDS.values() if place.member in contract.document})
+        for tool in contract.tools:
+            values = _Samples(tool)
+            self._offer("tool", tool.raw, partial(self._call, tool, values), dict[str, Any])
+        for prompt in contract.prompts:
+            described = [one for one in prompt.raw.get("arguments", ()) if is_object(one)]
+            self._offer("prompt", prompt.raw, partial(self._get, prompt.words), _arguments(described))
+            self._complete_by_samples(prompt.name, described)
+        for resource in contract.resources:
+            self._offer("resource", resource.raw, partial(self._read, resource.raw, None), None)
+        for template in contract.templates:
+            self._offer("template", template.raw, partial(self._read, template.raw), dict[str, Any])
+            self._complete_by_samples(template.uri_template, _variables(template, contract))
+
+    def _offer(self, kind: Kind, raw: Mapping[str, Any], answer: Any, input: TypeForm) -> None:
+        entry = {name: value for name, value in raw.items() if name != SCOPES}
+
+        async def handler(*arguments: Any) -> Any:
+            return answer(*arguments)
+
+        self.add_entry(kind, entry, handler, input=input)
+
+    def _pick(self, values: Sequence[Any], *key: Any) -> Any:
+        """Return the value that the seed and a key select."""
+        text = json.dumps([self._seed, *key], sort_keys=True)
+        return values[int.from_bytes(sha256(text.encode()).digest()[:8]) % len(values)]
+
+    def _call(self, tool: Tool, samples: _Samples, arguments: dict[str, Any], ctx: Context) -> Any:
+        self.calls.append((tool.name, arguments))
+        fixed = next((one for one in self._answers.get(tool.name, ()) if one.fits(arguments)), None)
+        if fixed is None:
+            shown = f"Sample result of {tool.name}({_shown(arguments)})"
+            return self._result(tool, self._pick(samples.values, tool.name, arguments) if samples.exist else shown)
+        if is_object(fixed.error):
+            raise ProtocolError(fixed.error["code"], fixed.error["message"], fixed.error.get("data"))
+        if fixed.error is not None:
+            raise ToolError(str(fixed.error))
+        return self._result(tool, fixed.result)
+
+    def _result(self, tool: Tool, value: Any) -> Any:
+        """Return a value as the result of a tool in the revision of the contract."""
+        wire: dict[str, Any]
+        if is_whole(value):
+            wire = value
+        else:
+            text = value if isinstance(value, str) else json.dumps(value, ensure_ascii=False)
+            wire = {"content": [{"type": "text", "text": text}]}
+            if "outputSchema" in tool.raw:
+                wire["structuredContent"] = value
+        return jsonrpc.typed_result(self._bindings.methods.METHODS[CALL_TOOL], wire)
+
+    def _get(self, words: str, *given: Any) -> str:
+        arguments: Mapping[str, Any] = given[0] if len(given) > 1 else {}
+        return "\n".join([words, *(f"{name}: {value}" for name, value in arguments.items())])
+
+    def _read(self, entry: Mapping[str, Any], *given: Any) -> str | bytes:
+        mime_type = str(entry.get("mimeType", "text/plain")).partition(";")[0].strip().lower()
+        uri: str = given[-1].call.name
+        family, _, kind = mime_type.partition("/")
+        if mime_type == "image/png":
+            return b64decode(_PIXEL)
+        if family in _BINARY and not kind.endswith("xml"):
+            return sha256(f"{self._seed} {uri}".encode()).digest()
+        if mime_type == "application/json" or kind.endswith("+json"):
+            return json.dumps({"uri": uri, "name": entry["name"]})
+        if kind == "html":
+            return f"<!doctype html><title>{_html(entry['name'])}</title><p>Sample content of {_html(uri)}"
+        if kind == "xml" or kind.endswith("+xml"):
+            root = "svg xmlns='http://www.w3.org/2000/svg'" if kind.startswith("svg") else "sample"
+            return f"<{root}><title>{_html(uri)}</title></{root.partition(' ')[0]}>"
+        is_text = family == "text" or any(kind.endswith(one) for one in _TEXTUAL)
+        text = f"Sample content of {uri}"
+        return text if is_text else text.encode()
+
+    def _complete_by_samples(self, of: str, described: Sequence[Mapping[str, Any]]) -> None:
+        """Complete the arguments of an entry: with the values of an `enum`, else with sample texts."""
+        for one in described:
+            name: Any = one.get("name")
+            values: Any = one.get("enum") or [f"{name}-{number}" for number in range(1, _COMPLETIONS + 1)]
+            self.completion(of, name)(partial(_completed, values))
+
+
+class _Samples:
+    """Sample values for the structured content of a tool, made on first use."""
+
+    def __init__(self, tool: Tool) -> None:
+        self._tool = tool
+        self.exist = "outputSchema" in tool.raw
+
+    @cached_property
+    def values(self) -> Sequence[Any]:
+        """The values.
+
+        Raises:
+            ToolError: No sample value fits the schema.
+        """
+        try:
+            found = full_samples(self._tool.raw["outputSchema"])
+        except (InvalidResult, IndexError):
+            found = ()
+        if not found:
+            raise ToolError(f"no sample value fits the outputSchema of {self._tool.name}; give a fixed answer")
+        return found
+
+
+def _completed(values: Sequence[str], asked: Completion) -> list[str]:
+    typed = asked.value.casefold()
+    return [value for value in values if value.casefold().startswith(typed)]
+
+
+def _bindings_of(revision: str | None) -> ModuleType:
+    """Return the bindings of a revision, by default the newest.
+
+    Raises:
+        ValueError: They are not installed.
+    """
+    known = bindings.installed()
+    if revision is None:
+        return max(known, key=lambda package: package.REVISION.rank)
+    found = next((package for package in known if package.REVISION.name == revision), None)
+    if found is not None:
+        return found
+    try:
+        return import_module(f"mcp_bindgen.{naming.package(revision)}")
+    except ImportError:
+        raise ValueError(f"MCP {revision} has no bindings; run: mcp-bindgen generate {printable(revision)}") from None
+
+
+def _arguments(described: Sequence[Mapping[str, Any]]) -> TypeForm:
+    """Return the type of the arguments of a prompt; `None` for a prompt without arguments."""
+    if not described:
+        return None
+    fields: dict[str, Any] = {}
+    for one in described:
+        kind: Any = Literal[tuple(one["enum"])] if one.get("enum") else str
+        fields[one["name"]] = Required[kind] if one.get("required") is True else NotRequired[kind]
+    return TypedDict("Arguments", fields)  # type: ignore[operator]
+
+
+def _variables(template: Template, contract: Contract) -> Sequence[Entry]:
+    """Return the variables of a template, with their descriptions in the entry."""
+    kind: Any = contract.types.definitions[template.variables].type
+    described = {one["name"]: one for one in template.raw.get("variables", ()) if is_object(one)}
+    return [described.get(field.wire, {"name": field.wire}) for field in kind.fields]
+
+
+def _shown(arguments: Mapping[str, Any]) -> str:
+    text = ", ".join(f"{name}={json.dumps(value, ensure_ascii=False)}" for name, value in arguments.items())
+    return text if len(text) <= _MAX_SHOWN else f"{text[:_MAX_SHOWN]}..."
+
+
+def _html(text: str) -> str:
+    return text.replace("&", "&amp;").replace("<", "&lt;")

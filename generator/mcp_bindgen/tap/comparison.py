@@ -1,0 +1,223 @@
+"""Comparison of a recorded exchange with the same request to a live server."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any, Literal
+
+from jsonschema_rs import Draft202012Validator, ValidationError
+
+from mcp_bindgen.contract.comparison.compare import compare_contracts
+from mcp_bindgen.contract.document import contract_of_valid
+from mcp_bindgen.contract.model import LISTINGS
+from mcp_bindgen.runtime.protocol.methods import DISCOVER
+from mcp_bindgen.spec import BadInput
+from mcp_bindgen.spec.json import is_array, is_object
+from mcp_bindgen.spec.pointer import join, split
+
+from .recording import Exchange, canonical, shown
+from .trace import meta_keys
+
+Verdict = Literal["same", "fits", "different", "skipped"]
+
+_MAX_DIFFERENCES = 20  # of one request
+_MAX_SHOWN = 100  # characters of a value
+_ABSENT = object()
+_OPAQUE = {"nextCursor": "cursor", "requestState": "requestState"}
+"""Member of a result with a text that only its server understands -> the member of params that returns it."""
+
+
+@dataclass(frozen=True)
+class Difference:
+    """Difference between the recorded response and the live one.
+
+    Attributes:
+        pointer: JSON Pointer into the response; empty for findings about a contract.
+        text: The difference in a sentence.
+    """
+
+    pointer: str
+    text: str
+
+    def __str__(self) -> str:
+        """Return the difference in one line."""
+        return f"{self.pointer}: {self.text}" if self.pointer else self.text
+
+
+@dataclass(frozen=True)
+class Compared:
+    """Result for one recorded request.
+
+    Attributes:
+        line: Line of the request in the recording.
+        request: The request in a short line.
+        verdict: `same`; `fits` if structured content has another value that its recorded schema allows; `different`; or
+            `skipped`.
+        differences: The differences; for a skipped request, the reason.
+    """
+
+    line: int
+    request: str
+    verdict: Verdict
+    differences: tuple[Difference, ...] = ()
+
+
+class Comparison:
+    """Comparison of the exchanges of one recording.
+
+    Args:
+        recorded: The recorded exchanges.
+        ignored: JSON Pointers into results whose values may differ; `*` stands for any step.
+    """
+
+    def __init__(self, recorded: Iterable[Exchange], ignored: Sequence[str] = ()) -> None:
+        self._ignored = [split(pointer) for pointer in ignored]
+        self._schemas: dict[str, Any] = {}
+        self._live: dict[str, str] = {}
+        for exchange in recorded:
+            for tool in _entries(exchange.response.get("result"), "tools"):
+                if "outputSchema" in tool:
+                    self._schemas[str(tool.get("name"))] = tool["outputSchema"]
+
+    def params(self, exchange: Exchange) -> dict[str, Any]:
+        """Return the params to send: cursors and states are those that the live server gave for the recorded ones."""
+        names = _OPAQUE.values()
+        return {
+            key: self._live.get(str(value), value) if key in names else value for key, value in exchange.params.items()
+        }
+
+    def compare(self, recorded: Exchange, live: Exchange | None) -> Compared:
+        """Return the differences of a live exchange."""
+        found = list(self._differences(recorded, live))
+        fits = bool(found) and all(is_value and self._fits(recorded, live) for is_value, _ in found)
+        verdict: Verdict = "fits" if fits else "different" if found else "same"
+        return Compared(recorded.line, recorded.title, verdict, tuple(one for _, one in found[:_MAX_DIFFERENCES]))
+
+    def _differences(self, recorded: Exchange, live: Exchange | None) -> Iterator[tuple[bool, Difference]]:
+        """Yield differences, and for each whether it is one of the value of structured content."""
+        if live is None or not live.response:
+            yield False, Difference("", "there is no response now")
+            return
+        asked, asks = _questions(recorded), _questions(live)
+        if asked != asks:
+            yield False, Difference("", f"the server asked {_list(asked)}, and asks {_list(asks)} now")
+        old, new = recorded.response, live.response
+        if "error" in old or "error" in new:
+            for one in self._values(old.get("error", _ABSENT), new.get("error", _ABSENT), ["error"]):
+                yield False, one
+            return
+        before, now = self._settled(recorded, old.get("result")), self._settled(recorded, new.get("result"))
+        if not (is_object(before) and is_object(now)):
+            for one in self._values(before, now, ["result"]):
+                yield False, one
+            return
+        for name in _OPAQUE:
+            if isinstance(before.get(name), str) and isinstance(now.get(name), str):
+                self._live[before.pop(name)] = now.pop(name)
+        for member in LISTINGS.keys() & before.keys() & now.keys():
+            entries = before.pop(member), now.pop(member)
+            for one in self._contracts(member, *entries):
+                yield False, one
+        structured = before.pop("structuredContent", _ABSENT), now.pop("structuredContent", _ABSENT)
+        if _mirrors(before, structured[0]) and _mirrors(now, structured[1]):
+            del before["content"], now["content"]
+        for one in self._values(*structured, ["result", "structuredContent"]):
+            yield structured[1] is not _ABSENT, one
+        for one in self._values(before, now, ["result"]):
+            yield False, one
+
+    def _settled(self, exchange: Exchange, result: Any) -> Any:
+        """Return a copy of a result; who the server is, counts once only, at the beginning of the connection."""
+        if not is_object(result):
+            return result
+        meta = result.get("_meta")
+        if exchange.method == DISCOVER or not is_object(meta):
+            return dict(result)
+        rest = {key: value for key, value in meta.items() if key not in meta_keys().all}
+        return {**result, "_meta": rest} if rest else {key: value for key, value in result.items() if key != "_meta"}
+
+    def _contracts(self, member: str, recorded: Any, live: Any) -> Iterator[Difference]:
+        """Yield the findings of the comparison of contracts; the differences of values if it has none."""
+        if canonical(recorded) == canonical(live):
+            return
+        try:
+            old, new = contract_of_valid({member: recorded}), contract_of_valid({member: live})
+            findings = compare_contracts(old, new).findings
+        except BadInput:
+            findings = ()
+        for finding in findings:
+            yield Difference("", f"{finding.level.name.lower()}: {finding.sentence}")
+        if not findings:
+            key = LISTINGS[member].key
+            old_by, new_by = ({str(one.get(key)): one for one in _objects(side)} for side in (recorded, live))
+            yield from self._values(old_by, new_by, ["result", member])
+
+    def _fits(self, recorded: Exchange, live: Exchange | None) -> bool:
+        """Return whether the recorded schema of the tool allows the live structured content."""
+        schema = self._schemas.get(str(recorded.params.get("name")))
+        result = live.response.get("result") if live is not None else None
+        if schema is None or not is_object(result):
+            return False
+        try:
+            return Draft202012Validator(schema).is_valid(result.get("structuredContent"))
+        except (ValueError, ValidationError):
+            return False
+
+    def _values(self, old: Any, new: Any, path: list[str]) -> Iterator[Difference]:
+        """Yield the places where two values differ."""
+        if self._is_ignored(path[1:]):
+            return
+        if is_object(old) and is_object(new):
+            for key in sorted(old.keys() | new.keys()):
+                yield from self._values(old.get(key, _ABSENT), new.get(key, _ABSENT), [*path, key])
+        elif is_array(old) and is_array(new) and len(old) == len(new):
+            for index, pair in enumerate(zip(old, new, strict=True)):
+                yield from self._values(*pair, [*path, str(index)])
+        elif old is not new and (old is _ABSENT or new is _ABSENT or canonical(old) != canonical(new)):
+            yield Difference(join("", *path), f"was {_value(old)}, is {_value(new)}")
+
+    def _is_ignored(self, path: Sequence[str]) -> bool:
+        return any(
+            len(pattern) == len(path) and all(one in ("*", step) for one, step in zip(pattern, path, strict=True))
+            for pattern in self._ignored
+        )
+
+
+def _questions(exchange: Exchange) -> list[str]:
+    return [
+        shown(str(one.message.get("method")), {}) + " " + canonical(one.message.get("params"))
+        for one in exchange.before
+        if one.is_request
+    ]
+
+
+def _list(questions: Sequence[str]) -> str:
+    return ", ".join(one[:_MAX_SHOWN] for one in questions) or "nothing"
+
+
+def _objects(value: Any) -> list[dict[str, Any]]:
+    return [one for one in value if is_object(one)] if is_array(value) else []
+
+
+def _entries(result: Any, member: str) -> list[dict[str, Any]]:
+    return _objects(result.get(member)) if is_object(result) else []
+
+
+def _mirrors(result: Mapping[str, Any], structured: Any) -> bool:
+    """Return whether the content of a result is the JSON text of its structured content."""
+    content = _objects(result.get("content"))
+    if structured is _ABSENT or len(content) != 1 or not isinstance(content[0].get("text"), str):
+        return False
+    try:
+        return canonical(json.loads(content[0]["text"])) == canonical(structured)
+    except (ValueError, RecursionError):
+        return False
+
+
+def _value(value: Any) -> str:
+    if value is _ABSENT:
+        return "absent"
+    text = json.dumps(value, ensure_ascii=False)
+    return text if len(text) <= _MAX_SHOWN else f"{text[:_MAX_SHOWN]}..."

@@ -1,0 +1,203 @@
+"""The version that a changed contract demands, and the call sites that it breaks."""
+
+from __future__ import annotations
+
+import copy
+import json
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from mcp_bindgen.contract.comparison.semver import Part, Version, decisive
+from mcp_bindgen.contract.document import contract_of
+from mcp_bindgen.spec import BadInput
+from tests.support.commands import ROOT, inside, save
+
+Document = dict[str, Any]
+
+WEATHER: Document = {
+    "revision": "2025-11-25",
+    "serverInfo": {"name": "weather", "version": "1.2.3"},
+    "tools": [
+        {
+            "name": "forecast",
+            "description": "Forecast of a city.",
+            "inputSchema": {
+                "type": "object",
+                "properties": {
+                    "city": {"type": "string"},
+                    "unit": {"enum": ["C", "F"]},
+                    "days": {"type": "integer"},
+                },
+                "required": ["city"],
+            },
+            "outputSchema": {
+                "type": "object",
+                "properties": {"sky": {"type": "string"}, "wind": {"type": "number"}},
+                "required": ["sky"],
+            },
+        },
+        {"name": "alarm", "inputSchema": {"type": "object", "properties": {"city": {"type": "string"}}}},
+    ],
+}
+
+
+def changed(change: Callable[[Document], object]) -> Document:
+    found = copy.deepcopy(WEATHER)
+    change(found["tools"][0])
+    return found
+
+
+def arguments(tool: Document) -> Document:
+    found: Document = tool["inputSchema"]["properties"]
+    return found
+
+
+CHANGES = [
+    ("nothing", lambda tool: None, Part.NONE, ""),
+    ("text", lambda tool: tool.update(description="Sky"), Part.PATCH, "description-changed"),
+    ("new argument", lambda tool: arguments(tool).update(hour={"type": "integer"}), Part.MINOR, "field-added-optional"),
+    ("wider argument", lambda tool: arguments(tool).update(city={}), Part.MINOR, "type-widened"),
+    (
+        "default",
+        lambda tool: arguments(tool).update(days={"type": "integer", "default": 1}),
+        Part.MINOR,
+        "default-changed",
+    ),
+    ("annotation", lambda tool: tool.update(annotations={"readOnlyHint": True}), Part.MINOR, "annotation-changed"),
+    ("limit", lambda tool: arguments(tool).update(days={"type": "integer", "maximum": 9}), Part.MAJOR, ""),
+    ("needed", lambda tool: tool["inputSchema"].update(required=["city", "days"]), Part.MAJOR, "field-became-required"),
+    (
+        "format",
+        lambda tool: arguments(tool).update(city={"type": "string", "format": "uri"}),
+        Part.MAJOR,
+        "lock-unproven",
+    ),
+    ("scope", lambda tool: tool.update({"x-mcp-scopes": ["read"]}), Part.MAJOR, "scope-added"),
+    ("no output", lambda tool: tool.pop("outputSchema"), Part.MAJOR, "output-schema-removed"),
+    ("name", lambda tool: tool.update(name="sky"), Part.MAJOR, "tool-removed"),
+]
+
+
+@pytest.mark.parametrize(("change", "part", "rule"), [pytest.param(*rest, id=name) for name, *rest in CHANGES])
+def test_the_part_that_must_grow(change: Callable[[Document], object], part: Part, rule: str) -> None:
+    reason = decisive(contract_of(WEATHER), contract_of(changed(change)))
+    assert reason.part is part, reason
+    assert not rule or reason.rule == rule
+
+
+@pytest.mark.parametrize(
+    ("version", "patch", "minor", "major"),
+    [
+        ("1.2.3", "1.2.4", "1.3.0", "2.0.0"),
+        ("0.2.3", "0.2.4", "0.2.4", "0.3.0"),
+        ("1.2.3-rc.1+build.5", "1.2.3", "1.3.0", "2.0.0"),
+        ("1.2.0-rc.1", "1.2.0", "1.2.0", "2.0.0"),
+        ("2.0.0-rc.1", "2.0.0", "2.0.0", "2.0.0"),
+        ("2026.10.19", "2026.10.20", "2026.11.0", "2027.0.0"),
+    ],
+)
+def test_versions(version: str, patch: str, minor: str, major: str) -> None:
+    found = [str(Version.of(version).bumped(part)) for part in (Part.PATCH, Part.MINOR, Part.MAJOR)]
+    assert found == [patch, minor, major]
+
+
+@pytest.mark.parametrize("version", ["1.0", "v1.0.0", "01.2.3", "1.2.3-", "", "1.2.3.4"])
+def test_texts_that_are_no_versions(version: str) -> None:
+    with pytest.raises(BadInput, match="is no version of SemVer"):
+        Version.of(version)
+
+
+def test_the_command(tmp_path: Path) -> None:
+    old = save(tmp_path / "old.json", WEATHER)
+    after = changed(lambda tool: arguments(tool).update(unit={"enum": ["C"]}))
+    for version, code in (("1.2.4", 1), ("2.0.0", 0), ("2.0.0-rc.1", 1), ("3.1.0", 0)):
+        after["serverInfo"]["version"] = version
+        new = save(tmp_path / "new.json", after)
+        done = inside("contract", "bump", old, new, "--enforce")
+        assert (done.returncode, done.stdout) == (code, "2.0.0\n")
+        assert done.stderr.startswith("major: forecast: argument unit ")
+        assert inside("contract", "bump", old, new).returncode == 0
+    found = json.loads(inside("contract", "bump", old, new, "--json", "--released", "0.9.1").stdout)
+    assert {name: found[name] for name in ("old", "new", "demanded", "part", "enough")} == {
+        "old": "0.9.1",
+        "new": "3.1.0",
+        "demanded": "0.10.0",
+        "part": "major",
+        "enough": True,
+    }
+    nameless = save(tmp_path / "nameless.json", {"tools": WEATHER["tools"]})
+    for words in ((nameless, new), (old, nameless, "--enforce"), (old, new, "--released", "one")):
+        done = inside("contract", "bump", *words)
+        assert (done.returncode, done.stdout) == (2, "")
+        assert done.stderr.count("\n") == 1
+
+
+def test_the_example_of_the_page(tmp_path: Path) -> None:
+    page = (ROOT / "docs" / "how-to" / "skeletons.md").read_text("utf-8")
+    shown = page.partition("    $ mcp-bindgen contract bump weather.yaml next.yaml --released 1.4.2\n")[2]
+    forecast: Document = {"name": "get-forecast"}
+    forecast["inputSchema"] = {"type": "object", "properties": {"city": {"enum": ["Oslo", "Cairo"]}}}
+    old = save(tmp_path / "weather.json", {"tools": [forecast]})
+    forecast["inputSchema"] = {"type": "object", "properties": {"city": {"enum": ["Oslo"]}}}
+    done = inside("contract", "bump", old, save(tmp_path / "next.json", {"tools": [forecast]}), "--released", "1.4.2")
+    assert shown.startswith("".join(f"    {line}\n" for line in (done.stdout + done.stderr).splitlines()))
+
+
+CODE = """from .weather import WeatherClient
+
+
+async def main(unit: str) -> None:
+    async with WeatherClient.connect("weather") as weather:
+        print(await weather.forecast(city="Oslo"))
+        print(await weather.forecast(city="Oslo", unit="F"))
+        print(await weather.forecast(
+            city="Oslo", unit="C"))
+        print(await weather.forecast(city="Oslo", days=5))
+        await weather.alarm(city="Oslo")
+        found = await weather.forecast(city="Bergen")
+        print(found.wind)
+
+
+def other(forecast: object) -> None:
+    print(forecast)
+"""
+
+
+def test_the_call_sites_that_break(tmp_path: Path) -> None:
+    def change(tool: Document) -> None:
+        arguments(tool)["unit"] = {"enum": ["C", "K"]}
+        arguments(tool)["days"] = {"type": "integer", "maximum": 3}
+        del tool["outputSchema"]["properties"]["wind"]
+
+    after = changed(change)
+    del after["tools"][1]
+    old, new = save(tmp_path / "old.json", WEATHER), save(tmp_path / "new.json", after)
+    package = tmp_path / "src" / "app"
+    package.mkdir(parents=True)
+    (package / "__init__.py").touch()
+    (package / "main.py").write_text(CODE, "utf-8")
+    source = tmp_path / "src"
+    done = inside("contract", "diff", old, new, "--uses", source)
+    assert (done.returncode, done.stdout) == (2, "")
+    assert "there is no typed client of this server" in done.stderr
+    assert inside("client", "--from", old, "--out", package / "weather.py").returncode == 0
+    before = {path: path.read_bytes() for path in package.iterdir() if path.is_file()}
+    report = json.loads(inside("contract", "diff", old, new, "--uses", source, "--format", "json").stdout)
+    found = [(one["line"], one["call"], one["certain"]) for one in report["uses"]]
+    assert found == [
+        (7, "WeatherClient.forecast", True),
+        (8, "WeatherClient.forecast", False),
+        (10, "WeatherClient.forecast", False),
+        (11, "WeatherClient.alarm", True),
+        (13, None, True),
+    ]
+    assert all(one["file"] == str(package / "main.py") for one in report["uses"])
+    done = inside("contract", "diff", old, new, "--uses", source, "--format", "github")
+    assert done.returncode == 1
+    assert f"::error file={package / 'main.py'},line=11," in done.stdout
+    assert {path: path.read_bytes() for path in package.iterdir() if path.is_file()} == before
+    same = inside("contract", "diff", old, old, "--uses", source)
+    assert (same.returncode, same.stdout.split()[-3:]) == (0, ["that", "break:", "none"])

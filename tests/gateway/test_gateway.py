@@ -1,0 +1,430 @@
+"""Gateways: servers of one revision for clients of all, with state, questions and identities kept apart."""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import AsyncGenerator, Callable
+from contextlib import AbstractAsyncContextManager, asynccontextmanager
+from pathlib import Path
+from typing import Any, Literal
+
+import anyio
+import pytest
+
+from mcp_bindgen import v2024_11_05, v2025_06_18, v2025_11_25, v2026_07_28
+from mcp_bindgen.app import App, Completion, Context
+from mcp_bindgen.gateway import Gateway
+from mcp_bindgen.http import HttpApp
+from mcp_bindgen.runtime import ProtocolError, Transport, serve
+from mcp_bindgen.runtime.concurrency import background_tasks
+from mcp_bindgen.runtime.session.service import lifespans
+from mcp_bindgen.runtime.session.targets import Address
+from mcp_bindgen.runtime.transports.memory import pair
+from tests.support.checked_connections import bounded, until
+from tests.support.http_wires import listening, who
+
+PACKAGES = [v2024_11_05, v2025_06_18, v2025_11_25, v2026_07_28]
+EVERY_CLIENT = pytest.mark.parametrize("package", PACKAGES)
+EVERY_SERVER = pytest.mark.parametrize("revision", ["2024-11-05", "2025-06-18", "2025-11-25", "2026-07-28"])
+
+
+class Books:
+    """An app with entries of all kinds, and state for each of its connections."""
+
+    def __init__(self) -> None:
+        self.runs = 0
+        self.cancelled = 0
+        self.connections = 0
+        self.titles: dict[object, list[str]] = {}
+        self.app = app = App("books", version="3", instructions="Read.", dynamic={"tools", "contents"})
+
+        @app.tool
+        def add(a: int, b: int) -> int:
+            """Add numbers."""
+            return a + b
+
+        @app.tool
+        def keep(title: str, ctx: Context) -> list[str]:
+            """Keep a title for this connection."""
+            kept = self.titles.setdefault(ctx.link, [])
+            kept.append(title)
+            return list(kept)
+
+        @app.tool
+        async def greet(ctx: Context) -> str:
+            """Greet the user."""
+            self.runs += 1
+            first = await ctx.ask("First name?", str)
+            last = await ctx.ask("Last name?", str)
+            return f"{first} {last}"
+
+        @app.tool
+        async def work(ctx: Context) -> str:
+            """Work with progress and a log."""
+            await ctx.warning("working")
+            await ctx.progress(1, 2)
+            return "done"
+
+        @app.tool
+        async def wait() -> None:
+            """Wait for a cancellation."""
+            try:
+                await anyio.sleep_forever()
+            finally:
+                self.cancelled += 1
+
+        @app.prompt
+        def plan(day: Literal["monday", "tuesday"]) -> str:
+            """Plan a day."""
+            return f"plan {day}"
+
+        @app.resource("book://{id}")
+        def book(id: str) -> str:
+            """Read a book."""
+            return f"text of {id}"
+
+        @app.resource("book://first")
+        def first() -> str:
+            """Read the first book."""
+            return "first"
+
+        @app.completion("book://{id}", "id")
+        def ids(asked: Completion) -> list[str]:
+            return [f"{asked.value}1"]
+
+    def at(self, revision: str) -> Address:
+        """Return the address of the app in one revision; each connection has servers of its own."""
+
+        @asynccontextmanager
+        async def opened() -> AsyncGenerator[Transport]:
+            servers = self.app.servers()
+            ours, theirs = pair()
+            self.connections += 1
+
+            async def run() -> None:
+                await serve(theirs, *servers, revisions=[revision])
+
+            async with lifespans(servers), background_tasks() as tasks:
+                tasks.start_soon(run)
+                yield ours
+
+        return Address(opened)
+
+
+class Person:
+    """Part of clients that answers questions, and remembers what it hears."""
+
+    answers: Callable[[str], str] = staticmethod(lambda key: f"my {key}")
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.heard: list[Any] = []
+
+    async def on_elicit(self, params: Any, ctx: Any) -> Any:
+        (key,) = params.model_dump()["requestedSchema"]["properties"]
+        return {"action": "accept", "content": {key: self.answers(params.message)}}
+
+    async def on_logging_message(self, params: Any, ctx: Any) -> None:
+        self.heard.append(params.data)
+
+    async def on_tool_list_changed(self, params: Any, ctx: Any) -> None:
+        self.heard.append("tools")
+
+    async def on_resource_updated(self, params: Any, ctx: Any) -> None:
+        self.heard.append(params.uri)
+
+
+def client_of(package: Any, **members: Any) -> Any:
+    """Return a client of a revision that answers questions if the revision has them."""
+    hidden = {} if package is not v2024_11_05 else {"on_elicit": None}
+    kind = type("Person", (Person,), members)
+    if hidden:
+        names = [name for name in vars(Person) if name.startswith("on_") and name != "on_elicit"]
+        kind = type("Person", (), {**{name: vars(Person)[name] for name in [*names, "__init__"]}, **members})
+        kind.__init__ = lambda self: setattr(self, "heard", [])  # type: ignore[misc]
+    return type("Client", (kind, package.Client), {})()
+
+
+def connected(target: Any, package: Any, **members: Any) -> AbstractAsyncContextManager[Any]:
+    client = client_of(package, **members)
+    found: AbstractAsyncContextManager[Any] = client.connected(target, exactly=True)
+    return found
+
+
+async def text(client: Any, tool: str, **arguments: Any) -> str:
+    with anyio.fail_after(20):
+        return str((await client.call_tool(tool, arguments)).content[0].text)
+
+
+@EVERY_SERVER
+@EVERY_CLIENT
+@bounded()
+async def test_every_entry_passes_in_every_pair_of_revisions(package: Any, revision: str) -> None:
+    books = Books()
+    async with connected(Gateway(books.at(revision)), package) as client:
+        assert (client.server_info.name, client.instructions) == ("books", "Read.")
+        assert [tool.name for tool in (await client.list_tools()).tools][:2] == ["add", "keep"]
+        added = await client.call_tool("add", {"a": 1, "b": 2})
+        assert added.content[0].text == '{"result":3}'
+        assert added.model_dump().get("structuredContent", {"result": 3}) == {"result": 3}
+        assert (await client.get_prompt("plan", {"day": "monday"})).messages[0].content.text == "plan monday"
+        assert (await client.read_resource("book://7")).contents[0].text == "text of 7"
+        assert [one.uri async for one in client.iter_resources()] == ["book://first"]
+        assert [one.uri_template async for one in client.iter_resource_templates()] == ["book://{id}"]
+        types = package.types
+        kind = getattr(types, "ResourceTemplateReference", None) or types.ResourceReference
+        argument = types.CompleteRequestParamsArgument(name="id", value="4")
+        assert (await client.complete(kind(uri="book://{id}"), argument)).completion.values == ["41"]
+        with pytest.raises(ProtocolError, match="Unknown tool") as caught:
+            await client.call_tool("none", {})
+        assert caught.value.code == -32602
+        wrong = client.call_tool("add", {"a": "x", "b": 2})
+        if revision in ("2025-11-25", "2026-07-28"):
+            assert (await wrong).is_error
+        else:
+            with pytest.raises(ProtocolError, match=r"arguments\.a"):
+                await wrong
+
+
+@EVERY_SERVER
+@pytest.mark.parametrize("package", [v2025_06_18, v2026_07_28])
+@bounded()
+async def test_questions_reach_the_client_and_run_a_stateful_server_once(package: Any, revision: str) -> None:
+    books = Books()
+    async with connected(Gateway(books.at(revision)), package) as client:
+        said = await text(client, "greet")
+        if revision == "2024-11-05":
+            assert "elicitation" in said
+            return
+        assert said == "my First name? my Last name?"
+        assert books.runs == (3 if revision == "2026-07-28" else 1)
+
+
+@EVERY_SERVER
+@EVERY_CLIENT
+@bounded()
+async def test_progress_and_logs_reach_the_request(package: Any, revision: str) -> None:
+    books = Books()
+    seen: list[Any] = []
+    async with connected(Gateway(books.at(revision)), package) as client:
+        caller = client.with_options(on_progress=lambda progress: seen.append((progress.progress, progress.total)))
+        if package is v2026_07_28:
+            key = client.dispatcher.revision.meta_keys["log_level"]
+            client.link.meta = {**client.link.meta, key: "info"}
+        else:
+            await client.set_level("info")
+        assert await text(caller, "work") == "done"
+        await until(lambda: client.heard == ["working"])
+    assert seen == [(1, 2)]
+
+
+@EVERY_SERVER
+@pytest.mark.parametrize("package", [v2025_06_18, v2026_07_28])
+@bounded()
+async def test_a_cancelled_request_is_cancelled_at_the_server(package: Any, revision: str) -> None:
+    books = Books()
+    async with connected(Gateway(books.at(revision)), package) as client:
+        await text(client, "add", a=1, b=1)
+        with anyio.move_on_after(0.2):
+            await client.call_tool("wait", {})
+        await until(lambda: books.cancelled == 1)
+        assert await text(client, "add", a=1, b=1) == '{"result":2}'
+
+
+@EVERY_SERVER
+@bounded()
+async def test_changes_reach_stateful_clients(revision: str) -> None:
+    books = Books()
+    async with connected(Gateway(books.at(revision)), v2025_11_25) as client:
+        await client.list_tools()
+        await client.subscribe("book://first")
+        if revision == "2026-07-28":
+            await anyio.sleep(0.2)  # the gateway listens
+        books.app.updated("book://first")
+        await until(lambda: "book://first" in client.heard)
+        books.app.remove_tool("add")
+        await until(lambda: "tools" in client.heard)
+        assert "add" not in [tool.name for tool in (await client.list_tools()).tools]
+        client.heard.clear()
+        await client.unsubscribe("book://first")
+        await anyio.sleep(0.1)
+        books.app.updated("book://first")
+        await text(client, "keep", title="a")
+        assert client.heard == []
+
+
+@EVERY_SERVER
+@bounded()
+async def test_changes_reach_subscriptions_of_stateless_clients(revision: str) -> None:
+    books = Books()
+    async with connected(Gateway(books.at(revision)), v2026_07_28) as client:
+        wanted = v2026_07_28.types.SubscriptionFilter(tools_list_changed=True, resource_subscriptions=["book://first"])
+        async with client.subscribed(wanted) as agreed:
+            assert agreed == wanted
+            await anyio.sleep(0.2)  # a gateway listens
+            books.app.updated("book://first")
+            await until(lambda: "book://first" in client.heard)
+            books.app.remove_tool("add")
+            await until(lambda: "tools" in client.heard)
+        assert sorted(client.heard) == ["book://first", "tools"]
+
+
+# --- users --------------------------------------------------------------------------------------------------------
+
+
+@asynccontextmanager
+async def over_http(books: Books, revision: str = "2025-06-18", **options: Any) -> AsyncGenerator[str]:
+    gateway = Gateway(books.at(revision), **options)
+    await gateway.probe()
+    async with listening(HttpApp(gateway, principal=who)) as port:
+        yield f"http://127.0.0.1:{port}/mcp"
+
+
+def user(url: str, name: str, package: Any = v2026_07_28, **members: Any) -> AbstractAsyncContextManager[Any]:
+    found: AbstractAsyncContextManager[Any] = client_of(package, **members).connected(
+        url, exactly=True, headers={"x-user": name}
+    )
+    return found
+
+
+@pytest.mark.parametrize("package", [v2025_11_25, v2026_07_28])
+@bounded()
+async def test_users_do_not_see_each_others_state(package: Any) -> None:
+    books = Books()
+    async with (
+        over_http(books) as url,
+        user(url, "bob", package) as bob,
+        user(url, "eve", package) as eve,
+        user(url, "bob", package) as again,
+    ):
+        assert await text(bob, "keep", title="b") == '{"result":["b"]}'
+        assert await text(eve, "keep", title="e") == '{"result":["e"]}'
+        # a session has state of its own; requests without a session share the state of their user
+        both = '["b","c"]' if package is v2026_07_28 else '["c"]'
+        assert await text(again, "keep", title="c") == f'{{"result":{both}}}'
+
+
+@bounded()
+async def test_isolated_requests_share_no_state() -> None:
+    books = Books()
+    async with over_http(books, isolated=True) as url, user(url, "bob") as bob:
+        for title in "ab":
+            assert await text(bob, "keep", title=title) == f'{{"result":["{title}"]}}'
+
+
+@pytest.mark.parametrize("package", [v2025_11_25, v2026_07_28])
+@bounded()
+async def test_questions_reach_the_user_who_called(package: Any) -> None:
+    """Many users at once: each reads the own answers alone."""
+    books = Books()
+    said: dict[str, str] = {}
+
+    async def call(url: str, name: str) -> None:
+        async with user(url, name, package, answers=staticmethod(lambda message: f"{name}'s")) as client:
+            said[name] = await text(client, "greet")
+
+    async with over_http(books) as url, anyio.create_task_group() as tasks:
+        for name in "abcdefgh":
+            tasks.start_soon(call, url, name)
+    assert said == {name: f"{name}'s {name}'s" for name in "abcdefgh"}
+    assert books.runs == 8
+
+
+@bounded()
+async def test_a_call_that_waits_for_an_answer_is_resumed_by_its_user_alone() -> None:
+    books, methods, types = Books(), v2026_07_28.methods, v2026_07_28.types
+
+    async def rounds(client: Any, **more: Any) -> Any:
+        meta = client.metadata(types.RequestMetaObject, None)
+        params = types.CallToolRequestParams(name="greet", arguments={}, meta=meta, **more)
+        return await client.request(methods.CALL_TOOL, params)
+
+    async with over_http(books) as url, user(url, "bob") as bob, user(url, "eve") as eve:
+        asked = await rounds(bob)
+        ((key, question),) = asked.input_requests.items()
+        (member,) = question.params.requested_schema.properties
+        accepted = types.ElicitResult(action="accept", content={member: "x"})
+        stolen = {"input_responses": {key: accepted}}
+        with pytest.raises(ProtocolError):
+            await rounds(eve, **stolen, request_state="forged")
+        other = await rounds(eve, **stolen)
+        assert list(other.input_requests) != [key]
+        assert books.runs == 2  # a call of her own
+        following = await rounds(bob, **stolen, request_state=asked.request_state)
+        assert list(following.input_requests) != [key]
+        assert books.runs == 2
+
+
+@bounded()
+async def test_connections_are_limited_and_idle_ones_are_replaced() -> None:
+    books = Books()
+    async with over_http(books, max_connections=1) as url, user(url, "bob") as bob, user(url, "eve") as eve:
+        assert await text(bob, "add", a=1, b=1) == '{"result":2}'
+        assert await text(eve, "add", a=1, b=1) == '{"result":2}'
+        assert books.connections == 3  # the first one is the probe
+        async with anyio.create_task_group() as tasks:
+            tasks.start_soon(bob.call_tool, "wait", {})
+            await anyio.sleep(0.3)
+            with pytest.raises(ProtocolError, match="1 connections to the server are in use"):
+                await eve.call_tool("add", {"a": 1, "b": 1})
+            tasks.cancel_scope.cancel()
+
+
+# --- servers that misbehave ------------------------------------------------------------------------------------
+
+FRAGILE = '''
+import os
+from mcp_bindgen.app import App, run
+
+app = App("fragile")
+
+@app.tool
+def pid() -> int:
+    """Return the id of the process."""
+    return os.getpid()
+
+@app.tool
+def die() -> None:
+    """End the process."""
+    os._exit(3)
+
+run(app)
+'''
+
+
+@pytest.mark.parametrize("package", [v2025_11_25, v2026_07_28])
+@bounded()
+async def test_a_server_that_died_is_told_and_started_again(package: Any, tmp_path: Path) -> None:
+    (tmp_path / "fragile.py").write_text(FRAGILE, "utf-8")
+    gateway = Gateway([sys.executable, str(tmp_path / "fragile.py")])
+    async with connected(gateway, package) as client:
+        before = await text(client, "pid")
+        with pytest.raises(ProtocolError, match="Gateway: the server ended with exit code 3"):
+            await client.call_tool("die", {})
+        assert await text(client, "pid") != before
+
+
+@bounded()
+async def test_huge_lists_pass_page_by_page() -> None:
+    pages = 200
+
+    class Huge(v2025_06_18.Server):
+        async def list_tools(self, params: Any, ctx: Any) -> Any:
+            page = int(params.cursor or 0)
+            tools = [{"name": f"t{page}-{number}", "inputSchema": {"type": "object"}} for number in range(50)]
+            return {"tools": tools, **({"nextCursor": str(page + 1)} if page + 1 < pages else {})}
+
+    @asynccontextmanager
+    async def opened() -> AsyncGenerator[Transport]:
+        ours, theirs = pair()
+        async with background_tasks() as tasks:
+
+            async def run() -> None:
+                await serve(theirs, Huge(), revisions=["2025-06-18"])
+
+            tasks.start_soon(run)
+            yield ours
+
+    async with connected(Gateway(Address(opened)), v2026_07_28) as client:
+        assert len((await client.list_tools()).tools) == 50
+        assert len([tool async for tool in client.iter_tools()]) == 50 * pages

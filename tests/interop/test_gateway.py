@@ -1,0 +1,65 @@
+"""`mcp-bindgen gateway` between official clients of older revisions and a server of 2026-07-28, and the reverse."""
+
+from __future__ import annotations
+
+import shlex
+import subprocess
+import sys
+from typing import Any
+
+import pytest
+
+from mcp_bindgen import v2025_06_18, v2025_11_25, v2026_07_28
+from mcp_bindgen.runtime import connect
+from tests.interop import dated
+from tests.interop.processes import HERE, MODULES, needed, node
+from tests.interop.test_written_once import SERVER, SPOKEN, judge_dated, run
+from tests.support.checked_connections import bounded
+from tests.support.commands import COMMAND
+
+pytestmark = [pytest.mark.full, pytest.mark.flaky(reruns=1)]  # other processes on a busy machine may be slow once
+
+GATEWAY = (str(COMMAND), "gateway", shlex.join(SERVER))
+"""In front of a server that speaks 2026-07-28, and sampling and elicitation with its clients."""
+
+PUBLISHED: dict[str, tuple[tuple[str, ...], str, dict[str, Any]]] = {
+    "server-everything": ((), "get-sum", {"a": 1, "b": 2}),
+    "server-filesystem": ((str(HERE),), "list_allowed_directories", {}),
+    "server-memory": ((), "search_nodes", {"query": "nothing"}),
+}
+"""Package of npm -> its arguments, and a call."""
+
+
+@pytest.mark.parametrize("version", ["1.6.0", pytest.param("1.23.3", marks=pytest.mark.slow)])
+def test_official_clients_of_older_revisions(version: str) -> None:
+    place = str(dated.folder(version))
+
+    @bounded(60)
+    async def talk() -> None:
+        saw = await run([sys.executable, str(HERE / "dated_client.py"), "stdio", *GATEWAY], PYTHONPATH=place)
+        judge_dated(saw, SPOKEN[version])
+
+    talk()
+
+
+@pytest.mark.parametrize(
+    "name", [name if name == "server-memory" else pytest.param(name, marks=pytest.mark.slow) for name in PUBLISHED]
+)
+@bounded()
+async def test_published_servers_and_a_client_of_2026_07_28(name: str) -> None:
+    """Lists and results are those of a direct connection; a tool that must run as a task is left out."""
+    needed(f"@modelcontextprotocol/{name}")
+    arguments, tool, given = PUBLISHED[name]
+    program = MODULES / "@modelcontextprotocol" / name / "dist" / "index.js"
+    direct = [node(), str(program), *arguments]
+
+    async def look(target: list[str], *kinds: Any) -> list[Any]:
+        async with connect(target, *kinds, exactly=True, stderr=subprocess.DEVNULL) as client:
+            tools = [one.model_dump() async for one in client.iter_tools()]
+            result = (await client.call_tool(tool, given)).model_dump()
+        executions = [one.pop("execution", {}) for one in tools]
+        kept = [one for one, how in zip(tools, executions, strict=True) if how.get("taskSupport") != "required"]
+        return [kept, result["content"], result.get("structuredContent")]
+
+    through = [str(COMMAND), "gateway", shlex.join(direct)]
+    assert await look(through, v2026_07_28.Client) == await look(direct, v2025_11_25.Client, v2025_06_18.Client)

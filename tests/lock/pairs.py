@@ -1,0 +1,370 @@
+"""Mutated pairs of real contracts, and a judge of them that knows instances and validators only.
+
+The judge makes values of its own, not with the generator of the product. A sender sends the members that it declares,
+and any other member that neither side declares where its schema allows more. Formats count as conditions.
+"""
+
+from __future__ import annotations
+
+import copy
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass
+from random import Random
+from typing import Any
+
+import jsonschema_rs
+
+Schema = dict[str, Any]
+
+WORDS = frozenset({"description", "title", "default", "examples", "$comment", "markdownDescription"})
+MAPS = ("properties", "$defs", "definitions", "patternProperties")
+TEXTS = (
+    *("", "a", "ab", "abc", "A", "Oslo", "0", "42", "a b", "x" * 12, "x" * 300, "ü", "2025-01-01", "12:00:00"),
+    *("2025-01-01T12:00:00Z", "a@example.org", "https://example.org/a", "6fa459ea-ee8a-3ca4-894e-db77e160355e", "/a/b"),
+)
+NUMBERS = (0, 1, -1, 2, 3, 5, 7, 10, 50, 100, 999, 1000, 10**6, 0.5, 1.5, -2.5)
+PATTERNS = ("^[a-z]+$", "^a", "^[0-9]*$", ".")
+FORMATS = ("date", "email", "uri", "uuid", "date-time")
+KINDS = ("string", "integer", "number", "boolean", "null", "array", "object")
+UNDECLARED = "some-other-member"
+
+
+def wordless(node: Any, *, names: bool = False) -> Any:
+    """Return a schema without words, so that a verdict is about conditions."""
+    if isinstance(node, dict):
+        return {
+            key: wordless(value, names=key in MAPS and not names)
+            for key, value in node.items()
+            if names or key not in WORDS
+        }
+    return [wordless(one) for one in node] if isinstance(node, list) else node
+
+
+# --- mutations --------------------------------------------------------------------------------------------------------
+
+
+def places(node: Any) -> Iterator[Schema]:
+    """Yield the subschemas of a schema that a change fits, itself included."""
+    if not isinstance(node, dict):
+        return
+    yield node
+    for keyword in MAPS:
+        for child in node.get(keyword, {}).values():
+            yield from places(child)
+    for keyword in ("items", "additionalProperties", "not"):
+        yield from places(node.get(keyword))
+    for keyword in ("anyOf", "oneOf", "allOf", "prefixItems"):
+        for child in node.get(keyword, ()):
+            yield from places(child)
+
+
+def small(random: Random) -> Schema:
+    return random.choice(
+        [
+            {"type": "string"},
+            {"type": "integer"},
+            {"type": "boolean"},
+            {"type": "string", "enum": ["a", "b", "c"]},
+            {"type": "array", "items": {"type": "string"}},
+            {"type": "object", "properties": {"a": {"type": "string"}}, "required": ["a"]},
+            {"anyOf": [{"type": "integer"}, {"type": "null"}]},
+        ]
+    )
+
+
+def is_record(node: Schema) -> bool:
+    return "properties" in node or node.get("type") == "object"
+
+
+def add(node: Schema, random: Random) -> None:
+    if is_record(node):
+        name = random.choice(["limit", "mode", "extra"])
+        node.setdefault("properties", {})[name] = small(random)
+        if random.random() < 0.4:
+            node["required"] = sorted({*node.get("required", ()), name})
+
+
+def remove(node: Schema, random: Random) -> None:
+    if node.get("properties"):
+        name = random.choice(sorted(node["properties"]))
+        del node["properties"][name]
+        if random.random() < 0.8:
+            node["required"] = [one for one in node.get("required", ()) if one != name]
+
+
+def rename(node: Schema, random: Random) -> None:
+    if node.get("properties"):
+        name = random.choice(sorted(node["properties"]))
+        node["properties"][f"{name}2"] = node["properties"].pop(name)
+        node["required"] = [f"{name}2" if one == name else one for one in node.get("required", ())]
+
+
+def require(node: Schema, random: Random) -> None:
+    optional = sorted(set(node.get("properties", ())) - set(node.get("required", ())))
+    if optional:
+        node["required"] = [*node.get("required", ()), random.choice(optional)]
+
+
+def unrequire(node: Schema, random: Random) -> None:
+    if node.get("required"):
+        node["required"] = node["required"][1:]
+
+
+def widen(node: Schema, random: Random) -> None:
+    if isinstance(node.get("type"), str) and node["type"] != "object":
+        node["type"] = [node["type"], random.choice([kind for kind in KINDS[:5] if kind != node["type"]])]
+
+
+def retype(node: Schema, random: Random) -> None:
+    if node.get("type") in KINDS[:5]:
+        node["type"] = random.choice(KINDS[:5])
+
+
+def number(node: Schema, random: Random) -> None:
+    if node.get("type") in ("integer", "number"):
+        node["type"] = {"integer": "number", "number": "integer"}[node["type"]]
+
+
+def limit(node: Schema, random: Random) -> None:
+    kind = node.get("type")
+    if kind in ("integer", "number"):
+        node[random.choice(["minimum", "maximum", "exclusiveMinimum"])] = random.choice([0, 1, 3, 10, 100])
+    elif kind == "string":
+        node[random.choice(["minLength", "maxLength"])] = random.choice([0, 1, 3, 12, 300])
+    elif kind == "array":
+        node[random.choice(["minItems", "maxItems"])] = random.choice([0, 1, 2, 5])
+
+
+def unlimit(node: Schema, random: Random) -> None:
+    limits = [key for key in node if key.startswith(("min", "max", "exclusive")) or key in ("pattern", "format")]
+    if limits:
+        del node[random.choice(limits)]
+
+
+def enumerate_(node: Schema, random: Random) -> None:
+    if isinstance(node.get("enum"), list):
+        values = node["enum"]
+        node["enum"] = [*values, "zz"] if random.random() < 0.5 or len(values) < 2 else values[1:]
+    elif node.get("type") == "string":
+        node["enum"] = ["a", "ab", "Oslo"]
+
+
+def free(node: Schema, random: Random) -> None:
+    node.pop("enum", None)
+    node.pop("const", None)
+
+
+def close(node: Schema, random: Random) -> None:
+    if is_record(node):
+        node["additionalProperties"] = random.choice([False, True, {"type": "string"}])
+
+
+def unclose(node: Schema, random: Random) -> None:
+    if is_record(node):
+        node.pop("additionalProperties", None)
+
+
+def or_null(node: Schema, random: Random) -> None:
+    inner = copy.deepcopy(node)
+    if "$defs" not in node and "definitions" not in node and "type" in node and node["type"] != "object":
+        node.clear()
+        node[random.choice(["anyOf", "oneOf"])] = [inner, {"type": "null"}]
+
+
+def pattern(node: Schema, random: Random) -> None:
+    if node.get("type") == "string":
+        node["pattern"] = random.choice(PATTERNS)
+
+
+def formatted(node: Schema, random: Random) -> None:
+    if node.get("type") == "string":
+        node["format"] = random.choice(FORMATS)
+
+
+def items(node: Schema, random: Random) -> None:
+    if node.get("type") == "array":
+        node["items"] = small(random)
+
+
+def rewrite(node: Schema, random: Random) -> None:
+    """Say the same in other words."""
+    if node.get("type") == "boolean":
+        node.clear()
+        node["enum"] = [True, False]
+    elif len(node.get("enum", ())) > 1 and set(node) <= {"enum", "type"}:
+        values = node.pop("enum")
+        node["anyOf"] = [{"const": value} for value in values]
+    elif node.get("properties"):
+        node["properties"] = dict(reversed(node["properties"].items()))
+
+
+MUTATIONS: tuple[Callable[[Schema, Random], None], ...] = (
+    *(add, remove, rename, require, unrequire, widen, retype, number, limit, limit, unlimit, enumerate_, free, close),
+    *(unclose, or_null, pattern, formatted, items, rewrite),
+)
+
+
+def referred(schema: Schema, random: Random) -> None:
+    """Move a property to `$defs`."""
+    if schema.get("properties") and "$defs" not in schema:
+        name = random.choice(sorted(schema["properties"]))
+        if "$ref" not in str(schema["properties"][name]):
+            schema["$defs"] = {"Moved": schema["properties"][name]}
+            schema["properties"][name] = {"$ref": "#/$defs/Moved"}
+
+
+@dataclass(frozen=True)
+class Pair:
+    """A tool before and after changes."""
+
+    old: Schema
+    new: Schema
+
+
+def pairs(tools: list[Schema], count: int, seed: int) -> Iterator[Pair]:
+    """Yield pairs of tools: one to three random changes of their schemas, in either direction."""
+    random = Random(seed)
+    made = 0
+    while made < count:
+        old = wordless(random.choice(tools))
+        new = copy.deepcopy(old)
+        member = random.choice([key for key in ("inputSchema", "outputSchema") if key in new])
+        for _ in range(random.choice([1, 1, 1, 2, 3])):
+            if random.random() < 0.05:
+                referred(new[member], random)
+            else:
+                random.choice(MUTATIONS)(random.choice(list(places(new[member]))), random)
+        if random.random() < 0.4:
+            old, new = new, old
+        sides = (old, new)
+        if old != new and all(compiles(side[member]) and side[member].get("type") == "object" for side in sides):
+            made += 1
+            yield Pair(old, new)
+
+
+# --- the judge --------------------------------------------------------------------------------------------------------
+
+
+def compiles(schema: Any) -> bool:
+    try:
+        jsonschema_rs.validator_for(schema, offline=True)
+    except ValueError:
+        return False
+    return True
+
+
+def validator(schema: Any) -> Any:
+    return jsonschema_rs.validator_for(schema, offline=True, validate_formats=True)
+
+
+class Values:
+    """Random values for a schema; the limits and constants of both sides are tried.
+
+    Args:
+        root: The schema of the sender.
+        other: The schema of the receiver.
+        random: The source of chance.
+    """
+
+    def __init__(self, root: Schema, other: Schema, random: Random) -> None:
+        self.root, self.random = root, random
+        self.pool: list[Any] = [*TEXTS, *NUMBERS]
+        for side in (root, other):
+            for node in places(side):
+                self.pool += [*node.get("enum", ()), *([node["const"]] if "const" in node else [])]
+                for key, value in node.items():
+                    if isinstance(value, int | float) and not isinstance(value, bool):
+                        self.pool += [value - 1, value, value + 1]
+                        if "ength" in key and value < 500:
+                            self.pool += ["y" * max(0, int(value) + more) for more in (-1, 0, 1)]
+
+    def of(self, node: Any, depth: int = 0) -> Any:
+        """Return a value that the schema is likely to accept."""
+        if depth > 6 or not isinstance(node, dict):
+            return self.any(depth)
+        if "$ref" in node:
+            target: Any = self.root
+            for token in node["$ref"].split("/")[1:]:
+                target = target.get(token, {})
+            return self.of(target, depth + 1)
+        for keyword in ("anyOf", "oneOf"):
+            if keyword in node and (self.random.random() < 0.9 or "type" not in node):
+                return self.of(self.random.choice(node[keyword]), depth + 1)
+        if "const" in node:
+            return node["const"]
+        if "enum" in node:
+            return self.random.choice(node["enum"])
+        kinds = node.get("type", "object" if "properties" in node else None)
+        kind = self.random.choice(kinds) if isinstance(kinds, list) else kinds
+        return self.any(depth) if kind is None else self.of_kind(kind, node, depth)
+
+    def of_kind(self, kind: str, node: Schema, depth: int) -> Any:
+        match kind:
+            case "object":
+                return self.object(node, depth)
+            case "array":
+                low = node.get("minItems", 0)
+                sizes = [one for one in self.pool if isinstance(one, int) and low <= one <= 12]
+                size = self.random.choice([low, low + 1, low + 2, node.get("maxItems", low + 3), *sizes])
+                return [self.of(node.get("items", True), depth + 1) for _ in range(min(size, 12))]
+            case "boolean":
+                return self.random.random() < 0.5
+            case "null":
+                return None
+            case "string":
+                return self.chosen(str, node)
+            case _:
+                value = self.chosen(int | float, node)
+                return int(value) if kind == "integer" else value
+
+    def chosen(self, kind: Any, node: Schema) -> Any:
+        """Return a scalar of the pool, one that the schema accepts if there is one."""
+        fitting = [one for one in self.pool if isinstance(one, kind) and not isinstance(one, bool)]
+        limits = {key: value for key, value in node.items() if key != "$defs"}
+        valid = [one for one in fitting if validator(limits).is_valid(one)] if len(limits) > 1 else fitting
+        return self.random.choice(valid or fitting)
+
+    def object(self, node: Schema, depth: int) -> Any:
+        found: dict[str, Any] = {}
+        needed = node.get("required", ())
+        rate = self.random.choice([0.0, 0.5, 1.0])
+        for name, schema in node.get("properties", {}).items():
+            if name in needed or self.random.random() < rate:
+                found[name] = self.of(schema, depth + 1)
+        more = node.get("additionalProperties", True)
+        names = [UNDECLARED, *(name for name in needed if name not in found)]
+        if depth and not node.get("properties"):
+            names += ["a", "limit"]
+        if "additionalProperties" in node and more is not False:
+            names += ["limit", "mode", "extra", "a"]
+        for name in names:
+            if (
+                name not in node.get("properties", {})
+                and (name in needed or self.random.random() < 0.3)
+                and more is not False
+            ):
+                found[name] = self.of(more, depth + 1)
+        return found
+
+    def any(self, depth: int) -> Any:
+        scalars = [*self.random.sample(self.pool, 3), None, True]
+        return self.random.choice([*scalars, [], ["a"], {}, {"a": 1}] if depth < 5 else scalars)
+
+
+def refused(sender: Schema, receiver: Schema, random: Random, count: int) -> Any:
+    """Return a list with a value of the sender that the receiver refuses; an empty list if none was found."""
+    accepts, refuses = validator(sender), validator(receiver)
+    values = Values(sender, receiver, random)
+    for _ in range(count):
+        value = values.of(sender)
+        if accepts.is_valid(value) and not refuses.is_valid(value):
+            return [value]
+    return []
+
+
+def breaks(pair: Pair, random: Random, count: int = 300) -> Any:
+    """Return a list with a value that shows that clients of the old tool break; empty if none was found."""
+    found = refused(pair.old["inputSchema"], pair.new["inputSchema"], random, count)
+    if not found and "outputSchema" in pair.old and "outputSchema" in pair.new:
+        found = refused(pair.new["outputSchema"], pair.old["outputSchema"], random, count)
+    return found

@@ -1,0 +1,177 @@
+"""Verdicts on mutated pairs of real tools, judged by instances: no false "compatible", hardly a false "breaking"."""
+
+from __future__ import annotations
+
+import json
+import sys
+from collections import Counter
+from collections.abc import Iterator
+from random import Random
+from typing import Any
+
+import jsonschema_rs
+import pytest
+
+from mcp_bindgen.cli.live import Access, offers
+from mcp_bindgen.contract.comparison.drift import Checked, Mode, check_server
+from mcp_bindgen.contract.functions import document_of_app
+from mcp_bindgen.lock import LockedServer, LockStatus, Snapshot
+from tests.interop.processes import MODULES, needed, node
+from tests.lock.pairs import Pair, Schema, breaks, pairs
+from tests.support.commands import ROOT
+
+PYTHON_SERVERS = ("mcp_server_time", "mcp_server_git")
+NODE_SERVERS = {"everything": "", "filesystem": "/usr", "memory": ""}
+EXAMPLES = ("notes.py", "library.py:app", "library.py:shop", "middleware.py", "written_once.py")
+MAX_FALSE_ALARMS = 0.05
+
+
+def of_examples() -> Iterator[Schema]:
+    """Yield the tools of our examples and of a contract of the tests."""
+    document = json.loads((ROOT / "tests/runtime/contract/weather/contract.json").read_text("utf-8"))
+    yield from document["tools"]
+    for name in EXAMPLES:
+        yield from (document_of_app(str(ROOT / "examples" / name)) or {}).get("tools", ())
+
+
+def of_published_servers() -> Iterator[Schema]:
+    """Yield the tools of published servers, which run for that."""
+    needed()
+    commands = [f"'{sys.executable}' -m {module}" for module in PYTHON_SERVERS]
+    for name, argument in NODE_SERVERS.items():
+        script = MODULES / "@modelcontextprotocol" / f"server-{name}" / "dist" / "index.js"
+        commands.append(f"'{node()}' '{script}' {argument}")
+    for command in commands:
+        yield from offers(command, Access()).document["tools"]
+
+
+def snapshot(tool: Schema) -> Snapshot:
+    return Snapshot.of({"revision": "2025-11-25", "tools": [tool]})
+
+
+def checked(pair: Pair, mode: Mode = Mode.BACKWARD) -> Checked:
+    found = check_server(LockedServer({}, snapshot(pair.old)), snapshot(pair.new), mode)
+    return next(one for one in found if one.verdict.kind == "tool")
+
+
+def require_witness(pair: Pair, found: Checked) -> None:
+    """Check that a validator confirms the witness of a break, with members that the sender declares."""
+    (witness, *_) = found.witnesses
+    member = "inputSchema" if witness.part == "arguments" else "outputSchema"
+    sender, receiver = pair.old[member], pair.new[member]
+    if witness.part == "result":
+        sender, receiver = receiver, sender
+    assert jsonschema_rs.is_valid(sender, witness.value)
+    assert not jsonschema_rs.is_valid(receiver, witness.value)
+    if "additionalProperties" not in sender:
+        declared = {*sender.get("properties", ()), *sender.get("required", ()), "undeclared-member"}
+        assert set(witness.value) <= declared
+
+
+def judged(tools: list[Schema], count: int, seed: int) -> Counter[str]:
+    """Return how often each outcome came, and fail at a false "compatible" and at a break without a witness."""
+    random, outcomes = Random(seed), Counter[str]()
+    for pair in pairs(tools, count, seed):
+        found = checked(pair)
+        example = breaks(pair, random)
+        status = found.verdict.status
+        assert not (status.is_open and example), (pair, example)
+        if status is LockStatus.BREAKING:
+            require_witness(pair, found)
+        is_false = status > LockStatus.ADDED and status is not LockStatus.BREAKING and not example
+        outcomes[f"{status.name.lower()}{', no break found' if is_false else ''}"] += 1
+    return outcomes
+
+
+def false_alarms(outcomes: Counter[str]) -> float:
+    """Return the share of pairs that are closed although no break was found."""
+    return sum(count for outcome, count in outcomes.items() if "no break" in outcome) / outcomes.total()
+
+
+def test_mutated_tools_of_examples() -> None:
+    outcomes = judged(list(of_examples()), 50, seed=1)
+    assert false_alarms(outcomes) <= MAX_FALSE_ALARMS
+    assert min(outcomes["compatible"], outcomes["breaking"]) > 10, "both occur"
+
+
+@pytest.mark.full
+def test_mutated_tools_of_published_servers(record_property: Any) -> None:
+    tools = [*of_examples(), *of_published_servers()]
+    assert len(tools) > 50
+    for count, seed in ((500, 2), (300, 20261126)):
+        outcomes = judged(tools, count, seed)
+        record_property(f"outcomes of {count}", dict(outcomes))
+        print(count, dict(outcomes))
+        assert false_alarms(outcomes) <= MAX_FALSE_ALARMS
+        assert min(outcomes["compatible"], outcomes["breaking"]) > count // 4, "both occur"
+
+
+def tool(schema: Schema, **more: Any) -> Schema:
+    return {"name": "t", "inputSchema": schema, **more}
+
+
+RECORD: Schema = {"type": "object", "properties": {"a": {"type": "string"}}}
+CASES = [
+    (
+        "new optional argument",
+        RECORD,
+        {"type": "object", "properties": {**RECORD["properties"], "b": {}}},
+        "COMPATIBLE",
+    ),
+    ("closed", RECORD, {**RECORD, "additionalProperties": False}, "BREAKING"),
+    ("other members are texts", RECORD, {**RECORD, "additionalProperties": {"type": "string"}}, "BREAKING"),
+    ("required", RECORD, {**RECORD, "required": ["a"]}, "BREAKING"),
+    (
+        "required, undeclared",
+        {**RECORD, "required": ["b"]},
+        {**RECORD, "properties": {"b": {"type": "null"}}},
+        "BREAKING",
+    ),
+    (
+        "free map with conditions",
+        {"type": "object", "properties": {"m": {"type": "object"}}},
+        {"type": "object", "properties": {"m": {"type": "object", "properties": {"x": {"type": "integer"}}}}},
+        "UNPROVEN",
+    ),
+    ("format", RECORD, {"type": "object", "properties": {"a": {"type": "string", "format": "uri"}}}, "UNPROVEN"),
+    ("first argument", {"type": "object"}, RECORD, "COMPATIBLE"),
+    ("recursion", RECORD, {**RECORD, "properties": {"a": {"type": "string"}, "b": {"$ref": "#"}}}, "COMPATIBLE"),
+]
+
+
+@pytest.mark.parametrize(("old", "new", "status"), [pytest.param(*rest, id=name) for name, *rest in CASES])
+def test_rules(old: Schema, new: Schema, status: str) -> None:
+    pair = Pair(tool(old), tool(new))
+    found = checked(pair)
+    assert found.verdict.status.name == status
+    if status == "BREAKING":
+        require_witness(pair, found)
+
+
+def test_a_witness_is_small() -> None:
+    old: Schema = {"type": "object", "properties": {name: {"type": "string"} for name in "abcdef"}}
+    new = {**old, "properties": {**old["properties"], "c": {"type": "string", "maxLength": 3}}}
+    (witness,) = checked(Pair(tool(old), tool(new))).witnesses
+    assert list(witness.value) == ["c"]
+
+
+def test_modes_and_history() -> None:
+    wide, narrow = tool(RECORD), tool({**RECORD, "required": ["a"]})
+    for old, new, expected in (
+        (wide, narrow, {"backward": True, "forward": False, "full": True}),
+        (narrow, wide, {"backward": False, "forward": True, "full": True}),
+    ):
+        for mode, is_break in expected.items():
+            found = checked(Pair(old, new), Mode(mode))
+            assert (found.verdict.status is LockStatus.BREAKING) == is_break, (old, new, mode)
+    locked = LockedServer({}, snapshot(narrow)).updated({}, snapshot(narrow), 5)
+    assert locked.history == ()
+    locked = LockedServer({}, snapshot(wide)).updated({}, snapshot(narrow), 5)
+    for transitive, status, age in ((False, LockStatus.SAME, 0), (True, LockStatus.BREAKING, 1)):
+        verdicts = check_server(locked, snapshot(narrow), transitive=transitive)
+        assert [(one.verdict.status, one.age) for one in verdicts if one.verdict.kind == "tool"] == [(status, age)]
+    for keep in (0, 2):
+        kept = locked
+        for number in range(4):
+            kept = kept.updated({}, snapshot(tool({**RECORD, "maxProperties": number + 1})), keep)
+        assert len(kept.history) == keep

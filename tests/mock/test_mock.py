@@ -1,0 +1,331 @@
+"""Mock servers of contracts, and the helpers for tests of agents."""
+
+from __future__ import annotations
+
+import re
+import subprocess
+import sys
+from collections.abc import Mapping
+from contextlib import AbstractAsyncContextManager
+from pathlib import Path
+from typing import Any
+
+import jsonschema_rs
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from mcp_bindgen import v2024_11_05, v2025_06_18, v2025_11_25, v2026_07_28
+from mcp_bindgen.contract.document import contract_of
+from mcp_bindgen.contract.samples import samples
+from mcp_bindgen.mock import Mock
+from mcp_bindgen.runtime import ProtocolError
+from mcp_bindgen.spec import BadInput
+from mcp_bindgen.testing import MockServer, arguments, connected, results
+from tests.support.checked_connections import bounded
+from tests.support.commands import COMMAND, ROOT, execute, inside, save
+from tests.support.contract_strategies import inputs
+from tests.support.effort import examples
+
+EVERY_REVISION = pytest.mark.parametrize("package", [v2024_11_05, v2025_06_18, v2025_11_25, v2026_07_28])
+PAGE = (ROOT / "docs" / "how-to" / "mock.md").read_text("utf-8")
+BLOCKS: Mapping[str, list[str]] = {
+    kind: re.findall(rf"```{kind}\n(.*?)```", PAGE, re.DOTALL) for kind in ("yaml", "console", "python")
+}
+
+CONTRACT: dict[str, Any] = {
+    "serverInfo": {"name": "shop", "version": "2"},
+    "instructions": "Buy.",
+    "revision": "2025-11-25",
+    "tools": [
+        {
+            "name": "find",
+            "inputSchema": {"type": "object", "properties": {"words": {"type": "string"}}, "required": ["words"]},
+            "outputSchema": {
+                "type": "object",
+                "properties": {"titles": {"type": "array", "items": {"type": "string"}}, "count": {"type": "integer"}},
+                "required": ["titles"],
+            },
+        },
+        {"name": "buy", "inputSchema": {"type": "object"}, "x-mcp-scopes": ["buy"]},
+        {"name": "slow", "inputSchema": {"type": "object"}, "execution": {"taskSupport": "required"}},
+        {
+            "name": "odd",
+            "inputSchema": {"type": "object"},
+            "outputSchema": {"type": "object", "required": ["a"], "properties": {"a": False}},
+        },
+    ],
+    "prompts": [
+        {"name": "plan", "arguments": [{"name": "day", "required": True, "enum": ["mon", "tue"]}, {"name": "who"}]}
+    ],
+    "resources": [
+        {"uri": "shop://logo", "name": "logo", "mimeType": "image/png"},
+        {"uri": "shop://list", "name": "list", "mimeType": "application/json"},
+        {"uri": "shop://page", "name": "<page>", "mimeType": "text/html"},
+        {"uri": "shop://sound", "name": "sound", "mimeType": "audio/wav"},
+        {"uri": "shop://text", "name": "text"},
+    ],
+    "resourceTemplates": [{"uriTemplate": "shop://books/{id}", "name": "book", "mimeType": "image/svg+xml"}],
+}
+
+
+def mock(answers: dict[str, Any] | None = None, seed: int = 0, **changes: Any) -> Mock:
+    return MockServer({**CONTRACT, **changes}, answers, seed).app
+
+
+def client_of(app: Mock) -> AbstractAsyncContextManager[Any]:
+    return connected(v2025_11_25.Client(), app)
+
+
+def client_at(target: Any) -> AbstractAsyncContextManager[Any]:
+    return v2025_11_25.Client.connect(target)
+
+
+@EVERY_REVISION
+@bounded()
+async def test_every_entry_is_answered_in_every_revision(package: Any) -> None:
+    async with connected(package.Client(), mock()) as client:
+        assert client.server_info.name == "shop"
+        assert {tool.name for tool in (await client.list_tools()).tools} >= {"find", "buy"}
+        found = await client.call_tool("find", {"words": "emma"})
+        assert not found.is_error
+        assert "titles" in found.content[0].text
+        said = await client.call_tool("buy", {"x": 1})
+        assert said.content[0].text == "Sample result of buy(x=1)"
+        assert not (await client.call_tool("slow", {})).is_error
+        prompt = await client.get_prompt("plan", {"day": "mon"})
+        assert "day: mon" in prompt.messages[0].content.text
+        contents = [(await client.read_resource(one.uri)).contents[0] async for one in client.iter_resources()]
+        assert contents[0].mime_type == "image/png"
+        assert contents[0].blob.startswith("iVBOR")
+        assert '"shop://list"' in contents[1].text
+        assert "&lt;" not in contents[1].text
+        assert "<!doctype html>" in contents[2].text
+        assert contents[3].blob
+        assert contents[4].text == "Sample content of shop://text"
+        book = (await client.read_resource("shop://books/7")).contents[0]
+        assert (book.mime_type, "shop://books/7" in book.text) == ("image/svg+xml", True)
+        with pytest.raises(ProtocolError):
+            await client.read_resource("shop://nothing")
+
+
+@bounded()
+async def test_completions_come_from_enums_or_samples() -> None:
+    types = v2025_11_25.types
+    async with client_of(mock()) as client:
+        for ref, name, typed, wanted in (
+            (types.PromptReference(name="plan"), "day", "t", ["tue"]),
+            (types.PromptReference(name="plan"), "who", "", ["who-1", "who-2", "who-3"]),
+            (types.ResourceTemplateReference(uri="shop://books/{id}"), "id", "id-2", ["id-2"]),
+        ):
+            argument = types.CompleteRequestParamsArgument(name=name, value=typed)
+            assert (await client.complete(ref, argument)).completion.values == wanted
+
+
+@bounded()
+async def test_arguments_are_validated_with_the_messages_of_every_app() -> None:
+    async with client_of(mock()) as client:
+        wrong = await client.call_tool("find", {"words": 1})
+        assert wrong.is_error
+        assert 'arguments.words: the value is not of type "string"' in wrong.content[0].text
+        with pytest.raises(ProtocolError, match="day"):
+            await client.get_prompt("plan", {})
+        with pytest.raises(ProtocolError, match="day"):
+            await client.get_prompt("plan", {"day": "sun"})
+
+
+@bounded()
+async def test_a_schema_without_sample_is_said_when_the_tool_is_called() -> None:
+    async with client_of(mock()) as client:
+        failed = await client.call_tool("odd", {})
+        assert failed.is_error
+        assert "no sample value fits the outputSchema of odd" in failed.content[0].text
+
+
+@bounded()
+async def test_results_depend_on_seed_name_and_arguments_alone() -> None:
+    async def told(app: Mock, words: str) -> Any:
+        async with client_of(app) as client:
+            return (await client.call_tool("find", {"words": words})).structured_content
+
+    assert [await told(mock(seed=seed), "a") for seed in range(9)] == [
+        await told(mock(seed=seed), "a") for seed in range(9)
+    ]
+    assert len({str(await told(mock(seed=seed), "a")) for seed in range(9)}) > 1
+    assert len({str(await told(mock(), word)) for word in "abcdefghi"}) > 1
+
+
+@bounded()
+async def test_fixed_answers_win() -> None:
+    fixed = {
+        "find": [
+            {"arguments": {"words": "none"}, "error": "nothing found"},
+            {"arguments": {"words": "busy"}, "error": {"code": -32050, "message": "busy", "data": [1]}},
+            {"arguments": {"words": "own"}, "result": {"content": [], "structuredContent": {"titles": []}}},
+            {"result": {"titles": ["Emma"]}},
+        ],
+        "buy": [{"result": "bought"}],
+    }
+    app = mock(fixed)
+    async with client_of(app) as client:
+        none = await client.call_tool("find", {"words": "none"})
+        assert (none.is_error, none.content[0].text) == (True, "nothing found")
+        with pytest.raises(ProtocolError, match="busy") as caught:
+            await client.call_tool("find", {"words": "busy"})
+        assert (caught.value.code, caught.value.data) == (-32050, [1])
+        assert (await client.call_tool("find", {"words": "own"})).content == []
+        assert (await client.call_tool("find", {"words": "any"})).structured_content == {"titles": ["Emma"]}
+        assert (await client.call_tool("buy", {})).content[0].text == "bought"
+    assert [name for name, _ in app.calls] == ["find", "find", "find", "find", "buy"]
+
+
+@pytest.mark.parametrize(
+    ("answers", "pointer", "problem"),
+    [
+        ([], "", "answers are an object"),
+        ({"fnd": []}, "/fnd", "the contract has no tool 'fnd'"),
+        ({"find": {}}, "/find", "the answers of a tool are a list"),
+        ({"find": [{"result": {"titles": []}, "error": "x"}]}, "/find/0", "a result or an error"),
+        ({"find": [{"reslt": 1, "error": "x"}]}, "/find/0", "unknown member 'reslt'"),
+        ({"find": [{"error": 1}]}, "/find/0/error", "this is not an error"),
+        ({"find": [{"arguments": {"words": 1}, "error": ""}]}, "/find/0/arguments/words", "does not fit the contract"),
+        ({"find": [{"result": {"titles": [1]}}]}, "/find/0/result/titles/0", "does not fit the contract"),
+    ],
+)
+def test_bad_answers_are_one_line(answers: Any, pointer: str, problem: str, tmp_path: Path) -> None:
+    contract, file = save(tmp_path / "shop.json", CONTRACT), save(tmp_path / "answers.json", answers)
+    done = inside("mock", contract, "--answers", file)
+    assert done.returncode == 2
+    assert f"{file}#{pointer}: " in done.stderr
+    assert problem in done.stderr
+    assert done.stderr.count("\n") == 1
+
+
+def test_bad_input_is_one_line(tmp_path: Path) -> None:
+    contract = save(tmp_path / "shop.json", CONTRACT)
+    for words, reason in (
+        ([contract, "other"], "unexpected argument 'other'"),
+        ([tmp_path / "none.json"], "cannot be read"),
+        ([save(tmp_path / "next.json", {**CONTRACT, "revision": "2031-01-01"})], "2031-01-01"),
+    ):
+        done = inside("mock", *words)
+        assert (done.returncode, done.stderr.count("\n")) == (2, 1)
+        assert reason in done.stderr
+
+
+def test_the_contract_of_a_server_is_exported_first(tmp_path: Path) -> None:
+    (tmp_path / "notes.py").write_text(
+        "from mcp_bindgen.app import App\napp = App('notes')\n@app.tool\ndef add(title: str) -> int:\n    return 7\n"
+    )
+    done = inside("call", f"{COMMAND} mock {tmp_path / 'notes.py'}", "tools/call", "add", '{"title": "a"}')
+    assert done.returncode == 0, done.stderr
+    assert "result" in done.stdout
+
+
+# --- helpers for tests ---------------------------------------------------------------------------------------
+
+
+@bounded()
+async def test_a_mock_server_over_http_and_as_a_command() -> None:
+    with MockServer(CONTRACT, {"buy": [{"result": "bought"}]}, seed=3) as server:
+        told = []
+        for target in (server.url, server.command, server.app):
+            async with client_at(target) as client:
+                told.append((await client.call_tool("find", {"words": "a"})).structured_content)
+                assert (await client.call_tool("buy", {})).content[0].text == "bought"
+    assert told[0] == told[1] == told[2]
+    assert server.calls == [("find", {"words": "a"}), ("buy", {})] * 2
+
+
+@settings(max_examples=examples(5, 25))
+@given(st.data())
+def test_drawn_values_are_valid(data: st.DataObject) -> None:
+    """Of random schemas, judged by the validator alone."""
+    schema = data.draw(inputs())
+    document = {"tools": [{"name": "t", "inputSchema": schema, "outputSchema": schema}]}
+    try:
+        contract = contract_of(document)
+    except BadInput:
+        return
+    judge = jsonschema_rs.validator_for(schema, validate_formats=False)
+    assert all(judge.is_valid(value) for value in samples(schema))
+    if samples(schema):
+        assert judge.is_valid(data.draw(arguments(contract, "t")))
+        assert judge.is_valid(data.draw(results(contract, "t")))
+
+
+LIMITED: dict[str, Any] = {
+    "type": "object",
+    "properties": {
+        "n": {"type": "number", "exclusiveMinimum": 0, "maximum": 1},
+        "m": {"type": "integer", "multipleOf": 5, "minimum": -7, "maximum": 7},
+        "s": {"type": "string", "minLength": 2, "maxLength": 3},
+        "a": {"type": "array", "items": {"$ref": "#"}, "maxItems": 2},
+        "e": {"enum": ["x", None, 1]},
+    },
+    "required": ["n", "m", "s"],
+    "additionalProperties": False,
+}
+
+
+@settings(max_examples=examples(10, 50))
+@given(arguments({"tools": [{"name": "t", "inputSchema": LIMITED}]}, "t"))
+def test_limits_of_the_schema_are_met(value: Any) -> None:
+    assert jsonschema_rs.validator_for(LIMITED).is_valid(value)
+
+
+def test_unknown_tools_and_missing_schemas_are_told() -> None:
+    with pytest.raises(ValueError, match="no tool 'fid'; did you mean find"):
+        arguments(CONTRACT, "fid")
+    with pytest.raises(ValueError, match="has no outputSchema"):
+        results(CONTRACT, "buy")
+    with pytest.raises(ValueError, match="no valid value was found for the outputSchema of 'odd'"):
+        results(CONTRACT, "odd")
+
+
+def test_missing_packages_are_named() -> None:
+    code = "import sys; sys.modules['hypothesis'] = None; import mcp_bindgen.testing as t; t.connected; t.arguments"
+    done = execute(sys.executable, "-c", code)
+    assert "ImportError: strategies for contracts need hypothesis: pip install hypothesis" in done.stderr
+
+
+# --- the page ---------------------------------------------------------------------------------------------------
+
+
+@pytest.fixture
+def page(tmp_path: Path) -> Path:
+    contract, answers = BLOCKS["yaml"]
+    (tmp_path / "weather.yaml").write_text(contract, "utf-8")
+    (tmp_path / "answers.yaml").write_text(answers, "utf-8")
+    (tmp_path / "wrong.yaml").write_text("forecast: [{result: {celsius: cold, sky: rain}}]\n", "utf-8")
+    return tmp_path
+
+
+@pytest.mark.parametrize("block", BLOCKS["console"])
+def test_the_page_shows_real_output(block: str, page: Path) -> None:
+    line, _, shown = block.partition("\n")
+    done = subprocess.run(
+        line.removeprefix("$ ").replace("mcp-bindgen", str(COMMAND)),
+        shell=True,
+        cwd=page,
+        capture_output=True,
+        encoding="utf-8",
+    )
+    assert done.stdout + done.stderr == shown
+
+
+def test_the_answers_of_the_page_are_given(page: Path) -> None:
+    server = f"{COMMAND} mock {page / 'weather.yaml'} --answers {page / 'answers.yaml'}"
+    done = inside("call", server, "tools/call", "forecast", '{"city": "Atlantis"}')
+    assert "There is no such city." in done.stdout + done.stderr
+
+
+@pytest.mark.full
+def test_the_tests_of_the_page_pass(page: Path) -> None:
+    plugin, fixture, strategies = BLOCKS["python"]
+    (page / "conftest.py").write_text(plugin, "utf-8")
+    (page / "test_agent.py").write_text(fixture, "utf-8")
+    (page / "test_values.py").write_text(strategies, "utf-8")
+    done = execute(sys.executable, "-m", "pytest", "-q", "-p", "no:cacheprovider", "-p", "no:xdist", cwd=page)
+    assert "passed" in done.stdout, done.stdout + done.stderr
+    assert done.returncode == 0, done.stdout

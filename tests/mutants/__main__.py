@@ -1,0 +1,180 @@
+"""Put bugs into a copy of the product, one at a time, and list the bugs that the tests find: `make mutants`.
+
+Half of the bugs stand in `bugs.toml`, the rest is drawn with a fixed seed. For each bug, the nearest test modules run
+until a test fails: modules named after the changed module, then modules that import it, then tests of its package.
+With `--wide`, survivors meet the quick suite as well. Bugs without an effect stand in `bugs.toml`, with the reason.
+"""
+
+from __future__ import annotations
+
+import argparse
+import os
+import re
+import shutil
+import subprocess
+import sys
+import sysconfig
+import tomllib
+import venv
+from collections import Counter
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+from typing import Any
+
+from tests.mutants.drawn import Mutant, draw
+from tests.support.commands import ROOT
+
+SOURCES = ("generator", "runtime", "features")
+NEAREST = {
+    "app": ["runtime/contract"],
+    "auth": ["runtime/auth"],
+    "bridging": ["runtime/endpoint", "runtime/bridges"],
+    "cluster": ["runtime/http/server"],
+    "extensions": ["runtime/extensions"],
+    "host": ["runtime/entrypoints"],
+    "http": ["runtime/http"],
+    "runtime": ["runtime/core", "runtime/endpoint", "runtime/eras", "runtime/transports", "runtime/entrypoints"],
+    "telemetry": ["runtime/telemetry"],
+    "testing": ["test_extensions_page.py", "test_examples.py", "scaffold"],
+}
+"""Package -> tests about it, where their folder has another name."""
+
+SECONDS = 900
+"""After which a bug counts as found: something hangs."""
+
+
+def copy(folder: Path) -> Path:
+    """Copy the files that git knows, and make an environment that imports the copy; return its interpreter."""
+    tree = folder / "tree"
+    listed = subprocess.check_output(["git", "ls-files", "-coz", "--exclude-standard"], cwd=ROOT, text=True)
+    for name in filter(None, listed.split("\0")):
+        if (ROOT / name).is_file():
+            (tree / name).parent.mkdir(parents=True, exist_ok=True)
+            shutil.copy2(ROOT / name, tree / name)
+    for modules in ROOT.glob("**/node_modules"):
+        if not {"node_modules", ".venv", "build"} & {*modules.parent.relative_to(ROOT).parts}:
+            (tree / modules.relative_to(ROOT)).symlink_to(modules)
+    venv.create(tree / ".venv", symlinks=True)
+    scripts, python = Path(sys.executable).parent, tree / ".venv" / "bin" / "python"
+    for script in scripts.iterdir():
+        if script.is_file() and not script.is_symlink() and not (python.parent / script.name).exists():
+            data = script.read_bytes().replace(os.fsencode(scripts), os.fsencode(python.parent))
+            (python.parent / script.name).write_bytes(data)
+            (python.parent / script.name).chmod(0o755)
+    shared = Path(sysconfig.get_path("purelib"))
+    paths = [*(tree / name for name in (*SOURCES, "generated")), shared]
+    own = tree / ".venv" / shared.relative_to(sys.prefix)
+    (own / "copy.pth").write_text("".join(f"{path}\n" for path in paths), "utf-8")
+    return python
+
+
+def nearest(tree: Path, mutant: Mutant) -> list[str]:
+    """Return the test modules of a bug, the nearest first."""
+    path = Path(mutant.file)
+    parts = path.with_suffix("").parts[1:]
+    module, package, stem = ".".join(parts), parts[1], path.stem
+    folders = [tree / "tests" / name for name in NEAREST.get(package, [package])]
+    own = [one for folder in folders for one in ([folder] if folder.is_file() else sorted(folder.rglob("test_*.py")))]
+    every = [one for one in sorted((tree / "tests").rglob("test_*.py")) if "node_modules" not in one.parts]
+    imported = re.compile(rf"\b{re.escape(module)}\b|from {re.escape('.'.join(parts[:-1]))} import .*\b{stem}\b")
+    named = [one for one in every if one.stem == f"test_{stem}"]
+    users = [one for one in every if imported.search(one.read_text("utf-8"))]
+    words = [one for one in own if re.search(rf"\b{stem}\b", one.read_text("utf-8"))]
+    return [str(one) for one in dict.fromkeys([*named, *users, *words, *own])]
+
+
+def run(tree: Path, python: Path, tests: Sequence[str], *options: str) -> str | None:
+    """Run tests until one fails; return its name, or None if all pass."""
+    command = [
+        str(python),
+        "-m",
+        "pytest",
+        "-q",
+        "-x",
+        "--tb=no",
+        "-p",
+        "no:rerunfailures",
+        "-o",
+        "markers=full\nslow\nflaky",
+    ]
+    environment = {name: value for name, value in os.environ.items() if not name.startswith("PYTEST_")}
+    environment["PYTHONDONTWRITEBYTECODE"] = ""
+    with subprocess.Popen(
+        [*command, *options, *tests],
+        cwd=tree,
+        env=environment,
+        text=True,
+        stdout=subprocess.PIPE,
+        stderr=subprocess.STDOUT,
+        start_new_session=True,
+    ) as process:
+        try:
+            said, _ = process.communicate(timeout=SECONDS)
+        except subprocess.TimeoutExpired:
+            os.killpg(process.pid, 9)
+            return "nothing ends"
+    if process.returncode in (0, 5):
+        return None
+    failed = re.search(r"^(?:FAILED|ERROR) (\S+)", said, re.MULTILINE)
+    return failed[1] if failed else said.strip().splitlines()[-1]
+
+
+def find(tree: Path, python: Path, mutant: Mutant, modules: int, *, wide: bool) -> str | None:
+    """Return the test that finds a bug, or None; `modules` is the number of modules that count as near."""
+    path = tree / mutant.file
+    text = path.read_bytes()
+    end = mutant.offset + len(mutant.old.encode())
+    assert text[mutant.offset : end] == mutant.old.encode(), mutant
+    path.write_bytes(text[: mutant.offset] + mutant.new.encode() + text[end:])
+    try:
+        found = run(tree, python, nearest(tree, mutant)[:modules], "-n0")
+        return run(tree, python, [], "-n", "auto", "--dist", "worksteal") if found is None and wide else found
+    finally:
+        path.write_bytes(text)
+
+
+def by_hand(bugs: Mapping[str, Any]) -> list[Mutant]:
+    """Return the bugs that stand in the file; each must name one place."""
+    found = []
+    for bug in bugs["bug"]:
+        text = (ROOT / bug["file"]).read_bytes()
+        assert text.count(bug["old"].encode()) == 1, f"{bug['file']}: {text.count(bug['old'].encode())} x {bug['old']}"
+        found.append(Mutant(bug["file"], text.index(bug["old"].encode()), bug["old"], bug["new"]))
+    return found
+
+
+def main() -> int:
+    parser = argparse.ArgumentParser(prog="python -m tests.mutants", description="Do the tests find bugs?")
+    parser.add_argument("--drawn", type=int, default=60, help="number of bugs to draw")
+    parser.add_argument("--kind", choices=["hand", "drawn"], help="only bugs of one kind")
+    parser.add_argument("--seed", type=int, default=1)
+    parser.add_argument("--only", default="", help="only the bugs whose file and change match this expression")
+    parser.add_argument("--modules", type=int, default=12, help="number of test modules that are near")
+    parser.add_argument("--wide", action="store_true", help="run the quick suite for survivors")
+    parser.add_argument("--out", type=Path, default=ROOT / "build" / "mutants")
+    options = parser.parse_args()
+    shutil.rmtree(options.out, ignore_errors=True)
+    bugs = tomllib.loads((Path(__file__).with_name("bugs.toml")).read_text("utf-8"))
+    packages = [one for name in SOURCES for one in (ROOT / name / "mcp_bindgen").iterdir() if one.name[0].isalpha()]
+    folders = sorted(one.relative_to(ROOT).as_posix() for one in packages if one.is_dir())
+    mutants = {"hand": by_hand(bugs), "drawn": draw(ROOT, folders, options.drawn, options.seed)}
+    equal = {(one["file"], one["old"], one["new"]): one["reason"] for one in bugs.get("equivalent", ())}
+    tree, python = options.out.absolute() / "tree", copy(options.out.absolute())
+    counts: Counter[str] = Counter()
+    for kind, all_ in mutants.items():
+        for mutant in all_:
+            change = f"{' '.join(mutant.old.split())[:60]} -> {' '.join(mutant.new.split())[:60]}"
+            if options.kind not in (None, kind) or re.search(options.only, f"{mutant.file} {change}") is None:
+                continue
+            reason = equal.get((mutant.file, mutant.old, mutant.new))
+            found = None if reason else find(tree, python, mutant, options.modules, wide=options.wide)
+            state = "equivalent" if reason else "found" if found else "SURVIVES"
+            counts[state] += 1
+            line = (ROOT / mutant.file).read_bytes()[: mutant.offset].count(b"\n") + 1
+            print(f"{state} | {kind} | {mutant.file}:{line} | {change} | {reason or found or ''}", flush=True)
+    print(", ".join(f"{count} {state}" for state, count in counts.items()))
+    return 1 if counts["SURVIVES"] else 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())

@@ -1,0 +1,75 @@
+"""`Stored` in a Redis that processes share: no change is lost."""
+
+from __future__ import annotations
+
+from collections.abc import AsyncGenerator, Iterator
+from contextlib import asynccontextmanager
+from types import SimpleNamespace
+from typing import Any
+
+import anyio
+import pytest
+
+from mcp_bindgen.app import Stored, ToolError
+from mcp_bindgen.app import stored as module
+from mcp_bindgen.cluster.session_registry import RedisStore
+from tests.support.checked_connections import bounded
+from tests.support.redis_server import RedisServer, redis_server
+
+ADA: Any = SimpleNamespace(identity=SimpleNamespace(principal="ada"))
+
+
+@pytest.fixture(scope="module")
+def redis(tmp_path_factory: pytest.TempPathFactory) -> Iterator[RedisServer]:
+    with redis_server(tmp_path_factory.mktemp("redis")) as running:
+        yield running
+
+
+@asynccontextmanager
+async def two_processes(redis: RedisServer, prefix: str) -> AsyncGenerator[list[Stored[list[int]]]]:
+    """Yield the same values as two processes have them."""
+    stores = [RedisStore(redis.url, prefix=prefix) for _ in range(2)]
+    yield [Stored(list[int], list, store=store) for store in stores]
+    for store in stores:
+        await store.resign()
+
+
+@bounded()
+async def test_edits_of_two_processes_wait_for_each_other(redis: RedisServer) -> None:
+    async with two_processes(redis, "edits:") as values, anyio.create_task_group() as tasks:
+
+        async def add(number: int) -> None:
+            async with values[number % 2].edit(ADA) as numbers:
+                before = list(numbers)
+                await anyio.sleep(0.001)
+                numbers[:] = [*before, number]
+
+        for number in range(20):
+            tasks.start_soon(add, number)
+    async with two_processes(redis, "edits:") as (value, _):
+        assert sorted(await value.get(ADA)) == list(range(20))
+    assert [key for key in redis.client.hkeys("edits:s:user:ada") if key.startswith(b"w:")] == [b"w:0"]
+
+
+@bounded()
+async def test_an_edit_ends_with_an_error_and_keeps_the_value_before(redis: RedisServer) -> None:
+    async with two_processes(redis, "errors:") as (one, other):
+        await one.set(ADA, [1])
+        with pytest.raises(ZeroDivisionError):
+            async with one.edit(ADA) as numbers:
+                numbers.append(1 // 0)
+        with anyio.fail_after(module._EDIT_SECONDS / 2):
+            async with other.edit(ADA) as numbers:
+                assert numbers == [1]
+
+
+@bounded()
+async def test_an_edit_that_is_overtaken_is_refused(redis: RedisServer, monkeypatch: pytest.MonkeyPatch) -> None:
+    async with two_processes(redis, "late:") as (one, other):
+        monkeypatch.setattr(module, "_EDIT_SECONDS", 0.0)
+        with pytest.raises(ToolError, match="changed by another call; call again"):  # noqa: PT012
+            async with one.edit(ADA) as numbers:
+                numbers.append(1)
+                async with other.edit(ADA) as others:
+                    others.append(2)
+        assert await one.get(ADA) == [2]

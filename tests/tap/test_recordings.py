@@ -1,0 +1,346 @@
+"""`mcp-bindgen tap serve` and `tap replay`: a recording in the place of a server, or of a client."""
+
+from __future__ import annotations
+
+import json
+import subprocess
+import sys
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Any
+
+import anyio
+import pytest
+from mcp import ClientSession, StdioServerParameters
+from mcp.client.stdio import stdio_client
+
+from mcp_bindgen.tap import Trace, TracedMessage
+from mcp_bindgen.tap.comparison import Comparison
+from mcp_bindgen.tap.recording import Matching, Recording, recording_of
+from tests.interop.everything import EVERYTHING, FILESYSTEM
+from tests.interop.processes import NODE_SERVER, SDK_SERVER, free_port, listening, node
+from tests.support.commands import COMMAND, PATIENCE, execute, inside
+from tests.support.taps import tapped
+
+INITIALIZE: dict[str, Any] = {
+    "jsonrpc": "2.0",
+    "id": 0,
+    "method": "initialize",
+    "params": {"protocolVersion": "2025-11-25", "capabilities": {}, "clientInfo": {"name": "a", "version": "1"}},
+}
+SERVER_INFO = {
+    "protocolVersion": "2025-11-25",
+    "capabilities": {"tools": {}},
+    "serverInfo": {"name": "s", "version": "1"},
+}
+
+
+def call(number: int, name: str, token: int | None = None, **arguments: Any) -> dict[str, Any]:
+    meta = {} if token is None else {"_meta": {"progressToken": token}}
+    return {
+        "jsonrpc": "2.0",
+        "id": number,
+        "method": "tools/call",
+        "params": {"name": name, "arguments": arguments, **meta},
+    }
+
+
+def result(number: int, text: str) -> dict[str, Any]:
+    return {"jsonrpc": "2.0", "id": number, "result": {"content": [{"type": "text", "text": text}]}}
+
+
+def progress(token: int) -> dict[str, Any]:
+    return {"jsonrpc": "2.0", "method": "notifications/progress", "params": {"progressToken": token, "progress": 1}}
+
+
+ASK = {"jsonrpc": "2.0", "id": 1, "method": "roots/list"}
+ROOTS = {"jsonrpc": "2.0", "id": 1, "result": {"roots": []}}
+LINES: Sequence[tuple[str, dict[str, Any]]] = (
+    ("client", INITIALIZE),
+    ("server", {"jsonrpc": "2.0", "id": 0, "result": SERVER_INFO}),
+    ("client", {"jsonrpc": "2.0", "method": "notifications/initialized"}),
+    ("client", call(1, "a", 11, x=1)),
+    ("client", call(2, "b")),
+    ("server", progress(11)),
+    ("server", ASK),
+    ("client", ROOTS),
+    ("server", result(2, "b")),
+    ("server", result(1, "first")),
+    ("client", call(3, "a", x=1.0)),
+    ("server", result(3, "second")),
+    ("client", call(4, "login", password="S3CRET")),
+    ("server", result(4, "in")),
+    ("client", call(5, "cut")),
+)
+
+
+def trace(lines: Sequence[tuple[str, dict[str, Any]]] = LINES) -> list[TracedMessage]:
+    seen = list[TracedMessage]()
+    made = Trace(seen.append)
+    for sender, message in lines:
+        made.record("client" if sender == "client" else "server", json.dumps(message).encode())
+    return seen
+
+
+def recorded(path: Path, lines: Sequence[tuple[str, dict[str, Any]]] = LINES) -> Path:
+    file = path / "trace.jsonl"
+    file.write_text("".join(f"{json.dumps(one.document())}\n" for one in trace(lines)), "utf-8")
+    return file
+
+
+# --- serve ----------------------------------------------------------------------------------------------------
+
+
+def served(file: Path, *messages: dict[str, Any], silent: int = 0) -> list[dict[str, Any]]:
+    """Send messages to `tap serve`, and return the line that comes after each of them, and `silent` lines more."""
+    with subprocess.Popen(
+        [COMMAND, "tap", "serve", file], stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=subprocess.PIPE
+    ) as process:
+        assert process.stdin is not None
+        assert process.stdout is not None
+        found = list[dict[str, Any]]()
+        for message in messages:
+            process.stdin.write(f"{json.dumps(message)}\n".encode())
+            process.stdin.flush()
+            found.append(json.loads(process.stdout.readline()))
+        found += [json.loads(process.stdout.readline()) for _ in range(silent)]
+        process.stdin.close()
+        assert process.stdout.read() == b""
+        assert process.wait(PATIENCE) == 0
+    return found
+
+
+def test_who_asks_and_secrets_do_not_count(tmp_path: Path) -> None:
+    hello = {**INITIALIZE, "id": "x", "params": {**INITIALIZE["params"], "clientInfo": {"name": "b", "version": "2"}}}
+    found = served(recorded(tmp_path), hello, call(8, "login", password="OTHER"))
+    by = {one["id"]: one["result"] for one in found}
+    assert by == {"x": SERVER_INFO, 8: result(4, "in")["result"]}
+
+
+def test_messages_of_the_server_are_sent_in_their_place(tmp_path: Path) -> None:
+    """The token is the client's; the response comes after the client has answered the server's request."""
+    found = served(recorded(tmp_path), call(1, "b"), {**ROOTS, "id": "recorded-1"})
+    assert [one.get("method") or one["result"] for one in found] == ["roots/list", result(1, "b")["result"]]
+    found = served(recorded(tmp_path), call(2, "a", 5, x=1), silent=1)
+    assert found == [progress(5), result(2, "first")]
+
+
+def test_equal_requests_get_the_recorded_answers_in_turn(tmp_path: Path) -> None:
+    """Without a token there is no progress; the last answer is repeated."""
+    found = served(recorded(tmp_path), *(call(number, "a", x=1) for number in (1, 2, 3)))
+    assert {one["id"]: one["result"]["content"][0]["text"] for one in found} == {1: "first", 2: "second", 3: "second"}
+
+
+UNMATCHED = (
+    (call(1, "a", x=2), -32602, 'the nearest is line 4: tools/call {"name": "a", "arguments": {"x": 1}}'),
+    ({"jsonrpc": "2.0", "id": 1, "method": "tools/list"}, -32601, "did you mean tools/call"),
+    ({"jsonrpc": "2.0", "id": 1, "method": "x"}, -32601, "it has initialize, tools/call"),
+    (call(1, "cut"), -32603, "no response to line 15"),
+    ({"jsonrpc": "2.0", "id": 1, "method": "ping"}, None, ""),
+    ({"jsonrpc": "1.0", "id": 1, "method": "ping"}, -32600, "2.0"),
+)
+
+
+def test_other_requests_get_a_clear_error(tmp_path: Path) -> None:
+    found = served(recorded(tmp_path), *(message for message, _, _ in UNMATCHED))
+    for (_, code, words), answer in zip(UNMATCHED, found, strict=True):
+        assert answer.get("error", {}).get("code") == code
+        assert words in answer.get("error", {}).get("message", "")
+
+
+def test_hostile_clients_get_errors_and_the_player_goes_on(tmp_path: Path) -> None:
+    deep = json.loads("[" * 150 + "]" * 150)
+    found = served(recorded(tmp_path), call(1, "a", x=deep), {"jsonrpc": "2.0", "id": 2, "method": "ping"})
+    assert "nested deeper" in found[0]["error"]["message"]
+    assert found[1] == {"jsonrpc": "2.0", "id": 2, "result": {}}
+
+
+@pytest.mark.parametrize(
+    "text", ["no JSON\n", "[]\n", '{"sender": "x"}\n', '{"sender": "client", "kind": "request"}\n']
+)
+def test_a_file_that_is_no_recording_is_one_line(text: str, tmp_path: Path) -> None:
+    file = tmp_path / "trace.jsonl"
+    file.write_text(text, "utf-8")
+    for words in (["serve", file], ["replay", file, "cat"]):
+        done = inside("tap", *words)
+        assert done.returncode == 2
+        assert "line 1" in done.stderr
+        assert done.stderr.count("\n") == 1
+    assert inside("tap", "serve", tmp_path / "none").returncode == 2
+
+
+# --- comparison -----------------------------------------------------------------------------------------------
+
+SCHEMA = {"type": "object", "properties": {"n": {"type": "integer"}}, "required": ["n"]}
+TOOL: dict[str, Any] = {
+    "name": "t",
+    "inputSchema": {"type": "object", "properties": {"a": {"type": "string"}}},
+    "outputSchema": SCHEMA,
+}
+STRICTER = {**TOOL, "inputSchema": {**TOOL["inputSchema"], "required": ["a"]}}
+LIST = {"jsonrpc": "2.0", "id": 1, "method": "tools/list"}
+
+
+def structured(value: Any) -> dict[str, Any]:
+    return {"structuredContent": value, "content": [{"type": "text", "text": json.dumps(value)}]}
+
+
+CASES: dict[str, tuple[dict[str, Any], dict[str, Any], str, str]] = {
+    "equal": ({"content": [], "n": 1.0}, {"n": 1, "content": []}, "same", ""),
+    "ignored": ({"at": {"t": 1}}, {"at": {"t": 2}}, "same", ""),
+    "redacted": ({"token": "[redacted]"}, {"token": "S3CRET"}, "same", ""),
+    "text": ({"content": [{"text": "a"}]}, {"content": [{"text": "b"}]}, "different", '/0/text: was "a", is "b"'),
+    "absent": ({"content": [], "isError": True}, {"content": []}, "different", "/result/isError: was true, is absent"),
+    "fits": (structured({"n": 1}), structured({"n": 2}), "fits", "/result/structuredContent/n: was 1, is 2"),
+    "does not fit": (structured({"n": 1}), structured({"n": "2"}), "different", "/result/structuredContent/n"),
+    "other text": (structured({"n": 1}), {**structured({"n": 2}), "content": []}, "different", "/result/content"),
+    "cursor": ({"content": [], "nextCursor": "x"}, {"content": [], "nextCursor": "y"}, "same", ""),
+}
+
+
+@pytest.mark.parametrize("name", CASES)
+def test_results_are_compared_by_value_and_structured_content_by_schema(name: str) -> None:
+    old, new, verdict, words = CASES[name]
+
+    def exchanges(value: dict[str, Any]) -> Recording:
+        listed = {"jsonrpc": "2.0", "id": 1, "result": {"tools": [TOOL]}}
+        lines = [("client", LIST), ("server", listed), ("client", call(2, "t"))]
+        return recording_of(trace([*lines, ("server", {"jsonrpc": "2.0", "id": 2, "result": value})]))
+
+    recording, live = exchanges(old), exchanges(new)
+    comparison = Comparison(recording.exchanges, ["/at/*"])
+    found = comparison.compare(recording.exchanges[1], live.exchanges[1])
+    assert found.verdict == verdict
+    assert words in "".join(map(str, found.differences))
+
+
+def test_lists_are_compared_as_contracts() -> None:
+    def listed(*tools: Any) -> Recording:
+        return recording_of(
+            trace([("client", LIST), ("server", {"jsonrpc": "2.0", "id": 1, "result": {"tools": tools}})])
+        )
+
+    other = {**TOOL, "name": "u"}
+    for old, new, words in (
+        ([TOOL, other], [other, TOOL], ""),
+        ([TOOL], [STRICTER], "breaking: t: argument a"),
+        ([TOOL], [{**TOOL, "icons": []}], "safe: tool t has another icons"),
+        ([TOOL], [{**TOOL, "x": 1}], "safe: tool t has another x"),
+    ):
+        (before,), (now,) = listed(*old).exchanges, listed(*new).exchanges
+        found = Comparison([before]).compare(before, now)
+        assert found.verdict == ("different" if words else "same")
+        assert words in "".join(map(str, found.differences))
+
+
+def test_matching_does_not_depend_on_order_of_members() -> None:
+    recording = recording_of(trace())
+    matching = Matching(recording.exchanges)
+    found = [matching.find("tools/call", {"arguments": {"x": x}, "name": "a"}) for x in (1, 1.0, 1)]
+    assert [one.line for one in found if one is not None] == [4, 11, 11]
+
+
+# --- replay ---------------------------------------------------------------------------------------------------
+
+SHOP = """from mcp_bindgen.app import App
+app = App("shop")
+
+@app.tool
+def add(a: int, b: int) -> int:
+    '''Add two numbers.'''
+    return a + b
+
+@app.tool
+def greet(name: str) -> str:
+    '''Greet.'''
+    return "hello " + name
+"""
+
+
+@pytest.mark.parametrize("revision", ["2025-11-25", "2026-07-28"])
+def test_replay_finds_what_changed(revision: str, tmp_path: Path) -> None:
+    out, old, new = (tmp_path / name for name in ("trace.jsonl", "shop.py", "shop2.py"))
+    old.write_text(SHOP, "utf-8")
+    new.write_text(SHOP.replace("hello", "bye").replace("name: str", "name: str, loud: bool"), "utf-8")
+    server = f"{COMMAND} tap --out {out} -- {sys.executable} -m mcp_bindgen.app {old}"
+    done = execute(COMMAND, "call", server, "tools/list", "--revision", revision)
+    assert done.returncode == 0, done.stderr
+    first = out.read_bytes()
+    done = execute(COMMAND, "call", server, "tools/call", "greet", '{"name": "Ada"}', "--revision", revision)
+    out.write_bytes(first + out.read_bytes())
+    assert inside("tap", "replay", out, old).returncode == 0
+    done = inside("tap", "replay", out, new)
+    assert done.returncode == 1
+    assert "breaking: greet: argument loud" in done.stdout
+    document = json.loads(inside("tap", "replay", out, new, "--json").stdout)
+    assert document["different"] == 2
+    assert {one["verdict"] for one in document["requests"]} == {"same", "different"}
+
+
+def test_bad_options_of_replay_are_one_line(tmp_path: Path) -> None:
+    file = recorded(tmp_path)
+    for words in (["--ignore", "x"], ["--revision", "1999"], []):
+        done = inside("tap", "replay", file, "/no/such/program", *words)
+        assert done.returncode == 2
+        assert done.stderr.count("\n") == 1
+
+
+# --- ten recordings -------------------------------------------------------------------------------------------
+
+TEN: dict[str, tuple[list[str], str, tuple[tuple[str, dict[str, Any]], ...]]] = {
+    "time": ([str(COMMAND.with_name("mcp-server-time"))], "", (("convert_time", {}),)),
+    "everything": ([node(), EVERYTHING, "stdio"], "", (("echo", {"message": "hi"}), ("get-sum", {"a": 1, "b": 2}))),
+    "everything resources": ([node(), EVERYTHING, "stdio"], "", (("get-resource-links", {"count": 3}),)),
+    "filesystem": ([node(), FILESYSTEM, "FOLDER"], "", (("list_directory", {"path": "FOLDER"}), ("nothing", {}))),
+    "python": ([*SDK_SERVER], "", (("echo", {"text": "hi"}), ("count", {"steps": 3}), ("fail", {}))),
+    "python kinds": ([*SDK_SERVER], "", (("kinds", {}), ("add", {"a": 1, "b": 2}))),
+    "node": ([node(), NODE_SERVER], "", (("echo", {"text": "hi"}), ("add", {"a": 1, "b": 2}))),
+    "python over HTTP": ([*SDK_SERVER, "--http", "127.0.0.1:PORT"], "/mcp", (("count", {"steps": 2}),)),
+    "node over HTTP": ([node(), NODE_SERVER, "--http", "127.0.0.1:PORT"], "/mcp", (("echo", {"text": "hi"}),)),
+    "everything over HTTP": ([node(), EVERYTHING, "streamableHttp"], "/mcp", (("echo", {"message": "hi"}),)),
+}
+
+
+@pytest.mark.full
+@pytest.mark.parametrize("name", TEN)
+def test_replays_of_ten_recordings_are_deterministic(name: str, tmp_path: Path) -> None:
+    """The recording, served, answers as the server did: two replays find no difference and print the same."""
+    words, path, calls = TEN[name]
+    folder, out = tmp_path / "folder", tmp_path / "trace.jsonl"
+    (folder / "sub").mkdir(parents=True)
+    calls = tuple((tool, json.loads(json.dumps(given).replace("FOLDER", str(folder)))) for tool, given in calls)
+    words = [word.replace("FOLDER", str(folder)) for word in words]
+
+    async def talk(streams: Any) -> None:
+        async with ClientSession(*streams) as session:
+            await session.initialize()
+            await session.list_tools()
+            for tool, arguments in calls:
+                await session.call_tool(tool, arguments)
+
+    async def record() -> None:
+        if not path:
+            command = [str(COMMAND), "tap", "--out", str(out), "--", *words]
+            async with stdio_client(StdioServerParameters(command=command[0], args=command[1:])) as streams:
+                await talk(streams)
+            return
+        from mcp.client.streamable_http import streamable_http_client
+
+        port = free_port()
+        command = [word.replace("PORT", str(port)) for word in words]
+        async with (
+            listening(*command, port=port),
+            tapped(f"http://127.0.0.1:{port}{path}", out) as url,
+            streamable_http_client(url) as streams,
+        ):
+            await talk(streams[:2])
+
+    anyio.run(record)
+    runs = [execute(COMMAND, "tap", "replay", out, f"{COMMAND} tap serve {out}") for _ in range(2)]
+    assert [one.returncode for one in runs] == [0, 0], runs[0].stdout + runs[0].stderr
+    assert runs[0].stdout == runs[1].stdout
+    assert f"{len(calls) + 2} requests: {len(calls) + 2} same" in runs[0].stdout
+    if not path:
+        live = [execute(COMMAND, "tap", "replay", out, " ".join(words)) for _ in range(2)]
+        assert live[0].stdout == live[1].stdout
+        assert [one.returncode for one in live] == [0, 0], live[0].stdout
