@@ -348,11 +348,12 @@ def _parameters(found: list[inspect.Parameter]) -> Iterator[str]:
 
 def _annotation(annotation: Any) -> str:
     text = annotation if isinstance(annotation, str) else inspect.formatannotation(annotation)
-    return re.sub(r"\b(?:mcp_bindgen|collections\.abc|typing|pydantic)\.(?:[a-z_]\w*\.)*(?=\w)", "", text)
+    text = re.sub(r"\b(?:mcp_bindgen|collections\.abc|typing|pydantic)\.(?:[a-z_]\w*\.)*(?=\w)", "", text)
+    return re.sub(r"Annotated\[Any, <[\w.]+ object at 0x\w+>\]", "Json", text)
 
 
 def _default(value: Any) -> str:
-    text = repr(value)
+    text = re.sub(r"<[^<>]* at 0x\w+>", "...", repr(value))
     return value.__name__ if inspect.isclass(value) else "..." if text.startswith("<") else text
 
 
@@ -383,7 +384,7 @@ def _defaults(value: Any) -> dict[str, str]:
     return {
         one.name: code(f"{one.default:,}" if type(one.default) is int else repr(one.default))
         for one in dataclasses.fields(value)
-        if one.default is not dataclasses.MISSING and len(repr(one.default)) < 40
+        if one.default is not dataclasses.MISSING and len(repr(one.default)) < 40 and not callable(one.default)
     }
 
 

@@ -32,6 +32,13 @@ def test_the_index_for_programs_names_each_page(site: Pages) -> None:
     assert [name for name in site if f"/{name})" not in text] == []
 
 
+def test_no_page_shows_an_address_of_memory(site: Pages) -> None:
+    """Such a page would be another one in each build."""
+    assert [
+        name for name, text in site.items() if name.startswith(("reference/api", "atlas")) and " at 0x" in text
+    ] == []
+
+
 def test_each_rule_and_each_package_has_its_place(site: Pages) -> None:
     assert [rule for rule in RULES if f"{{ #{rule} }}" not in site["reference/diff-rules.md"]] == []
     assert [name for name in packages() if f"`{name}`" not in site["reference/api/index.md"]] == []
