@@ -11,7 +11,7 @@ from difflib import get_close_matches
 from os import PathLike
 from typing import TYPE_CHECKING, Any, TypeVar, get_args
 
-from mcp_bindgen.auth.resource_server.server import rule_keys
+from mcp_bindgen.auth.resource_server.policy import rule_keys
 from mcp_bindgen.extensions.apps import visibility
 from mcp_bindgen.extensions.tasks.tools import Support, ToolTask, marked, tool_task
 from mcp_bindgen.runtime.model.json_types import is_object

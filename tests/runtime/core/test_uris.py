@@ -9,7 +9,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from mcp_bindgen.auth.resource_server.server import rule_keys
+from mcp_bindgen.auth.resource_server.policy import rule_keys
 from mcp_bindgen.http.server.access import operation_targets
 from mcp_bindgen.runtime.protocol.uris import canonical, followed_key, lineage
 
