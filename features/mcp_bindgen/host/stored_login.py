@@ -8,7 +8,7 @@ from contextlib import AbstractAsyncContextManager
 from typing import TYPE_CHECKING, Any
 from urllib.parse import urlsplit
 
-from mcp_bindgen.http.client.endpoint import Attempt, Authorizer
+from mcp_bindgen.http.client.authorization import Attempt, Authorizer
 from mcp_bindgen.runtime.pauses import Pauses
 from mcp_bindgen.runtime.protocol.errors import AuthorizationError
 

@@ -135,7 +135,8 @@ MISTAKES: list[tuple[str, str, dict[str, Any], str]] = [
         "@app.resource without parentheses",
         "@app.resource\ndef rules() -> str:\n    return 'Bring books back.'",
         {},
-        'shop.py:4: @app.resource needs a URI; write @app.resource("note://{id}")',
+        'shop.py:4: @app.resource needs a URI; write @app.resource("app://rules"), '
+        "with {x} in the URI for each parameter x",
     ),
     (
         "result that cannot be serialised, no annotation",

@@ -439,7 +439,7 @@ def test_a_forgotten_await_is_found_at_import() -> None:
 
 def test_decorators_name_their_mistakes() -> None:
     app: Any = App("bad")
-    with pytest.raises(BadFunction, match=r'needs a URI; write @app\.resource\("note://\{id\}"\)'):
+    with pytest.raises(BadFunction, match=r'needs a URI; write @app\.resource\("app://silent"\)'):
         app.resource(silent)
     with pytest.raises(TypeError, match=r"unknown option 'titel'; did you mean 'title'\?"):
         app.tool(titel="x")(books)

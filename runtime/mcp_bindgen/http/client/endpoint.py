@@ -6,9 +6,9 @@ import copy
 import html
 import logging
 import re
-from collections.abc import AsyncGenerator, Generator, Mapping, Sequence
+from collections.abc import AsyncGenerator, Generator, Mapping
 from contextlib import AsyncExitStack, asynccontextmanager, contextmanager, suppress
-from typing import Any, Protocol, Self
+from typing import Any, Self
 
 import anyio
 import httpx2
@@ -19,6 +19,7 @@ from mcp_bindgen.runtime.protocol.transport import Oversized
 from mcp_bindgen.runtime.session.targets import Auth
 
 from ..event_stream import MIN_RETRY, EventDecoder
+from .authorization import Authorizer
 from .bounded import (
     ACCEPT_ENCODING,
     certificates,
@@ -29,54 +30,6 @@ from .bounded import (
     reason,
     shown,
 )
-
-
-class Attempt(Protocol):
-    """One request, which may have to be sent more than once."""
-
-    async def headers(self, method: str, url: str) -> Mapping[str, str]:
-        """Return the headers that authorize the request, as it is sent this time.
-
-        Raises:
-            AuthorizationError: There is no way to authorize it.
-        """
-        ...
-
-    async def again(self, url: str, status: int, headers: Sequence[tuple[str, str]]) -> bool:
-        """Take note of a response; tell whether to send the request again.
-
-        Args:
-            url: Where the response came from.
-            status: Its status.
-            headers: Its headers, names in any case; repeated headers occur repeatedly.
-
-        Raises:
-            AuthorizationError: The server asks for an authorization that is unavailable.
-        """
-        ...
-
-
-class Authorizer(Protocol):
-    """Authorizes the requests to one server, over any number of connections."""
-
-    @property
-    def pauses(self) -> Pauses:
-        """Stops time limits while a user is asked."""
-        ...
-
-    @property
-    def extensions(self) -> Mapping[str, Any]:
-        """The extensions of the protocol that it uses."""
-        ...
-
-    def attempt(self, *, may_ask: bool) -> Attempt:
-        """Begin a request.
-
-        Args:
-            may_ask: True if the request is worth a login; requests that only accompany another request are not.
-        """
-        ...
-
 
 JSON = "application/json"
 EVENTS = "text/event-stream"
