@@ -119,8 +119,10 @@ def test_an_app_has_an_example_and_a_test_for_each_capability(tmp_path: Path) ->
         *("@app.resource", "@app.prompt", "@app.completion")  # a completion needs a prompt
     ]
     assert "speaks every revision of MCP over stdio." in (folder / "README.md").read_text("utf-8")
-    done = execute(sys.executable, "-W", "error", "-m", "pytest", "-q", "-p", "no:cacheprovider", cwd=folder)
-    assert (done.returncode, "4 passed" in done.stdout) == (0, True), done.stdout + done.stderr
+    for words in ([], ["upgrade", ".", "--to", "2026-07-28"]):
+        assert not words or bindgen(*words, cwd=folder).returncode == 0
+        done = execute(sys.executable, "-W", "error", "-m", "pytest", "-q", "-p", "no:cacheprovider", cwd=folder)
+        assert (done.returncode, "4 passed" in done.stdout) == (0, True), done.stdout + done.stderr
     for revision in ("2024-11-05", "2026-07-28"):
         done = bindgen("call", folder, "prompts/get", "greeting", '{"name": "Ada"}', "--revision", revision)
         assert "greeting for Ada." in done.stdout, done.stderr
@@ -385,8 +387,14 @@ def test_what_a_server_sends_in_tests_is_judged(revision: str, message: Any, sai
         (("x", "--transport", "sse", "--revision", "2026-07-28"), "MCP 2026-07-28 has no HTTP+SSE; give an older"),
         (("x", "--auth", "--transport", "stdio"), "--auth is for servers over HTTP; add http to --transport"),
         (("x", "--revision", "2025-11-26"), "did you mean 2025-11-25?"),
-        (("x", "--style", "app", "--revision", "2025-11-25"), "--revision needs a class, not an App; give --style class"),
-        (("x", "--style", "app", "--with", "tools,tasks"), "--with tasks needs a class, not an App; give --style class"),
+        (
+            ("x", "--style", "app", "--revision", "2025-11-25"),
+            "--revision needs a class, not an App; give --style class",
+        ),
+        (
+            ("x", "--style", "app", "--with", "tools,tasks"),
+            "--with tasks needs a class, not an App; give --style class",
+        ),
         (("x", "--style", "app", "--with", "logging"), "--with logging needs a class"),
         ((), "the project needs a name; as in: mcp-bindgen scaffold server weather"),
     ],
@@ -495,7 +503,13 @@ def interviewed(folder: Path, answers: dict[bytes, bytes], *options: object) -> 
 
 
 def test_a_terminal_is_asked(tmp_path: Path) -> None:
-    answers = {b"Name": b"class\nsky\n", b"Style": b"function\nclass\n", b"Revisions": b"\n", b"Offers": b"tools,prompt\n", b"Transports": b"\n"}
+    answers = {
+        b"Name": b"class\nsky\n",
+        b"Style": b"function\nclass\n",
+        b"Revisions": b"\n",
+        b"Offers": b"tools,prompt\n",
+        b"Transports": b"\n",
+    }
     seen = interviewed(tmp_path, answers)
     assert b"a word of Python's" in seen
     assert b"'function' is no style; known: app, class" in seen

@@ -49,7 +49,7 @@ def interview(
     store = Store()
     name = _ask("Name", "my-server" if kind == "server" else "my-client", lambda said: names_of(said).project)
     if kind == "server" and style is None and contract is None and not revision and with_ is None:
-        style = _ask(f"Style ({', '.join(Style)})", Style.APP, _style)
+        style = _ask(f"Style ({', '.join(Style)})", Style.APP.value, _style)
     is_app = style is Style.APP
     revisions = revision or (
         None
