@@ -40,9 +40,7 @@ def project(tmp_path_factory: pytest.TempPathFactory) -> Path:
     assert done.returncode == 0, done.stderr
     module = out / "weather" / "src" / "weather" / "server.py"
     code = module.read_text("utf-8")
-    slow = code.replace(
-        "        if params.name != GREET", "        await asyncio.sleep(1)\n        if params.name != GREET"
-    )
+    slow = code.replace("    return f", "    await asyncio.sleep(1)\n    return f")
     assert slow != code
     module.write_text(slow.replace("\nfrom mcp", "\nimport asyncio\n\nfrom mcp", 1), "utf-8")
     return out / "weather"

@@ -94,6 +94,7 @@ def test_the_shortest_way_to_an_answer(tmp_path: Path) -> None:
     called = execute("sh", "-c", line, cwd=tmp_path, PATH=f"{BIN}:{os.environ['PATH']}")
     assert (called.returncode, called.stdout) == (0, "Hello, Ada!\n"), called.stderr
     assert "weather/src/weather" not in done.stdout  # a tree, no list
+    assert 'app = App("weather"' in (tmp_path / "weather" / "src" / "weather" / "server.py").read_text("utf-8")
     assert Project.read(tmp_path / "weather") == Project(tmp_path / "weather", "server", "weather", ("2025-11-25",))
 
 
@@ -104,8 +105,44 @@ def test_new_projects_pass_their_tests(tmp_path: Path) -> None:
     scaffolded("server", "both-eras", *eras, "--with", "tools,tool,completion,logging", "--out", tmp_path)
     scaffolded("client", "asked", "--with", "sampling,elicitation,roots", "--out", tmp_path)
     scaffolded("server", "errands", "--with", "tools,tasks,apps", "--out", tmp_path)
+    app = ("--with", "tools,resources,prompts,completions", "--transport", "stdio,http,sse")
+    scaffolded("server", "functions", *app, "--out", tmp_path)
     scaffolded("client", "both-asked", *eras, "--with", "sampling", "--out", tmp_path)
-    holds(tmp_path, "all-of-it", "both-eras", "asked", "errands", "both-asked")
+    holds(tmp_path, "all-of-it", "both-eras", "asked", "errands", "functions", "both-asked")
+
+
+def test_an_app_has_an_example_and_a_test_for_each_capability(tmp_path: Path) -> None:
+    scaffolded("server", "weather", "--with", "Resource,completion", "--out", tmp_path)
+    folder = tmp_path / "weather"
+    source = (folder / "src" / "weather" / "server.py").read_text("utf-8")
+    assert [line.partition("(")[0] for line in source.splitlines() if line.startswith("@")] == [
+        *("@app.resource", "@app.prompt", "@app.completion")  # a completion needs a prompt
+    ]
+    assert "speaks every revision of MCP over stdio." in (folder / "README.md").read_text("utf-8")
+    for words in ([], ["upgrade", ".", "--to", "2026-07-28"]):
+        assert not words or bindgen(*words, cwd=folder).returncode == 0
+        done = execute(sys.executable, "-W", "error", "-m", "pytest", "-q", "-p", "no:cacheprovider", cwd=folder)
+        assert (done.returncode, "4 passed" in done.stdout) == (0, True), done.stdout + done.stderr
+    for revision in ("2024-11-05", "2026-07-28"):
+        done = bindgen("call", folder, "prompts/get", "greeting", '{"name": "Ada"}', "--revision", revision)
+        assert "greeting for Ada." in done.stdout, done.stderr
+
+
+@pytest.mark.parametrize(
+    ("options", "said"),
+    [
+        (("--revision", "2025-11-25"), "--revision"),
+        (("--with", "tools,tasks"), "--with tasks"),
+        (("--style", "class"), None),
+    ],
+)
+def test_an_option_that_needs_a_class_selects_it_and_says_so(
+    options: tuple[str, ...], said: str | None, tmp_path: Path
+) -> None:
+    done = scaffolded("server", "weather", *options, "--out", tmp_path)
+    assert "class Weather(" in (tmp_path / "weather" / "src" / "weather" / "server.py").read_text("utf-8")
+    lines = [line for line in done.stdout.splitlines() if "needs a class" in line]
+    assert lines == ([f"{said} needs a class, so the server is one, as with --style class."] if said else [])
 
 
 def test_a_server_with_tasks_is_one_of_the_newest_revision_that_has_them_and_its_tool_is_one(tmp_path: Path) -> None:
@@ -124,7 +161,7 @@ def test_a_server_with_tasks_is_one_of_the_newest_revision_that_has_them_and_its
 
 
 def test_a_server_has_one_module_and_speaks_all_revisions_or_those_that_are_named(tmp_path: Path) -> None:
-    scaffolded("server", "open", "--transport", "stdio,http", "--out", tmp_path)
+    scaffolded("server", "open", "--style", "class", "--transport", "stdio,http", "--out", tmp_path)
     eras = ("--revision", "2024-11-05", "--revision", "2026-07-28")
     scaffolded("server", "narrow", *eras, "--transport", "stdio,http", "--out", tmp_path)
     for name, bindings, said in (
@@ -187,14 +224,15 @@ def test_protected_projects_pass_their_tests(tmp_path: Path) -> None:
     eras = ("--revision", "2024-11-05", "--revision", "2026-07-28")
     scaffolded("server", "both-protected", *eras, "--auth", "--out", tmp_path)
     scaffolded("server", "files", "--contract", contract, "--transport", "http", "--auth", "--out", tmp_path)
-    holds(tmp_path, "both-protected", "files")
+    scaffolded("server", "guarded", "--auth", "--out", tmp_path)
+    holds(tmp_path, "both-protected", "files", "guarded")
 
 
 def test_a_protected_project_has_no_defaults_that_let_anybody_in(tmp_path: Path) -> None:
     scaffolded("server", "weather", "--auth", "--out", tmp_path)
     folder = tmp_path / "weather"
     table = tomllib.loads((folder / "pyproject.toml").read_text("utf-8"))
-    assert table["project"]["dependencies"] == ["mcp-bindgen[auth]>=0.1,<0.2"]
+    assert table["project"]["dependencies"] == ["mcp-bindgen[app,auth]>=0.1,<0.2"]
     assert table["tool"]["mcp-bindgen"]["transports"] == ["stdio", "http"]
     code = "import weather.app; weather.app.create_app()"
     commands = [("-m", "weather", "--http", "127.0.0.1:0"), ("-c", code)]
@@ -232,7 +270,7 @@ def test_the_console_script_and_the_container_start_what_is_there(tmp_path: Path
     folder = tmp_path / "weather"
     table = tomllib.loads((folder / "pyproject.toml").read_text("utf-8"))
     assert table["project"]["scripts"] == {"weather": "weather.__main__:main"}
-    assert table["project"]["dependencies"] == ["mcp-bindgen[http]>=0.1,<0.2"]
+    assert table["project"]["dependencies"] == ["mcp-bindgen[app,http]>=0.1,<0.2"]
     dockerfile = (folder / "Dockerfile").read_text("utf-8")
     assert 'ENTRYPOINT ["python", "-m", "weather"]\nCMD ["--http", "0.0.0.0:8000"]\n' in dockerfile
     assert "ENV ALLOWED_HOSTS=localhost,127.0.0.1\n" in dockerfile
@@ -349,6 +387,15 @@ def test_what_a_server_sends_in_tests_is_judged(revision: str, message: Any, sai
         (("x", "--transport", "sse", "--revision", "2026-07-28"), "MCP 2026-07-28 has no HTTP+SSE; give an older"),
         (("x", "--auth", "--transport", "stdio"), "--auth is for servers over HTTP; add http to --transport"),
         (("x", "--revision", "2025-11-26"), "did you mean 2025-11-25?"),
+        (
+            ("x", "--style", "app", "--revision", "2025-11-25"),
+            "--revision needs a class, not an App; give --style class",
+        ),
+        (
+            ("x", "--style", "app", "--with", "tools,tasks"),
+            "--with tasks needs a class, not an App; give --style class",
+        ),
+        (("x", "--style", "app", "--with", "logging"), "--with logging needs a class"),
         ((), "the project needs a name; as in: mcp-bindgen scaffold server weather"),
     ],
 )
@@ -456,11 +503,26 @@ def interviewed(folder: Path, answers: dict[bytes, bytes], *options: object) -> 
 
 
 def test_a_terminal_is_asked(tmp_path: Path) -> None:
-    answers = {b"Name": b"class\nsky\n", b"Revisions": b"\n", b"Offers": b"tools,prompt\n", b"Transports": b"\n"}
+    answers = {
+        b"Name": b"class\nsky\n",
+        b"Style": b"function\nclass\n",
+        b"Revisions": b"\n",
+        b"Offers": b"tools,prompt\n",
+        b"Transports": b"\n",
+    }
     seen = interviewed(tmp_path, answers)
     assert b"a word of Python's" in seen
+    assert b"'function' is no style; known: app, class" in seen
     assert b"Tokens" not in seen  # there are none over stdio
     assert "async def get_prompt" in (tmp_path / "sky" / "src" / "sky" / "server.py").read_text("utf-8")
+
+
+def test_a_terminal_is_asked_for_no_revision_of_an_app(tmp_path: Path) -> None:
+    answers = {b"Name": b"sky\n", b"Style": b"\n", b"Offers": b"tasks\nresources\n", b"Transports": b"\n"}
+    seen = interviewed(tmp_path, answers)
+    assert b"Revisions" not in seen
+    assert b"--with tasks needs a class" in seen
+    assert '@app.resource("memo://welcome"' in (tmp_path / "sky" / "src" / "sky" / "server.py").read_text("utf-8")
 
 
 @pytest.mark.parametrize(
@@ -477,9 +539,11 @@ def test_a_terminal_is_asked_about_authorization_over_http(
 ) -> None:
     scoped = "tools:\n  - {name: wipe, inputSchema: {type: object}, x-mcp-scopes: [disk:write]}\n"
     (tmp_path / "scoped.yaml").write_text("serverInfo: {name: disk, version: 1.0.0}\n" + scoped, "utf-8")
-    answers = {b"Name": b"sky\n", b"Revisions": b"\n"}
-    if "--contract" not in options:
-        answers[b"Offers"] = b"tools\n"
+    answers = {b"Name": b"sky\n"}
+    if "--contract" in options:
+        answers[b"Revisions"] = b"\n"
+    else:
+        answers |= {b"Style": b"app\n", b"Offers": b"tools\n"}
     if said is not None:
         answers |= {b"Transports": b"stdio,http\n", b"Tokens of an authorization server": said}
     seen = interviewed(tmp_path, answers, *options)

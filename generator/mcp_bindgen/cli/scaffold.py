@@ -15,6 +15,7 @@ from mcp_bindgen.scaffold.layout import calls, layout
 from mcp_bindgen.scaffold.names import names_of
 from mcp_bindgen.scaffold.plan import Plan, plan
 from mcp_bindgen.scaffold.project import Kind
+from mcp_bindgen.scaffold.style import Style
 from mcp_bindgen.spec import BadInput
 
 from .groups import Commands
@@ -49,6 +50,14 @@ def server(
             help="Module or FILE.py with an App, or with annotated functions, that the server calls.",
         ),
     ] = None,
+    style: Annotated[
+        Style | None,
+        typer.Option(
+            "--style",
+            help="Functions of an App, or a class with a handler for each method; by default an App,"
+            " unless another option needs a class.",
+        ),
+    ] = None,
     auth: Annotated[
         bool,
         typer.Option("--auth", help="Serve HTTP too, and require tokens of an authorization server."),
@@ -56,7 +65,7 @@ def server(
     out: Out = None,
     dry_run: DryRun = False,
 ) -> None:
-    """Start a server: a small project with handlers, tests that pass, and a README.
+    """Start a server: a small project with an `App` of annotated functions, tests that pass, and a README.
 
     Examples:
 
@@ -64,7 +73,9 @@ def server(
 
     `mcp-bindgen scaffold server weather --with tools,resources --transport stdio,http`
 
-    `mcp-bindgen scaffold server weather --with tools,tasks` makes one whose tool can run as a task.
+    `mcp-bindgen scaffold server weather --style class` makes one with a typed handler for each method.
+
+    `mcp-bindgen scaffold server weather --with tools,tasks` makes such a class, whose tool can run as a task.
 
     `mcp-bindgen scaffold server weather --contract weather.yaml`
 
@@ -82,8 +93,23 @@ def server(
             known, contract = _derive(from_module), Path("contract.json")
     if name is None:
         stated = known[0] if known is not None else None
-        name, revision, with_, transport, auth = interview("server", revision, with_, transport, stated, auth=auth)
-    _start("server", name, revision, with_, transport, known, contract, out, dry_run, auth=auth, functions=functions)
+        name, revision, with_, transport, auth, style = interview(
+            "server", revision, with_, transport, stated, auth=auth, style=style
+        )
+    _start(
+        "server",
+        name,
+        revision,
+        with_,
+        transport,
+        known,
+        contract,
+        out,
+        dry_run,
+        auth=auth,
+        functions=functions,
+        style=style,
+    )
 
 
 @scaffold.command()
@@ -109,7 +135,7 @@ def client(
     if contract is not None and from_ is not None:
         raise BadInput("--contract and --from both name a contract", fix="leave one of them out")
     if name is None:
-        name, revision, with_, transport, _ = interview("client", revision, with_, transport, None)
+        name, revision, with_, transport, _, _ = interview("client", revision, with_, transport, None)
     known, source = _read(contract), contract
     if from_ is not None:
         known, source = _export(from_, env or []), Path("contract.json")
@@ -159,6 +185,7 @@ def _start(
     *,
     auth: bool = False,
     functions: Functions | None = None,
+    style: Style | None = None,
 ) -> None:
     """Plan a project, write it, and print the next steps."""
     contract, text = known or (None, None)
@@ -177,6 +204,7 @@ def _start(
         text,
         auth,
         functions,
+        style=style,
     )
     folder = (out or Path()) / name
     refuse_occupied(folder)
@@ -186,6 +214,9 @@ def _start(
     for line in tree(str(folder), files):
         say(line)
     if not dry_run:
+        if style is None and contract is None and planned.class_option is not None:
+            say("")
+            say(f"{planned.class_option} needs a class, so the server is one, as with --style class.")
         write(_next(planned, folder, server) + "\n")
 
 

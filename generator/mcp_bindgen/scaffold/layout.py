@@ -18,6 +18,7 @@ from .plan import Plan, scopes_of
 from .project import Project
 from .rendering import module, render
 from .server import first_calls, server_files, start
+from .style import Style
 
 _TRANSPORTS = {"stdio": "stdio", "http": "Streamable HTTP", "sse": "HTTP+SSE"}
 
@@ -72,6 +73,7 @@ def _values(plan: Plan) -> dict[str, object]:
         "source": shlex.quote(source) if (source := installed_from()) else None,
         "revisions": [f"MCP {revision}" for revision in served],
         "narrowed": f", revisions={list(plan.narrowed)}".replace("'", '"') if plan.narrowed else "",
+        "is_app": plan.style is Style.APP,
         "is_open": plan.kind == "server" and not plan.narrowed,
         "transports": [_TRANSPORTS[name] for name in plan.transports],
         "stdio": "stdio" in plan.transports,

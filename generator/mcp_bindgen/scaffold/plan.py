@@ -22,6 +22,7 @@ from .features import Feature, choose
 from .names import Names
 from .own_bindings import OwnBindings, own_bindings
 from .project import TRANSPORTS, Kind
+from .style import Style, class_option, style_of
 
 if TYPE_CHECKING:
     from mcp_bindgen.contract.model import Contract
@@ -81,6 +82,8 @@ class Plan:
         auth: Whether it wants tokens over HTTP.
         narrowed: The only revisions that a server shall speak; by default it speaks all.
         functions: The functions that a server with a contract calls, if there are any.
+        style: Whether a server is an `App` or a class; a client is a class.
+        class_option: The option that needs a class, if there is one.
     """
 
     names: Names
@@ -93,6 +96,8 @@ class Plan:
     auth: bool = False
     narrowed: tuple[str, ...] = ()
     functions: Functions | None = None
+    style: Style = Style.CLASS
+    class_option: str | None = None
 
     @property
     def http(self) -> bool:
@@ -118,7 +123,11 @@ class Plan:
     @property
     def requirement(self) -> str:
         """The requirement on mcp-bindgen, with extras and the bounds of docs/reference/versions.md."""
-        needs = {"auth": self.auth, "contract": self.contract is not None, "http": self.http and not self.auth}
+        needs = {
+            "app": self.style is Style.APP or self.contract is not None,
+            "auth": self.auth,
+            "http": self.http and not self.auth,
+        }
         extras = [name for name, needed in needs.items() if needed]  # auth brings http with it
         wanted = f"[{','.join(extras)}]" if extras else ""
         major, minor = map(int, version("mcp-bindgen").split(".")[:2])
@@ -152,6 +161,7 @@ def plan(
     auth: bool = False,
     functions: Functions | None = None,
     store: Store | None = None,
+    style: Style | None = None,
 ) -> Plan:
     """Plan a project.
 
@@ -170,10 +180,11 @@ def plan(
         auth: Whether a server shall want tokens over HTTP.
         functions: The functions that it shall call.
         store: The `schema/` folder.
+        style: Whether a server shall be an `App` or a class; by default an `App`, unless an option needs a class.
 
     Raises:
         BadInput: A revision, capability or transport does not exist, the contract comes with capabilities, a revision
-            does not allow the contract, or nothing checks its scopes.
+            does not allow the contract, nothing checks its scopes, or an option needs another style.
     """
     store = store or Store()
     if contract is not None and kind == "server" and wanted is not None:
@@ -189,7 +200,13 @@ def plan(
     each = kind == "server" and contract is not None
     written = known if each else [name for name in known if name in users or name == _ours(known, users)]
     protocols = [lower(build(store.effective(name))) for name in written]
-    chosen = choose(protocols, kind, DEFAULTS[kind] if asked.features is None else asked.features)
+    offered = DEFAULTS[kind] if asked.features is None else asked.features
+    chosen = choose(protocols, kind, offered)
+    names_chosen = [feature.name for features, _ in chosen.values() for feature in features]
+    option = class_option(revisions, names_chosen, asked.extensions, contract, functions) if kind == "server" else None
+    written_style = style_of(style, option) if kind == "server" else Style.CLASS
+    if written_style is Style.APP and "completions" in names_chosen:
+        chosen = choose(protocols, kind, (*offered, "prompts"))  # its example completes the argument of a prompt
     alone = len(written) == 1 or (contract is not None and kind == "server")
     revision_plans = tuple(
         RevisionPlan(
@@ -210,7 +227,9 @@ def plan(
     ways = transports_of(transports)
     if "sse" in ways and store.pin(known[0]).era == "stateless":
         raise BadInput(f"MCP {known[0]} has no HTTP+SSE", fix="give an older --revision, or --transport http")
-    planned = Plan(names, kind, revision_plans, ways, contract, file, text, auth, narrowed, functions)
+    planned = Plan(
+        names, kind, revision_plans, ways, contract, file, text, auth, narrowed, functions, written_style, option
+    )
     if auth and not planned.http:
         raise BadInput("--auth is for servers over HTTP", fix="add http to --transport")
     if kind == "server" and planned.http and not auth and scopes_of(contract):

@@ -10,6 +10,8 @@ from mcp_bindgen.emit.python.environment import quoted
 from .classes import class_files
 from .handler_bodies import Handler
 from .plan import Plan, RevisionPlan
+from .rendering import module, render
+from .style import Style
 
 EXAMPLES: Mapping[str, str] = {
     "call_tool": """tools/call greet '{"name": "Ada"}'""",
@@ -44,6 +46,8 @@ class Start:
 def start(plan: Plan) -> Start:
     """Return how the classes of a project are imported."""
     class_ = plan.names.class_
+    if plan.style is Style.APP:
+        return Start(".", ("server",), (), "server.app")
     if plan.contract is not None and plan.kind == "server":
         return Start(".server", (class_,), (class_,), f"*{class_}().servers()")
     modules = tuple(revision_plan.module for revision_plan in plan.revision_plans)
@@ -54,7 +58,24 @@ def start(plan: Plan) -> Start:
 
 def server_files(plan: Plan) -> dict[str, str]:
     """Name -> text of the files of a server without a contract: its modules and their tests."""
+    if plan.style is Style.APP:
+        return _app_files(plan)
     return class_files(plan, lambda written: _doc(plan, written), lambda part: {"declared": list(_declared(part))})
+
+
+def _app_files(plan: Plan) -> dict[str, str]:
+    """Name -> text of the module with the `App`, and of its tests."""
+    (part,) = plan.revision_plans
+    values = {
+        "names": plan.names,
+        "features": [feature.name for feature in part.features],
+        "declared": list(_declared(part)),
+        "bindings": part.bindings,
+    }
+    return {
+        f"src/{plan.names.package}/server.py": module(render("project/app_server.py.jinja", **values)),
+        "tests/test_server.py": module(render("project/tests/test_app_server.py.jinja", **values)),
+    }
 
 
 def first_calls(plan: Plan) -> list[str]:
