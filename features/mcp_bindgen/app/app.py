@@ -267,7 +267,8 @@ class App(InProcess):
     def resource(self, uri: str, **options: Unpack[ResourceOptions]) -> Callable[[F], F]:
         """Offer the return value of a function as a resource: `@app.resource("note://{id}")`; see `add_resource`."""
         if callable(uri):
-            fix = f'write @app.resource("app://{uri.__name__}"), with {{x}} in the URI for each parameter x'
+            function: Any = uri
+            fix = f'write @app.resource("app://{function.__name__}"), with {{x}} in the URI for each parameter x'
             raise BadFunction("@app.resource needs a URI", fix, place_of(uri))
         return _decorator(partial(self.add_resource, uri, **options))
 
