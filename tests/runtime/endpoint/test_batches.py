@@ -132,7 +132,7 @@ OVER = pytest.mark.parametrize("over", TRANSPORTS)
 @pytest.fixture
 def brief_turns(monkeypatch: pytest.MonkeyPatch) -> None:
     """Let every turn be over at once: a loop that gives way at all gives way for each message."""
-    monkeypatch.setattr("mcp_bindgen.runtime.concurrency._TURN", -1.0)
+    monkeypatch.setattr("mcp_bindgen.runtime.concurrency.TURN_SECONDS", -1.0)
 
 
 class Turns:
