@@ -75,13 +75,17 @@ class Turn:
     """
 
     def __init__(self) -> None:
+        self.begin()
+
+    def begin(self) -> None:
+        """Begin a turn now."""
         self.end: float = time.monotonic() + TURN_SECONDS
 
     async def give_way(self) -> None:
         """Let other tasks run if the turn is over, and begin the next turn."""
         if time.monotonic() > self.end:
             await asyncio.sleep(0)
-            self.end = time.monotonic() + TURN_SECONDS
+            self.begin()
 
 
 _FAR = 30 * 24 * 3600.0  # seconds beyond which a timer is pointless

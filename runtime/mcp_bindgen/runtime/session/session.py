@@ -17,7 +17,7 @@ from typing import Any, TypeVar
 import anyio
 from anyio.abc import TaskGroup
 
-from ..concurrency import TURN_SECONDS, Turn, begin
+from ..concurrency import Turn, begin
 from ..logs import log
 from ..protocol import observation
 from ..protocol.access import Access, RequestOrigin
@@ -414,7 +414,7 @@ class Session(Link):
                 self._finish(reason)
                 return
             messages = await self.transport.receive()
-            turn.end = monotonic() + TURN_SECONDS
+            turn.begin()
             if not messages:
                 await self._let_finish()
                 self._finish("the other side closed the connection")
