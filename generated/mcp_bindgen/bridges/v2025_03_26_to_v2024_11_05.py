@@ -36,7 +36,11 @@ _CALL_TOOL_RESULT_CONTENT_AUDIO_CONTENT = Ruling(
 )
 
 _prompt_message = members(
-    {"content": cases((tagged("type", "audio"), rule(rules.audio_as_resource, _PROMPT_MESSAGE_CONTENT_AUDIO_CONTENT)))}
+    {
+        "content": cases(
+            (tagged("type", "audio"), rule(rules.audio_as_resource, _PROMPT_MESSAGE_CONTENT_AUDIO_CONTENT))
+        )
+    }
 )
 _get_prompt_result = members({"messages": items(_prompt_message)})
 _sampling_message = members(

@@ -104,7 +104,9 @@ _elicit_request_form_params_requested_schema = members(
                 ),
                 (
                     tagged("type", "array"),
-                    refuse(_ELICIT_REQUEST_FORM_PARAMS_REQUESTED_SCHEMA_PROPERTIES_UNTITLED_MULTI_SELECT_ENUM_SCHEMA),
+                    refuse(
+                        _ELICIT_REQUEST_FORM_PARAMS_REQUESTED_SCHEMA_PROPERTIES_UNTITLED_MULTI_SELECT_ENUM_SCHEMA
+                    ),
                 ),
             )
         )
@@ -123,7 +125,9 @@ _sampling_message = members(
 )
 _create_message_request_params = members(
     {
-        "messages": sequence(rule(rules.one_block_each, _SAMPLING_MESSAGE_CONTENT_ITEMS), items(_sampling_message)),
+        "messages": sequence(
+            rule(rules.one_block_each, _SAMPLING_MESSAGE_CONTENT_ITEMS), items(_sampling_message)
+        ),
         "tools": refuse(_CREATE_MESSAGE_REQUEST_PARAMS_TOOLS),
     }
 )
@@ -195,7 +199,9 @@ STEP: Final = Step(
     remarks={
         "elicitation/create": (
             _ELICITATION_CREATE_PARAMS_ELICIT_REQUEST_URL_PARAMS.refused("params"),
-            _ELICIT_REQUEST_FORM_PARAMS_REQUESTED_SCHEMA_PROPERTIES_UNTITLED_MULTI_SELECT_ENUM_SCHEMA.refused("params"),
+            _ELICIT_REQUEST_FORM_PARAMS_REQUESTED_SCHEMA_PROPERTIES_UNTITLED_MULTI_SELECT_ENUM_SCHEMA.refused(
+                "params"
+            ),
             _ELICIT_RESULT_CONTENT_ITEMS.refused("results"),
         ),
         "notifications/cancelled": (_CANCELLED_NOTIFICATION_PARAMS_REQUEST_ID.refused("params"),),

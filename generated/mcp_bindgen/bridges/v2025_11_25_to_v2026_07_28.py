@@ -56,7 +56,9 @@ _list_prompts_result = members(fill={"cacheScope": "private", "resultType": "com
 _list_resources_result = members(fill={"cacheScope": "private", "resultType": "complete", "ttlMs": 0})
 _read_resource_request_params = members(drop=("inputResponses", "requestState"))
 _read_resource_result = members(fill={"cacheScope": "private", "resultType": "complete", "ttlMs": 0})
-_list_resource_templates_result = members(fill={"cacheScope": "private", "resultType": "complete", "ttlMs": 0})
+_list_resource_templates_result = members(
+    fill={"cacheScope": "private", "resultType": "complete", "ttlMs": 0}
+)
 _create_message_request_params = members(drop=("task",))
 _call_tool_request_params = members(drop=("task", "inputResponses", "requestState"))
 _call_tool_result = members(fill={"resultType": "complete"})
@@ -78,9 +80,13 @@ STEP: Final = Step(
         ),
         "notifications/cancelled": Conversion(_cancelled_notification_params),
         "prompts/get": Conversion(_get_prompt_request_params, (b'"inputResponses":', b'"requestState":')),
-        "resources/read": Conversion(_read_resource_request_params, (b'"inputResponses":', b'"requestState":')),
+        "resources/read": Conversion(
+            _read_resource_request_params, (b'"inputResponses":', b'"requestState":')
+        ),
         "sampling/createMessage": Conversion(_create_message_request_params, (b'"task":',)),
-        "tools/call": Conversion(_call_tool_request_params, (b'"inputResponses":', b'"requestState":', b'"task":')),
+        "tools/call": Conversion(
+            _call_tool_request_params, (b'"inputResponses":', b'"requestState":', b'"task":')
+        ),
     },
     results={
         "completion/complete": Conversion(_complete_result),
@@ -154,15 +160,27 @@ STEP: Final = Step(
             "notifications/resources/list_changed": frozenset({"io.modelcontextprotocol/subscriptionId"}),
             "notifications/resources/updated": frozenset({"io.modelcontextprotocol/subscriptionId"}),
             "notifications/tools/list_changed": frozenset({"io.modelcontextprotocol/subscriptionId"}),
-            "prompts/get": frozenset({"io.modelcontextprotocol/clientInfo", "io.modelcontextprotocol/logLevel"}),
-            "prompts/list": frozenset({"io.modelcontextprotocol/clientInfo", "io.modelcontextprotocol/logLevel"}),
-            "resources/list": frozenset({"io.modelcontextprotocol/clientInfo", "io.modelcontextprotocol/logLevel"}),
-            "resources/read": frozenset({"io.modelcontextprotocol/clientInfo", "io.modelcontextprotocol/logLevel"}),
+            "prompts/get": frozenset(
+                {"io.modelcontextprotocol/clientInfo", "io.modelcontextprotocol/logLevel"}
+            ),
+            "prompts/list": frozenset(
+                {"io.modelcontextprotocol/clientInfo", "io.modelcontextprotocol/logLevel"}
+            ),
+            "resources/list": frozenset(
+                {"io.modelcontextprotocol/clientInfo", "io.modelcontextprotocol/logLevel"}
+            ),
+            "resources/read": frozenset(
+                {"io.modelcontextprotocol/clientInfo", "io.modelcontextprotocol/logLevel"}
+            ),
             "resources/templates/list": frozenset(
                 {"io.modelcontextprotocol/clientInfo", "io.modelcontextprotocol/logLevel"}
             ),
-            "tools/call": frozenset({"io.modelcontextprotocol/clientInfo", "io.modelcontextprotocol/logLevel"}),
-            "tools/list": frozenset({"io.modelcontextprotocol/clientInfo", "io.modelcontextprotocol/logLevel"}),
+            "tools/call": frozenset(
+                {"io.modelcontextprotocol/clientInfo", "io.modelcontextprotocol/logLevel"}
+            ),
+            "tools/list": frozenset(
+                {"io.modelcontextprotocol/clientInfo", "io.modelcontextprotocol/logLevel"}
+            ),
         },
         "results": {
             "completion/complete": frozenset({"io.modelcontextprotocol/serverInfo"}),

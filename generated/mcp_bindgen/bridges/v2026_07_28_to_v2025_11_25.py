@@ -72,7 +72,9 @@ _sampling_message = members(
     }
 )
 _tool = members({"outputSchema": rule(rules.schema_as_object, _TOOL_OUTPUT_SCHEMA)})
-_create_message_request_params = members({"messages": items(_sampling_message), "tools": items(_tool)}, drop=("task",))
+_create_message_request_params = members(
+    {"messages": items(_sampling_message), "tools": items(_tool)}, drop=("task",)
+)
 _create_message_result = members(
     {
         "content": cases(
@@ -114,7 +116,9 @@ STEP: Final = Step(
             (b'"resultType":',),
         ),
         "prompts/list": Conversion(_list_prompts_result, (b'"cacheScope":', b'"resultType":', b'"ttlMs":')),
-        "resources/list": Conversion(_list_resources_result, (b'"cacheScope":', b'"resultType":', b'"ttlMs":')),
+        "resources/list": Conversion(
+            _list_resources_result, (b'"cacheScope":', b'"resultType":', b'"ttlMs":')
+        ),
         "resources/read": Conversion(
             cases(
                 (
@@ -145,7 +149,9 @@ STEP: Final = Step(
         "server/discover": "servers of MCP 2025-11-25 declare name, version and capabilities in the handshake",
         "subscriptions/listen": "clients of MCP 2025-11-25 subscribe to resources, and receive notifications about changed lists without subscribing",
     },
-    adapted=frozenset({"notifications/subscriptions/acknowledged", "server/discover", "subscriptions/listen"}),
+    adapted=frozenset(
+        {"notifications/subscriptions/acknowledged", "server/discover", "subscriptions/listen"}
+    ),
     errors={
         "resources/read": {-32602: -32002},
     },

@@ -1283,7 +1283,9 @@ class GetPromptResult(Model):
     """Metadata for the protocol and for extensions; unknown keys are kept."""
 
 
-JSONRPCMessage = TypeAliasType("JSONRPCMessage", JSONRPCRequest | JSONRPCNotification | JSONRPCResponse | JSONRPCError)
+JSONRPCMessage = TypeAliasType(
+    "JSONRPCMessage", JSONRPCRequest | JSONRPCNotification | JSONRPCResponse | JSONRPCError
+)
 """Any message of either side: a request, a notification, a result or an error."""
 
 

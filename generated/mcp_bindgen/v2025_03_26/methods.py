@@ -216,18 +216,18 @@ SUBSCRIBE: Final[Request[types.SubscribeRequestParams, types.EmptyResult]] = Req
 )
 """Ask the server to notify the client of every change of a resource, until the client unsubscribes."""
 
-LIST_RESOURCE_TEMPLATES: Final[Request[types.ListResourceTemplatesRequestParams, types.ListResourceTemplatesResult]] = (
-    Request(
-        "resources/templates/list",
-        sender="client",
-        params=types.ListResourceTemplatesRequestParams,
-        result=types.ListResourceTemplatesResult,
-        params_required=False,
-        capabilities={
-            "client": ("server", "resources"),
-        },
-        items="resource_templates",
-    )
+LIST_RESOURCE_TEMPLATES: Final[
+    Request[types.ListResourceTemplatesRequestParams, types.ListResourceTemplatesResult]
+] = Request(
+    "resources/templates/list",
+    sender="client",
+    params=types.ListResourceTemplatesRequestParams,
+    result=types.ListResourceTemplatesResult,
+    params_required=False,
+    capabilities={
+        "client": ("server", "resources"),
+    },
+    items="resource_templates",
 )
 """Ask the server for one page of its resource templates."""
 

@@ -85,7 +85,9 @@ class Context(BaseContext):
             ),
         )
 
-    async def notify_logging_message(self, level: types.LoggingLevel, data: Json, *, logger: str | None = None) -> None:
+    async def notify_logging_message(
+        self, level: types.LoggingLevel, data: Json, *, logger: str | None = None
+    ) -> None:
         """Send `notifications/message`: pass a log message of the server to the client. `logging/setLevel` sets
         the lowest severity; without it, the server decides.
 
@@ -121,7 +123,9 @@ class Context(BaseContext):
         Args:
             meta: Metadata for the protocol and for extensions; unknown keys are kept.
         """
-        await self.notify(methods.RESOURCE_LIST_CHANGED, types.ResourceListChangedNotificationParams(meta=meta))
+        await self.notify(
+            methods.RESOURCE_LIST_CHANGED, types.ResourceListChangedNotificationParams(meta=meta)
+        )
 
     async def notify_resource_updated(self, uri: str) -> None:
         """Send `notifications/resources/updated`: tell the client that a resource has changed to which it
@@ -149,7 +153,9 @@ class Context(BaseContext):
     async def ask_params(self, key: str, params: types.ListRootsRequestParams) -> types.ListRootsResult: ...
 
     @overload
-    async def ask_params(self, key: str, params: types.CreateMessageRequestParams) -> types.CreateMessageResult: ...
+    async def ask_params(
+        self, key: str, params: types.CreateMessageRequestParams
+    ) -> types.CreateMessageResult: ...
 
     async def ask_params(self, key: str, params: Any) -> Any:
         """Ask the client a question while its request runs.
@@ -188,7 +194,9 @@ class Server(BaseServer):
         """
         raise MethodNotFound(methods.COMPLETE.name)
 
-    def initialize(self, params: types.InitializeRequestParams, ctx: Context) -> Returns[types.InitializeResult]:
+    def initialize(
+        self, params: types.InitializeRequestParams, ctx: Context
+    ) -> Returns[types.InitializeResult]:
         """Return the name, version and capabilities of this server; the runtime does so unless this is
         overridden.
 
@@ -210,14 +218,18 @@ class Server(BaseServer):
         """
         raise MethodNotFound(methods.PING.name)
 
-    def get_prompt(self, params: types.GetPromptRequestParams, ctx: Context) -> Returns[types.GetPromptResult]:
+    def get_prompt(
+        self, params: types.GetPromptRequestParams, ctx: Context
+    ) -> Returns[types.GetPromptResult]:
         """Return the messages of the prompt `params.name`, with `params.arguments` filled in.
 
         Called for `prompts/get`; overriding it declares the capability `prompts`.
         """
         raise MethodNotFound(methods.GET_PROMPT.name)
 
-    def list_prompts(self, params: types.ListPromptsRequestParams, ctx: Context) -> Returns[types.ListPromptsResult]:
+    def list_prompts(
+        self, params: types.ListPromptsRequestParams, ctx: Context
+    ) -> Returns[types.ListPromptsResult]:
         """Return the page of prompts at `params.cursor`.
 
         Called for `prompts/list`; overriding it declares the capability `prompts`.
@@ -233,7 +245,9 @@ class Server(BaseServer):
         """
         raise MethodNotFound(methods.LIST_RESOURCES.name)
 
-    def read_resource(self, params: types.ReadResourceRequestParams, ctx: Context) -> Returns[types.ReadResourceResult]:
+    def read_resource(
+        self, params: types.ReadResourceRequestParams, ctx: Context
+    ) -> Returns[types.ReadResourceResult]:
         """Return the contents of the resource `params.uri`.
 
         Called for `resources/read`; overriding it declares the capability `resources`.
@@ -271,7 +285,9 @@ class Server(BaseServer):
         """
         raise MethodNotFound(methods.CALL_TOOL.name)
 
-    def list_tools(self, params: types.ListToolsRequestParams, ctx: Context) -> Returns[types.ListToolsResult]:
+    def list_tools(
+        self, params: types.ListToolsRequestParams, ctx: Context
+    ) -> Returns[types.ListToolsResult]:
         """Return the page of tools at `params.cursor`.
 
         Called for `tools/list`; overriding it declares the capability `tools`.
@@ -299,7 +315,9 @@ class Server(BaseServer):
         """
         return None
 
-    def on_roots_list_changed(self, params: types.RootsListChangedNotificationParams, ctx: Context) -> Returns[None]:
+    def on_roots_list_changed(
+        self, params: types.RootsListChangedNotificationParams, ctx: Context
+    ) -> Returns[None]:
         """React to changed roots: list them again if this server uses them.
 
         Called for `notifications/roots/list_changed`.

@@ -1206,7 +1206,9 @@ class ProgressNotification(Model):
 class PromptMessage(Model):
     """One message of a prompt: a role and its content. Unlike messages of sampling, it may embed resources."""
 
-    content: Annotated[TextContent | ImageContent | AudioContent | EmbeddedResource, Field(discriminator="type")]
+    content: Annotated[
+        TextContent | ImageContent | AudioContent | EmbeddedResource, Field(discriminator="type")
+    ]
     """Content of the message: text, an image, audio or an embedded resource."""
 
     role: Role

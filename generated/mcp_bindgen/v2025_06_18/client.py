@@ -67,7 +67,9 @@ class Client(BaseClient):
             name: Name of the prompt, from `prompts/list`.
             arguments: Argument values by name; absent means none.
         """
-        return await self.call(methods.GET_PROMPT, types.GetPromptRequestParams(name=name, arguments=arguments))
+        return await self.call(
+            methods.GET_PROMPT, types.GetPromptRequestParams(name=name, arguments=arguments)
+        )
 
     async def list_prompts(self, cursor: str | None = None) -> types.ListPromptsResult:
         """Send `prompts/list`: ask the server for one page of its prompts.
@@ -130,7 +132,9 @@ class Client(BaseClient):
         Args:
             cursor: The `nextCursor` of the previous page; absent for the first page.
         """
-        return await self.call(methods.LIST_RESOURCE_TEMPLATES, types.ListResourceTemplatesRequestParams(cursor=cursor))
+        return await self.call(
+            methods.LIST_RESOURCE_TEMPLATES, types.ListResourceTemplatesRequestParams(cursor=cursor)
+        )
 
     async def iter_resource_templates(self) -> AsyncIterator[types.ResourceTemplate]:
         """Yield the items of all pages of `list_resource_templates`; a page is fetched when it is needed."""
@@ -200,7 +204,9 @@ class Client(BaseClient):
         """
         raise MethodNotFound(methods.PING.name)
 
-    def on_list_roots(self, params: types.ListRootsRequestParams, ctx: Context) -> Returns[types.ListRootsResult]:
+    def on_list_roots(
+        self, params: types.ListRootsRequestParams, ctx: Context
+    ) -> Returns[types.ListRootsResult]:
         """Return the directories and files that the server may work in.
 
         Called for `roots/list`; overriding it declares the capability `roots`.
@@ -223,7 +229,9 @@ class Client(BaseClient):
         """
         return None
 
-    def on_logging_message(self, params: types.LoggingMessageNotificationParams, ctx: Context) -> Returns[None]:
+    def on_logging_message(
+        self, params: types.LoggingMessageNotificationParams, ctx: Context
+    ) -> Returns[None]:
         """Record `params.data`, a log message of the server.
 
         Called for `notifications/message`.
@@ -237,7 +245,9 @@ class Client(BaseClient):
         """
         return None
 
-    def on_prompt_list_changed(self, params: types.PromptListChangedNotificationParams, ctx: Context) -> Returns[None]:
+    def on_prompt_list_changed(
+        self, params: types.PromptListChangedNotificationParams, ctx: Context
+    ) -> Returns[None]:
         """React to a changed list of prompts: refresh any cached list.
 
         Called for `notifications/prompts/list_changed`.
@@ -253,14 +263,18 @@ class Client(BaseClient):
         """
         return None
 
-    def on_resource_updated(self, params: types.ResourceUpdatedNotificationParams, ctx: Context) -> Returns[None]:
+    def on_resource_updated(
+        self, params: types.ResourceUpdatedNotificationParams, ctx: Context
+    ) -> Returns[None]:
         """React to a change of the resource `params.uri`: refresh any cached contents.
 
         Called for `notifications/resources/updated`.
         """
         return None
 
-    def on_tool_list_changed(self, params: types.ToolListChangedNotificationParams, ctx: Context) -> Returns[None]:
+    def on_tool_list_changed(
+        self, params: types.ToolListChangedNotificationParams, ctx: Context
+    ) -> Returns[None]:
         """React to a changed list of tools: refresh any cached list.
 
         Called for `notifications/tools/list_changed`.

@@ -1589,7 +1589,9 @@ class GetPromptResult(Model):
     """Metadata for the protocol and for extensions; unknown keys are kept."""
 
 
-JSONRPCMessage = TypeAliasType("JSONRPCMessage", JSONRPCRequest | JSONRPCNotification | JSONRPCResponse | JSONRPCError)
+JSONRPCMessage = TypeAliasType(
+    "JSONRPCMessage", JSONRPCRequest | JSONRPCNotification | JSONRPCResponse | JSONRPCError
+)
 """Any message of either side: a request, a notification, a result or an error. Batches no longer exist."""
 
 
@@ -1633,7 +1635,9 @@ class ElicitRequest(Model):
 
 ServerRequest = TypeAliasType(
     "ServerRequest",
-    Annotated[PingRequest | CreateMessageRequest | ListRootsRequest | ElicitRequest, Field(discriminator="method")],
+    Annotated[
+        PingRequest | CreateMessageRequest | ListRootsRequest | ElicitRequest, Field(discriminator="method")
+    ],
 )
 """Every request that a server may send."""
 

@@ -42,7 +42,9 @@ class Client(BaseClient):
             types.CompleteRequestParams(ref=ref, argument=argument, context=context, meta=meta),
         )
 
-    async def set_level(self, level: types.LoggingLevel, *, meta: types.RequestMeta | None = None) -> types.EmptyResult:
+    async def set_level(
+        self, level: types.LoggingLevel, *, meta: types.RequestMeta | None = None
+    ) -> types.EmptyResult:
         """Send `logging/setLevel`: ask the server to send log messages of a given severity or higher.
 
         Needs the capability `logging` of the server.
@@ -116,7 +118,9 @@ class Client(BaseClient):
             for item in page.resources:
                 yield item
 
-    async def read_resource(self, uri: str, *, meta: types.RequestMeta | None = None) -> types.ReadResourceResult:
+    async def read_resource(
+        self, uri: str, *, meta: types.RequestMeta | None = None
+    ) -> types.ReadResourceResult:
         """Send `resources/read`: ask the server for the contents of a resource.
 
         Needs the capability `resources` of the server.
@@ -150,7 +154,9 @@ class Client(BaseClient):
             cursor: The `nextCursor` of the previous page; absent for the first page.
             meta: Metadata for the protocol and for extensions; unknown keys are kept.
         """
-        return await self.call(methods.LIST_RESOURCE_TEMPLATES, types.PaginatedRequestParams(cursor=cursor, meta=meta))
+        return await self.call(
+            methods.LIST_RESOURCE_TEMPLATES, types.PaginatedRequestParams(cursor=cursor, meta=meta)
+        )
 
     async def iter_resource_templates(self) -> AsyncIterator[types.ResourceTemplate]:
         """Yield the items of all pages of `list_resource_templates`; a page is fetched when it is needed."""
@@ -351,7 +357,9 @@ class Client(BaseClient):
         """
         raise MethodNotFound(methods.CREATE_MESSAGE.name)
 
-    def on_cancel_task(self, params: types.CancelTaskRequestParams, ctx: Context) -> Returns[types.CancelTaskResult]:
+    def on_cancel_task(
+        self, params: types.CancelTaskRequestParams, ctx: Context
+    ) -> Returns[types.CancelTaskResult]:
         """Return the task `params.task_id` after stopping it.
 
         Called for `tasks/cancel`; overriding it declares the capability `tasks.cancel`.
@@ -365,7 +373,9 @@ class Client(BaseClient):
         """
         raise MethodNotFound(methods.GET_TASK.name)
 
-    def on_list_tasks(self, params: types.PaginatedRequestParams, ctx: Context) -> Returns[types.ListTasksResult]:
+    def on_list_tasks(
+        self, params: types.PaginatedRequestParams, ctx: Context
+    ) -> Returns[types.ListTasksResult]:
         """Return the page at `params.cursor` of the tasks that run for the other side.
 
         Called for `tasks/list`; overriding it declares the capability `tasks.list`.
@@ -397,7 +407,9 @@ class Client(BaseClient):
         """
         return None
 
-    def on_logging_message(self, params: types.LoggingMessageNotificationParams, ctx: Context) -> Returns[None]:
+    def on_logging_message(
+        self, params: types.LoggingMessageNotificationParams, ctx: Context
+    ) -> Returns[None]:
         """Record `params.data`, a log message of the server.
 
         Called for `notifications/message`.
@@ -425,7 +437,9 @@ class Client(BaseClient):
         """
         return None
 
-    def on_resource_updated(self, params: types.ResourceUpdatedNotificationParams, ctx: Context) -> Returns[None]:
+    def on_resource_updated(
+        self, params: types.ResourceUpdatedNotificationParams, ctx: Context
+    ) -> Returns[None]:
         """React to a change of the resource `params.uri`: refresh any cached contents.
 
         Called for `notifications/resources/updated`.

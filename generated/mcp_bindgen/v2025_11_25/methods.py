@@ -29,22 +29,22 @@ COMPLETE: Final[Request[types.CompleteRequestParams, types.CompleteResult]] = Re
 it.
 """
 
-ELICIT: Final[Request[types.ElicitRequestParams, types.ElicitResult, types.ElicitResult | types.CreateTaskResult]] = (
-    Request(
-        "elicitation/create",
-        sender="server",
-        params=types.ElicitRequestParams,
-        result=types.ElicitResult,
-        alternatives=(types.CreateTaskResult,),
-        capabilities={
-            "server": ("client", "elicitation"),
-        },
-        needs=(
-            Need("mode", ("client", "elicitation", "url"), values=("url",)),
-            Need("url", ("client", "elicitation", "url")),
-            Need("mode", ("client", "elicitation", "form"), values=("form", None), implied=True),
-        ),
-    )
+ELICIT: Final[
+    Request[types.ElicitRequestParams, types.ElicitResult, types.ElicitResult | types.CreateTaskResult]
+] = Request(
+    "elicitation/create",
+    sender="server",
+    params=types.ElicitRequestParams,
+    result=types.ElicitResult,
+    alternatives=(types.CreateTaskResult,),
+    capabilities={
+        "server": ("client", "elicitation"),
+    },
+    needs=(
+        Need("mode", ("client", "elicitation", "url"), values=("url",)),
+        Need("url", ("client", "elicitation", "url")),
+        Need("mode", ("client", "elicitation", "form"), values=("form", None), implied=True),
+    ),
 )
 """Ask the client to show its user a form to fill in or a URL to visit."""
 
@@ -257,16 +257,18 @@ SUBSCRIBE: Final[Request[types.SubscribeRequestParams, types.EmptyResult]] = Req
 )
 """Ask the server to notify the client of every change of a resource, until the client unsubscribes."""
 
-LIST_RESOURCE_TEMPLATES: Final[Request[types.PaginatedRequestParams, types.ListResourceTemplatesResult]] = Request(
-    "resources/templates/list",
-    sender="client",
-    params=types.PaginatedRequestParams,
-    result=types.ListResourceTemplatesResult,
-    params_required=False,
-    capabilities={
-        "client": ("server", "resources"),
-    },
-    items="resource_templates",
+LIST_RESOURCE_TEMPLATES: Final[Request[types.PaginatedRequestParams, types.ListResourceTemplatesResult]] = (
+    Request(
+        "resources/templates/list",
+        sender="client",
+        params=types.PaginatedRequestParams,
+        result=types.ListResourceTemplatesResult,
+        params_required=False,
+        capabilities={
+            "client": ("server", "resources"),
+        },
+        items="resource_templates",
+    )
 )
 """Ask the server for one page of its resource templates."""
 

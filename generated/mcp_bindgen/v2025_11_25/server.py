@@ -230,7 +230,9 @@ class Context(BaseContext):
             uri: URI of the changed resource; it may be a part of the subscribed resource.
             meta: Metadata for the protocol and for extensions; unknown keys are kept.
         """
-        await self.notify(methods.RESOURCE_UPDATED, types.ResourceUpdatedNotificationParams(uri=uri, meta=meta))
+        await self.notify(
+            methods.RESOURCE_UPDATED, types.ResourceUpdatedNotificationParams(uri=uri, meta=meta)
+        )
 
     async def notify_task_status(
         self,
@@ -293,7 +295,9 @@ class Context(BaseContext):
     async def ask_params(self, key: str, params: types.RequestParams) -> types.ListRootsResult: ...
 
     @overload
-    async def ask_params(self, key: str, params: types.CreateMessageRequestParams) -> types.CreateMessageResult: ...
+    async def ask_params(
+        self, key: str, params: types.CreateMessageRequestParams
+    ) -> types.CreateMessageResult: ...
 
     async def ask_params(self, key: str, params: Any) -> Any:
         """Ask the client a question while its request runs.
@@ -334,7 +338,9 @@ class Server(BaseServer):
         """
         raise MethodNotFound(methods.COMPLETE.name)
 
-    def initialize(self, params: types.InitializeRequestParams, ctx: Context) -> Returns[types.InitializeResult]:
+    def initialize(
+        self, params: types.InitializeRequestParams, ctx: Context
+    ) -> Returns[types.InitializeResult]:
         """Return the name, version and capabilities of this server; the runtime does so unless this is
         overridden.
 
@@ -356,28 +362,36 @@ class Server(BaseServer):
         """
         raise MethodNotFound(methods.PING.name)
 
-    def get_prompt(self, params: types.GetPromptRequestParams, ctx: Context) -> Returns[types.GetPromptResult]:
+    def get_prompt(
+        self, params: types.GetPromptRequestParams, ctx: Context
+    ) -> Returns[types.GetPromptResult]:
         """Return the messages of the prompt `params.name`, with `params.arguments` filled in.
 
         Called for `prompts/get`; overriding it declares the capability `prompts`.
         """
         raise MethodNotFound(methods.GET_PROMPT.name)
 
-    def list_prompts(self, params: types.PaginatedRequestParams, ctx: Context) -> Returns[types.ListPromptsResult]:
+    def list_prompts(
+        self, params: types.PaginatedRequestParams, ctx: Context
+    ) -> Returns[types.ListPromptsResult]:
         """Return the page of prompts at `params.cursor`.
 
         Called for `prompts/list`; overriding it declares the capability `prompts`.
         """
         raise MethodNotFound(methods.LIST_PROMPTS.name)
 
-    def list_resources(self, params: types.PaginatedRequestParams, ctx: Context) -> Returns[types.ListResourcesResult]:
+    def list_resources(
+        self, params: types.PaginatedRequestParams, ctx: Context
+    ) -> Returns[types.ListResourcesResult]:
         """Return the page of resources at `params.cursor`.
 
         Called for `resources/list`; overriding it declares the capability `resources`.
         """
         raise MethodNotFound(methods.LIST_RESOURCES.name)
 
-    def read_resource(self, params: types.ReadResourceRequestParams, ctx: Context) -> Returns[types.ReadResourceResult]:
+    def read_resource(
+        self, params: types.ReadResourceRequestParams, ctx: Context
+    ) -> Returns[types.ReadResourceResult]:
         """Return the contents of the resource `params.uri`.
 
         Called for `resources/read`; overriding it declares the capability `resources`.
@@ -407,7 +421,9 @@ class Server(BaseServer):
         """
         raise MethodNotFound(methods.UNSUBSCRIBE.name)
 
-    def cancel_task(self, params: types.CancelTaskRequestParams, ctx: Context) -> Returns[types.CancelTaskResult]:
+    def cancel_task(
+        self, params: types.CancelTaskRequestParams, ctx: Context
+    ) -> Returns[types.CancelTaskResult]:
         """Return the task `params.task_id` after stopping it.
 
         Called for `tasks/cancel`; overriding it declares the capability `tasks.cancel`.
@@ -421,7 +437,9 @@ class Server(BaseServer):
         """
         raise MethodNotFound(methods.GET_TASK.name)
 
-    def list_tasks(self, params: types.PaginatedRequestParams, ctx: Context) -> Returns[types.ListTasksResult]:
+    def list_tasks(
+        self, params: types.PaginatedRequestParams, ctx: Context
+    ) -> Returns[types.ListTasksResult]:
         """Return the page at `params.cursor` of the tasks that run for the other side.
 
         Called for `tasks/list`; overriding it declares the capability `tasks.list`.
@@ -447,7 +465,9 @@ class Server(BaseServer):
         """
         raise MethodNotFound(methods.CALL_TOOL.name)
 
-    def list_tools(self, params: types.PaginatedRequestParams, ctx: Context) -> Returns[types.ListToolsResult]:
+    def list_tools(
+        self, params: types.PaginatedRequestParams, ctx: Context
+    ) -> Returns[types.ListToolsResult]:
         """Return the page of tools at `params.cursor`.
 
         Called for `tools/list`; overriding it declares the capability `tools`.

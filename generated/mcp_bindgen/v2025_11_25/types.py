@@ -643,7 +643,9 @@ class TaskMetadata(Model):
     """Time in milliseconds to keep the task after its creation; absent means that the receiver decides."""
 
 
-TaskStatus = TypeAliasType("TaskStatus", Literal["cancelled", "completed", "failed", "input_required", "working"])
+TaskStatus = TypeAliasType(
+    "TaskStatus", Literal["cancelled", "completed", "failed", "input_required", "working"]
+)
 """Status of a task: `working` and `input_required` can still change; `completed`, `failed` and `cancelled` are
 final.
 """

@@ -237,7 +237,9 @@ class Client(BaseClient):
         """
         raise MethodNotFound(methods.ELICIT.name)
 
-    def on_list_roots(self, params: types.ListRootsRequestParams, ctx: Context) -> Returns[types.ListRootsResult]:
+    def on_list_roots(
+        self, params: types.ListRootsRequestParams, ctx: Context
+    ) -> Returns[types.ListRootsResult]:
         """Return the directories and files that the server may work in.
 
         Called for `roots/list` inside of a result, which is no message of its own; overriding it declares the
@@ -267,7 +269,9 @@ class Client(BaseClient):
         """
         return None
 
-    def on_logging_message(self, params: types.LoggingMessageNotificationParams, ctx: Context) -> Returns[None]:
+    def on_logging_message(
+        self, params: types.LoggingMessageNotificationParams, ctx: Context
+    ) -> Returns[None]:
         """Record `params.data`, a log message of the server.
 
         Called for `notifications/message`.
@@ -297,7 +301,9 @@ class Client(BaseClient):
         """
         return None
 
-    def on_resource_updated(self, params: types.ResourceUpdatedNotificationParams, ctx: Context) -> Returns[None]:
+    def on_resource_updated(
+        self, params: types.ResourceUpdatedNotificationParams, ctx: Context
+    ) -> Returns[None]:
         """React to a change of the resource `params.uri`: refresh any cached contents.
 
         Called for `notifications/resources/updated`.

@@ -119,10 +119,12 @@ RESOURCE_UPDATED: Final[Notification[types.ResourceUpdatedNotificationParams]] =
 `resourceSubscriptions` of their filter.
 """
 
-SUBSCRIPTIONS_ACKNOWLEDGED: Final[Notification[types.SubscriptionsAcknowledgedNotificationParams]] = Notification(
-    "notifications/subscriptions/acknowledged",
-    sender="server",
-    params=types.SubscriptionsAcknowledgedNotificationParams,
+SUBSCRIPTIONS_ACKNOWLEDGED: Final[Notification[types.SubscriptionsAcknowledgedNotificationParams]] = (
+    Notification(
+        "notifications/subscriptions/acknowledged",
+        sender="server",
+        params=types.SubscriptionsAcknowledgedNotificationParams,
+    )
 )
 """Tell the client that its subscription is open, and which notifications it delivers. It is the first message of
 the subscription. The runtime sends it when a subscription begins.
@@ -143,7 +145,9 @@ TOOL_LIST_CHANGED: Final[Notification[types.NotificationParams]] = Notification(
 """
 
 GET_PROMPT: Final[
-    Request[types.GetPromptRequestParams, types.GetPromptResult, types.GetPromptResult | types.InputRequiredResult]
+    Request[
+        types.GetPromptRequestParams, types.GetPromptResult, types.GetPromptResult | types.InputRequiredResult
+    ]
 ] = Request(
     "prompts/get",
     sender="client",
@@ -200,15 +204,17 @@ READ_RESOURCE: Final[
 )
 """Ask the server for the contents of a resource."""
 
-LIST_RESOURCE_TEMPLATES: Final[Request[types.PaginatedRequestParams, types.ListResourceTemplatesResult]] = Request(
-    "resources/templates/list",
-    sender="client",
-    params=types.PaginatedRequestParams,
-    result=types.ListResourceTemplatesResult,
-    capabilities={
-        "client": ("server", "resources"),
-    },
-    items="resource_templates",
+LIST_RESOURCE_TEMPLATES: Final[Request[types.PaginatedRequestParams, types.ListResourceTemplatesResult]] = (
+    Request(
+        "resources/templates/list",
+        sender="client",
+        params=types.PaginatedRequestParams,
+        result=types.ListResourceTemplatesResult,
+        capabilities={
+            "client": ("server", "resources"),
+        },
+        items="resource_templates",
+    )
 )
 """Ask the server for one page of its resource templates."""
 
@@ -261,7 +267,9 @@ DISCOVER: Final[Request[types.RequestParams, types.DiscoverResult]] = Request(
 runtime sends it when a client connects.
 """
 
-SUBSCRIPTIONS_LISTEN: Final[Request[types.SubscriptionsListenRequestParams, types.SubscriptionsListenResult]] = Request(
+SUBSCRIPTIONS_LISTEN: Final[
+    Request[types.SubscriptionsListenRequestParams, types.SubscriptionsListenResult]
+] = Request(
     "subscriptions/listen",
     sender="client",
     params=types.SubscriptionsListenRequestParams,
@@ -272,7 +280,9 @@ server ends it. The runtime sends it when a client subscribes.
 """
 
 CALL_TOOL: Final[
-    Request[types.CallToolRequestParams, types.CallToolResult, types.CallToolResult | types.InputRequiredResult]
+    Request[
+        types.CallToolRequestParams, types.CallToolResult, types.CallToolResult | types.InputRequiredResult
+    ]
 ] = Request(
     "tools/call",
     sender="client",

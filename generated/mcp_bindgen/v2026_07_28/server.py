@@ -146,7 +146,9 @@ class Context(BaseContext):
         """
         await self.notify(methods.RESOURCE_LIST_CHANGED, types.NotificationParams(meta=meta))
 
-    async def notify_resource_updated(self, uri: str, *, meta: types.NotificationMetaObject | None = None) -> None:
+    async def notify_resource_updated(
+        self, uri: str, *, meta: types.NotificationMetaObject | None = None
+    ) -> None:
         """Send `notifications/resources/updated`: tell the client that a resource has changed. Sent only to
         subscriptions with its URI in `resourceSubscriptions` of their filter.
 
@@ -156,7 +158,9 @@ class Context(BaseContext):
             uri: URI of the changed resource; it may be a part of the subscribed resource.
             meta: Metadata, with the subscription's id under `io.modelcontextprotocol/subscriptionId`.
         """
-        await self.notify(methods.RESOURCE_UPDATED, types.ResourceUpdatedNotificationParams(uri=uri, meta=meta))
+        await self.notify(
+            methods.RESOURCE_UPDATED, types.ResourceUpdatedNotificationParams(uri=uri, meta=meta)
+        )
 
     async def notify_tool_list_changed(self, *, meta: types.NotificationMetaObject | None = None) -> None:
         """Send `notifications/tools/list_changed`: tell the client that the server's list of tools has changed.
@@ -176,7 +180,9 @@ class Context(BaseContext):
     async def ask_params(self, key: str, params: types.ListRootsRequestParams) -> types.ListRootsResult: ...
 
     @overload
-    async def ask_params(self, key: str, params: types.CreateMessageRequestParams) -> types.CreateMessageResult: ...
+    async def ask_params(
+        self, key: str, params: types.CreateMessageRequestParams
+    ) -> types.CreateMessageResult: ...
 
     async def ask_params(self, key: str, params: Any) -> Any:
         """Ask the client a question while its request runs.
@@ -226,14 +232,18 @@ class Server(BaseServer):
         """
         raise MethodNotFound(methods.GET_PROMPT.name)
 
-    def list_prompts(self, params: types.PaginatedRequestParams, ctx: Context) -> Returns[types.ListPromptsResult]:
+    def list_prompts(
+        self, params: types.PaginatedRequestParams, ctx: Context
+    ) -> Returns[types.ListPromptsResult]:
         """Return the page of prompts at `params.cursor`.
 
         Called for `prompts/list`; overriding it declares the capability `prompts`.
         """
         raise MethodNotFound(methods.LIST_PROMPTS.name)
 
-    def list_resources(self, params: types.PaginatedRequestParams, ctx: Context) -> Returns[types.ListResourcesResult]:
+    def list_resources(
+        self, params: types.PaginatedRequestParams, ctx: Context
+    ) -> Returns[types.ListResourcesResult]:
         """Return the page of resources at `params.cursor`.
 
         Called for `resources/list`; overriding it declares the capability `resources`.
@@ -286,7 +296,9 @@ class Server(BaseServer):
         """
         raise MethodNotFound(methods.CALL_TOOL.name)
 
-    def list_tools(self, params: types.PaginatedRequestParams, ctx: Context) -> Returns[types.ListToolsResult]:
+    def list_tools(
+        self, params: types.PaginatedRequestParams, ctx: Context
+    ) -> Returns[types.ListToolsResult]:
         """Return the page of tools at `params.cursor`.
 
         Called for `tools/list`; overriding it declares the capability `tools`.

@@ -1906,7 +1906,9 @@ class RequestMetaObject(Model):
     them between requests.
     """
 
-    client_capabilities: Annotated[ClientCapabilities, Field(alias="io.modelcontextprotocol/clientCapabilities")]
+    client_capabilities: Annotated[
+        ClientCapabilities, Field(alias="io.modelcontextprotocol/clientCapabilities")
+    ]
     """Capabilities of the client for this request; required. An empty object means no optional features."""
 
     protocol_version: Annotated[str, Field(alias="io.modelcontextprotocol/protocolVersion")]

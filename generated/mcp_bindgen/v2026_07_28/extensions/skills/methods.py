@@ -11,16 +11,16 @@ from mcp_bindgen.v2026_07_28 import types as core
 
 from . import types
 
-READ_RESOURCE_DIRECTORY: Final[Request[types.ReadResourceDirectoryRequestParams, types.ReadResourceDirectoryResult]] = (
-    Request(
-        "resources/directory/read",
-        sender="client",
-        params=types.ReadResourceDirectoryRequestParams,
-        result=types.ReadResourceDirectoryResult,
-        extension="io.modelcontextprotocol/skills",
-        declared_by="server",
-        setting="directoryRead",
-    )
+READ_RESOURCE_DIRECTORY: Final[
+    Request[types.ReadResourceDirectoryRequestParams, types.ReadResourceDirectoryResult]
+] = Request(
+    "resources/directory/read",
+    sender="client",
+    params=types.ReadResourceDirectoryRequestParams,
+    result=types.ReadResourceDirectoryResult,
+    extension="io.modelcontextprotocol/skills",
+    declared_by="server",
+    setting="directoryRead",
 )
 """Ask the server for the direct children of a directory. Requires a server that declares `directoryRead`."""
 

@@ -45,7 +45,9 @@ class Server(server.Server):
         """
         raise MethodNotFound(methods.GET_SKILL.name)
 
-    def list_skills(self, params: core.PaginatedRequestParams, ctx: Context) -> Returns[types.ListSkillsResult]:
+    def list_skills(
+        self, params: core.PaginatedRequestParams, ctx: Context
+    ) -> Returns[types.ListSkillsResult]:
         """Return one page of skills. Clients can get a skill that is not listed by its URI.
 
         Called for `skills/list`; the server must have declared the extension

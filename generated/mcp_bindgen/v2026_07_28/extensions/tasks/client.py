@@ -23,7 +23,9 @@ class Client(ClientEngine, client.Client):
 
     adds = CLIENT
 
-    async def cancel_task(self, task_id: str, *, meta: Mapping[str, Json] | None = None) -> types.CancelTaskResult:
+    async def cancel_task(
+        self, task_id: str, *, meta: Mapping[str, Json] | None = None
+    ) -> types.CancelTaskResult:
         """Send `tasks/cancel`: ask the server to cancel a task. The task may still complete or fail.
 
         Both sides must have declared the extension `io.modelcontextprotocol/tasks`.

@@ -34,7 +34,9 @@ class Server(ServerEngine, server.Server):
     adds = SERVER
     context: ClassVar[type[BaseContext]] = Context
 
-    def cancel_task(self, params: types.CancelTaskRequestParams, ctx: Context) -> Returns[types.CancelTaskResult]:
+    def cancel_task(
+        self, params: types.CancelTaskRequestParams, ctx: Context
+    ) -> Returns[types.CancelTaskResult]:
         """Record the cancellation and return at once; the task stops when its handler notices the cancellation.
 
         Called for `tasks/cancel`; both sides must have declared the extension
@@ -49,7 +51,9 @@ class Server(ServerEngine, server.Server):
         """
         raise MethodNotFound(methods.GET_TASK.name)
 
-    def update_task(self, params: types.UpdateTaskRequestParams, ctx: Context) -> Returns[types.UpdateTaskResult]:
+    def update_task(
+        self, params: types.UpdateTaskRequestParams, ctx: Context
+    ) -> Returns[types.UpdateTaskResult]:
         """Pass the responses to the task and return at once. Ignore responses under unknown keys.
 
         Called for `tasks/update`; both sides must have declared the extension

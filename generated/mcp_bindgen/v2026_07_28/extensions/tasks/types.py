@@ -339,7 +339,9 @@ class InputRequiredTask(Model):
     """Message for users about the status, such as the progress."""
 
 
-TaskStatus = TypeAliasType("TaskStatus", Literal["cancelled", "completed", "failed", "input_required", "working"])
+TaskStatus = TypeAliasType(
+    "TaskStatus", Literal["cancelled", "completed", "failed", "input_required", "working"]
+)
 """Status of a task: `working` and `input_required` can still change; `completed`, `failed` and `cancelled` are
 final.
 """
