@@ -11,6 +11,7 @@ from pathlib import Path
 
 import pytest
 
+from mcp_bindgen.cli.app import extra_with
 from tests.support.commands import COMMAND, ROOT, execute, inside
 from tests.support.effort import cases
 
@@ -179,3 +180,17 @@ def test_call_needs_typer_and_rich_but_no_generator(tmp_path: Path) -> None:
     done = execute(sys.executable, "-c", code, "generate", "2025-11-25", *own)
     assert (done.returncode, done.stderr.count("\n")) == (2, 1)
     assert "which is not installed; run: pip install 'mcp-bindgen[generate]'" in done.stderr
+
+
+@pytest.mark.parametrize(
+    ("module", "extra"),
+    [
+        ("jinja2", "generate"),
+        ("jsonschema_rs", "generate"),
+        ("joserfc", "auth"),
+        ("httpx2", "http"),
+        ("nothing", "generate"),
+    ],
+)
+def test_a_missing_library_is_in_the_extra_that_the_error_names(module: str, extra: str) -> None:
+    assert extra_with(module) == extra

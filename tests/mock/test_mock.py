@@ -127,7 +127,7 @@ async def test_arguments_are_validated_with_the_messages_of_every_app() -> None:
     async with client_of(mock()) as client:
         wrong = await client.call_tool("find", {"words": 1})
         assert wrong.is_error
-        assert 'arguments.words: wanted string' in wrong.content[0].text
+        assert "arguments.words: wanted string" in wrong.content[0].text
         with pytest.raises(ProtocolError, match="day"):
             await client.get_prompt("plan", {})
         with pytest.raises(ProtocolError, match="day"):

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import re
 import sys
+from collections import Counter
 from importlib import import_module
 from typing import Annotated, Any
 
@@ -123,6 +125,20 @@ def run() -> None:
         missing = str(error.name).partition(".")[0]
         if missing == __name__.partition(".")[0]:
             raise
-        fix = "run: pip install 'mcp-bindgen[generate]'"
+        fix = f"run: pip install 'mcp-bindgen[{extra_with(missing)}]'"
         say(f"error: this command needs {missing}, which is not installed; {fix}", err=True)
         sys.exit(2)
+
+
+def extra_with(module: str) -> str:
+    """Return the extra that installs a module: `generate`, or else the smallest one that has it."""
+    from importlib.metadata import requires
+
+    pairs = [
+        (re.split(r"[^\w.-]", line, maxsplit=1)[0].lower().replace("_", "-"), extra)
+        for line in requires("mcp-bindgen") or ()
+        for extra in re.findall(r"extra == ['\"]([\w-]+)", line)
+    ]
+    sizes = Counter(extra for _, extra in pairs)
+    found = [extra for name, extra in pairs if name == module.replace("_", "-")]
+    return "generate" if "generate" in found else min(found, key=lambda extra: sizes[extra], default="generate")

@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from typing import Any
 
 from mcp_bindgen.app.catalog import SCOPES
+from mcp_bindgen.lock.verdict import schema_of_arguments
 
 from ..model import Entry
 from .schemas import ANSWERED, SENT, SchemaPair
@@ -73,14 +74,16 @@ class Pair:
 
     def arguments(self) -> Iterator[ContractFinding]:
         """Find the changes of the arguments of a prompt, which are strings."""
-        yield from self.compared(SENT, *(_schema(item.raw.get("arguments") or []) for item in self.items))
+        yield from self.compared(SENT, *(schema_of_arguments(item.raw.get("arguments") or []) for item in self.items))
 
     def variables(self) -> Iterator[ContractFinding]:
         """Find the changed descriptions of the variables of a template; its URI determines the variables."""
         sides: list[Any] = [item.raw.get("variables") or [] for item in self.items]
         names = dict.fromkeys(one["name"] for side in sides for one in side)
         known = [{one["name"]: one for one in side} for side in sides]
-        yield from self.compared(SENT, *(_schema([side.get(name, {"name": name}) for name in names]) for side in known))
+        yield from self.compared(
+            SENT, *(schema_of_arguments([side.get(name, {"name": name}) for name in names]) for side in known)
+        )
 
     def compared(self, root: str, old: Any, new: Any) -> list[ContractFinding]:
         """Return the changes from one schema to another."""
@@ -136,18 +139,6 @@ class Pair:
 
 def _rule(member: str) -> str:
     return "description-changed" if member == "description" else "words-changed"
-
-
-def _schema(entries: Sequence[Mapping[str, Any]]) -> dict[str, Any]:
-    """Return the JSON Schema of arguments of the type string, which are listed with their names."""
-    return {
-        "type": "object",
-        "properties": {
-            one["name"]: {"type": "string", **{key: one[key] for key in ("title", "description", "enum") if key in one}}
-            for one in entries
-        },
-        "required": [one["name"] for one in entries if one.get("required")],
-    }
 
 
 def _said(value: Any) -> str:
