@@ -116,6 +116,7 @@ def write_everything(folder: Path, text: str) -> None:
         ["scaffold", "server", "kept", "--contract", offer, "--out", folder, *both],
         ["scaffold", "client", "typing-client", "--contract", offer, "--out", folder, "--revision", NEWEST],
         ["scaffold", "server", "plain", "--with", "tools,prompts", "--auth", "--out", folder, *both],
+        ["scaffold", "server", "functions", "--out", folder],
         ["scaffold", "client", "asking", "--with", "sampling,roots", "--out", folder, "--revision", NEWEST],
     ):
         done = inside(*command)

@@ -65,7 +65,9 @@ class Waiter:
     _reporting: asyncio.Task[None] | None = None
 
     def __init__(self, options: Options, message: Outgoing, is_nested: bool) -> None:
-        self.options, self.message, self.is_nested = options, message, is_nested
+        self.options: Options = options
+        self.message: Outgoing = message
+        self.is_nested: bool = is_nested
         self.answered: asyncio.Future[Answered] = asyncio.get_running_loop().create_future()
         self.scope: anyio.CancelScope = anyio.CancelScope()
         total = options.total_timeout
