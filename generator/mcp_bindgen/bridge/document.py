@@ -14,15 +14,15 @@ from pydantic import ConfigDict, TypeAdapter, ValidationError
 from mcp_bindgen.protocol import Protocol, build
 from mcp_bindgen.protocol.json_form import List
 from mcp_bindgen.protocol.model import references
-from mcp_bindgen.spec import BadInput, Store, named
-from mcp_bindgen.spec import sources as schema_sources
+from mcp_bindgen.spec import BadInput, Store
 from mcp_bindgen.spec.errors import locating
 from mcp_bindgen.spec.json import is_array, is_object
 from mcp_bindgen.spec.keywords import DIALECT
 from mcp_bindgen.spec.pointer import join, step
-from mcp_bindgen.spec.sources import Readable, Source
+from mcp_bindgen.spec.sources import Source
 
 from .places import Plan
+from .source import is_model, protocol_of, source_of
 from .steps import plans
 
 FORMAT = "mcp-bindgen-model/1"
@@ -89,11 +89,6 @@ def read(source: Source) -> Model:
     return model
 
 
-def is_model(source: Source) -> bool:
-    """Return True if a JSON file states that it is a model, of any version."""
-    return re.match(rb'\s*\{\s*"format":\s*"mcp-bindgen-model/', source.content) is not None
-
-
 def json_schema() -> dict[str, Any]:
     """Return the JSON Schema of printed models, with a description of each member."""
     return {"$schema": DIALECT, "title": "Model of an MCP revision", **_plain(_adapter().json_schema(by_alias=True))}
@@ -120,29 +115,6 @@ def _plain(schema: Any) -> Any:
     return {**found, "description": " ".join(words.split())} if words else found
 
 
-def protocol_of(
-    name: Readable, store: Store, semantics: Mapping[str, Any] | None = None, extensions: tuple[str, ...] = ()
-) -> Protocol:
-    """Return the protocol of a revision, an extension, a schema file or a printed model.
-
-    Raises:
-        BadInput: The name is none of these, or the file cannot be read.
-    """
-    if (source := _source(name, store)) is None:
-        return build(named(str(name), store, semantics, extensions))
-    if not is_model(source):
-        return build(named(source, store, semantics, extensions))
-    if extensions:
-        raise BadInput("a printed model has its extensions already", fix="leave out --extension")
-    return read(source).protocol
-
-
-def _source(name: Readable, store: Store) -> Source | None:
-    """Return the file that a name stands for; None for the name of a revision or an extension."""
-    is_file = not isinstance(name, str) or schema_sources.is_source(name, store.pins)
-    return schema_sources.read(name) if is_file else None
-
-
 def model_of(name: str, store: Store, extensions: tuple[str, ...] = ()) -> Model:
     """Return the model of a revision, an extension, a schema file or a printed model.
 
@@ -151,7 +123,7 @@ def model_of(name: str, store: Store, extensions: tuple[str, ...] = ()) -> Model
     Raises:
         BadInput: As `protocol_of`, and if the file of rules is wrong.
     """
-    source = _source(name, store)
+    source = source_of(name, store)
     if source is not None and is_model(source) and not extensions:
         return read(source)
     protocol = protocol_of(source or name, store, extensions=extensions)
