@@ -11,6 +11,7 @@ import subprocess
 import sys
 import tokenize
 import tomllib
+from collections import Counter
 from collections.abc import Iterator
 from functools import cache
 from pathlib import Path
@@ -35,6 +36,11 @@ HEAVY = {"datamodel_code_generator", "jinja2", "black", "typer", "rich", "pydant
 MAX_KERNEL_LINES = 5625
 MAX_LINES = 25000
 """Lines of code of the kernel, and of the kernel, its HTTP transports and the features together."""
+
+MAX_BARE_ANY_SHARE = 0.04
+MAX_GETATTR_WITH_DEFAULT = 40
+MAX_VARS = 5
+"""Parameters annotated with a bare `Any`, as a share of all annotated parameters, and calls that escape types."""
 
 MAX_STDIO_MODULES = 38
 MAX_STDIO_LINES = 3455
@@ -156,6 +162,19 @@ def test_the_runtime_is_thin() -> None:
     kernel = sum(map(lines_of_code, (RUNTIME / "runtime").rglob("*.py")))
     assert kernel <= MAX_KERNEL_LINES
     assert sum(map(lines_of_code, CARRYING)) <= MAX_LINES
+
+
+def test_the_runtime_is_typed() -> None:
+    nodes = [node for path in CARRYING for node in ast.walk(ast.parse(path.read_text("utf-8")))]
+    annotated = [ast.unparse(node.annotation) for node in nodes if isinstance(node, ast.arg) and node.annotation]
+    calls = Counter(
+        (node.func.id, len(node.args))
+        for node in nodes
+        if isinstance(node, ast.Call) and isinstance(node.func, ast.Name)
+    )
+    assert annotated.count("Any") <= MAX_BARE_ANY_SHARE * len(annotated)
+    assert calls["getattr", 3] <= MAX_GETATTR_WITH_DEFAULT
+    assert calls["vars", 1] <= MAX_VARS
 
 
 @pytest.mark.parametrize("package", sorted(path.name for root in (RUNTIME, FEATURES) for path in root.iterdir()))

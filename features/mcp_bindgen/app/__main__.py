@@ -25,10 +25,10 @@ def main() -> None:
         raise SystemExit(_USAGE)
     place, name = split(sys.argv.pop(1))
     module = _of_file(Path(place)) if place.endswith(".py") else _of_name(place)
-    known = [key for key, value in vars(module).items() if isinstance(value, App)]
+    known = {key: value for key, value in vars(module).items() if isinstance(value, App)}
     if name and name not in known:
         raise SystemExit(f"{place} has no App {harmless(name)!r}; it has {', '.join(known) or 'none'}")
-    run(vars(module)[name] if name else module)
+    run(known[name] if name else module)
 
 
 def split(words: str) -> tuple[str, str]:

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import ast
-import builtins
 import inspect
 import textwrap
 import types
@@ -54,8 +53,8 @@ def blocking(function: Callable[..., Any]) -> Iterator[str]:
         if isinstance(node, ast.Call):
             name = ast.unparse(node.func)
             first, *rest = name.split(".")
-            scope = {**vars(builtins), **inspect.unwrap(function).__globals__}
-            called: Any = reduce(_member, rest, scope.get(first))
+            known = inspect.getclosurevars(inspect.unwrap(function))
+            called: Any = reduce(_member, rest, {**known.builtins, **known.globals, **known.nonlocals}.get(first))
             if f"{getattr(called, '__module__', '')}.{getattr(called, '__name__', '')}".startswith(_BLOCKING):
                 yield name
 

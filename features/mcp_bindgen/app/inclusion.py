@@ -84,12 +84,12 @@ def prove(pairs: Sequence[tuple[Any, Any]], *, formats: bool = False, isolated: 
     ]
 
 
-def sent(schema: Any) -> Any:
+def sent(schema: object) -> Any:
     """Return the schema of the values that a sender sends: undeclared members are one free member."""
     return _closed(schema, is_root=True) if can_be_closed(schema) else schema
 
 
-def can_be_closed(node: Any) -> bool:
+def can_be_closed(node: object) -> bool:
     """Return whether closing the objects of a schema keeps the meaning of its keywords."""
     if is_object(node):
         mixed = "properties" in node and node.keys() & {"anyOf", "oneOf", "$ref"}
@@ -120,7 +120,7 @@ def _isolated(pairs: Sequence[tuple[Any, Any]]) -> list[Answer]:
     return [*answers[: len(pairs)], *[Answer.UNKNOWN] * (len(pairs) - len(answers))]
 
 
-def _alternatives(node: Any) -> int:
+def _alternatives(node: object) -> int:
     """Return the number of members of the unions and intersections in a schema."""
     if is_object(node):
         own = sum(len(node[keyword]) for keyword in ("allOf", "anyOf", "oneOf") if is_array(node.get(keyword)))
@@ -128,7 +128,7 @@ def _alternatives(node: Any) -> int:
     return sum(map(_alternatives, node)) if is_array(node) else 0
 
 
-def _closed(node: Any, *, is_root: bool = False, names: bool = False) -> Any:
+def _closed(node: object, *, is_root: bool = False, names: bool = False) -> Any:
     """Return a schema with closed objects, except for objects with `additionalProperties`.
 
     An object below the top that declares no members is a free map and stays open.
@@ -147,7 +147,7 @@ def _closed(node: Any, *, is_root: bool = False, names: bool = False) -> Any:
     return found
 
 
-def _formatted(node: Any, *, names: bool = False) -> Any:
+def _formatted(node: object, *, names: bool = False) -> Any:
     """Return a schema with each `format` of texts as a condition."""
     if not is_object(node):
         return [_formatted(child) for child in node] if is_array(node) else node

@@ -93,7 +93,7 @@ def drop_collisions(value: Any, locations: Iterable[Location], names: Collection
     return _dropped_below(value, names)
 
 
-def _path(value: Any, location: Location) -> tuple[str | int, ...]:
+def _path(value: object, location: Location) -> tuple[str | int, ...]:
     """Return the longest path that a location describes; of several, the path to its end."""
     paths: dict[tuple[str | int, ...], Any] = {(): value}
     for part in location:
@@ -101,7 +101,7 @@ def _path(value: Any, location: Location) -> tuple[str | int, ...]:
     return max(reversed(paths), key=len)
 
 
-def _has(node: Any, part: str | int) -> bool:
+def _has(node: object, part: str | int) -> bool:
     if isinstance(part, str):
         return is_object(node) and part in node
     return is_array(node) and 0 <= part < len(node)
@@ -118,7 +118,7 @@ def _dropped_on(node: Any, path: Location, names: Collection[str]) -> list[str]:
     return []
 
 
-def _dropped_below(node: Any, names: Collection[str]) -> list[str]:
+def _dropped_below(node: object, names: Collection[str]) -> list[str]:
     if is_array(node):
         return [name for item in node for name in _dropped_below(item, names)]
     if not is_object(node):

@@ -14,6 +14,20 @@ import anyio
 from mcp_bindgen.runtime.logs import log
 from mcp_bindgen.runtime.protocol.errors import INTERNAL_ERROR, ProtocolError
 from mcp_bindgen.runtime.protocol.methods import Request
+from mcp_bindgen.runtime.session.context import Context
+
+
+class RelayContext(Context):
+    """Context of a request that is passed on."""
+
+    def answered_keys(self) -> Collection[str]:
+        """Return the keys of the questions that the client has answered."""
+        return () if self._questions is None else self._questions.answers.keys()
+
+    async def put(self, key: str, method: Request[Any, Any, Any], params: object) -> Any:
+        """Ask the client and return the typed answer; in a stateless revision the handler ends here."""
+        self.check(method, params)
+        return await self._ask(key, method, params)
 
 
 @dataclass(eq=False)
@@ -28,11 +42,11 @@ class Question:
     """
 
     method: Request[Any, Any, Any]
-    params: Any
+    params: object
     key: str = field(default_factory=lambda: token_urlsafe(16))
     answer: asyncio.Future[Any] = field(default_factory=lambda: asyncio.get_running_loop().create_future())
 
-    def settle(self, answer: Any = None, error: BaseException | None = None) -> None:
+    def settle(self, answer: object = None, error: BaseException | None = None) -> None:
         """Resolve the future, unless the server no longer waits."""
         if not self.answer.done() and error is not None:
             self.answer.set_exception(error)
@@ -53,8 +67,8 @@ class Call:
         may_ask: True if questions of the server can be passed on.
     """
 
-    def __init__(self, ctx: Any, work: Callable[[Call], Awaitable[Any]], release: Callable[[], None]) -> None:
-        self.ctx: Any = ctx
+    def __init__(self, ctx: RelayContext, work: Callable[[Call], Awaitable[Any]], release: Callable[[], None]) -> None:
+        self.ctx: RelayContext | None = ctx
         self.may_ask = False
         self._work = work
         self._release = release

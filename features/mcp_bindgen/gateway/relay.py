@@ -2,17 +2,18 @@
 
 from __future__ import annotations
 
-from collections.abc import AsyncGenerator, Awaitable, Callable, Collection, Mapping, Sequence
+from collections.abc import AsyncGenerator, Awaitable, Callable, Mapping, Sequence
 from contextlib import asynccontextmanager
-from functools import cache, cached_property
+from functools import cache, cached_property, partial
 from pathlib import Path
 from pkgutil import iter_modules
 from types import ModuleType
-from typing import Any, ClassVar
+from typing import Any, ClassVar, Protocol, cast
 
 import anyio
 from anyio.abc import TaskGroup
 
+from mcp_bindgen.bridging.engines import BridgedEngine, RevisionBridge
 from mcp_bindgen.bridging.server import KeepsHandlers
 from mcp_bindgen.runtime.bindings import extension_of
 from mcp_bindgen.runtime.model.base import optional
@@ -32,13 +33,13 @@ from mcp_bindgen.runtime.protocol.methods import (
     Notification,
     Request,
 )
-from mcp_bindgen.runtime.protocol.request_scope import Handle, Link
+from mcp_bindgen.runtime.protocol.request_scope import Handle, Link, Negotiated
 from mcp_bindgen.runtime.session.context import Context
 from mcp_bindgen.runtime.session.rounds import InputRequired, asks_for_input
 from mcp_bindgen.runtime.session.server import Server
 from mcp_bindgen.runtime.session.subscriptions import Subscription
 
-from .calls import Call, ParkedCalls
+from .calls import Call, ParkedCalls, RelayContext
 from .connections import Connections
 from .upstream import Offer, Sender, Upstream
 
@@ -46,17 +47,12 @@ _OWN = frozenset({INITIALIZE, DISCOVER, LISTEN, PING})
 """Requests that the runtime answers."""
 
 
-class RelayContext(Context):
-    """Context of a request that is passed on."""
+class _LevelParams(Protocol):
+    level: str
 
-    def answered_keys(self) -> Collection[str]:
-        """Return the keys of the questions that the client has answered."""
-        return () if self._questions is None else self._questions.answers.keys()
 
-    async def put(self, key: str, method: Request[Any, Any, Any], params: object) -> Any:
-        """Ask the client and return the typed answer; in a stateless revision the handler ends here."""
-        self.check(method, params)
-        return await self._ask(key, method, params)
+class _ResourceParams(Protocol):
+    uri: str
 
 
 class _Audience(list[Link]):
@@ -138,7 +134,8 @@ class Relay(KeepsHandlers, Server):
         found = self.upstreams.of_link(link)
         if found is None:
             found = self.upstreams.begin(link, self._sender(link.negotiated, link.origin.principal))
-            found.link, found.context = link, self._context_in(link.negotiated.dispatcher)
+            context = cast("type[RelayContext] | None", self._context_in(link.negotiated.dispatcher))
+            found.link, found.context = link, context
         return found
 
     async def _connected(self, upstream: Upstream) -> None:
@@ -147,7 +144,7 @@ class Relay(KeepsHandlers, Server):
         except ProtocolError:  # it is in the log
             return
 
-    def _sender(self, agreed: Any, principal: str | None, info: Any = None) -> Sender:
+    def _sender(self, agreed: Negotiated, principal: str | None, info: object = None) -> Sender:
         return Sender(principal, _passed(self.offer.bindings, agreed.declared["client"]), info)
 
     def left(self, link: Link) -> None:
@@ -155,7 +152,7 @@ class Relay(KeepsHandlers, Server):
         self._attached.discard(link)
         self.upstreams.end(link)
 
-    def upstream_of(self, ctx: Any) -> Upstream | None:
+    def upstream_of(self, ctx: RelayContext) -> Upstream | None:
         """Return the connection of the session of a request; `None` for a request without a session."""
         link = ctx.link
         if isinstance(link, Subscription):
@@ -173,7 +170,7 @@ class Relay(KeepsHandlers, Server):
 
     # --- from the client to the server ------------------------------------------------------------------------
 
-    async def pass_on(self, method: Request[Any, Any, Any], params: Any, ctx: Any) -> Any:
+    async def pass_on(self, method: Request[Any, Any, Any], params: object, ctx: RelayContext) -> Any:
         """Return the answer of the server to a request."""
         may_ask = not self.offer.bindings.REVISION.era.is_stateless and _can_be_asked(ctx, method.name)
         owner = (ctx.origin.principal, method.name, _target(params)) if may_ask else ()
@@ -188,14 +185,14 @@ class Relay(KeepsHandlers, Server):
             if own is None:
                 self.upstreams.give_back(upstream)
 
-        call = Call(ctx, lambda call: upstream.request(method, params, call), release)
+        call = Call(ctx, lambda call: upstream.request(method, params, call, ctx), release)
         if not may_ask or not upstream.sender.capabilities:
             return await call.directly()
         call.may_ask = True
         self._tasks.start_soon(call.run)
         return await self._answered(call, ctx, owner)
 
-    async def _answered(self, call: Call, ctx: Any, owner: tuple[Any, ...]) -> Any:
+    async def _answered(self, call: Call, ctx: RelayContext, owner: tuple[Any, ...]) -> Any:
         """Pass questions of the server on until it has answered."""
         is_parked = False
         try:
@@ -217,14 +214,14 @@ class Relay(KeepsHandlers, Server):
                 call.cancel()
             raise
 
-    async def follow(self, uri: str, ctx: Any) -> None:
+    async def follow(self, uri: str, ctx: RelayContext) -> None:
         """Subscribe to a resource; raise `SessionRequired` for a request without a session."""
         upstream = self.upstream_of(ctx)
         if upstream is None:
             raise SessionRequired(SUBSCRIBE)
         await upstream.follow(uri)
 
-    async def leave(self, uri: str, ctx: Any) -> None:
+    async def leave(self, uri: str, ctx: Context) -> None:
         """End the subscription to a resource, and the connection of a subscription that is over."""
         upstream = self.upstreams.of_link(ctx.link)
         if upstream is not None:
@@ -232,7 +229,7 @@ class Relay(KeepsHandlers, Server):
             if isinstance(ctx.link, Subscription) and ctx.link not in self._attached:
                 self.upstreams.end(ctx.link)
 
-    async def tell(self, method: Notification[Any], params: Any, ctx: Any) -> None:
+    async def tell(self, method: Notification[Any], params: object, ctx: RelayContext) -> None:
         """Pass a notification of a client on."""
         upstream = self.upstream_of(ctx)
         if upstream is None:
@@ -242,7 +239,7 @@ class Relay(KeepsHandlers, Server):
         else:
             await upstream.notify(method, params)
 
-    def bridged_engines(self, bridge: Any) -> Sequence[Any]:
+    def bridged_engines(self, bridge: RevisionBridge) -> Sequence[BridgedEngine]:
         """Return the handlers of subscriptions of stateful clients to a stateless server."""
         found = super().bridged_engines(bridge)
         is_stateless = self.offer.bindings.REVISION.era.is_stateless
@@ -259,25 +256,17 @@ class _Followers:
     def __init__(self, relay: Relay) -> None:
         self.capabilities: Mapping[str, Any] = {}
         self.handlers: Mapping[str, Handle] = {
-            SUBSCRIBE: _following(relay.follow),
-            UNSUBSCRIBE: _following(relay.leave),
+            SUBSCRIBE: partial(_subscribe, relay),
+            UNSUBSCRIBE: partial(_unsubscribe, relay),
         }
 
 
-def _following(change: Callable[[str, Any], Awaitable[None]]) -> Handle:
-    async def handle(params: Any, ctx: Any) -> Any:
-        await change(params.uri, ctx)
-        return {}
-
-    return handle
-
-
-def _target(params: Any) -> Any:
+def _target(params: object) -> Any:
     """Return the params of a request that are equal in all of its rounds."""
     return [optional(params, name) for name in ("name", "uri", "arguments")]
 
 
-def _can_be_asked(ctx: Any, name: str) -> bool:
+def _can_be_asked(ctx: Context, name: str) -> bool:
     """Return True if the client answers questions during a request: in rounds, or by requests."""
     revision = ctx.agreed.dispatcher.revision
     if not revision.era.is_stateless:
@@ -329,9 +318,7 @@ def _class(bindings: ModuleType, handled: tuple[str, ...], announced: tuple[str,
     members["announces"] = announced
     for name in handled:
         route = bindings.dispatcher.SERVER.routes[name]
-        members[route.handler] = _HANDLERS.get(name, _tell if route.method.kind == "notification" else _pass)(
-            route.method
-        )
+        members[route.handler] = _HANDLERS.get(name) or _passing(route.method)
     kind: Any = type("Gateway", (Relay, bindings.Server), members)
     kind.context = type("Context", (RelayContext, bindings.Server.context), {"__doc__": Context.__doc__})
     return kind  # type: ignore[no-any-return]
@@ -361,51 +348,39 @@ def _is_allowed(method: Method, sender: str, capabilities: Mapping[str, Any]) ->
     return path[:1] != ("server",) or is_declared(capabilities, *path[1:])
 
 
-def _pass(method: Any) -> Callable[..., Any]:
+def _passing(method: Method) -> Callable[..., Awaitable[Any]]:
+    """Return a handler that passes a message on."""
+
     async def handler(self: Relay, *arguments: Any) -> Any:
-        *params, ctx = arguments
-        return await self.pass_on(method, params[0] if params else None, ctx)
+        *params, ctx = arguments  # without params if the method has none
+        typed = params[0] if params else None
+        if isinstance(method, Request):
+            return await self.pass_on(method, typed, ctx)
+        return await self.tell(method, typed, ctx)
 
     return handler
 
 
-def _tell(method: Any) -> Callable[..., Any]:
-    async def handler(self: Relay, *arguments: Any) -> None:
-        *params, ctx = arguments
-        await self.tell(method, params[0] if params else None, ctx)
-
-    return handler
-
-
-def _set_level(method: Any) -> Callable[..., Any]:
-    async def handler(self: Relay, params: Any, ctx: Any) -> Any:
-        ctx.link.negotiated.log_level = params.level
-        upstream = self.upstream_of(ctx)
-        if upstream is not None:
-            await upstream.client()
-            await upstream.ensure_level(params.level)
-        return {}
-
-    return handler
+async def _set_level(self: Relay, params: _LevelParams, ctx: RelayContext) -> Mapping[str, object]:
+    ctx.link.negotiated.log_level = params.level
+    upstream = self.upstream_of(ctx)
+    if upstream is not None:
+        await upstream.client()
+        await upstream.ensure_level(params.level)
+    return {}
 
 
-def _subscribe(method: Any) -> Callable[..., Any]:
-    async def handler(self: Relay, params: Any, ctx: Any) -> Any:
-        await self.follow(params.uri, ctx)
-        return {}
-
-    return handler
+async def _subscribe(self: Relay, params: _ResourceParams, ctx: RelayContext) -> Mapping[str, object]:
+    await self.follow(params.uri, ctx)
+    return {}
 
 
-def _unsubscribe(method: Any) -> Callable[..., Any]:
-    async def handler(self: Relay, params: Any, ctx: Any) -> Any:
-        await self.leave(params.uri, ctx)
-        return {}
-
-    return handler
+async def _unsubscribe(self: Relay, params: _ResourceParams, ctx: RelayContext) -> Mapping[str, object]:
+    await self.leave(params.uri, ctx)
+    return {}
 
 
-_HANDLERS: Mapping[str, Callable[[Any], Callable[..., Any]]] = {
+_HANDLERS: Mapping[str, Callable[..., Awaitable[Any]]] = {
     SET_LEVEL: _set_level,
     SUBSCRIBE: _subscribe,
     UNSUBSCRIBE: _unsubscribe,

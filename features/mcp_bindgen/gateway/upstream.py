@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Awaitable, Callable, Mapping
 from contextlib import suppress
 from dataclasses import dataclass
 from functools import cache, partial
@@ -11,6 +11,7 @@ from typing import Any
 
 import anyio
 from anyio.abc import TaskGroup, TaskStatus
+from pydantic import BaseModel
 
 from mcp_bindgen.host.watch import Watch
 from mcp_bindgen.runtime import connect
@@ -18,6 +19,7 @@ from mcp_bindgen.runtime.logs import log
 from mcp_bindgen.runtime.model.base import optional
 from mcp_bindgen.runtime.protocol import jsonrpc
 from mcp_bindgen.runtime.protocol.capabilities import is_declared, is_offered
+from mcp_bindgen.runtime.protocol.envelope import RequestId
 from mcp_bindgen.runtime.protocol.errors import (
     INTERNAL_ERROR,
     AuthorizationError,
@@ -40,14 +42,14 @@ from mcp_bindgen.runtime.protocol.methods import (
     Request,
     filtered,
 )
-from mcp_bindgen.runtime.protocol.request_scope import RequestScope
+from mcp_bindgen.runtime.protocol.request_scope import Link, RequestScope
 from mcp_bindgen.runtime.protocol.routing import Route
 from mcp_bindgen.runtime.session.client import Client
 from mcp_bindgen.runtime.session.session import Session
 from mcp_bindgen.runtime.session.subscriptions import Subscription
 from mcp_bindgen.runtime.session.targets import Address
 
-from .calls import Call, Question
+from .calls import Call, Question, RelayContext
 
 _SHORTEST_PAUSE, _LONGEST_PAUSE = 1.0, 30.0  # seconds before connecting again
 
@@ -86,7 +88,7 @@ class Sender:
 
     principal: str | None
     capabilities: Mapping[str, Any]
-    info: Any
+    info: object
 
 
 class Upstream:
@@ -107,8 +109,8 @@ class Upstream:
 
     def __init__(self, place: Address, offer: Offer, sender: Sender, tasks: TaskGroup, timeout: float) -> None:
         self.calls: dict[Call, None] = {}
-        self.link: Any = None
-        self.context: Callable[[RequestScope], Any] | None = None
+        self.link: Link | None = None
+        self.context: type[RelayContext] | None = None
         self.sender = sender
         self._watch = Watch("behind the gateway")
         self._place = self._watch.address(place)
@@ -117,7 +119,7 @@ class Upstream:
         self._timeout = timeout
         self._connecting = anyio.Lock()
         self._scope = anyio.CancelScope()
-        self._client: Any = None
+        self._client: _Client | None = None
         self._level: str | None = None
         self._uris: dict[str, None] = {}
         self._filter: Mapping[str, Any] = {}
@@ -125,33 +127,33 @@ class Upstream:
 
     # --- the connection ---------------------------------------------------------------------------------------
 
-    async def client(self) -> Any:
+    async def client(self) -> _Client:
         """Return a connected client of the server's revision.
 
         Raises:
             ProtocolError: The server cannot be reached; the log has the details.
         """
-        client = self._client
-        if client is not None and not client.link.closed.is_set():
-            return client
+        if self._open is not None:
+            return self._open
         async with self._connecting:
-            client = self._client
-            if client is not None and not client.link.closed.is_set():
-                return client
-            if client is not None:
+            if self._open is not None:
+                return self._open
+            is_lost = self._client is not None
+            if is_lost:
                 log.warning("gateway: %s; connecting again, without the state of the session", self._reason())
             try:
-                self._client = await self._tasks.start(self._connected)
+                found: _Client = await self._tasks.start(self._connected)
             except UNREACHABLE as error:
                 raise await self.failure(error) from None
-            if client is not None:
+            self._client = found
+            if is_lost:
                 await self._restore()
-            return self._client
+            return found
 
-    async def _connected(self, *, task_status: TaskStatus[Any]) -> None:
+    async def _connected(self, *, task_status: TaskStatus[_Client]) -> None:
         is_started = False
         kind = _client_class(self._offer.bindings, _messages(self._offer.bindings, self.sender.capabilities))
-        client: Any = kind()
+        client = kind()
         client.upstream, client.options = self, Options(timeout=None)
         if self.sender.info is not None:
             client.info = self.sender.info
@@ -192,9 +194,14 @@ class Upstream:
             call.cancel()
 
     @property
+    def _open(self) -> _Client | None:
+        """The client, if its connection is open."""
+        return None if self._client is None or self._client.link.closed.is_set() else self._client
+
+    @property
     def is_alive(self) -> bool:
         """True if the connection is open."""
-        return self._client is not None and not self._client.link.closed.is_set()
+        return self._open is not None
 
     def _reason(self) -> str:
         return f"the server ended with {self._watch.exit}" if self._watch.exit else "the server closed the connection"
@@ -229,7 +236,7 @@ class Upstream:
     def _revision(self) -> Any:
         return self._offer.bindings.REVISION
 
-    async def request(self, method: Request[Any, Any, Any], params: Any, call: Call) -> Any:
+    async def request(self, method: Request[Any, Any, Any], params: object, call: Call, ctx: RelayContext) -> Any:
         """Send a request of a client and return the result, of whatever type.
 
         Raises:
@@ -238,8 +245,8 @@ class Upstream:
         self.calls[call] = None
         try:
             client = await self.client()
-            meta, token = self._meta(call.ctx, client), call.ctx.meta.get("progressToken")
-            level = call.ctx.agreed.log_level
+            meta, token = self._meta(ctx, client), ctx.meta.get("progressToken")
+            level = ctx.agreed.log_level
             if level is not None:
                 await self.ensure_level(level)
             if token is not None:
@@ -252,7 +259,7 @@ class Upstream:
         finally:
             self.calls.pop(call, None)
 
-    def _meta(self, ctx: Any, client: Any) -> dict[str, Any]:
+    def _meta(self, ctx: RelayContext, client: _Client) -> dict[str, Any]:
         """Return the `_meta` of a request for the server: that of the client, and the members of this connection."""
         keys = self._revision.meta_keys
         own = {key: value for key, value in ctx.meta.items() if key not in keys.values() and key != "progressToken"}
@@ -260,7 +267,7 @@ class Upstream:
         named = {keys["log_level"]: level} if level is not None and "log_level" in keys else {}
         return {**own, **client.link.metadata(), **named}
 
-    async def _progressed(self, call: Call, token: Any, progress: Any) -> None:
+    async def _progressed(self, call: Call, token: RequestId, progress: BaseModel) -> None:
         if call.ctx is not None:
             with suppress(ConnectionClosed):
                 told = progress.model_copy(update={"progress_token": token})
@@ -274,16 +281,16 @@ class Upstream:
         self._level = level
         await self._send(SET_LEVEL, {"level": level})
 
-    async def notify(self, method: Notification[Any], params: Any) -> None:
+    async def notify(self, method: Notification[Any], params: object) -> None:
         """Pass a notification of the client on, if the server is connected."""
-        if self.is_alive:
+        if self._open is not None:
             with suppress(ConnectionClosed):
-                await self._client.notify(method, params)
+                await self._open.notify(method, params)
 
     async def _send(self, name: str, wire: Mapping[str, Any]) -> None:
         """Send a request of the gateway's own; a refusal is logged."""
         method: Method | None = self._revision.methods.get(name)
-        if isinstance(method, Request):
+        if isinstance(method, Request) and self._client is not None:
             try:
                 await self._client.request(method, jsonrpc.typed_params(method, dict(wire)))
             except (ProtocolError, *UNREACHABLE) as error:
@@ -355,13 +362,13 @@ class Upstream:
 
     # --- from the server to the client ------------------------------------------------------------------------
 
-    def _base_context(self) -> Any:
+    def _base_context(self) -> RelayContext | None:
         """Return the context of messages that belong to no request; `None` if the client cannot get them."""
         if self.link is None or self.context is None:
             return None
         return self.context(RequestScope.of(self.link))
 
-    async def told(self, method: Notification[Any], params: Any) -> None:
+    async def told(self, method: Notification[Any], params: object) -> None:
         """Pass a notification of the server on."""
         is_change = method.name == UPDATED or method.capabilities.get("server", ()) in self._revision.flags
         newest = None if is_change else next((one.ctx for one in reversed(self.calls) if one.ctx is not None), None)
@@ -370,7 +377,7 @@ class Upstream:
             with suppress(ConnectionClosed):
                 await ctx.notify(method, params)
 
-    async def asked(self, method: Request[Any, Any, Any], params: Any) -> Any:
+    async def asked(self, method: Request[Any, Any, Any], params: object) -> Any:
         """Pass a question of the server on and return the answer.
 
         Raises:
@@ -387,15 +394,25 @@ class Upstream:
         return await ctx.put("", method, params)
 
 
-def _with_meta(method: Request[Any, Any, Any], params: Any, meta: dict[str, Any]) -> Any:
+def _with_meta(method: Request[Any, Any, Any], params: object, meta: dict[str, Any]) -> Any:
     """Return typed params with another `_meta`."""
-    if optional(params, "meta") is not None:
+    if isinstance(params, BaseModel) and optional(params, "meta") is not None:
         params = params.model_copy(update={"meta": None})
     wire: dict[str, Any] = {} if params is None else jsonrpc.plain(params)
     return None if method.params is None else jsonrpc.typed_params(method, {**wire, "_meta": meta})
 
 
 # --- clients --------------------------------------------------------------------------------------------------
+
+
+class _Client(Client):
+    """Base of the clients of a gateway; it precedes the generated `Client` of the revision."""
+
+    upstream: Upstream
+
+    def extra_capabilities(self) -> Mapping[str, Any]:
+        """Return the capabilities of the client on whose behalf this one connects."""
+        return self.upstream.sender.capabilities
 
 
 def _messages(bindings: ModuleType, capabilities: Mapping[str, Any]) -> tuple[str, ...]:
@@ -412,7 +429,7 @@ def _messages(bindings: ModuleType, capabilities: Mapping[str, Any]) -> tuple[st
 
 
 @cache
-def _client_class(bindings: ModuleType, messages: tuple[str, ...]) -> type[Client]:
+def _client_class(bindings: ModuleType, messages: tuple[str, ...]) -> type[_Client]:
     """Return the class of clients that pass on messages of a server.
 
     Args:
@@ -421,28 +438,18 @@ def _client_class(bindings: ModuleType, messages: tuple[str, ...]) -> type[Clien
     """
     routes: Mapping[str, Route] = bindings.dispatcher.CLIENT.routes
 
-    def extra_capabilities(self: Any) -> Mapping[str, Any]:
-        found: Mapping[str, Any] = self.upstream.sender.capabilities
-        return found
-
-    members: dict[str, Any] = {"extra_capabilities": extra_capabilities, "announces": ()}
-    for name in messages:
-        method = routes[name].method
-        members[routes[name].handler] = _asked(method) if isinstance(method, Request) else _told(method)
-    return type("Client", (bindings.Client,), members)
+    members: dict[str, Any] = {routes[name].handler: _passing(routes[name].method) for name in messages}
+    return type("Client", (_Client, bindings.Client), {**members, "announces": ()})
 
 
-def _asked(method: Request[Any, Any, Any]) -> Callable[..., Any]:
-    async def handler(self: Any, *arguments: Any) -> Any:
-        *params, _ = arguments
-        return await self.upstream.asked(method, params[0] if params else None)
+def _passing(method: Method) -> Callable[..., Awaitable[Any]]:
+    """Return a handler that passes a message on."""
 
-    return handler
-
-
-def _told(method: Notification[Any]) -> Callable[..., Any]:
-    async def handler(self: Any, *arguments: Any) -> None:
-        *params, _ = arguments
-        await self.upstream.told(method, params[0] if params else None)
+    async def handler(self: _Client, *arguments: Any) -> Any:
+        *params, _ = arguments  # without params if the method has none
+        typed = params[0] if params else None
+        if isinstance(method, Request):
+            return await self.upstream.asked(method, typed)
+        return await self.upstream.told(method, typed)
 
     return handler

@@ -152,7 +152,7 @@ class Lock:
         return {"lockVersion": VERSION, "servers": servers}
 
 
-def digest(value: Any) -> str:
+def digest(value: object) -> str:
     """Return the digest of a JSON value; the order of members has no influence."""
     text = json.dumps(value, sort_keys=True, separators=(",", ":"))
     return f"sha256:{sha256(text.encode()).hexdigest()}"
@@ -203,7 +203,7 @@ def _distinct(pairs: Sequence[tuple[str, Any]]) -> dict[str, Any]:
     return found
 
 
-def _servers(document: Any) -> Iterator[tuple[str, LockedServer]]:
+def _servers(document: object) -> Iterator[tuple[str, LockedServer]]:
     if not is_object(document) or "lockVersion" not in document:
         raise BadLock(": not a lock file")
     if document["lockVersion"] != VERSION:
@@ -258,7 +258,7 @@ def _snapshot(value: Mapping[str, Any], place: str, contents: dict[str, Entry]) 
     return found
 
 
-def _checked(content: Any, key: str, place: str) -> Entry:
+def _checked(content: object, key: str, place: str) -> Entry:
     found = _as_object(content, place)
     if digest(found) != key:
         raise BadLock(f"{place}: the digest does not fit the content")
@@ -273,7 +273,7 @@ def _object(
     return _as_object(value.get(member), f"{place}/{member}")
 
 
-def _as_object(value: Any, place: str) -> dict[str, Any]:
+def _as_object(value: object, place: str) -> dict[str, Any]:
     if not is_object(value):
         raise BadLock(f"{place}: must be an object")
     return value

@@ -63,12 +63,12 @@ def changed_texts(kind: Kind, old: Entry, new: Entry) -> list[tuple[str, list[st
     ]
 
 
-def _lasting(value: Any) -> Any:
+def _lasting(value: object) -> Any:
     """Return the annotations of a resource without the time of its last change."""
     return {key: one for key, one in value.items() if key != "lastModified"} if is_object(value) else value
 
 
-def _of_arguments(value: Any) -> Iterator[Text]:
+def _of_arguments(value: object) -> Iterator[Text]:
     for one in value if is_array(value) else [value]:
         if not is_object(one):
             yield "arguments", _written(one)
@@ -79,7 +79,7 @@ def _of_arguments(value: Any) -> Iterator[Text]:
         yield from _if_prose("arguments", one.get("name"))
 
 
-def _of_schema(place: str, node: Any) -> Iterator[Text]:
+def _of_schema(place: str, node: object) -> Iterator[Text]:
     if is_array(node):
         for child in node:
             yield from _of_schema(place, child)
@@ -100,7 +100,7 @@ def _of_schema(place: str, node: Any) -> Iterator[Text]:
             yield here, _written(value)
 
 
-def _names(value: Any) -> Iterator[Any]:
+def _names(value: object) -> Iterator[Any]:
     """Yield the scalars in the value of a condition."""
     if is_array(value):
         for one in value:
@@ -113,13 +113,13 @@ def _names(value: Any) -> Iterator[Any]:
         yield value
 
 
-def _if_prose(place: str, name: Any) -> Iterator[Text]:
+def _if_prose(place: str, name: object) -> Iterator[Text]:
     """Yield a name, if it may be read as prose."""
     if isinstance(name, str) and _PLAIN.fullmatch(name) is None:
         yield place, name
 
 
-def _written(value: Any) -> str:
+def _written(value: object) -> str:
     return value if isinstance(value, str) else json.dumps(value, ensure_ascii=False, sort_keys=True)
 
 

@@ -138,8 +138,7 @@ class Server(Side):
 
         Where several processes share a store, these are the clients of this process: use `broadcast`.
         """
-        links = [link for link in self.audience if link.ready]
-        found = [(self._context_in(link.negotiated.dispatcher), link) for link in links]
+        found = [(self._context_in(link.negotiated.dispatcher), link) for link in self.audience if link.ready]
         return [context(RequestScope.of(link)) for context, link in found if context is not None]
 
     def _context_in(self, dispatcher: Dispatcher) -> type[Context] | None:
