@@ -16,7 +16,8 @@ def examples(quick: Amount, deep: Amount) -> Amount:
 
     Args:
         quick: What `make test` tries.
-        deep: What the Hypothesis profile `deep` tries (`tests/conftest.py`); `make test-all` tries a quarter, if a number.
+        deep: What the Hypothesis profile `deep` tries (`tests/conftest.py`).
+            `make test-all` tries a quarter of a number.
     """
     profile = settings.get_current_profile_name()
     if profile == "full" and isinstance(quick, int) and isinstance(deep, int):
