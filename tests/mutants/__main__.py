@@ -121,7 +121,7 @@ def run(tree: Path, python: Path, tests: Sequence[Path], *options: str) -> str |
     environment = {name: value for name, value in os.environ.items() if not name.startswith("PYTEST_")}
     environment["PYTHONDONTWRITEBYTECODE"] = ""
     with subprocess.Popen(
-        [*command, *options, *tests],
+        [*command, *options, *map(str, tests)],
         cwd=tree,
         env=environment,
         text=True,
