@@ -31,7 +31,12 @@ from mcp_bindgen.runtime.session.server import Server
 from mcp_bindgen.runtime.session.service import Service, original
 from mcp_bindgen.runtime.session.session import Session
 
-Scopes: TypeAlias = Mapping[str | tuple[str, str], Collection[str]]
+Scopes: TypeAlias = (
+    Mapping[str, Collection[str]]
+    | Mapping[tuple[str, str], Collection[str]]
+    | Mapping[str | tuple[str, str], Collection[str]]
+    | Mapping[Sequence[str], Collection[str]]  # which mypy infers for a literal with both kinds of keys
+)
 """Method, or method and name -> the scopes that it needs; `*` stands for every request."""
 
 _MAX_CHECKED_AT_ONCE = 10  # operations of a request
