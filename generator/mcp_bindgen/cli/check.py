@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from pathlib import Path
 
 import typer
@@ -12,7 +13,7 @@ from mcp_bindgen.report.drift import Drift, drift_report
 
 from .options import ReportFormat
 from .output import print_report, say_decisions, say_missing
-from .packages import Packages
+from .packages import Packages, near
 from .terminal import StatusLine, say, write
 
 
@@ -29,12 +30,14 @@ def check(packages: Packages, format: ReportFormat = Format.TEXT) -> None:
     """
     targets = packages.targets()
     drifts: list[Drift] = []
+    shared = {name for name, count in Counter(target.name for target in targets).items() if count > 1}
 
     def add(name: str, folder: Path, command: str, difference: str, verb: str) -> None:
         drifts.append(Drift(name, folder, command, difference))
         if format is Format.TEXT:
             write(difference)
-            say(f"{name}  {verb if difference else 'in sync'}")
+            place = f"  {near(folder)}" if name in shared else ""
+            say(f"{name}  {verb if difference else 'in sync'}{place}")
 
     for target in targets:
         with StatusLine(f"checking {target.name}"):
