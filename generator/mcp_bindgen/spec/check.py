@@ -3,14 +3,13 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Iterator
 from typing import Any
 
 from . import kinds
 from . import pointer as json_pointer
 from .errors import BadInput
 from .idioms import plain
-from .json import is_array, is_object, listed
+from .json import is_object, listed
 from .keywords import KNOWN, NESTING, PROSE, STRUCTURE, Schema, rebuild
 from .reading import Reading
 
@@ -61,19 +60,13 @@ def check_depth(document: Any) -> None:
 
 def is_too_deep(value: Any) -> bool:
     """Return whether a JSON value is nested deeper than `MAX_DEPTH`."""
-    level = [value]
+    inside = [value]
     for _ in range(MAX_DEPTH):
-        level = [child for node in level for child in _inside(node)]
-        if not level:
+        level = [node for node in inside if isinstance(node, dict | list)]
+        inside = [child for node in level for child in (node.values() if is_object(node) else node)]
+        if not inside:
             return False
     return True
-
-
-def _inside(node: Any) -> Iterator[Any]:
-    if is_object(node):
-        yield from node.values()
-    elif is_array(node):
-        yield from node
 
 
 def check_definition(definition: Any, top: str, reading: Reading, *, legacy: bool) -> Schema:
