@@ -10,10 +10,11 @@ import typer
 from mcp_bindgen.emit import drift
 from mcp_bindgen.report import Format
 from mcp_bindgen.report.drift import Drift, drift_report
+from mcp_bindgen.spec.errors import near
 
 from .options import ReportFormat
 from .output import print_report, say_decisions, say_missing
-from .packages import Packages, near
+from .packages import Packages
 from .terminal import StatusLine, say, write
 
 

@@ -6,10 +6,11 @@ import time
 from pathlib import Path
 
 from mcp_bindgen.emit import Bridges, Target, Update, update
+from mcp_bindgen.spec.errors import near
 
 from .options import Force
 from .output import say_decisions, say_incomplete, say_missing
-from .packages import Packages, near
+from .packages import Packages
 from .terminal import StatusLine, say
 
 

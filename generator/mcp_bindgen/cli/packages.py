@@ -2,9 +2,7 @@
 
 from __future__ import annotations
 
-import os
 from dataclasses import dataclass
-from pathlib import Path
 
 from mcp_bindgen.emit import DEFAULT, Request, Target, wanted
 
@@ -49,9 +47,3 @@ class Packages:
         say_corrections(*(target.source for target in targets))
         say_copies(*(target.source for target in targets))
         return targets
-
-
-def near(path: Path) -> str:
-    """Return a path relative to the working folder, if it is inside."""
-    relative = os.path.relpath(path)
-    return str(path) if relative.startswith("..") else relative

@@ -113,6 +113,8 @@ def _add(project: Project, revision: str, *, force: bool, dry_run: bool) -> None
         return
     if project.contract is None or project.kind == "client":
         say(f"{project.name} needs no change: a {project.kind} works with peers of all revisions, also of {revision}")
+        if project.kind == "server":
+            say("a server whose code names `revisions` speaks only these: add it there")
         say(f"to write its code or tests for {revision}: mcp-bindgen upgrade {project.folder} --to {revision}")
         return
     changes, kept = added(project, revision, force=force)

@@ -5,13 +5,13 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from contextlib import suppress
 from functools import cache
-from pathlib import Path
 from typing import Any
 
 from mcp_bindgen.diff.finding import Comparison, Finding
 from mcp_bindgen.diff.location import Step, root
 from mcp_bindgen.diff.selectors import parse_steps
 from mcp_bindgen.spec import BadInput, Decision, Store, sources
+from mcp_bindgen.spec.errors import near
 from mcp_bindgen.spec.json import is_object
 from mcp_bindgen.spec.jsonc import Located
 from mcp_bindgen.spec.pointer import join, split, step
@@ -37,7 +37,7 @@ class SchemaPlaces:
         self._sources: dict[str, Readable] = {}
         for revision in {side.revision for one in comparisons for side in (one.old, one.new)}:
             with suppress(BadInput):  # a schema file or a commit
-                self._sources[revision] = _near(store.folder(revision) / "schema.json")
+                self._sources[revision] = near(store.folder(revision) / "schema.json")
         self._sources |= _named_sources(comparisons, names, store)
         self._file = cache(self._read)
 
@@ -62,11 +62,6 @@ class SchemaPlaces:
     def _read(self, revision: str) -> _SchemaFile | None:
         source = self._sources.get(revision)
         return None if source is None else _SchemaFile(sources.read(source))
-
-
-def _near(path: Path) -> Path:
-    """Return a path relative to the current folder, if it is inside."""
-    return path.relative_to(Path.cwd()) if path.is_relative_to(Path.cwd()) else path
 
 
 def _named_sources(comparisons: Sequence[Comparison], names: Sequence[str], store: Store) -> dict[str, Readable]:

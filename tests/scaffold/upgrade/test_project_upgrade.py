@@ -281,7 +281,8 @@ def test_a_revision_needs_no_addition_without_a_contract(kind: str, style: list[
     assert (done.returncode, done.stderr) == (0, "")
     assert done.stdout == (
         f"weather needs no change: a {kind} works with peers of all revisions, also of 2026-07-28\n"
-        f"to write its code or tests for 2026-07-28: mcp-bindgen upgrade {folder} --to 2026-07-28\n"
+        + ("a server whose code names `revisions` speaks only these: add it there\n" if kind == "server" else "")
+        + f"to write its code or tests for 2026-07-28: mcp-bindgen upgrade {folder} --to 2026-07-28\n"
     )
     assert snapshot(folder) == before
     if kind == "server":
