@@ -14,7 +14,7 @@ from mcp_bindgen.spec import BadInput, Decision, Store, sources
 from mcp_bindgen.spec.errors import near
 from mcp_bindgen.spec.json import is_object
 from mcp_bindgen.spec.jsonc import Located
-from mcp_bindgen.spec.pointer import join, split, step
+from mcp_bindgen.spec.pointer import join, value_at
 from mcp_bindgen.spec.sources import Readable, Source, git_place, is_range, is_source
 
 from .document import NOWHERE, Place
@@ -132,13 +132,3 @@ def _below(document: Any, pointer: str, wanted: Step, depth: int) -> str | None:
             if found is not None:
                 return found
     return None
-
-
-def value_at(document: Any, pointer: str) -> Any:
-    """Return the value at a JSON Pointer, or None if there is none."""
-    try:
-        for token in split(pointer):
-            document = step(document, token)
-    except KeyError:
-        return None
-    return document
