@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from contextlib import suppress
 from datetime import date
-from functools import cached_property
+from functools import cache, cached_property
 from pathlib import Path
 from typing import Any
 
@@ -25,6 +25,11 @@ from .transaction import Change, put, read
 _SCHEMA, _FACTS, _PATCHES, _DOCS = "schema.json", "semantics.toml", "patches.toml", "docs.toml"
 
 
+_INSTALLED: dict[tuple[Pin, bool], EffectiveSchema] = {}
+"""What was read of the folder of the installation, which stays as it is while a process runs."""
+
+
+@cache
 def find() -> Path:
     """Return the `schema/` folder of this installation: of the checkout, else of the wheel."""
     here = Path(__file__).resolve()
@@ -69,7 +74,7 @@ class Store:
             users = folder / "schema" if folder is not None else None
         is_kept = users is not None and any((users / table).exists() for table in (REVISIONS, EXTENSIONS))
         self.users = users if is_kept else None
-        self._effective: dict[Pin, EffectiveSchema] = {}
+        self._effective: dict[tuple[Pin, bool], EffectiveSchema] = {}
 
     @cached_property
     def semantics(self) -> dict[str, Any]:
@@ -194,9 +199,11 @@ class Store:
             BadInput: The revision is unknown, its files are damaged, or one of its known errors is gone.
         """
         pin = self.pin(revision)
-        if pin not in self._effective:
-            self._effective[pin] = self._read(pin)
-        return self._effective[pin]
+        known = _INSTALLED if self.folder(pin).parent == find() else self._effective
+        key = pin, self.strict
+        if key not in known:
+            known[key] = self._read(pin)
+        return known[key]
 
     def _read(self, pin: Pin) -> EffectiveSchema:
         revision, folder = pin.name, self.folder(pin)
