@@ -246,7 +246,7 @@ class _Format:
 
     def servers(self, text: str, member: str) -> dict[str, Any]:
         """Return name -> entry of the servers in a text; empty if it has none."""
-        document = self.read(text) if text.strip() else {}
+        document: Any = self.read(text) if text.strip() else {}
         servers: Any = document.get(member) if is_object(document) else None
         return servers if is_object(servers) else {}
 

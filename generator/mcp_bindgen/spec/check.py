@@ -9,7 +9,7 @@ from . import kinds
 from . import pointer as json_pointer
 from .errors import BadInput
 from .idioms import plain
-from .json import is_object, listed
+from .json import is_array, is_object, listed
 from .keywords import KNOWN, NESTING, PROSE, STRUCTURE, Schema, rebuild
 from .reading import Reading
 
@@ -60,9 +60,9 @@ def check_depth(document: Any) -> None:
 
 def is_too_deep(value: Any) -> bool:
     """Return whether a JSON value is nested deeper than `MAX_DEPTH`."""
-    inside = [value]
+    inside: list[Any] = [value]
     for _ in range(MAX_DEPTH):
-        level = [node for node in inside if isinstance(node, dict | list)]
+        level = [node for node in inside if is_object(node) or is_array(node)]
         inside = [child for node in level for child in (node.values() if is_object(node) else node)]
         if not inside:
             return False
