@@ -231,10 +231,3 @@ async def test_a_library(caplog: pytest.LogCaptureFixture) -> None:
     async with httpx2.AsyncClient(transport=httpx2.ASGITransport(module.web), base_url="http://127.0.0.1:8000") as http:
         assert (await http.get("/health")).json() == {"status": "ok"}
         assert (await http.post("/mcp", json={})).status_code == 401
-
-
-def test_the_tests_on_the_page_pass(tmp_path: Path) -> None:
-    page = (ROOT / "docs" / "how-to" / "test-your-server.md").read_text("utf-8")
-    (tmp_path / "test_books.py").write_text(page.partition("```python\n")[2].partition("```")[0], "utf-8")
-    done = execute(sys.executable, "-m", "pytest", "-q", "-p", "no:cacheprovider", "-c", os.devnull, tmp_path)
-    assert "3 passed" in done.stdout, done.stdout

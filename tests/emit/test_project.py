@@ -7,7 +7,6 @@ import re
 import shlex
 import subprocess
 import sys
-import textwrap
 from dataclasses import fields
 from pathlib import Path
 from typing import Any
@@ -150,7 +149,7 @@ def test_the_page_documents_every_key_and_its_example_is_read(project: Path) -> 
     tables = {"": Configuration, "schemas.NAME.": SchemaTable, "packages.": PackageTable}
     known = {f"{prefix}{field.name}" for prefix, table in tables.items() for field in fields(table)}
     assert keys == known - {"schemas", "packages"}
-    example = textwrap.dedent(page[page.index("    # mcp-bindgen.toml") : page.index("    $ mcp-bindgen generate")])
+    (example,) = re.findall(r"^```toml\n(.*?)^```", page, re.M | re.S)
     configure(project, example)
     found = read(project / "mcp-bindgen.toml")
     assert [request.package for request in requests(found, project)] == [

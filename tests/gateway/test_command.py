@@ -17,16 +17,16 @@ from mcp_bindgen.runtime import UnsupportedRevision, connect
 from tests.interop.processes import free_port, listening
 from tests.support.checked_connections import bounded
 from tests.support.commands import COMMAND, ROOT, inside
-from tests.support.pages import File, follow, steps
+from tests.support.pages import blocks
 
 PAGE = ROOT / "docs" / "how-to" / "gateway.md"
 
 
 @pytest.fixture
 def notes(tmp_path: Path) -> str:
-    (file,) = (step for step in steps(PAGE) if isinstance(step, File))
-    (tmp_path / file.name).write_text(file.text, "utf-8")
-    return shlex.join([sys.executable, str(tmp_path / file.name)])
+    file = next(block for block in blocks(PAGE) if block.name == "notes.py")
+    (tmp_path / "notes.py").write_text(file.text, "utf-8")
+    return shlex.join([sys.executable, str(tmp_path / "notes.py")])
 
 
 def test_bad_input_is_one_line(notes: str) -> None:
@@ -63,11 +63,6 @@ async def test_it_serves_http_to_this_machine_alone(notes: str) -> None:
             client: Any = package.Client()
             async with client.connected(url, exactly=True) as connected:
                 assert (await connected.call_tool("count", {})).content[0].text == "2 notes"
-
-
-@pytest.mark.full
-def test_the_page_shows_real_output(tmp_path: Path) -> None:
-    follow(PAGE, tmp_path, {})
 
 
 def test_the_page_names_real_options() -> None:

@@ -2,10 +2,7 @@
 
 from __future__ import annotations
 
-import re
-import subprocess
 import sys
-from collections.abc import Mapping
 from contextlib import AbstractAsyncContextManager
 from pathlib import Path
 from typing import Any
@@ -23,15 +20,11 @@ from mcp_bindgen.runtime import ProtocolError
 from mcp_bindgen.spec import BadInput
 from mcp_bindgen.testing import MockServer, arguments, connected, results
 from tests.support.checked_connections import bounded
-from tests.support.commands import COMMAND, ROOT, execute, inside, save
+from tests.support.commands import COMMAND, execute, inside, save
 from tests.support.contract_strategies import inputs
 from tests.support.effort import examples
 
 EVERY_REVISION = pytest.mark.parametrize("package", [v2024_11_05, v2025_06_18, v2025_11_25, v2026_07_28])
-PAGE = (ROOT / "docs" / "how-to" / "mock.md").read_text("utf-8")
-BLOCKS: Mapping[str, list[str]] = {
-    kind: re.findall(rf"```{kind}\n(.*?)```", PAGE, re.DOTALL) for kind in ("yaml", "console", "python")
-}
 
 CONTRACT: dict[str, Any] = {
     "serverInfo": {"name": "shop", "version": "2"},
@@ -288,47 +281,3 @@ def test_missing_packages_are_named() -> None:
     code = "import sys; sys.modules['hypothesis'] = None; import mcp_bindgen.testing as t; t.connected; t.arguments"
     done = execute(sys.executable, "-c", code)
     assert "ImportError: strategies for contracts need hypothesis: pip install hypothesis" in done.stderr
-
-
-# --- the page ---------------------------------------------------------------------------------------------------
-
-
-@pytest.fixture
-def page(tmp_path: Path) -> Path:
-    contract, answers = BLOCKS["yaml"]
-    (tmp_path / "weather.yaml").write_text(contract, "utf-8")
-    (tmp_path / "answers.yaml").write_text(answers, "utf-8")
-    (tmp_path / "wrong.yaml").write_text("forecast: [{result: {celsius: cold, sky: rain}}]\n", "utf-8")
-    return tmp_path
-
-
-@pytest.mark.full
-@pytest.mark.parametrize("block", BLOCKS["console"])
-def test_the_page_shows_real_output(block: str, page: Path) -> None:
-    line, _, shown = block.partition("\n")
-    done = subprocess.run(
-        line.removeprefix("$ ").replace("mcp-bindgen", str(COMMAND)),
-        shell=True,
-        cwd=page,
-        capture_output=True,
-        encoding="utf-8",
-    )
-    assert done.stdout + done.stderr == shown
-
-
-@pytest.mark.full
-def test_the_answers_of_the_page_are_given(page: Path) -> None:
-    server = f"{COMMAND} mock {page / 'weather.yaml'} --answers {page / 'answers.yaml'}"
-    done = inside("call", server, "tools/call", "forecast", '{"city": "Atlantis"}')
-    assert "There is no such city." in done.stdout + done.stderr
-
-
-@pytest.mark.full
-def test_the_tests_of_the_page_pass(page: Path) -> None:
-    plugin, fixture, strategies = BLOCKS["python"]
-    (page / "conftest.py").write_text(plugin, "utf-8")
-    (page / "test_agent.py").write_text(fixture, "utf-8")
-    (page / "test_values.py").write_text(strategies, "utf-8")
-    done = execute(sys.executable, "-m", "pytest", "-q", "-p", "no:cacheprovider", "-p", "no:xdist", cwd=page)
-    assert "passed" in done.stdout, done.stdout + done.stderr
-    assert done.returncode == 0, done.stdout

@@ -2,8 +2,8 @@
 
     python -m tests.support.quickstart
 
-The commands of the README run in an empty folder, with an empty virtual environment; only the package is ours instead
-of that of the index. They have to print what the README shows, where a line `...` stands for any lines.
+The commands run in an empty folder, with an empty virtual environment; only the package is ours instead of the package
+of the index. They have to print the output that the README shows.
 """
 
 from __future__ import annotations
@@ -18,77 +18,49 @@ from dataclasses import dataclass
 from pathlib import Path
 from tempfile import TemporaryDirectory
 
+from .pages import Command, blocks, commands
+
 ROOT = Path(__file__).parents[2]
+README = ROOT / "README.md"
 SECONDS = 120.0
-"""How long all of it may take."""
+"""Limit for all commands together."""
 COMMANDS = 3
-"""How many commands it may take."""
+"""Limit for the number of commands."""
 
 PACKAGE = re.compile(r"\bmcp-bindgen(\[[\w,]+\])")
-_ANYTHING = "..."
-
-
-@dataclass(frozen=True)
-class Step:
-    """A command, and what it prints.
-
-    Attributes:
-        command: The command, for a shell.
-        shown: The lines that it prints, according to the README.
-    """
-
-    command: str
-    shown: tuple[str, ...]
-
-    @property
-    def installs(self) -> bool:
-        """Whether the command is the installer's."""
-        return self.command.startswith("pip install")
 
 
 @dataclass(frozen=True)
 class Taken:
-    """A step that was taken.
+    """A command that ran.
 
     Attributes:
-        step: The step.
-        printed: The lines that it printed.
-        seconds: How long it took.
+        command: The command.
+        printed: Its output.
+        seconds: Its duration.
     """
 
-    step: Step
-    printed: tuple[str, ...]
+    command: Command
+    printed: str
     seconds: float
 
     @property
     def as_shown(self) -> bool:
-        """Whether it printed what the README shows."""
-        shown = "\n".join("(?s:.*)" if line.strip() == _ANYTHING else re.escape(line) for line in self.step.shown)
-        return re.fullmatch(shown, "\n".join(self.printed)) is not None
+        """True if the command printed the output that the README shows."""
+        return self.command.prints(self.printed)
 
 
-def steps(readme: str) -> list[Step]:
-    """The commands of the indented block of a README that begins with the installation, and what follows each."""
-    blocks = re.findall(r"(?:^    .*\n|^[ ]*\n(?=    ))+", readme, re.MULTILINE)
-    (block,) = [block for block in blocks if block.lstrip("\n").startswith("    $ pip install")]
-    lines = [line.removeprefix("    ") for line in block.splitlines()]
-    starts = [number for number, line in enumerate(lines) if line.startswith("$ ")]
-    return [
-        Step(lines[start].removeprefix("$ "), _trimmed(lines[start + 1 : end]))
-        for start, end in zip(starts, [*starts[1:], len(lines)], strict=True)
-    ]
+def steps(readme: Path) -> list[Command]:
+    """Return the commands of the block of a README that begins with the installation."""
+    found = [list(commands(block)) for block in blocks(readme)]
+    return next(one for one in found if one and one[0].is_installation)
 
 
-def first_program(readme: str) -> tuple[Step, str]:
-    """The first program of a README, and the command for what it needs, which stands above it."""
-    block = next(re.finditer(r"(?:^    .*\n|^[ ]*\n(?=    ))+", readme, re.MULTILINE))
-    (command,) = re.findall(r"`(pip install [^`]+)`", readme[: block.start()])
-    return Step(command, ()), "".join(line.removeprefix("    ") + "\n" for line in block[0].strip("\n").splitlines())
-
-
-def _trimmed(lines: Sequence[str]) -> tuple[str, ...]:
-    """Lines without the empty ones around them."""
-    return tuple("\n".join(lines).strip("\n").splitlines())
+def first_program(readme: Path) -> tuple[Command, str]:
+    """Return the installation above the first program of a README, and the program."""
+    block = next(block for block in blocks(readme) if block.language == "python")
+    (command,) = re.findall(r"`(pip install [^`]+)`", readme.read_text("utf-8"))
+    return Command(command), block.text
 
 
 def wheel(folder: Path, source: Path = ROOT) -> Path:
@@ -100,11 +72,11 @@ def wheel(folder: Path, source: Path = ROOT) -> Path:
     return built
 
 
-def take(chosen: Sequence[Step], package: Path, home: Path) -> list[Taken]:
-    """Takes steps in an empty folder, in an environment of its own that is activated.
+def take(chosen: Sequence[Command], package: Path, home: Path) -> list[Taken]:
+    """Run commands in an empty folder, in an environment of its own that is activated.
 
     Args:
-        chosen: The steps.
+        chosen: The commands.
         package: The file to install instead of the package of the index.
         home: An empty folder.
     """
@@ -121,35 +93,35 @@ def take(chosen: Sequence[Step], package: Path, home: Path) -> list[Taken]:
     return [_taken(step, package, folder, variables) for step in chosen]
 
 
-def _taken(step: Step, package: Path, folder: Path, variables: dict[str, str]) -> Taken:
-    command = step.command
-    if step.installs:
-        command, replaced = PACKAGE.subn(lambda found: f"mcp-bindgen{found[1]} @ {package.as_uri()}", command)
-        assert replaced == 1, command
+def _taken(step: Command, package: Path, folder: Path, variables: dict[str, str]) -> Taken:
+    line = step.line
+    if step.is_installation:
+        line, replaced = PACKAGE.subn(lambda found: f"mcp-bindgen{found[1]} @ {package.as_uri()}", line)
+        assert replaced == 1, line
     began = time.perf_counter()
     done = subprocess.run(
-        ["/bin/sh", "-c", command],
+        ["/bin/sh", "-c", line],
         cwd=folder,
         env=variables,
         stdin=subprocess.DEVNULL,
         stdout=subprocess.PIPE,
-        stderr=subprocess.PIPE if step.installs else subprocess.STDOUT,  # pip complains about its own settings there
+        stderr=subprocess.PIPE if step.is_installation else subprocess.STDOUT,  # pip complains about its settings there
         text=True,
         timeout=SECONDS,
     )
     seconds = time.perf_counter() - began
-    assert done.returncode == 0, f"$ {command}\n{done.stdout}{done.stderr or ''}"
-    return Taken(step, _trimmed(done.stdout.splitlines()), seconds)
+    assert done.returncode == 0, f"$ {line}\n{done.stdout}{done.stderr or ''}"
+    return Taken(step, done.stdout.strip("\n"), seconds)
 
 
 def main() -> int:
-    """Takes the steps of README.md and prints what they print and take; 1 if that is too much or something else."""
-    chosen = steps((ROOT / "README.md").read_text("utf-8"))
+    """Run the commands of README.md, and print outputs and durations; return 1 if one differs or takes too long."""
+    chosen = steps(README)
     with TemporaryDirectory() as name:
         folder = Path(name).resolve()
         taken = take(chosen, wheel(folder), folder)
     for each in taken:
-        print(f"$ {each.step.command}", *each.printed, sep="\n")
+        print(f"$ {each.command.line}", each.printed, sep="\n")
         print(f"# {each.seconds:.1f} s" + ("" if each.as_shown else "; README.md shows something else"), end="\n\n")
     total = sum(each.seconds for each in taken)
     print(f"{len(taken)} commands, {total:.1f} s")

@@ -17,8 +17,9 @@ import pytest
 from mcp_bindgen.spec import Store
 from tests.bridge.test_proposal import NEW, proposal
 from tests.interop.processes import node
-from tests.support.commands import inside, save
+from tests.support.commands import ROOT, inside, save
 from tests.support.next_revision import FACTS, NAME, next_revision
+from tests.support.pages import blocks
 
 HERE = Path(__file__).parent
 REVISIONS = list(Store().pins)
@@ -78,7 +79,10 @@ def project() -> Path:
         (folder / "node_modules").symlink_to(HERE / "node_modules")
         shutil.copytree(HERE / "programs", folder / "programs")
         save(folder / "package.json", {"type": "module"})
-        compiler = {"noEmit": True, "types": ["node"], "skipLibCheck": True}
+        page = blocks(ROOT / "docs" / "how-to" / "typescript.md")
+        (folder / "programs" / "page.ts").write_text("".join(one.text for one in page if one.language == "typescript"))
+        paths = {"mcp-2025-11-25": ["./mcp-2025-11-25/index.ts"]}
+        compiler = {"noEmit": True, "types": ["node"], "skipLibCheck": True, "paths": paths}
         extended = "./mcp-2025-11-25/tsconfig.json"
         save(folder / "tsconfig.json", {"extends": extended, "compilerOptions": compiler, "include": ["*/*.ts"]})
     return folder

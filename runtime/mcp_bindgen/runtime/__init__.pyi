@@ -41,6 +41,7 @@ from .session.context import Context as Context
 from .session.questions import Root as Root
 from .session.rounds import RequestStateSigner as RequestStateSigner
 from .session.server import Server as Server
+from .session.service import lifespans as lifespans
 from .session.service import serve as serve
 from .session.targets import Address as Address
 from .session.targets import Auth as Auth

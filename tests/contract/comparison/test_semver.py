@@ -13,7 +13,7 @@ import pytest
 from mcp_bindgen.contract.comparison.semver import Part, Version, decisive
 from mcp_bindgen.contract.document import contract_of
 from mcp_bindgen.spec import BadInput
-from tests.support.commands import ROOT, inside, save
+from tests.support.commands import inside, save
 
 Document = dict[str, Any]
 
@@ -133,17 +133,6 @@ def test_the_command(tmp_path: Path) -> None:
         done = inside("contract", "bump", *words)
         assert (done.returncode, done.stdout) == (2, "")
         assert done.stderr.count("\n") == 1
-
-
-def test_the_example_of_the_page(tmp_path: Path) -> None:
-    page = (ROOT / "docs" / "how-to" / "skeletons.md").read_text("utf-8")
-    shown = page.partition("    $ mcp-bindgen contract bump weather.yaml next.yaml --released 1.4.2\n")[2]
-    forecast: Document = {"name": "get-forecast"}
-    forecast["inputSchema"] = {"type": "object", "properties": {"city": {"enum": ["Oslo", "Cairo"]}}}
-    old = save(tmp_path / "weather.json", {"tools": [forecast]})
-    forecast["inputSchema"] = {"type": "object", "properties": {"city": {"enum": ["Oslo"]}}}
-    done = inside("contract", "bump", old, save(tmp_path / "next.json", {"tools": [forecast]}), "--released", "1.4.2")
-    assert shown.startswith("".join(f"    {line}\n" for line in (done.stdout + done.stderr).splitlines()))
 
 
 CODE = """from .weather import WeatherClient

@@ -183,7 +183,7 @@ class Tasks:
             ProtocolError: The task is too large.
         """
         if not self._serving:
-            raise RuntimeError("tasks run only while their server serves: see lifespans()")
+            raise RuntimeError("tasks run only while their server serves: enter mcp_bindgen.runtime.lifespans")
         if len(record.data) > self.limits.max_task_bytes:
             limit = f"over {self.limits.max_task_bytes} bytes"
             raise ProtocolError(INVALID_PARAMS, f"the request is too large for a task: {limit}")

@@ -35,6 +35,7 @@ Scopes: TypeAlias = (
     Mapping[str, Collection[str]]
     | Mapping[tuple[str, str], Collection[str]]
     | Mapping[str | tuple[str, str], Collection[str]]
+    | Mapping[Sequence[str], Collection[str]]  # which mypy infers for a literal with both kinds of keys
 )
 """Method, or method and name -> the scopes that it needs; `*` stands for every request."""
 

@@ -2,11 +2,8 @@
 
 from __future__ import annotations
 
-import ast
-import re
 from collections.abc import AsyncGenerator
 from contextlib import asynccontextmanager
-from pathlib import Path
 from typing import Any
 
 import anyio
@@ -21,7 +18,6 @@ from mcp_bindgen.v2026_07_28 import Client as Plain
 from mcp_bindgen.v2026_07_28 import types as mcp
 from mcp_bindgen.v2026_07_28.extensions import tasks
 from tests.support.checked_connections import connected
-from tests.support.commands import ROOT
 
 pytestmark = pytest.mark.anyio
 
@@ -308,23 +304,6 @@ async def test_one_word_is_checked() -> None:
     app = App("wrong")
     with pytest.raises(ValueError, match="'optional', 'required'"):
         app.tool(task="sometimes")(waits)  # type: ignore[call-overload]
-
-
-async def test_the_examples_of_the_page_run(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.chdir(tmp_path)
-    monkeypatch.setattr("mcp_bindgen.runtime.run", lambda *served: None)
-    blocks = re.findall(r"```python\n(.*?)```", (ROOT / "docs" / "how-to" / "tasks.md").read_text("utf-8"), re.DOTALL)
-    page: dict[str, Any] = {"CACHE": {"cup": "there"}}
-    for block in blocks[:3]:
-        exec(block, page)
-    for block in blocks[3:]:  # queues and clients need others
-        compile(block, "tasks.md", "exec", ast.PyCF_ALLOW_TOP_LEVEL_AWAIT)
-    assert len(blocks) == 7
-    async with served_by(page["app"]) as connection:
-        assert text(await connection.call_tool("report", {"year": 2025})) == "done"
-        assert text(await connection.call_tool("order", {"item": "cup"})) == "there"
-    await page["app"].tasks.store.aclose()
-    await page["Reports"].own_tasks.store.aclose()
 
 
 def served_by(app: App) -> Any:
