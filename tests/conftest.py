@@ -1,6 +1,6 @@
-"""Settings for the whole suite: how much a run tries and at once, garbage, signals, schemas, and no files of a user.
+"""Settings for the whole suite: how much a run tries and at once, garbage, signals, and no files of a user.
 
-`make test` runs the Hypothesis profile `quick`, `make test-all` the profile `full`.
+`make test` runs the Hypothesis profile `quick`, `make test-all` the profile `full`; `deep` looks for more.
 """
 
 from __future__ import annotations
@@ -10,16 +10,13 @@ import os
 import re
 import signal
 import sys
-from functools import cache
 from pathlib import Path
 
 import pytest
 from hypothesis import settings
 
-from mcp_bindgen.spec import EffectiveSchema, Store
-
-for name in ("quick", "full"):
-    settings.register_profile(name, deadline=None)  # a busy machine is no failure
+for name, tried in (("quick", 40), ("full", 100), ("deep", 100)):
+    settings.register_profile(name, deadline=None, max_examples=tried)  # a busy machine is no failure
 settings.load_profile("quick")
 os.environ["MCP_BINDGEN_HOME"] = str(Path(__file__).parent / "no-home")  # what somebody imported does not count
 sys.dont_write_bytecode = False
@@ -27,28 +24,10 @@ os.environ.pop("PYTHONDONTWRITEBYTECODE", None)
 """Keep compiled modules, also where the environment says otherwise, as in containers: each of the workers and of the
 hundreds of processes that tests start would compile all that it imports, which takes longer than the tests.
 """
-gc.set_threshold(20_000, 20, 20)
+gc.set_threshold(20_000, 10, 10)
 """Collect garbage less often than by default, which looks through all that thousands of tests keep, and is a tenth of
-the whole run. What must be gone is collected by the tests that say so, and by pytest at the end.
+the whole run; but often enough that what type checkers leave behind, 100 MB a run, is gone before the next few.
 """
-
-
-SCHEMAS = Store().root
-read = Store.effective
-
-
-@cache
-def read_once(revision: str, strict: bool) -> EffectiveSchema:
-    return read(Store(SCHEMAS, strict=strict), revision)
-
-
-def effective(self: Store, revision: str) -> EffectiveSchema:
-    """Read the schemas of this checkout once: tests run hundreds of commands in one process, and each needs some."""
-    is_ours = self.root == SCHEMAS and self.folder(revision).parent == SCHEMAS
-    return read_once(revision, self.strict) if is_ours else read(self, revision)
-
-
-Store.effective = effective  # type: ignore[method-assign]
 
 
 def pytest_configure() -> None:

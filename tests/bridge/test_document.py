@@ -13,7 +13,8 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
-from mcp_bindgen.bridge.document import Model, is_model, json_schema, model_of, read, write
+from mcp_bindgen.bridge.document import Model, json_schema, read, write
+from mcp_bindgen.bridge.source import is_model, model_of
 from mcp_bindgen.protocol import build
 from mcp_bindgen.protocol.model import (
     Array,

@@ -132,6 +132,7 @@ def test_it_has_steps_at_once_which_refuse_what_no_rule_converts(imported: Path)
     ).read_text("utf-8")
 
 
+@pytest.mark.full
 def test_three_rules_make_its_bridge_complete(home: Path) -> None:
     wanted = inside("bridges", "--missing").stdout
     assert f'["{BASIS} -> {NAME}"]\n' in wanted

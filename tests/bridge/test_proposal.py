@@ -87,6 +87,7 @@ def home(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Path]:
         yield folder / "home"
 
 
+@pytest.mark.full
 def test_the_files_are_a_schema_rules_and_what_is_generated(home: Path) -> None:
     files = set(snapshot(home))
     assert {name for name in files if not name.startswith("generated/")} == {

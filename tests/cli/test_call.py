@@ -159,6 +159,7 @@ def in_terminal(*arguments: object) -> str:
     return b"".join(parts).decode().replace("\r\n", "\n")
 
 
+@pytest.mark.full
 def test_words_of_a_server_are_only_text_on_a_terminal(odd: str) -> None:
     listed = re.sub(r"\x1b\[[01]m", "", in_terminal(odd))  # our own header is bold
     assert "[/tool0]" in listed
@@ -171,6 +172,7 @@ def test_words_of_a_server_are_only_text_on_a_terminal(odd: str) -> None:
 # --- calling --------------------------------------------------------------------------------------------------
 
 
+@pytest.mark.full
 def test_text_is_printed_as_text() -> None:
     assert answered(ECHO, "tools/call", "echo", '{"text": "hi\\nyou"}') == "hi\nyou\n"
     assert answered(WEATHER, "resources/read", "weather://cities") == "Bergen\nCairo\nOslo\n"
@@ -188,6 +190,7 @@ def test_an_answer_as_json() -> None:
     assert json.loads(answered(ECHO, *wanted)) == {"content": [{"type": "text", "text": "é"}]}
 
 
+@pytest.mark.full
 def test_words_and_json_become_params(odd: str) -> None:
     assert answered(odd, "prompts/get", "p", '{"a": "1"}') == "user: p {'a': '1'}\n"
     assert answered(odd, "prompts/get", '{"name": "q"}') == "user: q None\n"
@@ -226,6 +229,7 @@ def test_a_server_behind_a_url() -> None:
             server.terminate()
 
 
+@pytest.mark.full
 def test_stderr_of_the_server_is_hidden_unless_asked_for(odd: str) -> None:
     done = bindgen("call", odd, "ping")
     assert (done.returncode, done.stdout, done.stderr) == (0, "{}\n", "")
@@ -282,6 +286,7 @@ def test_what_is_not_valid_is_left_out_and_strictly_an_error(tmp_path: Path) -> 
 # --- what goes wrong over there -------------------------------------------------------------------------------
 
 
+@pytest.mark.full
 def test_the_error_of_a_tool() -> None:
     done = bindgen("call", WEATHER, "tools/call", "forecast", '{"city": "Rome"}')
     assert (done.returncode, done.stdout) == (1, "")

@@ -119,6 +119,7 @@ FACTS = [
 ]
 
 
+@pytest.mark.full
 @pytest.mark.parametrize("words", FACTS, ids=" ".join)
 def test_facts_are_printed_as_json_too(words: tuple[str, ...], tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("MCP_BINDGEN_HOME", str(tmp_path))
@@ -489,6 +490,7 @@ def test_generated_files_say_where_they_come_from(own: Path) -> None:
         ]
 
 
+@pytest.mark.full
 def test_the_same_input_gives_the_same_bytes(own: Path, tmp_path: Path) -> None:
     assert bindgen("generate", REVISION, *OWN, cwd=tmp_path, PYTHONHASHSEED="2", LC_ALL="C").returncode == 0
     assert snapshot(tmp_path) == snapshot(own)
@@ -552,6 +554,7 @@ def test_a_full_disk_is_one_line(tmp_path: Path) -> None:
     assert (done.returncode, done.stdout) == (2, "")
 
 
+@pytest.mark.full
 def test_a_file_on_a_full_disk_leaves_nothing_behind(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     def full(file: int) -> None:
         raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC))
@@ -576,6 +579,7 @@ def test_a_reader_that_hangs_up_is_no_crash(tmp_path: Path) -> None:
     assert (done.returncode, done.stderr) == (0, "")
 
 
+@pytest.mark.full
 def test_an_encoding_without_the_characters_gets_them_escaped(tmp_path: Path) -> None:
     tool = {"name": "é", "description": "→ 🌍", "inputSchema": {"type": "object"}}
     script = tmp_path / "server.py"

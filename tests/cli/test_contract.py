@@ -90,6 +90,7 @@ def answered(*arguments: object, code: int = 0) -> str:
 # --- export ---------------------------------------------------------------------------------------------------
 
 
+@pytest.mark.full
 def test_a_server_is_written_down() -> None:
     done = bindgen("contract", "export", WEATHER)
     assert (done.returncode, done.stderr) == (0, "")
@@ -108,6 +109,7 @@ def test_entries_stand_there_as_the_server_says_them(served: str, tmp_path: Path
     assert json.dumps(document["tools"]) == json.dumps(told)  # the order of members as well
 
 
+@pytest.mark.full
 @pytest.mark.parametrize("name", ["contract.json", "contract.yaml"])
 def test_a_contract_in_a_file(served: str, tmp_path: Path, name: str) -> None:
     assert answered("export", served, "--out", tmp_path / name) == ""
@@ -133,6 +135,7 @@ def url() -> Iterator[str]:
         server.terminate()
 
 
+@pytest.mark.full
 def test_all_ways_to_a_server_give_the_same(url: str, tmp_path: Path) -> None:
     entries = {
         "local": {"command": sys.executable, "args": [str(EXAMPLE)]},
@@ -160,6 +163,7 @@ def test_a_list_without_end_is_refused(served: str, tmp_path: Path) -> None:
     assert "gives the cursor '0' twice" in refused("export", served)
 
 
+@pytest.mark.full
 def test_waiting_is_shown_on_a_terminal_only() -> None:
     ours, theirs = pty.openpty()
     environment = os.environ | {"TERM": "xterm", "NO_COLOR": "1", "COLUMNS": "80"}
@@ -325,6 +329,7 @@ def test_other_forms_of_the_report(files: tuple[Path, Path], tmp_path: Path) -> 
     assert "Old allows, new refuses: {}" in answered("diff", *files, "--witness", code=1)
 
 
+@pytest.mark.full
 def test_a_saved_contract_and_a_live_server(tmp_path: Path) -> None:
     saved = tmp_path / "weather.json"
     answered("export", WEATHER, "--out", saved)
@@ -407,6 +412,7 @@ def test_a_server_with_a_contract_speaks_one_more_revision(tmp_path: Path) -> No
     assert "only a server with a contract" in done.stderr
 
 
+@pytest.mark.full
 def test_problems_and_schemas_are_listed_for_programs(tmp_path: Path) -> None:
     contract = save(tmp_path / "contract.json", {"tools": [tool("find", q={"type": "string"})]})
     assert inside("scaffold", "server", "finder", "--contract", contract, "--out", tmp_path).returncode == 0
@@ -469,6 +475,7 @@ run(Gated())
 """
 
 
+@pytest.mark.full
 def test_a_typed_client_declares_what_servers_want_to_see(tmp_path: Path) -> None:
     server = tmp_path / "server.py"
     server.write_text(GATED)

@@ -69,6 +69,7 @@ def asks(tmp_path_factory: pytest.TempPathFactory) -> str:
 eras = pytest.mark.parametrize("era", cases(["OLD=1", "NEW=1"], quick=["NEW=1"]))
 
 
+@pytest.mark.full
 @eras
 def test_answers_of_the_command_line_are_given_to_questions(asks: str, era: str) -> None:
     words = ("call", asks, "tools/call", "book", "--env", era)
@@ -88,6 +89,7 @@ def test_answers_of_the_command_line_are_given_to_questions(asks: str, era: str)
     assert (done.returncode, done.stderr) == (1, "error: --answer seats: 'many' is not a whole number\n")
 
 
+@pytest.mark.full
 def test_a_question_for_one_value_is_answered_by_the_value() -> None:
     notes = f"{sys.executable} {ROOT / 'examples' / 'notes.py'}"
     for answer, code, said in (
@@ -163,6 +165,7 @@ def test_a_crash_is_told_once(tmp_path: Path) -> None:
     assert done.stderr.endswith(": boom\n")
 
 
+@pytest.mark.full
 def test_call_needs_typer_and_rich_but_no_generator(tmp_path: Path) -> None:
     code = (
         "import sys\n"

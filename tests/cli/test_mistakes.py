@@ -66,6 +66,7 @@ def shown() -> list[str]:
     return re.findall(r"^\| [^|-][^|]* \| `(.*)` \|$", page.partition("\n\n")[0], re.MULTILINE)
 
 
+@pytest.mark.full
 @pytest.mark.parametrize(("server", "words", "part"), MISTAKES, ids=[part for *_, part in MISTAKES])
 def test_the_command_line_says_what_the_page_shows(server: str, words: tuple[str, ...], part: str) -> None:
     (message,) = (one for one in shown() if part in one)

@@ -108,6 +108,7 @@ def test_a_mistake_is_one_line_with_a_fix(words: str, message: str) -> None:
         assert message in done.stderr
 
 
+@pytest.mark.full
 @pytest.mark.parametrize("words", ["library.py", "library:library", "mcp.json#app"])
 def test_an_app_that_does_not_serve_itself_is_called(words: str) -> None:
     entry = {"command": sys.executable, "args": [*LAUNCHER, "library.py"]}

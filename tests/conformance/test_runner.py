@@ -216,6 +216,7 @@ def test_the_page_has_a_cell_for_each_scenario_and_revision() -> None:
         assert line in text.splitlines(), line
 
 
+@pytest.mark.full
 @pytest.mark.parametrize("trouble", ["stale", "failing", None])
 def test_the_run_fails_for_a_stale_page_and_for_failing_scenarios(
     trouble: str | None, stand_in: Suite, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
@@ -310,6 +311,7 @@ async def test_the_server_tells_clients_of_both_eras_of_changes() -> None:
             assert (await old.read_resource(watched)).contents[0].model_dump()["text"] == "news"
 
 
+@pytest.mark.full
 @pytest.mark.parametrize("revision", ["2025-03-26", "2025-06-18", "2025-11-25", "2026-07-28"])
 @bounded()
 async def test_the_server_speaks_each_revision(revision: str) -> None:

@@ -314,6 +314,7 @@ OTHER = "import plain\nfrom mcp_bindgen.app import run\nrun(plain)\n"
 WITH_APP = "from mcp_bindgen.app import App\napp = App('sums')\n@app.tool\n"
 
 
+@pytest.mark.full
 @pytest.mark.parametrize(
     ("files", "name"),
     [

@@ -397,6 +397,7 @@ def shape(code: str) -> list[str]:
     return ast.dump(tree).split(",")
 
 
+@pytest.mark.full
 def test_words_of_a_contract_stay_words(tmp_path: Path) -> None:
     marker = tmp_path / "made"
 
@@ -418,6 +419,7 @@ def test_words_of_a_contract_stay_words(tmp_path: Path) -> None:
     assert not marker.exists()
 
 
+@pytest.mark.full
 def test_everything_hostile_becomes_models(tmp_path: Path) -> None:
     contract = contract_of(hostile.contract(tmp_path / "made"))
     module = imported(contract)

@@ -120,6 +120,7 @@ def test_a_member_without_a_name_of_its_own_is_not_gone() -> None:
     assert "gone" not in said
 
 
+@pytest.mark.full
 def test_a_name_that_was_given_to_something_else_has_two_histories() -> None:
     assert told("JSONRPCResponse")["names"] == dict.fromkeys(REVISIONS[3:], "JSONRPCResponse")
     assert told("JSONRPCResultResponse")["names"] == {
@@ -157,6 +158,7 @@ def test_everything_has_a_history_that_agrees_with_the_schemas(index: int, monke
         )
 
 
+@pytest.mark.full
 def test_a_schema_file_goes_on_from_there(tmp_path: Path) -> None:
     schema = json.loads((ROOT / "schema" / REVISIONS[-1] / "schema.json").read_text("utf-8"))
     schema["$defs"]["Tool"]["properties"]["colour"] = {"type": "string"}
@@ -170,6 +172,7 @@ def test_a_schema_file_goes_on_from_there(tmp_path: Path) -> None:
     assert list(told("Tool.colour", "--schema", str(file))["names"]) == ["draft"]
 
 
+@pytest.mark.full
 def test_text_fits_80_columns() -> None:
     for subject in ("tools/call", "initialize", "RequestMetaObject", "-32042"):
         done = inside("history", subject)

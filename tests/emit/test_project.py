@@ -16,7 +16,8 @@ import pytest
 from ruamel.yaml import YAML
 
 from mcp_bindgen.emit.header import command_of
-from mcp_bindgen.emit.project import Configuration, PackageTable, SchemaTable, find, read
+from mcp_bindgen.emit.project import requests
+from mcp_bindgen.spec.project import Configuration, PackageTable, SchemaTable, find, read
 from tests.support.commands import ROOT, inside, save, snapshot
 from tests.support.small_schemas import small
 
@@ -151,7 +152,7 @@ def test_the_page_documents_every_key_and_its_example_is_read(project: Path) -> 
     example = textwrap.dedent(page[page.index("    # mcp-bindgen.toml") : page.index("    $ mcp-bindgen generate")])
     configure(project, example)
     found = read(project / "mcp-bindgen.toml")
-    assert [request.package for request in found.requests(project)] == [
+    assert [request.package for request in requests(found, project)] == [
         "acme.mcp.v2025_11_25",
         "acme.mcp.v2026_07_28",
         "acme.draft",

@@ -10,6 +10,8 @@ import sys
 from collections import defaultdict
 from pathlib import Path
 
+import pytest
+
 ROOT = Path(__file__).parents[2]
 FILES = [ROOT / "tests" / "typing" / name for name in ("good.py", "bad.py")]
 SOURCES = [ROOT / name for name in ("generator", "runtime", "generated")]
@@ -71,6 +73,7 @@ def test_mistakes_are_marked_in_bad_code_only() -> None:
     assert len(marked()[FILES[1]]) >= 40
 
 
+@pytest.mark.full
 def test_mypy_reports_the_mistakes_and_nothing_else() -> None:
     assert mypy() == marked()
 

@@ -98,7 +98,7 @@ def test_mutated_tools_of_examples() -> None:
 def test_mutated_tools_of_published_servers(record_property: Any) -> None:
     tools = [*of_examples(), *of_published_servers()]
     assert len(tools) > 50
-    for count, seed in ((500, 2), (300, 20261126)):
+    for count, seed in ((200, 2), (100, 20261126)):
         outcomes = judged(tools, count, seed)
         record_property(f"outcomes of {count}", dict(outcomes))
         print(count, dict(outcomes))

@@ -236,6 +236,7 @@ def test_the_library_loads_few_modules_and_no_validator() -> None:
     subprocess.run([sys.executable, "-c", code], check=True)
 
 
+@pytest.mark.full
 def test_a_thousand_tools_take_at_most_a_second_of_computation() -> None:
     described = {"type": "string", "description": "Some text.", "default": "a"}
     tools = [

@@ -83,6 +83,7 @@ def test_the_code_works_before_and_after() -> None:
     anyio.run(visits)
 
 
+@pytest.mark.full
 def test_a_charge_before_the_question_happens_twice_and_is_pointed_at() -> None:
     """Only the imports are changed, and what the type checker would refuse: the warning is about what is left."""
     found = advice(FOLDER / "shop_before.py")

@@ -10,6 +10,7 @@ from pathlib import Path
 from types import ModuleType
 
 import anyio
+import pytest
 
 from mcp_bindgen.testing import connected
 from tests.support.commands import inside, snapshot
@@ -48,6 +49,7 @@ def visit(folder: Path) -> tuple[list[str], list[str], str]:
     return anyio.run(run)
 
 
+@pytest.mark.full
 def test_a_server_and_a_client_speak_the_new_revision_after_few_edits_by_hand(tmp_path: Path) -> None:
     folder = shutil.copytree(LIBRARY, tmp_path / "library", ignore=shutil.ignore_patterns("__pycache__"))
     assert sum(len(path.read_text("utf-8").splitlines()) for path in folder.iterdir()) > 350

@@ -213,6 +213,7 @@ def test_bad_input_is_one_line(tmp_path: Path) -> None:
         assert reason in done.stderr
 
 
+@pytest.mark.full
 def test_the_contract_of_a_server_is_exported_first(tmp_path: Path) -> None:
     (tmp_path / "notes.py").write_text(
         "from mcp_bindgen.app import App\napp = App('notes')\n@app.tool\ndef add(title: str) -> int:\n    return 7\n"
@@ -301,6 +302,7 @@ def page(tmp_path: Path) -> Path:
     return tmp_path
 
 
+@pytest.mark.full
 @pytest.mark.parametrize("block", BLOCKS["console"])
 def test_the_page_shows_real_output(block: str, page: Path) -> None:
     line, _, shown = block.partition("\n")
@@ -314,6 +316,7 @@ def test_the_page_shows_real_output(block: str, page: Path) -> None:
     assert done.stdout + done.stderr == shown
 
 
+@pytest.mark.full
 def test_the_answers_of_the_page_are_given(page: Path) -> None:
     server = f"{COMMAND} mock {page / 'weather.yaml'} --answers {page / 'answers.yaml'}"
     done = inside("call", server, "tools/call", "forecast", '{"city": "Atlantis"}')

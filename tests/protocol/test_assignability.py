@@ -144,6 +144,7 @@ def test_no_value_of_the_sender_is_refused(pair: tuple[Type, Type]) -> None:
     check(empty, empty, *pair)
 
 
+@pytest.mark.full
 @given(protocols(), protocols(), pairs(TYPES))
 def test_definitions_are_compared_by_structure(receiver: Protocol, sender: Protocol, pair: tuple[Type, Type]) -> None:
     for wide, narrow in (pair, (pair[0], pair[0]), (Union(pair), pair[1])):

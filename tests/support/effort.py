@@ -1,4 +1,4 @@
-"""How much a run of the suite tries: `make test` a quick selection, `make test-all` everything."""
+"""How much a run of the suite tries: `make test` a quick selection, `make test-all` everything, with more examples."""
 
 from __future__ import annotations
 
@@ -11,14 +11,18 @@ from hypothesis import settings
 Amount = TypeVar("Amount")
 
 
-def examples(quick: Amount, full: Amount) -> Amount:
-    """Choose a number of examples, or the examples themselves where a quick selection lies in the full one.
+def examples(quick: Amount, deep: Amount) -> Amount:
+    """Choose a number of examples, or the examples themselves where a quick selection lies in the deep one.
 
     Args:
         quick: What `make test` tries.
-        full: What `make test-all` tries: its Hypothesis profile is `full` (`tests/conftest.py`).
+        deep: What the Hypothesis profile `deep` tries (`tests/conftest.py`).
+            `make test-all` tries a quarter of a number.
     """
-    return full if settings.get_current_profile_name() == "full" else quick
+    profile = settings.get_current_profile_name()
+    if profile == "full" and isinstance(quick, int) and isinstance(deep, int):
+        return max(quick, deep // 4)  # type: ignore[return-value]
+    return quick if profile == "quick" else deep
 
 
 def cases(every: Iterable[Any], *, quick: Collection[Any]) -> list[Any]:

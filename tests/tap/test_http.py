@@ -14,9 +14,6 @@ from typing import Any
 import anyio
 import httpx2
 import pytest
-from mcp import ClientSession
-from mcp.client.sse import sse_client
-from mcp.client.streamable_http import streamable_http_client
 
 from mcp_bindgen.tap.trace import MAX_MESSAGE_BYTES
 from tests.interop.eavesdrop import Eavesdropper
@@ -277,6 +274,10 @@ async def test_the_official_client_and_foreign_servers_see_the_same_bytes(name: 
     """Of both sides of the tap, and of a direct run: the messages of each conversation."""
     words, path, (tool, arguments) = SERVERS[name]
     port, out = free_port(), tmp_path / "trace.jsonl"
+
+    from mcp import ClientSession  # late: every worker imports this module
+    from mcp.client.sse import sse_client
+    from mcp.client.streamable_http import streamable_http_client
 
     async def talk(url: str) -> None:
         opened = sse_client(url) if path == "/sse" else streamable_http_client(url)

@@ -4,26 +4,24 @@ from __future__ import annotations
 
 import json
 import re
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Iterator
 from dataclasses import dataclass, field
 from functools import cache
 from typing import Any, ClassVar, Literal
 
 from pydantic import ConfigDict, TypeAdapter, ValidationError
 
-from mcp_bindgen.protocol import Protocol, build
+from mcp_bindgen.protocol import Protocol
 from mcp_bindgen.protocol.json_form import List
 from mcp_bindgen.protocol.model import references
-from mcp_bindgen.spec import BadInput, Store, named
-from mcp_bindgen.spec import sources as schema_sources
+from mcp_bindgen.spec import BadInput
 from mcp_bindgen.spec.errors import locating
 from mcp_bindgen.spec.json import is_array, is_object
 from mcp_bindgen.spec.keywords import DIALECT
 from mcp_bindgen.spec.pointer import join, step
-from mcp_bindgen.spec.sources import Readable, Source
+from mcp_bindgen.spec.sources import Source
 
 from .places import Plan
-from .steps import plans
 
 FORMAT = "mcp-bindgen-model/1"
 """The value of the member `format`; its number changes when a reader of the old format would misread the new one."""
@@ -89,11 +87,6 @@ def read(source: Source) -> Model:
     return model
 
 
-def is_model(source: Source) -> bool:
-    """Return True if a JSON file states that it is a model, of any version."""
-    return re.match(rb'\s*\{\s*"format":\s*"mcp-bindgen-model/', source.content) is not None
-
-
 def json_schema() -> dict[str, Any]:
     """Return the JSON Schema of printed models, with a description of each member."""
     return {"$schema": DIALECT, "title": "Model of an MCP revision", **_plain(_adapter().json_schema(by_alias=True))}
@@ -118,66 +111,6 @@ def _plain(schema: Any) -> Any:
         if (member := found["properties"].get(_ALIASES.get(name, name))) is not None:
             member["description"] = " ".join(text.split())
     return {**found, "description": " ".join(words.split())} if words else found
-
-
-def protocol_of(
-    name: Readable, store: Store, semantics: Mapping[str, Any] | None = None, extensions: tuple[str, ...] = ()
-) -> Protocol:
-    """Return the protocol of a revision, an extension, a schema file or a printed model.
-
-    Raises:
-        BadInput: The name is none of these, or the file cannot be read.
-    """
-    if (source := _source(name, store)) is None:
-        return build(named(str(name), store, semantics, extensions))
-    if not is_model(source):
-        return build(named(source, store, semantics, extensions))
-    if extensions:
-        raise BadInput("a printed model has its extensions already", fix="leave out --extension")
-    return read(source).protocol
-
-
-def _source(name: Readable, store: Store) -> Source | None:
-    """Return the file that a name stands for; None for the name of a revision or an extension."""
-    is_file = not isinstance(name, str) or schema_sources.is_source(name, store.pins)
-    return schema_sources.read(name) if is_file else None
-
-
-def model_of(name: str, store: Store, extensions: tuple[str, ...] = ()) -> Model:
-    """Return the model of a revision, an extension, a schema file or a printed model.
-
-    Only revisions of `store` have conversions.
-
-    Raises:
-        BadInput: As `protocol_of`, and if the file of rules is wrong.
-    """
-    source = _source(name, store)
-    if source is not None and is_model(source) and not extensions:
-        return read(source)
-    protocol = protocol_of(source or name, store, extensions=extensions)
-    revision = protocol.revision
-    if source is not None or revision not in store.pins:
-        return Model(protocol)
-    users = revision if store.is_users(revision) else False
-    return Model(protocol, tuple(plans(store, _built(store), users=users, leaving=revision)))
-
-
-def models(store: Store, *, users: bool | str = False, known: Mapping[str, Protocol] | None = None) -> list[Model]:
-    """Return the models of revisions that have adjacent ones, with their conversions.
-
-    Args:
-        store: The revisions.
-        users: As in `steps.pairs`.
-        known: Revision -> its protocol, for revisions that were built already.
-
-    Raises:
-        BadInput: A schema breaks a convention, or the file of rules is wrong.
-    """
-    protocol = _built(store, known)
-    found: dict[str, list[Plan]] = {}
-    for plan in plans(store, protocol, users=users):
-        found.setdefault(plan.source.revision, []).append(plan)
-    return [Model(protocol(revision), tuple(leaving)) for revision, leaving in found.items()]
 
 
 # --- errors ---------------------------------------------------------------------------------------------------
@@ -226,15 +159,3 @@ def _named_definitions(protocol: Protocol) -> Iterator[tuple[str, str]]:
         named += [name for pair in extension.extends for name in pair]
         named += [name for key in extension.meta_keys for name in (*references(key.type), *key.on)]
         yield from ((join("/extensions", index), name) for name in named)
-
-
-def _built(store: Store, known: Mapping[str, Protocol] | None = None) -> Callable[[str], Protocol]:
-    """Return a function that builds the model of a revision once."""
-    found = dict(known or {})
-
-    def built(revision: str) -> Protocol:
-        if revision not in found:
-            found[revision] = build(store.effective(revision))
-        return found[revision]
-
-    return built

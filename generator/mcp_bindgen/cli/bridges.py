@@ -9,8 +9,8 @@ from typing import Annotated, Any
 
 import typer
 
-from mcp_bindgen.bridge.document import models
 from mcp_bindgen.bridge.places import Plan
+from mcp_bindgen.bridge.source import models
 from mcp_bindgen.bridge.steps import rule_file
 from mcp_bindgen.bridge.words import Section, missing_rules, sections
 from mcp_bindgen.bridging.chain import chain, missed

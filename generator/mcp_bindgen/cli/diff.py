@@ -18,12 +18,12 @@ from mcp_bindgen.diff.extensions import tell_moves
 from mcp_bindgen.diff.finding import Comparison, Plane, Severity
 from mcp_bindgen.diff.select import Selection
 from mcp_bindgen.diff.source import load
-from mcp_bindgen.emit.project import ignored_rules
 from mcp_bindgen.report import LOCATED, Format
 from mcp_bindgen.report.comparison import without_lines
 from mcp_bindgen.report.diff import comparison_report
 from mcp_bindgen.report.places import SchemaPlaces
 from mcp_bindgen.spec import BadInput, Store
+from mcp_bindgen.spec.project import ignored_rules
 from mcp_bindgen.spec.sources import git_place, is_range
 
 from .options import (

@@ -8,7 +8,8 @@ from typing import Annotated
 
 import typer
 
-from mcp_bindgen.bridge.document import Model, model_of, protocol_of
+from mcp_bindgen.bridge.document import Model
+from mcp_bindgen.bridge.source import model_of, protocol_of
 from mcp_bindgen.emit.python.lowered import PythonProtocol
 from mcp_bindgen.emit.python.lowering import lower
 from mcp_bindgen.spec import Store

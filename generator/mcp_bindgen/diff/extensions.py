@@ -2,10 +2,13 @@
 
 from __future__ import annotations
 
-from dataclasses import replace
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, replace
 
 from mcp_bindgen.protocol import Protocol, build
-from mcp_bindgen.spec import Store, extend
+from mcp_bindgen.spec import Pin, Schema, Store, extend
+from mcp_bindgen.spec.json import is_object
+from mcp_bindgen.spec.keywords import walk
 
 from .finding import Comparison, Finding, Plane
 from .selectors import find
@@ -20,14 +23,11 @@ def tell_moves(comparison: Comparison, store: Store) -> Comparison:
         comparison: The comparison; only the hints of its findings change.
         store: The `schema/` folder with the released extensions of the new revision.
     """
-    if comparison.new.revision not in store.pins or not any(one.rule in _GONE for one in comparison.findings):
+    revision = comparison.new.revision
+    if revision not in store.pins or not any(one.rule in _GONE for one in comparison.findings):
         return comparison
-    core = store.effective(comparison.new.revision)
-    offered = store.extensions_of(core)
-    if not offered:
-        return comparison
-    whole = build(extend(core, *offered))
-    return replace(comparison, findings=tuple(_told(finding, whole) for finding in comparison.findings))
+    offers = [_offer(pin, store) for pin in store.extensions_for(revision)]
+    return replace(comparison, findings=tuple(_told(finding, offers) for finding in comparison.findings))
 
 
 def timelines(words: str, store: Store) -> dict[str, list[Protocol]]:
@@ -51,20 +51,56 @@ def _brings(protocol: Protocol, origin: str, words: str) -> bool:
     return selector is not None and owners.get((selector.kind, selector.name)) == origin
 
 
-def _told(finding: Finding, whole: Protocol) -> Finding:
+@dataclass(frozen=True)
+class _Offer:
+    """Names of an extension.
+
+    Attributes:
+        id: Its id.
+        module: The name of its package.
+        definitions: Its definitions.
+        messages: Definition and method of each message, with its senders: `client`, `server` or `both`.
+    """
+
+    id: str
+    module: str
+    definitions: frozenset[str]
+    messages: tuple[tuple[str, str, str], ...]
+
+
+def _offer(pin: Pin, store: Store) -> _Offer:
+    definitions: Mapping[str, Schema] = store.structure(pin)["$defs"]
+    roles: Mapping[str, str] = store.facts(pin)["roles"]
+    messages = [
+        (name, method, roles[name])
+        for name, schema in definitions.items()
+        if roles.get(name, "none") != "none" and (method := _method_of(schema)) is not None
+    ]
+    return _Offer(pin.id, store.module(pin), frozenset(definitions), tuple(messages))
+
+
+def _method_of(schema: Schema) -> str | None:
+    """Return the method that a message states, perhaps in a part of an `allOf`."""
+    stated = (node.get("properties", {}).get("method") for node in walk(schema))
+    return next((one["const"] for one in stated if is_object(one) and "const" in one), None)
+
+
+def _told(finding: Finding, offers: Sequence[_Offer]) -> Finding:
     if finding.rule not in _GONE:
         return finding
-    methods = {finding.subject.rpartition(" ")[2]}
-    same = [method for method in whole.methods if method.origin and method.name in methods]
-    same += [method for method in whole.methods if method.origin and method.definition == finding.definition_old]
+    gone = finding.subject.rpartition(" ")[2]
+    messages = [(offer, *message) for offer in offers for message in offer.messages]
+    same = [(offer, method, sender) for offer, _, method, sender in messages if method == gone]
+    same += [(offer, method, sender) for offer, name, method, sender in messages if name == finding.definition_old]
     if finding.plane is Plane.WIRE:
-        same = [method for method in same if {message.sender for message in finding.reaches} & {*method.senders}]
-        if not same:
-            return finding
-    name = same[0].name if same else finding.definition_old or finding.subject
-    origin = same[0].origin if same else whole.definitions[name].origin if name in whole.definitions else ""
-    if not origin:
+        senders = {"both", *(message.sender for message in finding.reaches)}
+        found = [(offer, method) for offer, method, sender in same if sender in senders]
+    else:
+        name = finding.definition_old or finding.subject
+        found = [(offer, method) for offer, method, _ in same]
+        found += [(offer, name) for offer in offers if name in offer.definitions]
+    if not found:
         return finding
-    module = next(one.name for one in whole.extensions if one.id == origin)
-    hint = f"It moved to the extension {origin}, where it is {name}: see mcp-bindgen show {module} {name}."
+    offer, name = found[0]
+    hint = f"It moved to the extension {offer.id}, where it is {name}: see mcp-bindgen show {offer.module} {name}."
     return replace(finding, hint=hint)

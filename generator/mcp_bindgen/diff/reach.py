@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import defaultdict
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterable, Mapping
 
 from mcp_bindgen.protocol.model import OTHER_SIDE, Array, Method, Object, Protocol, Ref, Sender, Type, Union, references
 
@@ -30,6 +30,7 @@ class Reach:
         self.protocol = protocol
         self._own, self._envelopes = messages(protocol), envelopes(protocol)
         self._messages: dict[str, dict[Sender, set[Message]]] = defaultdict(lambda: defaultdict(set))
+        self._inside = {name: self._below(name) for name in protocol.definitions}
         for message, method in sent(protocol).items():
             self._spread([Ref(method.definition)], message.sender, {message})
             self._spread(answers(method), OTHER_SIDE[message.sender], {message})
@@ -46,19 +47,14 @@ class Reach:
             if name not in seen:
                 seen.add(name)
                 self._messages[name][sender] |= messages
-                pending.extend(self._below(name))
+                pending.extend(self._inside[name])
 
-    def _below(self, name: str) -> Iterator[str]:
+    def _below(self, name: str) -> list[str]:
         type = self.protocol.definitions[name].type
         if isinstance(type, Object):
             hidden = ENVELOPE_MEMBERS if name in self._own else PAYLOAD if name in self._envelopes else frozenset[str]()
-            for field in type.fields:
-                if field.wire not in hidden:
-                    yield from references(field.type)
-            if type.extra is not None:
-                yield from references(type.extra)
-        else:
-            yield from references(type)
+            type = Object(tuple(field for field in type.fields if field.wire not in hidden), type.extra)
+        return references(type)
 
     def of(self, name: str) -> Mapping[Sender, set[Message]]:
         """Return sender -> messages with the definition in their params or results."""

@@ -7,7 +7,7 @@ from dataclasses import replace
 from itertools import pairwise
 from typing import Any
 
-from mcp_bindgen.bridge.document import protocol_of
+from mcp_bindgen.bridge.source import protocol_of
 from mcp_bindgen.protocol import Protocol, build
 from mcp_bindgen.spec import BadInput, Store, extend
 from mcp_bindgen.spec.sources import Readable, is_source, read

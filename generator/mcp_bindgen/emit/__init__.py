@@ -4,7 +4,7 @@ from mcp_bindgen.bridge.document import Model
 
 from .emitter import BRIDGES, Bridges, Emitter, Options, Target
 from .header import MARK
-from .project import ignored_rules, wanted
+from .project import wanted
 from .refresh import Update, update
 from .registry import DEFAULT, emitter, languages
 from .requested import Request, targets
@@ -23,7 +23,6 @@ __all__ = [
     "Update",
     "drift",
     "emitter",
-    "ignored_rules",
     "languages",
     "targets",
     "update",

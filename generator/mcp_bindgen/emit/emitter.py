@@ -8,8 +8,9 @@ from dataclasses import dataclass
 from functools import cached_property
 from pathlib import Path
 
-from mcp_bindgen.bridge.document import Model, models
+from mcp_bindgen.bridge.document import Model
 from mcp_bindgen.bridge.places import Plan
+from mcp_bindgen.bridge.source import models
 from mcp_bindgen.bridge.steps import rule_file
 from mcp_bindgen.bridge.words import page
 from mcp_bindgen.protocol import Protocol, build, slice_protocol
@@ -259,7 +260,7 @@ class Bridges:
 
     @cached_property
     def models(self) -> list[Model]:
-        """The revisions with their conversions; raises `BadInput` as `bridge.document.models`."""
+        """The revisions with their conversions; raises `BadInput` as `bridge.source.models`."""
         known = {one.source.revision: one.protocol for one in self.targets if one.is_whole}
         return models(self.store, users=self.users, known=known)
 

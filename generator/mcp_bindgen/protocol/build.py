@@ -5,7 +5,6 @@ from __future__ import annotations
 from functools import reduce
 
 from mcp_bindgen.spec import EffectiveSchema
-from mcp_bindgen.spec.effective import era
 from mcp_bindgen.spec.errors import locating
 
 from .model import Protocol
@@ -23,7 +22,7 @@ def build(source: EffectiveSchema) -> Protocol:
         draft = reduce(lambda so_far, step: step(so_far), PASSES, first)
     return Protocol(
         revision=source.revision,
-        era=era(source.definitions),
+        era=source.era,
         digest=source.digest,
         definitions=draft.definitions,
         methods=tuple(draft.methods.values()),

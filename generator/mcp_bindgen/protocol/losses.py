@@ -47,10 +47,10 @@ def _is_idle(keyword: str, value: Any) -> bool:
 
 def beside_union(schema: Schema, pointer: str) -> BadInput | None:
     """Return the error for a union beside which something narrows, other than the type of its members."""
-    for union in ("anyOf", "oneOf"):
+    for union in (keyword for keyword in ("anyOf", "oneOf") if keyword in schema):
         beside = [keyword for keyword in STRUCTURE if keyword in schema and keyword not in (union, "format")]
         beside = [keyword for keyword in beside if keyword != "type" or not _is_redundant(schema)]
-        if union in schema and beside:
+        if beside:
             return BadInput(
                 f"{union!r} beside other keywords is not supported: {', '.join(beside)}",
                 pointer=pointer,

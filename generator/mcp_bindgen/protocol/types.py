@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field, replace
 from typing import Annotated, Literal
 
@@ -139,6 +139,10 @@ class Field:
     doc: Text = ""
     fallback: Annotated[JsonText, Member(alias="default")] = ""
 
+    def of(self, type: Type) -> Field:
+        """Return this field with another type."""
+        return self if type is self.type else replace(self, type=type)
+
     @property
     def default(self) -> Json:
         """The value that a sender need not give: the only constant of a required member, or the stated value."""
@@ -147,26 +151,22 @@ class Field:
         return self.stated
 
 
-def parts(type: Type) -> Iterator[Type]:
-    """Yield the types directly inside of `type`; a reference has none."""
+def parts(type: Type) -> tuple[Type, ...]:
+    """Return the types directly inside of `type`; a reference has none."""
     match type:
         case Array(items=inner) | Map(values=inner):
-            yield inner
+            return (inner,)
         case Union(members):
-            yield from members
+            return members
         case Object(fields, extra):
-            yield from (member.type for member in fields)
-            yield from () if extra is None else (extra,)
+            return (*(member.type for member in fields), *(() if extra is None else (extra,)))
         case Ref() | Free() | Scalar() | Const():
-            return
+            return ()
 
 
-def references(type: Type) -> Iterator[str]:
-    """Yield the names of the definitions to which `type` refers directly."""
-    if isinstance(type, Ref):
-        yield type.name
-    for part in parts(type):
-        yield from references(part)
+def references(type: Type) -> list[str]:
+    """Return the names of the definitions to which `type` refers directly."""
+    return [type.name] if isinstance(type, Ref) else [name for part in parts(type) for name in references(part)]
 
 
 def map_parts(type: Type, change: Callable[[Type], Type]) -> Type:
@@ -179,7 +179,7 @@ def map_parts(type: Type, change: Callable[[Type], Type]) -> Type:
         case Union(members):
             return replace(type, members=tuple(map(change, members)))
         case Object(fields, extra):
-            changed = tuple(replace(field, type=change(field.type)) for field in fields)
+            changed = tuple(field.of(change(field.type)) for field in fields)
             return Object(changed, None if extra is None else change(extra))
         case Ref() | Free() | Scalar() | Const():
             return type
@@ -188,5 +188,5 @@ def map_parts(type: Type, change: Callable[[Type], Type]) -> Type:
 def renamed(type: Type, names: Mapping[str, str]) -> Type:
     """Return `type` with the new names of definitions, by their old names."""
     if isinstance(type, Ref):
-        return Ref(names.get(type.name, type.name))
+        return Ref(names[type.name]) if type.name in names else type
     return map_parts(type, lambda part: renamed(part, names))

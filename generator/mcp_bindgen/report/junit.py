@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from xml.etree.ElementTree import Element, SubElement, indent, tostring
 
-from .annotations import whole
 from .document import Document, Finding, Level, Section, findings_of, plain_title, unmarked, verdicts_of
+from .github import whole
 
 
 def junit(document: Document) -> str:

@@ -6,18 +6,15 @@ import json
 from collections.abc import Callable
 from dataclasses import dataclass
 from enum import StrEnum
+from importlib import import_module
 from typing import Any
 
-from .annotations import github
 from .document import Document
-from .junit import junit
-from .markdown import markdown
-from .sarif import sarif
 from .text import Page, text
 
 
 class Format(StrEnum):
-    """Format of a report."""
+    """Format of a report. The renderer is the function of this name in the module of this name, loaded when used."""
 
     TEXT = "text"
     MARKDOWN = "markdown"
@@ -49,22 +46,11 @@ class Report:
 
 def render(report: Report, format: Format, page: Page | None = None) -> str:
     """Return a report in a format; it ends with a line break."""
-    match format:
-        case Format.TEXT:
-            return text(report.document(), page)
-        case Format.MARKDOWN:
-            return markdown(report.document())
-        case Format.JSON:
-            return json.dumps(report.record(), indent=2, ensure_ascii=False) + "\n"
-        case Format.GITHUB:
-            return github(report.document())
-        case Format.SARIF:
-            return sarif(report.document())
-        case Format.JUNIT:
-            return junit(report.document())
-        case Format.HTML:
-            if report.html is not None:
-                return report.html()
-            from .html import html  # its templates take time to load
-
-            return html(report.document())
+    if format is Format.TEXT:
+        return text(report.document(), page)
+    if format is Format.JSON:
+        return json.dumps(report.record(), indent=2, ensure_ascii=False) + "\n"
+    if format is Format.HTML and report.html is not None:
+        return report.html()
+    renderer: Callable[[Document], str] = getattr(import_module(f".{format}", __package__), format)
+    return renderer(report.document())

@@ -46,6 +46,9 @@ _KINDS = {
 }
 """Keyword -> kind of its value, for keywords with values that the generator reads."""
 
+_UNCHECKED = NESTING | PROSE
+"""Keywords whose values are checked elsewhere, or may be any text."""
+
 _RELIES = {"additionalProperties": ("properties", "patternProperties"), "items": ("prefixItems",)}
 """Keyword -> keywords that restrict its scope; without them it would accept less."""
 
@@ -119,8 +122,9 @@ def _is_readable(keyword: str, value: Any, at: str, reading: Reading) -> bool:
         )
         reading.settle("keyword-unknown", error, "it is not checked")
         return False
-    if keyword not in NESTING | PROSE:
-        _check_characters([keyword, value], at)
+    if keyword not in _UNCHECKED:
+        _check_characters(keyword, at)
+        _check_characters(value, at)
     if keyword in _KINDS and (wrong := _KINDS[keyword].wrong(value, keyword, at)) is not None:
         reading.settle("keyword-kind", wrong, "it is not read")
         return False
@@ -153,7 +157,7 @@ def _schema(value: Any, name: str, at: str, reading: Reading) -> Any:
 def _check_characters(value: Any, at: str) -> None:
     """Raise `BadInput` for lone surrogates: they cannot be written as UTF-8."""
     try:
-        json.dumps(value, ensure_ascii=False).encode()
+        (value if isinstance(value, str) else json.dumps(value, ensure_ascii=False)).encode()
     except UnicodeEncodeError:
         raise BadInput("has half of a character", pointer=at, fix="write the whole surrogate pair") from None
 

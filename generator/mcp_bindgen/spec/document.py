@@ -89,6 +89,13 @@ def normalise(document: Any, reading: Reading | None = None, known: Mapping[str,
     return {"$schema": DIALECT, "$defs": ground(follow(checked, reading), reading)}
 
 
+def normalise_again(changed: Schema, before: Schema) -> Schema:
+    """Return a normalised schema whose definitions were partly replaced since; only these are checked again."""
+    known = {name: schema for name, schema in changed["$defs"].items() if schema is before["$defs"].get(name)}
+    replaced = {name: schema for name, schema in changed["$defs"].items() if name not in known}
+    return normalise({**changed, "$defs": replaced}, known=known)
+
+
 def _translate(schema: Schema, _: str = "") -> Schema:
     """Translate draft-07 to 2020-12: references are renamed and, as in draft-07, hide their siblings."""
     if "$ref" in schema:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field
+from functools import cached_property
 from pathlib import Path
 from typing import Any, Literal
 
@@ -81,6 +82,11 @@ class EffectiveSchema:
     reading: Reading = field(default_factory=Reading)
     extensions: tuple[ExtensionSchema, ...] = ()
 
+    @cached_property
+    def era(self) -> str:
+        """`stateful` or `stateless`."""
+        return era(self.definitions)
+
     @property
     def origins(self) -> dict[str, str]:
         """Definition -> id of its extension, for definitions of extensions."""
@@ -114,7 +120,7 @@ class EffectiveSchema:
 def era(definitions: Mapping[str, Schema]) -> str:
     """Return `stateful` if the schema has the `initialize` handshake, else `stateless`."""
     for definition in definitions.values():
-        for _, node in walk(definition):
+        for node in walk(definition):
             if node.get("const") == "initialize":
                 return "stateful"
     return "stateless"

@@ -61,6 +61,8 @@ def own_structure(
     ledger: Sequence[Patch] = (),
     corrections: Sequence[Patch] = (),
     version: str | None = None,
+    *,
+    stored: bool = False,
 ) -> tuple[dict[str, Schema], tuple[Copy, ...]]:
     """Return the own definitions of the schema of an extension.
 
@@ -73,6 +75,7 @@ def own_structure(
         ledger: Known errors of core, also in copies.
         corrections: Known errors of the extension.
         version: Version of the extension with these errors.
+        stored: True for a document without inline copies, as the store keeps it.
 
     Returns:
         The definitions, with prose, and the copies that differ from core.
@@ -94,7 +97,7 @@ def own_structure(
     definitions: dict[str, Schema] = whole["$defs"]
     copies = differing({name: definitions[name] for name in given if name in core.definitions}, core.definitions)
     own = {name: schema for name, schema in definitions.items() if name not in core.definitions}
-    return folded(own, core.definitions), copies
+    return own if stored else folded(own, core.definitions), copies
 
 
 def read_extension(
@@ -108,6 +111,7 @@ def read_extension(
     docs: Mapping[str, Any] | None = None,
     draft: bool = True,
     strict: bool = False,
+    stored: bool = False,
 ) -> ExtensionSchema:
     """Read an extension from a schema file and the facts about it.
 
@@ -121,6 +125,7 @@ def read_extension(
         docs: Our documentation; by default the prose of the schema.
         draft: True if it is not released.
         strict: True to refuse broken rules; by default the protocol model lists how they were handled.
+        stored: True for a schema from the store, where references replace inline copies.
 
     Raises:
         BadInput: A file is not usable, or the extension does not extend this core revision.
@@ -141,7 +146,7 @@ def read_extension(
     raw, _ = document.load(source)
     found = version or head.get("version") or source.revision
     with locating(source.label):
-        own, copies = own_structure(raw, core, reading, ledger, corrections, found)
+        own, copies = own_structure(raw, core, reading, ledger, corrections, found, stored=stored)
         own = _chosen(own, head.get("only"), facts)
     return ExtensionSchema(
         id=head["id"],
@@ -169,7 +174,7 @@ def _chosen(own: Mapping[str, Schema], only: Sequence[str] | None, facts: Path) 
             raise BadInput(f"there is no definition {name!r}", file=facts, pointer="/extension/only", fix="remove it")
         if name in own and name not in found:
             found.add(name)
-            pending += [target(node["$ref"]) for _, node in walk(own[name]) if "$ref" in node]
+            pending += [target(node["$ref"]) for node in walk(own[name]) if "$ref" in node]
     return {name: schema for name, schema in own.items() if name in found}
 
 

@@ -66,28 +66,23 @@ NESTING = frozenset((*_SCHEMA_MAPS, *_SCHEMA_LISTS, *_SCHEMAS))
 """Keywords with subschemas."""
 
 
-def children(schema: Schema, pointer: str) -> Iterator[tuple[str, Schema]]:
-    """Yield the direct subschemas of `schema` with their pointers, without boolean schemas."""
+def children(schema: Schema) -> Iterator[Schema]:
+    """Yield the direct subschemas of `schema`, without boolean schemas."""
     for keyword in _SCHEMAS:
-        if is_object(schema.get(keyword)):
-            yield json_pointer.join(pointer, keyword), schema[keyword]
+        if is_object(member := schema.get(keyword)):
+            yield member
     for keyword in _SCHEMA_LISTS:
-        for index, member in enumerate(schema.get(keyword, ())):
-            if is_object(member):
-                yield json_pointer.join(pointer, keyword, index), member
+        yield from filter(is_object, schema.get(keyword, ()))
     for keyword in _SCHEMA_MAPS:
-        for name, member in schema.get(keyword, {}).items():
-            if is_object(member):
-                yield json_pointer.join(pointer, keyword, name), member
+        yield from filter(is_object, schema.get(keyword, {}).values())
 
 
-def walk(schema: Schema, pointer: str = "") -> Iterator[tuple[str, Schema]]:
-    """Yield `schema` and all its subschemas with their pointers, parents first."""
-    pending = [(pointer, schema)]
+def walk(schema: Schema) -> Iterator[Schema]:
+    """Yield `schema` and all its subschemas, parents first."""
+    pending = [schema]
     while pending:
-        here, node = pending.pop()
-        yield here, node
-        pending.extend(reversed(list(children(node, here))))
+        yield (node := pending.pop())
+        pending.extend(reversed(list(children(node))))
 
 
 def rebuild(schema: Schema, change: Callable[[Schema, str], Schema], pointer: str = "") -> Schema:

@@ -13,7 +13,12 @@ _INDEX = re.compile("0|[1-9][0-9]*")
 
 def join(pointer: str, *tokens: str | int) -> str:
     """Return `pointer` extended by `tokens`, escaped."""
-    return pointer + "".join(["/" + str(token).replace("~", "~0").replace("/", "~1") for token in tokens])
+    for token in tokens:
+        text = str(token)
+        if "~" in text or "/" in text:
+            text = text.replace("~", "~0").replace("/", "~1")
+        pointer = f"{pointer}/{text}"
+    return pointer
 
 
 def split(pointer: str) -> list[str]:

@@ -39,7 +39,7 @@ def follow(definitions: Mapping[str, Schema], reading: Reading) -> dict[str, Sch
     lost = {
         name: json_pointer.join("/$defs", name)
         for name, definition in definitions.items()
-        if any(_is_lost(node, definitions) for _, node in walk(definition))
+        if any(_is_lost(node, definitions) for node in walk(definition))
     }
     return {
         name: _followed(definition, lost[name], definitions, reading) if name in lost else definition

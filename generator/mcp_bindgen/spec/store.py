@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from contextlib import suppress
 from datetime import date
-from functools import cached_property
+from functools import cache, cached_property
 from pathlib import Path
 from typing import Any
 
@@ -25,6 +25,11 @@ from .transaction import Change, put, read
 _SCHEMA, _FACTS, _PATCHES, _DOCS = "schema.json", "semantics.toml", "patches.toml", "docs.toml"
 
 
+_INSTALLED: dict[tuple[Pin, bool], EffectiveSchema] = {}
+"""What was read of the folder of the installation, which stays as it is while a process runs."""
+
+
+@cache
 def find() -> Path:
     """Return the `schema/` folder of this installation: of the checkout, else of the wheel."""
     here = Path(__file__).resolve()
@@ -69,7 +74,7 @@ class Store:
             users = folder / "schema" if folder is not None else None
         is_kept = users is not None and any((users / table).exists() for table in (REVISIONS, EXTENSIONS))
         self.users = users if is_kept else None
-        self._effective: dict[Pin, EffectiveSchema] = {}
+        self._effective: dict[tuple[Pin, bool], EffectiveSchema] = {}
 
     @cached_property
     def semantics(self) -> dict[str, Any]:
@@ -194,15 +199,18 @@ class Store:
             BadInput: The revision is unknown, its files are damaged, or one of its known errors is gone.
         """
         pin = self.pin(revision)
-        if pin not in self._effective:
-            self._effective[pin] = self._read(pin)
-        return self._effective[pin]
+        known = _INSTALLED if self.folder(pin).parent == find() else self._effective
+        key = pin, self.strict
+        if key not in known:
+            known[key] = self._read(pin)
+        return known[key]
 
     def _read(self, pin: Pin) -> EffectiveSchema:
         revision, folder = pin.name, self.folder(pin)
         with locating(self.root / _PATCHES):
-            patched, applied = patches.apply(self.structure(pin), self.ledger, revision)
-            patched = document.normalise(patched)
+            structure = self.structure(pin)
+            patched, applied = patches.apply(structure, self.ledger, revision)
+            patched = document.normalise_again(patched, structure)
         is_draft = pin.status == "draft"
         own = folder / _FACTS
         return EffectiveSchema(
@@ -243,26 +251,30 @@ class Store:
             docs=None if self.is_users(pin) else read_toml(docs) if docs.exists() else {},
             draft=file is not None or pin.status == "draft",
             strict=self.strict or (file is None and pin.status == "released"),
+            stored=file is None,
         )
 
     def extensions_of(self, core: EffectiveSchema) -> tuple[ExtensionSchema, ...]:
         """Return the newest released version of each extension of a core revision."""
-        ids = dict.fromkeys(pin.id for pin in self.extension_pins if pin.status == "released")
-        found = map(self.extension, ids)
-        return tuple(self.extension_schema(pin, core) for pin in found if core.revision in self.cores(pin))
+        return tuple(self.extension_schema(pin, core) for pin in self.extensions_for(core.revision))
+
+    def extensions_for(self, revision: str) -> list[Pin]:
+        """Return the pins of the newest released version of each extension of a core revision."""
+        newest = {pin.id: pin for pin in self.extension_pins if pin.status == "released"}
+        return [pin for pin in newest.values() if revision in self.facts(pin)["extension"]["core"]]
 
     def module(self, pin: Pin) -> str:
         """Return the name of the package of an extension."""
-        return module_of(self._facts(pin))
+        return module_of(self.facts(pin))
 
     def cores(self, pin: Pin) -> list[str]:
         """Return the known core revisions that an extension extends, oldest first."""
-        stated = self._facts(pin)["extension"]["core"]
+        stated = self.facts(pin)["extension"]["core"]
         return [name for name in self.pins if name in stated]
 
     def core(self, pin: Pin) -> str:
         """Return the newest core revision that an extension extends; raise `BadInput` if none is known."""
-        return self._newest_core(self._facts(pin), self.folder(pin) / _FACTS)
+        return self._newest_core(self.facts(pin), self.folder(pin) / _FACTS)
 
     def _newest_core(self, facts: Mapping[str, Any], stated: Path) -> str:
         found = [name for name in self.pins if name in facts["extension"]["core"]]
@@ -276,7 +288,8 @@ class Store:
         """Return the names of an extension: its id, the id without the prefix, its module."""
         return pin.id, pin.id.rpartition("/")[2], self.module(pin)
 
-    def _facts(self, pin: Pin) -> dict[str, Any]:
+    def facts(self, pin: Pin) -> dict[str, Any]:
+        """Return the facts of an extension."""
         return read_extension_facts(self.folder(pin) / _FACTS)
 
     # Changes of the folder
@@ -405,7 +418,7 @@ class Store:
         """
         pin = self.any_pin(name)
         if pin.id:
-            theirs, _, sha = self._own(self._facts(pin), self.folder(pin) / _FACTS, sources.read(file))
+            theirs, _, sha = self._own(self.facts(pin), self.folder(pin) / _FACTS, sources.read(file))
         else:
             theirs, sha = document.read(file)
         ours = canonical.canonical(self.structure(pin))
@@ -452,10 +465,11 @@ def external(
     """
     source = sources.read(file)
     reading = Reading(source.label, strict=strict)
-    loaded, applied = patches.apply(document.read(source, reading)[0], ledger)
+    upstream, _ = document.read(source, reading)
+    loaded, applied = patches.apply(upstream, ledger)
     if applied:
         with locating(source.label):
-            loaded = document.normalise(loaded)
+            loaded = document.normalise_again(loaded, upstream)
     name = revision if revision is not None else source.revision
     return EffectiveSchema(
         name,

@@ -166,6 +166,7 @@ def other(forecast: object) -> None:
 """
 
 
+@pytest.mark.full
 def test_the_call_sites_that_break(tmp_path: Path) -> None:
     def change(tool: Document) -> None:
         arguments(tool)["unit"] = {"enum": ["C", "K"]}

@@ -246,6 +246,7 @@ anyio.run(main, *sys.argv[1:])
 """
 
 
+@pytest.mark.full
 def test_processes_that_refresh_at_once_use_a_rotating_token_once(tmp_path: Path) -> None:
     async def body() -> None:
         folder = tmp_path / "kept"

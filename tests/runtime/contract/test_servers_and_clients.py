@@ -511,6 +511,7 @@ def test_a_schema_that_multiplies_its_parts_is_refused(keyword: str, below: str)
         _validation.Validator(small, "the schema", most_steps=10).problems({"x": 1}, "params")
 
 
+@pytest.mark.full
 @pytest.mark.parametrize(
     ("items", "value"),
     [
@@ -955,6 +956,7 @@ def test_structured_content_that_is_missing_or_wrong_is_named(revision: str) -> 
 # --- others -----------------------------------------------------------------------------------------------------
 
 
+@pytest.mark.full
 @bounded()
 async def test_the_official_client_is_served() -> None:
     from mcp import Client, MCPError, StdioServerParameters
@@ -1032,6 +1034,7 @@ Missing()  # error
 """
 
 
+@pytest.mark.full
 def test_pyright_finds_what_does_not_keep_the_contract(tmp_path: Path) -> None:
     (tmp_path / "snippet.py").write_text(SNIPPET, "utf-8")
     roots = ("generator", "runtime", "features", "generated", ".")

@@ -254,6 +254,7 @@ async def test_a_server_that_dies_while_nobody_looks(entry: Entry, tmp_path: Pat
         assert str(host.failures["frail"]) == "the server ended with signal SIGKILL"
 
 
+@pytest.mark.full
 @bounded()
 async def test_a_server_that_died_is_started_again_by_the_next_call(entry: Entry, tmp_path: Path) -> None:
     async with Host({"frail": entry("frail", "die,a,wait")}, Client, restart_pause=0.01) as host:

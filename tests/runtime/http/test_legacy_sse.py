@@ -651,6 +651,7 @@ class Announcing(Tools):
         print("over", type(asyncio.get_running_loop()).__module__, flush=True)
 
 
+@pytest.mark.full
 @pytest.mark.parametrize(("number", "code"), [(signal.SIGINT, 130), (signal.SIGTERM, 0)])
 def test_a_process_serves_until_it_is_told_to_stop(number: signal.Signals, code: int) -> None:
     process = subprocess.Popen(

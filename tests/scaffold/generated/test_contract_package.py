@@ -236,6 +236,7 @@ def packages(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Path]:
     sys.path.remove(str(folder))
 
 
+@pytest.mark.full
 def test_every_package_type_checks_strictly(packages: Path) -> None:
     assert pyright(packages) == []
 
@@ -263,10 +264,12 @@ def problems(folder: Path) -> list[str]:
     ]
 
 
+@pytest.mark.full
 def test_a_project_that_keeps_its_contract(tmp_path: Path) -> None:
     assert problems(project(tmp_path / "p")) == []
 
 
+@pytest.mark.full
 def test_all_that_may_be_written_differently(tmp_path: Path) -> None:
     server = """
         from typing import TYPE_CHECKING, Any
@@ -291,6 +294,7 @@ def test_all_that_may_be_written_differently(tmp_path: Path) -> None:
     assert problems(project(tmp_path / "p", server=server)) == []
 
 
+@pytest.mark.full
 @pytest.mark.parametrize(
     ("old", "new", "line", "said"),
     [
@@ -349,6 +353,7 @@ def test_several_things_are_said_at_once(tmp_path: Path) -> None:
     assert len(problems(project(tmp_path / "p", server=server))) == 2
 
 
+@pytest.mark.full
 def test_generated_files_must_be_current(tmp_path: Path) -> None:
     folder = project(tmp_path / "p")
     generated = folder / "src" / "weather" / "contract"

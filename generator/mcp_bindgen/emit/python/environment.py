@@ -48,11 +48,12 @@ def _escaped(text: str) -> str:
 
 def _printable(text: str) -> str:
     """Return `text` without characters that source code cannot hold, such as NUL and halves of surrogate pairs."""
-    lines = ("".join(char if char.isprintable() else _blank(char) for char in line) for line in text.splitlines())
-    return "\n".join(lines)
+    return "\n".join(line if line.isprintable() else "".join(map(_visible, line)) for line in text.splitlines())
 
 
-def _blank(char: str) -> str:
+def _visible(char: str) -> str:
+    if char.isprintable():
+        return char
     return " " if char.isspace() else ""
 
 

@@ -5,7 +5,6 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping
 from dataclasses import replace
 
-from mcp_bindgen.spec.effective import era
 from mcp_bindgen.spec.revisions import has_reached
 
 from ..model import Facts, Object, Ref, Type
@@ -36,7 +35,7 @@ def collect_facts(draft: Draft) -> Draft:
 
 def _missing(draft: Draft) -> Iterator[str]:
     """Yield the definitions without which no connection can begin."""
-    handshake: Mapping[str, str] = draft.semantics["handshake"].get(era(draft.source.definitions), {})
+    handshake: Mapping[str, str] = draft.semantics["handshake"].get(draft.source.era, {})
     yield from (definition for method, definition in handshake.items() if method not in draft.methods)
     introductions = [name for names in draft.semantics["introductions"].values() for name in names]
     yield from (name for name in introductions if name not in draft.definitions)

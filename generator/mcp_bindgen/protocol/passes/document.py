@@ -26,7 +26,7 @@ def document(draft: Draft) -> Draft:
             own = {**own, "common": {**inherited, **own.get("common", {})}}
             definitions[name] = _documented(definition, own, revision)
     gone = _deprecations(draft)
-    definitions = {name: replace(definition, deprecated=gone.get(name, "")) for name, definition in definitions.items()}
+    definitions |= {name: replace(definitions[name], deprecated=gone[name]) for name in gone.keys() & definitions}
     methods = {
         name: replace(
             method,

@@ -6,8 +6,6 @@ from collections.abc import Mapping
 from dataclasses import replace
 from typing import Any
 
-from mcp_bindgen.spec.effective import era
-
 from ..model import Array, Field, Filter, HeaderParams, Method, Object, Ref, Truncation, Type, Union
 from .draft import Draft
 
@@ -18,7 +16,7 @@ def link_fields(draft: Draft) -> Draft:
     `named_by` and `header_params` matter only where requests are stateless, because only those repeat something in
     headers.
     """
-    stateless = era(draft.source.definitions) == "stateless"
+    stateless = draft.source.era == "stateless"
     return replace(draft, methods={name: _linked(method, draft, stateless) for name, method in draft.methods.items()})
 
 

@@ -47,7 +47,7 @@ class _Namer:
                 return Union(tuple(self.inner(option, parent, member or "Option") for option in members), tag)
             case Object(fields, extra):
                 return Object(
-                    tuple(replace(field, type=self.outer(field.type, parent, field.wire)) for field in fields),
+                    tuple(field.of(self.outer(field.type, parent, field.wire)) for field in fields),
                     None if extra is None else self.inner(extra, parent, "Extra"),
                 )
             case _:

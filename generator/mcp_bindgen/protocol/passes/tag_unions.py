@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from dataclasses import replace
 
-from ..model import Array, Const, Definition, Map, Object, Ref, Type, Union
+from ..model import Const, Definition, Object, Ref, Type, Union, map_parts
 from .draft import Draft
 
 
@@ -18,20 +18,8 @@ def tag_unions(draft: Draft) -> Draft:
 
 
 def _tagged(type: Type, draft: Draft) -> Type:
-    match type:
-        case Array(items, constraints):
-            return Array(_tagged(items, draft), constraints)
-        case Map(values):
-            return Map(_tagged(values, draft))
-        case Object(fields, extra):
-            return Object(
-                tuple(replace(field, type=_tagged(field.type, draft)) for field in fields),
-                None if extra is None else _tagged(extra, draft),
-            )
-        case Union(members):
-            return Union(tuple(_tagged(member, draft) for member in members), _tag(members, draft))
-        case _:
-            return type
+    type = map_parts(type, lambda part: _tagged(part, draft))
+    return replace(type, tag=_tag(type.members, draft)) if isinstance(type, Union) else type
 
 
 def _tag(members: tuple[Type, ...], draft: Draft) -> str | None:

@@ -442,11 +442,11 @@ async def test_a_client_whose_worker_is_killed_is_told_and_hears_the_rest(two: C
 
 
 @pytest.mark.full
-def test_five_rolling_restarts_of_the_example_files_lose_nothing(tmp_path_factory: pytest.TempPathFactory) -> None:
+def test_rolling_restarts_of_the_example_files_lose_nothing(tmp_path_factory: pytest.TempPathFactory) -> None:
     with cluster(tmp_path_factory.mktemp("two"), kind=ShippedCluster) as shipped:
 
         @bounded(300)
         async def body() -> None:
-            _check(*await _restarts(shipped, 5, 1, 3), 5)
+            _check(*await _restarts(shipped, 2, 1, 3), 2)
 
         body()

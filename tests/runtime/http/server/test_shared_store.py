@@ -321,6 +321,7 @@ JSON = st.dictionaries(
 )
 
 
+@pytest.mark.full
 @given(JSON, JSON, JSON)
 @settings(max_examples=examples(50, 500))
 def test_what_two_workers_have_changed_is_merged(base: dict[str, Any], ours: dict[str, Any], theirs: Any) -> None:
@@ -604,6 +605,7 @@ run(Tools())
 """
 
 
+@pytest.mark.full
 @pytest.mark.parametrize("kind", ["redis", "sqlite"])
 def test_the_command_line_says_where_sessions_are_kept(redis: RedisServer, tmp_path: Path, kind: str) -> None:
     where = redis.url if kind == "redis" else str(tmp_path / "sessions.db")
