@@ -33,7 +33,7 @@ CARRYING = [path for path in MODULES if RUNTIME in path.parents or FEATURES in p
 GENERATOR_PACKAGES = {path.name for path in GENERATOR.iterdir() if any(path.glob("*.py"))}
 HEAVY = {"datamodel_code_generator", "jinja2", "black", "typer", "rich", "pydantic", "anyio"}
 
-MAX_KERNEL_LINES = 5625
+MAX_KERNEL_LINES = 5619
 MAX_LINES = 25000
 """Lines of code of the kernel, and of the kernel, its HTTP transports and the features together."""
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Generator, Iterable, Mapping
 from functools import partial
-from operator import attrgetter, is_
+from operator import is_
 from typing import TYPE_CHECKING, Any, ClassVar, NamedTuple, cast
 
 from pydantic import BaseModel, ConfigDict, GetCoreSchemaHandler
@@ -32,6 +32,15 @@ def optional(holder: object, name: str) -> Any:
 def fields_of(kind: Any) -> Mapping[str, FieldInfo]:
     """Return the fields of a model by their Python names; nothing for any other type."""
     return kind.model_fields if isinstance(kind, type) and issubclass(kind, BaseModel) else {}
+
+
+def fields_filled_in(kind: object) -> dict[str, FieldInfo]:
+    """Return the fields of a model that its constructor fills in, by their Python names."""
+    return {
+        name: field
+        for name, field in fields_of(kind).items()
+        if field.default is not None and field.default is not PydanticUndefined
+    }
 
 
 def wire_fields(kind: Any) -> dict[str, str]:
@@ -109,10 +118,8 @@ def _wire_rules(cls: type[Model], schema: dict[str, Any]) -> None:
     """Teach pydantic the difference between a constructor's default and absence on the wire."""
     constants = {
         name: field.default
-        for name, field in cls.__pydantic_fields__.items()
-        if field.default is not None
-        and field.default is not PydanticUndefined
-        and (cls.__defaults_are_required__ or IsConstant in field.metadata)
+        for name, field in fields_filled_in(cls).items()
+        if cls.__defaults_are_required__ or IsConstant in field.metadata
     }
     cls.__constructor_defaults__ = constants
     for name, field in schema["schema"]["fields"].items():
@@ -124,6 +131,7 @@ def _wire_rules(cls: type[Model], schema: dict[str, Any]) -> None:
         elif is_absent_if_null(value):
             field["serialization_exclude_if"] = _is_none
         else:  # `null` or the default is a value here, so only a field that was never set is absent
+            value["metadata"] = {**value.get("metadata", {}), "pydantic_js_updates": {"default": value["default"]}}
             value["default"] = _Unset(value["default"])
             field["serialization_exclude_if"] = _is_unset
             setattr(cls, name, _UnsetAsDefault(name))
@@ -140,11 +148,6 @@ class _Unset(NamedTuple):
     """Value of a field that was never set; a mutable default makes it unhashable, and so pydantic copies it."""
 
     default: Any
-
-    @classmethod
-    def __get_pydantic_core_schema__(cls, source: object, handler: GetCoreSchemaHandler) -> core_schema.CoreSchema:
-        written = core_schema.plain_serializer_function_ser_schema(attrgetter("default"))  # in a JSON Schema
-        return core_schema.any_schema(serialization=written)
 
 
 def _is_unset(value: object) -> bool:
@@ -163,5 +166,5 @@ class _UnsetAsDefault:
         value = model.__dict__[self._name]
         return value.default if value.__class__ is _Unset else value
 
-    def __set__(self, model: Model, value: object) -> None:
+    def __set__(self, model: Any, value: object) -> None:
         model.__dict__[self._name] = value

@@ -142,7 +142,8 @@ async def _round(
         return [server.revision, name, method.name, said, scope.origin.principal]
 
     revision, signer = agreed.dispatcher.revision, server.request_state_signer or _SIGNER
-    told, answers = params, params.input_responses or {}
+    told: Any = params
+    answers: dict[str, Any] = params.input_responses or {}
     if params.request_state is not None:
         state = signer.verify(params.request_state, purpose())
         told = params.model_copy(update={"request_state": state.get("own")})
