@@ -46,7 +46,7 @@ MAX_STDIO_MODULES = 38
 MAX_STDIO_LINES = 3455
 """Modules of ours, and their lines of code, that a stdio server has loaded when it answered a call."""
 
-NAMES_METHODS = ("runtime/protocol/methods.py", "app/", "bridging/", "extensions/", "lock/")
+NAMES_METHODS = ("runtime/protocol/methods.py", "app/", "bridging/", "extensions/")
 """Places that may name methods: one module of the kernel, features that are about tools by nature, engines."""
 
 REGISTRIES = re.compile(r"(pypi|pythonhosted|npmjs|yarnpkg|crates|anaconda|golang)\.(org|com|io)\b")
