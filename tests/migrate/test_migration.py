@@ -130,6 +130,14 @@ def test_arguments_by_position_that_are_keywords_now(tmp_path: Path) -> None:
     assert found == ["3:33 Client.call_tool(arguments=)", "4:11 "], "`*more` gets no name: the checker's message stays"
 
 
+def test_an_override_that_does_not_fit_is_told_at_its_name(tmp_path: Path) -> None:
+    code = (
+        "from mcp_bindgen.v2025_11_25 import Context, Server, types as mcp\nclass Own(Server):\n"
+        "    async def on_initialized(self, params: mcp.NotificationParams, ctx: Context) -> None: ...\n"
+    )
+    assert uses(code, tmp_path, "2025-11-25", "2025-06-18") == ["3:15 Server.on_initialized"]
+
+
 def test_bindings_of_ones_own(tmp_path: Path) -> None:
     code = "from acme.mcp import types\nx = types.JSONRPCError\n"
     assert uses(code, tmp_path) == []

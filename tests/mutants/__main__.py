@@ -1,7 +1,7 @@
 """Put bugs into a copy of the product, one at a time, and list the bugs that the tests find: `make mutants`.
 
-Half of the bugs stand in `bugs.toml`, the rest is drawn with a fixed seed. For each bug, the module of tests that
-`bugs.toml` names runs, then the nearest ones until a test fails: modules named after the changed module, then modules
+Half of the bugs stand in `bugs.toml`, the rest is drawn with a fixed seed. For each bug, the tests that `bugs.toml`
+names for its module run, then the nearest ones until a test fails: modules named after the changed module, then modules
 that import it, then tests of its package. With `--full`, survivors meet the tests of these modules that `make test`
 leaves out; with `--wide`, the quick suite. Bugs without an effect stand in `bugs.toml`, with the reason.
 """
@@ -140,15 +140,14 @@ def run(tree: Path, python: Path, tests: Sequence[Path], *options: str) -> str |
     return failed[1] if failed else said.strip().splitlines()[-1]
 
 
-def find(tree: Path, python: Path, mutant: Mutant, options: argparse.Namespace) -> str | None:
-    """Return the test that finds a bug, or None."""
-    path = tree / mutant.file
+def find(tree: Path, python: Path, mutant: Mutant, tests: Sequence[str], options: argparse.Namespace) -> str | None:
+    """Return the test that finds a bug, or None; the modules `tests` run first."""
+    path, first = tree / mutant.file, [tree / "tests" / name for name in tests]
     text, times = path.read_bytes(), (path.stat().st_atime_ns, path.stat().st_mtime_ns)
     end = mutant.offset + len(mutant.old.encode())
     assert text[mutant.offset : end] == mutant.old.encode(), mutant
     path.write_bytes(text[: mutant.offset] + mutant.new.encode() + text[end:])
     try:
-        first = [tree / "tests" / mutant.test] if mutant.test else []
         others = [one for one in nearest(tree, mutant) if one not in first][: options.modules]
         found = (run(tree, python, first) if first else None) or run(tree, python, others)
         if found is None and options.full:
@@ -165,7 +164,7 @@ def by_hand(bugs: Mapping[str, Any]) -> list[Mutant]:
     for bug in bugs["bug"]:
         text = (ROOT / bug["file"]).read_bytes()
         assert text.count(bug["old"].encode()) == 1, f"{bug['file']}: {text.count(bug['old'].encode())} x {bug['old']}"
-        found.append(Mutant(bug["file"], text.index(bug["old"].encode()), bug["old"], bug["new"], bug.get("test", "")))
+        found.append(Mutant(bug["file"], text.index(bug["old"].encode()), bug["old"], bug["new"]))
     return found
 
 
@@ -193,7 +192,7 @@ def main() -> int:
             if options.kind not in (None, kind) or re.search(options.only, f"{mutant.file} {change}") is None:
                 continue
             reason = equal.get((mutant.file, mutant.old, mutant.new))
-            found = None if reason else find(tree, python, mutant, options)
+            found = None if reason else find(tree, python, mutant, bugs["tests"].get(mutant.file, ()), options)
             state = "equivalent" if reason else "found" if found else "SURVIVES"
             counts[state] += 1
             line = (ROOT / mutant.file).read_bytes()[: mutant.offset].count(b"\n") + 1

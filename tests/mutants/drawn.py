@@ -27,13 +27,12 @@ FLIPPED: dict[type[ast.AST], type[ast.AST]] = {
 
 
 class Mutant(NamedTuple):
-    """A bug: `old`, which begins at an offset of a file, becomes `new`; the module of tests that finds it, if known."""
+    """A bug: `old`, which begins at an offset of a file, becomes `new`."""
 
     file: str
     offset: int
     old: str
     new: str
-    test: str = ""
 
 
 def draw(root: Path, folders: list[str], count: int, seed: int) -> list[Mutant]:
