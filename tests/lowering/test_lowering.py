@@ -68,6 +68,13 @@ def test_coded_values_come_back(profile: str, schema: Any, rules: set[str], argu
     assert found.decode({"value": encoded}) == {"value": arguments}
 
 
+@pytest.mark.parametrize(("least", "is_lost"), [(1, False), (2, True)])
+def test_a_least_number_of_members_is_lost_where_entries_may_repeat_a_key(least: int, is_lost: bool) -> None:
+    found = lowered("openai-strict", value={**MAP, "minProperties": least})
+    pointers = {one.pointer for one in found.reasons if one.rule == "drop-keyword"}
+    assert ("/inputSchema/properties/value/minProperties" in pointers) == is_lost
+
+
 def test_null_stands_for_an_absent_member_unless_null_means_something() -> None:
     optional: dict[str, Any] = {"required": []}
     absent = lowered("openai-strict", optional, value=TEXT)

@@ -695,6 +695,23 @@ def test_a_program_whose_issuer_is_named_sends_its_secret_nowhere_else() -> None
     go(body)
 
 
+def test_a_program_sends_its_secret_to_no_mcp_server_when_its_issuer_says_nothing_valid() -> None:
+    """The endpoints that MCP servers of 2025-03-26 have without metadata are for servers that issue tokens."""
+
+    async def body() -> None:
+        async with world() as given:
+            given.lifetime = 0.5
+            store, client = MemoryStore(), ClientSecret("program", given.issuer, secret=SECRET)
+            await call(given.url, ClientCredentials(client, store=store))
+            await anyio.sleep(0.5)
+            given.edit_server = lambda document: document | {"issuer": "https://example.org"}
+            (error,) = await call(given.url, ClientCredentials(client, store=store))
+            assert isinstance(error, AuthorizationError)
+            assert given.counts("POST /token") == 1
+
+    go(body)
+
+
 def test_a_program_whose_issuer_is_not_named_stays_with_the_first_one() -> None:
     async def body() -> None:
         async with world() as given, world() as hostile:
