@@ -33,7 +33,7 @@ CARRYING = [path for path in MODULES if RUNTIME in path.parents or FEATURES in p
 GENERATOR_PACKAGES = {path.name for path in GENERATOR.iterdir() if any(path.glob("*.py"))}
 HEAVY = {"datamodel_code_generator", "jinja2", "black", "typer", "rich", "pydantic", "anyio"}
 
-MAX_KERNEL_LINES = 5625
+MAX_KERNEL_LINES = 5618
 MAX_LINES = 25000
 """Lines of code of the kernel, and of the kernel, its HTTP transports and the features together."""
 
@@ -43,10 +43,10 @@ MAX_VARS = 5
 """Parameters annotated with a bare `Any`, as a share of all annotated parameters, and calls that escape types."""
 
 MAX_STDIO_MODULES = 38
-MAX_STDIO_LINES = 3455
+MAX_STDIO_LINES = 3454
 """Modules of ours, and their lines of code, that a stdio server has loaded when it answered a call."""
 
-NAMES_METHODS = ("runtime/protocol/methods.py", "app/", "bridging/", "extensions/", "lock/")
+NAMES_METHODS = ("runtime/protocol/methods.py", "app/", "bridging/", "extensions/")
 """Places that may name methods: one module of the kernel, features that are about tools by nature, engines."""
 
 REGISTRIES = re.compile(r"(pypi|pythonhosted|npmjs|yarnpkg|crates|anaconda|golang)\.(org|com|io)\b")

@@ -45,7 +45,7 @@ def test_the_first_program_needs_only_what_is_installed_above_it(tmp_path: Path)
         "params": {"protocolVersion": "2025-11-25", "capabilities": {}, "clientInfo": {"name": "a", "version": "1"}},
     }
     (tmp_path / "greeting").write_text(json.dumps(greeting) + "\n", "utf-8")
-    served = "timeout -s INT 5 python ../../server.py --http 127.0.0.1:0 2>&1 || true"
+    served = "timeout -s INT 10 python ../../server.py --http 127.0.0.1:0 2>&1 || true"
     commands = [Command("python ../../server.py < ../../greeting"), Command(served)]
     _, answer, http = take([install, *commands], wheel(tmp_path / "wheel"), tmp_path / "home")
     assert json.loads(answer.printed)["result"]["serverInfo"]["name"] == "weather"

@@ -330,6 +330,13 @@ def test_a_server_that_dies(odd: str) -> None:
     assert refused(odd, "tools/call", "die", code=1) == f"error: {where}: {reason}"
 
 
+@pytest.mark.parametrize("leftover", ["", "subprocess.Popen(['sleep', '600']); "], ids=["alone", "with a child"])
+def test_a_server_that_dies_at_once(leftover: str) -> None:
+    program = f"import subprocess, sys; {leftover}print('no key', file=sys.stderr); sys.exit(3)"
+    said = refused(f'"{sys.executable}" -c "{program}"', "tools/call", "x", "--timeout", 300)
+    assert said.endswith(": the server ended with exit code 3; its stderr ends: no key")
+
+
 # --- bad input ------------------------------------------------------------------------------------------------
 
 

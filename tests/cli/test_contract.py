@@ -406,10 +406,6 @@ def test_a_server_with_a_contract_speaks_one_more_revision(tmp_path: Path) -> No
         words = ("call", command, "--revision", revision, "--env", f"PYTHONPATH={project / 'src'}")
         assert "find" in inside(*words).stdout
     assert "speaks MCP 2026-07-28 already" in inside("upgrade", project, "--add", "2026-07-28").stdout
-    assert inside("scaffold", "server", "plain", "--out", tmp_path).returncode == 0
-    done = inside("upgrade", tmp_path / "plain", "--add", "2026-07-28")
-    assert (done.returncode, done.stderr.count("\n")) == (2, 1)
-    assert "only a server with a contract" in done.stderr
 
 
 @pytest.mark.full

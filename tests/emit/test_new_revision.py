@@ -554,6 +554,17 @@ def test_params_that_name_no_member_are_an_open_object(tmp_path: Path, params: A
     assert (title, kept) == ("Emma", {"title": "Emma", "year": 1.0})
 
 
+@pytest.mark.parametrize(
+    ("required", "taken"), [("title", "(self, params)"), ("title shelf", "(self, *, shelf, title)")]
+)
+def test_an_argument_that_may_be_null_or_absent_is_given_in_the_params(
+    tmp_path: Path, required: str, taken: str
+) -> None:
+    shelf = {"type": ["string", "null"]}
+    assert generate(tmp_path, small(FindBookRequestParams=record(required, title=TEXT, shelf=shelf))).returncode == 0
+    assert json.loads(python(ASK_NAMES, tmp_path / "out"))["Client"]["find_book"] == taken
+
+
 def test_bindings_that_cannot_be_imported_replace_nothing(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     assert generate(tmp_path, small()).returncode == 0
     before = snapshot(tmp_path / "out")

@@ -64,6 +64,15 @@ def test_a_foreign_file_is_refused_and_untouched(folder: Path, name: str, files:
     assert snapshot(folder) == before
 
 
+@pytest.mark.parametrize("target", ["nowhere", "..", "same.py"])
+def test_a_link_is_foreign_wherever_it_leads(folder: Path, target: str) -> None:
+    (folder / "link").symlink_to(target)
+    with pytest.raises(BadInput, match=" link;"):
+        write(folder, NEW)
+    assert (folder / "link").is_symlink()
+    assert "gone.py" in snapshot(folder)
+
+
 def test_what_python_caches_is_not_foreign(folder: Path) -> None:
     (folder / "__pycache__").mkdir()
     (folder / "__pycache__" / "gone.cpython-311.pyc").write_bytes(b"\0")

@@ -17,7 +17,7 @@ import pytest
 
 from mcp_bindgen.migrate.checker import check, exclusive_cache
 from mcp_bindgen.spec import Store
-from tests.support.commands import bindgen, inside
+from tests.support.commands import bindgen, inside, save
 from tests.support.effort import cases
 from tests.support.package_api import offer
 from tests.support.package_differences import Truth, uses_of_everything
@@ -113,6 +113,29 @@ def test_all_forms_of_imports_and_calls_by_position(tmp_path: Path) -> None:
     assert found.pop(by_position) == ["3:15 Context.elicit"]
     assert found.pop(once) == ["1:43 types.JSONRPCError"]
     assert found == {code: [f"{where} types.JSONRPCError"] for code, where in expected.items()}
+
+
+def test_arguments_by_position_that_are_keywords_now(tmp_path: Path) -> None:
+    draft, facts = tmp_path / "draft.json", tmp_path / "facts.toml"
+    save(draft, {"$defs": dict(Store().effective("2025-11-25").definitions)})
+    facts.write_text('[arguments]\n"tools/call" = ["name"]\n', "utf-8")
+    code = (
+        "from mcp_bindgen.v2025_11_25 import Client\n"
+        "async def f(client: Client, more: tuple[dict[str, int]]) -> None:\n"
+        "    await client.call_tool('x', {})\n    await client.call_tool('x', *more)\n"
+    )
+    given = tmp_path / "code"
+    given.mkdir()
+    found = uses(code, given, "2025-11-25", str(draft), "--semantics", str(facts))
+    assert found == ["3:33 Client.call_tool(arguments=)", "4:11 "], "`*more` gets no name: the checker's message stays"
+
+
+def test_an_override_that_does_not_fit_is_told_at_its_name(tmp_path: Path) -> None:
+    code = (
+        "from mcp_bindgen.v2025_11_25 import Context, Server, types as mcp\nclass Own(Server):\n"
+        "    async def on_initialized(self, params: mcp.NotificationParams, ctx: Context) -> None: ...\n"
+    )
+    assert uses(code, tmp_path, "2025-11-25", "2025-06-18") == ["3:15 Server.on_initialized"]
 
 
 def test_bindings_of_ones_own(tmp_path: Path) -> None:

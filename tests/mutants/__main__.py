@@ -1,8 +1,9 @@
 """Put bugs into a copy of the product, one at a time, and list the bugs that the tests find: `make mutants`.
 
-Half of the bugs stand in `bugs.toml`, the rest is drawn with a fixed seed. For each bug, the nearest test modules run
-until a test fails: modules named after the changed module, then modules that import it, then tests of its package.
-With `--wide`, survivors meet the quick suite as well. Bugs without an effect stand in `bugs.toml`, with the reason.
+Half of the bugs stand in `bugs.toml`, the rest is drawn with a fixed seed. For each bug, the tests that `bugs.toml`
+names for its module run, then the nearest ones until a test fails: modules named after the changed module, then modules
+that import it, then tests of its package. With `--full`, survivors meet the tests of these modules that `make test`
+leaves out; with `--wide`, the quick suite. Bugs without an effect stand in `bugs.toml`, with the reason.
 """
 
 from __future__ import annotations
@@ -44,18 +45,39 @@ SECONDS = 900
 
 
 def copy(folder: Path) -> Path:
-    """Copy the files that git knows, and make an environment that imports the copy; return its interpreter."""
+    """Bring a copy of the files that git knows up to date; return the interpreter of its own environment.
+
+    What a run before has compiled in the copy is used again.
+    """
     tree = folder / "tree"
     listed = subprocess.check_output(["git", "ls-files", "-coz", "--exclude-standard"], cwd=ROOT, text=True)
-    for name in filter(None, listed.split("\0")):
-        if (ROOT / name).is_file():
-            (tree / name).parent.mkdir(parents=True, exist_ok=True)
+    names = {name for name in listed.split("\0") if name and (ROOT / name).is_file()}
+    for name in names:
+        (tree / name).parent.mkdir(parents=True, exist_ok=True)
+        if not (tree / name).is_file() or _state(tree / name) != _state(ROOT / name):
             shutil.copy2(ROOT / name, tree / name)
+    for top in (*SOURCES, "generated", "tests"):
+        for path in (tree / top).rglob("*.py"):
+            if path.relative_to(tree).as_posix() not in names and "node_modules" not in path.parts:
+                path.unlink()
     for modules in ROOT.glob("**/node_modules"):
-        if not {"node_modules", ".venv", "build"} & {*modules.parent.relative_to(ROOT).parts}:
-            (tree / modules.relative_to(ROOT)).symlink_to(modules)
+        place = modules.relative_to(ROOT)
+        if not {"node_modules", ".venv", "build"} & {*place.parent.parts} and not (tree / place).is_symlink():
+            (tree / place).symlink_to(modules)
+    python = tree / ".venv" / "bin" / "python"
+    if not python.exists():
+        _environment(tree, python)
+    return python
+
+
+def _state(path: Path) -> tuple[int, int]:
+    return path.stat().st_size, path.stat().st_mtime_ns
+
+
+def _environment(tree: Path, python: Path) -> None:
+    """Make an environment with the commands and packages of this one, and the product of the copy."""
     venv.create(tree / ".venv", symlinks=True)
-    scripts, python = Path(sys.executable).parent, tree / ".venv" / "bin" / "python"
+    scripts = Path(sys.executable).parent
     for script in scripts.iterdir():
         if script.is_file() and not script.is_symlink() and not (python.parent / script.name).exists():
             data = script.read_bytes().replace(os.fsencode(scripts), os.fsencode(python.parent))
@@ -65,10 +87,9 @@ def copy(folder: Path) -> Path:
     paths = [*(tree / name for name in (*SOURCES, "generated")), shared]
     own = tree / ".venv" / shared.relative_to(sys.prefix)
     (own / "copy.pth").write_text("".join(f"{path}\n" for path in paths), "utf-8")
-    return python
 
 
-def nearest(tree: Path, mutant: Mutant) -> list[str]:
+def nearest(tree: Path, mutant: Mutant) -> list[Path]:
     """Return the test modules of a bug, the nearest first."""
     path = Path(mutant.file)
     parts = path.with_suffix("").parts[1:]
@@ -80,10 +101,10 @@ def nearest(tree: Path, mutant: Mutant) -> list[str]:
     named = [one for one in every if one.stem == f"test_{stem}"]
     users = [one for one in every if imported.search(one.read_text("utf-8"))]
     words = [one for one in own if re.search(rf"\b{stem}\b", one.read_text("utf-8"))]
-    return [str(one) for one in dict.fromkeys([*named, *users, *words, *own])]
+    return list(dict.fromkeys([*named, *users, *words, *own]))
 
 
-def run(tree: Path, python: Path, tests: Sequence[str], *options: str) -> str | None:
+def run(tree: Path, python: Path, tests: Sequence[Path], *options: str) -> str | None:
     """Run tests until one fails; return its name, or None if all pass."""
     command = [
         str(python),
@@ -100,7 +121,7 @@ def run(tree: Path, python: Path, tests: Sequence[str], *options: str) -> str | 
     environment = {name: value for name, value in os.environ.items() if not name.startswith("PYTEST_")}
     environment["PYTHONDONTWRITEBYTECODE"] = ""
     with subprocess.Popen(
-        [*command, *options, *tests],
+        [*command, *options, *map(str, tests)],
         cwd=tree,
         env=environment,
         text=True,
@@ -115,22 +136,26 @@ def run(tree: Path, python: Path, tests: Sequence[str], *options: str) -> str | 
             return "nothing ends"
     if process.returncode in (0, 5):
         return None
-    failed = re.search(r"^(?:FAILED|ERROR) (\S+)", said, re.MULTILINE)
+    failed = re.search(r"^(?:FAILED|ERROR) (.+?)(?: - |$)", said, re.MULTILINE)
     return failed[1] if failed else said.strip().splitlines()[-1]
 
 
-def find(tree: Path, python: Path, mutant: Mutant, modules: int, *, wide: bool) -> str | None:
-    """Return the test that finds a bug, or None; `modules` is the number of modules that count as near."""
-    path = tree / mutant.file
-    text = path.read_bytes()
+def find(tree: Path, python: Path, mutant: Mutant, tests: Sequence[str], options: argparse.Namespace) -> str | None:
+    """Return the test that finds a bug, or None; the modules `tests` run first."""
+    path, first = tree / mutant.file, [tree / "tests" / name for name in tests]
+    text, times = path.read_bytes(), (path.stat().st_atime_ns, path.stat().st_mtime_ns)
     end = mutant.offset + len(mutant.old.encode())
     assert text[mutant.offset : end] == mutant.old.encode(), mutant
     path.write_bytes(text[: mutant.offset] + mutant.new.encode() + text[end:])
     try:
-        found = run(tree, python, nearest(tree, mutant)[:modules], "-n0")
-        return run(tree, python, [], "-n", "auto", "--dist", "worksteal") if found is None and wide else found
+        others = [one for one in nearest(tree, mutant) if one not in first][: options.modules]
+        found = (run(tree, python, first) if first else None) or run(tree, python, others)
+        if found is None and options.full:
+            found = run(tree, python, [*first, *others], "-m", "full")
+        return run(tree, python, [], "-n", "auto", "--dist", "worksteal") if found is None and options.wide else found
     finally:
         path.write_bytes(text)
+        os.utime(path, ns=times)  # the compiled module of the unchanged text stays valid
 
 
 def by_hand(bugs: Mapping[str, Any]) -> list[Mutant]:
@@ -150,10 +175,10 @@ def main() -> int:
     parser.add_argument("--seed", type=int, default=1)
     parser.add_argument("--only", default="", help="only the bugs whose file and change match this expression")
     parser.add_argument("--modules", type=int, default=12, help="number of test modules that are near")
+    parser.add_argument("--full", action="store_true", help="run the long tests of near modules for survivors")
     parser.add_argument("--wide", action="store_true", help="run the quick suite for survivors")
     parser.add_argument("--out", type=Path, default=ROOT / "build" / "mutants")
     options = parser.parse_args()
-    shutil.rmtree(options.out, ignore_errors=True)
     bugs = tomllib.loads((Path(__file__).with_name("bugs.toml")).read_text("utf-8"))
     packages = [one for name in SOURCES for one in (ROOT / name / "mcp_bindgen").iterdir() if one.name[0].isalpha()]
     folders = sorted(one.relative_to(ROOT).as_posix() for one in packages if one.is_dir())
@@ -167,7 +192,7 @@ def main() -> int:
             if options.kind not in (None, kind) or re.search(options.only, f"{mutant.file} {change}") is None:
                 continue
             reason = equal.get((mutant.file, mutant.old, mutant.new))
-            found = None if reason else find(tree, python, mutant, options.modules, wide=options.wide)
+            found = None if reason else find(tree, python, mutant, bugs["tests"].get(mutant.file, ()), options)
             state = "equivalent" if reason else "found" if found else "SURVIVES"
             counts[state] += 1
             line = (ROOT / mutant.file).read_bytes()[: mutant.offset].count(b"\n") + 1

@@ -37,16 +37,15 @@ class Mutant(NamedTuple):
 
 def draw(root: Path, folders: list[str], count: int, seed: int) -> list[Mutant]:
     """Return bugs of modules, spread over the folders: each folder in its turn, then any place in it."""
-    chance = random.Random(seed)
     known = {folder: sorted((root / folder).rglob("*.py")) for folder in folders}
     found: list[Mutant] = []
-    while len(found) < count:
-        for folder in folders[: count - len(found)]:
-            places: list[Mutant] = []
-            while not places:
-                path = chance.choice(known[folder])
-                places = [one for one in _mutants(root, path) if one not in found]
-            found.append(chance.choice(places))
+    for turn in range(count):
+        folder = folders[turn % len(folders)]
+        chance = random.Random(f"{seed} {folder} {turn}")  # a change of one folder leaves the bugs of the others alone
+        places: list[Mutant] = []
+        while not places:
+            places = sorted(set(_mutants(root, chance.choice(known[folder]))) - set(found))
+        found.append(chance.choice(places))
     return found
 
 
@@ -93,7 +92,7 @@ def _changed(node: ast.AST) -> ast.AST | None:
             return ast.Continue()
         case ast.Expr(ast.Call() | ast.Await()) | ast.Raise():
             return ast.Pass()
-        case ast.Return(ast.expr()):
+        case ast.Return(ast.expr() as value) if not (isinstance(value, ast.Constant) and value.value is None):
             return ast.Return(ast.Constant(None))
         case _:
             return None

@@ -1,4 +1,4 @@
-"""SARIF, JUnit and GitHub annotations of `diff`, `contract diff`, `migrate` and `check`, with files and lines."""
+"""SARIF, JUnit and GitHub annotations of each report that names places, with files and lines."""
 
 from __future__ import annotations
 
@@ -66,6 +66,8 @@ def commands(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> dict[str, list[
     written(tmp_path / "new.json", new)
     written(tmp_path / "v1.json", BEFORE)
     written(tmp_path / "v2.json", AFTER)
+    never = {"type": "object", "properties": {"city": False}, "required": ["city"]}
+    written(tmp_path / "v3.json", {"tools": [*AFTER["tools"], {"name": "never", "inputSchema": never}]})
     schema = "{type: object, required: [city], properties: {city: {type: string}}}"
     (tmp_path / "v2.yaml").write_text(f"tools:\n- name: find\n  inputSchema: {schema}\n", "utf-8")
     (tmp_path / "code.py").write_text(
@@ -75,6 +77,7 @@ def commands(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> dict[str, list[
         "diff": ["diff", "old.json", "new.json"],
         "contract diff": ["contract", "diff", "v1.json", "v2.json"],
         "contract diff of YAML": ["contract", "diff", "v1.json", "v2.yaml"],
+        "contract lower": ["contract", "lower", "v3.json", "--for", "openai-strict"],
         "migrate": ["migrate", "2025-06-18", "2025-11-25", "code.py"],
         "check": ["check", "2024-11-05", "--out", "out", "--package", "acme"],
     }
@@ -84,6 +87,7 @@ EXPECTED = {
     "diff": ("new.json", "field-added-required"),
     "contract diff": ("v2.json", "field-became-required"),
     "contract diff of YAML": ("v2.yaml", "field-became-required"),
+    "contract lower": ("v3.json", "empty"),
     "migrate": ("code.py", "definition-renamed"),
     "check": ("out/acme", "generated-code-drift"),
 }
@@ -116,9 +120,10 @@ def test_every_format_names_rule_file_and_line(commands: dict[str, list[str]], n
 
 
 def test_lines_are_those_of_the_changed_members(commands: dict[str, list[str]]) -> None:
-    for name, file, member in (("diff", "new.json", '"fee": {'), ("contract diff", "v2.json", '"city": {')):
+    changed = {"diff": '"fee": {', "contract diff": '"city": {', "contract lower": '"inputSchema": {'}
+    for name, member in changed.items():
         log = json.loads(inside(*commands[name], "--format", "sarif").stdout)
-        lines = Path(file).read_text("utf-8").splitlines()
+        lines = Path(EXPECTED[name][0]).read_text("utf-8").splitlines()
         places = [one["locations"][0]["physicalLocation"]["region"]["startLine"] for one in log["runs"][0]["results"]]
         assert any(member in lines[place - 1] for place in places), (name, places)
 

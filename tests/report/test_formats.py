@@ -150,6 +150,11 @@ def test_markdown_is_not_written_by_schemas() -> None:
     assert not re.search("^::error", shown, re.MULTILINE)
 
 
+def test_markdown_parts_backticks_of_a_name_from_those_around_it() -> None:
+    whole = between(*STEPS[0])
+    assert "`` `x` ``" in markdown(replace(whole, findings=(replace(whole.findings[0], subject="`x`"),)))
+
+
 def test_markdown_mentions_nobody_and_links_to_nothing() -> None:
     words = "@all https://example.org www.example.org #12"
     decision = Decision("empty-choice", words, f"/{words}", words, words, words)

@@ -275,6 +275,10 @@ SAMPLE: Schema = {
 }
 
 
+def test_files_hold_text_that_people_can_read() -> None:
+    assert dumps({"names": ["Zoë"]}) == '{\n  "names": [\n    "Zoë"\n  ]\n}\n'
+
+
 def test_canonical_has_no_prose_and_one_order() -> None:
     expected = {
         "X": {

@@ -412,7 +412,7 @@ async def until(condition: Callable[[], object], seconds: float = 45) -> None:
     """Waits for a condition to hold; the limit is for what hangs, not for what is slow."""
     with anyio.fail_after(seconds):
         while not condition():
-            await anyio.sleep(0.001)
+            await anyio.sleep(0.005)
 
 
 # --- peers ----------------------------------------------------------------------------------------------------

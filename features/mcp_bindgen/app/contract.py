@@ -9,9 +9,9 @@ from functools import cache
 from types import ModuleType
 from typing import Any, ClassVar, Protocol, Self
 
+from mcp_bindgen.extensions.packages import extension_of
 from mcp_bindgen.extensions.tasks.service import Tasks
 from mcp_bindgen.extensions.tasks.tools import has_tasks, with_tasks
-from mcp_bindgen.runtime.bindings import extension_of
 from mcp_bindgen.runtime.session.server import Server
 
 from .catalog import Catalog

@@ -16,9 +16,9 @@ from pydantic_core import from_json, to_json
 
 from mcp_bindgen.auth.resource_server.policy import readings, rule_keys
 from mcp_bindgen.extensions.apps import contents_meta, resource_uri, shows_apps, tools_for
+from mcp_bindgen.extensions.packages import extension_of
 from mcp_bindgen.extensions.tasks.service import Tasks
 from mcp_bindgen.extensions.tasks.tools import ToolTask
-from mcp_bindgen.runtime.bindings import extension_of
 from mcp_bindgen.runtime.logs import log
 from mcp_bindgen.runtime.model.base import Model
 from mcp_bindgen.runtime.model.json_types import is_array, is_object

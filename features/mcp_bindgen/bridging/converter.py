@@ -12,6 +12,7 @@ from pydantic import BaseModel, ValidationError
 from pydantic_core import from_json, to_json
 
 from mcp_bindgen.runtime.logs import log
+from mcp_bindgen.runtime.model.base import fields_filled_in
 from mcp_bindgen.runtime.model.json_types import is_array, is_object
 from mcp_bindgen.runtime.protocol import jsonrpc
 from mcp_bindgen.runtime.protocol.errors import ProtocolError
@@ -226,7 +227,7 @@ class Converter:
         kind, is_stateless = ours.result, self.target.era.is_stateless
         has_prefilter = conversion is not None and conversion.prefilter
         known = fields_of(method.result)
-        filled = jsonrpc.fields_filled_in(kind) if has_prefilter else {}
+        filled = fields_filled_in(kind) if has_prefilter else {}
         source_era = {name for name in filled if name not in known}
 
         def write(result: Any, link: object) -> Any:

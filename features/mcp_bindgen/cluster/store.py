@@ -17,6 +17,7 @@ from typing import Any, NamedTuple, TypeVar
 from pydantic_core import from_json
 from redis.asyncio import Redis
 
+from mcp_bindgen.http.server.errors import StoreFull
 from mcp_bindgen.http.server.event_store import (
     PAGE,
     STORE_LIMITS,
@@ -30,7 +31,6 @@ from mcp_bindgen.http.server.event_store import (
 )
 from mcp_bindgen.runtime.logs import log
 from mcp_bindgen.runtime.model.json_types import is_object
-from mcp_bindgen.runtime.protocol.errors import StoreFull
 
 from .redis_connection import Argument, RedisConnection, read_scripts
 

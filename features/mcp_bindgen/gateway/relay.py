@@ -15,7 +15,7 @@ from anyio.abc import TaskGroup
 
 from mcp_bindgen.bridging.engines import BridgedEngine, RevisionBridge
 from mcp_bindgen.bridging.server import KeepsHandlers
-from mcp_bindgen.runtime.bindings import extension_of
+from mcp_bindgen.extensions.packages import extension_of
 from mcp_bindgen.runtime.model.base import optional
 from mcp_bindgen.runtime.model.json_types import is_object
 from mcp_bindgen.runtime.protocol.capabilities import is_declared

@@ -11,8 +11,10 @@ from typing import Any, Literal, TypeAlias
 
 import anyio
 
+from mcp_bindgen.runtime.concurrency import background_tasks
 from mcp_bindgen.runtime.logs import harmless, log
 from mcp_bindgen.runtime.protocol.envelope import RequestId
+from mcp_bindgen.runtime.protocol.errors import ConnectionClosed
 from mcp_bindgen.runtime.protocol.transport import Lost, Oversized, Transport
 from mcp_bindgen.runtime.session.targets import Address, Opener
 from mcp_bindgen.runtime.transports.stdio import StdioClientTransport
@@ -67,8 +69,10 @@ class Watch:
     @asynccontextmanager
     async def _opened(self, start: Opener) -> AsyncGenerator[Transport]:
         self.exit, self.ended = "", anyio.Event()
-        async with start() as inner:
+        async with start() as inner, background_tasks() as tasks:
             transport = _Watched(inner, self)
+            if isinstance(inner, StdioClientTransport):
+                tasks.start_soon(_close_if_failed, inner)
             try:
                 yield transport
             finally:
@@ -76,6 +80,13 @@ class Watch:
                     with anyio.move_on_after(_EXIT_SECONDS, shield=True):
                         self.exit = _shown(await inner.process.wait())
                 self.ended.set()
+
+
+async def _close_if_failed(transport: StdioClientTransport) -> None:
+    """Close the connection if its process fails; a child of the process may hold its stdout open."""
+    if await transport.process.wait() != 0:
+        await anyio.sleep(_EXIT_SECONDS)
+        await transport.close()
 
 
 def _shown(code: int) -> str:
@@ -126,7 +137,11 @@ class _Watched(Transport):
         if self._watch.on_message is not None:
             for message in messages:
                 self._watch.on_message("client", bytes(message))
-        await self.inner.send(messages)
+        try:
+            await self.inner.send(messages)
+        except ConnectionClosed:
+            self.is_over = not self._is_closed
+            raise
 
     async def close(self) -> None:
         """Close the connection."""

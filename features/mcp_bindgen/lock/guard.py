@@ -8,7 +8,7 @@ async with client.connected("npx -y weather") as client:
 from __future__ import annotations
 
 from collections.abc import Awaitable, Callable, Mapping, Sequence
-from functools import partial
+from functools import cache, partial
 from os import PathLike
 from types import MappingProxyType
 from typing import Any, TypeVar
@@ -17,24 +17,15 @@ import anyio
 
 from mcp_bindgen.app.catalog import KINDS, Entry, Kind
 from mcp_bindgen.runtime.logs import harmless, log
-from mcp_bindgen.runtime.protocol.methods import Method
+from mcp_bindgen.runtime.model.base import fields_of
+from mcp_bindgen.runtime.protocol.methods import Method, Request
+from mcp_bindgen.runtime.protocol.revision import Revision
 from mcp_bindgen.runtime.session.client import Client
 
 from .document import NO_INFO, Lock, Snapshot
 from .verdict import LockStatus, Verdict, judge, judge_server
 
 C = TypeVar("C", bound=Client)
-
-_LISTS: Mapping[str, Kind] = {
-    "tools/list": "tool",
-    "prompts/list": "prompt",
-    "resources/list": "resource",
-    "resources/templates/list": "template",
-}
-"""Request of a list -> kind of its entries."""
-
-_USES: Mapping[str, Kind] = {"tools/call": "tool", "prompts/get": "prompt", "resources/read": "resource"}
-"""Request that uses an entry -> kind of the entry."""
 
 _MAX_REPORTED = 50
 """Maximum number of names that are logged because the lock does not have them."""
@@ -122,10 +113,11 @@ class Guard:
             NotAsLocked: The request is about an entry that the lock does not have, or has in another form.
         """
         self.check_server(client)
-        if (kind := _LISTS.get(method.name)) is not None:
+        lists, uses = _requests(client.dispatcher.revision)
+        if (kind := lists.get(method.name)) is not None:
             changes = self._root(client).changes
             return await self._open_entries(kind, await send(), changes)
-        if (kind := _USES.get(method.name)) is not None:
+        if (kind := uses.get(method.name)) is not None:
             await self._admit(client, kind, str(params.uri if kind == "resource" else params.name))
         return await send()
 
@@ -148,8 +140,9 @@ class Guard:
     async def _list(self, client: Client, kind: Kind) -> None:
         """Ask for all pages of a list; `request` compares them."""
         self._verdicts = {key: one for key, one in self._verdicts.items() if key[0] != kind}
-        name = next(name for name, one in _LISTS.items() if one == kind)
-        await client.relearn(client.dispatcher.revision.request(name))
+        revision = client.dispatcher.revision
+        name = next(name for name, one in _requests(revision)[0].items() if one == kind)
+        await client.relearn(revision.request(name))
 
     def _root(self, client: Client) -> Client:
         """Return the client that counts the announced changes; other clients are views of it with other options."""
@@ -204,6 +197,26 @@ class Guard:
         if self._revision not in ("", self._locked.revision):
             fix += f" (locked in MCP {self._locked.revision}, spoken is {self._revision})"
         return NotAsLocked(self._server, verdict, fix)
+
+
+@cache
+def _requests(revision: Revision) -> tuple[Mapping[str, Kind], Mapping[str, Kind]]:
+    """Return the requests that list entries, and the requests that use an entry, each with the kind of the entries.
+
+    A use needs the same capability as the list, and has the key of the entry among its params.
+    """
+    asked = {name: method for name, method in revision.methods.items() if isinstance(method, Request)}
+    kinds: Mapping[str | None, Kind] = {_attribute(kind): kind for kind in KINDS}
+    lists: dict[str, Kind] = {name: kinds[method.items] for name, method in asked.items() if method.items in kinds}
+    uses: dict[str, Kind] = {
+        name: kind
+        for listing, kind in lists.items()
+        for name, method in asked.items()
+        if name not in lists
+        and method.capabilities == asked[listing].capabilities
+        and KINDS[kind].key in fields_of(method.params)
+    }
+    return lists, uses
 
 
 def _added(kind: Kind, name: str) -> Verdict:

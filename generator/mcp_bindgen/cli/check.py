@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from pathlib import Path
 
 import typer
@@ -9,6 +10,7 @@ import typer
 from mcp_bindgen.emit import drift
 from mcp_bindgen.report import Format
 from mcp_bindgen.report.drift import Drift, drift_report
+from mcp_bindgen.spec.errors import near
 
 from .options import ReportFormat
 from .output import print_report, say_decisions, say_missing
@@ -29,12 +31,14 @@ def check(packages: Packages, format: ReportFormat = Format.TEXT) -> None:
     """
     targets = packages.targets()
     drifts: list[Drift] = []
+    shared = {name for name, count in Counter(target.name for target in targets).items() if count > 1}
 
     def add(name: str, folder: Path, command: str, difference: str, verb: str) -> None:
         drifts.append(Drift(name, folder, command, difference))
         if format is Format.TEXT:
             write(difference)
-            say(f"{name}  {verb if difference else 'in sync'}")
+            place = f"  {near(folder)}" if name in shared else ""
+            say(f"{name}  {verb if difference else 'in sync'}{place}")
 
     for target in targets:
         with StatusLine(f"checking {target.name}"):

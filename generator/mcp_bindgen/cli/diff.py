@@ -7,21 +7,19 @@ from dataclasses import replace
 from datetime import date
 from enum import StrEnum
 from pathlib import Path
-from typing import Annotated, Any
+from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
 from mcp_bindgen.diff import compare
 from mcp_bindgen.diff.accept import accept, read_acceptances
-from mcp_bindgen.diff.commits import Walk, Walked
 from mcp_bindgen.diff.extensions import tell_moves
 from mcp_bindgen.diff.finding import Comparison, Plane, Severity
 from mcp_bindgen.diff.select import Selection
 from mcp_bindgen.diff.source import load
 from mcp_bindgen.report import LOCATED, Format
-from mcp_bindgen.report.comparison import without_lines
+from mcp_bindgen.report.comparison import Places, without_lines
 from mcp_bindgen.report.diff import comparison_report
-from mcp_bindgen.report.places import SchemaPlaces
 from mcp_bindgen.spec import BadInput, Store
 from mcp_bindgen.spec.project import ignored_rules
 from mcp_bindgen.spec.sources import git_place, is_range
@@ -43,6 +41,9 @@ from .options import (
 )
 from .output import print_json, print_report, say_corrections, say_decisions
 from .terminal import StatusLine, say
+
+if TYPE_CHECKING:
+    from mcp_bindgen.diff.commits import Walked
 
 
 class Role(StrEnum):
@@ -137,7 +138,7 @@ def diff(
     selection.check(whole)
     found = accept([selection.of(comparison) for comparison in whole], acceptances, date.today(), whole)
     found = replace(found, walked=walked)
-    places = SchemaPlaces(found.comparisons, revisions or [], store) if format in LOCATED else without_lines
+    places = _places(found.comparisons, revisions or [], store) if format in LOCATED else without_lines
     print_report(comparison_report(found, witness=witness, places=places), format, out)
     for acceptance in found.expired:
         say(f"warning: {acceptance.fingerprint} was accepted until {acceptance.expires}: {acceptance.reason}", err=True)
@@ -145,6 +146,12 @@ def diff(
         say(f"warning: {acceptance.fingerprint} is accepted but not found: {acceptance.reason}", err=True)
     if fail_on is not FailOn.NEVER and any(finding.severity >= LEAST[fail_on] for finding in found.findings):
         raise typer.Exit(1)
+
+
+def _places(comparisons: Sequence[Comparison], names: Sequence[str], store: Store) -> Places:
+    from mcp_bindgen.report.places import SchemaPlaces
+
+    return SchemaPlaces(comparisons, names, store)
 
 
 def _comparisons(
@@ -155,6 +162,8 @@ def _comparisons(
         if every_commit:
             raise BadInput("--every-commit needs a range of commits", fix="give git:REPO@A..B:PATH, or leave it out")
         return [tell_moves(compare(*pair, evidence=evidence), store) for pair in load(names, store, facts)], None
+    from mcp_bindgen.diff.commits import Walk
+
     walk = Walk(git_place(names[0]), store, facts, merged=every_commit)
     with StatusLine("comparing commits") as status:
         count = iter(range(1, len(walk.commits) + 1))

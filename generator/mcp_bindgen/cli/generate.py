@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-import os
 import time
 from pathlib import Path
 
 from mcp_bindgen.emit import Bridges, Target, Update, update
+from mcp_bindgen.spec.errors import near
 
 from .options import Force
 from .output import say_decisions, say_incomplete, say_missing
@@ -52,20 +52,14 @@ def generate(packages: Packages, force: Force = False) -> None:
 
 def _line(target: Target, made: Update, seconds: float) -> str:
     definitions, methods = target.counts
-    return (
-        f"{target.name}  {definitions:3} definitions  {methods:2} methods  "
-        f"{made.files} files  {seconds:.1f} s  {_near(target.folder)}{'' if made.changed else ' (unchanged)'}"
-    )
+    return f"{target.name}  {definitions:3} definitions  {methods:2} methods  {_made(made, seconds, target.folder)}"
 
 
 def _bridges_line(steps: Bridges, made: Update, seconds: float) -> str:
     rules = sum(place.rule is not None for plan in steps.plans for place in plan.places)
-    return (
-        f"bridges  {len(steps.plans)} steps  {rules} places with a rule  {made.files} files  {seconds:.1f} s  "
-        f"{_near(steps.folder)}{'' if made.changed else ' (unchanged)'}"
-    )
+    return f"bridges  {len(steps.plans)} steps  {rules} places with a rule  {_made(made, seconds, steps.folder)}"
 
 
-def _near(path: Path) -> str:
-    relative = os.path.relpath(path)
-    return str(path) if relative.startswith("..") else relative
+def _made(made: Update, seconds: float, folder: Path) -> str:
+    files = f"{made.files} file{'' if made.files == 1 else 's'}"
+    return f"{files}  {seconds:.1f} s  {near(folder)}{'' if made.changed else ' (unchanged)'}"

@@ -44,7 +44,7 @@ def upgrade(
         typer.Option(
             "--add",
             metavar="REVISION",
-            help="A revision to speak besides the present ones, for a server with a contract.",
+            help="A revision to serve besides the present ones; only the contract of a server needs it.",
             autocompletion=complete.revisions,
         ),
     ] = None,
@@ -107,8 +107,15 @@ def _add(project: Project, revision: str, *, force: bool, dry_run: bool) -> None
     """Add a revision to a project."""
     from mcp_bindgen.scaffold.upgrade import added
 
+    Store().pin(revision)
     if revision in project.revisions:
         _nothing_to_do(project, revision, {})
+        return
+    if project.contract is None or project.kind == "client":
+        say(f"{project.name} needs no change: a {project.kind} works with peers of all revisions, also of {revision}")
+        if project.kind == "server":
+            say("a server whose code names `revisions` speaks only these: add it there")
+        say(f"to write its code or tests for {revision}: mcp-bindgen upgrade {project.folder} --to {revision}")
         return
     changes, kept = added(project, revision, force=force)
     if dry_run:

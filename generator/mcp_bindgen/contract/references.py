@@ -13,7 +13,7 @@ import jsonschema_rs
 from mcp_bindgen.app import MOST_STEPS, Complexity
 from mcp_bindgen.spec import BadInput
 from mcp_bindgen.spec.json import is_array, is_object
-from mcp_bindgen.spec.pointer import join, split, step
+from mcp_bindgen.spec.pointer import join, value_at
 
 _SCHEMAS = (
     "additionalItems",
@@ -113,7 +113,7 @@ class Root:
         return place != "" and isinstance(identity, str) and not identity.startswith("#")
 
     def _walk(self, start: str) -> None:
-        pending = [(start, _find(self.schema, start))]
+        pending = [(start, value_at(self.schema, start))]
         while pending:
             place, node = pending.pop()
             if place in self._schemas:
@@ -142,7 +142,7 @@ class Root:
         found = fragment if fragment == "" or fragment.startswith("/") else self._anchors.get(fragment)
         if found is None:
             found = self._ids.get(f"#{fragment}")
-        if found is not None and found not in self._schemas and isinstance(_find(self.schema, found), dict | bool):
+        if found is not None and found not in self._schemas and isinstance(value_at(self.schema, found), dict | bool):
             self._walk(found)
         if found is None or found not in self._schemas:
             raise self._error(place, f"the reference {reference!r} leads nowhere", "refer to an entry of '$defs'")
@@ -183,17 +183,7 @@ def resolve(root: Any, reference: str) -> Any:
     """Return the target of a local reference, or `None` if there is none."""
     place = unquote(reference.removeprefix("#"))
     is_pointer = reference.startswith("#") and (place == "" or place.startswith("/"))
-    return _find(root, place) if is_pointer else None
-
-
-def _find(schema: Any, place: str) -> Any:
-    node = schema
-    try:
-        for token in split(place):
-            node = step(node, token)
-    except KeyError:
-        return None
-    return node
+    return value_at(root, place) if is_pointer else None
 
 
 def _children(node: dict[str, Any], place: str) -> Iterator[tuple[str, str, Any]]:

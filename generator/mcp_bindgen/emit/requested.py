@@ -20,7 +20,7 @@ from mcp_bindgen.spec import (
     read_extension,
     sources,
 )
-from mcp_bindgen.spec.errors import printable, suggestion
+from mcp_bindgen.spec.errors import near, printable, suggestion
 from mcp_bindgen.spec.semantics import merge_semantics, read_semantics
 from mcp_bindgen.spec.sources import Readable
 
@@ -91,15 +91,16 @@ def targets(request: Request) -> list[Target]:
         _check_templates(base / templates, writer)
     source, extension, words, model = _source(request, store)
     options = {
-        "--folder": request.folder and _near(request.folder),
-        "--semantics": request.semantics and _near(request.semantics),
-        "--out": _near(out),
+        "--folder": request.folder and near(request.folder),
+        "--semantics": request.semantics and near(request.semantics),
+        "--out": near(out),
         "--package": package,
         "--only": ",".join(request.only),
         "--language": request.language if request.language != DEFAULT else "",
-        "--templates": templates and _near(templates),
+        "--templates": templates and near(templates),
     }
-    words += [word for option, value in options.items() if value for word in (option, value)]
+    texts = {option: value.as_posix() if isinstance(value, Path) else value for option, value in options.items()}
+    words += [word for option, text in texts.items() if text for word in (option, text)]
     command = shlex.join(["mcp-bindgen", "generate", *words])
     if sources.STDIN in (request.schema, *request.extensions):
         command += "  # with the schema file as standard input"
@@ -201,7 +202,7 @@ def _file(request: Request, given: Readable, store: Store, facts: Path | None) -
 def _read(base: Path, given: Readable) -> tuple[sources.Source, str]:
     """Return a schema file, and how a command in a generated file names it."""
     if not isinstance(given, sources.Source) and (base / given).is_file():
-        return sources.read(base / given), _near(Path(given))
+        return sources.read(base / given), near(Path(given)).as_posix()
     file = sources.read(given)
     return file, file.argument
 
@@ -215,9 +216,3 @@ def _check_templates(folder: Path, writer: Emitter) -> None:
         if found not in writer.templates:
             known = suggestion(found, writer.templates) if writer.templates else "this emitter has no templates"
             raise BadInput(f"{found!r} is not the name of a template", file=folder, fix=known)
-
-
-def _near(path: Path) -> str:
-    """Return a path as a command in a file names it: relative to the working folder if it is below that."""
-    here = Path.cwd()
-    return path.relative_to(here).as_posix() if path.is_absolute() and path.is_relative_to(here) else str(path)

@@ -168,11 +168,17 @@ def enter(file: Path, name: str | None, server: Server, *, force: bool = False) 
     Raises:
         BadInput: The host cannot read the file, or it has another entry of that name.
     """
-    host = FILE if name is None else _host(name)
+    member = (FILE if name is None else _host(name)).member
 
-    def entered(text: str) -> str | None:
+    def entered(text: str, format: _Format) -> str | None:
         entry = entry_for(name, server)
-        return (_toml if file.suffix == ".toml" else _json)(text, host.member, server.name, entry, force)
+        servers = format.servers(text, member)
+        if server.name in servers:
+            if servers[server.name] == entry:
+                return None
+            if not force:
+                raise BadInput(f"has another server {server.name!r}", fix="give --name, or replace it with --force")
+        return format.with_member(text, (member, server.name), entry)
 
     return _changed(file, entered)
 
@@ -189,16 +195,22 @@ def remove(file: Path, name: str | None, server: str) -> dict[str, Change]:
         BadInput: The host cannot read the file, or it has no such server; the error lists its servers.
     """
     member = (FILE if name is None else _host(name)).member
-    return _changed(
-        file, lambda text: (_toml_without if file.suffix == ".toml" else _json_without)(text, member, server)
-    )
+
+    def removed(text: str, format: _Format) -> str:
+        known = format.servers(text, member)
+        if server not in known:
+            there = f"there are: {', '.join(known)}" if known else "there are none"
+            raise BadInput(f"has no server {server!r}", fix=there)
+        return format.without_member(text, (member, server))
+
+    return _changed(file, removed)
 
 
-def _changed(file: Path, edit: Callable[[str], str | None]) -> dict[str, Change]:
+def _changed(file: Path, edit: Callable[[str, _Format], str | None]) -> dict[str, Change]:
     """Return the change of a file by an edit; empty if there is none; raise `BadInput` with its name."""
     before = transaction.read(file)
     try:
-        after = edit((before or b"").decode("utf-8-sig"))
+        after = edit((before or b"").decode("utf-8-sig"), _TOML if file.suffix == ".toml" else _JSON)
     except UnicodeDecodeError:
         raise BadInput("is not UTF-8", file=file) from None
     except BadInput as error:
@@ -218,20 +230,25 @@ def back_up(file: Path) -> Path | None:
     return copy
 
 
-def _json(text: str, member: str, name: str, entry: dict[str, Any], force: bool) -> str | None:
-    known: Any = jsonc.loads(text) if text.strip() else {}
-    servers: Any = known.get(member) if is_object(known) else None
-    if is_object(servers) and name in servers:
-        if servers[name] == entry:
-            return None
-        _refuse(name, force)
-    return jsonc.with_member(text, [member, name], entry)
+@dataclass(frozen=True)
+class _Format:
+    """Functions that read and edit a configuration, and keep everything else in it.
 
+    Attributes:
+        read: Return the value of a text.
+        with_member: Return a text with a member set, at a path of names.
+        without_member: Return a text without the member at a path of names.
+    """
 
-def _json_without(text: str, member: str, name: str) -> str:
-    known: Any = jsonc.loads(text) if text.strip() else {}
-    _find(known.get(member) if is_object(known) else None, name)
-    return jsonc.without_member(text, [member, name])
+    read: Callable[[str], Any]
+    with_member: Callable[[str, Sequence[str], Any], str]
+    without_member: Callable[[str, Sequence[str]], str]
+
+    def servers(self, text: str, member: str) -> dict[str, Any]:
+        """Return name -> entry of the servers in a text; empty if it has none."""
+        document: Any = self.read(text) if text.strip() else {}
+        servers: Any = document.get(member) if is_object(document) else None
+        return servers if is_object(servers) else {}
 
 
 def _toml_document(text: str) -> Any:
@@ -244,43 +261,22 @@ def _toml_document(text: str) -> Any:
         raise BadInput(f"is not TOML: {error}", fix="correct it there") from None
 
 
-def _toml_without(text: str, member: str, name: str) -> str:
+def _toml_with_member(text: str, path: Sequence[str], value: Mapping[str, Any]) -> str:
     import tomlkit
 
-    document = _toml_document(text)
-    _find(document.unwrap().get(member), name)
-    del document[member][name]
-    return tomlkit.dumps(document)
-
-
-def _find(servers: Any, name: str) -> None:
-    """Raise `BadInput` unless there is a server of that name."""
-    known: Any = servers if is_object(servers) else {}
-    if name not in known:
-        there = f"there are: {', '.join(known)}" if known else "there are none"
-        raise BadInput(f"has no server {name!r}", fix=there)
-
-
-def _toml(text: str, member: str, name: str, entry: dict[str, Any], force: bool) -> str | None:
-    import tomlkit
-
-    document = _toml_document(text)
-    if member not in document:
-        document[member] = tomlkit.table(is_super_table=True)
-    servers: Any = document[member]
+    document, (member, name) = _toml_document(text), path
+    servers: Any = document.setdefault(member, tomlkit.table(is_super_table=True))
     if not isinstance(servers, MutableMapping):
         raise BadInput(f"{member} is no table", fix="correct it there")
-    if name in servers:
-        if document.unwrap()[member][name] == entry:
-            return None
-        _refuse(name, force)
-    table: Any = tomlkit.table()
-    for key, value in entry.items():
-        table[key] = value
-    servers[name] = table
+    servers[name] = tomlkit.item(value)
     return tomlkit.dumps(document)
 
 
-def _refuse(name: str, force: bool) -> None:
-    if not force:
-        raise BadInput(f"has another server {name!r}", fix="give --name, or replace it with --force")
+def _toml_without_member(text: str, path: Sequence[str]) -> str:
+    document, (member, name) = _toml_document(text), path
+    del document[member][name]
+    return str(document.as_string())
+
+
+_JSON = _Format(jsonc.loads, jsonc.with_member, jsonc.without_member)
+_TOML = _Format(lambda text: _toml_document(text).unwrap(), _toml_with_member, _toml_without_member)

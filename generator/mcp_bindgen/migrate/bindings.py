@@ -28,6 +28,7 @@ class Parameter(NamedTuple):
     name: str
     field: Field
     is_metadata: bool = False
+    is_positional: bool = False
 
 
 class Stub(NamedTuple):
@@ -114,10 +115,13 @@ class Bindings:
         fields = calls.call_arguments(self.protocol, method)
         if fields is None:
             return None
-        ordered = [*calls.positional(self.protocol, method, fields)]
-        ordered += [one for one in fields if one not in ordered]
+        first = calls.positional(self.protocol, method, fields)
+        ordered = [*first, *(one for one in fields if one not in first)]
         names = [naming.argument(self.protocol.attribute(method.params, one.wire)) for one in ordered]
-        return [Parameter(name, one, calls.is_metadata(one)) for name, one in zip(names, ordered, strict=True)]
+        return [
+            Parameter(name, one, calls.is_metadata(one), index < len(first))
+            for index, (name, one) in enumerate(zip(names, ordered, strict=True))
+        ]
 
 
 def shortcuts() -> Mapping[str, str]:

@@ -223,6 +223,8 @@ class Changes:
         wire = next((new.field.wire for was, new in self._successors(definition).items() if was == old.field.wire), "")
         new = next((one for one in news if one.field.wire == (wire or old.field.wire)), None)
         if new is not None and isinstance(argument, int) and new.name == old.name:
+            if new.is_positional and news.index(new) == argument:
+                return None
             words = f"argument {argument + 1}", "a keyword"
             change = Change("changed", "type-changed", f"{subject}.{wire}", *words, f"Give it by name: `{new.name}=`.")
             return old.name, change

@@ -6,8 +6,8 @@ from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import replace
 from itertools import groupby
+from typing import TYPE_CHECKING
 
-from mcp_bindgen.diff.commits import Walked
 from mcp_bindgen.diff.finding import Comparison, Impact, Outcome, Plane, Severity
 from mcp_bindgen.diff.finding import Finding as DiffFinding
 from mcp_bindgen.diff.rules import RULES
@@ -33,6 +33,9 @@ from .document import (
     prose,
     strong,
 )
+
+if TYPE_CHECKING:
+    from mcp_bindgen.diff.commits import Walked
 
 Places = Callable[[Comparison, DiffFinding | Decision], Place]
 """Function from a finding or a decision to its place in a schema file."""

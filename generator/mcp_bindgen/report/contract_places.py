@@ -14,10 +14,10 @@ from mcp_bindgen.contract.model import LISTINGS
 from mcp_bindgen.contract.text import read
 from mcp_bindgen.diff.selectors import parse_steps
 from mcp_bindgen.spec.jsonc import Located
-from mcp_bindgen.spec.pointer import join, split
+from mcp_bindgen.spec.pointer import join, split, value_at
 
 from .document import Place
-from .places import descend, value_at
+from .places import descend
 
 _SCHEMAS = {"argument": "inputSchema", "result": "outputSchema"}
 

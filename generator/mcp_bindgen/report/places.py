@@ -5,16 +5,16 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from contextlib import suppress
 from functools import cache
-from pathlib import Path
 from typing import Any
 
 from mcp_bindgen.diff.finding import Comparison, Finding
 from mcp_bindgen.diff.location import Step, root
 from mcp_bindgen.diff.selectors import parse_steps
 from mcp_bindgen.spec import BadInput, Decision, Store, sources
+from mcp_bindgen.spec.errors import near
 from mcp_bindgen.spec.json import is_object
 from mcp_bindgen.spec.jsonc import Located
-from mcp_bindgen.spec.pointer import join, split, step
+from mcp_bindgen.spec.pointer import join, value_at
 from mcp_bindgen.spec.sources import Readable, Source, git_place, is_range, is_source
 
 from .document import NOWHERE, Place
@@ -37,7 +37,7 @@ class SchemaPlaces:
         self._sources: dict[str, Readable] = {}
         for revision in {side.revision for one in comparisons for side in (one.old, one.new)}:
             with suppress(BadInput):  # a schema file or a commit
-                self._sources[revision] = _near(store.folder(revision) / "schema.json")
+                self._sources[revision] = near(store.folder(revision) / "schema.json")
         self._sources |= _named_sources(comparisons, names, store)
         self._file = cache(self._read)
 
@@ -62,11 +62,6 @@ class SchemaPlaces:
     def _read(self, revision: str) -> _SchemaFile | None:
         source = self._sources.get(revision)
         return None if source is None else _SchemaFile(sources.read(source))
-
-
-def _near(path: Path) -> Path:
-    """Return a path relative to the current folder, if it is inside."""
-    return path.relative_to(Path.cwd()) if path.is_relative_to(Path.cwd()) else path
 
 
 def _named_sources(comparisons: Sequence[Comparison], names: Sequence[str], store: Store) -> dict[str, Readable]:
@@ -137,13 +132,3 @@ def _below(document: Any, pointer: str, wanted: Step, depth: int) -> str | None:
             if found is not None:
                 return found
     return None
-
-
-def value_at(document: Any, pointer: str) -> Any:
-    """Return the value at a JSON Pointer, or None if there is none."""
-    try:
-        for token in split(pointer):
-            document = step(document, token)
-    except KeyError:
-        return None
-    return document

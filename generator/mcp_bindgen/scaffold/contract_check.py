@@ -27,6 +27,7 @@ from mcp_bindgen.report.document import (
     plural,
     unmarked,
 )
+from mcp_bindgen.spec.errors import near
 
 from .generated.contract_package import COMMAND, contract_class
 from .generated.ownership import state
@@ -97,7 +98,7 @@ def report(findings: Sequence[Finding]) -> Report:
 
 
 def _finding(rule: str, file: Path, message: str, line: int = 1, fix: str = "") -> Finding:
-    return Finding(rule, Level.ERROR, literal(message), fix=literal(fix), place=Place(str(_near(file)), "", line, 1))
+    return Finding(rule, Level.ERROR, literal(message), fix=literal(fix), place=Place(str(near(file)), "", line, 1))
 
 
 _PROBE = "mcp_bindgen_probe"
@@ -237,9 +238,3 @@ def _mistyped(message: str, promised: Mapping[str, ast.AsyncFunctionDef], name: 
     if name in promised and message.startswith("The return type of a"):
         return f"{name} yields; the contract promises one answer"
     return message if message.startswith("Module ") else ""
-
-
-def _near(path: Path) -> Path:
-    """Return `path` from here, if it is below."""
-    here = Path.cwd()
-    return path.resolve().relative_to(here) if path.resolve().is_relative_to(here) else path

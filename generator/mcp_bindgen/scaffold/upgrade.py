@@ -104,17 +104,8 @@ def added(project: Project, revision: str, *, force: bool = False) -> tuple[Chan
         force: Move edited generated files aside.
 
     Raises:
-        BadInput: There is no such revision, the contract cannot be served in it, or there is no contract: handlers of
-            one revision are a module of their own.
+        BadInput: The contract cannot be served in the revision.
     """
-    Store().pin(revision)
-    if project.contract is None or project.kind != "server":
-        again = f"mcp-bindgen scaffold {project.kind} NAME --revision {project.revisions[-1]} --revision {revision}"
-        raise BadInput(
-            "only a server with a contract speaks another revision with the same code",
-            file=project.file,
-            fix=f"see how a project with both is laid out: {again}",
-        )
     wider = replace(project, revisions=tuple(sorted({*project.revisions, revision}, key=order)))
     changes, report = _generated(wider, force=force)
     text = project.file.read_text("utf-8")

@@ -28,12 +28,9 @@ def canonical(document: Schema) -> Schema:
 
 def canonical_schema(schema: Schema) -> Schema:
     """Return one schema without prose, its properties and keywords in canonical order."""
-    kept = {
-        keyword: value if keyword in NESTING else _sorted(value)
-        for keyword, value in schema.items()
-        if keyword not in PROSE
-    }
-    ordered = dict(sorted(kept.items(), key=lambda item: (_ORDER.get(item[0], len(_ORDER)), item[0])))
+    known = sorted(schema.keys() & _ORDER.keys(), key=_ORDER.__getitem__)
+    others = sorted(schema.keys() - _ORDER.keys() - PROSE)
+    ordered = {name: schema[name] if name in NESTING else _sorted(schema[name]) for name in (*known, *others)}
     for keyword in ("required", "enum"):
         if keyword in ordered:
             ordered[keyword] = sorted(ordered[keyword], key=_rank)

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Iterator
 from typing import Any
 
 from . import kinds
@@ -61,19 +60,13 @@ def check_depth(document: Any) -> None:
 
 def is_too_deep(value: Any) -> bool:
     """Return whether a JSON value is nested deeper than `MAX_DEPTH`."""
-    level = [value]
+    inside: list[Any] = [value]
     for _ in range(MAX_DEPTH):
-        level = [child for node in level for child in _inside(node)]
-        if not level:
+        level = [node for node in inside if is_object(node) or is_array(node)]
+        inside = [child for node in level for child in (node.values() if is_object(node) else node)]
+        if not inside:
             return False
     return True
-
-
-def _inside(node: Any) -> Iterator[Any]:
-    if is_object(node):
-        yield from node.values()
-    elif is_array(node):
-        yield from node
 
 
 def check_definition(definition: Any, top: str, reading: Reading, *, legacy: bool) -> Schema:

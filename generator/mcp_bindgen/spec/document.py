@@ -57,7 +57,8 @@ def normalise(document: Any, reading: Reading | None = None, known: Mapping[str,
     Args:
         document: The JSON document.
         reading: Decides about broken rules; by default they are errors.
-        known: Further definitions, normalised already, that the document may refer to and that the result has too.
+        known: Further definitions, normalised already, that the document may refer to and that the result has too. They
+            refer to each other and to names in the document only.
 
     Raises:
         BadInput: As `read`, without the name of the file.
@@ -86,13 +87,15 @@ def normalise(document: Any, reading: Reading | None = None, known: Mapping[str,
             continue
         readable = check_definition(definition, json_pointer.join(reading.root, name), reading, legacy=legacy)
         checked[name] = _translate(readable) if legacy else readable
-    return {"$schema": DIALECT, "$defs": ground(follow(checked, reading), reading)}
+    return {"$schema": DIALECT, "$defs": ground(follow(checked, reading, known), reading)}
 
 
 def normalise_again(changed: Schema, before: Schema) -> Schema:
     """Return a normalised schema whose definitions were partly replaced since; only these are checked again."""
-    known = {name: schema for name, schema in changed["$defs"].items() if schema is before["$defs"].get(name)}
-    replaced = {name: schema for name, schema in changed["$defs"].items() if name not in known}
+    definitions: dict[str, Schema] = changed["$defs"]
+    is_whole = before["$defs"].keys() <= definitions.keys()
+    known = {name: schema for name, schema in definitions.items() if is_whole and schema is before["$defs"].get(name)}
+    replaced = {name: schema for name, schema in definitions.items() if name not in known}
     return normalise({**changed, "$defs": replaced}, known=known)
 
 

@@ -7,6 +7,7 @@ import re
 from collections.abc import Generator, Iterable
 from contextlib import contextmanager
 from difflib import get_close_matches
+from pathlib import Path
 from unicodedata import category
 
 _INVISIBLE = re.compile(
@@ -70,6 +71,12 @@ def suggestion(name: str, known: Iterable[str], otherwise: str = "", *, most: in
     if otherwise:
         return f"did you mean {' or '.join(near)}?" if near else otherwise
     return f"{f'did you mean {near[0]}? ' if near else ''}known: {', '.join(choices)}"
+
+
+def near(path: Path) -> Path:
+    """Return a path relative to the working folder if it is inside, and any other path unchanged."""
+    here, whole = Path.cwd(), path.absolute()
+    return whole.relative_to(here) if whole.is_relative_to(here) else path
 
 
 def printable(text: str, keep: str = "") -> str:

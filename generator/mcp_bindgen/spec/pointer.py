@@ -36,3 +36,13 @@ def step(node: Any, token: str) -> Any:
     elif is_object(node):
         return node[token]
     raise KeyError(token)
+
+
+def value_at(document: Any, pointer: str) -> Any:
+    """Return the value at a pointer, or None if there is none."""
+    try:
+        for token in split(pointer):
+            document = step(document, token)
+    except KeyError:
+        return None
+    return document

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Container, Iterator, Mapping, Sequence
 from functools import partial
 from graphlib import TopologicalSorter
 from itertools import dropwhile
@@ -30,16 +30,23 @@ def reference(name: str) -> str:
     return json_pointer.join("#/$defs", name)
 
 
-def follow(definitions: Mapping[str, Schema], reading: Reading) -> dict[str, Schema]:
+def follow(definitions: Mapping[str, Schema], reading: Reading, known: Container[str] = ()) -> dict[str, Schema]:
     """Return the definitions, with references to each other only.
+
+    Args:
+        definitions: The definitions.
+        reading: Decides about references that lead nowhere.
+        known: Names of definitions whose references were followed already.
 
     Raises:
         BadInput: In a strict reading: the target of a reference is not a definition, or is missing.
     """
+    good = {reference(name) for name in definitions}
     lost = {
         name: json_pointer.join("/$defs", name)
         for name, definition in definitions.items()
-        if any(_is_lost(node, definitions) for node in walk(definition))
+        if name not in known
+        and any("$ref" in one and one["$ref"] not in good and _is_lost(one, definitions) for one in walk(definition))
     }
     return {
         name: _followed(definition, lost[name], definitions, reading) if name in lost else definition

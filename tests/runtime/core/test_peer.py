@@ -26,6 +26,8 @@ from mcp_bindgen.runtime.protocol.peer import Peer
 from mcp_bindgen.runtime.protocol.transitions import State
 from mcp_bindgen.v2025_11_25 import Server, methods
 from mcp_bindgen.v2025_11_25 import types as mcp
+from mcp_bindgen.v2026_07_28 import types as stateless
+from mcp_bindgen.v2026_07_28.methods import SUBSCRIPTIONS_LISTEN
 from tests.support.checked_connections import (
     INITIALIZED,
     STATEFUL,
@@ -125,6 +127,16 @@ def test_answers_find_their_request_in_any_order() -> None:
         assert event.pending is one
         assert event.result == mcp.Result(meta={"n": one.id})
     assert list(peer.pending.values()) == [pending[1]]
+
+
+def test_a_subscription_that_the_server_takes_back_waits_no_more() -> None:
+    peer = client("2026-07-28")
+    wanted = stateless.SubscriptionsListenRequestParams.model_construct(notifications=stateless.SubscriptionFilter())
+    listening, _ = peer.request(SUBSCRIPTIONS_LISTEN, wanted)
+    taken_back = {"jsonrpc": "2.0", "method": "notifications/cancelled", "params": {"requestId": listening.id}}
+    (event,) = feed(peer, taken_back)
+    assert isinstance(event, Answered)
+    assert (event.pending, peer.pending) == (listening, {})
 
 
 def test_a_text_is_no_number() -> None:

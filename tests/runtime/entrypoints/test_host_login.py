@@ -90,11 +90,11 @@ async def test_a_host_asks_nobody_and_says_which_command_does(
 @bounded()
 async def test_a_host_that_may_ask_waits_for_the_user_as_long_as_it_takes(servers: Guarded) -> None:
     async def slowly(url: str) -> str:
-        await anyio.sleep(1.0)
+        await anyio.sleep(2.5)
         return await agree(url)
 
     store = MemoryStore()
-    options: dict[str, Any] = {"store": store, "start_timeout": 0.4}
+    options: dict[str, Any] = {"store": store, "start_timeout": 2}
     async with Host({"a": {"url": servers.url}}, Client, login=Manual(slowly, CALLBACK), **options) as host:
         assert host.failures == {}
         assert await whoami(host) == "ada"
@@ -105,11 +105,11 @@ async def test_a_host_that_may_ask_waits_for_the_user_as_long_as_it_takes(server
 @bounded()
 async def test_a_server_is_not_taken_for_an_old_one_because_its_user_takes_long_to_log_in(servers: Guarded) -> None:
     async def slowly(url: str) -> str:
-        await anyio.sleep(1.0)
+        await anyio.sleep(2.5)
         return await agree(url)
 
     auth = OAuth(login=Manual(slowly, CALLBACK), store=MemoryStore())
-    async with connect(servers.url, Client, Stateless, auth=auth, probe_timeout=0.3, timeout=0.6) as client:
+    async with connect(servers.url, Client, Stateless, auth=auth, probe_timeout=1, timeout=2) as client:
         assert client.revision == "2026-07-28"
 
 

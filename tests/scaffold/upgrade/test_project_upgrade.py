@@ -271,6 +271,27 @@ def test_a_dry_run_is_a_patch(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize(
+    ("kind", "style"), [("server", ["--style", "app"]), ("server", ["--style", "class"]), ("client", [])]
+)
+def test_a_revision_needs_no_addition_without_a_contract(kind: str, style: list[str], tmp_path: Path) -> None:
+    folder = tmp_path / "weather"
+    assert inside("scaffold", kind, "weather", "--out", tmp_path, *style).returncode == 0
+    before = snapshot(folder)
+    done = inside("upgrade", folder, "--add", "2026-07-28")
+    assert (done.returncode, done.stderr) == (0, "")
+    assert done.stdout == (
+        f"weather needs no change: a {kind} works with peers of all revisions, also of 2026-07-28\n"
+        + ("a server whose code names `revisions` speaks only these: add it there\n" if kind == "server" else "")
+        + f"to write its code or tests for 2026-07-28: mcp-bindgen upgrade {folder} --to 2026-07-28\n"
+    )
+    assert snapshot(folder) == before
+    if kind == "server":
+        command = ("call", folder, "--revision", "2026-07-28", "tools/call", "greet", '{"name": "Ada"}')
+        assert "Hello, Ada!" in inside(*command).stdout
+    assert "there is no revision '2026'" in inside("upgrade", folder, "--add", "2026").stderr
+
+
+@pytest.mark.parametrize(
     ("change", "options", "message"),
     [
         (None, ["--to", "2025-11-52"], "there is no revision '2025-11-52'; did you mean 2025-11-25?"),

@@ -94,6 +94,7 @@ async def _run_logged(run: Run, id: str) -> None:
 
 _NAME = "mcp-bindgen.run"  # of jobs
 _RESTART_SECONDS = 1.0  # pause before a failed queue worker starts again
+_REDELIVERY = timedelta(seconds=30)  # after which jobs of a dead worker are delivered again
 _STOP_SECONDS = 5.0  # time for running tasks to be given back when the server stops
 
 
@@ -200,7 +201,6 @@ class DocketRunner(QueueRunner):
         url: URL of Redis or Valkey with the scheme `redis`, `rediss` or `unix`.
         name: Name of the queue.
         concurrency: Number of tasks that this process runs at a time; 0 to send tasks only.
-        lost_after: Seconds after which jobs of a dead worker are delivered again.
 
     Raises:
         ValueError: `concurrency` is negative.
@@ -209,11 +209,10 @@ class DocketRunner(QueueRunner):
 
     extra: tuple[str, str] = "docket", "pydocket"
 
-    def __init__(self, url: str, *, name: str = "mcp-tasks", concurrency: int = 10, lost_after: float = 30.0) -> None:
+    def __init__(self, url: str, *, name: str = "mcp-tasks", concurrency: int = 10) -> None:
         super().__init__(concurrency)
         self._url = url
         self._name = name
-        self._lost_after = timedelta(seconds=lost_after)
 
     @asynccontextmanager
     async def connected(self, job: Run) -> AsyncGenerator[Queue]:
@@ -225,7 +224,7 @@ class DocketRunner(QueueRunner):
             async with Worker(
                 docket,
                 concurrency=max(self.concurrency, 1),
-                redelivery_timeout=self._lost_after,
+                redelivery_timeout=_REDELIVERY,
                 minimum_check_interval=timedelta(milliseconds=50),
                 reconnection_delay=timedelta(seconds=1),
                 schedule_automatic_tasks=False,

@@ -24,11 +24,12 @@ def _filled(definition: Definition, draft: Draft) -> Definition:
     stated = draft.facts_about(definition)["defaults"]
     if definition.origin:
         stated = {**_inherited(definition.type, draft), **stated}
-    fields = tuple(
-        replace(field, stated=_stated(field, stated.get(f"{definition.name}.{field.wire}", stated.get(field.wire))))
-        for field in definition.type.fields
-    )
-    return replace(definition, type=replace(definition.type, fields=fields))
+    fields = definition.type.fields
+    values = [_stated(one, stated.get(f"{definition.name}.{one.wire}", stated.get(one.wire))) for one in fields]
+    if all(value is None for value in values):
+        return definition
+    filled = tuple(replace(field, stated=value) for field, value in zip(fields, values, strict=True))
+    return replace(definition, type=replace(definition.type, fields=filled))
 
 
 def _inherited(type: Object, draft: Draft) -> dict[str, Json]:

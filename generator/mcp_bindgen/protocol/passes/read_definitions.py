@@ -60,7 +60,8 @@ class _Reader:
 
     def doc(self, schema: Any) -> str:
         """Return the description of a schema, with the descriptions of its constants."""
-        return plain(with_constants(schema.get("description", ""), schema), self.named) if is_object(schema) else ""
+        text = with_constants(schema.get("description", ""), schema) if is_object(schema) else ""
+        return plain(text, self.named) if text else ""
 
     def object(self, schema: Schema, name: str, pointer: str) -> Object:
         """Read a schema with members of its own."""
@@ -186,6 +187,8 @@ def _union(members: Sequence[Type]) -> Type:
     flat: list[Type] = []
     for member in members:
         flat.extend(member.members if isinstance(member, Union) else (member,))
+    if len(flat) == 1:
+        return flat[0]
     unique = tuple({repr(member): member for member in flat}.values())  # to Python, the constants 1 and true are equal
     return unique[0] if len(unique) == 1 else Union(unique)
 

@@ -292,7 +292,8 @@ class AsgiApp(ABC):
         scope = call.scope
         try:
             call.headers = _joined(scope["headers"])
-            self.policy.check(scope["headers"])
+            if not self.policy.is_met(call.headers):
+                self.policy.check(scope["headers"])
             if self.auth is not None and scope["path"] == self.auth.metadata_path:
                 await _send_metadata(call, self.auth)
             else:
@@ -340,7 +341,7 @@ def _joined(raw: Sequence[tuple[bytes, bytes]]) -> dict[bytes, bytes]:
         for name, value in raw:
             between = b"\n" if name.startswith(b"mcp-") else b", "
             found[name] = found[name] + between + value if name in found else value
-    if sum(map(len, found)) + sum(map(len, found.values())) > _MAX_HEADER_BYTES:
+    if len(b"".join(found)) + len(b"".join(found.values())) > _MAX_HEADER_BYTES:
         raise HttpError(431, "the headers are too large")
     return found
 

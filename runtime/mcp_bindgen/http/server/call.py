@@ -53,7 +53,7 @@ async def within(seconds: float | None, work: Coroutine[Any, Any, T]) -> T:
     return result  # type: ignore[no-any-return]
 
 
-@dataclass(frozen=True, eq=False, repr=False)
+@dataclass(slots=True, eq=False, repr=False)
 class PublicHeaders(Mapping[str, str]):
     """View of HTTP headers without credentials."""
 
@@ -163,17 +163,18 @@ class EventWriter:
         has_ended: True if the response has ended, or the client does not read.
     """
 
+    is_streaming = False
+    has_ended = False
+    _written_at = 0.0
+    _turn: asyncio.Lock | None = None
+
     def __init__(
         self, call: Call, write_timeout: float, keep_alive: float = 0.0, headers: Iterable[tuple[bytes, bytes]] = ()
     ) -> None:
-        self.is_streaming: bool = False
-        self.has_ended: bool = False
         self._call = call
         self._write_timeout = write_timeout
         self._keep_alive = keep_alive
         self._headers = headers
-        self._written_at = 0.0
-        self._turn: asyncio.Lock | None = None
 
     async def open(self) -> None:
         """Begin the response."""

@@ -7,7 +7,6 @@ from mcp_bindgen.runtime.protocol.errors import (
     INVALID_REQUEST,
     ProtocolError,
     ServerUnavailable,
-    StoreFull,
     StoreUnavailable,
     TooManyRequests,
 )
@@ -16,6 +15,10 @@ NOT_STORED = "sessions cannot be stored or read at the moment"
 STOPPING = "the server is stopping"
 RETRY_SOON = (b"retry-after", b"1")
 """Header of refusals that may be over in a moment."""
+
+
+class StoreFull(StoreUnavailable):
+    """A principal has reached its limit in a store; the message names the limit."""
 
 
 class ClientDisconnected(Exception):

@@ -5,7 +5,7 @@ from __future__ import annotations
 import os
 import re
 import time
-from collections.abc import Collection, Iterable
+from collections.abc import Collection, Iterable, Mapping
 from ipaddress import IPv4Address, IPv4Network, IPv6Address, IPv6Network, ip_address, ip_network
 
 from mcp_bindgen.runtime.logs import log
@@ -49,6 +49,10 @@ class OriginPolicy:
         self._remembered: set[bytes] = set()
         self._reported: set[bytes] = set()
         self._reports_end = 0.0
+
+    def is_met(self, headers: Mapping[bytes, bytes]) -> bool:
+        """Return True if the headers of a request, joined by name, are known to be allowed; if not, `check` decides."""
+        return headers.get(b"host") in self._remembered and b"origin" not in headers
 
     def check(self, headers: Iterable[tuple[bytes, bytes]]) -> None:
         """Check the raw headers of a request; raises `HttpError` where they are not allowed."""

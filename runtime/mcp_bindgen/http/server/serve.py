@@ -6,7 +6,7 @@ import asyncio
 import gc
 import math
 import signal
-from collections.abc import Callable, Collection
+from collections.abc import Awaitable, Callable, Collection
 from contextlib import suppress
 from select import select
 from socket import socket
@@ -129,16 +129,24 @@ async def serve_app(
     """
     host, port = parse_address(address)
 
-    async def served(scope: Scope, receive: Receive, send: Send) -> None:
+    def served(scope: Scope, receive: Receive, send: Send) -> Awaitable[None]:
         async def last(message: Message) -> None:
             begins = message["type"] == "http.response.start"
             closing = {"headers": [*message["headers"], (b"connection", b"close")]} if begins else {}
             await send({**message, **closing})
 
-        await app(scope, receive, last if server.is_leaving and scope["type"] == "http" else send)
+        return app(scope, receive, last if server.is_leaving and scope["type"] == "http" else send)
 
     config = uvicorn.Config(
-        served, host, port, http=HttpProtocol, lifespan="on", ws="none", log_config=None, access_log=False
+        served,
+        host,
+        port,
+        http=HttpProtocol,
+        interface="asgi3",
+        lifespan="on",
+        ws="none",
+        log_config=None,
+        access_log=False,
     )
     server = _Uvicorn(config)
     server.path, server.ending, server.hosts = path, ending, hosts
@@ -179,9 +187,9 @@ async def serve_http(
     app = HttpApp(*shared, store=store, sessions=sessions, **options)
     legacy: AsgiApp = SseApp(*shared, **options) if sessions else app
 
-    async def either(scope: Scope, receive: Receive, send: Send) -> None:
+    def either(scope: Scope, receive: Receive, send: Send) -> Awaitable[None]:
         chosen = legacy if scope.get("path") in ("/sse", "/messages") else app
-        await chosen(scope, receive, send)
+        return chosen(scope, receive, send)
 
     def leave() -> None:
         for one in {app, legacy}:

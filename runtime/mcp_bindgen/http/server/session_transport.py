@@ -14,11 +14,11 @@ from mcp_bindgen.runtime.logs import log
 from mcp_bindgen.runtime.protocol import jsonrpc
 from mcp_bindgen.runtime.protocol.access import RequestOrigin
 from mcp_bindgen.runtime.protocol.envelope import RequestId, invalid
-from mcp_bindgen.runtime.protocol.errors import INTERNAL_ERROR, ConnectionClosed, ProtocolError, StoreFull
+from mcp_bindgen.runtime.protocol.errors import INTERNAL_ERROR, ConnectionClosed, ProtocolError
 from mcp_bindgen.runtime.protocol.revision import Revision
 from mcp_bindgen.runtime.protocol.transport import Lost, Outgoing, Oversized, Transport
 
-from .errors import HttpError, too_many
+from .errors import HttpError, StoreFull, too_many
 from .event_store import Event, EventStore, OpenStream
 from .limits import Budget, HttpLimits
 from .streams import LISTEN_STREAM, Stream

@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Generator, Iterable, Mapping
 from functools import partial
 from operator import is_
-from typing import TYPE_CHECKING, Any, ClassVar, cast
+from typing import TYPE_CHECKING, Any, ClassVar, NamedTuple, cast
 
 from pydantic import BaseModel, ConfigDict, GetCoreSchemaHandler
 from pydantic.fields import FieldInfo
@@ -32,6 +32,15 @@ def optional(holder: object, name: str) -> Any:
 def fields_of(kind: Any) -> Mapping[str, FieldInfo]:
     """Return the fields of a model by their Python names; nothing for any other type."""
     return kind.model_fields if isinstance(kind, type) and issubclass(kind, BaseModel) else {}
+
+
+def fields_filled_in(kind: object) -> dict[str, FieldInfo]:
+    """Return the fields of a model that its constructor fills in, by their Python names."""
+    return {
+        name: field
+        for name, field in fields_of(kind).items()
+        if field.default is not None and field.default is not PydanticUndefined
+    }
 
 
 def wire_fields(kind: Any) -> dict[str, str]:
@@ -89,6 +98,11 @@ class Model(BaseModel):
             if name is None or (name not in absent and value is not None and silent.get(name, _ABSENT) != value):
                 yield name, value
 
+    def __iter__(self) -> Generator[tuple[str, Any], None, None]:
+        """Yield the fields with their values; an unset field has its default."""
+        for name, value in super().__iter__():
+            yield name, value.default if value.__class__ is _Unset else value
+
     @classmethod
     def __get_pydantic_core_schema__(cls, source: Any, handler: GetCoreSchemaHandler) -> core_schema.CoreSchema:
         schema = handler(source)
@@ -104,13 +118,10 @@ def _wire_rules(cls: type[Model], schema: dict[str, Any]) -> None:
     """Teach pydantic the difference between a constructor's default and absence on the wire."""
     constants = {
         name: field.default
-        for name, field in cls.__pydantic_fields__.items()
-        if field.default is not None
-        and field.default is not PydanticUndefined
-        and (cls.__defaults_are_required__ or IsConstant in field.metadata)
+        for name, field in fields_filled_in(cls).items()
+        if cls.__defaults_are_required__ or IsConstant in field.metadata
     }
     cls.__constructor_defaults__ = constants
-    nulls: dict[str, str] = {}
     for name, field in schema["schema"]["fields"].items():
         value = field["schema"]
         if value["type"] != "default" or "default" not in value:
@@ -120,11 +131,10 @@ def _wire_rules(cls: type[Model], schema: dict[str, Any]) -> None:
         elif is_absent_if_null(value):
             field["serialization_exclude_if"] = _is_none
         else:  # `null` or the default is a value here, so only a field that was never set is absent
-            nulls[name] = field.get("serialization_alias", name)
-    if nulls:
-        schema["serialization"] = core_schema.wrap_serializer_function_ser_schema(
-            partial(_without_unset, nulls), info_arg=True
-        )
+            value["metadata"] = {**value.get("metadata", {}), "pydantic_js_updates": {"default": value["default"]}}
+            value["default"] = _Unset(value["default"])
+            field["serialization_exclude_if"] = _is_unset
+            setattr(cls, name, _UnsetAsDefault(name))
 
 
 def is_absent_if_null(value: dict[str, Any]) -> bool:
@@ -134,14 +144,27 @@ def is_absent_if_null(value: dict[str, Any]) -> bool:
     return value["schema"]["type"] == "nullable" and NULL_IS_DATA not in value["schema"].get("metadata", {})
 
 
-def _without_unset(
-    nulls: dict[str, str],
-    value: Model,
-    handler: core_schema.SerializerFunctionWrapHandler,
-    info: core_schema.SerializationInfo,
-) -> Any:
-    written = handler(value)
-    for name, wire in nulls.items():
-        if name not in value.__pydantic_fields_set__:
-            written.pop(name if info.by_alias is False else wire, None)
-    return written
+class _Unset(NamedTuple):
+    """Value of a field that was never set; a mutable default makes it unhashable, and so pydantic copies it."""
+
+    default: Any
+
+
+def _is_unset(value: object) -> bool:
+    return value.__class__ is _Unset
+
+
+class _UnsetAsDefault:
+    """Attribute of a field that reads as its default where it is unset; the serializer still sees the difference."""
+
+    def __init__(self, name: str) -> None:
+        self._name = name
+
+    def __get__(self, model: Model | None, kind: type) -> Any:
+        if model is None:  # like any field, the attribute belongs to instances only
+            raise AttributeError(self._name)
+        value = model.__dict__[self._name]
+        return value.default if value.__class__ is _Unset else value
+
+    def __set__(self, model: Any, value: object) -> None:
+        model.__dict__[self._name] = value

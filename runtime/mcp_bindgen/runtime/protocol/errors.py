@@ -237,7 +237,3 @@ class StoreUnavailable(ProtocolError):
 
     def __init__(self, message: str = "The store cannot be reached at the moment; try again later") -> None:
         super().__init__(INTERNAL_ERROR, message)
-
-
-class StoreFull(StoreUnavailable):
-    """A principal has reached its limit in a store; the message names the limit."""

@@ -13,9 +13,9 @@ from functools import cache
 from typing import Annotated, Any, Literal
 
 from pydantic import BaseModel, Field, GetCoreSchemaHandler, TypeAdapter, ValidationError
-from pydantic_core import PydanticUndefined, core_schema, from_json, to_json
+from pydantic_core import core_schema, from_json, to_json
 
-from ..model.base import fields_of, wire_name
+from ..model.base import fields_filled_in, wire_name
 from ..model.json_types import is_object
 from .envelope import RequestId, invalid_answer
 from .errors import ProtocolError
@@ -119,15 +119,6 @@ def typed_result(method: Request[Any, Any, Any], wire: object) -> Any:
 def filled_in(kind: object) -> dict[str, Any]:
     """Return the constructor defaults of a model, in wire form; nothing for other types."""
     return {field.alias or wire_name(name): field.default for name, field in fields_filled_in(kind).items()}
-
-
-def fields_filled_in(kind: object) -> dict[str, Any]:
-    """Return the fields of a model that its constructor fills in, by their Python names."""
-    return {
-        name: field
-        for name, field in fields_of(kind).items()
-        if field.default is not None and field.default is not PydanticUndefined
-    }
 
 
 # --- writing --------------------------------------------------------------------------------------------------

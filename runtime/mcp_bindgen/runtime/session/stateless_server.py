@@ -142,12 +142,13 @@ async def _round(
         return [server.revision, name, method.name, said, scope.origin.principal]
 
     revision, signer = agreed.dispatcher.revision, server.request_state_signer or _SIGNER
-    state: dict[str, Any] = {}
-    told = params
+    told: Any = params
+    answers: dict[str, Any] = params.input_responses or {}
     if params.request_state is not None:
         state = signer.verify(params.request_state, purpose())
         told = params.model_copy(update={"request_state": state.get("own")})
-    questions = Questions({**state.get("answers", {}), **(params.input_responses or {})})
+        answers = {**state.get("answers", {}), **answers}
+    questions = Questions(answers)
     own: str | None = None
     try:
         answer = await work(told, context(scope, told, questions))

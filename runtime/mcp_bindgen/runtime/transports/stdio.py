@@ -350,7 +350,6 @@ async def stdio(
     command: str,
     *arguments: str,
     env: Mapping[str, str] | None = None,
-    inherit_env: bool = False,
     cwd: str | Path | None = None,
     stderr: int | IO[Any] | None = None,
     limit: int = MAX_MESSAGE,
@@ -362,7 +361,6 @@ async def stdio(
         command: The program.
         arguments: Its arguments.
         env: Environment variables for it, beside those of `INHERITED`.
-        inherit_env: Pass on the whole environment.
         cwd: The folder to run it in.
         stderr: Receives its error output; by default the stderr of this process.
         limit: The largest message, in bytes.
@@ -371,7 +369,7 @@ async def stdio(
     Raises:
         ConnectionClosed: The program cannot be started.
     """
-    known = os.environ if inherit_env else {name: os.environ[name] for name in INHERITED if name in os.environ}
+    known = {name: os.environ[name] for name in INHERITED if name in os.environ}
     child_input, sink = os.pipe()
     source, child_output = os.pipe()
     try:

@@ -12,9 +12,9 @@ import anyio
 import pytest
 
 from mcp_bindgen.cluster.store import MESSAGE_BYTES, SESSION_BYTES
+from mcp_bindgen.http.server.errors import StoreFull
 from mcp_bindgen.http.server.event_store import Event, StoreLimits, account_of
 from mcp_bindgen.http.server.limits import HttpLimits
-from mcp_bindgen.runtime.protocol.errors import StoreFull
 from tests.runtime.http.server.test_shared_store import HELLO, headers, redis, run, server, stores, workers
 from tests.support.checked_connections import until
 from tests.support.redis_server import RedisServer, redis_server

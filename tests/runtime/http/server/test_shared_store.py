@@ -756,12 +756,22 @@ async def subscribed(two: Workers, client: Customer, *uris: str) -> AsyncIterato
         yield reached
 
 
+@pytest.mark.parametrize("failing", [None, "hand_over", "take_over"])
 @pytest.mark.parametrize("leave", [HttpApp.leave, lambda app: app._registry._lose_all()])
 def test_the_next_worker_goes_on_with_a_subscription(
-    redis: RedisServer, leave: Callable[[HttpApp], None], monkeypatch: pytest.MonkeyPatch
+    redis: RedisServer, leave: Callable[[HttpApp], None], failing: str | None, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """End the subscriptions of a worker: it is told to stop, or the other workers took it for dead."""
     monkeypatch.setattr(subscription_client, "_SHORTEST", 0.4)
+    errors = iter([StoreUnavailable(), StoreUnavailable()])
+
+    def fail_first(work: Callable[..., Awaitable[Any]]) -> Callable[..., Awaitable[Any]]:
+        async def ask(*arguments: Any) -> Any:
+            for error in errors:
+                raise error
+            return await work(*arguments)
+
+        return ask
 
     async def body() -> None:
         client = Customer()
@@ -769,6 +779,8 @@ def test_the_next_worker_goes_on_with_a_subscription(
             await _update(two.apps[1], 1)
             await until(lambda: len(client.heard) == 1)
             reached[0] = 1
+            if failing is not None:  # the store is away for a moment
+                monkeypatch.setattr(SharedStore, failing, fail_first(getattr(SharedStore, failing)))
             leave(two.apps[0])
             for number in (2, 3):
                 await _update(two.apps[1], number)
