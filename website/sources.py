@@ -12,6 +12,8 @@ ROOT = Path(__file__).parents[1]
 DOCS = ROOT / "docs"
 SITE = "https://mcp-bindgen.github.io/mcp-bindgen/"
 BLOB = "https://github.com/mcp-bindgen/mcp-bindgen/blob/main/"
+_COMMENT = re.compile(r"^<!-- (?:not run: [^\n]*|\w+(?: [^\s>]+)?\n.*?^)-->\n", re.MULTILINE | re.DOTALL)
+"""Instructions for tests/support/pages.py, which readers do not see."""
 _LINK = re.compile(r"\]\(([^)\s]+)\)")
 _CODE = re.compile(r"(^```.*?^```$|(?<=\n\n)(?: {4}[^\n]*\n|\n)+|(?<!`)`[^`]+`(?!`))", re.MULTILINE | re.DOTALL)
 
@@ -20,7 +22,7 @@ def handwritten(generated: Pages) -> Pages:
     """Return the pages in `docs/`, which may link to generated ones; `README.md` is the index of its folder."""
     found = {_name(path.relative_to(DOCS).as_posix()): path for path in sorted(DOCS.rglob("*.md"))}
     names = {*found, *generated}
-    return {name: _linked(path.read_text("utf-8"), path, name, names) for name, path in found.items()}
+    return {name: _linked(_COMMENT.sub("", path.read_text("utf-8")), path, name, names) for name, path in found.items()}
 
 
 def _name(path: str) -> str:
