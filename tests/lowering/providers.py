@@ -21,12 +21,14 @@ generated from `schema/providers/`.
 
 To change a profile, write a file with the entries that differ:
 
-    base = "openai-strict"
+```toml
+base = "openai-strict"
 
-    [max_tools]
-    value = 64
-    source = "our gateway"
-    date = 2026-11-23
+[max_tools]
+value = 64
+source = "our gateway"
+date = 2026-11-23
+```
 """
 
 

@@ -3,9 +3,7 @@
 from __future__ import annotations
 
 import json
-import os
 import re
-import shlex
 import shutil
 import subprocess
 import sys
@@ -24,9 +22,7 @@ from mcp_bindgen.spec import Store
 from mcp_bindgen.tap import Lines, Recorder, Trace, TracedMessage, recorder
 from mcp_bindgen.tap.redaction import may_contain_secrets, redacted
 from tests.interop.everything import EVERYTHING, FILESYSTEM
-from tests.interop.processes import free_port, listening
-from tests.support.commands import COMMAND, PATIENCE, ROOT, bindgen, inside
-from tests.support.taps import tapped
+from tests.support.commands import COMMAND, PATIENCE, ROOT, inside
 
 ECHO = "import sys, shutil; shutil.copyfileobj(sys.stdin.buffer, sys.stdout.buffer)"
 
@@ -156,61 +152,6 @@ def test_bad_input_is_one_line(tmp_path: Path) -> None:
         assert done.returncode == 2
         assert reason in done.stderr
         assert done.stderr.count("\n") == 1
-
-
-# --- the page ---------------------------------------------------------------------------------------------------
-
-PAGE = (ROOT / "docs" / "how-to" / "tap.md").read_text("utf-8")
-TIMES = re.compile(r"^ *\d+\.\d+|\d+\.\d ms", re.MULTILINE)
-
-
-def test_the_page_shows_real_output(tmp_path: Path) -> None:
-    code = re.findall(r"```python\n(.*?)```", PAGE, re.DOTALL)[0]
-    shown = re.findall(r"```text\n(.*?)```", PAGE, re.DOTALL)[0]
-    (tmp_path / "forgetful.py").write_text(code, "utf-8")
-    with subprocess.Popen(
-        [COMMAND, "tap", "--", sys.executable, tmp_path / "forgetful.py"],
-        stdin=subprocess.PIPE,
-        stdout=subprocess.PIPE,
-        stderr=subprocess.PIPE,
-    ) as process:
-        assert process.stdin is not None
-        assert process.stdout is not None
-        assert process.stderr is not None
-        for text in (MESSAGES, INITIALIZED + CALL):
-            process.stdin.write(text)
-            process.stdin.flush()
-            process.stdout.readline()
-        process.stdin.close()
-        trace = process.stderr.read().decode()
-    assert process.returncode == 1
-    assert TIMES.sub("T", trace) == TIMES.sub("T", shown)
-
-
-def test_the_page_serves_and_replays_a_recording(tmp_path: Path) -> None:
-    shop = re.findall(r"```python\n(.*?)```", PAGE, re.DOTALL)[1]
-    (tmp_path / "shop.py").write_text(shop, "utf-8")
-    (tmp_path / "new.py").write_text(shop.replace("a + b", "a - b"), "utf-8")
-    for block in re.findall(r"```console\n(.*?)```", PAGE, re.DOTALL):
-        for words, shown in re.findall(r"\$ mcp-bindgen (.*)\n((?:[^$].*\n)*)", block):
-            path = f"{COMMAND.parent}{os.pathsep}{os.environ['PATH']}"
-            done = bindgen(*shlex.split(words), cwd=tmp_path, PATH=path)
-            assert (done.stdout or done.stderr) == shown
-
-
-@pytest.mark.anyio
-async def test_the_page_shows_a_trace_of_http(tmp_path: Path) -> None:
-    """The order of requests at the same time may differ."""
-    (tmp_path / "shop.py").write_text(re.findall(r"```python\n(.*?)```", PAGE, re.DOTALL)[1], "utf-8")
-    shown = re.findall(r"```text\n(.*?)```", PAGE, re.DOTALL)[1].splitlines()[1:]
-    port, out = free_port(), tmp_path / "trace.jsonl"
-    server = [sys.executable, "-m", "mcp_bindgen.app", str(tmp_path / "shop.py"), "--http", f"127.0.0.1:{port}"]
-    words = ("tools/call", "add", '{"a": 1, "b": 2}', "--revision", "2025-11-25")
-    lines = list[str]()
-    async with listening(*server, port=port), tapped(f"http://127.0.0.1:{port}/mcp", out, lines=lines) as url:
-        done = await anyio.to_thread.run_sync(lambda: bindgen("call", url, *words))
-    assert done.returncode == 0
-    assert sorted(TIMES.sub("T", line) for line in lines) == sorted(TIMES.sub("T", line) for line in shown)
 
 
 def test_call_shows_the_same_trace(tmp_path: Path) -> None:

@@ -23,7 +23,7 @@ from tests.support.file_server import FileServer, serving
 pytestmark = pytest.mark.full
 
 DESKTOP, PHONE = (1280, 900), (390, 844)
-SAMPLE = ("changes/2025-03-26/", "atlas/methods/tools-call/")
+SAMPLE = ("changes/2025-03-26/", "atlas/methods/tools-call/", "reference/cli/")
 _ID = re.compile(r"""\bid=["']?([^"'\s>]+)""")
 _HREF = re.compile(r"""\bhref=["']?([^"'\s>]+)""")
 _TYPES = {".html": "text/html", ".css": "text/css", ".js": "text/javascript", ".json": "application/json"}

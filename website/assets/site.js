@@ -1,4 +1,4 @@
-// Names landmarks, and renders the diagrams of a page with the copy of Mermaid on this site.
+// Names landmarks, lets keyboards scroll wide blocks, and renders the diagrams of a page with Mermaid from this site.
 (() => {
   // Screen readers list landmarks by name, so that names must differ.
   function name() {
@@ -12,6 +12,9 @@
       for (let number = 2; taken.has(unique); number += 1) unique = `${label} (${number})`;
       taken.add(unique);
       if (nav.ariaLabel !== unique) nav.ariaLabel = unique;
+    }
+    for (const box of document.querySelectorAll(".md-typeset pre > code, .md-typeset__scrollwrap")) {
+      if (box.scrollWidth > box.clientWidth) box.tabIndex = 0;
     }
   }
   new MutationObserver(name).observe(document.body, { childList: true, subtree: true });

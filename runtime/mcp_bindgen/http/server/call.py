@@ -163,8 +163,8 @@ class EventWriter:
         has_ended: True if the response has ended, or the client does not read.
     """
 
-    is_streaming = False
-    has_ended = False
+    is_streaming: bool = False
+    has_ended: bool = False
     _written_at = 0.0
     _turn: asyncio.Lock | None = None
 
