@@ -61,7 +61,7 @@ _BLOCK = re.compile(
 )
 _FILE = re.compile(r"`(?P<name>[\w./-]+\.\w+)`:\n+\Z")
 _END = "--- end of output, exit code "
-_NOT_PLAIN = re.compile(r"[|&;<>$*~\\#]|^mcp-bindgen (dev|gateway|mock|tap)\b| --verbose\b")
+_NOT_PLAIN = re.compile(r"[|&;<>$*~\\#]|^mcp-bindgen (dev|gateway|mock|tap)\b| --verbose\b| --language markdown\b")
 _SERVES = re.compile(r" --(http|listen) (?!.*&$)")
 
 
