@@ -301,8 +301,14 @@ TEN: dict[str, tuple[list[str], str, tuple[tuple[str, dict[str, Any]], ...]]] = 
 }
 
 
+OFTEN = ("everything", "python kinds", "node", "python over HTTP", "everything over HTTP")
+"""Those that each run of the suite plays; `pytest -m slow` plays the others."""
+
+
 @pytest.mark.full
-@pytest.mark.parametrize("name", TEN)
+@pytest.mark.parametrize(
+    "name", [name if name in OFTEN else pytest.param(name, marks=pytest.mark.slow) for name in TEN]
+)
 def test_replays_of_ten_recordings_are_deterministic(name: str, tmp_path: Path) -> None:
     """The recording, served, answers as the server did: two replays find no difference and print the same."""
     words, path, calls = TEN[name]
