@@ -30,7 +30,10 @@ import importlib, sys
 for package in sys.argv[1:]:
     module = importlib.import_module(package)
     for name in module.__all__:
-        getattr(module, name)
+        try:
+            getattr(module, name)
+        except ImportError as error:
+            assert "pip install" in str(error), f"{package}.{name}: {error}"
 """
 REVISION = "2025-11-25"
 WEATHER = ("python -m weather", "--env", "PYTHONPATH=weather/src")
