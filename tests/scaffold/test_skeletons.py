@@ -27,7 +27,7 @@ from tests.interop.inspector import inspect
 from tests.interop.processes import SDK_SERVER, free_port, listening, needed
 from tests.support.checked_connections import bounded
 from tests.support.commands import Done, execute, save
-from tests.support.effort import examples
+from tests.support.effort import selection
 from tests.support.skeleton_clients import (
     LATEST,
     STATELESS,
@@ -60,8 +60,10 @@ pytestmark = [
     pytest.mark.flaky(reruns=1),  # foreign processes on a busy machine may be slow once
     pytest.mark.filterwarnings("ignore::mcp.shared.exceptions.MCPDeprecationWarning"),
 ]
-by_group = pytest.mark.parametrize("name", examples(("handful",), GROUPS))
-every_variant = pytest.mark.parametrize("variants", examples([HANDFUL], [VARIANTS]), ids=examples(["handful"], ["all"]))
+by_group = pytest.mark.parametrize("name", selection(("handful",), GROUPS))
+every_variant = pytest.mark.parametrize(
+    "variants", selection([HANDFUL], [VARIANTS]), ids=selection(["handful"], ["all"])
+)
 
 
 @pytest.fixture(scope="session")

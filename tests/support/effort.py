@@ -11,18 +11,19 @@ from hypothesis import settings
 Amount = TypeVar("Amount")
 
 
-def examples(quick: Amount, deep: Amount) -> Amount:
-    """Choose a number of examples, or the examples themselves where a quick selection lies in the deep one.
+def examples(quick: int, deep: int) -> int:
+    """Choose a number of examples.
 
     Args:
         quick: What `make test` tries.
-        deep: What the Hypothesis profile `deep` tries (`tests/conftest.py`).
-            `make test-all` tries a quarter of a number.
+        deep: What the Hypothesis profile `deep` tries (`tests/conftest.py`); `make test-all` tries a quarter of it.
     """
-    profile = settings.get_current_profile_name()
-    if profile == "full" and isinstance(quick, int) and isinstance(deep, int):
-        return max(quick, deep // 4)  # type: ignore[return-value]
-    return quick if profile == "quick" else deep
+    return {"quick": quick, "full": max(quick, deep // 4)}.get(settings.get_current_profile_name(), deep)
+
+
+def selection(quick: Amount, full: Amount) -> Amount:
+    """Choose what `make test` tries, or what `make test-all` tries."""
+    return quick if settings.get_current_profile_name() == "quick" else full
 
 
 def cases(every: Iterable[Any], *, quick: Collection[Any]) -> list[Any]:

@@ -5,8 +5,7 @@ from __future__ import annotations
 import hashlib
 from collections.abc import AsyncGenerator, Awaitable, Callable, Coroutine
 from contextlib import asynccontextmanager, suppress
-from functools import partial
-from typing import Any, NamedTuple, TypeVar, cast
+from typing import Any, NamedTuple, cast
 
 import anyio
 from pydantic_core import to_json
@@ -29,10 +28,6 @@ from mcp_bindgen.runtime.session.subscriptions import Subscription
 
 from .store import Broadcast, SharedStore
 from .worker import Worker
-
-T = TypeVar("T")
-
-_AWAY_SECONDS, _RETRY_SECONDS = 2.0, 0.2  # for the store to be there again at a handover, and between two tries
 
 
 class Recorder(Link):
@@ -172,13 +167,13 @@ class Broadcasts:
         """
         name = self._name(subscription, wanted)
         try:
-            await self._catch_up(subscription, await _asked(partial(self._store.take_over, name)))
+            await self._catch_up(subscription, await self._store.take_over(name))
         except StoreUnavailable:
             log.debug("a subscription begins anew: the store is away")
         subscription.told = max(subscription.told, self._worker.last_broadcast)
         yield
         try:
-            await _asked(partial(self._store.hand_over, name, subscription.told))
+            await self._store.hand_over(name, subscription.told)
         except StoreUnavailable:
             log.debug("a subscription is not handed over: the store is away")
 
@@ -204,18 +199,6 @@ class Broadcasts:
         client = None if agreed.peer_info is None else jsonrpc.plain(agreed.peer_info)
         parts = [self._worker.generation, agreed.dispatcher.revision.name, subscription.origin.principal, client]
         return hashlib.sha256(to_json([*parts, jsonrpc.plain(wanted)])).hexdigest()
-
-
-async def _asked(ask: Callable[[], Awaitable[T]]) -> T:
-    """Ask the store, and again for a moment while it is away: otherwise a client would miss broadcasts."""
-    end = anyio.current_time() + _AWAY_SECONDS
-    while True:
-        try:
-            return await ask()
-        except StoreUnavailable:
-            if anyio.current_time() > end:
-                raise
-        await anyio.sleep(_RETRY_SECONDS)
 
 
 async def _notify_all(found: ReadBroadcast, links: list[Link]) -> None:

@@ -46,6 +46,7 @@ MESSAGE_BYTES = 256
 """Bytes that an account is charged for the keys and counters of a message for a worker."""
 
 _HANDOVER_SECONDS = 60.0  # for which the end of a subscription waits for the client
+_HANDOVER_PATIENCE = 2.0  # for the store to be there again at a handover: without it the client misses broadcasts
 _KEY_DELAY_SECONDS = 5.0  # until all workers know a new key
 _MAX_PROOFS = 200_000
 _MAX_PROOFS_OF_OWNER = 50_000
@@ -473,11 +474,13 @@ class SharedStore:
             subscription: Name that all subscriptions of a principal and client with one filter share.
             last_broadcast: Number of the broadcast.
         """
-        await self._run("hand_over", "", subscription, last_broadcast, _ms(_HANDOVER_SECONDS))
+        await self._run(
+            "hand_over", "", subscription, last_broadcast, _ms(_HANDOVER_SECONDS), patience=_HANDOVER_PATIENCE
+        )
 
     async def take_over(self, subscription: str) -> int | None:
         """Return and remove the oldest number that `hand_over` noted for a subscription, or None."""
-        found = await self._run("take_over", "", subscription)
+        found = await self._run("take_over", "", subscription, patience=_HANDOVER_PATIENCE)
         return None if found is None else int(found)
 
     # --- secrets ----------------------------------------------------------------------------------------------

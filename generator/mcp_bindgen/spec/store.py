@@ -26,7 +26,7 @@ _SCHEMA, _FACTS, _PATCHES, _DOCS = "schema.json", "semantics.toml", "patches.tom
 
 
 _INSTALLED: dict[tuple[Pin, bool], EffectiveSchema] = {}
-"""What was read of the folder of the installation, which stays as it is while a process runs."""
+"""Keep the effective schemas of the installation: its folder stays as it is while a process runs."""
 
 
 @cache

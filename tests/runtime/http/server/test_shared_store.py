@@ -8,6 +8,7 @@ import sys
 import time
 from collections.abc import AsyncIterator, Awaitable, Callable, Iterator
 from contextlib import AsyncExitStack, asynccontextmanager, suppress
+from contextvars import ContextVar
 from functools import partial
 from itertools import product
 from pathlib import Path
@@ -21,6 +22,7 @@ from hypothesis import strategies as st
 
 from mcp_bindgen import v2025_11_25, v2026_07_28
 from mcp_bindgen.auth.resource_server.dpop import InvalidProof, ProofVerifier
+from mcp_bindgen.cluster.redis_connection import RedisConnection
 from mcp_bindgen.cluster.session_registry import RedisReplayCache, RedisStore, SharedRegistry, merged
 from mcp_bindgen.cluster.store import FORMAT, SharedStore
 from mcp_bindgen.cluster.streams import SharedListenStream
@@ -764,14 +766,18 @@ def test_the_next_worker_goes_on_with_a_subscription(
     """End the subscriptions of a worker: it is told to stop, or the other workers took it for dead."""
     monkeypatch.setattr(subscription_client, "_SHORTEST", 0.4)
     errors = iter([StoreUnavailable(), StoreUnavailable()])
+    run_script, attempt = RedisConnection.run, RedisConnection.attempt
+    names: ContextVar[str] = ContextVar("names", default="")
 
-    def fail_first(work: Callable[..., Awaitable[Any]]) -> Callable[..., Awaitable[Any]]:
-        async def ask(*arguments: Any) -> Any:
-            for error in errors:
-                raise error
-            return await work(*arguments)
+    async def named(self: RedisConnection, name: str, *arguments: Any, **options: Any) -> Any:
+        names.set(name)
+        return await run_script(self, name, *arguments, **options)
 
-        return ask
+    async def fail_first(self: RedisConnection, work: Callable[[], Awaitable[Any]], **options: Any) -> Any:
+        for error in errors if names.get() == failing else ():
+            self.is_away = True
+            raise error
+        return await attempt(self, work, **options)
 
     async def body() -> None:
         client = Customer()
@@ -780,7 +786,8 @@ def test_the_next_worker_goes_on_with_a_subscription(
             await until(lambda: len(client.heard) == 1)
             reached[0] = 1
             if failing is not None:  # the store is away for a moment
-                monkeypatch.setattr(SharedStore, failing, fail_first(getattr(SharedStore, failing)))
+                monkeypatch.setattr(RedisConnection, "run", named)
+                monkeypatch.setattr(RedisConnection, "attempt", fail_first)
             leave(two.apps[0])
             for number in (2, 3):
                 await _update(two.apps[1], number)
