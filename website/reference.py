@@ -4,9 +4,12 @@ from __future__ import annotations
 
 import ast
 import dataclasses
+import enum
 import importlib
 import inspect
+import itertools
 import re
+import sys
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
@@ -274,9 +277,26 @@ def _name(package: str, name: str, value: Any) -> str:
         parts += [block(_signature(name, value), "python"), _describe(value)]
     else:
         parts.append(f"{code(_one_line(repr(value)))}" if not _is_type(value) else f"Type: {code(_shown(value))}")
+        parts.append(_text_of(parse(_docstring(name, value), DocstringStyle.GOOGLE)))
     if inspect.isclass(value):
         parts += [_member(name, *one) for one in _members(value)]
     return "\n\n".join(part.strip("\n") for part in parts if part.strip())
+
+
+def _docstring(name: str, value: object) -> str:
+    """Return the text below the assignment of a name; by default, what the class of a generated value says."""
+    for module in [one for key, one in sorted(sys.modules.items()) if key.startswith("mcp_bindgen.")]:
+        if vars(module).get(name) is value and not module.__name__.startswith("mcp_bindgen.v"):
+            body = ast.parse(inspect.getsource(module)).body
+            for assigned, text in itertools.pairwise(body):
+                match assigned, text:
+                    case (
+                        ast.Assign(targets=[ast.Name(id)]) | ast.AnnAssign(target=ast.Name(id)),
+                        ast.Expr(ast.Constant(str(found))),
+                    ) if id == name:
+                        return inspect.cleandoc(found)
+    is_ours = type(value).__module__.startswith("mcp_bindgen.")
+    return (inspect.getdoc(type(value)) or "").partition("\n\n")[0] if is_ours else ""
 
 
 def _is_type(value: Any) -> bool:
@@ -293,14 +313,15 @@ def _one_line(text: str) -> str:
 
 
 def _members(owner: type) -> Iterator[tuple[str, Any]]:
-    """Yield public methods and properties that the class or a base in this project defines."""
+    """Yield public methods and properties, but no fields, that the class or a base in this project defines."""
     seen: dict[str, Any] = {}
+    fields = {one.name for one in dataclasses.fields(owner)} if dataclasses.is_dataclass(owner) else set()
     for base in reversed(owner.__mro__):
         if base.__module__.startswith("mcp_bindgen."):
             seen |= {name: one for name, one in vars(base).items() if not name.startswith("_")}
     for name, one in seen.items():
         inner: Any = getattr(one, "__func__", one)  # of class methods and static methods
-        if inspect.isfunction(inner) or isinstance(inner, property):
+        if name not in fields and (inspect.isfunction(inner) or isinstance(inner, property)):
             yield name, inner
 
 
@@ -313,6 +334,10 @@ def _member(owner: str, name: str, value: Any) -> str:
 
 def _signature(name: str, value: Any) -> str:
     prefix = "class " if inspect.isclass(value) else "async def " if inspect.iscoroutinefunction(value) else "def "
+    if isinstance(value, enum.EnumType):
+        return "\n".join([f"class {name}(Enum):", *(f"    {one.name} = {one.value!r}" for one in value)])
+    if getattr(value, "_is_protocol", False):
+        return f"class {name}(Protocol)"
     try:
         signature = inspect.signature(value)
     except (TypeError, ValueError):

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import re
+
 import pytest
 from website.build import pages
 from website.markdown import Pages
@@ -42,3 +44,14 @@ def test_no_page_shows_an_address_of_memory(site: Pages) -> None:
 def test_each_rule_and_each_package_has_its_place(site: Pages) -> None:
     assert [rule for rule in RULES if f"{{ #{rule} }}" not in site["reference/diff-rules.md"]] == []
     assert [name for name in packages() if f"`{name}`" not in site["reference/api/index.md"]] == []
+
+
+def test_each_public_name_has_a_description(site: Pages) -> None:
+    """Headings, signatures and values alone do not describe a name."""
+    for page, text in site.items():
+        if page.startswith("reference/api/") and not page.endswith("index.md"):
+            for section in re.split(r"^(?=##+ )", text, flags=re.MULTILINE)[1:]:
+                body = re.sub(
+                    r"^```.*?^```$|^##[^\n]*$|^(?:Type: )?`[^`]*`$", "", section, flags=re.DOTALL | re.MULTILINE
+                )
+                assert body.strip(), f"{page}: {section}"

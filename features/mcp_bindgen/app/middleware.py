@@ -35,6 +35,8 @@ Result: TypeAlias = dict[str, Any]
 """A result in wire form, such as `{"content": [...]}` of a tool."""
 
 Next: TypeAlias = Callable[[Call], Awaitable[Result]]
+"""The rest of the chain: the next middleware, or the function of the tool, prompt or resource."""
+
 Middleware: TypeAlias = Callable[[Call, Next], Awaitable[Result]]
 """Returns the result of a call, usually the result of `next`. Errors of functions pass as exceptions."""
 

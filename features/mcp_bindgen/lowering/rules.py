@@ -100,6 +100,7 @@ RULES: Final[dict[str, Rule]] = {
     "empty": Rule(_R, "no arguments are accepted", "none", "correct the schema"),
     "limit": Rule(_R, "{0}", "none", "make the tool smaller, or split it"),
 }
+"""Name -> rule, for each way in which a lowered schema can differ from its original."""
 
 
 @dataclass(frozen=True)

@@ -269,6 +269,7 @@ result_type: Callable[[Any], str | None] = cache(_result_type)
 
 
 Method = Request[Any, Any, Any] | Notification[Any]
+"""A method of a revision or extension; generated modules `methods` hold one for each."""
 
 
 @cache
