@@ -35,7 +35,6 @@ from mcp_bindgen.spec import BadInput, Store
 from mcp_bindgen.spec.errors import printable
 from mcp_bindgen.spec.json import is_array, is_object
 from mcp_bindgen.spec.revisions import order
-from mcp_bindgen.tap import Trace, TracedMessage
 
 from .declared import capability_names, declaring
 from .extensions import client_class
@@ -45,6 +44,7 @@ from .terminal import StatusLine, say, shown_lines
 
 if TYPE_CHECKING:
     from mcp_bindgen.contract.model import Contract
+    from mcp_bindgen.tap import TracedMessage
 
 T = TypeVar("T")
 Document: TypeAlias = dict[str, Any]
@@ -175,7 +175,11 @@ class _Conversation:
 
     def __post_init__(self) -> None:
         name = self.live.target.name
-        on_message = None if self.live.on_trace is None else Trace(self.live.on_trace).record
+        on_message = None
+        if self.live.on_trace is not None:
+            from mcp_bindgen.tap import Trace  # needs the validator, which takes time to load
+
+            on_message = Trace(self.live.on_trace).record
         self.watch = Watch(
             name,
             on_message,
