@@ -189,8 +189,8 @@ async def serve_http(
             loopback address, all IP addresses.
 
     Raises:
-        ValueError: The address is not HOST:PORT or cannot be used, a server needs scopes without `auth`, a store is given
-            without sessions, or a revision cannot be served.
+        ValueError: The address is not HOST:PORT or cannot be used, a server needs scopes without `auth`, a store is
+            given without sessions, or a revision cannot be served.
     """
     use_format(log_format)
     hosts = options["allowed_hosts"] = hosts_for(parse_address(address)[0], options.get("allowed_hosts"))

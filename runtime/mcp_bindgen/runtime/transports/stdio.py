@@ -13,7 +13,7 @@ import signal
 import stat
 import sys
 from collections.abc import AsyncGenerator, Callable, Mapping, Sequence
-from contextlib import asynccontextmanager, suppress
+from contextlib import asynccontextmanager, closing, suppress
 from functools import partial
 from pathlib import Path
 from threading import Thread
@@ -142,13 +142,10 @@ class _Threaded:
 def _can_watch(descriptor: int, *, terminals: bool = False) -> bool:
     """Return whether the event loop can wait for a descriptor: pipes, sockets and perhaps terminals, but no files."""
     mode = os.fstat(descriptor).st_mode
-    if not (stat.S_ISFIFO(mode) or stat.S_ISSOCK(mode) or (terminals and os.isatty(descriptor))):
-        return False
-    try:
+    with suppress(NotImplementedError):
         asyncio.get_running_loop().remove_reader(descriptor)
-    except NotImplementedError:
-        return False
-    return True
+        return stat.S_ISFIFO(mode) or stat.S_ISSOCK(mode) or (terminals and os.isatty(descriptor))
+    return False
 
 
 def _in_thread(work: Callable[[], T]) -> asyncio.Future[T]:
@@ -351,13 +348,9 @@ class StdioClientTransport(Pipes):
 
     async def drain(self) -> None:
         """Read and discard the output of the child until it ends."""
-        reader = _reader(self._source)
-        try:
-            with suppress(OSError):
-                while await reader.read():
-                    pass
-        finally:
-            reader.close()
+        with closing(_reader(self._source)) as reader, suppress(OSError):
+            while await reader.read():
+                pass
 
 
 @asynccontextmanager
