@@ -103,6 +103,7 @@ def check(folder: Path, new: str) -> None:
         assert passes_its_tests(folder)
 
 
+@pytest.mark.full
 @pytest.mark.parametrize(("old", "new"), cases(NEIGHBOURS, quick=[(OLD, NEW)]))
 def test_a_server_speaks_the_revision_beside(old: str, new: str, tmp_path: Path) -> None:
     check(scaffold("server", tmp_path / "weather", "--revision", old), new)
@@ -239,6 +240,7 @@ def survives(origin: Path, folder: Path, data: st.DataObject) -> None:
         assert [name for name in before if not same_lines(before[name], after[name])] == []
 
 
+@pytest.mark.full
 @settings(max_examples=examples(3, 8), deadline=None, suppress_health_check=SLOW)
 @given(st.data())
 def test_every_line_of_the_owner_stays(origin: Path, data: st.DataObject) -> None:
