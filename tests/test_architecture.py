@@ -263,6 +263,7 @@ def test_a_revision_costs_nothing_until_it_is_used(revision: str) -> None:
     assert not {f"{NAMESPACE}.{part}" for part in GENERATOR_PACKAGES} & loaded
 
 
+@pytest.mark.full
 @pytest.mark.parametrize("revision", REVISIONS)
 def test_the_types_of_a_revision_load_no_other(revision: str) -> None:
     loaded = after(f"from {NAMESPACE}.{revision} import Client, Server, dispatcher, errors, methods, types")
@@ -278,6 +279,7 @@ def test_the_runtime_costs_nothing_until_it_is_used() -> None:
     assert not loaded & HEAVY
 
 
+@pytest.mark.full
 @pytest.mark.parametrize(
     ("command", "needed"),
     [
@@ -302,6 +304,7 @@ def test_a_command_loads_only_what_it_needs(command: str, needed: set[str]) -> N
     assert runtime <= {"", ".bindings", ".home", ".lazy"}
 
 
+@pytest.mark.full
 @pytest.mark.parametrize("revision", REVISIONS)
 def test_models_are_built_when_they_are_used(revision: str) -> None:
     after(
@@ -320,6 +323,7 @@ def test_public_names_are_documented() -> None:
     assert {name: missing for name, missing in found.items() if missing} == {}
 
 
+@pytest.mark.full
 def test_a_stdio_server_loads_little() -> None:
     program = f"""
 import json, sys

@@ -64,6 +64,7 @@ def test_a_client(tmp_path: Path) -> None:
     ]
 
 
+@pytest.mark.full
 @pytest.mark.parametrize("package", [v2025_11_25, v2026_07_28])
 @bounded()
 async def test_functions_are_a_server_in_sixty_lines(package: Any) -> None:
@@ -108,6 +109,7 @@ def test_a_server_without_a_client_ends(tmp_path: Path) -> None:
     assert run("weather_server.py", tmp_path) == []
 
 
+@pytest.mark.full
 def test_two_servers_behind_a_host(tmp_path: Path) -> None:
     assert run("two_servers_host.py", tmp_path) == [
         "running: weather, echo",

@@ -112,6 +112,7 @@ def test_a_definition_that_core_has_otherwise_is_told(folder: Path) -> None:
         assert line.startswith("warning: jobs.json: Tool differs from the core definition, which applies: ")
 
 
+@pytest.mark.full
 @pytest.mark.parametrize("name", ["mro", "__class__", "model_fields", "class", "x\ny", "", '"); import os'])
 def test_members_may_have_any_name(folder: Path, name: str) -> None:
     replaced("jobs.json", '"room": {"type": "string"}', f'{json.dumps(name)}: {{"type": "string"}}')(folder)

@@ -153,6 +153,7 @@ def test_extensions_are_read_back() -> None:
     check_round_trip(model)
 
 
+@pytest.mark.full
 @given(random_models)
 @settings(max_examples=examples(20, 600), deadline=None, suppress_health_check=[HealthCheck.too_slow])
 def test_random_models_are_read_back(model: Model) -> None:
@@ -167,6 +168,7 @@ def places(node: Any) -> Iterator[tuple[Any, Any]]:
         yield from places(inner)
 
 
+@pytest.mark.full
 @given(random_models, st.integers(0, 2**32))
 @settings(max_examples=examples(100, 1000), deadline=None, suppress_health_check=[HealthCheck.too_slow])
 def test_only_what_the_json_schema_accepts_is_read(model: Model, seed: int) -> None:
@@ -197,6 +199,7 @@ DAMAGES: list[tuple[tuple[Any, ...], Any, str]] = [
 ]
 
 
+@pytest.mark.full
 @pytest.mark.parametrize(("place", "value", "says"), DAMAGES)
 def test_a_damaged_model_is_refused_with_the_place(place: tuple[Any, ...], value: Any, says: str) -> None:
     document = holder = json.loads(write(model_of("2025-11-25", STORE)))

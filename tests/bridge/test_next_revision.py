@@ -123,6 +123,7 @@ HARD = [
 ]
 
 
+@pytest.mark.full
 def test_it_has_steps_at_once_which_refuse_what_no_rule_converts(imported: Path) -> None:
     assert steps(imported) == {UP, DOWN}
     refused = converted(imported, *((BASIS, NAME, method, value) for method, value, _ in HARD))

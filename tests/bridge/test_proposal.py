@@ -19,6 +19,8 @@ from tests.bridge.test_next_revision import user
 from tests.support.commands import execute, inside, save, snapshot
 from tests.support.small_schemas import Schema
 
+pytestmark = pytest.mark.full
+
 OLD, NEW = "2026-07-28", "2026-12-01"
 
 RULES = f"""
@@ -87,7 +89,6 @@ def home(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Path]:
         yield folder / "home"
 
 
-@pytest.mark.full
 def test_the_files_are_a_schema_rules_and_what_is_generated(home: Path) -> None:
     files = set(snapshot(home))
     assert {name for name in files if not name.startswith("generated/")} == {

@@ -16,7 +16,7 @@ from mcp_bindgen.bridging.chain import chain
 from mcp_bindgen.bridging.step import NotConvertible
 from tests.support.bridging import REVISIONS, Json, converted, definitions, payloads
 from tests.support.checked_connections import STATELESS, bindings, lone, played, request
-from tests.support.effort import examples
+from tests.support.effort import cases, examples
 from tests.support.json_instances import Instances
 
 ASKED: dict[str, dict[str, Any]] = {
@@ -84,7 +84,7 @@ def returned(draw: st.DrawFn, revision: str) -> tuple[str, Json]:
     return payload.method, {**value, **({"resultType": "complete"} if revision == STATELESS else {})}
 
 
-@pytest.mark.parametrize("home", REVISIONS)
+@pytest.mark.parametrize("home", cases(REVISIONS, quick=["2025-06-18", "2026-07-28"]))
 def test_what_a_bridged_client_sees_is_the_conversion_of_what_a_native_one_sees(home: str) -> None:
     @settings(
         max_examples=examples(8, 40),

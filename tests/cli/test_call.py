@@ -99,6 +99,7 @@ def refused(*arguments: object, code: int = 2) -> str:
 # --- listing --------------------------------------------------------------------------------------------------
 
 
+@pytest.mark.full
 def test_what_a_server_offers() -> None:
     done = bindgen("call", WEATHER)
     assert (done.returncode, done.stderr) == (0, "")
@@ -131,6 +132,7 @@ def test_a_list_as_json(odd: str) -> None:
     assert list(json.loads(answered(ECHO, "--json"))) == ["tools"]
 
 
+@pytest.mark.full
 def test_one_page_says_that_there_is_more(odd: str) -> None:
     done = call(odd, "tools/list")
     assert (done.returncode, len(done.stdout.splitlines())) == (0, 2)
@@ -202,17 +204,20 @@ def test_words_and_json_become_params(odd: str) -> None:
     assert answered(odd, "ping", *stateful) == "{}\n"
 
 
+@pytest.mark.full
 def test_the_environment_is_given(odd: str) -> None:
     done = bindgen("call", odd, "tools/call", "env", "--env", "A=1=2", "--env", "B=", A="0")
     assert (done.returncode, done.stderr) == (0, "")
     assert json.loads(done.stdout) == {"A": "1=2", "B": ""}  # once, though the server says it as text too
 
 
+@pytest.mark.full
 @pytest.mark.parametrize("revision", ["2024-11-05", "2025-03-26", "2025-06-18"])
 def test_the_revision_of_the_server_is_spoken(revision: str) -> None:
     assert answered(f"{ECHO} {revision}", "tools/call", "echo", '{"text": "hi"}') == "hi\n"
 
 
+@pytest.mark.full
 def test_another_revision_than_the_one_that_was_asked_for() -> None:
     assert answered(f"{ECHO} 2025-06-18", "ping", "--revision", "2024-11-05") == "{}\n"
     assert "no request that a client of MCP 2024-11-05" in refused(f"{ECHO} 2024-11-05", "tasks/get", "1")
@@ -263,6 +268,7 @@ for line in sys.stdin:
 """
 
 
+@pytest.mark.full
 def test_what_is_not_valid_is_left_out_and_strictly_an_error(tmp_path: Path) -> None:
     script = tmp_path / "bad_server.py"
     script.write_text(BAD, "utf-8")
@@ -318,6 +324,7 @@ def test_what_is_not_offered(tmp_path: Path) -> None:
     assert "Method not found" in refused(f"'{sys.executable}' '{boasting}'", "prompts/get", name, code=1)
 
 
+@pytest.mark.full
 def test_a_tool_that_takes_too_long() -> None:
     said = refused(WEATHER, "tools/call", "await_sun", "--timeout", 3, code=1)
     where = "server 'weather_server', tools/call await_sun"

@@ -240,6 +240,7 @@ def test_drift_is_shown_with_the_command_that_ends_it(own: Path, copied: Path, m
 # --- methods and show -----------------------------------------------------------------------------------------
 
 
+@pytest.mark.full
 def test_drafts_are_looked_up_with_what_was_decided_about_them(tmp_path: Path) -> None:
     file = save(tmp_path / "draft.json", small(FindBookResult=None, Shelf=record(book=ref("Book"))))
     warnings = inside("methods", file).stderr
@@ -453,6 +454,7 @@ def test_a_status_is_released_or_draft(tmp_path: Path, monkeypatch: pytest.Monke
 LIST_NAMES = "import acme.mcp as m; print(m.REVISION, *sorted(n for n in vars(m.Client) if not n.startswith('_')))"
 
 
+@pytest.mark.full
 def test_a_package_of_ones_own_can_be_imported(own: Path) -> None:
     names = python(LIST_NAMES, own / "out").split()
     assert names[0] == REVISION

@@ -7,19 +7,23 @@ import sys
 import pytest
 
 from tests.support.commands import COMMAND, ROOT, execute
+from tests.support.effort import cases
 
 WEATHER = f"'{sys.executable} {ROOT / 'examples' / 'weather_server.py'}'"
 
 
 @pytest.mark.parametrize(
     ("words", "first"),
-    [
-        ("mcp-bindgen ins", "install"),
-        ("mcp-bindgen methods 2026", "2026-07-28"),
-        ("mcp-bindgen generate 2025-1", "2025-11-25"),
-        ("mcp-bindgen upgrade p --to 2025-0", "2025-03-26"),
-        ("mcp-bindgen call x tools/c", "tools/call"),
-    ],
+    cases(
+        [
+            ("mcp-bindgen ins", "install"),
+            ("mcp-bindgen methods 2026", "2026-07-28"),
+            ("mcp-bindgen generate 2025-1", "2025-11-25"),
+            ("mcp-bindgen upgrade p --to 2025-0", "2025-03-26"),
+            ("mcp-bindgen call x tools/c", "tools/call"),
+        ],
+        quick=[("mcp-bindgen call x tools/c", "tools/call")],
+    ),
 )
 def test_commands_revisions_and_requests_are_known(words: str, first: str) -> None:
     count = str(len(words.split()) - 1)
@@ -27,6 +31,7 @@ def test_commands_revisions_and_requests_are_known(words: str, first: str) -> No
     assert done.stdout.split()[0] == first
 
 
+@pytest.mark.full
 def test_tools_of_a_server_are_known_and_a_broken_one_is_silent() -> None:
     for server, offered in ((WEATHER, ["forecast"]), ("'no-such-program'", [])):
         words = f"mcp-bindgen call {server} tools/call fore"

@@ -119,6 +119,7 @@ def test_a_contract_in_a_file(served: str, tmp_path: Path, name: str) -> None:
     assert answered("diff", tmp_path / name, served) == "Nothing changed.\n"
 
 
+@pytest.mark.full
 def test_the_revision_can_be_chosen() -> None:
     echo = f"'{sys.executable}' '{ROOT / 'benchmarks' / 'echo_server.py'}' 2024-11-05"
     assert offers(echo, Access("2024-11-05")).revision == "2024-11-05"
@@ -229,6 +230,7 @@ def check_reported(stderr: str, word: str) -> None:
     assert all(line.startswith(f"  {said}") for line, said in zip(rest, LEFT_OUT, strict=True)), rest
 
 
+@pytest.mark.full
 def test_entries_that_are_not_valid_are_left_out(careless: str, tmp_path: Path) -> None:
     done = inside("contract", "export", careless)
     assert done.returncode == 0
@@ -240,6 +242,7 @@ def test_entries_that_are_not_valid_are_left_out(careless: str, tmp_path: Path) 
     check_reported(done.stderr, "warning")
 
 
+@pytest.mark.full
 def test_a_typed_client_is_made_of_the_rest(careless: str, tmp_path: Path) -> None:
     out = tmp_path / "careless.py"
     done = inside("client", "--from", careless, "--out", out)
@@ -253,6 +256,7 @@ def test_a_typed_client_is_made_of_the_rest(careless: str, tmp_path: Path) -> No
     check_reported(done.stderr, "warning")
 
 
+@pytest.mark.full
 @pytest.mark.parametrize("command", ["export", "diff", "client", "check"])
 def test_strict_commands_end_with_1(careless: str, tmp_path: Path, command: str) -> None:
     out = tmp_path / "careless.py"
@@ -386,6 +390,7 @@ def test_a_project_is_checked_and_written_again(tmp_path: Path) -> None:
     assert answered("check", project) == "The project keeps to its contract.\n"
 
 
+@pytest.mark.full
 def test_what_is_new_in_a_contract_is_offered_as_methods_to_paste(tmp_path: Path) -> None:
     contract = save(tmp_path / "contract.json", {"tools": [tool("find", q={"type": "string"})]})
     assert inside("scaffold", "server", "finder", "--contract", contract, "--out", tmp_path).returncode == 0
@@ -441,6 +446,7 @@ def test_problems_and_schemas_are_listed_for_programs(tmp_path: Path) -> None:
     assert all(report["sound"] for report in json.loads(inside("schema", "status", "--json").stdout))
 
 
+@pytest.mark.full
 def test_a_name_that_hosts_may_refuse_is_said_and_kept(tmp_path: Path) -> None:
     contract = save(tmp_path / "contract.json", {"tools": [tool("fine-1.x"), tool("sp ace/é"), tool("x" * 129)]})
     said = [f"hosts may refuse the name of the tool '{name}'; use" for name in ("sp ace/é", "x" * 129)]

@@ -39,6 +39,7 @@ def running(example: str) -> Iterator[tuple[str, list[str]]]:
             server.terminate()
 
 
+@pytest.mark.full
 def test_an_api_key_is_sent_or_asked_for(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("KEY", KEY)
     monkeypatch.setenv("WRONG", f"{KEY}0")

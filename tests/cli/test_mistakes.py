@@ -76,6 +76,7 @@ def test_the_command_line_says_what_the_page_shows(server: str, words: tuple[str
     assert (done.returncode == 0) == message.startswith("warning: ")
 
 
+@pytest.mark.full
 @bounded()
 async def test_a_host_names_server_tool_and_reason(caplog: pytest.LogCaptureFixture) -> None:
     caplog.set_level(logging.WARNING)

@@ -319,6 +319,7 @@ def costly_commands(folder: Path) -> Iterator[list[object]]:
     yield ["check", "--schema", bad, "--revision", "draft", "--out", folder / "out", "--package", "acme"]
 
 
+@pytest.mark.full
 @pytest.mark.parametrize("kind", cases(["usual", "costly"], quick=["usual"]))
 def test_no_command_lets_text_of_others_act_on_a_terminal(
     place: Path, kind: str, monkeypatch: pytest.MonkeyPatch

@@ -91,6 +91,7 @@ def same(one: Any, other: Any) -> bool:
     return bool(one == other)
 
 
+@pytest.mark.full
 @settings(max_examples=examples(20, 200), deadline=None, suppress_health_check=UNCHECKED)
 @given(st.data())
 def test_a_model_accepts_and_keeps_whatever_its_schema_accepts(data: st.DataObject) -> None:
@@ -112,6 +113,7 @@ MEMBERS = st.dictionaries(
 )
 
 
+@pytest.mark.full
 @settings(max_examples=examples(60, 400), deadline=None)
 @given(
     st.sampled_from(["anyOf", "oneOf"]),

@@ -38,6 +38,7 @@ def events(subject: str) -> list[tuple[str, str, str]]:
     return [(event["revision"], event["kind"], event["name"]) for event in told(subject)["events"]]
 
 
+@pytest.mark.full
 @pytest.mark.parametrize(
     ("subject", "expected"),
     [
@@ -141,6 +142,7 @@ def subjects(protocol: Protocol) -> list[str]:
     return [*(method.name for method in protocol.methods), *protocol.definitions, *errors, *fields]
 
 
+@pytest.mark.full
 @pytest.mark.parametrize("index", range(len(PROTOCOLS)), ids=REVISIONS)
 def test_everything_has_a_history_that_agrees_with_the_schemas(index: int, monkeypatch: pytest.MonkeyPatch) -> None:
     steps = {(old.revision, new.revision): module.Step(old, new) for old, new in pairwise(PROTOCOLS)}
@@ -181,6 +183,7 @@ def test_text_fits_80_columns() -> None:
         assert "\x1b" not in done.stdout
 
 
+@pytest.mark.full
 @pytest.mark.parametrize(
     ("wrong", "near"),
     [

@@ -241,6 +241,7 @@ def verdict(score: Score, kinds: Counter[str]) -> str:
     return f"{score}, {len(kinds)} kinds, {len(score.wrong)} wrong, {len(score.unsound)} unsound\n" + "\n".join(shown)
 
 
+@pytest.mark.full
 @pytest.mark.parametrize("revision", cases(REVISIONS, quick=REVISIONS[-1:]))
 def test_a_mutation_is_found_as_one_change(revision: str, capsys: pytest.CaptureFixture[str]) -> None:
     places = Places(definitions(revision), protocol(revision))
@@ -422,6 +423,7 @@ def test_most_of_what_breaks_has_evidence(old: str, new: str) -> None:
 # --- the judges themselves ------------------------------------------------------------------------------------------
 
 
+@pytest.mark.full
 @pytest.mark.parametrize("revision", REVISIONS)
 def test_closed_instances_are_instances(revision: str) -> None:
     """What the judges draw is valid, and the model says the same as the schema."""

@@ -75,6 +75,7 @@ def test_a_mistake_that_upstream_corrected_is_not_worth_a_word(tmp_path: Path) -
     assert corrected(done) == ["/$defs/JSONValue/anyOf/2/type"]
 
 
+@pytest.mark.full
 @pytest.mark.parametrize("subject", cases(("ElicitResult.content", "Root", "tools/call", "-32002"), quick=["Root"]))
 def test_a_published_file_adds_nothing_to_a_history(subject: str, tmp_path: Path) -> None:
     file = published(tmp_path / "draft.json", REVISIONS[-1])
@@ -91,6 +92,7 @@ def test_the_json_of_a_history_says_what_was_corrected(tmp_path: Path) -> None:
     assert {one["file"] for one in record["corrections"]} == {str(file)}
 
 
+@pytest.mark.full
 def test_bindings_of_a_published_file_accept_what_ours_accept(tmp_path: Path) -> None:
     file = published(tmp_path / "draft.json", "2026-07-28")
     package = (
@@ -121,6 +123,7 @@ def test_words_of_two_files_are_compared(tmp_path: Path) -> None:
     assert "not compared" not in inside("diff", *files).stdout
 
 
+@pytest.mark.full
 @pytest.mark.parametrize("form", ["text", "markdown", "html"])
 def test_a_report_says_once_that_words_are_not_compared(form: str, tmp_path: Path) -> None:
     file = published(tmp_path / "draft.json", "2025-11-25")

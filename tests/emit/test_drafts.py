@@ -36,7 +36,7 @@ from mcp_bindgen.spec.pointer import join, split, step
 from mcp_bindgen.spec.semantics import merge_semantics, read_semantics
 from tests.support.commands import ROOT, inside, save
 from tests.support.drafts import DRAFTS, TEXT, Draft
-from tests.support.effort import examples
+from tests.support.effort import cases, examples
 from tests.support.schema_damage import damaged
 from tests.support.small_schemas import Schema, message, record, ref, small, union
 from tests.support.small_schemas import draft as draft_of_a_library
@@ -55,7 +55,7 @@ def read(folder: Path, schema: Schema, facts: str = "") -> PythonProtocol:
     return lower(build(external(save(folder / "draft.json", schema), "draft", semantics)))
 
 
-@every_draft
+@pytest.mark.parametrize("draft", cases(DRAFTS, quick=DRAFTS[::4]))
 def test_a_draft_becomes_bindings_and_says_how_it_was_read(tmp_path: Path, draft: Draft) -> None:
     protocol = read(tmp_path, draft.schema)
     first = protocol.decisions[0]
@@ -334,6 +334,7 @@ def samples(tmp_path_factory: pytest.TempPathFactory) -> list[Any]:
     return [*valid, None, 1, 1.5, "a", [], {}, {"a": "a"}, {"method": "echo"}, True]
 
 
+@pytest.mark.full
 @given(seed=st.integers(0, 2**32))
 @settings(max_examples=examples(150, 800), deadline=None)
 def test_any_damage_is_read_as_a_schema_that_accepts_the_same_or_more(
@@ -352,6 +353,7 @@ def test_any_damage_is_read_as_a_schema_that_accepts_the_same_or_more(
         assert [value for value in valid if not model.is_valid(value)] == []
 
 
+@pytest.mark.full
 @given(seed=st.integers(0, 2**32))
 @settings(max_examples=examples(8, 50), deadline=None)
 def test_any_damage_leaves_bindings_that_import(seed: int, tmp_path_factory: pytest.TempPathFactory) -> None:

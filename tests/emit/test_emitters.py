@@ -172,6 +172,7 @@ def test_the_templates_are_documented() -> None:
         assert f"| `{name}` | {purpose} |" in page
 
 
+@pytest.mark.full
 @pytest.mark.parametrize(
     ("name", "text", "said"),
     [

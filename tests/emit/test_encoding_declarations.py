@@ -154,6 +154,7 @@ def written(tmp_path_factory: pytest.TempPathFactory, rendered: set[str]) -> dic
     return found
 
 
+@pytest.mark.full
 def test_every_kind_of_file_is_written_here(written: dict[str, dict[str, bytes]], rendered: set[str]) -> None:
     kinds = {
         path.relative_to(folder).as_posix()

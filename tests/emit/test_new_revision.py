@@ -362,6 +362,7 @@ def test_mypy_strict_finds_the_mistakes_and_nothing_else(project: Path) -> None:
     assert f"checked {modules(project)} source files" in done.stdout
 
 
+@pytest.mark.full
 def test_pyright_strict_finds_the_mistakes_and_nothing_else(project: Path) -> None:
     done = execute(tool("pyright"), "--outputjson", "--pythonpath", sys.executable, cwd=project)
     report = json.loads(done.stdout)
@@ -472,6 +473,7 @@ def is_message(schema: Any) -> bool:
     return "const" in schema.get("properties", {}).get("method", {})
 
 
+@pytest.mark.full
 @pytest.mark.parametrize(
     "schema",
     [
@@ -537,6 +539,7 @@ asyncio.run(main())
 """
 
 
+@pytest.mark.full
 @pytest.mark.parametrize(
     "params", [True, {}, {"type": "object"}, {"type": "object", "additionalProperties": {}}, ref("Anything")], ids=repr
 )
@@ -581,6 +584,7 @@ USES_ALL_HELPERS = record(
 )
 
 
+@pytest.mark.full
 @pytest.mark.parametrize(
     "schema",
     [
@@ -632,6 +636,7 @@ def test_any_name_of_a_revision_works_or_is_refused(tmp_path: Path, revision: st
 # --- facts that a schema cannot state -------------------------------------------------------------------------
 
 
+@pytest.mark.full
 @pytest.mark.parametrize(
     ("schema", "facts"),
     [

@@ -66,6 +66,7 @@ def test_generate_and_check_need_no_arguments(project: Path) -> None:
     assert (done.returncode, "draft  differs" in done.stdout) == (1, True)
 
 
+@pytest.mark.full
 def test_a_header_names_a_command_that_makes_the_same_files(project: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     assert inside("generate").returncode == 0
     before = snapshot(project)
@@ -78,6 +79,7 @@ def test_a_header_names_a_command_that_makes_the_same_files(project: Path, monke
     assert snapshot(project) == before
 
 
+@pytest.mark.full
 def test_a_table_of_pyproject_is_the_same(project: Path) -> None:
     (project / "mcp-bindgen.toml").unlink()
     text = CONFIGURATION.replace("[schemas", "[tool.mcp-bindgen.schemas").replace("[[pack", "[[tool.mcp-bindgen.pack")
@@ -172,6 +174,7 @@ def shell(command: str, folder: Path, **variables: str) -> subprocess.CompletedP
     return subprocess.run(["bash", "-c", command], cwd=folder, env=environment, capture_output=True, encoding="utf-8")
 
 
+@pytest.mark.full
 def test_the_hooks_run(project: Path) -> None:
     check, generate = yaml(".pre-commit-hooks.yaml")
     assert (check["id"], generate["id"]) == ("mcp-bindgen-check", "mcp-bindgen-generate")
@@ -182,6 +185,7 @@ def test_the_hooks_run(project: Path) -> None:
     assert shell(check["entry"], project).returncode == 0
 
 
+@pytest.mark.full
 def test_the_action_runs(project: Path) -> None:
     action = yaml("action.yml")
     install, check, compare = action["runs"]["steps"]

@@ -73,6 +73,7 @@ def test_members_of_any_name_are_kept(tmp_path: Path, monkeypatch: pytest.Monkey
         assert cls.model_validate_json("{}").model_dump() == {}
 
 
+@pytest.mark.full
 def test_definitions_of_any_name_are_importable(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.syspath_prepend(str(tmp_path))
     kinds = {"kind": {"enum": ["x", None]}, "size": {"type": "number", "minimum": 1}, "list": {"type": "array"}}

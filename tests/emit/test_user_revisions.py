@@ -171,6 +171,7 @@ def test_an_emitter_that_pip_installs_is_used(installation: Installation, tmp_pa
     assert installation.bindgen("check", *asked).returncode == 0
 
 
+@pytest.mark.full
 def test_the_life_of_a_draft_beside_the_wheel(installation: Installation, tmp_path: Path) -> None:
     before = installation.files()
     check_life(installation, tmp_path)

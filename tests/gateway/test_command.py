@@ -41,6 +41,7 @@ def test_bad_input_is_one_line(notes: str) -> None:
         assert reason in done.stderr.splitlines()[-1]
 
 
+@pytest.mark.full
 @bounded()
 async def test_only_the_stated_revisions_are_served(notes: str) -> None:
     gateway = [str(COMMAND), "gateway", notes, "--serve", "2026-07-28"]

@@ -392,6 +392,7 @@ run(app)
 '''
 
 
+@pytest.mark.full
 @pytest.mark.parametrize("package", [v2025_11_25, v2026_07_28])
 @bounded()
 async def test_a_server_that_died_is_told_and_started_again(package: Any, tmp_path: Path) -> None:

@@ -224,7 +224,7 @@ def test_constructors_of_a_revision_fill_in_what_is_required_and_nothing_else(re
 
 
 @pytest.mark.full
-@pytest.mark.parametrize("revision", REVISIONS)
+@pytest.mark.parametrize("revision", [REVISIONS[0], REVISIONS[-1]])
 def test_a_default_in_the_schema_of_a_revision_fills_in_nothing(tmp_path: Path, revision: str) -> None:
     plain = json.loads((Store().root / revision / "schema.json").read_text("utf-8"))
     defaulted = copy.deepcopy(plain)

@@ -63,6 +63,7 @@ def test_the_core_reads_the_same_with_it_and_without(name: str) -> None:
     assert [method for method in extended.methods if not method.origin] == list(alone.methods)
 
 
+@pytest.mark.full
 @every_extension
 def test_an_import_costs_only_itself(name: str) -> None:
     here = f"{PACKAGE}.{name}"

@@ -78,5 +78,6 @@ def test_mypy_reports_the_mistakes_and_nothing_else() -> None:
     assert mypy() == marked()
 
 
+@pytest.mark.full
 def test_pyright_reports_the_mistakes_and_nothing_else(tmp_path: Path) -> None:
     assert pyright(tmp_path) == marked()

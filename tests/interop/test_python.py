@@ -61,6 +61,7 @@ async def test_a_client_that_asks_for_a_stateless_revision_first_falls_back_to_t
     assert not report.failures
 
 
+@pytest.mark.full
 @pytest.mark.parametrize(("over", "revision"), [("stdio", STATELESS), ("sse", LATEST), ("http", STATELESS)])
 @bounded()
 async def test_our_clients_find_the_way_to_its_servers(over: str, revision: str) -> None:

@@ -20,8 +20,7 @@ from .run import run
 from .traffic import traffic
 from .trial import TRANSPORTS, Trial, trials
 
-QUICK = {("2025-11-25", "memory"), ("2026-07-28", "memory"), ("2025-03-26", "stdio"), ("2026-07-28", "http")}
-QUICK |= {("2024-11-05", "sse"), ("2025-11-25", "http")}
+QUICK = {("2025-11-25", "memory"), ("2025-03-26", "stdio"), ("2026-07-28", "http"), ("2024-11-05", "sse")}
 REVISION = "2025-11-25"
 
 

@@ -36,6 +36,7 @@ run(Tools())
 """
 
 
+@pytest.mark.full
 @bounded()
 async def test_functions_are_called_by_their_names(tmp_path: Path, caplog: pytest.LogCaptureFixture) -> None:
     script = tmp_path / "server.py"

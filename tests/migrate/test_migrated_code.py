@@ -108,6 +108,7 @@ def test_a_charge_before_the_question_happens_twice_and_is_pointed_at() -> None:
     anyio.run(visit)
 
 
+@pytest.mark.full
 def test_advice_for_the_server() -> None:
     path = FOLDER / "shop_before.py"
     found = advice(path)

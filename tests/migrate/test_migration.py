@@ -46,7 +46,7 @@ def found_in_everything(old: str, new: str) -> list[dict[str, Any]]:
         return found(old, new, file)
 
 
-STEPS = [*pairwise(REVISIONS), *pairwise(REVISIONS[::-1]), (REVISIONS[0], REVISIONS[-1])]
+STEPS = [*pairwise(REVISIONS), (REVISIONS[-1], REVISIONS[0])]
 
 
 @pytest.mark.parametrize(("old", "new"), cases(STEPS, quick=[REVISIONS[-2:]]))
@@ -115,6 +115,7 @@ def test_all_forms_of_imports_and_calls_by_position(tmp_path: Path) -> None:
     assert found == {code: [f"{where} types.JSONRPCError"] for code, where in expected.items()}
 
 
+@pytest.mark.full
 def test_arguments_by_position_that_are_keywords_now(tmp_path: Path) -> None:
     draft, facts = tmp_path / "draft.json", tmp_path / "facts.toml"
     save(draft, {"$defs": dict(Store().effective("2025-11-25").definitions)})
@@ -138,6 +139,7 @@ def test_an_override_that_does_not_fit_is_told_at_its_name(tmp_path: Path) -> No
     assert uses(code, tmp_path, "2025-11-25", "2025-06-18") == ["3:15 Server.on_initialized"]
 
 
+@pytest.mark.full
 def test_bindings_of_ones_own(tmp_path: Path) -> None:
     code = "from acme.mcp import types\nx = types.JSONRPCError\n"
     assert uses(code, tmp_path) == []
@@ -206,12 +208,14 @@ def test_the_type_of_a_value_is_followed_where_and_only_where_it_is_clear(tmp_pa
     }
 
 
+@pytest.mark.full
 def test_the_encoding_of_a_file_counts(tmp_path: Path) -> None:
     (tmp_path / "code.py").write_bytes(f"# coding: latin-1\n{TASK}'\u00e4'; mcp.Task\n".encode("latin-1"))
     places = [(use["line"], use["column"]) for use in found("2025-11-25", "2026-07-28", tmp_path)]
     assert places == [(3, 5), (4, 10)]
 
 
+@pytest.mark.full
 def test_modules_of_the_project_know_each_other(tmp_path: Path) -> None:
     package = tmp_path / "src" / "acme"
     package.mkdir(parents=True)
@@ -229,6 +233,7 @@ def test_modules_of_the_project_know_each_other(tmp_path: Path) -> None:
 TASK = "from mcp_bindgen.v2025_11_25 import types as mcp\nmcp.Task\n"
 
 
+@pytest.mark.full
 def test_modules_may_have_any_names_and_any_place(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     for folder in ("one", "two", "test", "src/acme/inner"):
         (tmp_path / folder).mkdir(parents=True)
@@ -242,6 +247,7 @@ def test_modules_may_have_any_names_and_any_place(tmp_path: Path, monkeypatch: p
     assert sorted({tmp_path / use["file"] for use in found("2025-11-25", "2026-07-28", Path())}) == files
 
 
+@pytest.mark.full
 def test_what_a_type_checker_cannot_go_past_is_skipped(tmp_path: Path) -> None:
     (tmp_path / "bad.py").write_text(f"from {'.' * 50} import x\n")
     (tmp_path / "good.py").write_text(TASK)
@@ -251,6 +257,7 @@ def test_what_a_type_checker_cannot_go_past_is_skipped(tmp_path: Path) -> None:
     assert f"{tmp_path}/bad.py: skipped: is not Python: No parent module" in " ".join(done.stdout.split())
 
 
+@pytest.mark.full
 def test_bindings_inside_of_the_project(tmp_path: Path) -> None:
     package = tmp_path / "src" / "acme"
     (package / "mcp").mkdir(parents=True)
@@ -269,6 +276,7 @@ def test_without_a_type_checker_it_says_what_to_install(tmp_path: Path, monkeypa
     assert "mypy is not installed; run: pip install 'mcp-bindgen[generate]'" in done.stderr
 
 
+@pytest.mark.full
 def test_a_cache_that_cannot_be_written_does_no_harm(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     (tmp_path / "no-folder").touch()
     monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path / "no-folder"))
@@ -295,7 +303,7 @@ def test_runs_at_the_same_time_have_caches_of_their_own(tmp_path: Path, monkeypa
         assert [one for one in (again, other) if one and (one / "content").exists()] == [first]
 
 
-@pytest.mark.full
+@pytest.mark.slow
 def test_two_runs_that_begin_without_a_cache_report_the_same(tmp_path: Path) -> None:
     (tmp_path / "code.py").write_text(TASK)
     command = ("migrate", "2025-11-25", "2026-07-28", tmp_path / "code.py")
@@ -312,6 +320,7 @@ def test_two_runs_that_begin_without_a_cache_report_the_same(tmp_path: Path) -> 
 GONE = "from mcp_bindgen.v2025_06_18 import types\ntypes.JSONRPCError\n"
 
 
+@pytest.mark.full
 def test_only_python_that_is_the_projects_own_is_read(tmp_path: Path) -> None:
     for folder in (".hidden", "node_modules", "venv", "lib", "site-packages"):
         (tmp_path / folder).mkdir()
@@ -332,6 +341,7 @@ BAD = {
 }
 
 
+@pytest.mark.full
 def test_files_that_cannot_be_read_are_skipped_with_the_reason(tmp_path: Path) -> None:
     for number, content in enumerate(BAD):
         (tmp_path / f"bad{number}.py").write_bytes(content)
@@ -405,6 +415,7 @@ def test_advice_is_for_the_side_that_has_the_code(tmp_path: Path) -> None:
     assert hints["types.CallToolRequestParams.task"] == "Do without it: the other side does not send it."
 
 
+@pytest.mark.full
 def test_annotations_of_a_workflow(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.chdir(tmp_path)
     Path("a,b.py").write_text(GONE)
@@ -431,6 +442,7 @@ def test_bad_input(arguments: tuple[str, ...], message: str) -> None:
     assert message in done.stderr
 
 
+@pytest.mark.full
 def test_findings_are_those_of_the_comparison() -> None:
     reported = found_in_everything("2025-11-25", "2026-07-28")
     findings = json.loads(inside("diff", "2025-11-25", "2026-07-28", "--format", "json").stdout)["comparisons"][0]

@@ -137,6 +137,7 @@ def check(receiver: Protocol, sender: Protocol, wide: Type, narrow: Type) -> Non
         assert [value for value in values if sends.is_valid(value) and not accepts.is_valid(value)] == []
 
 
+@pytest.mark.full
 @settings(max_examples=examples(300, 3000))
 @given(pairs(FLAT))
 def test_no_value_of_the_sender_is_refused(pair: tuple[Type, Type]) -> None:

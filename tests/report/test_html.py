@@ -428,6 +428,7 @@ def test_a_step_without_matches_is_out_of_the_way(browser: Browser, tmp_path: Pa
         expect(steps).to_have_count(2)
 
 
+@pytest.mark.full
 def test_hostile_names_can_be_linked_to(browser: Browser, tmp_path: Path) -> None:
     with visiting(browser, saved(tmp_path, html(hostile()))) as visit:
         visit.page.locator(".finding").first.locator(".foot a[href*='definition']").click()

@@ -119,6 +119,7 @@ def test_the_command_of_the_dockerfile_stops_in_good_order(project: Path, tmp_pa
     assert "exceeded" not in log
 
 
+@pytest.mark.full
 def test_the_manifest_starts_the_same_image_with_redis(
     project: Path, tmp_path: Path, tmp_path_factory: pytest.TempPathFactory
 ) -> None:

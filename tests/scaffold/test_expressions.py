@@ -24,6 +24,7 @@ from mcp_bindgen.protocol.model import Array, Const, Field, Free, Map, Object, R
 from mcp_bindgen.scaffold.expressions import expression
 from mcp_bindgen.spec import EffectiveSchema, Store
 from tests.support.commands import ROOT, execute
+from tests.support.effort import cases
 
 REVISIONS = list(Store().pins)
 
@@ -49,7 +50,7 @@ def built(revision: str, name: str, source: str) -> Any:
 
 
 @pytest.mark.parametrize("full", [False, True])
-@pytest.mark.parametrize("revision", REVISIONS)
+@pytest.mark.parametrize("revision", cases(REVISIONS, quick=["2024-11-05", "2026-07-28"]))
 def test_every_definition_has_an_example_that_its_json_schema_accepts(revision: str, full: bool) -> None:
     definitions = dict(schema(revision).definitions)
     for name in protocol(revision).definitions:

@@ -100,6 +100,7 @@ def folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Path]:
             del sys.modules[name]
 
 
+@pytest.mark.full
 def test_a_server_calls_the_functions_of_a_file(folder: Path) -> None:
     """Its own tests hold the functions to the contract, and call none of them."""
     (folder / "tools.py").write_text(FUNCTIONS, "utf-8")

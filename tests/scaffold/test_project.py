@@ -111,6 +111,7 @@ def test_new_projects_pass_their_tests(tmp_path: Path) -> None:
     holds(tmp_path, "all-of-it", "both-eras", "asked", "errands", "functions", "both-asked")
 
 
+@pytest.mark.full
 def test_an_app_has_an_example_and_a_test_for_each_capability(tmp_path: Path) -> None:
     scaffolded("server", "weather", "--with", "Resource,completion", "--out", tmp_path)
     folder = tmp_path / "weather"
@@ -145,6 +146,7 @@ def test_an_option_that_needs_a_class_selects_it_and_says_so(
     assert lines == ([f"{said} needs a class, so the server is one, as with --style class."] if said else [])
 
 
+@pytest.mark.full
 def test_a_server_with_tasks_is_one_of_the_newest_revision_that_has_them_and_its_tool_is_one(tmp_path: Path) -> None:
     scaffolded("server", "errands", "--with", "tasks", "--out", tmp_path)
     source = (tmp_path / "errands" / "src" / "errands" / "server.py").read_text("utf-8")
@@ -228,6 +230,7 @@ def test_protected_projects_pass_their_tests(tmp_path: Path) -> None:
     holds(tmp_path, "both-protected", "files", "guarded")
 
 
+@pytest.mark.full
 def test_a_protected_project_has_no_defaults_that_let_anybody_in(tmp_path: Path) -> None:
     scaffolded("server", "weather", "--auth", "--out", tmp_path)
     folder = tmp_path / "weather"
@@ -279,6 +282,7 @@ def test_the_console_script_and_the_container_start_what_is_there(tmp_path: Path
     assert found["mcpServers"]["weather"]["url"] == "http://127.0.0.1:8000/mcp"
 
 
+@pytest.mark.full
 def test_until_there_is_a_release_a_project_names_what_its_generator_was_installed_from(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -525,6 +529,7 @@ def test_a_terminal_is_asked_for_no_revision_of_an_app(tmp_path: Path) -> None:
     assert '@app.resource("memo://welcome"' in (tmp_path / "sky" / "src" / "sky" / "server.py").read_text("utf-8")
 
 
+@pytest.mark.full
 @pytest.mark.parametrize(
     ("options", "said", "is_protected"),
     [

@@ -2,9 +2,9 @@
 
 What there is to make is in `skeletons.py`: each revision, each feature alone and all together, each transport, with and
 without a contract. `make test` makes a handful, `make test-all` all of it. The official Python client talks to every
-server, over each of its transports, and tries everything. So does the Inspector's command line: it asks servers for
-what they are about, and over HTTP those with a whole contract for everything. Where a client cannot choose among
-several revisions, it gets the newest of each era.
+server, over each of its transports, and tries everything. So does the Inspector's command line: it asks the servers
+with all features for what they are about, and over HTTP those with a whole contract for everything. Where a client
+cannot choose among several revisions, it gets the newest of each era.
 """
 
 from __future__ import annotations
@@ -88,6 +88,7 @@ def test_no_two_variants_have_one_name() -> None:
 # --- types, and their own tests -----------------------------------------------------------------------------------
 
 
+@pytest.mark.full
 @every_variant
 def test_all_type_check_in_the_strict_mode_of_pyright(variants: Sequence[Variant], workshop: Workshop) -> None:
     projects = [workshop.project(each) for each in variants]
@@ -147,6 +148,7 @@ async def test_all_answer_the_python_sdk_over_stdio(name: str, workshop: Worksho
     )
 
 
+@pytest.mark.full
 @by_group
 @bounded(180)
 async def test_all_answer_the_python_sdk_over_http(name: str, workshop: Workshop) -> None:
@@ -177,7 +179,7 @@ def home(tmp_path: Path) -> Path:
 @pytest.mark.parametrize("name", GROUPS)
 @bounded(180)
 async def test_all_answer_the_inspector_over_stdio(name: str, workshop: Workshop, home: Path) -> None:
-    variants = group(name, over="stdio")
+    variants = [each for each in group(name, over="stdio") if each.part == ALL]
     asked = [(each, revision, by_command(workshop.project(each))) for each in variants for revision in eras(each)]
     await ask(home, starmap(Asked, asked))
 
@@ -186,12 +188,12 @@ async def test_all_answer_the_inspector_over_stdio(name: str, workshop: Workshop
 @pytest.mark.parametrize("name", GROUPS)
 @bounded(180)
 async def test_all_answer_the_inspector_over_http(name: str, workshop: Workshop, home: Path) -> None:
-    variants = [(each, workshop.project(each)) for each in group(name, over="http")]
+    variants = [(each, workshop.project(each)) for each in group(name, over="http") if each.part == ALL]
     async with serving([project for _, project in variants]) as places:
         await ask(
             home,
             [
-                Asked(each, one, at_url(places[project.package], one), thorough=each.part == ALL and each.contracted)
+                Asked(each, one, at_url(places[project.package], one), thorough=each.contracted)
                 for each, project in variants
                 for one in eras(each)
             ],
@@ -212,6 +214,7 @@ async def test_the_inspector_is_answered_in_another_era(
 # --- clients ------------------------------------------------------------------------------------------------------
 
 
+@pytest.mark.full
 @by_group
 @bounded(180)
 async def test_all_clients_understand_a_server_of_the_python_sdk(name: str, workshop: Workshop) -> None:

@@ -528,6 +528,7 @@ def test_core_tells_what_moved_to_an_extension() -> None:
     assert not [subject for subject in told if "tasks/list" in subject or "tasks/result" in subject]
 
 
+@pytest.mark.full
 def test_history_goes_on_in_extensions() -> None:
     both = json.loads(inside("history", "tasks/get", "--json").stdout)
     assert (both["origin"], list(both["names"])) == (None, ["2025-11-25"])

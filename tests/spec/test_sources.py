@@ -140,6 +140,7 @@ def test_diff(named: str, tmp_path: Path) -> None:
     assert "1 change on the wire (1 breaks)." in done.stdout
 
 
+@pytest.mark.full
 def test_history(named: str) -> None:
     done = inside("history", "books/find", "--schema", named)
     assert (done.returncode, done.stderr) == (0, "")

@@ -37,5 +37,7 @@ def cases(every: Iterable[Any], *, quick: Collection[Any]) -> list[Any]:
 
 
 def _full(case: Any) -> Any:
+    if hasattr(case, "marks"):  # it has an id, by `pytest.param`
+        return pytest.param(*case.values, id=case.id, marks=(*case.marks, pytest.mark.full))
     values = case if isinstance(case, tuple) else (case,)
     return pytest.param(*values, marks=pytest.mark.full)

@@ -1,7 +1,8 @@
 """Every project that `scaffold` can make: the list, making them once for all tests, and serving them over HTTP.
 
-The list follows from the protocol model: each revision, each feature of a side alone and all together, each transport,
-with and without a contract, and all revisions at once.
+The list follows from the protocol model: each revision, each feature of a side alone and all together, with and without
+a contract, and all revisions at once. All together there are over each transport, a feature alone over one of them,
+which alternates from revision to revision.
 """
 
 from __future__ import annotations
@@ -278,13 +279,13 @@ class Variant:
 
 def _variants() -> Iterator[Variant]:
     for kind in KINDS:
-        for revision in REVISIONS:
-            for way in TRANSPORTS:
-                for part in (*features(revision, kind), ALL):
-                    yield Variant(kind, (revision,), part, (way,))
-                sections = SECTIONS if kind == "server" else ()
-                for part in (*sections, ALL):
-                    yield Variant(kind, (revision,), part, (way,), contracted=True)
+        for at, revision in enumerate(REVISIONS):
+            for contracted, parts in enumerate((features(revision, kind), SECTIONS if kind == "server" else ())):
+                for nth, part in enumerate(parts):
+                    way = TRANSPORTS[(at + nth + contracted) % len(TRANSPORTS)]
+                    yield Variant(kind, (revision,), part, (way,), contracted=bool(contracted))
+                for way in TRANSPORTS:
+                    yield Variant(kind, (revision,), ALL, (way,), contracted=bool(contracted))
     for part in (*features(REVISIONS[-1], "server"), ALL):
         yield Variant("server", REVISIONS, part, TRANSPORTS)
     for part in (*SECTIONS, ALL):
@@ -300,7 +301,7 @@ HANDFUL = tuple(
     in {
         "server-2024-11-05-all-stdio",
         "server-2025-11-25-all-http",
-        "server-2026-07-28-tools-http",
+        "server-2026-07-28-all-http",
         "server-several-all-stdio-http-contract",
         "client-2025-11-25-all-http",
         "client-several-all-stdio-http",

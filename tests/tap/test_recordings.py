@@ -257,6 +257,7 @@ def greet(name: str) -> str:
 """
 
 
+@pytest.mark.full
 @pytest.mark.parametrize("revision", ["2025-11-25", "2026-07-28"])
 def test_replay_finds_what_changed(revision: str, tmp_path: Path) -> None:
     out, old, new = (tmp_path / name for name in ("trace.jsonl", "shop.py", "shop2.py"))
@@ -301,7 +302,7 @@ TEN: dict[str, tuple[list[str], str, tuple[tuple[str, dict[str, Any]], ...]]] = 
 }
 
 
-OFTEN = ("everything", "python kinds", "node", "python over HTTP", "everything over HTTP")
+OFTEN = ("everything", "node", "python over HTTP")
 """Those that each run of the suite plays; `pytest -m slow` plays the others."""
 
 

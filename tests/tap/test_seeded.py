@@ -127,6 +127,7 @@ def stated(revision: str, seed: Seed) -> Seed:
     )
 
 
+@pytest.mark.full
 @pytest.mark.parametrize("revision", REVISIONS)
 def test_over_stdio(revision: str, tmp_path: Path) -> None:
     planted = [stated(revision, seed) for seed in seeds(revision)]

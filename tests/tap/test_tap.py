@@ -73,6 +73,7 @@ STRANGE = {
 }
 
 
+@pytest.mark.full
 @pytest.mark.parametrize("name", STRANGE)
 def test_the_trace_goes_on_after_strange_messages(name: str, tmp_path: Path) -> None:
     arguments, reason = STRANGE[name]

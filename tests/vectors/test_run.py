@@ -114,6 +114,7 @@ def test_kinds_of_disagreements(vector: Vector, answer: Answer, found: tuple[str
     assert disagreement(vector, answer) == found
 
 
+@pytest.mark.full
 @pytest.mark.parametrize(
     ("behaviour", "kinds"),
     [

@@ -328,6 +328,7 @@ def test_an_example_of_many_ways_is_not_explained() -> None:
     )
 
 
+@pytest.mark.full
 def test_a_proof_without_end_is_given_up(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(inclusion, "_TIMEOUT_SECONDS", 0.3)
     names = range(16)

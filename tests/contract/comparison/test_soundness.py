@@ -172,6 +172,7 @@ def refused_example(dice: Dice, sender: Schema, receiver: Schema) -> tuple[Any, 
     return ()
 
 
+@pytest.mark.full
 @pytest.mark.parametrize("batch", cases(range(2), quick=[0]))
 def test_no_break_goes_unnoticed(batch: int) -> None:
     breaks = 0

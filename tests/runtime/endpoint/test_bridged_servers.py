@@ -530,6 +530,7 @@ def test_what_clients_of_a_revision_miss_is_told_at_the_start(caplog: pytest.Log
     assert "tools/call: MCP 2024-11-05 has no audio" in lines[0]
 
 
+@pytest.mark.full
 def test_a_revision_is_imported_when_a_client_speaks_it(tmp_path: Path) -> None:
     code = """
 import json, sys

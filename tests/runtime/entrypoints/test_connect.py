@@ -797,6 +797,7 @@ async def test_a_server_that_failed_is_asked_like_a_new_one(command: Command) ->
             assert command.noted() == ["start", "server/discover", *HANDSHAKE]
 
 
+@pytest.mark.full
 @bounded()
 async def test_what_only_one_era_was_asked_is_not_remembered_of_the_server(command: Command) -> None:
     async with connect([*ECHO, *REVISIONS], *CLIENTS[:4]) as client:
@@ -1143,6 +1144,7 @@ async def test_headers_go_everywhere() -> None:
 # --- who uses it ----------------------------------------------------------------------------------------------
 
 
+@pytest.mark.full
 @bounded()
 async def test_a_host_with_servers_of_every_kind(command: Command) -> None:
     app = HttpApp(server(STATELESS))
@@ -1193,6 +1195,7 @@ def called(*arguments: str) -> tuple[int, str, str]:
 ECHOED = ("tools/call", "echo", '{"text": "hi"}')
 
 
+@pytest.mark.full
 @pytest.mark.parametrize(
     "revisions", cases([[STATELESS], ["2024-11-05"], ["2025-11-25", STATELESS]], quick=[["2025-11-25", STATELESS]])
 )

@@ -116,6 +116,7 @@ Entry = Callable[..., dict[str, Any]]
 # --- what servers offer together ------------------------------------------------------------------------------
 
 
+@pytest.mark.full
 @bounded()
 async def test_the_union_of_all_pages(entry: Entry, tmp_path: Path) -> None:
     servers = {"second": entry("two", "more,b,c"), "first": entry("one", "a,b")}
@@ -288,6 +289,7 @@ async def test_a_server_that_died_is_started_again_by_the_next_call(entry: Entry
     await until(lambda: not any(map(alive, processes(tmp_path))))
 
 
+@pytest.mark.full
 @bounded()
 async def test_a_server_that_keeps_dying_is_given_up(entry: Entry, tmp_path: Path) -> None:
     async with Host({"frail": entry("frail", "die")}, Client, restarts=2, restart_pause=0.2) as host:
@@ -302,6 +304,7 @@ async def test_a_server_that_keeps_dying_is_given_up(entry: Entry, tmp_path: Pat
         assert await host.tools() == []
 
 
+@pytest.mark.full
 @bounded()
 async def test_callers_that_give_up_stop_no_restart(entry: Entry, tmp_path: Path) -> None:
     async with Host({"frail": entry("frail", "die,a")}, Client, restarts=1, restart_pause=0) as host:
@@ -372,6 +375,7 @@ async def test_nothing_is_left_running(entry: Entry, tmp_path: Path) -> None:
     assert host.failures == {}
 
 
+@pytest.mark.full
 @bounded()
 async def test_an_error_in_the_block_comes_out_as_it_is(entry: Entry, tmp_path: Path) -> None:
     with pytest.raises(LookupError, match="mine"):
@@ -544,6 +548,7 @@ async def test_a_hanging_server_is_told_of_with_the_end_of_its_stderr() -> None:
     assert said.isprintable()
 
 
+@pytest.mark.full
 @bounded()
 async def test_servers_come_and_go_while_the_host_runs(entry: Entry) -> None:
     off = {**entry("off", "z"), "disabled": True}
@@ -570,6 +575,7 @@ async def test_servers_come_and_go_while_the_host_runs(entry: Entry) -> None:
         assert text(await host.call_tool("c", server="one")) == "one: c"
 
 
+@pytest.mark.full
 @bounded()
 async def test_a_name_that_is_used_again_stands_for_one_process(entry: Entry, tmp_path: Path) -> None:
     async with Host({"one": entry("one", "die")}, Client, background=True, restart_pause=0.3) as host:
@@ -600,6 +606,7 @@ async def test_what_a_server_writes_to_stderr_forges_no_line_of_the_log(caplog: 
     assert len(said[0]) < 3000
 
 
+@pytest.mark.full
 @bounded()
 async def test_one_that_keeps_dying_in_the_background_is_given_up(entry: Entry, tmp_path: Path) -> None:
     changes: list[str] = []
@@ -631,6 +638,7 @@ async def first(changes: AsyncIterator[Status], state: str, times: int) -> Async
             return
 
 
+@pytest.mark.full
 @bounded()
 async def test_one_that_crashes_at_its_first_start_is_started_again_in_the_background(tmp_path: Path) -> None:
     """It waits longer each time, and what was missing is there at last."""
@@ -657,6 +665,7 @@ async def test_one_that_crashes_at_its_first_start_is_started_again_in_the_backg
             await host.call_tool("hello", server="late")
 
 
+@pytest.mark.full
 @bounded()
 async def test_a_server_that_was_removed_does_not_come_back_under_the_name_of_another(
     entry: Entry, tmp_path: Path

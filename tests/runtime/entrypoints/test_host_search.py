@@ -51,6 +51,7 @@ def test_results_are_limited_and_none_are_needed() -> None:
     assert search("x", []) == []
 
 
+@pytest.mark.full
 @bounded()
 async def test_a_host_searches_the_tools_of_all_servers(tmp_path: Path) -> None:
     for name in ("forecast", "mail"):

@@ -84,6 +84,7 @@ def test_an_installed_transport_serves_its_option_and_opens_its_urls(site: Path,
         server.wait()
 
 
+@pytest.mark.full
 def test_options_of_installed_transports_are_listed_and_exclude_each_other(site: Path, tmp_path: Path) -> None:
     shown = run(site, SERVER, "--help").stdout
     for option in ("--acme PATH", "--http HOST:PORT", "--sse HOST:PORT", "--store WHERE", "--log-format"):
@@ -129,6 +130,7 @@ importlib.metadata.entry_points = entry_points
 """
 
 
+@pytest.mark.full
 def test_without_an_option_or_a_url_no_installed_package_is_scanned(site: Path) -> None:
     first = [initialize("2025-11-25"), INITIALIZED, request(2, "tools/list")]
     lines = "".join(f"{json.dumps(message)}\n" for message in first)
@@ -176,6 +178,7 @@ STORE = Store()
 """
 
 
+@pytest.mark.full
 def test_an_installed_store_opens_its_urls(site: Path) -> None:
     install(site, "acme-store", STORE, stores="STORE")
     done = run(site, SERVER, "--http", "127.0.0.1:0", "--store", "acme://host")

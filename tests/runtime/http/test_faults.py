@@ -74,6 +74,7 @@ async def client_of(way: str, kind: Clients, url: str) -> AsyncGenerator[Any]:
             yield client
 
 
+@pytest.mark.full
 @pytest.mark.parametrize("heard", cases([0, 25, 200], quick=[25]))
 @pytest.mark.parametrize("way", ["connect", "http"])
 def test_a_server_that_is_killed_in_a_stream(tmp_path: Path, heard: int, way: str) -> None:
@@ -449,6 +450,7 @@ def test_requests_within_requests(smuggling: int, head: bytes) -> None:
     assert heard.count(b"HTTP/1.1 ") == 1
 
 
+@pytest.mark.full
 @pytest.mark.parametrize("lines", [True, False], ids=["many", "one"])
 def test_headers_without_end(tmp_path: Path, lines: bool) -> None:
     """Who sends headers and never a request is cut off before that costs memory."""

@@ -408,6 +408,7 @@ async def test_what_is_too_large_is_refused_and_the_connection_lives_on() -> Non
         assert await raw.receive() == answer(2, {})
 
 
+@pytest.mark.full
 def test_the_usual_limit_is_64_mib() -> None:
     with started(ECHO) as child:
         before = memory(child.process.pid)
@@ -439,6 +440,7 @@ async def test_a_client_survives_an_answer_that_is_too_large() -> None:
 # --- peers that are slow --------------------------------------------------------------------------------------
 
 
+@pytest.mark.full
 @pytest.mark.parametrize("tool", ["echo", "later"])
 def test_a_client_that_never_reads_fills_no_memory(faulty: Path, tool: str) -> None:
     with started(faulty) as child:
@@ -530,6 +532,7 @@ async def test_a_message_that_is_given_up_half_way_damages_no_other() -> None:
     await raw.close()
 
 
+@pytest.mark.full
 @bounded()
 async def test_much_in_both_directions_does_not_jam(faulty: Path) -> None:
     """Either side has more to say than a pipe holds, and asks while it is asked."""
@@ -622,6 +625,7 @@ async def test_a_server_that_is_killed(faulty: Path) -> None:
     assert transport.process.returncode == -signal.SIGKILL
 
 
+@pytest.mark.full
 @pytest.mark.parametrize("tool", ["echo", "sleep"])
 def test_a_server_whose_client_is_killed_ends_by_itself(faulty: Path, tmp_path: Path, tool: str) -> None:
     script = tmp_path / "client.py"

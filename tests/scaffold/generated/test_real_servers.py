@@ -322,6 +322,7 @@ def starts(project: Project) -> tuple[list[str], dict[str, str]]:
     return [sys.executable, "-m", project.package], {"PYTHONPATH": str(project.folder / "src")}
 
 
+@pytest.mark.full
 def test_an_export_is_what_the_server_says(place: Place) -> None:
     document = place.document
     assert document["revision"] == place.real.revision
@@ -332,6 +333,7 @@ def test_an_export_is_what_the_server_says(place: Place) -> None:
     assert exact({member: document.get(member) for member in LISTS.values()}) == exact(listed)
 
 
+@pytest.mark.full
 def test_typed_calls_work_and_the_client_is_in_sync(place: Place) -> None:
     program = place.clients / f"use_{place.real.name}.py"
     done = execute("timeout", "60", sys.executable, "-W", "error", program, place.work, *place.command)

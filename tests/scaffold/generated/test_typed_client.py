@@ -271,6 +271,7 @@ def test_a_class_must_have_a_name_of_its_own() -> None:
             client_files(contract_of(DOCUMENT), protocol, name, "weather", "a test")
 
 
+@pytest.mark.full
 def test_every_client_type_checks_strictly(clients: Path, tmp_path: Path) -> None:
     for path in [*clients.glob("*/weather.py"), *clients.glob("*/contract/*.py")]:
         copy = tmp_path / path.relative_to(clients)
@@ -384,6 +385,7 @@ def test_a_client_of_a_saved_contract_and_of_the_one_that_was_saved_beside_it(tm
     ).stdout == ("Nothing changed.\n")
 
 
+@pytest.mark.full
 def test_the_command_in_a_module_works_for_others_too(
     tmp_path: Path, live: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -598,6 +600,7 @@ def test_hostile_packages_please_ruff(evil: Path) -> None:
     assert done.returncode == 0, done.stdout
 
 
+@pytest.mark.full
 @given(taken=inputs(), given_=inputs())
 @settings(
     max_examples=examples(5, 15),

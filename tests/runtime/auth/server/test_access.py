@@ -405,6 +405,7 @@ def test_the_old_transport_is_guarded_too(server: Protected, issuer: Issuer) -> 
         assert server.client.post(place, content=twice, headers=headers).status_code in (202, 403)
 
 
+@pytest.mark.full
 def test_the_old_stream_ends_with_the_last_token_that_came_for_it(server: Protected, issuer: Issuer) -> None:
     """A message with another token keeps it open, and nothing else does: neither events nor a handler that runs."""
     brief, longer = (issuer.token(server.url, exp=At(seconds), scope="mcp:write") for seconds in (-58, -56.5))

@@ -80,6 +80,7 @@ async def serving(queue: tuple[Kind, str], engine: Engine, name: str, concurrenc
         yield runner
 
 
+@pytest.mark.full
 @bounded()
 async def test_who_runs_nothing_sends_what_another_process_runs(queue: tuple[Kind, str]) -> None:
     web, worker = Engine(), Engine()

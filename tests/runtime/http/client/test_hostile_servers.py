@@ -76,6 +76,7 @@ async def playing(
 # --- how much is read -----------------------------------------------------------------------------------------
 
 
+@pytest.mark.full
 @both
 @pytest.mark.parametrize("status", [202, 400])
 @bounded()

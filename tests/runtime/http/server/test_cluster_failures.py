@@ -52,6 +52,7 @@ def resumed(client: Patient, url: str, last: list[str]) -> Any:
 # --- kill -9, in each state of a request's life ---------------------------------------------------------------
 
 
+@pytest.mark.full
 @bounded()
 async def test_a_request_whose_worker_dies_is_answered_with_an_error_within_seconds(two: Cluster) -> None:
     async with patient(two) as client:

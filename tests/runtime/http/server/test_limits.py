@@ -32,6 +32,7 @@ from tests.support.checked_connections import (
     request,
     until,
 )
+from tests.support.effort import cases
 from tests.support.http_wires import BOB, EVE, LATEST, Headers, Wire, stateless, who, wires
 
 MIB = 1024 * 1024
@@ -695,7 +696,10 @@ async def test_whoever_blocks_all_their_threads_leaves_those_of_others() -> None
 
 @pytest.mark.parametrize(
     ("way", "is_known"),
-    [("stateless", False), ("stateless", True), ("sessions", True), ("no sessions", True), ("sse", False)],
+    cases(
+        [("stateless", False), ("stateless", True), ("sessions", True), ("no sessions", True), ("sse", False)],
+        quick=[("stateless", True)],
+    ),
 )
 @bounded()
 async def test_handlers_whose_clients_hang_up_take_a_limited_number_of_threads(way: str, is_known: bool) -> None:

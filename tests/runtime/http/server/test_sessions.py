@@ -1201,6 +1201,7 @@ def test_what_is_replayed_is_not_sent_again() -> None:
     run(body)
 
 
+@pytest.mark.full
 @pytest.mark.parametrize("kind", ["memory", "slow", "sqlite"])
 def test_connections_that_break_all_the_time(kind: str, tmp_path: Path) -> None:
     """Clients that are cut off at random, or left half open, get every event once, in order."""
@@ -1405,6 +1406,7 @@ class Reader:
                     most = float("inf")
 
 
+@pytest.mark.full
 @pytest.mark.parametrize(
     ("count", "parser"), cases([(1, PARSERS[0]), (7, PARSERS[0]), (60, PARSERS[-1])], quick=[(7, PARSERS[0])])
 )
@@ -1454,6 +1456,7 @@ def test_a_server_that_is_killed(tmp_path: Path, count: int, parser: str) -> Non
     run(body)
 
 
+@pytest.mark.full
 @pytest.mark.parametrize("parser", cases(PARSERS, quick=PARSERS[:1]))
 def test_real_connections_that_break(tmp_path: Path, parser: str) -> None:
     """Connections that are reset in the middle of a stream are noticed, and what they missed is replayed."""

@@ -54,6 +54,7 @@ def check(redis: RedisServer, limits: StoreLimits, slack: int = 0) -> None:
     assert sum(said.values()) <= limits.all_size + slack
 
 
+@pytest.mark.full
 @pytest.mark.parametrize("seed", range(4))
 def test_nothing_is_miscounted_whatever_happens(redis: RedisServer, seed: int) -> None:
     """Random work of two workers, expiry and deaths: what is counted is what is there, and within the limits."""

@@ -203,6 +203,7 @@ def test_a_worker_that_dies(tmp_path: Path) -> None:
 # --- servers of ASGI ------------------------------------------------------------------------------------------
 
 
+@pytest.mark.full
 @pytest.mark.parametrize("command", [uvicorn, granian])
 def test_asgi_servers(command: Any, tmp_path: Path) -> None:
     """The same conversation in both eras; then the process ends though somebody still listens."""
