@@ -316,8 +316,8 @@ def _object(text: str) -> Document:
 def _example(words: Sequence[str]) -> str:
     """Return an example of a JSON object for the shell, made of the words if all are NAME=VALUE."""
     pairs = [match for word in words if (match := _PAIR.fullmatch(word[:_MAX_EXAMPLE_CHARS]))]
-    shown = {name: _value(text) for name, text in map(re.Match.groups, pairs)} if len(pairs) == len(words) else {}
-    return f"as in: {shlex.quote(json.dumps(shown or {'name': 'value'}, ensure_ascii=False))}"
+    found = {pair[1]: _value(pair[2]) for pair in pairs} if len(pairs) == len(words) else {"name": "value"}
+    return f"as in: {shlex.quote(json.dumps(found, ensure_ascii=False))}"
 
 
 def _value(text: str) -> Any:
