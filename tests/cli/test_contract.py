@@ -274,6 +274,22 @@ def test_strict_commands_end_with_1(careless: str, tmp_path: Path, command: str)
     assert out.exists() == (command == "check")
 
 
+def test_a_new_client_warns_of_what_it_breaks(tmp_path: Path) -> None:
+    schema = {"inputSchema": {"type": "object"}}
+    server, out = tmp_path / "server.json", tmp_path / "books.py"
+    for names, warning in (
+        ("find lend keep", ""),
+        ("find keep new", "tool lend is gone"),
+        ("new", "tool find is gone and 1 more"),
+    ):
+        tools = [{"name": name, **schema} for name in names.split()]
+        save(server, {"serverInfo": {"name": "books", "version": "1"}, "tools": tools})
+        done = inside("client", "--from", server, "--out", out)
+        advice = f"warning: breaks code of the earlier client: {warning}; --check lists this in advance\n"
+        assert (done.returncode, done.stderr) == (0, advice if warning else "")
+    assert '"""A typed client of the server `books`: ' in out.read_text()
+
+
 def test_optional_members_that_are_null_are_absent(served: str, tmp_path: Path) -> None:
     """Servers write them, and clients read them so."""
     schema = {"type": "object", "properties": {"x": {"type": ["string", "null"], "default": None, "enum": [None, "a"]}}}

@@ -169,7 +169,8 @@ def test_a_crash_is_told_once(tmp_path: Path) -> None:
 def test_call_needs_typer_and_rich_but_no_generator(tmp_path: Path) -> None:
     code = (
         "import sys\n"
-        "for name in ('black', 'jinja2', 'libcst', 'mypy', 'tomlkit', 'ruamel', 'datamodel_code_generator'):\n"
+        "generating = 'datamodel_code_generator docstring_parser jinja2 jsonschema_rs libcst mypy ruamel tomlkit'\n"
+        "for name in [*generating.split(), 'uritemplate']:\n"
         "    sys.modules[name] = None\n"
         "sys.argv = ['mcp-bindgen', *sys.argv[1:]]\n"
         "from mcp_bindgen.cli import main\n"
@@ -183,6 +184,14 @@ def test_call_needs_typer_and_rich_but_no_generator(tmp_path: Path) -> None:
     done = execute(sys.executable, "-c", code, "generate", "2025-11-25", *own)
     assert (done.returncode, done.stderr.count("\n")) == (2, 1)
     assert "which is not installed; run: pip install 'mcp-bindgen[generate]'" in done.stderr
+
+
+def test_a_base_installation_names_the_extras_of_the_command_line() -> None:
+    done = execute(
+        sys.executable, "-c", "import sys; sys.modules['typer'] = None; from mcp_bindgen.cli import main; main()"
+    )
+    fix = "run: pip install 'mcp-bindgen[generate]'; 'mcp-bindgen[cli]' is enough for call"
+    assert (done.returncode, done.stderr) == (1, f"error: the command line is not installed; {fix}\n")
 
 
 @pytest.mark.parametrize(

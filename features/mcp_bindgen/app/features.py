@@ -633,7 +633,7 @@ def _for_author(handler: BoundHandler, error: Exception) -> str:
     file = handler.place.rpartition(":")[0]
     lines = [frame.lineno for frame in extract_tb(error.__traceback__) if frame.filename == file]
     place = f"{file}:{lines[-1]}" if lines else handler.place
-    return f"{type(error).__name__}: {error} ({place}); raise ToolError to tell callers a reason"
+    return f"{type(error).__name__}: {error} ({place}); raise mcp_bindgen.app.ToolError to tell callers a reason"
 
 
 def _text(text: str) -> dict[str, str]:

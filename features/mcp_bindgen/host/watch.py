@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import signal
 from collections.abc import AsyncGenerator, Callable, Mapping, Sequence
 from contextlib import asynccontextmanager
 from dataclasses import dataclass, field, replace
@@ -23,7 +22,7 @@ from .stderr_tail import last_words
 
 Side: TypeAlias = Literal["client", "server"]
 
-_EXIT_SECONDS = 0.5  # that a process gets to end after it closed its stdout
+_REST_SECONDS = 0.5  # that the output of a failed process gets to arrive
 
 
 @dataclass(eq=False)
@@ -34,6 +33,7 @@ class Watch:
         name: The server's name, for the log.
         on_message: Called with the sender and the JSON text of each message.
         on_junk: Called with each line on stdout that is no message; by default it is logged.
+        on_open: Called before each connection.
         exit: The way in which its process ended by itself, such as `exit code 3`; empty before that.
         ended: Set when a connection has ended.
     """
@@ -41,6 +41,7 @@ class Watch:
     name: str
     on_message: Callable[[Side, bytes], None] | None = None
     on_junk: Callable[[str], None] | None = None
+    on_open: Callable[[], None] | None = None
     exit: str = ""
     ended: anyio.Event = field(default_factory=anyio.Event)
 
@@ -54,7 +55,9 @@ class Watch:
 
     def explained(self, error: object, stderr: str) -> str:
         """Return an error in one line, with the exit of the process and the end of its stderr."""
-        reason = f"the server ended with {self.exit}" if self.exit else str(error)
+        reason = str(error)
+        if self.exit and self.exit not in reason:
+            reason = f"the server ended with {self.exit}"
         words = last_words(stderr)
         return f"{reason}; its stderr ends: {words}" if words else reason
 
@@ -69,6 +72,8 @@ class Watch:
     @asynccontextmanager
     async def _opened(self, start: Opener) -> AsyncGenerator[Transport]:
         self.exit, self.ended = "", anyio.Event()
+        if self.on_open is not None:
+            self.on_open()
         async with start() as inner, background_tasks() as tasks:
             transport = _Watched(inner, self)
             if isinstance(inner, StdioClientTransport):
@@ -77,20 +82,16 @@ class Watch:
                 yield transport
             finally:
                 if isinstance(inner, StdioClientTransport) and transport.is_over:
-                    with anyio.move_on_after(_EXIT_SECONDS, shield=True):
-                        self.exit = _shown(await inner.process.wait())
+                    with anyio.CancelScope(shield=True):
+                        self.exit = await inner.exit()
                 self.ended.set()
 
 
 async def _close_if_failed(transport: StdioClientTransport) -> None:
     """Close the connection if its process fails; a child of the process may hold its stdout open."""
     if await transport.process.wait() != 0:
-        await anyio.sleep(_EXIT_SECONDS)
+        await anyio.sleep(_REST_SECONDS)
         await transport.close()
-
-
-def _shown(code: int) -> str:
-    return f"exit code {code}" if code >= 0 else f"signal {signal.Signals(-code).name}"
 
 
 class _Watched(Transport):
@@ -142,6 +143,10 @@ class _Watched(Transport):
         except ConnectionClosed:
             self.is_over = not self._is_closed
             raise
+
+    async def end_reason(self) -> str:
+        """Return the reason why the server is gone."""
+        return await self.inner.end_reason()
 
     async def close(self) -> None:
         """Close the connection."""

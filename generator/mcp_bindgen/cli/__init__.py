@@ -24,7 +24,8 @@ def main() -> None:
     try:
         _prepare_streams()
         if find_spec("typer") is None:
-            sys.exit("error: the command line is not installed; run: pip install 'mcp-bindgen[cli]'")
+            fix = "run: pip install 'mcp-bindgen[generate]'; 'mcp-bindgen[cli]' is enough for call"
+            sys.exit(f"error: the command line is not installed; {fix}")
         from .app import run
 
         try:

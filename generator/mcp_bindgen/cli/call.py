@@ -5,6 +5,7 @@ from __future__ import annotations
 import io
 import json
 import re
+import shlex
 import sys
 from collections.abc import Mapping, Sequence
 from contextlib import redirect_stderr, redirect_stdout
@@ -46,6 +47,9 @@ _PATIENCE = 5.0
 
 _NAMED = {"tools/call": ("tools", "name"), "prompts/get": ("prompts", "name"), "resources/read": ("resources", "uri")}
 """Request -> the list of its possible targets, and the member that identifies a target."""
+
+_PAIR = re.compile(r"([\w.-]+)=(.*)")
+_MAX_EXAMPLE_CHARS = 200
 
 _PLAIN = re.compile(r"[^\s\x00-\x1f'\"$`\\]+")
 
@@ -272,10 +276,10 @@ def requests_of(revision: str, extensions: Sequence[str] = ()) -> dict[str, Rout
 def _route(revision: str, name: str, extensions: Sequence[str]) -> Route:
     known = requests_of(revision, extensions)
     if name not in known:
-        raise BadInput(
-            f"{name!r} is no request that a client of MCP {revision} can make",
-            fix=suggestion(name, known, f"see: mcp-bindgen methods {revision}", most=3, cutoff=0.5),
-        )
+        fix = suggestion(name, known, f"see: mcp-bindgen methods {revision}", most=3, cutoff=0.5)
+        if "/" not in name and not any(name in bindings(one, "methods").METHODS for one in revisions_of(None)):
+            fix = f"did you mean: tools/call {shlex.quote(name)}"
+        raise BadInput(f"{name!r} is no request that a client of MCP {revision} can make", fix=fix)
     return known[name]
 
 
@@ -287,7 +291,7 @@ def _params(route: Route, arguments: list[str]) -> Document:
     fields: Mapping[str, Any] = getattr(route.method.params, "model_fields", {})
     required = [field.alias or name for name, field in fields.items() if field.is_required() and name != "meta"]
     if len(rest) > 1 or (rest and word.lstrip().startswith("{")):
-        raise BadInput(f"{rest[-1]!r} is too much", fix="put the JSON in quotes")
+        raise BadInput(f"{rest[-1]!r} is too much", fix=f"put the JSON in quotes, {_example(rest)}")
     if word.lstrip().startswith("{"):
         return _object(word)
     if len(required) != 1:
@@ -303,7 +307,22 @@ def _object(text: str) -> Document:
     try:
         value = json.loads(text, parse_constant=refuse)
     except (ValueError, RecursionError) as error:
-        raise BadInput(f"not JSON: {text[:200]}: {error}") from None
+        raise BadInput(f"not JSON: {text[:200]}: {error}", fix=_example([text])) from None
     if not is_object(value):
-        raise BadInput(f"not a JSON object: {text}")
+        raise BadInput(f"not a JSON object: {text}", fix=_example([text]))
     return value
+
+
+def _example(words: Sequence[str]) -> str:
+    """Return an example of a JSON object for the shell, made of the words if all are NAME=VALUE."""
+    pairs = [match for word in words if (match := _PAIR.fullmatch(word[:_MAX_EXAMPLE_CHARS]))]
+    found = {pair[1]: _value(pair[2]) for pair in pairs} if len(pairs) == len(words) else {"name": "value"}
+    return f"as in: {shlex.quote(json.dumps(found, ensure_ascii=False))}"
+
+
+def _value(text: str) -> Any:
+    """Return the number or constant that a text is in JSON, else the text."""
+    try:
+        return json.loads(text)
+    except (ValueError, RecursionError):
+        return text

@@ -11,6 +11,7 @@ from urllib.parse import urlsplit, urlunsplit
 import typer
 
 from mcp_bindgen.contract.comparison.compare import compare_contracts
+from mcp_bindgen.contract.comparison.verdicts import Level
 from mcp_bindgen.contract.model import Contract
 from mcp_bindgen.protocol import build
 from mcp_bindgen.scaffold.client_module import ClientModule
@@ -75,12 +76,26 @@ def client(
         words += [word for pair in pairs or () for word in (option, f"{pair.partition('=')[0]}=...")]
     words += ["--bearer-env", connection.bearer_env] if connection.bearer_env else []
     files = client_files(contract, protocol, class_name, out.stem, _source(contract, server), shlex.join(words))
+    broken = _broken(out, contract)
     report = replace_generated(out.parent, files, force=force, sweep=False)
     for line in report.lines():
         say(line)
     say(f"{class_name}: {_summary(contract)}, MCP {protocol.revision}")
+    if broken and report.complete:
+        more = f" and {len(broken) - 1} more" if len(broken) > 1 else ""
+        say(f"warning: breaks code of the earlier client: {broken[0]}{more}; --check lists this in advance", err=True)
     if not report.complete:
         raise typer.Exit(1)
+
+
+def _broken(out: Path, contract: Contract) -> list[str]:
+    """Return the changes since the module was written that break its callers; none if there was no module."""
+    try:
+        before = ClientModule.read(out).contract()
+    except BadInput:
+        return []
+    found = compare_contracts(before, contract).findings
+    return [finding.sentence for finding in found if finding.level is Level.BREAKING]
 
 
 def _check(module: ClientModule, server: str, access: Access) -> None:

@@ -18,7 +18,6 @@ from mcp_bindgen.emit.python import naming
 from mcp_bindgen.host.watch import Watch
 from mcp_bindgen.runtime import Options, connect
 from mcp_bindgen.runtime.concurrency import leave
-from mcp_bindgen.runtime.connecting import NoConnection
 from mcp_bindgen.runtime.logs import harmless
 from mcp_bindgen.runtime.protocol import jsonrpc
 from mcp_bindgen.runtime.protocol.capabilities import is_declared
@@ -36,7 +35,6 @@ from mcp_bindgen.spec import BadInput, Store
 from mcp_bindgen.spec.errors import printable
 from mcp_bindgen.spec.json import is_array, is_object
 from mcp_bindgen.spec.revisions import order
-from mcp_bindgen.tap import Trace, TracedMessage
 
 from .declared import capability_names, declaring
 from .extensions import client_class
@@ -46,6 +44,7 @@ from .terminal import StatusLine, say, shown_lines
 
 if TYPE_CHECKING:
     from mcp_bindgen.contract.model import Contract
+    from mcp_bindgen.tap import TracedMessage
 
 T = TypeVar("T")
 Document: TypeAlias = dict[str, Any]
@@ -176,8 +175,17 @@ class _Conversation:
 
     def __post_init__(self) -> None:
         name = self.live.target.name
-        on_message = None if self.live.on_trace is None else Trace(self.live.on_trace).record
-        self.watch = Watch(name, on_message, lambda line: say(f"warning: server {name!r}: {JUNK}: {line}", err=True))
+        on_message = None
+        if self.live.on_trace is not None:
+            from mcp_bindgen.tap import Trace  # needs the validator, which takes time to load
+
+            on_message = Trace(self.live.on_trace).record
+        self.watch = Watch(
+            name,
+            on_message,
+            on_junk=lambda line: say(f"warning: server {name!r}: {JUNK}: {line}", err=True),
+            on_open=self._clear,
+        )
 
     def run(self, works: Mapping[str, Work[T]]) -> T:
         try:
@@ -197,10 +205,7 @@ class _Conversation:
     def _failure(self, error: Exception) -> BadInput | Failed:
         """Return the error of a server that cannot be reached, or that ended or was silent during a request."""
         is_slow = isinstance(error, RequestTimeout) or (not self.connected and self.timed_out)
-        attempts = {str(one) for _, one in error.failures} if isinstance(error, NoConnection) else {str(error)}
-        reason = attempts.pop() if len(attempts) == 1 else str(error)
-        if is_slow:
-            reason = f"no answer within {self.live.access.timeout:g} s"
+        reason = f"no answer within {self.live.access.timeout:g} s" if is_slow else str(error)
         fix = "--timeout gives it longer" if is_slow else None
         explained = self.watch.explained(reason, self._stderr())
         if not self.connected:
@@ -226,6 +231,12 @@ class _Conversation:
                 return await works[client.revision](client)
         finally:
             self.timed_out = anyio.current_time() >= limit
+
+    def _clear(self) -> None:
+        """Forget the stderr of an earlier attempt to connect, unless it is shown."""
+        if not self.live.access.verbose:
+            self.log.seek(0)
+            self.log.truncate()
 
     def _stderr(self) -> str:
         """Return the stderr of the server, unless it is shown."""

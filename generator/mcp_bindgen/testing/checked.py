@@ -84,6 +84,10 @@ class Watched(Transport):
                     self._asked[one["id"]] = one["method"]
         await self._inner.send(messages)
 
+    async def end_reason(self) -> str:
+        """Return the reason why the other side is gone."""
+        return await self._inner.end_reason()
+
     async def close(self) -> None:
         """Close the transport."""
         await self._inner.close()

@@ -6,16 +6,14 @@ A probe comes first, then the handshake if the server does not know the probe (M
 
 from __future__ import annotations
 
-import os
 import re
 import shlex
-import stat
 import sys
 from collections import OrderedDict
 from collections.abc import AsyncGenerator, Callable, Hashable, Iterator, Mapping, Sequence
 from contextlib import AbstractAsyncContextManager, AsyncExitStack, asynccontextmanager, nullcontext
-from dataclasses import dataclass
-from functools import cached_property
+from dataclasses import dataclass, replace
+from functools import cached_property, partial
 from importlib import import_module
 from pathlib import Path
 from typing import IO, Any, TypeVar, Unpack, overload
@@ -47,7 +45,6 @@ from .protocol.methods import DISCOVER, INITIALIZE
 from .protocol.peer import Peer
 from .protocol.revision import Dispatcher, Revision
 from .protocol.routing import Route
-from .protocol.transport import Transport
 from .session.client import (
     Client,
     accept_discovery,
@@ -76,14 +73,20 @@ _URL = re.compile(r"([a-z][a-z0-9+.-]+)://", re.IGNORECASE)
 
 
 class NoConnection(ConnectionClosed):
-    """All ways to connect failed; the message lists them.
+    """All ways to connect failed; the message lists the attempts, unless all failed for the same reason.
+
+    Args:
+        failures: Each attempt with its error.
+        server: Name of the server; may be empty.
 
     Attributes:
         failures: Each attempt with its error.
     """
 
-    def __init__(self, failures: list[tuple[str, Exception]]) -> None:
-        super().__init__("; ".join(f"{attempt}: {error}" for attempt, error in failures))
+    def __init__(self, failures: list[tuple[str, Exception]], server: str) -> None:
+        one, *others = {str(error) for _, error in failures}
+        reason = "; ".join(f"{attempt}: {error}" for attempt, error in failures) if others else one
+        super().__init__(f"cannot connect to {server!r}: {reason}" if server else reason)
         self.failures = failures
 
 
@@ -153,7 +156,8 @@ async def connect(
             place.pauses.stop(scope)
             yield client
     if scope.cancelled_caught:
-        raise NoConnection([*search.failures, ("connecting", RequestTimeout(f"not done within {timeout:g} s"))])
+        failures = [*search.failures, ("connecting", RequestTimeout(f"not connected within {timeout:g} s"))]
+        raise NoConnection(failures, place.name)
 
 
 def installed() -> list[type[Client]]:
@@ -161,9 +165,8 @@ def installed() -> list[type[Client]]:
 
     Bindings in the user's folder that cannot be imported are left out and logged: most programs do without them.
     """
-    home = bindings.namespace().__name__
     found = {package.__name__: package.Client for package in bindings.installed()}
-    for name in (f"{home}.{name}" for name in bindings.user_packages()):
+    for name in (f"{bindings.namespace().__name__}.{package}" for package in bindings.user_packages()):
         if name not in found:
             try:
                 found[name] = import_module(name).Client
@@ -206,7 +209,7 @@ def address(
         return target
     if isinstance(target, str | Sequence):
         command, *arguments = command_words(target) if isinstance(target, str) else target
-        return command_address(command, arguments, stderr=stderr)
+        return replace(command_address(command, arguments, stderr=stderr), name=shlex.join([command, *arguments]))
     if isinstance(target, Mapping):
         raise ValueError("a mapping is no target: pass a URL, a command line, its words or a transport")
     return Address(lambda: target if isinstance(target, AbstractAsyncContextManager) else nullcontext(target))
@@ -247,21 +250,9 @@ def command_address(
     stderr: int | IO[Any] | None = None,
 ) -> Address:
     """Return the address of a program to start; the arguments are those of `stdio`."""
-
-    def start() -> AbstractAsyncContextManager[Transport]:
-        _begin_line(stderr)
-        return stdio(command, *arguments, env=env, cwd=cwd, stderr=stderr)
-
+    start = partial(stdio, command, *arguments, env=env, cwd=cwd, stderr=stderr)
     place = (command, *arguments, cwd)
     return Address(start, place=place, server=(place, frozenset((env or {}).items())), reopens=True)
-
-
-def _begin_line(stderr: int | IO[Any] | None) -> None:
-    """Begin a new line in a file that an earlier run of the program has written to."""
-    if stderr is not None:
-        descriptor = stderr if isinstance(stderr, int) else stderr.fileno()
-        if descriptor >= 0 and stat.S_ISREG(os.fstat(descriptor).st_mode) and os.lseek(descriptor, 0, os.SEEK_END) > 0:
-            os.write(descriptor, b"\n")
 
 
 # --- ways to connect ------------------------------------------------------------------------------------------
@@ -328,7 +319,7 @@ class _Search:
         attempt, error = self.failures[-1]
         if len(self.failures) == 1 and (attempt != DISCOVER or not isinstance(error, ProtocolError)):
             raise error  # the only failure explains itself
-        raise NoConnection(self.failures)
+        raise NoConnection(self.failures, self._place.name)
 
     @asynccontextmanager
     async def _over(self, way: _Way) -> AsyncGenerator[Client | None]:

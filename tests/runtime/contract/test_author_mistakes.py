@@ -66,7 +66,8 @@ MISTAKES: list[tuple[str, str, dict[str, Any], str]] = [
         "tool raises an exception",
         "@app.tool\ndef find(title: str) -> int:\n    '''Return a price.'''\n    return {'Emma': 5}[title]",
         {"title": "Faust"},
-        "the tool 'find' failed: KeyError: 'Faust' (shop.py:7); raise ToolError to tell callers a reason",
+        "the tool 'find' failed: KeyError: 'Faust' (shop.py:7); "
+        "raise mcp_bindgen.app.ToolError to tell callers a reason",
     ),
     (
         "parameter of a type that JSON cannot express",

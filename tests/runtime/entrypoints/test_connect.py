@@ -724,14 +724,44 @@ async def test_a_command_that_always_ends_is_given_up(command: Command) -> None:
         async with connect(command.words("hopeless"), *CLIENTS):
             pass
     assert command.noted() == ["start", "server/discover", "start", "initialize"]
-    gone = "the other side closed the connection"
-    assert str(caught.value) == f"server/discover: {gone}; initialize: {gone}"
+    named = shlex.join(command.words("hopeless"))
+    reason = "the server ended with exit code 3; see its stderr above"
+    assert str(caught.value) == f"cannot connect to {named!r}: {reason}"
+    assert [str(error) for _, error in caught.value.failures] == [reason, reason]
     with pytest.raises(ConnectionClosed, match=r"^no-such-program cannot be started: No such file or directory$"):
         async with connect("no-such-program --fast", *CLIENTS):
             pass
     with pytest.raises(ConnectionClosed, match=r"; to start a Python file, use 'python server\.py'$"):
         async with connect("server.py", *CLIENTS):
             pass
+
+
+@pytest.mark.parametrize(
+    ("line", "stderr", "reason"),
+    [
+        ("exit 2", None, "exit code 2; see its stderr above"),
+        ("exit 2", subprocess.DEVNULL, "exit code 2"),
+        ("kill -9 $$", None, "signal SIGKILL; see its stderr above"),
+        ("exit 0", None, "exit code 0; does it call run()?"),
+        ("echo '{}'; exit 0", None, "exit code 0"),
+    ],
+)
+@bounded()
+async def test_a_command_that_fails_says_how(line: str, stderr: int | None, reason: str) -> None:
+    named = shlex.join(["sh", "-c", line])
+    for words in (["sh", "-c", line], named):
+        with pytest.raises(NoConnection) as caught:
+            async with connect(words, *CLIENTS, stderr=stderr):
+                pass
+        assert str(caught.value) == f"cannot connect to {named!r}: the server ended with {reason}"
+
+
+@bounded()
+async def test_a_request_of_a_command_that_died_says_how(command: Command) -> None:
+    async with connect(command.words("silent"), *CLIENTS, probe_timeout=0.3) as client:
+        client.link.transport.process.kill()
+        with pytest.raises(ConnectionClosed, match=r"^the server ended with signal SIGKILL; see its stderr above$"):
+            await client.list_tools()
 
 
 @bounded()
@@ -984,7 +1014,7 @@ async def test_a_url_where_there_is_nothing() -> None:
             async with connect(f"{script.url}?key=secret", *CLIENTS):
                 pass
     refused = f"{script.url} answered 404 Not Found: Not here"
-    assert str(caught.value) == f"server/discover: {refused}; initialize: {refused}; GET: {refused}"
+    assert str(caught.value) == refused
     assert script.names == ["server/discover", "initialize", "GET"]
     assert "mcp-protocol-version" not in script.called("initialize")[0].headers
     assert script.called("server/discover")[0].headers["mcp-protocol-version"] == STATELESS

@@ -691,7 +691,8 @@ def test_servers_that_cannot_be_connected_to(url: str) -> None:
         port = silent.getsockname()[1]
 
         async def body() -> None:
-            assert await refused(f"{url}/nothing") == f"{url}/nothing answered 404 Not Found: nothing is served here"
+            nothing = "404 Not Found: nothing is served here; this server answers at /sse"
+            assert await refused(f"{url}/nothing") == f"{url}/nothing answered {nothing}"
             assert "named no endpoint within 0.1 seconds" in await refused(f"http://127.0.0.1:{port}/sse", timeout=0.1)
             assert "is not the URL of a server" in await refused("ftp://127.0.0.1/sse")
             for answer, reason in [

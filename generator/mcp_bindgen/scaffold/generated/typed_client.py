@@ -109,13 +109,12 @@ def client_files(
     origin = Origin(source, (protocol.revision,), command)
     client = _Client(contract, protocol)
     methods = list(client.methods())
+    title = title_of(contract, module_name)
     text = render(
         "typed_client.py.jinja",
-        words=docstring(
-            f"A typed client of the server `{module_name}`: a method for each tool, prompt and resource.", 0
-        ),
+        words=docstring(f"A typed client of the server `{title}`: a method for each tool, prompt and resource.", 0),
         class_name=class_name,
-        doc=docstring(f"Calls the server `{title_of(contract, module_name)}` over MCP {protocol.revision}."),
+        doc=docstring(f"Calls the server `{title}` over MCP {protocol.revision}."),
         package=naming.package(protocol.revision),
         models=types.body(_only(contract.types, client.used), types.CONTRACT),
         methods=methods,

@@ -415,7 +415,7 @@ class HttpApp(AsgiApp):
         if call.scope["path"] != self._path:
             path = call.path
             if path != self._path and not (call.scope.get("root_path") and path == "/"):
-                raise HttpError(404, "nothing is served here")
+                raise HttpError(404, f"nothing is served here; this server answers at {call.url_path(self._path)}")
         if self.auth is not None:
             await self.authenticate(call)
         if call.scope["method"] != "POST":

@@ -8,6 +8,7 @@ from collections.abc import Awaitable, Collection, Coroutine, Iterable, Iterator
 from dataclasses import dataclass
 from functools import lru_cache
 from typing import Any, TypeVar
+from urllib.parse import quote
 
 import anyio
 from starlette.types import Receive, Scope, Send
@@ -112,6 +113,10 @@ class Call:
     def path(self) -> str:
         """Its path below the mount point of the application."""
         return self.scope["path"].removeprefix(self.scope.get("root_path", "").rstrip("/")) or "/"
+
+    def url_path(self, path: str) -> str:
+        """Return a path below the mount point as clients write it."""
+        return quote(self.scope.get("root_path", "").rstrip("/")) + path
 
     def header(self, name: bytes) -> str | None:
         """Return a header by its name in lower case, without blanks around it; None if it was not sent."""

@@ -12,7 +12,7 @@ from collections.abc import Sequence
 from contextlib import AbstractAsyncContextManager
 from dataclasses import dataclass, field
 from typing import Unpack
-from urllib.parse import parse_qs, quote
+from urllib.parse import parse_qs
 
 import anyio
 
@@ -130,7 +130,7 @@ class SseApp(AsgiApp):
         """Open a stream, or take a message. Raises `HttpError`."""
         method, path = call.scope["method"], call.path
         if path not in (self._path, self._messages):
-            raise HttpError(404, "nothing is served here")
+            raise HttpError(404, f"nothing is served here; this server answers at {call.url_path(self._path)}")
         await self.authenticate(call)
         if path == self._path and method in ("GET", "HEAD"):
             self.service.authorize(call.identity, None, [(method, None)])
@@ -153,8 +153,7 @@ class SseApp(AsgiApp):
         assert isinstance(session, SseSession)
         session.expires_at = call.session_expires_at()
         session.requests += 1
-        prefix = quote(call.scope.get("root_path", "").rstrip("/"))
-        endpoint = f"{prefix}{self._messages}?session_id={session.id}"
+        endpoint = f"{call.url_path(self._messages)}?session_id={session.id}"
         try:
             with session.transport.standing.reading():
                 await writer.write(encode(endpoint.encode(), event="endpoint"))

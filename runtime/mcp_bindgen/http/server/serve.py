@@ -112,6 +112,16 @@ def hosts_for(host: str, given: Collection[str] | None = None) -> Collection[str
     return (*LOOPBACK, host) if is_loopback else (*LOOPBACK, host, *ANY_ADDRESS)
 
 
+async def _check_free(address: str, host: str, port: int) -> None:
+    """Raise `ValueError` if no server can listen at an address; uvicorn would only log that, and exit."""
+    try:
+        server = await asyncio.get_running_loop().create_server(asyncio.Protocol, host, port, start_serving=False)
+    except OSError as error:
+        reason = str(error.strerror).rpartition(": ")[2]
+        raise ValueError(f"cannot listen on {address}: {reason}; choose another port or address") from None
+    server.close()
+
+
 async def serve_app(
     app: ASGIApp, address: str, path: str, ending: Callable[[], None], hosts: Collection[str] = ()
 ) -> None:
@@ -125,9 +135,10 @@ async def serve_app(
         hosts: The hosts that requests may name; the operator is told if they are a default without public names.
 
     Raises:
-        ValueError: The address is not HOST:PORT.
+        ValueError: The address is not HOST:PORT or cannot be used.
     """
     host, port = parse_address(address)
+    await _check_free(address, host, port)
 
     def served(scope: Scope, receive: Receive, send: Send) -> Awaitable[None]:
         async def last(message: Message) -> None:
@@ -178,8 +189,8 @@ async def serve_http(
             loopback address, all IP addresses.
 
     Raises:
-        ValueError: The address is not HOST:PORT, a server needs scopes without `auth`, a store is given without
-            sessions, or a revision cannot be served.
+        ValueError: The address is not HOST:PORT or cannot be used, a server needs scopes without `auth`, a store is
+            given without sessions, or a revision cannot be served.
     """
     use_format(log_format)
     hosts = options["allowed_hosts"] = hosts_for(parse_address(address)[0], options.get("allowed_hosts"))

@@ -116,6 +116,10 @@ class Transport(Protocol):
         """
         ...
 
+    async def end_reason(self) -> str:
+        """Return the reason why the other side is gone, for the errors of pending requests."""
+        return "the other side closed the connection"
+
     async def close(self) -> None:
         """Close the connection and free its resources; safe to call twice."""
         ...

@@ -419,7 +419,7 @@ class Session(Link):
             turn.begin()
             if not messages:
                 await self._let_finish()
-                self._finish("the other side closed the connection")
+                self._finish(await self.transport.end_reason())
                 return
             self._backlog.extend(messages)
 

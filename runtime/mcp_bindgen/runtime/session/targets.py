@@ -38,6 +38,7 @@ class Address:
         place: Identifies the program, to remember how to connect to it; `None` to remember nothing.
         server: Identifies the server and its offers, for caches.
         reopens: True if a connection can be opened again after the server has ended it.
+        name: Name of the server for errors; empty if the caller names it.
         pauses: Stops the time limits of connecting while a user is asked for authorization.
     """
 
@@ -46,6 +47,7 @@ class Address:
     place: Hashable | None = None
     server: Hashable | None = None
     reopens: bool = False
+    name: str = ""
     pauses: Pauses = field(default_factory=Pauses)
 
 

@@ -13,7 +13,7 @@ import signal
 import stat
 import sys
 from collections.abc import AsyncGenerator, Callable, Mapping, Sequence
-from contextlib import asynccontextmanager, suppress
+from contextlib import asynccontextmanager, closing, suppress
 from functools import partial
 from pathlib import Path
 from threading import Thread
@@ -142,13 +142,10 @@ class _Threaded:
 def _can_watch(descriptor: int, *, terminals: bool = False) -> bool:
     """Return whether the event loop can wait for a descriptor: pipes, sockets and perhaps terminals, but no files."""
     mode = os.fstat(descriptor).st_mode
-    if not (stat.S_ISFIFO(mode) or stat.S_ISSOCK(mode) or (terminals and os.isatty(descriptor))):
-        return False
-    try:
+    with suppress(NotImplementedError):
         asyncio.get_running_loop().remove_reader(descriptor)
-    except NotImplementedError:
-        return False
-    return True
+        return stat.S_ISFIFO(mode) or stat.S_ISSOCK(mode) or (terminals and os.isatty(descriptor))
+    return False
 
 
 def _in_thread(work: Callable[[], T]) -> asyncio.Future[T]:
@@ -205,17 +202,11 @@ class Pipes(Transport):
 
     async def receive(self) -> Sequence[bytes | Oversized]:
         """Return the next messages; none when the other side has ended."""
-        while self._open:
-            try:
-                chunk = await self._reader.read()
-            except OSError:  # a socket may end with an error
-                return ()
-            if not chunk:
-                return ()
-            self.has_heard = True
-            messages = self._lines.feed(chunk)
-            if messages:
-                return messages
+        with suppress(OSError):  # a socket may end with an error
+            while self._open and (chunk := await self._reader.read()):
+                self.has_heard = True
+                if messages := self._lines.feed(chunk):
+                    return messages
         return ()
 
     async def send(self, messages: Sequence[bytes]) -> None:
@@ -243,7 +234,7 @@ class Pipes(Transport):
                 except BlockingIOError:
                     await anyio.wait_writable(self._sink)
         except (OSError, anyio.ClosedResourceError):
-            raise ConnectionClosed("the other side is gone") from None
+            raise ConnectionClosed(await self.end_reason()) from None
         except BaseException:
             written = len(data) - len(view)
             self._rest = _line(data, written) if written else begun
@@ -315,18 +306,39 @@ INHERITED = (
 """Environment variables that a child process gets by default; secrets do not travel by accident."""
 
 _SILENT_GRACE_SECONDS = 0.2  # for a server that never wrote anything
+_EXIT_SECONDS = 0.5  # that a process gets to end after it closed its side
 
 
 class StdioClientTransport(Pipes):
     """The client's end, beside a child process.
 
+    Args:
+        process: The child process.
+        source: The descriptor of its output.
+        sink: The descriptor of its input.
+        limit: The largest message, in bytes.
+        advice: Advice to add to the error of a process that failed.
+
     Attributes:
         process: The child process.
     """
 
-    def __init__(self, process: Process, source: int, sink: int, limit: int) -> None:
+    def __init__(self, process: Process, source: int, sink: int, limit: int, advice: str = "") -> None:
         super().__init__(source, sink, limit)
-        self.process = process
+        self.process, self._advice = process, advice
+
+    async def exit(self) -> str:
+        """Return how the process ended, such as `exit code 3`; empty if it does not end soon."""
+        with anyio.move_on_after(_EXIT_SECONDS):
+            code = await self.process.wait()
+            return f"exit code {code}" if code >= 0 else f"signal {signal.Signals(-code).name}"
+        return ""
+
+    async def end_reason(self) -> str:
+        """Return how the process ended, with advice."""
+        found, silent = await self.exit(), "" if self.has_heard else "; does it call run()?"
+        advice = self._advice if self.process.returncode else silent
+        return f"the server ended with {found}{advice}" if found else await super().end_reason()
 
     async def close(self) -> None:
         """End the child's input. `drain` reads its further output, as a closed output would break the child."""
@@ -336,13 +348,9 @@ class StdioClientTransport(Pipes):
 
     async def drain(self) -> None:
         """Read and discard the output of the child until it ends."""
-        reader = _reader(self._source)
-        try:
-            with suppress(OSError):
-                while await reader.read():
-                    pass
-        finally:
-            reader.close()
+        with closing(_reader(self._source)) as reader, suppress(OSError):
+            while await reader.read():
+                pass
 
 
 @asynccontextmanager
@@ -392,7 +400,8 @@ async def stdio(
     finally:
         os.close(child_input)
         os.close(child_output)
-    transport = StdioClientTransport(process, source, sink, limit)
+    advice = "; see its stderr above" if stderr is None else ""
+    transport = StdioClientTransport(process, source, sink, limit, advice)
     try:
         yield transport
     finally:

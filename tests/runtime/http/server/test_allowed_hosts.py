@@ -5,6 +5,7 @@ from __future__ import annotations
 import logging
 import os
 import shutil
+import socket
 import subprocess
 import sys
 from collections.abc import Callable
@@ -231,6 +232,19 @@ def test_an_option_that_cannot_be_is_one_line(
     with pytest.raises(SystemExit, match="2"):
         run(Named())
     assert problem in capsys.readouterr().err.splitlines()[-1]
+
+
+@pytest.mark.parametrize("way", ["--http", "--sse"])
+def test_a_port_in_use_is_one_line(
+    way: str, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    with socket.create_server(("127.0.0.1", 0)) as taken:
+        address = f"127.0.0.1:{taken.getsockname()[1]}"
+        monkeypatch.setattr(sys, "argv", ["named", way, address])
+        with pytest.raises(SystemExit, match="2"):
+            run(Named())
+    reason = "address already in use; choose another port or address"
+    assert capsys.readouterr().err.endswith(f": error: cannot listen on {address}: {reason}\n")
 
 
 def test_the_operator_is_told_what_a_public_address_answers_to() -> None:

@@ -593,7 +593,9 @@ async def test_what_sessions_had_is_gone_without_them() -> None:
 @bounded()
 async def test_other_paths_are_not_found(path: str) -> None:
     async with serving() as app:
-        assert (await post(app, tool("plain"), path=path)).status == 404
+        done = await post(app, tool("plain"), path=path)
+        assert done.status == 404
+        assert b"nothing is served here; this server answers at /mcp" in done.body
 
 
 @pytest.mark.parametrize("kind", [None, "text/plain", "application/jsonp", "application/x-www-form-urlencoded", ""])
@@ -1110,6 +1112,7 @@ async def test_mounted_in_another_application(mount: str, path: str, fine: bool)
         assert events == ["up"]
         done = await post(outer, tool("plain"), path=path)
         assert (done.status == 200) is fine
+        assert (b"; this server answers at /api/mcp" in done.body) is (path == "/api/other")
         assert (await Visit(outer, "GET", [], [b""], "/hello", None).end()).body == b"hello"
     assert events == ["up", "down"]
 
