@@ -257,6 +257,17 @@ def test_the_contract_can_be_read_again(folder: Path, suffix: str) -> None:
     assert contract.types == contract_of(document).types
 
 
+def test_files_of_one_name_are_different_modules(tmp_path: Path) -> None:
+    """Also when the name is that of a module which is imported already."""
+    found = []
+    for number, name in enumerate(["same_tools", "same_tools", "json"]):
+        file = tmp_path / str(number) / f"{name}.py"
+        file.parent.mkdir()
+        file.write_text(f"def f{number}() -> None: ...\n", "utf-8")
+        found += [tool["name"] for tool in document_of_module(str(file))["tools"]]
+    assert found == ["f0", "f1", "f2"]
+
+
 def test_what_a_module_prints_does_not_reach_the_contract(folder: Path) -> None:
     (folder / "loud_tools.py").write_text(WEATHER, "utf-8")
     done = inside("contract", "from-module", "loud_tools", "--path", folder)

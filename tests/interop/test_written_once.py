@@ -190,7 +190,7 @@ def judge_dated(saw: dict[str, Any], revision: str) -> None:
 
 
 @pytest.mark.full
-@pytest.mark.parametrize(("version", "over"), zip(dated.VERSIONS, ["http", "stdio", "http"], strict=True))
+@pytest.mark.parametrize(("version", "over"), list(zip(dated.VERSIONS, ["http", "stdio", "http"], strict=True)))
 def test_official_clients_of_each_era_of_the_python_sdk(version: str, over: str, tmp_path: Path) -> None:
     place = str(dated.folder(version))
     script, revision = str(HERE / "dated_client.py"), SPOKEN[version]

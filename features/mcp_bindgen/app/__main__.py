@@ -4,13 +4,13 @@ from __future__ import annotations
 
 import importlib
 import sys
-from importlib.util import module_from_spec, spec_from_file_location
 from pathlib import Path
 from types import ModuleType
 
 from mcp_bindgen.runtime.logs import harmless
 
 from .app import App, run
+from .loading import import_file, split
 
 _USAGE = "usage: python -m mcp_bindgen.app FILE.py[:NAME] | MODULE[:NAME] [--http HOST:PORT]"
 
@@ -31,23 +31,11 @@ def main() -> None:
     run(known[name] if name else module)
 
 
-def split(words: str) -> tuple[str, str]:
-    """Return the file or module that words name, and the name of the `App` in it, which may be empty."""
-    place, _, name = words.rpartition(":")
-    return (place, name) if place and name.isidentifier() else (words, "")
-
-
 def _of_file(path: Path) -> ModuleType:
     if not path.is_file():
         raise SystemExit(f"there is no file {path}")
     sys.path[0] = str(path.parent.resolve())
-    name = path.stem if path.stem not in sys.modules else f"{path.stem}_"  # the file may be called like a library
-    spec = spec_from_file_location(name, path)
-    assert spec is not None
-    assert spec.loader is not None
-    module = sys.modules[name] = module_from_spec(spec)
-    spec.loader.exec_module(module)
-    return module
+    return import_file(path)
 
 
 def _of_name(name: str) -> ModuleType:

@@ -14,7 +14,8 @@ from pathlib import Path
 from types import ModuleType
 from typing import Any
 
-from mcp_bindgen.app import App, BadFunction, public_functions, tool_entry
+from mcp_bindgen.app import App, BadFunction, loading, public_functions, tool_entry
+from mcp_bindgen.app.loading import import_file, split
 from mcp_bindgen.spec import BadInput
 
 
@@ -29,7 +30,7 @@ def document_of_module(words: str, path: Path | None = None) -> dict[str, Any]:
         BadInput: The module cannot be imported, has no public function, or has a function that a contract cannot
             describe; with file, line and fix.
     """
-    app = app_of(module_of(words, path), *split_name(words))
+    app = app_of(module_of(words, path), *split(words))
     if app is not None:
         return app.document
     return {"tools": [tool_of(function, wire) for wire, function in functions_of_module(words, path)]}
@@ -38,12 +39,12 @@ def document_of_module(words: str, path: Path | None = None) -> dict[str, Any]:
 def functions_of_module(words: str, path: Path | None = None) -> list[tuple[str, Callable[..., Any]]]:
     """Return name -> public function of a module, only tools if it has an `App`; raise `BadInput` if there are none."""
     module = module_of(words, path)
-    app = app_of(module, *split_name(words))
+    app = app_of(module, *split(words))
     tools = None if app is None else {tool["name"] for tool in app.document.get("tools", ())}
     functions = [(name, one) for name, one in public_functions(module) if tools is None or name in tools]
     if not functions:
         raise BadInput(
-            f"the module {split_name(words)[0]!r} has no public function",
+            f"the module {split(words)[0]!r} has no public function",
             file=module.__file__,
             fix="write one, or list it in __all__",
         )
@@ -56,21 +57,17 @@ def document_of_app(words: str) -> dict[str, Any] | None:
     Raises:
         BadInput: The module cannot be imported, or does not have the app.
     """
-    app = app_of(module_of(words), *split_name(words))
+    app = app_of(module_of(words), *split(words))
     return None if app is None else app.document
 
 
 def module_of(words: str, path: Path | None = None) -> ModuleType:
     """Return the module that words name, imported from `path`, or from the folder of its file; raise `BadInput`."""
-    place = split_name(words)[0]
+    place = split(words)[0]
     file = Path(place)
-    return _imported(file.stem, file.parent) if file.suffix == ".py" else _imported(place, path or Path())
-
-
-def split_name(words: str) -> tuple[str, str]:
-    """Return the module that words name, and the name of the `App` in it, which may be empty."""
-    place, _, name = words.rpartition(":")
-    return (place, name) if place and name.isidentifier() else (words, "")
+    if file.suffix == ".py":
+        return _imported(file.stem, file.parent, file)
+    return _imported(place, path or Path())
 
 
 def app_of(module: ModuleType, place: str, name: str) -> App | None:
@@ -102,7 +99,7 @@ def tool_of(function: Callable[..., Any], name: str = "") -> dict[str, Any]:
 # --- finding functions ----------------------------------------------------------------------------------------
 
 
-def _imported(name: str, path: Path) -> ModuleType:
+def _imported(name: str, path: Path, file: Path | None = None) -> ModuleType:
     """Return the module. Its output goes to stderr, because stdout may be for the contract."""
     if not path.is_dir():
         raise BadInput(f"{path} is no folder", fix="give --path the folder that the module is in")
@@ -111,7 +108,7 @@ def _imported(name: str, path: Path) -> ModuleType:
     importlib.invalidate_caches()
     try:
         with redirect_stdout(sys.stderr):
-            return importlib.import_module(name)
+            return import_file(file) if file is not None and file.is_file() else importlib.import_module(name)
     except KeyboardInterrupt:
         raise
     except ModuleNotFoundError as error:
@@ -136,4 +133,5 @@ def _unimportable(name: str, error: BaseException) -> BadInput:
 
 
 def _is_theirs(file: str) -> bool:
-    return not file.startswith("<") and file != __file__ and Path(importlib.__file__).parent not in Path(file).parents
+    ours = (__file__, loading.__file__)
+    return not file.startswith("<") and file not in ours and Path(importlib.__file__).parent not in Path(file).parents

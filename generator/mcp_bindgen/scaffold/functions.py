@@ -9,7 +9,8 @@ from importlib.machinery import PathFinder
 from importlib.metadata import packages_distributions
 from pathlib import Path
 
-from mcp_bindgen.contract.functions import functions_of_module, split_name
+from mcp_bindgen.app.loading import split
+from mcp_bindgen.contract.functions import functions_of_module
 from mcp_bindgen.spec import BadInput
 
 _TAKEN = ("app", "contract", "models", "protection", "server")
@@ -49,7 +50,7 @@ def functions_of(words: str) -> Functions:
     """
     found = functions_of_module(words)
     names = frozenset(name for name, function in found if name == function.__name__)
-    place = split_name(words)[0]
+    place = split(words)[0]
     is_file = place.endswith(".py")
     file = Path(place if is_file else f"{place}.py")
     module = file.stem if is_file else place

@@ -20,7 +20,7 @@ import uvicorn
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from mcp_bindgen.app.__main__ import split
+from mcp_bindgen.app.loading import split
 from mcp_bindgen.host import Entry, Host
 from mcp_bindgen.host.configuration import entry
 from mcp_bindgen.http.server.app import HttpApp
