@@ -334,7 +334,7 @@ def _member(owner: str, name: str, value: Any) -> str:
 
 def _signature(name: str, value: Any) -> str:
     prefix = "class " if inspect.isclass(value) else "async def " if inspect.iscoroutinefunction(value) else "def "
-    if isinstance(value, enum.EnumType):
+    if inspect.isclass(value) and issubclass(value, enum.Enum):
         return "\n".join([f"class {name}(Enum):", *(f"    {one.name} = {one.value!r}" for one in value)])
     if getattr(value, "_is_protocol", False):
         return f"class {name}(Protocol)"

@@ -15,6 +15,7 @@ from contextlib import AbstractAsyncContextManager, AsyncExitStack, asynccontext
 from dataclasses import dataclass, replace
 from functools import cached_property, partial
 from importlib import import_module
+from itertools import takewhile
 from pathlib import Path
 from typing import IO, Any, TypeVar, Unpack, overload
 
@@ -209,7 +210,8 @@ def address(
         return target
     if isinstance(target, str | Sequence):
         command, *arguments = command_words(target) if isinstance(target, str) else target
-        return replace(command_address(command, arguments, stderr=stderr), name=shlex.join([command, *arguments]))
+        named = takewhile(lambda word: not word.startswith("-"), arguments)  # options may hold secrets
+        return replace(command_address(command, arguments, stderr=stderr), name=shlex.join([command, *named]))
     if isinstance(target, Mapping):
         raise ValueError("a mapping is no target: pass a URL, a command line, its words or a transport")
     return Address(lambda: target if isinstance(target, AbstractAsyncContextManager) else nullcontext(target))

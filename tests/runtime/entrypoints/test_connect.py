@@ -748,12 +748,11 @@ async def test_a_command_that_always_ends_is_given_up(command: Command) -> None:
 )
 @bounded()
 async def test_a_command_that_fails_says_how(line: str, stderr: int | None, reason: str) -> None:
-    named = shlex.join(["sh", "-c", line])
-    for words in (["sh", "-c", line], named):
+    for words in (["sh", "-c", line], shlex.join(["sh", "-c", line])):
         with pytest.raises(NoConnection) as caught:
             async with connect(words, *CLIENTS, stderr=stderr):
                 pass
-        assert str(caught.value) == f"cannot connect to {named!r}: the server ended with {reason}"
+        assert str(caught.value) == f"cannot connect to 'sh': the server ended with {reason}"  # options may be secret
 
 
 @bounded()

@@ -1,0 +1,323 @@
+"""The HTML report in a real browser: quiet, accessible, usable by keyboard and on a phone."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator
+from dataclasses import replace
+from pathlib import Path
+from typing import Any, Literal
+from urllib.parse import quote
+
+import pytest
+from axe_playwright_python.sync_playwright import Axe  # type: ignore[import-untyped]
+from playwright.sync_api import Browser, Page, expect
+
+from mcp_bindgen.diff import Finding
+from tests.report.test_html import PAGES, html
+from tests.support.browser import DESKTOP, PHONE, chromium, visiting
+from tests.support.example_comparison import (
+    ADDED,
+    EVIL,
+    FINDINGS,
+    GENRE,
+    GONE,
+    LIBRARIES,
+    REQUIRED,
+    WIDENED,
+    hostile,
+)
+
+pytestmark = pytest.mark.full
+
+
+@pytest.fixture(scope="module")
+def browser() -> Iterator[Browser]:
+    with chromium() as running:
+        yield running
+
+
+@pytest.fixture(scope="module")
+def file(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    return saved(tmp_path_factory.mktemp("report"), html(LIBRARIES))
+
+
+@pytest.fixture
+def report(browser: Browser, file: Path) -> Iterator[Page]:
+    """The page about the libraries; a test fails if the page complains or wants something from a network."""
+    with visiting(browser, file) as visit:
+        yield visit.page
+        assert visit.complaints == []
+        assert visit.requests == []
+
+
+def saved(folder: Path, page: str) -> Path:
+    path = folder / "report.html"
+    path.write_text(page, "utf-8")
+    return path
+
+
+def shown(page: Page) -> list[str]:
+    """The fingerprints of the findings that can be seen."""
+    found: list[str] = page.locator(".finding:visible").evaluate_all("all => all.map(one => one.id)")
+    return found
+
+
+def prints(*findings: Finding) -> list[str]:
+    return [finding.fingerprint for finding in findings]
+
+
+def place(page: Page) -> str:
+    """What the address says behind the `#`."""
+    hash: str = page.evaluate("location.hash")
+    return hash.removeprefix("#")
+
+
+@pytest.mark.parametrize("kind", PAGES)
+@pytest.mark.parametrize("scheme", ["light", "dark"])
+def test_pages_are_quiet_and_fit_a_phone(
+    browser: Browser, tmp_path: Path, kind: str, scheme: Literal["light", "dark"]
+) -> None:
+    for size in (DESKTOP, PHONE):
+        with visiting(browser, saved(tmp_path, PAGES[kind]()), size=size, scheme=scheme) as visit:
+            visit.page.locator("details").evaluate_all("all => all.forEach(one => one.open = true)")
+            assert visit.page.evaluate("document.documentElement.scrollWidth") <= size[0]
+            assert visit.page.evaluate("typeof boo") == "undefined"
+            assert visit.complaints == []
+            assert visit.requests == []
+
+
+@pytest.mark.parametrize("size", [DESKTOP, PHONE], ids=["desktop", "phone"])
+@pytest.mark.parametrize("scheme", ["light", "dark"])
+def test_pages_are_accessible(
+    browser: Browser, file: Path, scheme: Literal["light", "dark"], size: tuple[int, int]
+) -> None:
+    """By the rules of axe-core, which include names of controls, landmarks and contrast."""
+    with visiting(browser, file, size=size, scheme=scheme) as visit:
+        visit.page.locator("details").evaluate_all("all => all.forEach(one => one.open = true)")
+        results: Any = Axe().run(visit.page)
+        assert results.violations_count == 0, results.generate_report()
+        assert any(rule["id"] == "color-contrast" for rule in results.response["passes"])
+
+
+def test_light_and_dark_are_what_the_reader_prefers(browser: Browser, file: Path) -> None:
+    pages: list[str] = []
+    for scheme in ("light", "dark"):
+        with visiting(browser, file, scheme=scheme) as visit:
+            pages.append(visit.page.evaluate("getComputedStyle(document.body).backgroundColor"))
+    brightness = [sum(map(int, re.findall(r"\d+", colour)[:3])) for colour in pages]
+    assert brightness[0] > 700
+    assert brightness[1] < 100
+
+
+def test_it_opens_with_the_verdicts(report: Page) -> None:
+    top = report.get_by_role("banner")
+    expect(top.get_by_role("heading", level=1)).to_have_text(re.compile(r"2030-01-01\s+→\s+2031-01-01"))
+    expect(top).to_contain_text("Cannot talk")
+    expect(top).to_contain_text("Works with limits")
+    expect(top.get_by_text("Queries need a language.")).to_be_in_viewport()
+    expect(top.get_by_role("link", name="3 breaking")).to_be_in_viewport()
+
+
+def test_a_finding_says_everything_in_words(report: Page) -> None:
+    finding = report.locator(f"[id='{REQUIRED.fingerprint}']")
+    for words in (
+        "breaking",
+        "FindRequest.params.language",
+        "field-added-required",
+        "on the wire",
+        "Old client, new server: breaks",
+        "New client, old server: ignored",
+        "client → server request books/find",
+        "Always send language.",
+        REQUIRED.fingerprint,
+    ):
+        expect(finding).to_contain_text(words)
+    evidence = finding.get_by_text("2030-01-01 accepts it, 2031-01-01 rejects it")
+    expect(finding.get_by_text('"title": "Emma"')).to_be_hidden()
+    evidence.click()
+    expect(finding.get_by_text('"title": "Emma"')).to_be_visible()
+    gated = report.locator(f"[id='{ADDED.fingerprint}']")
+    expect(gated).to_contain_text("Gated by server.lending")
+    expect(gated).to_contain_text("No evidence: a method has no value of its own")
+
+
+def test_search_narrows_as_one_types(report: Page) -> None:
+    status = report.get_by_role("status")
+    expect(status).to_have_text("7 findings")
+    report.get_by_role("searchbox").fill("genre ENUM")
+    assert shown(report) == prints(GENRE)
+    expect(status).to_have_text("1 of 7 findings")
+    assert place(report) == "q=genre+ENUM"
+    assert report.locator("nav li:visible").all_inner_texts() == ["Genre\n1", "Definitions"]
+    report.get_by_role("searchbox").fill("no such thing")
+    assert shown(report) == []
+    report.get_by_role("button", name="Clear the filters").click()
+    expect(status).to_have_text("7 findings")
+    assert place(report) == ""
+
+
+@pytest.mark.parametrize(
+    ("label", "option", "left"),
+    [
+        ("Severity", "breaking", [REQUIRED, ADDED, WIDENED]),
+        ("Sender", "server", [WIDENED, GENRE]),
+        ("Method", "books/lend", [ADDED, WIDENED]),
+        ("Plane", "in documentation", [FINDINGS[-1]]),
+    ],
+)
+def test_filters(report: Page, label: str, option: str, left: list[Finding]) -> None:
+    report.get_by_label(label).select_option(option)
+    assert shown(report) == prints(*left)
+    expect(report.get_by_role("status")).to_have_text(f"{len(left)} of 7 findings")
+
+
+def test_role_and_method_are_those_of_the_same_message(report: Page) -> None:
+    report.get_by_label("Method").select_option("books/find")
+    assert shown(report) == prints(REQUIRED, WIDENED, GENRE)
+    report.get_by_label("Sender").select_option("server")
+    assert shown(report) == []
+
+
+def test_an_address_holds_the_filters(browser: Browser, file: Path, report: Page) -> None:
+    report.get_by_label("Severity").select_option("breaking")
+    report.get_by_label("Method").select_option("books/find")
+    report.get_by_role("searchbox").fill("title")
+    with visiting(browser, file, place(report)) as other:
+        assert shown(other.page) == prints(WIDENED)
+        expect(other.page.get_by_label("Method")).to_have_value("books/find")
+    with visiting(browser, file, "severity=unheard&q=genre&nonsense=1") as other:
+        assert shown(other.page) == prints(GENRE)
+        expect(other.page.get_by_label("Severity")).to_have_value("")
+
+
+def test_counts_are_filters(report: Page) -> None:
+    report.get_by_role("link", name="1 risky").click()
+    expect(report.get_by_role("status")).to_have_text("1 of 7 findings")
+    assert shown(report) == prints(GENRE)
+    report.go_back()
+    expect(report.get_by_role("status")).to_have_text("7 findings")
+
+
+def test_a_deep_link_opens_its_finding(browser: Browser, file: Path) -> None:
+    with visiting(browser, file, REQUIRED.fingerprint, size=(1280, 300)) as visit:
+        finding = visit.page.locator(f"[id='{REQUIRED.fingerprint}']")
+        expect(finding.get_by_role("heading")).to_be_in_viewport(ratio=1)
+        expect(finding).to_be_focused()
+        expect(finding.get_by_text('"title": "Emma"')).to_be_visible()
+
+
+def test_a_link_to_what_a_filter_hides_shows_it(report: Page) -> None:
+    report.get_by_role("searchbox").fill("genre")
+    report.evaluate(f"location.hash = '{GONE.fingerprint}'")
+    expect(report.locator(f"[id='{GONE.fingerprint}']")).to_be_focused()
+    expect(report.get_by_role("status")).to_have_text("7 findings")
+
+
+def test_findings_and_definitions_link_to_each_other(report: Page) -> None:
+    report.locator(f"[id='{WIDENED.fingerprint}']").get_by_role("link", name="Book", exact=True).click()
+    book = report.locator("[id='definition.Book']")
+    expect(book).to_be_focused()
+    expect(book).to_contain_text("title: string | Member")
+    book.get_by_role("link", name="Shelf").click()  # nothing changed in it but words
+    expect(report.locator("[id='definition.Shelf']")).to_be_focused()
+    report.go_back()
+    book.get_by_role("link", name="Member").click()
+    expect(report.locator("[id='definition.Member']")).to_be_focused()
+    report.go_back()
+    book.get_by_role("link", name="Book.title").click()
+    expect(report.locator(f"[id='{WIDENED.fingerprint}']")).to_be_focused()
+
+
+def test_definitions_stand_side_by_side_with_changes_marked(report: Page) -> None:
+    book, genre = report.locator("[id='definition.Book']"), report.locator("[id='definition.Genre']")
+    assert book.locator("del").all_inner_texts() == ["title: string"]
+    assert book.locator("ins").all_inner_texts() == ["title: string | Member"]
+    was, now = book.locator("del").bounding_box(), book.locator("ins").bounding_box()
+    assert was is not None
+    assert now is not None
+    assert was["y"] == now["y"]
+    assert was["x"] + was["width"] < now["x"]
+    assert genre.locator("li > :is(del, ins)").all_inner_texts() == ['| "science"']
+    expect(report.locator("[id='definition.Member']")).to_contain_text("renamed from Reader")
+    expect(report.locator("[id='definition.old.Stamp']")).to_contain_text("gone")
+    expect(report.locator("[id='definition.LendRequest']")).to_contain_text("new")
+
+
+def test_unchanged_definitions_are_out_of_the_way_until_a_link_leads_there(report: Page) -> None:
+    unchanged = report.locator("[id='definition.FindRequest']")
+    expect(unchanged).to_be_hidden()
+    report.evaluate("location.hash = 'definition.FindRequest'")
+    expect(unchanged).to_be_visible()
+    expect(unchanged).to_be_in_viewport()
+
+
+def test_everything_works_from_the_keyboard(report: Page) -> None:
+    keys = report.keyboard
+    keys.press("/")
+    expect(report.get_by_role("searchbox")).to_be_focused()
+    keys.type("book/j")  # in the box they are letters
+    expect(report.get_by_role("searchbox")).to_have_value("book/j")
+    keys.press("Escape")
+    expect(report.get_by_role("searchbox")).to_have_value("")
+    expect(report.get_by_role("status")).to_have_text("7 findings")
+    report.get_by_role("searchbox").blur()
+    keys.press("j")
+    first = report.locator(f"[id='{REQUIRED.fingerprint}']")
+    expect(first).to_be_focused()
+    assert first.evaluate("node => getComputedStyle(node).outlineStyle") == "solid"
+    keys.press("Enter")
+    expect(first.get_by_text('"title": "Emma"')).to_be_visible()
+    keys.press("j")
+    expect(report.locator(f"[id='{ADDED.fingerprint}']")).to_be_focused()
+    keys.press("k")
+    expect(first).to_be_focused()
+    keys.press("Tab")
+    expect(first.get_by_role("link", name=REQUIRED.subject)).to_be_focused()
+
+
+def test_the_first_thing_to_tab_to_skips_the_rest(report: Page) -> None:
+    report.keyboard.press("Tab")
+    expect(report.get_by_role("link", name="Skip to the findings")).to_be_focused()
+    expect(report.get_by_role("link", name="Skip to the findings")).to_be_in_viewport()
+
+
+def test_a_fingerprint_can_be_copied(browser: Browser, file: Path) -> None:
+    with visiting(browser, file) as visit:
+        button = visit.page.locator(f"[id='{REQUIRED.fingerprint}']").locator(".copy")
+        button.click()
+        expect(button).to_have_text("Copied")
+        visit.page.get_by_role("searchbox").press("Control+V")
+        expect(visit.page.get_by_role("searchbox")).to_have_value(REQUIRED.fingerprint)
+
+
+def test_without_scripts_it_is_a_page_to_read(browser: Browser, file: Path) -> None:
+    with visiting(browser, file, REQUIRED.fingerprint, scripts=False) as visit:
+        assert len(visit.page.locator(".finding:visible").all()) == len(FINDINGS)
+        for useless in (visit.page.locator("form"), visit.page.get_by_role("button", name="Copy").first):
+            expect(useless).to_be_hidden()
+        expect(visit.page.locator(f"[id='{REQUIRED.fingerprint}']")).to_be_in_viewport()
+
+
+def test_printed_it_is_without_controls(report: Page) -> None:
+    report.emulate_media(media="print")
+    for useless in (report.locator("form"), report.locator("nav"), report.get_by_role("button", name="Copy").first):
+        expect(useless).to_be_hidden()
+    assert len(report.locator(".finding:visible").all()) == len(FINDINGS)
+
+
+def test_a_step_without_matches_is_out_of_the_way(browser: Browser, tmp_path: Path) -> None:
+    changed = replace(LIBRARIES, findings=(GENRE,))
+    with visiting(browser, saved(tmp_path, html(LIBRARIES, changed)), "severity=breaking") as visit:
+        steps = visit.page.get_by_role("heading", name="Findings", level=2)
+        expect(steps).to_have_count(1)
+        visit.page.keyboard.press("Escape")
+        expect(steps).to_have_count(2)
+
+
+def test_hostile_names_can_be_linked_to(browser: Browser, tmp_path: Path) -> None:
+    with visiting(browser, saved(tmp_path, html(hostile()))) as visit:
+        visit.page.locator(".finding").first.locator(".foot a[href*='definition']").click()
+        focused = visit.page.evaluate("document.activeElement.id")
+        assert focused == f"definition.{quote(EVIL, safe='/')}"
+        assert visit.complaints == []
