@@ -534,7 +534,7 @@ def test_the_command_line_is_an_extra() -> None:
     hidden = "import sys; sys.modules['typer'] = None; from mcp_bindgen.cli import main; main()"
     done = subprocess.run([sys.executable, "-c", hidden], capture_output=True, encoding="utf-8")
     assert done.returncode == 1
-    assert re.fullmatch(r"error: .*pip install 'mcp-bindgen\[cli\]'\n", done.stderr)
+    assert re.fullmatch(r"error: .*pip install 'mcp-bindgen\[generate\]'; .*\n", done.stderr)
 
 
 # --- outputs that cannot be written -----------------------------------------------------------------------------

@@ -22,7 +22,8 @@ from tests.support.json_instances import Instances, damaged
 STORE = Store()
 EXAMPLES = int(os.environ.get("FAITHFUL_EXAMPLES", examples(3, 12)))
 DEFINITIONS = [(revision, name) for revision in STORE.pins for name in STORE.effective(revision).definitions]
-QUICK = [case for case in DEFINITIONS if case[0] in list(STORE.pins)[-2:]]
+NEWEST = list(STORE.pins)[-2:]
+QUICK = [case for case in DEFINITIONS if case[0] in NEWEST]
 """Of the newest revision of each era."""
 
 run = settings(
