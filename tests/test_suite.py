@@ -5,9 +5,11 @@ from __future__ import annotations
 import re
 import signal
 import sys
+import tomllib
 
 import pytest
 
+from tests.mutants.__main__ import by_hand
 from tests.support.commands import ROOT, execute
 
 PAGE = (ROOT / "docs" / "testing.md").read_text("utf-8")
@@ -19,6 +21,13 @@ def test_the_page_names_files_that_exist() -> None:
     assert len(named) > 10
     missing = {name for name in named if not any((ROOT / folder / name).is_file() for folder in ("", "tests/support"))}
     assert not missing
+
+
+def test_the_bugs_made_by_hand_have_their_places() -> None:
+    """`make mutants` reads the same file, and stops at a bug whose line has changed."""
+    bugs = tomllib.loads((ROOT / "tests" / "mutants" / "bugs.toml").read_text("utf-8"))
+    assert len(by_hand(bugs)) == len(bugs["bug"])
+    assert [name for names in bugs["tests"].values() for name in names if not (ROOT / "tests" / name).exists()] == []
 
 
 @pytest.mark.full
