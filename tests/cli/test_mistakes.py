@@ -1,4 +1,4 @@
-"""Messages for typical mistakes with servers: `docs/how-to/daily.md` shows them, and hosts say the same."""
+"""Messages for typical mistakes with servers: `docs/how-to/call-a-server.md` shows them, and hosts say the same."""
 
 from __future__ import annotations
 
@@ -62,7 +62,7 @@ def folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
 
 def shown() -> list[str]:
     """The messages in the table of the page."""
-    page = (ROOT / "docs" / "how-to" / "daily.md").read_text("utf-8").partition("| mistake | message |")[2]
+    page = (ROOT / "docs" / "how-to" / "call-a-server.md").read_text("utf-8").partition("| mistake | message |")[2]
     return re.findall(r"^\| [^|-][^|]* \| `(.*)` \|$", page.partition("\n\n")[0], re.MULTILINE)
 
 

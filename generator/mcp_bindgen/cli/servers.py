@@ -1,6 +1,6 @@
 """Servers that words of the command line name: SERVER has one meaning in every command.
 
-`FORMS` has the forms; the first that fits applies. `docs/how-to/daily.md` shows them.
+`FORMS` has the forms; the first that fits applies. `docs/how-to/call-a-server.md` shows them.
 """
 
 from __future__ import annotations
