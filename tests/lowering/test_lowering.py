@@ -50,6 +50,8 @@ def lowered(profile: str, /, root: dict[str, Any] | None = None, **properties: A
     ("profile", "schema", "rules", "arguments", "encoded"),
     [
         ("openai-strict", MAP, {"map-to-entries"}, {"a": 1}, [{"key": "a", "value": 1}]),
+        ("openai-strict", {"anyOf": [MAP, {"type": "null"}]}, {"map-to-entries"}, {"a": 1}, [{"key": "a", "value": 1}]),
+        ("openai-strict", {"anyOf": [MAP, {"type": "null"}]}, {"map-to-entries"}, None, None),
         ("openai-strict", {}, {"any-json"}, {"a": [None]}, {"entries": [{"key": "a", "value": [None]}]}),
         ("openai-strict", {"type": "array", "items": TEXT, "uniqueItems": True}, {"drop-duplicates"}, ["a"], ["a"]),
         ("openai-strict", {"prefixItems": [TEXT, {"type": "null"}], "items": False, "minItems": 2, "type": "array"},

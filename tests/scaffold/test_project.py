@@ -529,15 +529,17 @@ def test_a_terminal_is_asked_for_no_revision_of_an_app(tmp_path: Path) -> None:
     assert '@app.resource("memo://welcome"' in (tmp_path / "sky" / "src" / "sky" / "server.py").read_text("utf-8")
 
 
-@pytest.mark.full
 @pytest.mark.parametrize(
     ("options", "said", "is_protected"),
-    [
-        ((), b"\n", False),
-        ((), b"perhaps\nYes\n", True),
-        (("--contract", "scoped.yaml"), b"no\n\n", True),  # it states scopes, so there is nothing to choose
-        (("--auth",), None, True),
-    ],
+    cases(
+        [
+            ((), b"\n", False),
+            ((), b"perhaps\nYes\n", True),
+            (("--contract", "scoped.yaml"), b"no\n\n", True),  # it states scopes, so there is nothing to choose
+            (("--auth",), None, True),
+        ],
+        quick=[(("--contract", "scoped.yaml"), b"no\n\n", True)],
+    ),
 )
 def test_a_terminal_is_asked_about_authorization_over_http(
     tmp_path: Path, options: tuple[str, ...], said: bytes | None, is_protected: bool

@@ -114,20 +114,19 @@ def test_kinds_of_disagreements(vector: Vector, answer: Answer, found: tuple[str
     assert disagreement(vector, answer) == found
 
 
-@pytest.mark.full
-@pytest.mark.parametrize(
-    ("behaviour", "kinds"),
-    [
-        (ECHO, {"false-accept"}),
-        ('reply["rejected"] = "no"', {"false-reject"}),
-        ('reply["error"] = "oops"', {"error"}),
-        ('reply = {"seq": 0, "accepted": text}', {"error"}),
-        ('reply["other"] = text', {"error"}),
-        ('reply["rejected" if "1" in text else "accepted"] = text\n        if "true" in text: sys.exit(3)', {"crash"}),
-        ('reply["accepted"] = text\n        if "[]" in text: time.sleep(5)', {"timeout", "false-accept"}),
-        ('print("noise")\n        reply["rejected"] = ""', {"error"}),
-    ],
-)
+MISBEHAVIOUR = [
+    (ECHO, {"false-accept"}),
+    ('reply["rejected"] = "no"', {"false-reject"}),
+    ('reply["error"] = "oops"', {"error"}),
+    ('reply = {"seq": 0, "accepted": text}', {"error"}),
+    ('reply["other"] = text', {"error"}),
+    ('reply["rejected" if "1" in text else "accepted"] = text\n        if "true" in text: sys.exit(3)', {"crash"}),
+    ('reply["accepted"] = text\n        if "[]" in text: time.sleep(5)', {"timeout", "false-accept"}),
+    ('print("noise")\n        reply["rejected"] = ""', {"error"}),
+]
+
+
+@pytest.mark.parametrize(("behaviour", "kinds"), cases(MISBEHAVIOUR, quick=MISBEHAVIOUR[3:5]))
 def test_testees_that_misbehave(tmp_path: Path, behaviour: str, kinds: set[str]) -> None:
     done = run(tmp_path, behaviour, "--format", "json", "--timeout", "0.3")
     assert done.returncode == 1, done.stderr
