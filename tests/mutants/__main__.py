@@ -115,8 +115,6 @@ def run(tree: Path, python: Path, tests: Sequence[Path], *options: str) -> str |
         "--tb=no",
         "-p",
         "no:rerunfailures",
-        "-o",
-        "markers=full\nslow\nflaky",
     ]
     environment = {name: value for name, value in os.environ.items() if not name.startswith("PYTEST_")}
     environment["PYTHONDONTWRITEBYTECODE"] = ""
