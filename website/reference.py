@@ -289,12 +289,12 @@ def _docstring(name: str, value: object) -> str:
         if vars(module).get(name) is value and not module.__name__.startswith("mcp_bindgen.v"):
             body = ast.parse(inspect.getsource(module)).body
             for assigned, text in itertools.pairwise(body):
-                match assigned, text:
-                    case (
-                        ast.Assign(targets=[ast.Name(id)]) | ast.AnnAssign(target=ast.Name(id)),
-                        ast.Expr(ast.Constant(str(found))),
-                    ) if id == name:
+                targets = assigned.targets if isinstance(assigned, ast.Assign) else [getattr(assigned, "target", None)]
+                match targets[0], text:
+                    case ast.Name(id), ast.Expr(ast.Constant(str(found))) if id == name:
                         return inspect.cleandoc(found)
+                    case _:
+                        pass
     is_ours = type(value).__module__.startswith("mcp_bindgen.")
     return (inspect.getdoc(type(value)) or "").partition("\n\n")[0] if is_ours else ""
 
@@ -315,7 +315,7 @@ def _one_line(text: str) -> str:
 def _members(owner: type) -> Iterator[tuple[str, Any]]:
     """Yield public methods and properties, but no fields, that the class or a base in this project defines."""
     seen: dict[str, Any] = {}
-    fields = {one.name for one in dataclasses.fields(owner)} if dataclasses.is_dataclass(owner) else set()
+    fields: dict[str, Any] = getattr(owner, "__dataclass_fields__", {})
     for base in reversed(owner.__mro__):
         if base.__module__.startswith("mcp_bindgen."):
             seen |= {name: one for name, one in vars(base).items() if not name.startswith("_")}
