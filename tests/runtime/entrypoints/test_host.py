@@ -427,6 +427,7 @@ async def test_environment_folder_and_unknown_members(
     assert known["environment"]["TOKEN"] == "a s3cret and s3cret"
     assert known["environment"]["PLAIN"] == "$SECRET {SECRET}"
     assert "UNRELATED" not in known["environment"]
+    assert known["environment"]["MCP_BINDGEN_HOME"] == os.environ["MCP_BINDGEN_HOME"]  # it finds the same bindings
     assert known["folder"] == str(folder.resolve())
 
 

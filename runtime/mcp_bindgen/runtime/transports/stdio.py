@@ -301,7 +301,7 @@ class StdioServerTransport(Pipes):
 INHERITED = (
     *("HOME", "LANG", "LC_ALL", "LOGNAME", "PATH", "SHELL", "TERM", "TMPDIR", "USER"),
     *("APPDATA", "COMSPEC", "HOMEDRIVE", "HOMEPATH", "LOCALAPPDATA", "PATHEXT", "SYSTEMDRIVE", "SYSTEMROOT"),
-    *("TEMP", "USERNAME", "USERPROFILE"),
+    *("TEMP", "USERNAME", "USERPROFILE", "MCP_BINDGEN_HOME"),
 )
 """Environment variables that a child process gets by default; secrets do not travel by accident."""
 
