@@ -211,6 +211,7 @@ def sections(status: str) -> dict[str, list[str]]:
     return found
 
 
+@pytest.mark.full
 def test_status_names_all_that_a_person_has_to_write(rehearsal: Rehearsal) -> None:
     assert rehearsal.first.returncode == 1
     open_ = sections(rehearsal.first.stdout)
@@ -249,6 +250,7 @@ def test_all_requests_that_nothing_answers_are_named(tmp_path: Path) -> None:
     assert fixes == ["resources/fetch", "tools/preview"]
 
 
+@pytest.mark.full
 def test_stubs_are_entries_for_all_of_it_and_nothing_else(rehearsal: Rehearsal) -> None:
     open_ = sections(rehearsal.first.stdout)
     asked: set[str] = set()
@@ -261,12 +263,14 @@ def test_stubs_are_entries_for_all_of_it_and_nothing_else(rehearsal: Rehearsal) 
     assert f'"{ATTEMPT}" = ""  # integer (minimum 1), required' in rehearsal.stubs
 
 
+@pytest.mark.full
 def test_what_a_person_wrote_settles_it(rehearsal: Rehearsal) -> None:
     assert (rehearsal.second.returncode, rehearsal.second.stderr) == (0, "")
     assert list(sections(rehearsal.second.stdout)) == ["facts about what"]  # true of the revisions before
     assert re.match(rf"{NAME}  165 definitions  20 methods  9 files ", rehearsal.generated.stdout)
 
 
+@pytest.mark.full
 def test_diff_and_history_know_the_methods_by_both_names(rehearsal: Rehearsal) -> None:
     done = inside("diff", BASIS, NAME, "--format", "json", *rehearsal.schemas)
     assert done.returncode == 0, done.stderr
@@ -311,6 +315,7 @@ def converse(rehearsal: Rehearsal, how: str) -> list[Any]:
     return found
 
 
+@pytest.mark.full
 def test_it_is_spoken_in_memory_and_every_message_is_valid(rehearsal: Rehearsal) -> None:
     assert converse(rehearsal, "memory") == [NEW, OLD, NEW]
 

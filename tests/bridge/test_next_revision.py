@@ -161,6 +161,7 @@ def test_three_rules_make_its_bridge_complete(home: Path) -> None:
     assert down == old
 
 
+@pytest.mark.full
 def test_its_steps_go_with_it(home: Path) -> None:
     assert inside("schema", "remove", NAME).returncode == 0
     assert steps(home) == set()

@@ -480,6 +480,7 @@ def test_only_some_capabilities(own: Path, tmp_path: Path) -> None:
     assert bindgen("check", REVISION, *OWN, "--only", "tools", cwd=tmp_path).returncode == 0
 
 
+@pytest.mark.full
 def test_generated_files_say_where_they_come_from(own: Path) -> None:
     digest = Store().effective(REVISION).digest
     files = snapshot(own / "out")

@@ -25,6 +25,8 @@ from tests.support.bridging import REVISIONS, protocol
 from tests.support.commands import inside, save
 from tests.support.effort import examples
 
+pytestmark = pytest.mark.full
+
 FOREIGN = "Mallory"
 DECLARATIONS = [
     f"{FOREIGN} 1.0 (encoding: utf-7)",
@@ -154,7 +156,6 @@ def written(tmp_path_factory: pytest.TempPathFactory, rendered: set[str]) -> dic
     return found
 
 
-@pytest.mark.full
 def test_every_kind_of_file_is_written_here(written: dict[str, dict[str, bytes]], rendered: set[str]) -> None:
     kinds = {
         path.relative_to(folder).as_posix()

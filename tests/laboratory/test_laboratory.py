@@ -99,6 +99,7 @@ def test_an_answer_may_come_once_and_not_at_all_when_it_is_cancelled() -> None:
         found.received(result(1))
 
 
+@pytest.mark.full
 def test_a_failure_becomes_one_line_that_repeats_it(monkeypatch: pytest.MonkeyPatch) -> None:
     """A peer that mistakes the id of one answer is found, and few messages are enough to show it."""
     traffic(REVISION)  # of a peer that mistakes nothing

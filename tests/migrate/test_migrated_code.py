@@ -126,6 +126,7 @@ def test_advice_for_the_server() -> None:
     assert not [name for name in hints if "InputSchema" in name or "OutputSchema" in name]  # built as before
 
 
+@pytest.mark.full
 def test_advice_for_the_client() -> None:
     hints = {name: use["hint"] for (_, name), use in advice(FOLDER / "reader_before.py").items()}
     assert "`async with client.subscribed(types.SubscriptionFilter(...))` takes its place." in hints["Client.subscribe"]

@@ -124,6 +124,7 @@ def test_a_server_calls_the_functions_of_a_file(folder: Path) -> None:
     assert (checked.returncode, checked.stdout) == (0, "trips.yaml is up to date.\n")
 
 
+@pytest.mark.full
 def test_a_server_calls_the_functions_of_an_installed_package(folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """A module whose name a project needs itself is called otherwise there."""
     package = folder / "site" / "acme"

@@ -178,6 +178,7 @@ def test_a_server_has_one_module_and_speaks_all_revisions_or_those_that_are_name
     assert "speaks every revision" in (tmp_path / "open" / "README.md").read_text("utf-8")
 
 
+@pytest.mark.full
 @pytest.mark.parametrize("words", cases(["2025-11-25", "2024-11-05 2026-07-28"], quick=["2025-11-25"]))
 def test_a_server_over_sse_is_reached_there_by_its_own_test_and_readme(words: str, tmp_path: Path) -> None:
     revisions = [option for name in words.split() for option in ("--revision", name)]

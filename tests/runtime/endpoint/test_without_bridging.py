@@ -15,6 +15,7 @@ from mcp_bindgen.runtime.session.service import Service
 from mcp_bindgen.runtime.transports.memory import pair
 from tests.support.checked_connections import bounded, running
 from tests.support.commands import execute
+from tests.support.effort import cases
 
 LOADED = """
 import json, sys
@@ -42,21 +43,22 @@ def list_tools(**meta: Any) -> dict[str, Any]:
     return {"jsonrpc": "2.0", "id": 2, "method": "tools/list", "params": {"_meta": meta} if meta else {}}
 
 
-@pytest.mark.parametrize(
-    ("package", "messages", "expected"),
-    [
-        ("v2025_11_25", [initialize("2025-11-25"), list_tools()], [[False, "2025-11-25"]] * 2),
-        ("v2025_11_25", [initialize("2024-11-05")], [[True, "2024-11-05"]]),
-        ("v2025_11_25", [initialize("1999-01-01")], [[True, "2025-11-25"]]),
-        (
-            "v2025_11_25",
-            [initialize("2025-11-25"), list_tools(**{META: "2026-07-28"})],
-            [[False, "2025-11-25"], [True, "2025-11-25"]],
-        ),
-        ("v2026_07_28", [list_tools(**{META: "2026-07-28"})], [[False, "2026-07-28"]]),
-        ("v2026_07_28", [initialize("2025-11-25")], [[True, "2025-11-25"]]),
-    ],
-)
+CONVERSATIONS: list[Any] = [
+    ("v2025_11_25", [initialize("2025-11-25"), list_tools()], [[False, "2025-11-25"]] * 2),
+    ("v2025_11_25", [initialize("2024-11-05")], [[True, "2024-11-05"]]),
+    ("v2025_11_25", [initialize("1999-01-01")], [[True, "2025-11-25"]]),
+    (
+        "v2025_11_25",
+        [initialize("2025-11-25"), list_tools(**{META: "2026-07-28"})],
+        [[False, "2025-11-25"], [True, "2025-11-25"]],
+    ),
+    ("v2026_07_28", [list_tools(**{META: "2026-07-28"})], [[False, "2026-07-28"]]),
+    ("v2026_07_28", [initialize("2025-11-25")], [[True, "2025-11-25"]]),
+]
+"""A package of bindings, messages, and after each whether conversions are loaded, and the revision."""
+
+
+@pytest.mark.parametrize(("package", "messages", "expected"), cases(CONVERSATIONS, quick=CONVERSATIONS[:2]))
 def test_conversion_is_loaded_for_foreign_revisions_only(
     package: str, messages: list[Any], expected: list[list[Any]]
 ) -> None:

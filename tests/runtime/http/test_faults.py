@@ -116,6 +116,7 @@ def test_a_server_that_is_killed_in_a_stream(tmp_path: Path, heard: int, way: st
     body()
 
 
+@pytest.mark.full
 @pytest.mark.parametrize("parser", cases(PARSERS, quick=PARSERS[:1]))
 def test_without_sessions_a_kill_is_one_clear_error(tmp_path: Path, parser: str) -> None:
     """A call ends with an error at once; later ones work, and who listens listens again."""

@@ -241,6 +241,7 @@ def test_every_package_type_checks_strictly(packages: Path) -> None:
     assert pyright(packages) == []
 
 
+@pytest.mark.full
 def test_every_package_pleases_ruff(packages: Path) -> None:
     done = execute(sys.executable, "-m", "ruff", "check", "--isolated", "--output-format=concise", packages)
     assert done.returncode == 0, done.stdout
@@ -348,6 +349,7 @@ def test_what_breaks_a_contract_is_said_with_its_place(
     assert problem.startswith(f"{place}:{line or 1}: {said}")
 
 
+@pytest.mark.full
 def test_several_things_are_said_at_once(tmp_path: Path) -> None:
     server = SERVER.replace("async def ping", "async def pong").replace("-> Content", "-> int")
     assert len(problems(project(tmp_path / "p", server=server))) == 2
@@ -375,6 +377,7 @@ def test_generated_files_must_be_current(tmp_path: Path) -> None:
     )
 
 
+@pytest.mark.full
 def test_what_the_contract_no_longer_has_is_gone(tmp_path: Path) -> None:
     folder = project(tmp_path / "p")
     save(folder / "contract.json", {**WHOLE, "tools": [FORECAST, {**WARN, "name": "alert"}, PING]})

@@ -352,6 +352,7 @@ def test_clients_and_their_use_type_check_under_pyright_strict(tmp_path: Path) -
     assert done.returncode == 0, done.stdout
 
 
+@pytest.mark.full
 def test_a_scaffold_passes_its_tests_and_offers_exactly_the_same(place: Place, tmp_path: Path) -> None:
     project = place.scaffold(place.contract, tmp_path / "project")
     done = execute(

@@ -280,6 +280,7 @@ def test_every_client_type_checks_strictly(clients: Path, tmp_path: Path) -> Non
     assert pyright(tmp_path) == []
 
 
+@pytest.mark.full
 def test_every_client_pleases_ruff(clients: Path) -> None:
     modules = [*clients.glob("*/weather.py"), *clients.glob("*/contract/*.py")]
     done = execute(sys.executable, "-m", "ruff", "check", "--isolated", "--output-format=concise", *modules)

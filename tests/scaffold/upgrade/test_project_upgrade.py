@@ -168,6 +168,7 @@ def test_a_second_run_finishes_what_a_killed_one_began(tmp_path: Path) -> None:
         assert snapshot(other) == snapshot(folder)
 
 
+@pytest.mark.full
 def test_names_are_edited_and_the_rest_is_listed(tmp_path: Path) -> None:
     logs = "from mcp_bindgen.v2025_11_25 import types\n\n\nclass Level(types.SetLevelRequestParams):\n    pass\n"
     tool = (
