@@ -743,7 +743,7 @@ async def test_a_command_that_always_ends_is_given_up(command: Command) -> None:
         ("exit 2", subprocess.DEVNULL, "exit code 2"),
         ("kill -9 $$", None, "signal SIGKILL; see its stderr above"),
         ("exit 0", None, "exit code 0; does it call run()?"),
-        ("echo '{}'; exit 0", None, "exit code 0"),
+        ("echo '{}'; read line; exit 0", None, "exit code 0"),
     ],
 )
 @bounded()

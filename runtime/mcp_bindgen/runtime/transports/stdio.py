@@ -325,7 +325,8 @@ class StdioClientTransport(Pipes):
 
     def __init__(self, process: Process, source: int, sink: int, limit: int, advice: str = "") -> None:
         super().__init__(source, sink, limit)
-        self.process, self._advice = process, advice
+        self.process: Process = process
+        self._advice = advice
 
     async def exit(self) -> str:
         """Return how the process ended, such as `exit code 3`; empty if it does not end soon."""
