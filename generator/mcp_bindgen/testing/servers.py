@@ -47,7 +47,7 @@ class MockServer:
 
     def __init__(self, contract: ContractSource, answers: Mapping[str, Any] | None = None, seed: int = 0) -> None:
         self._contract, self._answers, self._seed = contract_from(contract), answers, seed
-        self.app = Mock(self._contract, seed=seed, answers=answers_of(dict(answers or {}), self._contract))
+        self.app: Mock = Mock(self._contract, seed=seed, answers=answers_of(dict(answers or {}), self._contract))
         self._stack = ExitStack()
 
     def __enter__(self) -> Self:
