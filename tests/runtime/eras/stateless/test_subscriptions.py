@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import gc
 import json
-from contextlib import suppress
+from contextlib import ExitStack, suppress
 from functools import partial
 from typing import Any
 
@@ -17,6 +17,7 @@ from mcp_bindgen.runtime import CapabilityMissing, ConnectionClosed, serve
 from mcp_bindgen.runtime.protocol import uris
 from mcp_bindgen.runtime.protocol.request_scope import Negotiated, is_wanted
 from mcp_bindgen.runtime.protocol.transport import Transport
+from mcp_bindgen.runtime.session.server import attached
 from mcp_bindgen.runtime.session.subscriptions import Subscription
 from mcp_bindgen.runtime.transports.memory import pair
 from mcp_bindgen.v2026_07_28 import types as mcp
@@ -448,3 +449,30 @@ def test_an_update_is_looked_up_and_not_compared_with_each_uri(monkeypatch: pyte
     params = v2025_11_25.methods.METHODS[UPDATED].params(uri=params.uri)
     assert is_wanted(link, agreed, v2025_11_25.methods.METHODS[UPDATED], params)
     assert len(calls) <= 2
+
+
+@bounded()
+async def test_others_run_while_many_clients_are_notified() -> None:
+    class Connected(Recorder):
+        ready = True
+
+    server, turns = Changes(), 0
+    links = [Connected(Negotiated(v2026_07_28.dispatcher.SERVER)) for _ in range(2_000)]
+    for link in links:
+        link.negotiated.declared["server"] = {"tools": {"listChanged": True}}
+
+    async def others() -> None:
+        nonlocal turns
+        while True:
+            turns += 1
+            await anyio.sleep(0)
+
+    with ExitStack() as stack:
+        for link in links:
+            stack.enter_context(attached(server, link))
+        async with anyio.create_task_group() as tasks:
+            tasks.start_soon(others)
+            await server.broadcast(lambda client: client.notify_tool_list_changed())
+            tasks.cancel_scope.cancel()
+    assert {len(link.told) for link in links} == {1}
+    assert turns > 10
