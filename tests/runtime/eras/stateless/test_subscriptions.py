@@ -454,7 +454,9 @@ def test_an_update_is_looked_up_and_not_compared_with_each_uri(monkeypatch: pyte
 @bounded()
 async def test_others_run_while_many_clients_are_notified() -> None:
     class Connected(Recorder):
-        ready = True
+        @property
+        def ready(self) -> bool:
+            return True
 
     server, turns = Changes(), 0
     links = [Connected(Negotiated(v2026_07_28.dispatcher.SERVER)) for _ in range(2_000)]
