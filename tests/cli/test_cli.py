@@ -530,14 +530,6 @@ def test_a_folder_that_is_not_ours(own: Path, tmp_path: Path) -> None:
     assert snapshot(tmp_path) == {**snapshot(own), "out/acme/mcp/notes.txt": b"mine"}
 
 
-def test_the_command_line_is_an_extra() -> None:
-    """The base installation has no typer; the command says what to install."""
-    hidden = "import sys; sys.modules['typer'] = None; from mcp_bindgen.cli import main; main()"
-    done = subprocess.run([sys.executable, "-c", hidden], capture_output=True, encoding="utf-8")
-    assert done.returncode == 1
-    assert re.fullmatch(r"error: .*pip install 'mcp-bindgen\[generate\]'; .*\n", done.stderr)
-
-
 # --- outputs that cannot be written -----------------------------------------------------------------------------
 
 FULL = Path("/dev/full")

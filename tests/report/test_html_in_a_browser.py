@@ -68,7 +68,7 @@ def prints(*findings: Finding) -> list[str]:
 
 
 def place(page: Page) -> str:
-    """What the address says behind the `#`."""
+    """Return the fragment of the address."""
     hash: str = page.evaluate("location.hash")
     return hash.removeprefix("#")
 

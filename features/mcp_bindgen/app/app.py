@@ -60,7 +60,7 @@ from .views import Rule, mounted, prefixed, renamed
 F = TypeVar("F", bound=Callable[..., Any])
 Completes: TypeAlias = Callable[[Completion], Returns[Sequence[str]]]
 Dynamic: TypeAlias = Literal["tools", "prompts", "resources", "contents"]
-"""What a server can change while it runs, so that it declares `listChanged`, or `subscribe` for contents."""
+"""Part of a server that can change while it runs: it declares `listChanged`, or `subscribe` for contents."""
 
 _CHANGED: Mapping[Dynamic, str] = {
     "tools": KINDS["tool"].changed,

@@ -31,7 +31,7 @@ def import_file(path: Path) -> ModuleType:
     module = sys.modules[name] = module_from_spec(spec)
     try:
         spec.loader.exec_module(module)
-    except BaseException:
+    except BaseException:  # as `import` does: no half of a module stays, and the error passes on
         del sys.modules[name]
         raise
     return module

@@ -166,8 +166,9 @@ def installed() -> list[type[Client]]:
 
     Bindings in the user's folder that cannot be imported are left out and logged: most programs do without them.
     """
+    home = bindings.namespace().__name__
     found = {package.__name__: package.Client for package in bindings.installed()}
-    for name in (f"{bindings.namespace().__name__}.{package}" for package in bindings.user_packages()):
+    for name in (f"{home}.{package}" for package in bindings.user_packages()):
         if name not in found:
             try:
                 found[name] = import_module(name).Client

@@ -142,7 +142,7 @@ class _Threaded:
 def _can_watch(descriptor: int, *, terminals: bool = False) -> bool:
     """Return whether the event loop can wait for a descriptor: pipes, sockets and perhaps terminals, but no files."""
     mode = os.fstat(descriptor).st_mode
-    with suppress(NotImplementedError):
+    with suppress(NotImplementedError):  # by loops without `add_reader`, such as the Proactor loop of Windows
         asyncio.get_running_loop().remove_reader(descriptor)
         return stat.S_ISFIFO(mode) or stat.S_ISSOCK(mode) or (terminals and os.isatty(descriptor))
     return False
