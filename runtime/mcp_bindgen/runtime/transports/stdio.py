@@ -401,8 +401,7 @@ async def stdio(
     finally:
         os.close(child_input)
         os.close(child_output)
-    advice = "; see its stderr above" if stderr is None else ""
-    transport = StdioClientTransport(process, source, sink, limit, advice)
+    transport = StdioClientTransport(process, source, sink, limit, "; see its stderr above" if stderr is None else "")
     try:
         yield transport
     finally:
