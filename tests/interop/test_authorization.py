@@ -25,7 +25,7 @@ from mcp.shared.auth import OAuthClientInformationFull, OAuthToken
 
 from mcp_bindgen.auth import Introspection, JwtVerifier, Nonces, client_metadata
 from tests.interop.inspector import COMPILED, INSPECTOR
-from tests.interop.person import Person
+from tests.interop.person import Person, browsing
 from tests.interop.processes import HERE, needed, node
 from tests.support.checked_connections import bounded
 from tests.support.issuer import Prover
@@ -39,6 +39,12 @@ pytestmark = [
 SECRET = "a secret of the machine that nobody guesses"
 DOCUMENT = "https://client.example/metadata.json"
 EXAMPLE = HERE.parents[1] / "examples" / "protected_server.py"
+
+
+@pytest.fixture(scope="module")
+def people() -> Iterator[None]:
+    with browsing():
+        yield
 
 
 @pytest.fixture(scope="module")
@@ -188,7 +194,7 @@ async def test_the_client_of_the_official_sdk_finds_its_way(issuer: str, example
     ],
 )
 def test_the_clients_of_the_typescript_sdks_log_in(
-    example: Protected, callback_port: int, package: str, revision: str, tools: str, answers: list[str]
+    people: None, example: Protected, callback_port: int, package: str, revision: str, tools: str, answers: list[str]
 ) -> None:
     """They register with the scope of the first challenge, so only a metadata document lets them step up."""
     person, saw = Person("ada"), dict[str, Any]()
@@ -238,7 +244,7 @@ def test_the_inspector_shows_a_bearer_token(issuer: str, example: Protected, tmp
         assert expected in printed
 
 
-def test_the_inspector_logs_in(example: Protected, tmp_path: Path) -> None:
+def test_the_inspector_logs_in(people: None, example: Protected, tmp_path: Path) -> None:
     needed("@modelcontextprotocol/inspector")
     person = Person("lise")
     back = f"http://127.0.0.1:{free_port()}/oauth/callback"

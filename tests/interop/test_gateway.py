@@ -13,14 +13,11 @@ from mcp_bindgen import v2025_06_18, v2025_11_25, v2026_07_28
 from mcp_bindgen.runtime import connect
 from tests.interop import dated
 from tests.interop.processes import HERE, MODULES, needed, node
-from tests.interop.test_written_once import SERVER, SPOKEN, judge_dated, run
+from tests.interop.test_written_once import SPOKEN, judge_dated, run, server
 from tests.support.checked_connections import bounded
 from tests.support.commands import COMMAND
 
 pytestmark = [pytest.mark.full, pytest.mark.flaky(reruns=1)]  # other processes on a busy machine may be slow once
-
-GATEWAY = (str(COMMAND), "gateway", shlex.join(SERVER))
-"""In front of a server that speaks 2026-07-28, and sampling and elicitation with its clients."""
 
 PUBLISHED: dict[str, tuple[tuple[str, ...], str, dict[str, Any]]] = {
     "server-everything": ((), "get-sum", {"a": 1, "b": 2}),
@@ -36,7 +33,10 @@ def test_official_clients_of_older_revisions(version: str) -> None:
 
     @bounded(60)
     async def talk() -> None:
-        saw = await run([sys.executable, str(HERE / "dated_client.py"), "stdio", *GATEWAY], PYTHONPATH=place)
+        saw = await run(
+            [sys.executable, str(HERE / "dated_client.py"), "stdio", str(COMMAND), "gateway", shlex.join(server())],
+            PYTHONPATH=place,
+        )
         judge_dated(saw, SPOKEN[version])
 
     talk()

@@ -36,7 +36,7 @@ from mcp_bindgen.auth import (
 from mcp_bindgen.auth.client.tokens import Grant
 from mcp_bindgen.auth.store import FileStore, MemoryStore, Store
 from mcp_bindgen.runtime import AuthorizationError, connect
-from tests.interop.person import Person
+from tests.interop.person import Person, browsing
 from tests.interop.processes import HERE, needed, node
 from tests.support.checked_connections import bounded
 from tests.support.processes import free_port, process
@@ -50,6 +50,12 @@ EXAMPLES = HERE.parents[1] / "examples"
 SECRET = "a secret of the machine that nobody guesses"
 DOCUMENT = "https://client.example/metadata.json"
 CALLBACK_PORT = 47811
+
+
+@pytest.fixture(scope="module", autouse=True)
+def browser() -> Iterator[None]:
+    with browsing():
+        yield
 
 
 @pytest.fixture(scope="module")
@@ -250,7 +256,7 @@ async def test_the_example_logs_in_and_asks_nobody_the_second_time(example: str,
     opener = tmp_path / "browser"
     opener.write_text(
         f"#!{sys.executable}\nimport sys\nsys.path[:0] = {sys.path!r}\n"
-        "from tests.interop.person import Person\nPerson('lise').visit(sys.argv[-1])\n"
+        "from tests.interop.person import Person, browsing\nwith browsing(): Person('lise').visit(sys.argv[-1])\n"
     )
     opener.chmod(0o700)
     environment = {

@@ -23,14 +23,20 @@ from mcp_bindgen.runtime.transports.stdio import stdio
 from tests.interop import dated
 from tests.interop.eavesdrop import Eavesdropper, Overheard
 from tests.interop.peers import Listener, valid
-from tests.interop.processes import HERE, free_port, listening, needed, node
+from tests.interop.processes import BINDINGS, HERE, free_port, listening, needed, node
 from tests.interop.report import REVISIONS, STATEFUL, STATELESS, Report
 from tests.support.checked_connections import bindings, bounded, oracle
 from tests.support.commands import ROOT, execute
+from tests.support.forks import forked
 
 pytestmark = pytest.mark.flaky(reruns=1)  # other processes on a busy machine may be slow once
 
-SERVER = (sys.executable, str(ROOT / "examples" / "written_once.py"))
+
+def server() -> tuple[str, ...]:
+    """The command of the server."""
+    return forked(str(ROOT / "examples" / "written_once.py"), *BINDINGS)
+
+
 PATHS = {"sse": "/sse", "http": "/mcp"}
 
 
@@ -38,7 +44,7 @@ PATHS = {"sse": "/sse", "http": "/mcp"}
 async def served() -> AsyncGenerator[int]:
     """The server over HTTP; gives its port."""
     port = free_port()
-    async with listening(*SERVER, "--port", str(port), port=port):
+    async with listening(*server(), "--port", str(port), port=port):
         yield port
 
 
@@ -129,7 +135,7 @@ async def try_ours(way: AbstractAsyncContextManager[Any], revision: str) -> None
 )
 @bounded()
 async def test_our_clients_of_every_revision_over_stdio(revision: str) -> None:
-    await try_ours(stdio(*SERVER, stderr=subprocess.DEVNULL), revision)
+    await try_ours(stdio(*server(), stderr=subprocess.DEVNULL), revision)
 
 
 @bounded()
@@ -162,7 +168,7 @@ async def judged(revision: str, conversations: Sequence[Overheard]) -> None:
 
 def tapped(folder: Path) -> list[str]:
     """The command of the server, which writes down what it says and hears."""
-    return [sys.executable, str(HERE / "tap.py"), str(folder / "said"), *SERVER]
+    return [sys.executable, "-IS", str(HERE / "tap.py"), str(folder / "said"), *server()]
 
 
 def said(folder: Path) -> Overheard:
