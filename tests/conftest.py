@@ -10,8 +10,11 @@ import os
 import re
 import signal
 import sys
+from contextlib import AbstractAsyncContextManager, AsyncExitStack
+from inspect import iscoroutinefunction, signature
 from pathlib import Path
 
+import anyio
 import pytest
 from hypothesis import settings
 
@@ -34,6 +37,29 @@ def pytest_configure() -> None:
     """Restore SIGINT: a shell starts background jobs with SIGINT ignored, and the processes of tests inherit that."""
     if signal.getsignal(signal.SIGINT) is signal.SIG_IGN:
         signal.signal(signal.SIGINT, signal.default_int_handler)
+
+
+@pytest.hookimpl(tryfirst=True)
+def pytest_pyfunc_call(pyfuncitem: pytest.Function) -> bool | None:
+    """Run an `async def` test, which must end in a minute, inside of the asynchronous contexts among its fixtures.
+
+    Tests that are marked with `anyio` are left to its plugin, which knows asynchronous fixtures.
+    """
+    test, fixtures = pyfuncitem.obj, pyfuncitem.funcargs
+    if not iscoroutinefunction(test) or "anyio_backend" in fixtures:
+        return None
+
+    async def run() -> None:
+        with anyio.fail_after(60):
+            async with AsyncExitStack() as stack:
+                values = [fixtures[name] for name in signature(test).parameters]
+                for index, value in enumerate(values):
+                    if isinstance(value, AbstractAsyncContextManager):
+                        values[index] = await stack.enter_async_context(value)
+                await test(*values)
+
+    anyio.run(run)
+    return True
 
 
 _LEFT_OUT = re.compile(r"^pytestmark = \[?\s*pytest\.mark\.(full|slow)\b", re.MULTILINE)
