@@ -1,11 +1,13 @@
-"""Settings for the whole suite: how much a run tries and at once, garbage, signals, and no files of a user.
+"""Settings for the whole suite: how much a run tries and at once, coroutines, garbage, signals, no files of a user.
 
 `make test` runs the Hypothesis profile `quick`, `make test-all` the profile `full`; `deep` looks for more.
 """
 
 from __future__ import annotations
 
+import asyncio
 import gc
+import inspect
 import os
 import re
 import signal
@@ -71,6 +73,25 @@ def pytest_ignore_collect(collection_path: Path, config: pytest.Config) -> bool 
         return None
     found = _LEFT_OUT.search(collection_path.read_text("utf-8"))
     return True if found is not None and f"not {found[1]}" in config.option.markexpr else None
+
+
+@pytest.hookimpl(tryfirst=True)
+def pytest_pyfunc_call(pyfuncitem: pytest.Function) -> bool | None:
+    """Run a test that is a coroutine function: it must end, and leave no task behind."""
+    test = pyfuncitem.obj
+    if not inspect.iscoroutinefunction(test) or pyfuncitem.get_closest_marker("anyio"):
+        return None
+
+    async def run() -> None:
+        with anyio.fail_after(60):
+            await test(**{name: pyfuncitem.funcargs[name] for name in inspect.signature(test).parameters})
+        left = asyncio.all_tasks() - {asyncio.current_task()}
+        if left:  # httpx2 leaves inner generators to the loop when a response is not read to its end
+            await asyncio.wait(left, timeout=1)
+        assert all(task.done() for task in left), left
+
+    anyio.run(run)
+    return True
 
 
 @pytest.hookimpl(optionalhook=True)
