@@ -7,7 +7,6 @@ from __future__ import annotations
 
 import asyncio
 import gc
-import inspect
 import os
 import re
 import signal
@@ -43,9 +42,10 @@ def pytest_configure() -> None:
 
 @pytest.hookimpl(tryfirst=True)
 def pytest_pyfunc_call(pyfuncitem: pytest.Function) -> bool | None:
-    """Run an `async def` test, which must end in a minute, inside of the asynchronous contexts among its fixtures.
+    """Run an `async def` test inside of the asynchronous contexts among its fixtures.
 
-    Tests that are marked with `anyio` are left to its plugin, which knows asynchronous fixtures.
+    It must end in a minute, and leave no task behind. Tests that are marked with `anyio` are left to its plugin, which
+    knows asynchronous fixtures.
     """
     test, fixtures = pyfuncitem.obj, pyfuncitem.funcargs
     if not iscoroutinefunction(test) or "anyio_backend" in fixtures:
@@ -59,6 +59,10 @@ def pytest_pyfunc_call(pyfuncitem: pytest.Function) -> bool | None:
                     if isinstance(value, AbstractAsyncContextManager):
                         values[index] = await stack.enter_async_context(value)
                 await test(*values)
+        left = asyncio.all_tasks() - {asyncio.current_task()}
+        if left:  # httpx2 leaves inner generators to the loop when a response is not read to its end
+            await asyncio.wait(left, timeout=1)
+        assert all(task.done() for task in left), left
 
     anyio.run(run)
     return True
@@ -73,25 +77,6 @@ def pytest_ignore_collect(collection_path: Path, config: pytest.Config) -> bool 
         return None
     found = _LEFT_OUT.search(collection_path.read_text("utf-8"))
     return True if found is not None and f"not {found[1]}" in config.option.markexpr else None
-
-
-@pytest.hookimpl(tryfirst=True)
-def pytest_pyfunc_call(pyfuncitem: pytest.Function) -> bool | None:
-    """Run a test that is a coroutine function: it must end, and leave no task behind."""
-    test = pyfuncitem.obj
-    if not inspect.iscoroutinefunction(test) or pyfuncitem.get_closest_marker("anyio"):
-        return None
-
-    async def run() -> None:
-        with anyio.fail_after(60):
-            await test(**{name: pyfuncitem.funcargs[name] for name in inspect.signature(test).parameters})
-        left = asyncio.all_tasks() - {asyncio.current_task()}
-        if left:  # httpx2 leaves inner generators to the loop when a response is not read to its end
-            await asyncio.wait(left, timeout=1)
-        assert all(task.done() for task in left), left
-
-    anyio.run(run)
-    return True
 
 
 @pytest.hookimpl(optionalhook=True)
