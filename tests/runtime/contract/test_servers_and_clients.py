@@ -209,12 +209,7 @@ Mark = Callable[[Callable[..., Any]], Callable[..., Any]]
 ONE_PART: list[tuple[str, dict[str, Any], Mark, set[str]]] = [
     ("tools", {"name": "x", "inputSchema": {"type": "object"}}, app.tool("x"), {"tools"}),
     ("prompts", {"name": "x"}, app.prompt("x"), {"prompts"}),
-    (
-        "prompts",
-        {"name": "x", "arguments": [{"name": "a", "enum": []}]},
-        app.prompt("x"),
-        {"prompts", "completions"},
-    ),
+    ("prompts", {"name": "x", "arguments": [{"name": "a", "enum": []}]}, app.prompt("x"), {"prompts", "completions"}),
     ("resources", {"uri": "a:x", "name": "x"}, app.resource("a:x"), {"resources"}),
     ("resourceTemplates", {"uriTemplate": "a:{x}", "name": "x"}, app.template("a:{x}"), {"resources"}),
 ]

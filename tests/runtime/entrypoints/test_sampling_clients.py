@@ -17,10 +17,7 @@ EXAMPLE = run_path(str(ROOT / "examples" / "sampling_clients.py"))
 
 HI, YES = ({"role": role, "content": text} for role, text in (("user", "hi\nthere"), ("assistant", "yes?")))
 GEMINI = {
-    "contents": [
-        {"role": "user", "parts": [{"text": "hi\nthere"}]},
-        {"role": "model", "parts": [{"text": "yes?"}]},
-    ],
+    "contents": [{"role": "user", "parts": [{"text": "hi\nthere"}]}, {"role": "model", "parts": [{"text": "yes?"}]}],
     "config": {"max_output_tokens": 50, "system_instruction": "Be brief."},
 }
 
