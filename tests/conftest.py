@@ -6,6 +6,7 @@
 from __future__ import annotations
 
 import gc
+import inspect
 import os
 import re
 import signal
@@ -45,6 +46,15 @@ def pytest_ignore_collect(collection_path: Path, config: pytest.Config) -> bool 
         return None
     found = _LEFT_OUT.search(collection_path.read_text("utf-8"))
     return True if found is not None and f"not {found[1]}" in config.option.markexpr else None
+
+
+@pytest.hookimpl(tryfirst=True)
+def pytest_pyfunc_call(pyfuncitem: pytest.Function) -> None:
+    """Run tests that are coroutine functions, with the limit of `bounded`."""
+    if inspect.iscoroutinefunction(pyfuncitem.obj):
+        from tests.support.checked_connections import bounded  # not every run needs what it imports
+
+        pyfuncitem.obj = bounded()(pyfuncitem.obj)
 
 
 @pytest.hookimpl(optionalhook=True)

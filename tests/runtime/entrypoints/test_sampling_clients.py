@@ -10,7 +10,6 @@ from unittest.mock import AsyncMock
 import pytest
 
 from mcp_bindgen.v2025_11_25 import types as mcp
-from tests.support.checked_connections import bounded
 from tests.support.commands import ROOT
 
 EXAMPLE = run_path(str(ROOT / "examples" / "sampling_clients.py"))
@@ -64,7 +63,6 @@ CANDIDATE = SimpleNamespace(finish_reason="STOP")
     ],
     ids=["openai", "anthropic", "gemini"],
 )
-@bounded()
 async def test_a_provider_answers(
     make: str, method: str, answer: dict[str, Any], request_: dict[str, Any], reason: str
 ) -> None:
