@@ -6,6 +6,7 @@
 from __future__ import annotations
 
 import gc
+import inspect
 import os
 import re
 import signal
@@ -45,6 +46,18 @@ def pytest_ignore_collect(collection_path: Path, config: pytest.Config) -> bool 
         return None
     found = _LEFT_OUT.search(collection_path.read_text("utf-8"))
     return True if found is not None and f"not {found[1]}" in config.option.markexpr else None
+
+
+@pytest.hookimpl(tryfirst=True)
+def pytest_pyfunc_call(pyfuncitem: pytest.Function) -> bool | None:
+    """Run a test that is a coroutine function; after a minute, it fails. `bounded` sets another limit."""
+    if not inspect.iscoroutinefunction(pyfuncitem.obj):
+        return None
+    arguments = {name: pyfuncitem.funcargs[name] for name in inspect.signature(pyfuncitem.obj).parameters}
+    from tests.support.checked_connections import bounded  # other tests need not wait for its imports
+
+    bounded()(pyfuncitem.obj)(**arguments)
+    return True
 
 
 @pytest.hookimpl(optionalhook=True)
