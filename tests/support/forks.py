@@ -88,6 +88,9 @@ def serve(path: str, program: str, *modules: str) -> None:
             words, folder, variables = json.loads(line.recv(int.from_bytes(size, "big"), socket.MSG_WAITALL))
             if _watched(line, streams):
                 line.close()
+                for number, name in enumerate(("stdin", "stdout", "stderr")):  # they remember other files
+                    stream = open(number, "w" if number else "r", 1, "utf-8", closefd=False)  # noqa: SIM115
+                    setattr(sys, name, stream)
                 os.chdir(folder)
                 os.environ.clear()
                 os.environ.update(variables)
