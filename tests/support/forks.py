@@ -37,7 +37,7 @@ def forked(program: str, *modules: str) -> tuple[str, ...]:
     path = Path(folder.name, "forks")
     root = Path(__file__).parents[2]
     command = [sys.executable, "-m", "tests.support.forks", str(path), program, *modules]
-    serving = subprocess.Popen(command, cwd=root, stdin=subprocess.DEVNULL, start_new_session=True)
+    serving = subprocess.Popen(command, cwd=root, stdin=subprocess.PIPE, start_new_session=True)
     atexit.register(serving.wait)
     atexit.register(serving.kill)
     while not path.exists():
@@ -76,9 +76,10 @@ def serve(path: str, program: str, *modules: str) -> None:
     gc.freeze()
     signal.signal(signal.SIGCHLD, _reap)
     with socket.socket(socket.AF_UNIX) as listener:
-        listener.bind(path)
+        listener.bind(f"{path}.new")
         listener.listen(100)
-        while True:
+        os.rename(f"{path}.new", path)  # noqa: PTH104
+        while listener in select.select([listener, 0], [], [])[0]:  # until the tests are gone
             line, _ = listener.accept()
             if os.fork():
                 line.close()
