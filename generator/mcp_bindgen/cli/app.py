@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+import ast
 import re
 import sys
 from collections import Counter
 from importlib import import_module
+from pathlib import Path
 from typing import Annotated, Any
 
 import typer
@@ -43,14 +45,18 @@ class AllCommands(HelpGroup):
     def __init__(self, **settings: Any) -> None:
         super().__init__(**settings)
         self.commands = {name: TyperGroup(name=name) for names in _COMMANDS.values() for name in names}
-        self._loaded: set[str] = set()
 
     def get_command(self, ctx: Any, cmd_name: str) -> Any:
-        """Return a command, or `None` if there is none of that name."""
-        if cmd_name in self.commands and cmd_name not in self._loaded:
-            self.commands[cmd_name] = _load(cmd_name)
-            self._loaded.add(cmd_name)
-        return self.commands.get(cmd_name)
+        """Return the description of a command, for lists of commands, or `None` if there is none of that name."""
+        found = self.commands.get(cmd_name)
+        if found is not None and found.help is None:
+            found.help, found.rich_help_panel = _description(cmd_name), _panel(cmd_name)
+        return found
+
+    def resolve_command(self, ctx: Any, args: list[str]) -> Any:
+        """Return the name of the command in `args`, the command itself, and the rest."""
+        name, found, rest = super().resolve_command(ctx, args)
+        return name, found and _load(str(name)), rest
 
     def format_commands(self, ctx: Any, formatter: Any) -> None:
         """Write the commands under their headings, for plain help."""
@@ -58,14 +64,32 @@ class AllCommands(HelpGroup):
             self.write_section(ctx, formatter, heading, names)
 
 
+def _panel(name: str) -> str:
+    return next(heading for heading, names in _COMMANDS.items() if name in names)
+
+
+def _description(name: str) -> str:
+    """Return the text with which the module of a command describes it, without an import of the module."""
+    for node in ast.parse(Path(__file__).with_name(f"{name}.py").read_bytes()).body:
+        match node:
+            case ast.FunctionDef(name=found) if found == name:
+                return ast.get_docstring(node) or ""
+            case ast.Assign(targets=[ast.Name(found)], value=ast.Call(args=arguments, keywords=options)):
+                texts = [*arguments, *(option.value for option in options if option.arg == "help")]
+                if found == name and isinstance(texts[0], ast.Constant):
+                    return str(texts[0].value)
+            case _:
+                pass
+    raise LookupError(name)
+
+
 def _load(name: str) -> Any:
     found = getattr(import_module(f".{name}", __package__), name)
-    panel = next(heading for heading, names in _COMMANDS.items() if name in names)
     alone = typer.Typer(rich_markup_mode=MARKUP)
     if isinstance(found, typer.Typer):
-        alone.add_typer(found, name=name, rich_help_panel=panel)
+        alone.add_typer(found, name=name, rich_help_panel=_panel(name))
     else:
-        alone.command(name, rich_help_panel=panel, **_SETTINGS.get(name, {}))(expanded(found))
+        alone.command(name, rich_help_panel=_panel(name), **_SETTINGS.get(name, {}))(expanded(found))
     return typer.main.get_group(alone).commands[name]
 
 
