@@ -6,6 +6,8 @@ import ast
 import re
 import sys
 from collections import Counter
+from collections.abc import Generator
+from contextlib import contextmanager
 from importlib import import_module
 from pathlib import Path
 from typing import Annotated, Any
@@ -45,18 +47,36 @@ class AllCommands(HelpGroup):
     def __init__(self, **settings: Any) -> None:
         super().__init__(**settings)
         self.commands = {name: TyperGroup(name=name) for names in _COMMANDS.values() for name in names}
+        self._loaded: set[str] = set()
+        self._is_listing = False
 
     def get_command(self, ctx: Any, cmd_name: str) -> Any:
-        """Return the description of a command, for lists of commands, or `None` if there is none of that name."""
-        found = self.commands.get(cmd_name)
-        if found is not None and found.help is None:
-            found.help, found.rich_help_panel = _description(cmd_name), _panel(cmd_name)
-        return found
+        """Return a command, or `None` if there is none of that name; for lists of commands, only its description."""
+        if cmd_name not in self.commands or cmd_name in self._loaded:
+            return self.commands.get(cmd_name)
+        if self._is_listing:
+            return TyperGroup(name=cmd_name, help=_description(cmd_name), rich_help_panel=_panel(cmd_name))
+        self.commands[cmd_name] = _load(cmd_name)
+        self._loaded.add(cmd_name)
+        return self.commands[cmd_name]
 
-    def resolve_command(self, ctx: Any, args: list[str]) -> Any:
-        """Return the name of the command in `args`, the command itself, and the rest."""
-        name, found, rest = super().resolve_command(ctx, args)
-        return name, found and _load(str(name)), rest
+    @contextmanager
+    def _listing(self) -> Generator[None]:
+        self._is_listing = True
+        try:
+            yield
+        finally:
+            self._is_listing = False
+
+    def format_help(self, ctx: Any, formatter: Any) -> None:
+        """Write the help."""
+        with self._listing():
+            super().format_help(ctx, formatter)
+
+    def shell_complete(self, ctx: Any, incomplete: str) -> Any:
+        """Return the commands and options that begin with the typed text."""
+        with self._listing():
+            return super().shell_complete(ctx, incomplete)
 
     def format_commands(self, ctx: Any, formatter: Any) -> None:
         """Write the commands under their headings, for plain help."""
@@ -136,7 +156,8 @@ def run() -> None:
         sys.exit(app(standalone_mode=False) or 0)
     except _CLICK_ERROR as error:
         usage: Any = error
-        usage.message = printable(usage.message)
+        is_help = type(error).__name__ == "NoArgsIsHelpError"  # typer does not export it
+        usage.message = printable(usage.message, keep="\n" if is_help else "")
         usage.show()  # as plain text: the consoles of typer do not escape text from files
         sys.exit(usage.exit_code)
     except typer.Abort:
