@@ -46,15 +46,7 @@ from .protocol.methods import DISCOVER, INITIALIZE
 from .protocol.peer import Peer
 from .protocol.revision import Dispatcher, Revision
 from .protocol.routing import Route
-from .session.client import (
-    Client,
-    accept_discovery,
-    accept_handshake,
-    discover,
-    introduce,
-    offer_handshake,
-    spoken,
-)
+from .session.client import Client, accept_discovery, accept_handshake, discover, offer_handshake, spoken
 from .session.session import Session
 from .session.targets import TRANSPORTS, Address, Auth, Cache, CacheScope, ConnectOptions, HasAddress, Target
 from .transports.stdio import stdio
@@ -358,7 +350,9 @@ class _Search:
         place, clients = self._place, self._clients
         probed = way.probe and not (way.handshake_first or clients.prefers_handshake)
         is_outdated = known is not None and (way.fallback or self._ended)
-        ends_after_probe = self._ended and probed and place.reopens and clients.has_both_eras
+        ends_after_probe = (
+            self._ended and probed and place.reopens and all(clients.best(stateless=one) for one in (False, True))
+        )
         table = (
             (is_outdated and place.open is not None, _PROBE),
             (self._elsewhere and not way.fallback and place.fallback is not None, _FALLBACK),
@@ -425,11 +419,6 @@ class _Clients:
         """Return the best revision of an era, or None."""
         return next(self.revisions(stateless=stateless), None)
 
-    @property
-    def has_both_eras(self) -> bool:
-        """True if there are revisions of both eras."""
-        return self.best(stateless=True) is not None and self.best(stateless=False) is not None
-
     def client(self, revision: str) -> Client:
         """Return the client of a revision; a client that needs conversion is made on first use."""
         if revision not in self._by_revision:
@@ -478,18 +467,15 @@ class _Negotiation:
         self._clients, self._session, self._server, self._tasks = clients, session, server, tasks
         self._patience = patience
         self._pauses = session.transport.pauses or Pauses()
-        self._asking = anyio.CancelScope()
-        self._asked = False
         self._probed = ""
+        self._probing: anyio.TaskHandle[None] | None = None
+        self._answer: Any = None  # the response to the probe, or its error
         self._offered: list[str] = []
-        self._heard = anyio.Event()
-        self._answer: Any = None
-        self._error: Exception | None = None
 
     @property
     def is_legacy(self) -> bool:
         """True if the server did not answer the probe."""
-        return self._asked and self._answer is None
+        return bool(self._probed) and (self._answer is None or isinstance(self._answer, Exception))
 
     async def client(self, way: _Way) -> Client | None:
         """Return the connected client of a revision that the server speaks; `None` if everything failed.
@@ -512,7 +498,8 @@ class _Negotiation:
                     return found
             return None
         finally:
-            self._asking.cancel()
+            if self._probing is not None:
+                self._probing.cancel()
 
     def _may_be_stateless(self) -> bool:
         """Return True if the handshake failed as it does at a stateless server, and a client speaks such a revision."""
@@ -541,8 +528,7 @@ class _Negotiation:
         if self._clients.best(stateless=False):
             self._patience = min(self._patience, options.timeout or self._patience)
             options, patience = Options(timeout=None), self._patience
-        self._asked = True
-        self._tasks.start_soon(self._ask, client, options)
+        self._probing = self._tasks.create_task(self._ask(client, options))
         if not await self._has_heard(patience):
             self.failures.append((DISCOVER, RequestTimeout(f"no answer within {patience:g} s")))
             return None
@@ -550,30 +536,27 @@ class _Negotiation:
 
     async def _has_heard(self, seconds: float | None) -> bool:
         """Wait for the response to the probe; return True if it came."""
+        assert self._probing is not None
         with self._pauses.move_on_after(seconds):
-            await self._heard.wait()
-        return self._heard.is_set()
+            await self._probing.wait()
+        return self._answer is not None
 
     async def _ask(self, client: Client, options: Options) -> None:
-        with self._asking:
-            try:
-                self._answer = await discover(client, self._session, options)
-            except (*_FAILURES, AuthorizationError) as error:
-                self._error = error
-            self._heard.set()
+        try:
+            self._answer = await discover(client, self._session, options)
+        except (*_FAILURES, AuthorizationError) as error:
+            self._answer = error
 
     async def _hear_late(self) -> Client | None:
         """Wait again for the response to the probe after the handshake failed: the server may be slow."""
-        if not self._asked or self._error is not None or not await self._has_heard(self._patience):
-            return None
-        return await self._conclude()
+        may_come = self._probed and not isinstance(self._answer, Exception)
+        return await self._conclude() if may_come and await self._has_heard(self._patience) else None
 
     async def _conclude(self) -> Client | None:
         """Choose a revision from the response to the probe."""
-        if self._answer is not None:
-            return await self._choose(self._answer.supported_versions)
-        error, revision = self._error, self._clients.dispatchers[self._probed].revision
-        assert error is not None
+        error, revision = self._answer, self._clients.dispatchers[self._probed].revision
+        if not isinstance(error, Exception):
+            return await self._choose(error.supported_versions)
         if isinstance(error, AuthorizationError | ServerUnavailable):
             raise error  # another attempt would only ask for another login, or meet a server that stops
         if isinstance(error, ProtocolError):
@@ -594,10 +577,9 @@ class _Negotiation:
         best = next((revision for revision in self._clients.revisions(stateless=True) if revision in named), None)
         if best is not None:
             client = self._speak(best)
-            if self._answer is not None and best == self._probed:
-                accept_discovery(client, self._session, self._answer)
-            else:
-                await introduce(client, self._session)
+            if best != self._probed or self.is_legacy:
+                self._answer = await discover(client, self._session)
+            accept_discovery(client, self._session, self._answer)
             return client
         best = next((revision for revision in self._clients.revisions(stateless=False) if revision in named), None)
         if best is None:

@@ -34,18 +34,14 @@ class JsonFormatter(logging.Formatter):
         shown = {"time": time, "level": record.levelname, "logger": record.name, "message": record.getMessage()}
         own: object = vars(record).get("fields")
         fields = {**(request_fields.get() or {}), **(own if is_object(own) else {})}
-        shown |= {
-            str(name): _bounded(value) for name, value in fields.items() if name not in shown and value is not None
-        }
+        for name, value in fields.items():
+            if value is not None:
+                shown.setdefault(str(name), value[:MAX_CHARACTERS] if isinstance(value, str) else value)
         if record.exc_info and not record.exc_text:
             record.exc_text = self.formatException(record.exc_info)
         if record.exc_text:
             shown["exception"] = record.exc_text
         return json.dumps(shown, default=str)
-
-
-def _bounded(value: Any) -> Any:
-    return value[:MAX_CHARACTERS] if isinstance(value, str) else value
 
 
 def log_as_json() -> None:

@@ -202,10 +202,6 @@ class Endpoint:
             with anyio.move_on_after(_DRAIN_SECONDS):
                 await read_body(response, _MAX_DRAINED)
 
-    async def read(self, response: httpx2.Response) -> bytes | Oversized:
-        """Read the body of a response."""
-        return await read_body(response, self.limit)
-
     async def refused(self, response: httpx2.Response) -> Refused:
         """Return the error for a response that was not expected, with the text of its body."""
         body: bytes | Oversized = b""

@@ -123,9 +123,9 @@ class Call:
         value = self.headers.get(name)
         return None if value is None else value.decode("latin-1").strip(" \t")
 
-    def accepts(self, kind: bytes) -> bool:
-        """Return True if the client accepts a media type (RFC 9110, section 12.5.1); it must send `Accept`."""
-        return accepts(self.headers.get(b"accept", b""), kind)
+    def accepts(self, *kinds: bytes) -> bool:
+        """Return True if the client accepts all media types (RFC 9110, section 12.5.1); it must send `Accept`."""
+        return _accepts(self.headers.get(b"accept", b""), *kinds)
 
     def session_expires_at(self) -> float | None:
         """Return the time when the token of the request expires, in epoch seconds; None without a limit."""
@@ -271,15 +271,11 @@ def event(data: bytes, id: str | None = None) -> bytes:
 
 
 @lru_cache(maxsize=64)
-def accepts(header: bytes, *kinds: bytes) -> bool:
-    """Return True if the header `Accept` has all media types (RFC 9110, section 12.5.1)."""
-    return all(_accepts(header, kind) for kind in kinds)
-
-
-def _accepts(header: bytes, kind: bytes) -> bool:
-    wanted = {"*/*", kind.decode(), kind.decode().partition("/")[0] + "/*"}
+def _accepts(header: bytes, *kinds: bytes) -> bool:
+    accepted: set[str] = set()
     for part in header.decode("latin-1").lower().split(","):
         name, *parameters = [word.strip() for word in part.split(";")]
-        if name in wanted and not any(word.replace(" ", "") in ("q=0", "q=0.0", "q=0.00") for word in parameters):
-            return True
-    return False
+        if not any(word.replace(" ", "") in ("q=0", "q=0.0", "q=0.00") for word in parameters):
+            accepted.add(name)
+    ranges = ({"*/*", kind.decode(), kind.decode().partition("/")[0] + "/*"} for kind in kinds)
+    return not any(map(accepted.isdisjoint, ranges))

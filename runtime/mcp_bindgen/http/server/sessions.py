@@ -193,7 +193,7 @@ class SessionRegistry:
             HttpError: There is none, or it belongs to another user.
         """
         if self._stopping:
-            self._check_running()
+            raise unavailable(STOPPING)
         session = self._open.get(id_)
         if session is None and self._store is not None and len(id_) == _ID_LENGTH:
             try:
@@ -243,10 +243,6 @@ class SessionRegistry:
         restore(self.service, session.session, known, first_id=stored.worker_epoch << 32)
         return session
 
-    def _check_running(self) -> None:
-        if self._stopping:
-            raise unavailable(STOPPING)
-
     async def _make_room(self, principal: str | None) -> None:
         """Make room for a new session, if need be by ending a session that is not initialized. The lock is held."""
         oldest = self.evictable(principal)
@@ -263,7 +259,8 @@ class SessionRegistry:
         Raises:
             HttpError: There are too many, and all are initialized.
         """
-        self._check_running()
+        if self._stopping:
+            raise unavailable(STOPPING)
         sessions = [one for one in self._open.values() if not one.ending]
         own = [one for one in sessions if one.principal == principal] if principal is not None else []
         for open_, limit, reason in (

@@ -253,12 +253,7 @@ class ArgumentSchemas:
         return True
 
     async def check(
-        self,
-        rule: HeaderParams,
-        dispatcher: Dispatcher,
-        link: Link,
-        params: object,
-        headers: Mapping[bytes, bytes],
+        self, rule: HeaderParams, dispatcher: Dispatcher, link: Link, params: object, headers: Mapping[bytes, bytes]
     ) -> None:
         """Read the schemas again, and compare the headers of a call with its arguments.
 

@@ -34,10 +34,6 @@ class Connection(Protocol):
         """True if the handshake is being answered."""
         ...
 
-    def negotiated(self, revision: str | None = None) -> None:
-        """Note that both sides know the revision."""
-        ...
-
     def best(self, era: Era, wanted: object) -> Dispatcher:
         """Return the revision of an era that is wanted, if it is served, else the newest."""
         ...

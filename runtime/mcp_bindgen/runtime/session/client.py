@@ -13,7 +13,6 @@ from typing import Any, Protocol, Self, TypeVar, Unpack, cast
 import anyio
 from pydantic import BaseModel
 
-from ..era.stateless import UNSUPPORTED
 from ..logs import log
 from ..model.base import Model, fields_of
 from ..model.json_types import is_array, is_object
@@ -224,7 +223,7 @@ class Client(Caller, Side):
         """Introduce this client to the server again, unless it was introduced since introduction `known`."""
         async with self._introducing:
             if known == self.link.introductions:
-                await introduce(self, self.link)
+                await _shake_hands(self, self.link)  # only revisions with a handshake have sessions
                 self.link.introductions += 1
                 await self._resume()
 
@@ -410,19 +409,6 @@ async def _checked_roots(answer: Awaitable[Any]) -> Any:
     return result
 
 
-# --- introduction to the server --------------------------------------------------------------------------------
-
-
-async def introduce(client: Client, session: Session) -> None:
-    """Introduce a client to its server, in the way of the era of its revision.
-
-    Raises:
-        UnsupportedRevision: The server does not speak the client's revision.
-    """
-    stateless = session.peer.dispatcher.revision.era.is_stateless
-    await (_introduce_stateless if stateless else _shake_hands)(client, session)
-
-
 # --- the handshake --------------------------------------------------------------------------------------------
 
 
@@ -478,18 +464,6 @@ def _accept(client: Client, session: Session, answer: Any, server_info: Any) -> 
 
 
 # --- discovery ------------------------------------------------------------------------------------------------
-
-
-async def _introduce_stateless(client: Client, session: Session) -> None:
-    try:
-        answer = await discover(client, session)
-    except ProtocolError as error:
-        revision = client.dispatcher.revision
-        named = spoken(error) if error.code == revision.errors[UNSUPPORTED] else []
-        raise (UnsupportedRevision(revision.name, *named) if named else error) from None
-    if client.revision not in answer.supported_versions:
-        raise UnsupportedRevision(client.revision, *answer.supported_versions)
-    accept_discovery(client, session, answer)
 
 
 async def discover(client: Client, session: Session, options: Options | None = None) -> Any:

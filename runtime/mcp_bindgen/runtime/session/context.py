@@ -154,12 +154,7 @@ class Context(Caller):
     _token: Any = None
     _reached: float | None = None
 
-    def __init__(
-        self,
-        scope: RequestScope,
-        params: object = None,
-        questions: Questions | None = None,
-    ) -> None:
+    def __init__(self, scope: RequestScope, params: object = None, questions: Questions | None = None) -> None:
         self.scope = scope
         self.link: Link = scope.link
         self.origin: RequestOrigin = scope.origin

@@ -25,12 +25,7 @@ from ..model.json_types import is_object
 from ..model.validation import problems
 from ..protocol import jsonrpc
 from ..protocol.envelope import invalid_answer
-from ..protocol.errors import (
-    INVALID_PARAMS,
-    InvalidParams,
-    ProtocolError,
-    UnexpectedAnswer,
-)
+from ..protocol.errors import INVALID_PARAMS, InvalidParams, ProtocolError, UnexpectedAnswer
 from ..protocol.methods import Request, result_type
 
 _MAX_ROUNDS = 32

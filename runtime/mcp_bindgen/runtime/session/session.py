@@ -17,22 +17,13 @@ from typing import Any, TypeVar
 import anyio
 from anyio.abc import TaskGroup
 
-from ..concurrency import Turn, begin
+from ..concurrency import TURN_SECONDS, begin
 from ..logs import log
 from ..protocol import observation
 from ..protocol.access import Access, RequestOrigin
 from ..protocol.envelope import BatchReply, RequestId
 from ..protocol.errors import ConnectionClosed, NotInitialized, RequestTimeout, TooManyRequests
-from ..protocol.events import (
-    Answered,
-    CancelRequested,
-    Event,
-    Notified,
-    Pending,
-    Progressed,
-    Rejected,
-    Requested,
-)
+from ..protocol.events import Answered, CancelRequested, Event, Notified, Pending, Progressed, Rejected, Requested
 from ..protocol.limits import Limits, Options
 from ..protocol.methods import SUBSCRIBE, Method, Notification, Request
 from ..protocol.observation import asked
@@ -78,11 +69,6 @@ class Waiter:
     def is_answered(self) -> bool:
         """True if the answer has come, although its progress callbacks may still run."""
         return self.answered.done() and not self.answered.cancelled()
-
-    def extend(self, *, is_paused: bool) -> None:
-        """Restart the time for a sign of life; while it is paused, only the total time counts."""
-        timeout = None if is_paused else self.options.timeout
-        self.scope.deadline = self.deadline if timeout is None else min(self.deadline, anyio.current_time() + timeout)
 
     async def answer(self) -> Answered:
         """Wait for the answer, then for the progress callbacks; cancel those of a request that failed."""
@@ -375,53 +361,43 @@ class Session(Link):
         A request that waits takes over the cancel scope of the task: made for each request, it would cost those that
         finish at once, and made when one has to wait, it would come too late for the scopes that are open in it.
         """
-        with anyio.CancelScope() as scope:
-            await self._read(scope)
-        await self._go_on()
-
-    async def _read(self, scope: anyio.CancelScope) -> None:
         assert self._tasks is not None
-        work = self._work
-        turn = Turn()
-        while not self.closed.is_set():
-            while True:
+        work, end = self._work, monotonic() + TURN_SECONDS
+        with anyio.CancelScope() as scope:
+            while self.peer.state is not State.CLOSED:
                 event = next(self._events, None)
-                if event is None:
-                    if not self._backlog:
-                        break
-                    message = self._message = self._backlog.popleft()
-                    self._events = iter(self.peer.read(message))
-                    continue
-                if monotonic() > turn.end:
-                    await turn.give_way()
-                if (work.in_flight or work.unread) and not work.is_free() and work.must_wait(event):
-                    self._hold(event)
-                elif isinstance(event, Requested | Notified):
-                    rest = self._begin(event)
-                    if rest is not None:
-                        self._work.in_flight += 1
+                if event is not None:
+                    if monotonic() > end:
+                        await asyncio.sleep(0)
+                        end = monotonic() + TURN_SECONDS
+                    if (work.in_flight or work.unread) and not work.is_free() and work.must_wait(event):
+                        self._hold(event)
+                    elif not isinstance(event, Requested | Notified):
+                        self._take(event)
+                    elif (rest := self._begin(event)) is not None:
+                        work.in_flight += 1
                         self._tasks.start_soon(self._lead)
                         await self._complete(event, rest, scope)
-                        return
+                        break
+                elif self._backlog:
+                    self._message = self._backlog.popleft()
+                    self._events = iter(self.peer.read(self._message))
+                elif self._outgoing:
+                    _, rest = begin(self._answer())
+                    if rest is not None:  # if reading waited for writing, two sides with much to say would never go on
+                        self._tasks.start_soon(self._lead)
+                        await rest
+                        break
+                elif work.unread and work.is_full and (reason := await work.settle(self._sent)) is not None:
+                    log.warning("a connection is closed: %s", reason)
+                    self._finish(reason)
+                elif messages := await self.transport.receive():
+                    self._backlog.extend(messages)
+                    end = monotonic() + TURN_SECONDS
                 else:
-                    self._take(event)
-            if self._outgoing:
-                _, rest = begin(self._answer())
-                if rest is not None:  # if reading waited for writing, two sides with much to say would never go on
-                    self._tasks.start_soon(self._lead)
-                    await rest
-                    return
-            if work.unread and work.is_full and (reason := await work.settle(self._sent)) is not None:
-                log.warning("a connection is closed: %s", reason)
-                self._finish(reason)
-                return
-            messages = await self.transport.receive()
-            turn.begin()
-            if not messages:
-                await self._let_finish()
-                self._finish(await self.transport.end_reason())
-                return
-            self._backlog.extend(messages)
+                    await self._let_finish()
+                    self._finish(await self.transport.end_reason())
+        await self._go_on()
 
     async def _answer(self) -> None:
         """Send the answers that are ready."""
@@ -638,8 +614,10 @@ class Session(Link):
 
     def _extend(self, waiter: Waiter) -> None:
         """Restart the time limit of a request; it stops while a person is asked, also by a handler of a client."""
-        is_asked = self.peer.role == "client" and bool(self._running) and not waiter.is_nested
-        waiter.extend(is_paused=is_asked or (self._pauses is not None and self._pauses.is_paused))
+        is_asked = self._running and self.peer.role == "client" and not waiter.is_nested
+        is_paused = is_asked or (self._pauses is not None and self._pauses.is_paused)
+        timeout = math.inf if is_paused or waiter.options.timeout is None else waiter.options.timeout
+        waiter.scope.deadline = min(waiter.deadline, anyio.current_time() + timeout)
 
     def _extend_all(self) -> None:
         """Restart the time limits of all requests, because a question to a person begins or ends."""

@@ -102,11 +102,7 @@ def single_errors(error: Exception) -> Iterator[Any]:
 
 
 def _work(
-    server: Server,
-    dispatcher: Dispatcher,
-    route: Route,
-    supported: Callable[[], Sequence[str]],
-    offers: dict[str, Any],
+    server: Server, dispatcher: Dispatcher, route: Route, supported: Callable[[], Sequence[str]], offers: dict[str, Any]
 ) -> Callable[[Any, Any], Awaitable[Any]]:
     """Return the server's own handler of a request, else the runtime's."""
     name = route.method.name
