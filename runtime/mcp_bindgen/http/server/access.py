@@ -101,6 +101,7 @@ def operations(method: Method, params: Any) -> list[Operation]:
     Raises:
         ProtocolError: A filter names too many resources.
     """
+    params = params.params if isinstance(params, ParamsWithMeta) else params
     if method.name == LISTEN:
         uris = followed_by(params.notifications)
         check_followed(uris)
@@ -200,7 +201,7 @@ class GuardedService(Service):
 
         @wraps(handler)
         def checked(scope: RequestScope, params: object) -> Any:
-            asked = operations(route.method, params.params if isinstance(params, ParamsWithMeta) else params)
+            asked = operations(route.method, params)
             if len(asked) > _MAX_CHECKED_AT_ONCE:
                 return checked_in_turns(scope, params, asked)
             self.authorize(scope.origin.identity, dispatcher.revision.name, asked)

@@ -295,7 +295,9 @@ class AsgiApp(ABC):
             if not self.policy.is_met(call.headers):
                 self.policy.check(scope["headers"])
             if self.auth is not None and scope["path"] == self.auth.metadata_path:
-                await _send_metadata(call, self.auth)
+                if scope["method"] not in ("GET", "HEAD"):
+                    raise HttpError(405, "use GET", (b"allow", b"GET, HEAD"))
+                await call.respond(200, self.auth.metadata(), headers=[(b"cache-control", b"max-age=300")])
             else:
                 await self.handle(call)
         except InsufficientScope as missing:
@@ -324,13 +326,6 @@ class AsgiApp(ABC):
             call.principal = call.identity.principal
             if call.record is not None:
                 call.record.fields["principal"] = call.principal
-
-
-async def _send_metadata(call: Call, auth: AccessPolicy) -> None:
-    """Send the metadata of the protected resource, which needs no token."""
-    if call.scope["method"] not in ("GET", "HEAD"):
-        raise HttpError(405, "use GET", (b"allow", b"GET, HEAD"))
-    await call.respond(200, auth.metadata(), headers=[(b"cache-control", b"max-age=300")])
 
 
 def _joined(raw: Sequence[tuple[bytes, bytes]]) -> dict[bytes, bytes]:

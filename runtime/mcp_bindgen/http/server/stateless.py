@@ -16,11 +16,11 @@ from typing import Any
 from anyio import CapacityLimiter
 
 from mcp_bindgen.runtime.concurrency import begin
-from mcp_bindgen.runtime.era.stateless import ParamsWithMeta, separated, stated_version
+from mcp_bindgen.runtime.era.stateless import separated, stated_version
 from mcp_bindgen.runtime.model.base import wire_name
 from mcp_bindgen.runtime.model.json_types import is_object
 from mcp_bindgen.runtime.protocol import jsonrpc
-from mcp_bindgen.runtime.protocol.access import InsufficientScope, Operation, RequestOrigin
+from mcp_bindgen.runtime.protocol.access import InsufficientScope, RequestOrigin
 from mcp_bindgen.runtime.protocol.envelope import RequestId, invalid, parse
 from mcp_bindgen.runtime.protocol.errors import METHOD_NOT_FOUND, MethodNotFound, ProtocolError
 from mcp_bindgen.runtime.protocol.events import Notified, Rejected, Requested
@@ -194,14 +194,16 @@ class StatelessRequests:
             answered = await exchange.while_connected(rest)
         data, failed = answered or (b"", None)
         if isinstance(failed, InsufficientScope) and not exchange.is_streaming:
-            needed = self._service.needed_scopes(revision.name, _operations(asked))
+            needed = self._service.needed_scopes(revision.name, operations(method, asked.params))
             await self._challenge(exchange, InsufficientScope(sorted(needed.union(failed.scopes))), data)
         elif failed is not None or data:
             await exchange.answer(200 if failed is None else _status(revision, failed, 200), data)
 
     async def _authorize(self, call: Call, event: Requested | Notified) -> None:
         if self._auth is not None:
-            await self._service.authorize_all(call.identity, event.dispatcher.revision.name, _operations(event))
+            await self._service.authorize_all(
+                call.identity, event.dispatcher.revision.name, operations(event.route.method, event.params)
+            )
 
     async def _challenge(self, exchange: Exchange, missing: InsufficientScope, data: bytes) -> None:
         """Answer with 403, and with the scopes that the client needs."""
@@ -296,31 +298,19 @@ class ArgumentSchemas:
             wire["cursor"] = page["nextCursor"]
 
 
-def _operations(event: Requested | Notified) -> list[Operation]:
-    params = event.params.params if isinstance(event.params, ParamsWithMeta) else event.params
-    return operations(event.route.method, params)
-
-
 def _check_headers(call: Call, revision: Revision, method: Request[Any, Any, Any], params: object) -> None:
     """Check that the headers agree with the body: intermediaries may have read the headers alone."""
     headers = call.headers
-    if headers.get(VERSION) != revision.name.encode():
-        _check_same(call, VERSION, revision.name)
-    if headers.get(b"mcp-method") != method.name.encode():
-        _check_same(call, b"mcp-method", method.name)
+    for header, wanted in ((VERSION, revision.name), (b"mcp-method", method.name)):
+        if headers.get(header) != wanted.encode() and (found := call.header(header)) != wanted:
+            shown = header.decode().title()
+            raise HeaderMismatch(f"{shown} is missing" if found is None else f"{shown} differs from the body")
     if method.named_by is not None:
         name, sent = getattr(separated(params)[0], method.named_by), headers.get(b"mcp-name")
         if sent is None:
             raise HeaderMismatch("Mcp-Name is missing")
         if not (sent == name.encode() and _PLAIN.fullmatch(sent)) and decode(sent.decode("latin-1")) != name:
             raise HeaderMismatch("Mcp-Name differs from the body")
-
-
-def _check_same(call: Call, name: bytes, wanted: str) -> None:
-    header = call.header(name)
-    if header != wanted:
-        shown = name.decode().title()
-        raise HeaderMismatch(f"{shown} is missing" if header is None else f"{shown} differs from the body")
 
 
 def _mismatch(revision: Revision, reason: str, data: object = None) -> ProtocolError:

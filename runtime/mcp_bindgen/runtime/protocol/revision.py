@@ -6,10 +6,10 @@ from abc import ABC, abstractmethod
 from collections import ChainMap
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
-from functools import cached_property
+from functools import cache, cached_property
 from importlib import import_module
 from types import ModuleType
-from typing import Any, Protocol
+from typing import Any, Protocol, TypeVar
 from weakref import WeakKeyDictionary
 
 from .envelope import Envelope, RequestId
@@ -18,6 +18,8 @@ from .extension import Extension, added_to, definers, with_answers
 from .methods import Method, Notification, Path, Request, Role
 from .routing import Route, custom_routes
 from .transitions import State
+
+M = TypeVar("M")
 
 
 class Connection(Protocol):
@@ -165,27 +167,26 @@ class Revision:
     @cached_property
     def cancelled(self) -> Notification[Any] | None:
         """The notification that takes a request back."""
-        return self._notification(self.cancelled_name)
+        return self._method(self.cancelled_name, Notification)
 
     @cached_property
     def progress(self) -> Notification[Any] | None:
         """The notification about progress."""
-        return self._notification(self.progress_name)
+        return self._method(self.progress_name, Notification)
 
     @cached_property
     def log(self) -> Notification[Any] | None:
         """The notification with log messages."""
-        return self._notification(self.log_name)
+        return self._method(self.log_name, Notification)
 
     @cached_property
     def ping(self) -> Request[Any, Any, Any] | None:
         """The request that asks whether the other side is still there."""
-        found = self.methods.get(self.ping_name)
-        return found if isinstance(found, Request) else None
+        return self._method(self.ping_name, Request)
 
-    def _notification(self, name: str) -> Notification[Any] | None:
+    def _method(self, name: str, kind: type[M]) -> M | None:
         found = self.methods.get(name)
-        return found if isinstance(found, Notification) else None
+        return found if isinstance(found, kind) else None
 
     def __str__(self) -> str:
         return self.name
@@ -226,7 +227,6 @@ class Dispatcher:
         self._all = routes
         self._custom: dict[str, Route] = {}
         self._extended: WeakKeyDictionary[type, Dispatcher] = WeakKeyDictionary()  # bridges make classes as they go
-        self._answerable: dict[tuple[str | Extension, ...], Request[Any, Any, Any]] = {}
 
     @property
     def handlers(self) -> frozenset[str]:
@@ -263,24 +263,12 @@ class Dispatcher:
             found._custom = custom_routes(kind)
         return found
 
-    @cached_property
-    def _answering(self) -> Mapping[str, Sequence[Extension]]:
-        """Method name -> extensions that may answer it."""
-        names = self.revision.methods if self.extensions else ()
-        return {name: [one for one in self.extensions if one.answering(name)] for name in names}
-
     def answerable(self, method: Request[Any, Any, Any], offers: Mapping[str, Any]) -> Request[Any, Any, Any]:
         """Return a request of ours with the answers of those extensions that the other side declares."""
-        brought = self._answering.get(method.name)
-        core = self.revision.methods.get(method.name) if brought else None
-        if not brought or not isinstance(core, Request) or method.result is not core.result:
+        core = self.revision.methods.get(method.name) if self.extensions else None
+        if not isinstance(core, Request) or method.result is not core.result:
             return method
-        wanted = [one for one in brought if one.is_in(offers)]
-        key: tuple[str | Extension, ...] = (method.name, *wanted)
-        found = self._answerable.get(key)
-        if found is None:
-            found = self._answerable[key] = with_answers(core, wanted)
-        return found
+        return _answered(core, tuple(one for one in self.extensions if one.is_in(offers)))
 
     def is_handled(self, route: Route, target: object) -> bool:
         """Return whether `target` overrides the stub of a route, or brought the route itself."""
@@ -305,6 +293,9 @@ class Dispatcher:
             raise MethodNotFound(route.method.name)
         handler: Callable[..., Any] = getattr(target, route.handler)
         return handler
+
+
+_answered = cache(with_answers)
 
 
 def _has_stubs(kind: type) -> bool:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import copy
 import math
-from collections.abc import Awaitable, Callable, Mapping
+from collections.abc import Awaitable, Callable, Coroutine, Mapping
 from contextlib import AbstractAsyncContextManager
 from functools import partial
 from types import EllipsisType
@@ -181,10 +181,10 @@ class Client(Caller, Side):
             return self._bridge.subscribed(wanted)
         return subscribed(self, self._listening, wanted, more, self._forget)
 
-    async def request(self, method: Request[Params, Any, Answer], params: Params) -> Answer:
+    def request(self, method: Request[Params, Any, Answer], params: Params) -> Coroutine[Any, Any, Answer]:
         """Send any request of the method table, or one of your own, and return its result, of whatever type."""
         ask = partial(self._ask, method, params)
-        return await (ask() if self.guard is None else self.guard.request(self, method, params, ask))
+        return ask() if self.guard is None else self.guard.request(self, method, params, ask)
 
     async def _ask(self, method: Request[Params, Any, Answer], params: Params) -> Answer:
         self.check(method, params)
@@ -357,13 +357,14 @@ class Client(Caller, Side):
         extension = route.method.extension
 
         def handle(scope: RequestScope, params: object) -> Any:
-            if is_news and extension is not None and not is_offered(route.method, _declared(scope)["server"]):
+            declared = self.link.negotiated.declared
+            if is_news and extension is not None and not is_offered(route.method, declared["server"]):
                 log.debug("%s is ignored: the server does not declare its extension", route.method.name)
                 return {}
             if (is_news and not self._concerns_handlers(route, params)) or work is None:
                 return {}
             if has_needs:
-                _check_received(_declared(scope), route.method, params)
+                _check_received(declared, route.method, params)
             in_handler.set(scope.request_id is not None)
             answer = work(params, Context(scope, params))
             return _checked_roots(answer) if has_roots else answer
@@ -383,10 +384,6 @@ class Client(Caller, Side):
         self.changes += 1
         if self.cache is not None:
             self.cache.forget(self._scope, public=True)
-
-
-def _declared(scope: RequestScope) -> Mapping[Role, Mapping[str, Any]]:
-    return {"client": {}, "server": {}} if scope.negotiated is None else scope.negotiated.declared
 
 
 def _check_received(declared: Mapping[Role, Mapping[str, Any]], method: Method, params: object) -> None:

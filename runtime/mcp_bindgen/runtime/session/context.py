@@ -390,7 +390,10 @@ class Context(Caller):
         answer: Any = await self._ask(key, method, params)
         if isinstance(answer, method.alternatives):
             raise UnexpectedAnswer(method.name, answer)
-        _check_answer(params, answer)
+        if optional(params, "requested_schema") is not None:
+            from .questions import check_answer
+
+            check_answer(params, answer)
         result: Result = answer
         return result
 
@@ -458,11 +461,3 @@ class Context(Caller):
             raise RuntimeError("this revision has no such notification")
         known = {key: value for key, value in wire.items() if value is not None or key == "data"}
         await self.notify(method, jsonrpc.typed_params(method, known))
-
-
-def _check_answer(params: object, answer: object) -> None:
-    """Check the answer to a form; raise `NotAnswered` if it does not fit the form's schema."""
-    if optional(params, "requested_schema") is not None:
-        from .questions import check_answer
-
-        check_answer(params, answer)

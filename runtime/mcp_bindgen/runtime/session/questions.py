@@ -10,7 +10,6 @@ from pydantic import TypeAdapter, ValidationError
 from pydantic.errors import PydanticUserError
 from pydantic_core import CoreSchema, SchemaValidator, core_schema, to_json
 
-from ..model.base import optional
 from ..model.json_types import is_array
 from ..model.validation import located
 from ..protocol import jsonrpc
@@ -112,16 +111,15 @@ def check_answer(params: Any, answer: Any) -> None:
     """Check the answer to a form against the schema that the form was requested with (MCP, "Elicitation").
 
     Args:
-        params: The typed params of the request; those without a form are not looked at.
+        params: The typed params of the request.
         answer: The typed result.
 
     Raises:
         NotAnswered: The user accepted, and the content does not fit the schema.
     """
-    requested = optional(params, "requested_schema")
-    if requested is None or answer.action != "accept":
+    if answer.action != "accept":
         return
-    form = jsonrpc.plain(requested)
+    form = jsonrpc.plain(params.requested_schema)
     required = form.get("required", ())
     readers = {name: core_schema.any_schema() for name in required}
     readers |= {name: _reader(field) for name, field in form["properties"].items()}

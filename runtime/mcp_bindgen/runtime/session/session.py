@@ -17,7 +17,8 @@ from typing import Any, TypeVar
 import anyio
 from anyio.abc import TaskGroup
 
-from ..concurrency import TURN_SECONDS, begin
+from .. import concurrency
+from ..concurrency import begin
 from ..logs import log
 from ..protocol import observation
 from ..protocol.access import Access, RequestOrigin
@@ -65,20 +66,11 @@ class Waiter:
         self.deadline: float = math.inf if total is None else anyio.current_time() + total
         self._unreported: deque[Any] = deque(maxlen=_MAX_UNREPORTED)  # without the oldest
 
-    @property
-    def is_answered(self) -> bool:
-        """True if the answer has come, although its progress callbacks may still run."""
-        return self.answered.done() and not self.answered.cancelled()
-
-    async def answer(self) -> Answered:
-        """Wait for the answer, then for the progress callbacks; cancel those of a request that failed."""
-        answered = await self.answered
-        if answered.error is not None:
-            self.stop_reporting()
-        elif self._reporting is not None:
+    async def report_all(self) -> None:
+        """Wait for the progress callbacks, for as long as the total time allows."""
+        if self._reporting is not None:
             self.scope.deadline = self.deadline
             await self._reporting
-        return answered
 
     def progressed(self, params: object) -> None:
         """Call the progress callback, or keep the progress until the callback has ended."""
@@ -166,19 +158,14 @@ class Workload:
         """Return whether another handler may begin."""
         return self.in_flight < self._limits.in_flight and self.unread <= self._most_unread
 
-    def is_free(self) -> bool:
-        """Return whether nothing waits, and another handler may begin."""
-        return not self.held and self.has_room()
-
     def must_wait(self, event: Event) -> bool:
         """Return whether an event has to wait for its turn.
 
         Events without work never wait. A peer that reads its responses gets errors and pings at once.
-        still there.
         """
         if isinstance(event, Rejected):
             return self.is_unread and bool(event.reply)
-        if not isinstance(event, Requested | Notified):
+        if not isinstance(event, Requested | Notified) or (not self.held and self.has_room()):
             return False
         return self.is_unread or event.route.method is not event.dispatcher.revision.ping
 
@@ -362,15 +349,15 @@ class Session(Link):
         finish at once, and made when one has to wait, it would come too late for the scopes that are open in it.
         """
         assert self._tasks is not None
-        work, end = self._work, monotonic() + TURN_SECONDS
+        work, end = self._work, monotonic() + concurrency.TURN_SECONDS
         with anyio.CancelScope() as scope:
             while self.peer.state is not State.CLOSED:
                 event = next(self._events, None)
                 if event is not None:
                     if monotonic() > end:
                         await asyncio.sleep(0)
-                        end = monotonic() + TURN_SECONDS
-                    if (work.in_flight or work.unread) and not work.is_free() and work.must_wait(event):
+                        end = monotonic() + concurrency.TURN_SECONDS
+                    if (work.in_flight or work.unread) and work.must_wait(event):
                         self._hold(event)
                     elif not isinstance(event, Requested | Notified):
                         self._take(event)
@@ -393,7 +380,7 @@ class Session(Link):
                     self._finish(reason)
                 elif messages := await self.transport.receive():
                     self._backlog.extend(messages)
-                    end = monotonic() + TURN_SECONDS
+                    end = monotonic() + concurrency.TURN_SECONDS
                 else:
                     await self._let_finish()
                     self._finish(await self.transport.end_reason())
@@ -597,18 +584,19 @@ class Session(Link):
                     self._send_soon(message)  # requests of the same moment leave together
                 else:
                     await self._send([message])
-                answered = await waiter.answer()
+                answered = await waiter.answered
+                if answered.error is not None:
+                    raise answered.error
+                if chosen.on_progress is not None:
+                    await waiter.report_all()
         except BaseException:
             self._give_up(pending, message, "the caller is gone")
             raise
-        if answered is None and waiter.is_answered:
-            answered = waiter.answered.result()
-            log.warning("the progress callback of %s has not ended within total_timeout", method.name)
-        elif answered is None:
+        if answered is None:
             self._give_up(pending, message, "timed out")
             raise RequestTimeout(f"{method.name} was not answered in time")
-        if answered.error is not None:
-            raise answered.error
+        if waiter.scope.cancelled_caught:
+            log.warning("the progress callback of %s has not ended within total_timeout", method.name)
         answer: Answer = answered.result
         return answer
 

@@ -71,10 +71,6 @@ class Subscription(Link):
         self.agreed = agreed
         self._index = {filter.member: filter.index(agreed) for filter in self._filters}
 
-    def _may_hear(self, member: str, uri: str) -> bool:
-        """Return whether the token permits a resource; resources in the filter were checked before."""
-        return self.follows(member, followed_key(uri)) or self._hears(uri)
-
     def follows(self, member: str, value: str) -> bool:
         """Return whether a list of the filter has a value."""
         index = self._index[member]
@@ -93,7 +89,9 @@ class Subscription(Link):
         if self.is_ending or not self.ready or method.filter is None:
             return
         if method.filter.asks_for(self._index.get(method.filter.member, False), params):
-            if method.name == UPDATED and not self._may_hear(method.filter.member, params.uri):
+            if method.name == UPDATED and not (  # the token permits what the filter names; that was checked before
+                self.follows(method.filter.member, followed_key(params.uri)) or self._hears(params.uri)
+            ):
                 return
             if len(self._waiting) >= _MAX_WAITING:
                 self._ready = False
