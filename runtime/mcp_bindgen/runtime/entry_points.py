@@ -15,7 +15,6 @@ class HasSchemes(Protocol):
     @property
     def schemes(self) -> Sequence[str]:
         """The URL schemes, in lower case."""
-        ...
 
 
 T = TypeVar("T")

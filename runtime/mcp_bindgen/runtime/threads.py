@@ -9,15 +9,13 @@ from collections.abc import Awaitable, Callable
 from contextlib import suppress
 from functools import partial
 from threading import Lock
-from typing import Any, TypeVar
+from typing import Any
 
 import anyio
 from anyio import to_thread
 from anyio.lowlevel import RunVar
 
-from .concurrency import blocking
-
-T = TypeVar("T")
+from .concurrency import T, blocking
 
 _MAX_THREADS = 120  # threads of the process for handlers that block
 

@@ -7,13 +7,13 @@ import time
 from collections.abc import Awaitable, Collection, Coroutine, Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from functools import lru_cache
-from typing import Any, TypeVar
+from typing import Any
 from urllib.parse import quote
 
 import anyio
 from starlette.types import Receive, Scope, Send
 
-from mcp_bindgen.runtime.concurrency import begin
+from mcp_bindgen.runtime.concurrency import T, begin
 from mcp_bindgen.runtime.protocol import jsonrpc
 from mcp_bindgen.runtime.protocol.access import Identity, RequestOrigin
 from mcp_bindgen.runtime.protocol.errors import INVALID_REQUEST, ConnectionClosed, ProtocolError
@@ -22,8 +22,6 @@ from ..event_stream import KEEP_ALIVE, encode
 from .errors import HttpError
 from .limits import Budget
 from .request_log import RequestRecord
-
-T = TypeVar("T")
 
 JSON = b"application/json"
 EVENTS = b"text/event-stream"

@@ -11,7 +11,7 @@ import time
 from collections import deque
 from collections.abc import Callable, Collection, Coroutine, Generator, Mapping, Sequence
 from contextlib import contextmanager
-from typing import Any, Literal, TypeAlias, TypeVar
+from typing import Any, Literal, TypeAlias
 
 import anyio
 from pydantic_core import to_json
@@ -21,12 +21,10 @@ from mcp_bindgen.runtime.protocol.envelope import RequestId
 from mcp_bindgen.runtime.protocol.errors import ConnectionClosed
 
 from ..event_stream import encode
-from .call import EventWriter, event
+from .call import EventWriter, T, event
 from .errors import HttpError, refused
 from .event_store import Event, EventStore, StoreUnavailable
 from .limits import Budget
-
-T = TypeVar("T")
 
 LISTEN_STREAM = "0"
 """Name of the stream that belongs to no request; a GET opens it."""

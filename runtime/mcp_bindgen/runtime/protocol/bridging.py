@@ -26,25 +26,20 @@ class BridgedServer(Protocol):
     @property
     def server(self) -> Any:
         """The server that the user wrote."""
-        ...
 
     @property
     def dispatcher(self) -> Dispatcher:
         """The routes of the other revision."""
-        ...
 
     @property
     def context(self) -> Any:
         """The class of the contexts that the server's handlers get."""
-        ...
 
     def operations(self, asked: Sequence[Operation]) -> Sequence[Operation]:
         """Return operations of the other revision, with the operations of the server's revision that they imply."""
-        ...
 
     def converted(self, method: Notification[Any], params: Any) -> tuple[Notification[Any], Any] | None:
         """Return a notification of the server in the other revision, or None if that cannot express it."""
-        ...
 
 
 class ClientBridges(Protocol[C]):
@@ -53,15 +48,12 @@ class ClientBridges(Protocol[C]):
     @property
     def revisions(self) -> Sequence[Revision]:
         """The revisions that the clients do not speak themselves."""
-        ...
 
     def wire_client(self, revision: Revision) -> C:
         """Return a client of a revision, which speaks for the nearest of the clients."""
-        ...
 
     def begin(self, wire_client: C, session: Any, tasks: Any) -> C:
         """Return the client that a `wire_client` speaks for, now that it is connected."""
-        ...
 
 
 class Bridging(Protocol):
@@ -77,11 +69,9 @@ class Bridging(Protocol):
         Raises:
             ValueError: One of `revisions` cannot be served.
         """
-        ...
 
     def clients(self, clients: Sequence[C]) -> ClientBridges[C]:
         """Return the bridges from clients to the revisions that they do not speak."""
-        ...
 
 
 BRIDGING: EntryPoints[Bridging] = EntryPoints("mcp_bindgen.bridging", "conversion between revisions")

@@ -23,11 +23,9 @@ class Observed(Protocol):
 
     def answered(self, answer: object) -> None:
         """Observe the result."""
-        ...
 
     def finished(self, error: ProtocolError | None) -> None:
         """Observe the end of the handling of a message, and the error that answers it."""
-        ...
 
 
 class Observer(Protocol):
@@ -41,7 +39,6 @@ class Observer(Protocol):
             link: The way to the other side.
             event: The message.
         """
-        ...
 
     def asking(
         self, role: Role, link: Any, revision: Revision, method: Request[Any, Any, Any], params: object
@@ -55,15 +52,12 @@ class Observer(Protocol):
             method: The method.
             params: Its params.
         """
-        ...
 
     def connected(self, role: Role, link: Any) -> AbstractContextManager[None]:
         """See a connection, or a session, while it lasts."""
-        ...
 
     def refused(self, reason: str) -> None:
         """Observe a refusal because of a limit; the reason is one of few and names no client."""
-        ...
 
 
 current: Observer | None = None

@@ -13,7 +13,7 @@ from .access import UNKNOWN_ORIGIN, RequestOrigin
 from .capabilities import is_declared
 from .envelope import RequestId
 from .errors import CapabilityMissing
-from .methods import UPDATED, Method, Notification, Path, Request, Role
+from .methods import UPDATED, Method, Notification, Params, Path, Request, Role
 from .revision import Dispatcher
 
 Level: TypeAlias = Literal["debug", "info", "notice", "warning", "error", "critical", "alert", "emergency"]
@@ -60,7 +60,6 @@ class Negotiated:
         return LEVELS.index(level) >= LEVELS.index(self.log_level)
 
 
-Params = TypeVar("Params")
 Answer = TypeVar("Answer")
 
 
@@ -92,11 +91,9 @@ class Link(Protocol):
         self, method: Request[Params, Any, Answer], params: Params, *, related: RequestId | None = None
     ) -> Answer:
         """Send a request and wait for its answer; raises `ProtocolError` when the answer is an error."""
-        ...
 
     async def notify(self, method: Notification[Params], params: Params, *, related: RequestId | None = None) -> None:
         """Send a notification."""
-        ...
 
     def metadata(self) -> Mapping[str, Any]:
         """Return the members of `_meta` that every request to this side needs (stateless revisions)."""

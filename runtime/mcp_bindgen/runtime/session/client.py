@@ -33,14 +33,14 @@ from ..protocol.extension import ExtensionResult
 from ..protocol.invalid_items import InvalidItem
 from ..protocol.limits import Limits, Options, Progress
 from ..protocol.methods import DISCOVER, INITIALIZE, INITIALIZED, PING, Method, Notification, Request, Role, untyped
-from ..protocol.request_scope import Handler, RequestScope
+from ..protocol.request_scope import Answer, Handler, RequestScope
 from ..protocol.revision import Dispatcher, Revision
 from ..protocol.routing import Route
 from .context import Caller, Context
 from .execution import bind_handler, introduction
 from .rounds import settle_rounds, understood
 from .session import Session, in_handler
-from .subscription_client import Listening, check_filter, reaches, subscribed
+from .subscription_client import Filter, Listening, check_filter, reaches, subscribed
 from .targets import Cache, CacheScope, ConnectOptions, Target
 
 VERSION_HEADER = "MCP-Protocol-Version"
@@ -51,21 +51,16 @@ class HeaderMirror(Protocol):
 
     def headers(self, method: Method, params: object) -> Mapping[str, str]:
         """Return the headers of a message."""
-        ...
 
     def learn(self, method: Method, answer: object, report: Callable[[InvalidItem], object]) -> Any:
         """Learn from a result which headers are needed; leave out, and report, entries whose headers are invalid."""
-        ...
 
     def source(self, method: Method) -> str | None:
         """Return the method whose results name the headers of messages of `method`, if there is one."""
-        ...
 
 
 Params = TypeVar("Params")
 Result = TypeVar("Result")
-Answer = TypeVar("Answer")
-Filter = TypeVar("Filter", bound=BaseModel)
 
 
 class ResultChecks(Protocol):
@@ -90,7 +85,6 @@ class Bridge(Protocol):
 
     def subscribed(self, wanted: Any) -> AbstractAsyncContextManager[Any]:
         """Subscribe to changes while the block lasts."""
-        ...
 
 
 class Client(Caller, Side):

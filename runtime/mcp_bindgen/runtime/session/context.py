@@ -17,8 +17,8 @@ from ..protocol.capabilities import missing
 from ..protocol.envelope import RequestId, invalid_answer
 from ..protocol.errors import CapabilityMissing, ConnectionClosed, UnexpectedAnswer
 from ..protocol.extension import Extension
-from ..protocol.methods import ELICIT, LIST_ROOTS, OTHER_ROLE, SAMPLE, Method, Notification, Request
-from ..protocol.request_scope import LEVELS, Level, Link, Negotiated, RequestScope, is_wanted
+from ..protocol.methods import ELICIT, LIST_ROOTS, OTHER_ROLE, SAMPLE, Method, Notification, Params, Request, Result
+from ..protocol.request_scope import LEVELS, Answer, Level, Link, Negotiated, RequestScope, is_wanted
 from ..protocol.revision import Revision
 from .session import Session
 
@@ -27,9 +27,6 @@ if TYPE_CHECKING:
     from .rounds import Questions
 
 T = TypeVar("T")
-Params = TypeVar("Params")
-Result = TypeVar("Result")
-Answer = TypeVar("Answer")
 M = TypeVar("M", bound=BaseModel)
 
 

@@ -31,7 +31,6 @@ class Served(Protocol):
 
     def servers(self) -> Sequence[Server]:
         """Return a server for each revision."""
-        ...
 
 
 def all_servers(served: Iterable[Server | Served]) -> list[Server]:

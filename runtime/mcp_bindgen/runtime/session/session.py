@@ -12,7 +12,7 @@ from contextlib import contextmanager
 from contextvars import ContextVar, copy_context
 from functools import partial
 from time import monotonic
-from typing import Any, TypeVar
+from typing import Any
 
 import anyio
 from anyio.abc import TaskGroup
@@ -26,10 +26,10 @@ from ..protocol.envelope import BatchReply, RequestId
 from ..protocol.errors import ConnectionClosed, NotInitialized, RequestTimeout, TooManyRequests
 from ..protocol.events import Answered, CancelRequested, Event, Notified, Pending, Progressed, Rejected, Requested
 from ..protocol.limits import Limits, Options
-from ..protocol.methods import SUBSCRIBE, Method, Notification, Request
+from ..protocol.methods import SUBSCRIBE, Method, Notification, Params, Request
 from ..protocol.observation import asked
 from ..protocol.peer import Peer
-from ..protocol.request_scope import Link, Negotiated
+from ..protocol.request_scope import Answer, Link, Negotiated
 from ..protocol.transitions import State
 from ..protocol.transport import Lost, Outgoing, Oversized, Transport
 from .execution import FindHandler, execute
@@ -208,9 +208,6 @@ class Workload:
         self._bytes -= size or 0
         return size is not None
 
-
-Params = TypeVar("Params")
-Answer = TypeVar("Answer")
 
 _GRACE = 1.0  # seconds for handlers to finish when the other side has nothing more to say
 

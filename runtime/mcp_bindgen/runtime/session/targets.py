@@ -22,7 +22,6 @@ class Auth(Protocol):
 
     def authorizer(self, url: str) -> Any:
         """Return the authorizer of requests to a URL, the same one each time; the transport states its type."""
-        ...
 
 
 Opener: TypeAlias = Callable[[], AbstractAsyncContextManager[Transport]]
@@ -70,15 +69,12 @@ class Cache(Protocol):
         self, scope: CacheScope, method: Any, params: Any, ask: Callable[[], Awaitable[Any]], *, fresh: bool = False
     ) -> Any:
         """Return the cached answer to a request, or else the server's answer."""
-        ...
 
     def invalidate(self, server: Hashable, revision: Revision, notification: str, params: object = None) -> None:
         """Forget the results that a notification of a server invalidates."""
-        ...
 
     def forget(self, scope: CacheScope, *, public: bool = False) -> None:
         """Forget the private results of a connection, and on request all results of its server."""
-        ...
 
 
 @runtime_checkable
@@ -87,7 +83,6 @@ class HasAddress(Protocol):
 
     def address(self, headers: Mapping[str, str], stderr: int | IO[Any] | None, auth: Auth | None) -> Address:
         """Return the address of the server; see `address` of this module."""
-        ...
 
 
 Target: TypeAlias = str | Sequence[str] | Address | HasAddress | Transport | AbstractAsyncContextManager[Transport]
@@ -129,11 +124,9 @@ class TransportEntry(HasSchemes, Protocol):
             ImportError: A package is not installed; the message names it.
             ValueError: The URL, the headers or `auth` cannot be used.
         """
-        ...
 
     def add_arguments(self, parser: argparse.ArgumentParser) -> None:
         """Add the options of `run` that choose and configure this transport."""
-        ...
 
     def serve(
         self, servers: Sequence[Server], chosen: argparse.Namespace, options: RunOptions
@@ -148,7 +141,6 @@ class TransportEntry(HasSchemes, Protocol):
         Raises:
             ValueError: The options cannot be used, or a package is not installed.
         """
-        ...
 
 
 TRANSPORTS: EntryPoints[TransportEntry] = EntryPoints("mcp_bindgen.transports", "transport")
