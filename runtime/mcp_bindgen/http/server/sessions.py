@@ -202,7 +202,7 @@ class SessionRegistry:
                 raise
             except UNREADABLE as error:
                 log.error("a stored session cannot be read, so its client begins a new session: %r", error)
-        if session is None or session.ending or not session.belongs_to(principal):
+        if session is None or session.transport.state in GONE or not session.belongs_to(principal):
             reason = "there is no such session; a new one begins with initialize"
             raise HttpError(404, ProtocolError(INVALID_REQUEST, reason))
         return session
@@ -358,7 +358,7 @@ class SessionRegistry:
     async def _save(self, session: OpenSession) -> None:
         """Store the state that another process needs, if it has changed."""
         session.seen = time.monotonic()
-        if self._store is None or session.ending:
+        if self._store is None or session.transport.state in GONE:
             return
         known = session.snapshot()
         if known is None:
@@ -518,7 +518,7 @@ class HttpSessions:
         if is_new:
             check_version(call, self._dispatchers)
             session = await self.registry.begin(call.principal)
-        elif session is None or session.ending:
+        elif session is None or session.transport.state in GONE:
             session = await self.find(call)
         if parsed.is_batch:
             parsed.check_batch(session.revision)
