@@ -329,7 +329,7 @@ class _Search:
                 self.failures.append(("GET" if way.fallback else "connecting", error))
                 yield None
                 return
-            session = Session(Peer("client", clients.dispatchers), transport, clients.handler, limits=clients.limits)
+            session = Session(Peer("client", clients.dispatchers), transport, clients.handler, clients.limits)
             tasks = await stack.enter_async_context(background_tasks())
             tasks.start_soon(session.run)
             stack.push_async_callback(session.close)
@@ -450,7 +450,7 @@ class _Negotiation:
     Args:
         clients: The clients.
         session: The connection, running.
-        server: Key of the server, for caches.
+        key: Key of the server, for caches.
         tasks: Group of the task that waits for the response to the probe.
         patience: Seconds to wait for this response if the server may know the handshake only.
 
@@ -459,12 +459,10 @@ class _Negotiation:
         elsewhere: True if the handshake failed as it does at a server that has HTTP+SSE only.
     """
 
-    def __init__(
-        self, clients: _Clients, session: Session, server: Hashable, tasks: TaskGroup, patience: float
-    ) -> None:
+    def __init__(self, clients: _Clients, session: Session, key: Hashable, tasks: TaskGroup, patience: float) -> None:
         self.failures: list[tuple[str, Exception]] = []
         self.elsewhere = False
-        self._clients, self._session, self._server, self._tasks = clients, session, server, tasks
+        self._clients, self._session, self._server, self._tasks = clients, session, key, tasks
         self._patience = patience
         self._pauses = session.transport.pauses or Pauses()
         self._probed = ""

@@ -74,9 +74,8 @@ def use_format(name: str | None) -> None:
 
 def announce(text: str) -> None:
     """Tell the operator that a server has started: on stderr, or as a record where records are JSON."""
-    if start.isEnabledFor(logging.INFO) and any(
-        isinstance(one.formatter, JsonFormatter) for one in logging.getLogger().handlers
-    ):
+    handlers = logging.getLogger().handlers
+    if start.isEnabledFor(logging.INFO) and any(isinstance(one.formatter, JsonFormatter) for one in handlers):
         start.info("%s", text)
     else:
         print(text, file=sys.stderr, flush=True)

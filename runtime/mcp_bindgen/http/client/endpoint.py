@@ -153,10 +153,9 @@ class Endpoint:
         url, redirects = self.url, 0
         try:
             while True:
-                proof: Mapping[str, str] = await attempt.headers(method, str(url)) if attempt is not None else {}
-                request = self._client.build_request(
-                    method, url, content=content, headers={**common, **proof}, timeout=timeout
-                )
+                proof = await attempt.headers(method, str(url)) if attempt is not None else {}
+                sent = {**common, **proof}
+                request = self._client.build_request(method, url, content=content, headers=sent, timeout=timeout)
                 async with open_response(self._client, request) as response:
                     next_ = response.next_request
                     if next_ is not None and next_.url.origin == self.url.origin and next_.method == method:
@@ -227,9 +226,8 @@ class Endpoint:
         text = body[: _MAX_REASON * 8].decode("utf-8", "replace")
         text = html.unescape(_MARKUP.sub(" ", text)) if type_ == "text/html" else text
         text = " ".join(text.split())[:_MAX_REASON]
-        credentials = [
-            value.rpartition(" ")[2] for name, value in response.request.headers.items() if _CREDENTIALS.search(name)
-        ]
+        sent = response.request.headers.items()
+        credentials = [value.rpartition(" ")[2] for name, value in sent if _CREDENTIALS.search(name)]
         is_harmless = self._is_harmless(text) and not any(value in text for value in filter(None, credentials))
         return f"{words}: {text}" if text.isprintable() and text and is_harmless else words
 

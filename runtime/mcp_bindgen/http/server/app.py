@@ -377,9 +377,8 @@ class HttpApp(AsgiApp):
         self._newest = next(iter(self._stateless.values()), None)
         self._is_modern = len(self._stateless) == len(served)
         self._requests = Budgets(limits.requests, limits.requests_of_principal, "too many requests{} are in flight")
-        self.probes: Probes = Probes(
-            lambda: not self.is_leaving, store.ready if isinstance(store, RemoteStore) else None
-        )
+        can_store = store.ready if isinstance(store, RemoteStore) else None
+        self.probes: Probes = Probes(lambda: not self.is_leaving, can_store)
         self._registry: SessionRegistry | None = None
         if isinstance(store, RegistryFactory):
             self._registry = store.registry(service, limits)

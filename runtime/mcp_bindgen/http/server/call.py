@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import time
-from collections.abc import Awaitable, Collection, Coroutine, Iterable, Iterator, Mapping
+from collections.abc import Awaitable, Collection, Coroutine, Iterator, Mapping
 from dataclasses import dataclass
 from functools import lru_cache
 from typing import Any
@@ -19,7 +19,7 @@ from mcp_bindgen.runtime.protocol.access import Identity, RequestOrigin
 from mcp_bindgen.runtime.protocol.errors import INVALID_REQUEST, ConnectionClosed, ProtocolError
 
 from ..event_stream import KEEP_ALIVE, encode
-from .errors import HttpError
+from .errors import HttpError, RawHeaders
 from .limits import Budget
 from .request_log import RequestRecord
 
@@ -30,11 +30,8 @@ VERSION = b"mcp-protocol-version"
 
 _CREDENTIALS = frozenset((b"authorization", b"proxy-authorization", b"dpop", b"cookie"))
 _FAREWELL_SECONDS = 1.0  # to end the response of a client that was slow, or has disconnected
-_STREAM_HEADERS = [
-    (b"content-type", EVENTS),
-    (b"cache-control", b"no-cache, no-transform"),
-    (b"x-accel-buffering", b"no"),
-]
+_HEADERS = ((b"content-type", EVENTS), (b"cache-control", b"no-cache, no-transform"), (b"x-accel-buffering", b"no"))
+"""Headers of streams."""
 
 
 async def within(seconds: float | None, work: Coroutine[Any, Any, T]) -> T:
@@ -129,9 +126,7 @@ class Call:
         """Return the time when the token of the request expires, in epoch seconds; None without a limit."""
         return None if self.identity is None else self.identity.session_expires_at
 
-    async def respond(
-        self, status: int, body: bytes = b"", kind: bytes = JSON, headers: Iterable[tuple[bytes, bytes]] = ()
-    ) -> None:
+    async def respond(self, status: int, body: bytes = b"", kind: bytes = JSON, headers: RawHeaders = ()) -> None:
         """Send a whole response."""
         sent = [(b"content-length", b"%d" % len(body)), *headers]
         if body:
@@ -171,9 +166,7 @@ class EventWriter:
     _written_at = 0.0
     _turn: asyncio.Lock | None = None
 
-    def __init__(
-        self, call: Call, write_timeout: float, keep_alive: float = 0.0, headers: Iterable[tuple[bytes, bytes]] = ()
-    ) -> None:
+    def __init__(self, call: Call, write_timeout: float, keep_alive: float = 0.0, headers: RawHeaders = ()) -> None:
         self._call = call
         self._write_timeout = write_timeout
         self._keep_alive = keep_alive
@@ -182,7 +175,7 @@ class EventWriter:
     async def open(self) -> None:
         """Begin the response."""
         self.is_streaming = self._call.begun = True
-        headers = [*_STREAM_HEADERS, *self._headers]
+        headers = [*_HEADERS, *self._headers]
         await self._call.send({"type": "http.response.start", "status": 200, "headers": headers})
 
     async def write(self, data: bytes) -> None:

@@ -229,10 +229,8 @@ class SessionTransport(Transport):
 
     def abandoned(self, seconds: float) -> list[Stream]:
         """Return the streams without a connection for longer than `seconds`."""
-        before = time.monotonic() - seconds
-        return [
-            one for one in self.streams.values() if one.disconnected_at is not None and one.disconnected_at < before
-        ]
+        before, streams = time.monotonic() - seconds, self.streams.values()
+        return [one for one in streams if one.disconnected_at is not None and one.disconnected_at < before]
 
     async def abandon(self, stream: Stream, revision: Revision) -> None:
         """Cancel the requests of a stream, as its client is away."""

@@ -54,7 +54,7 @@ class _Reply(Exchange):
 
     peer: Peer
 
-    async def request(self, method: Request[Any, Any, Any], params: object, *, related: RequestId | None = None) -> Any:
+    async def request(self, method: Request[Any, Any], params: object, *, related: RequestId | None = None) -> Any:
         """Refuse: any worker could get the answer."""
         raise SessionRequired(method.name)
 

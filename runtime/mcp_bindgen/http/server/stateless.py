@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import inspect
 import re
-from collections.abc import AsyncGenerator, Iterable, Mapping
+from collections.abc import AsyncGenerator, Mapping
 from contextlib import asynccontextmanager, nullcontext, suppress
 from functools import partial
 from typing import Any
@@ -36,6 +36,7 @@ from mcp_bindgen.runtime.session.subscriptions import AroundSubscription, Subscr
 from ..headers import ANNOTATION, PREFIX, HeaderMismatch, check_params, decode
 from .access import AccessPolicy, GuardedService, operations
 from .call import VERSION, Call, EventWriter, event, within
+from .errors import RawHeaders
 
 _PLAIN = re.compile(rb"(?!=\?)[!-~]+")
 _PARAM = PREFIX.lower().encode()
@@ -73,7 +74,7 @@ class Exchange(EventWriter, Link):
         principal = self.origin.principal
         return None if principal is None else self._service.threads_of(principal)
 
-    async def request(self, method: Request[Any, Any, Any], params: object, *, related: RequestId | None = None) -> Any:
+    async def request(self, method: Request[Any, Any], params: object, *, related: RequestId | None = None) -> Any:
         """Refuse: servers send no requests in this revision."""
         raise MethodNotFound(method.name)
 
@@ -85,7 +86,7 @@ class Exchange(EventWriter, Link):
         """
         await self.write(event(jsonrpc.notification(method, params)))
 
-    async def answer(self, status: int, data: bytes, headers: Iterable[tuple[bytes, bytes]] = ()) -> None:
+    async def answer(self, status: int, data: bytes, headers: RawHeaders = ()) -> None:
         """Send the answer, which ends the response. A stream has sent its headers and status before."""
         if self.has_ended:
             return
@@ -165,9 +166,8 @@ class StatelessRequests:
             await exchange.answer(202, b"")
             await execute(self._service.handler, peer, exchange, found)
         else:
-            await call.respond(
-                400, jsonrpc.failure(None, invalid("over HTTP a message is a request or a notification"))
-            )
+            error = invalid("over HTTP a message is a request or a notification")
+            await call.respond(400, jsonrpc.failure(None, error))
 
     async def _run(self, call: Call, peer: Peer, asked: Requested) -> None:
         """Run a handler; if it has to wait, it is cancelled when the client disconnects."""
@@ -284,9 +284,8 @@ class ArgumentSchemas:
             return found
         handler = self._service.handler(dispatcher, route)
         of_the_call = ("progressToken", dispatcher.revision.meta_keys.get("log_level"))
-        wire: dict[str, Any] = {
-            "_meta": {key: value for key, value in jsonrpc.plain(meta).items() if key not in of_the_call}
-        }
+        kept = {key: value for key, value in jsonrpc.plain(meta).items() if key not in of_the_call}
+        wire: dict[str, Any] = {"_meta": kept}
         while True:
             text: bytes = await handler(RequestScope.of(link), jsonrpc.typed_params(route.method, wire))
             page = parse(text)
@@ -298,7 +297,7 @@ class ArgumentSchemas:
             wire["cursor"] = page["nextCursor"]
 
 
-def _check_headers(call: Call, revision: Revision, method: Request[Any, Any, Any], params: object) -> None:
+def _check_headers(call: Call, revision: Revision, method: Request[Any, Any], params: object) -> None:
     """Check that the headers agree with the body: intermediaries may have read the headers alone."""
     headers = call.headers
     for header, wanted in ((VERSION, revision.name), (b"mcp-method", method.name)):

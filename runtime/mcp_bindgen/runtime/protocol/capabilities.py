@@ -76,10 +76,8 @@ def declared(target: Side, dispatcher: Dispatcher, extensions: Mapping[str, Any]
     """
     offered = dispatcher.offered(target)
     found = merge(declare(dispatcher.role, dispatcher.revision, offered, target.announces), target.extra_capabilities())
-    own = {
-        one.id: one.declared(dispatcher.role, target.extension_settings.get(one.id, {}), offered)
-        for one in dispatcher.extensions
-    }
+    role, stated = dispatcher.role, target.extension_settings
+    own = {one.id: one.declared(role, stated.get(one.id, {}), offered) for one in dispatcher.extensions}
     if extensions and "extensions" in dispatcher.revision.types.ClientCapabilities.model_fields:
         own = {**extensions, **own}
     return merge(found, {"extensions": own}) if own else found
@@ -145,13 +143,11 @@ def missing(
     method: Method, revision: Revision, role: Role, declared: Mapping[Role, Mapping[str, Any]], params: object = None
 ) -> Path | None:
     """Return the undeclared capability that a method needs; `None` if `role` may send it."""
-    if method.extension is not None:
+    if (id_ := method.extension) is not None:
         sides: tuple[Role, ...] = (OTHER_ROLE[role], role)
-        needed: list[Path] = [
-            (side, "extensions", method.extension) for side in sides if method.declared_by in (side, "both")
-        ]
+        needed: list[Path] = [(side, "extensions", id_) for side in sides if method.declared_by in (side, "both")]
         if method.setting is not None:
-            needed.append((OTHER_ROLE[role], "extensions", method.extension, method.setting))
+            needed.append((OTHER_ROLE[role], "extensions", id_, method.setting))
         return next((path for path in needed if not is_declared(declared, *path)), None)
     path = method.capabilities.get(role)
     if path is not None and method is not revision.log and not is_declared(declared, *path):

@@ -40,7 +40,7 @@ class InvalidItem:
         return f"{self.method}: {self.pointer}: {self.problem}"
 
 
-def drop_invalid(method: Request[Any, Any, Any], wire: object) -> tuple[Any, list[InvalidItem]]:
+def drop_invalid(method: Request[Any, Any], wire: object) -> tuple[Any, list[InvalidItem]]:
     """Return an invalid result without the invalid entries of its lists, and a record of each entry.
 
     Two mistakes are valid: a negative lifetime means zero (MCP 2026-07-28, "Caching"), and structured content without

@@ -41,7 +41,7 @@ class Observer(Protocol):
         """
 
     def asking(
-        self, role: Role, link: Any, revision: Revision, method: Request[Any, Any, Any], params: object
+        self, role: Role, link: Any, revision: Revision, method: Request[Any, Any], params: object
     ) -> AbstractContextManager[Observed]:
         """See a request of ours, from when it is made to its answer.
 
@@ -85,7 +85,7 @@ T = TypeVar("T")
 
 
 async def asked(
-    observer: Observer, link: Any, method: Request[Any, Any, Any], params: Any, ask: Callable[..., Awaitable[T]]
+    observer: Observer, link: Any, method: Request[Any, Any], params: Any, ask: Callable[..., Awaitable[T]]
 ) -> T:
     """Send a request by `ask`, which takes the method, the params and the observer's members of `_meta`."""
     with observer.asking(link.peer.role, link, link.peer.dispatcher.revision, method, params) as seen:

@@ -318,7 +318,7 @@ class Peer:
         except ProtocolError as error:
             return [Answered(pending, error=error)]
 
-    def read_result(self, method: Request[Any, Any, Any], wire: object) -> tuple[Any, Any]:
+    def read_result(self, method: Request[Any, Any], wire: object) -> tuple[Any, Any]:
         """Return a result from its wire form, typed, and the wire form without invalid items.
 
         A client leaves out invalid items of a result's lists, and records them in `invalid_items`.
@@ -351,7 +351,7 @@ class Peer:
 
     def request(
         self,
-        method: Request[Any, Any, Any],
+        method: Request[Any, Any],
         params: object,
         *,
         progress: bool = False,

@@ -178,7 +178,7 @@ class Revision:
         return self._method(self.log_name, Notification)
 
     @cached_property
-    def ping(self) -> Request[Any, Any, Any] | None:
+    def ping(self) -> Request[Any, Any] | None:
         """The request that asks whether the other side is still there."""
         return self._method(self.ping_name, Request)
 
@@ -197,7 +197,7 @@ class Revision:
         """The key that sorts revisions, the best last: drafts, then by date."""
         return not self.draft, self.name
 
-    def request(self, name: str) -> Request[Any, Any, Any]:
+    def request(self, name: str) -> Request[Any, Any]:
         """Return the descriptor of a request; raises `MethodNotFound` where the revision has none of that name."""
         method = self.methods.get(name)
         if method is None or method.kind != "request":
@@ -261,7 +261,7 @@ class Dispatcher:
             found._custom = custom_routes(kind)
         return found
 
-    def answerable(self, method: Request[Any, Any, Any], offers: Mapping[str, Any]) -> Request[Any, Any, Any]:
+    def answerable(self, method: Request[Any, Any], offers: Mapping[str, Any]) -> Request[Any, Any]:
         """Return a request of ours with the answers of those extensions that the other side declares."""
         core = self.revision.methods.get(method.name) if self.extensions else None
         if not isinstance(core, Request) or method.result is not core.result:

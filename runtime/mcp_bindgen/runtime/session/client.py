@@ -80,7 +80,7 @@ class RequestGuard(Protocol):
 class Bridge(Protocol):
     """Conversion between a client and a server of another revision."""
 
-    async def request(self, method: Request[Any, Any, Any], params: object, options: Options, *, fresh: bool) -> Any:
+    async def request(self, method: Request[Any, Any], params: object, options: Options, *, fresh: bool) -> Any:
         """Send a request of the client's revision and return its usual result."""
 
     def subscribed(self, wanted: Any) -> AbstractAsyncContextManager[Any]:
@@ -224,7 +224,7 @@ class Client(Caller, Side):
     async def _resume(self) -> None:
         """Repeat the state that the server has lost, after a new introduction."""
 
-    async def relearn(self, method: Request[Any, Any, Any]) -> None:
+    async def relearn(self, method: Request[Any, Any]) -> None:
         """Read all pages of a list again; its entries may ask for other headers now."""
         client = self.with_options(fresh=True)
 
@@ -261,7 +261,7 @@ class Client(Caller, Side):
         result: Any = answer
         return cast(Result, result)
 
-    async def settle_questions(self, method: Request[Any, Any, Any], params: Any, first: Any) -> Any:
+    async def settle_questions(self, method: Request[Any, Any], params: Any, first: Any) -> Any:
         """Answer the server's questions with the handlers until the server returns a result.
 
         Raises:
@@ -425,7 +425,7 @@ async def offer_handshake(client: Client, session: Session) -> dict[str, Any]:
         "clientInfo": introduction(client, dispatcher.revision).model_dump(),
     }
     params = jsonrpc.typed_params(method, wire)
-    answer = await session.request(untyped(method), params, client.options, begins_session=True)
+    answer = await session.request(untyped(method), params, client.options)
     if not isinstance(answer.get("protocolVersion"), str):
         raise invalid_answer("the result of initialize names no protocolVersion")
     return answer
@@ -443,7 +443,7 @@ async def accept_handshake(client: Client, session: Session, wire: dict[str, Any
     session.headers = lambda method, params: {VERSION_HEADER: revision.name}
     initialized = revision.methods[INITIALIZED]
     assert isinstance(initialized, Notification)
-    await session.notify(initialized, None, opens_stream=True)
+    await session.notify(initialized, None)
 
 
 def _accept(client: Client, session: Session, answer: Any, server_info: Any) -> None:
@@ -491,11 +491,8 @@ def _prepare(client: Client, session: Session) -> None:
 
 def said(client: Side, revision: Revision, capabilities: Mapping[str, Any]) -> dict[str, Any]:
     """Return the client's part of the `_meta` of every request."""
-    values = {
-        "protocol_version": revision.name,
-        "client_info": introduction(client, revision).model_dump(),
-        "client_capabilities": capabilities,
-    }
+    info = introduction(client, revision).model_dump()
+    values = {"protocol_version": revision.name, "client_info": info, "client_capabilities": capabilities}
     return {revision.meta_keys[name]: value for name, value in values.items() if name in revision.meta_keys}
 
 

@@ -356,7 +356,7 @@ class Context(Caller):
         answer = await self.ask_by(method.name, method, jsonrpc.typed_params(method, {}))
         return [Root(root.uri, root.name) for root in answer.roots]
 
-    def _asks(self, name: str) -> Request[Any, Any, Any]:
+    def _asks(self, name: str) -> Request[Any, Any]:
         """Return the method of a question; raise `CapabilityMissing` if the revision does not have it."""
         revision = self._words
         method = revision.methods.get(name)
@@ -394,7 +394,7 @@ class Context(Caller):
         result: Result = answer
         return result
 
-    async def _ask(self, key: str | None, method: Request[Any, Any, Any], params: object) -> Any:
+    async def _ask(self, key: str | None, method: Request[Any, Any], params: object) -> Any:
         if method.carrier != "embedded":
             return await self.link.request(method, params, related=self.request_id)
         if self._questions is None:

@@ -68,7 +68,7 @@ class Form:
         required: list[str] = record.get("required", []) if self._is_record else [_ANSWER]
         self._schema = {"type": "object", "properties": fields, **({"required": required} if required else {})}
 
-    def params(self, method: Request[Any, Any, Any], message: str, revision: str) -> Any:
+    def params(self, method: Request[Any, Any], message: str, revision: str) -> Any:
         """Return the typed params of the question; raise `TypeError` if the forms of the revision lack something."""
         try:
             return jsonrpc.typed_params(method, {"message": message, "requestedSchema": self._schema})
@@ -168,9 +168,7 @@ def _resolved(schema: dict[str, Any], definitions: dict[str, Any]) -> dict[str, 
     if "anyOf" in schema:
         others = [one for one in schema["anyOf"] if one.get("type") != "null"]
         if len(others) == 1:
-            outer = {
-                key: value for key, value in schema.items() if key != "anyOf" and (key, value) != ("default", None)
-            }
+            outer = {key: one for key, one in schema.items() if key != "anyOf" and (key, one) != ("default", None)}
             return _resolved({**others[0], **outer}, definitions)
     if "const" in schema:
         return {**{key: schema[key] for key in schema if key != "const"}, "enum": [schema["const"]]}
@@ -185,7 +183,7 @@ def _whole(value: object) -> Any:
 
 
 def sampling_params(
-    method: Request[Any, Any, Any], prompt: str, max_tokens: int, system_prompt: str | None, temperature: float | None
+    method: Request[Any, Any], prompt: str, max_tokens: int, system_prompt: str | None, temperature: float | None
 ) -> Any:
     """Return the typed params for one prompt to a model."""
     message = {"role": "user", "content": {"type": "text", "text": prompt}}
@@ -193,7 +191,7 @@ def sampling_params(
     return jsonrpc.typed_params(method, {name: value for name, value in wire.items() if value is not None})
 
 
-def text_of(method: Request[Any, Any, Any], result: Any) -> str:
+def text_of(method: Request[Any, Any], result: Any) -> str:
     """Return the text of a model's message; raise `UnexpectedAnswer` if it has none."""
     content: Any = result.content
     blocks: list[Any] = content if is_array(content) else [content]

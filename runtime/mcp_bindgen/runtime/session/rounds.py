@@ -56,7 +56,7 @@ class Questions:
         self._counted += 1
         return f"{method}#{self._counted}"
 
-    async def ask(self, key: str, method: Request[Any, Any, Any], params: object) -> Any:
+    async def ask(self, key: str, method: Request[Any, Any], params: object) -> Any:
         """Return the answer under `key`; without an answer, end the handler until the next round.
 
         Raises:
@@ -95,7 +95,7 @@ def other_than_required(error: BaseException) -> BaseException | None:
 
 
 async def settle_rounds(
-    method: Request[Any, Any, Any],
+    method: Request[Any, Any],
     params: Any,
     answer: Any,
     ask: Callable[[Mapping[str, Any]], Awaitable[Mapping[str, Any]]],
@@ -124,7 +124,7 @@ async def settle_rounds(
     raise UnexpectedAnswer(method.name, answer)
 
 
-def understood(method: Request[Any, Any, Any], answer: Any) -> Any:
+def understood(method: Request[Any, Any], answer: Any) -> Any:
     """Return a result if its `resultType` is that of its class; else raise `ProtocolError`."""
     expected = result_type(type(answer))
     if expected is not None and answer.result_type != expected:

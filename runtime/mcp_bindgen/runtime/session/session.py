@@ -26,7 +26,7 @@ from ..protocol.envelope import BatchReply, RequestId
 from ..protocol.errors import ConnectionClosed, NotInitialized, RequestTimeout, TooManyRequests
 from ..protocol.events import Answered, CancelRequested, Event, Notified, Pending, Progressed, Rejected, Requested
 from ..protocol.limits import Limits, Options
-from ..protocol.methods import SUBSCRIBE, Method, Notification, Params, Request
+from ..protocol.methods import INITIALIZE, INITIALIZED, SUBSCRIBE, Method, Notification, Params, Request
 from ..protocol.observation import asked
 from ..protocol.peer import Peer
 from ..protocol.request_scope import Answer, Link, Negotiated
@@ -222,8 +222,8 @@ class Session(Link):
         peer: The protocol's state.
         transport: How messages travel.
         find: Finds the handler of a route of a revision.
-        options: How requests are sent unless they say otherwise.
         limits: How much of the other side's is taken at once.
+        options: How requests are sent unless they say otherwise.
 
     Attributes:
         negotiated: Agreement of both sides.
@@ -237,17 +237,12 @@ class Session(Link):
     """
 
     def __init__(
-        self,
-        peer: Peer,
-        transport: Transport,
-        find: FindHandler,
-        options: Options | None = None,
-        limits: Limits | None = None,
+        self, peer: Peer, transport: Transport, find: FindHandler, limits: Limits, options: Options | None = None
     ) -> None:
         self.peer = peer
         self.transport = transport
         self.options: Options = options or Options()
-        self.limits: Limits = limits or Limits()
+        self.limits: Limits = limits
         peer.max_batch_members = self.limits.batch_members
         self.negotiated: Negotiated = Negotiated(peer.dispatcher)
         self.meta: Mapping[str, Any] = {}
@@ -543,7 +538,6 @@ class Session(Link):
         *,
         related: RequestId | None = None,
         opened: Callable[[int], object] | None = None,
-        begins_session: bool = False,
         meta: Mapping[str, Any] | None = None,
     ) -> Answer:
         """Send a request and wait for its answer.
@@ -554,7 +548,6 @@ class Session(Link):
             options: How it is sent; by default as the session's are.
             related: The request of the other side that it belongs to.
             opened: Called with its id before it is sent.
-            begins_session: True if it begins a session, where a transport has such.
             meta: Members of its `_meta`, beside those of its params; an observer adds them.
 
         Raises:
@@ -563,13 +556,13 @@ class Session(Link):
             ConnectionClosed: The connection ended first.
         """
         if observation.current is not None and meta is None:
-            ask = partial(self.request, options=options, related=related, opened=opened, begins_session=begins_session)
+            ask = partial(self.request, options=options, related=related, opened=opened)
             return await asked(observation.current, self, method, params, ask)
         chosen = options or self.options
         pending, data = self.peer.request(method, params, progress=chosen.on_progress is not None, meta=meta)
         message = self._outgoing_message(data, method, params, related)
         message.id = pending.id
-        message.begins_session = begins_session
+        message.begins_session = method.name == INITIALIZE
         waiter = pending.waiter = Waiter(chosen, message, in_handler.get())
         if opened is not None:
             opened(pending.id)
@@ -610,27 +603,19 @@ class Session(Link):
             if pending.waiter is not None:
                 self._extend(pending.waiter)
 
-    async def notify(
-        self,
-        method: Notification[Params],
-        params: Params,
-        *,
-        related: RequestId | None = None,
-        opens_stream: bool = False,
-    ) -> None:
+    async def notify(self, method: Notification[Params], params: Params, *, related: RequestId | None = None) -> None:
         """Send a notification.
 
         Args:
             method: The method.
             params: Its params.
             related: The request of the other side that it belongs to.
-            opens_stream: True if the other side may speak unasked from then on.
 
         Raises:
             ConnectionClosed: The connection is over.
         """
         message = self._outgoing_message(self.peer.notify(method, params), method, params, related)
-        message.opens_stream = opens_stream
+        message.opens_stream = method.name == INITIALIZED
         if not await self._send([message]):
             raise ConnectionClosed("the connection is closed")
 

@@ -122,7 +122,7 @@ def _work(
 
 async def _round(
     server: Server,
-    method: Request[Any, Any, Any],
+    method: Request[Any, Any],
     work: Callable[[Any, Any], Awaitable[Any]],
     context: Callable[..., Any],
     scope: RequestScope,

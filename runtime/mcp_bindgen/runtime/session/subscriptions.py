@@ -76,7 +76,7 @@ class Subscription(Link):
         index = self._index[member]
         return not isinstance(index, bool) and value in index
 
-    async def request(self, method: Request[Any, Any, Any], params: object, *, related: RequestId | None = None) -> Any:
+    async def request(self, method: Request[Any, Any], params: object, *, related: RequestId | None = None) -> Any:
         """Refuse: a client cannot be asked over its subscription."""
         raise MethodNotFound(method.name)
 

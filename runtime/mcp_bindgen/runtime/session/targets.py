@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-import argparse
+from argparse import ArgumentParser, Namespace
 from collections.abc import Awaitable, Callable, Collection, Hashable, Mapping, Sequence
 from contextlib import AbstractAsyncContextManager
 from dataclasses import dataclass, field
@@ -125,12 +125,10 @@ class TransportEntry(HasSchemes, Protocol):
             ValueError: The URL, the headers or `auth` cannot be used.
         """
 
-    def add_arguments(self, parser: argparse.ArgumentParser) -> None:
+    def add_arguments(self, parser: ArgumentParser) -> None:
         """Add the options of `run` that choose and configure this transport."""
 
-    def serve(
-        self, servers: Sequence[Server], chosen: argparse.Namespace, options: RunOptions
-    ) -> Callable[[], object] | None:
+    def serve(self, servers: Sequence[Server], chosen: Namespace, options: RunOptions) -> Callable[[], object] | None:
         """Return a function that serves until the process is stopped; `None` if no option chose this transport.
 
         Args:
