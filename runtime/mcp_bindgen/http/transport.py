@@ -34,6 +34,7 @@ class StoreEntry(HasSchemes, Protocol):
         Raises:
             ValueError: The store cannot be opened, or a package is not installed. The message holds no password.
         """
+        ...
 
 
 STORES: EntryPoints[StoreEntry] = EntryPoints("mcp_bindgen.stores", "store")

@@ -15,6 +15,7 @@ class HasSchemes(Protocol):
     @property
     def schemes(self) -> Sequence[str]:
         """The URL schemes, in lower case."""
+        ...
 
 
 T = TypeVar("T")

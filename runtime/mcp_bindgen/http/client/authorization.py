@@ -17,6 +17,7 @@ class Attempt(Protocol):
         Raises:
             AuthorizationError: There is no way to authorize it.
         """
+        ...
 
     async def again(self, url: str, status: int, headers: Sequence[tuple[str, str]]) -> bool:
         """Take note of a response; tell whether to send the request again.
@@ -29,6 +30,7 @@ class Attempt(Protocol):
         Raises:
             AuthorizationError: The server asks for an authorization that is unavailable.
         """
+        ...
 
 
 class Authorizer(Protocol):
@@ -37,10 +39,12 @@ class Authorizer(Protocol):
     @property
     def pauses(self) -> Pauses:
         """Stops time limits while a user is asked."""
+        ...
 
     @property
     def extensions(self) -> Mapping[str, Any]:
         """The extensions of the protocol that it uses."""
+        ...
 
     def attempt(self, *, may_ask: bool) -> Attempt:
         """Begin a request.
@@ -48,3 +52,4 @@ class Authorizer(Protocol):
         Args:
             may_ask: True if the request is worth a login; requests that only accompany another request are not.
         """
+        ...

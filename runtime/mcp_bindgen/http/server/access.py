@@ -65,15 +65,19 @@ class AccessPolicy(Protocol):
 
     def metadata(self) -> bytes:
         """Return the metadata of the protected resource, as JSON text (RFC 9728)."""
+        ...
 
     async def authenticate(self, request: HttpRequest) -> Identity:
         """Return the identity of the sender of a request; raises `HttpError`."""
+        ...
 
     def needed(self, operation: Operation) -> frozenset[str]:
         """Return the scopes that an operation needs."""
+        ...
 
     def challenge(self, missing: InsufficientScope) -> Sequence[tuple[bytes, bytes]]:
         """Return the headers of a refusal that name the required scopes."""
+        ...
 
 
 def check(identity: Identity | None, needed: Collection[str], operations: Sequence[Operation]) -> None:

@@ -142,6 +142,7 @@ class EventStore(Protocol):
 
         Their numbers are consecutive; the first has a higher number than the next if an event was dropped.
         """
+        ...
 
 
 @runtime_checkable
@@ -150,6 +151,7 @@ class RemoteStore(Protocol):
 
     async def ready(self) -> bool:
         """Return True if the store can be reached."""
+        ...
 
 
 def page(events: Iterable[Event]) -> list[Event]:

@@ -445,6 +445,7 @@ class RegistryFactory(Protocol):
 
     def registry(self, service: GuardedService, limits: HttpLimits) -> SessionRegistry:
         """Return the registry of an endpoint."""
+        ...
 
 
 def key_of(id_: str) -> str:

@@ -16,12 +16,13 @@ from typing import Any, Literal, TypeAlias
 import anyio
 from pydantic_core import to_json
 
+from mcp_bindgen.runtime.concurrency import T
 from mcp_bindgen.runtime.logs import log
 from mcp_bindgen.runtime.protocol.envelope import RequestId
 from mcp_bindgen.runtime.protocol.errors import ConnectionClosed
 
 from ..event_stream import encode
-from .call import EventWriter, T, event
+from .call import EventWriter, event
 from .errors import HttpError, refused
 from .event_store import Event, EventStore, StoreUnavailable
 from .limits import Budget

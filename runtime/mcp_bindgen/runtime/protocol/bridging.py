@@ -30,6 +30,7 @@ class BridgedServer(Protocol):
     @property
     def dispatcher(self) -> Dispatcher:
         """The routes of the other revision."""
+        ...
 
     @property
     def context(self) -> Any:
@@ -37,6 +38,7 @@ class BridgedServer(Protocol):
 
     def operations(self, asked: Sequence[Operation]) -> Sequence[Operation]:
         """Return operations of the other revision, with the operations of the server's revision that they imply."""
+        ...
 
     def converted(self, method: Notification[Any], params: Any) -> tuple[Notification[Any], Any] | None:
         """Return a notification of the server in the other revision, or None if that cannot express it."""
@@ -48,12 +50,15 @@ class ClientBridges(Protocol[C]):
     @property
     def revisions(self) -> Sequence[Revision]:
         """The revisions that the clients do not speak themselves."""
+        ...
 
     def wire_client(self, revision: Revision) -> C:
         """Return a client of a revision, which speaks for the nearest of the clients."""
+        ...
 
     def begin(self, wire_client: C, session: Any, tasks: Any) -> C:
         """Return the client that a `wire_client` speaks for, now that it is connected."""
+        ...
 
 
 class Bridging(Protocol):
@@ -69,9 +74,11 @@ class Bridging(Protocol):
         Raises:
             ValueError: One of `revisions` cannot be served.
         """
+        ...
 
     def clients(self, clients: Sequence[C]) -> ClientBridges[C]:
         """Return the bridges from clients to the revisions that they do not speak."""
+        ...
 
 
 BRIDGING: EntryPoints[Bridging] = EntryPoints("mcp_bindgen.bridging", "conversion between revisions")

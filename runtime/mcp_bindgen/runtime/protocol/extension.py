@@ -24,22 +24,28 @@ class Extension(Protocol):
     @property
     def id(self) -> str:
         """Its identifier, e.g. `com.example/jobs`."""
+        ...
 
     @property
     def methods(self) -> Mapping[str, Method]:
         """Method name -> descriptor, of the methods that it adds."""
+        ...
 
     def extends_core(self, revision: Any) -> bool:
         """Return True if it extends a `Revision`."""
+        ...
 
     def is_in(self, capabilities: Mapping[str, Any]) -> bool:
         """Return True if a side with these capabilities, in wire form, declares it."""
+        ...
 
     def answering(self, method: str) -> Sequence[type[Any]]:
         """Return the types by which it may answer a method of core."""
+        ...
 
     def members(self, definition: str) -> Mapping[str, str]:
         """Return the members that it adds to a definition of core: Python name -> wire name."""
+        ...
 
     def settings_of(self, role: Role, capabilities: Mapping[str, Any]) -> Any:
         """Return the typed settings that a side declares, or None; raises `ProtocolError` for invalid settings."""
@@ -54,6 +60,7 @@ class Addition(Protocol):
     @property
     def extension(self) -> Extension:
         """The extension."""
+        ...
 
     def joined(self, kind: type, core: Mapping[str, Method], routes: Iterable[Route]) -> Sequence[Route]:
         """Return the routes of a class with the additions of all its extensions, given its routes in core.
@@ -61,6 +68,7 @@ class Addition(Protocol):
         Raises:
             TypeError: The extensions of the class do not go together.
         """
+        ...
 
 
 def added_to(kind: type) -> tuple[Addition, ...]:

@@ -39,6 +39,7 @@ class Observer(Protocol):
             link: The way to the other side.
             event: The message.
         """
+        ...
 
     def asking(
         self, role: Role, link: Any, revision: Revision, method: Request[Any, Any], params: object
@@ -52,9 +53,11 @@ class Observer(Protocol):
             method: The method.
             params: Its params.
         """
+        ...
 
     def connected(self, role: Role, link: Any) -> AbstractContextManager[None]:
         """See a connection, or a session, while it lasts."""
+        ...
 
     def refused(self, reason: str) -> None:
         """Observe a refusal because of a limit; the reason is one of few and names no client."""

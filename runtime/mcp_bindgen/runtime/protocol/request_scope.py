@@ -91,6 +91,7 @@ class Link(Protocol):
         self, method: Request[Params, Any, Answer], params: Params, *, related: RequestId | None = None
     ) -> Answer:
         """Send a request and wait for its answer; raises `ProtocolError` when the answer is an error."""
+        ...
 
     async def notify(self, method: Notification[Params], params: Params, *, related: RequestId | None = None) -> None:
         """Send a notification."""

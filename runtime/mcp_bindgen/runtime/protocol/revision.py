@@ -34,9 +34,11 @@ class Connection(Protocol):
     @property
     def is_initializing(self) -> bool:
         """True if the handshake is being answered."""
+        ...
 
     def best(self, era: Era, wanted: object) -> Dispatcher:
         """Return the revision of an era that is wanted, if it is served, else the newest."""
+        ...
 
 
 class Era(ABC):

@@ -104,6 +104,7 @@ class Transport(Protocol):
 
     async def receive(self) -> Sequence[bytes | Oversized | Lost]:
         """Return the next messages, at least one, in order; an empty sequence when the other side is gone."""
+        ...
 
     async def send(self, messages: Sequence[bytes]) -> None:
         """Send messages in order and return once they are on their way; wait while the other side is slow.

@@ -51,6 +51,7 @@ class HeaderMirror(Protocol):
 
     def headers(self, method: Method, params: object) -> Mapping[str, str]:
         """Return the headers of a message."""
+        ...
 
     def learn(self, method: Method, answer: object, report: Callable[[InvalidItem], object]) -> Any:
         """Learn from a result which headers are needed; leave out, and report, entries whose headers are invalid."""
@@ -85,6 +86,7 @@ class Bridge(Protocol):
 
     def subscribed(self, wanted: Any) -> AbstractAsyncContextManager[Any]:
         """Subscribe to changes while the block lasts."""
+        ...
 
 
 class Client(Caller, Side):

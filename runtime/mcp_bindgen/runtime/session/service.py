@@ -31,6 +31,7 @@ class Served(Protocol):
 
     def servers(self) -> Sequence[Server]:
         """Return a server for each revision."""
+        ...
 
 
 def all_servers(served: Iterable[Server | Served]) -> list[Server]:

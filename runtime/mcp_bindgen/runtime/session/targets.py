@@ -83,6 +83,7 @@ class HasAddress(Protocol):
 
     def address(self, headers: Mapping[str, str], stderr: int | IO[Any] | None, auth: Auth | None) -> Address:
         """Return the address of the server; see `address` of this module."""
+        ...
 
 
 Target: TypeAlias = str | Sequence[str] | Address | HasAddress | Transport | AbstractAsyncContextManager[Transport]
@@ -124,6 +125,7 @@ class TransportEntry(HasSchemes, Protocol):
             ImportError: A package is not installed; the message names it.
             ValueError: The URL, the headers or `auth` cannot be used.
         """
+        ...
 
     def add_arguments(self, parser: ArgumentParser) -> None:
         """Add the options of `run` that choose and configure this transport."""
