@@ -9,7 +9,7 @@ from dataclasses import dataclass, field
 from functools import cache, cached_property
 from importlib import import_module
 from types import ModuleType
-from typing import Any, Protocol, TypeVar
+from typing import Any, Protocol
 from weakref import WeakKeyDictionary
 
 from .envelope import Envelope, RequestId
@@ -18,8 +18,6 @@ from .extension import Extension, added_to, definers, with_answers
 from .methods import Method, Notification, Path, Request, Role
 from .routing import Route, custom_routes
 from .transitions import State
-
-M = TypeVar("M")
 
 
 class Connection(Protocol):
@@ -167,26 +165,27 @@ class Revision:
     @cached_property
     def cancelled(self) -> Notification[Any] | None:
         """The notification that takes a request back."""
-        return self._method(self.cancelled_name, Notification)
+        return self._notification(self.cancelled_name)
 
     @cached_property
     def progress(self) -> Notification[Any] | None:
         """The notification about progress."""
-        return self._method(self.progress_name, Notification)
+        return self._notification(self.progress_name)
 
     @cached_property
     def log(self) -> Notification[Any] | None:
         """The notification with log messages."""
-        return self._method(self.log_name, Notification)
+        return self._notification(self.log_name)
 
     @cached_property
     def ping(self) -> Request[Any, Any] | None:
         """The request that asks whether the other side is still there."""
-        return self._method(self.ping_name, Request)
+        found = self.methods.get(self.ping_name)
+        return found if isinstance(found, Request) else None
 
-    def _method(self, name: str, kind: type[M]) -> M | None:
+    def _notification(self, name: str) -> Notification[Any] | None:
         found = self.methods.get(name)
-        return found if isinstance(found, kind) else None
+        return found if isinstance(found, Notification) else None
 
     def __str__(self) -> str:
         return self.name
