@@ -17,7 +17,7 @@ from functools import cached_property, partial
 from importlib import import_module
 from itertools import takewhile
 from pathlib import Path
-from typing import IO, Any, TypeVar, Unpack, overload
+from typing import Any, TypeVar, Unpack, overload
 
 import anyio
 from anyio.abc import TaskGroup
@@ -48,7 +48,7 @@ from .protocol.revision import Dispatcher, Revision
 from .protocol.routing import Route
 from .session.client import Client, accept_discovery, accept_handshake, discover, offer_handshake, spoken
 from .session.session import Session
-from .session.targets import TRANSPORTS, Address, Auth, Cache, CacheScope, ConnectOptions, HasAddress, Target
+from .session.targets import TRANSPORTS, Address, Auth, Cache, CacheScope, ConnectOptions, HasAddress, Stderr, Target
 from .transports.stdio import stdio
 
 C = TypeVar("C", bound=Client)
@@ -103,7 +103,7 @@ async def connect(
     probe_timeout: float = PROBE_TIMEOUT,
     timeout: float | None = TIMEOUT,
     exactly: bool = False,
-    stderr: int | IO[Any] | None = None,
+    stderr: Stderr = None,
 ) -> AsyncGenerator[Any]:
     """Connect to a server in the best revision that both sides speak; close the connection when the block ends.
 
@@ -173,10 +173,7 @@ def installed() -> list[type[Client]]:
 
 
 def address(
-    target: Target,
-    headers: Mapping[str, str] | None = None,
-    stderr: int | IO[Any] | None = None,
-    auth: Auth | None = None,
+    target: Target, headers: Mapping[str, str] | None = None, stderr: Stderr = None, auth: Auth | None = None
 ) -> Address:
     """Return the address of a target.
 
@@ -242,7 +239,7 @@ def command_address(
     *,
     env: Mapping[str, str] | None = None,
     cwd: str | None = None,
-    stderr: int | IO[Any] | None = None,
+    stderr: Stderr = None,
 ) -> Address:
     """Return the address of a program to start; the arguments are those of `stdio`."""
     start = partial(stdio, command, *arguments, env=env, cwd=cwd, stderr=stderr)
@@ -350,13 +347,11 @@ class _Search:
         place, clients = self._place, self._clients
         probed = way.probe and not (way.handshake_first or clients.prefers_handshake)
         is_outdated = known is not None and (way.fallback or self._ended)
-        ends_after_probe = (
-            self._ended and probed and place.reopens and all(clients.best(stateless=one) for one in (False, True))
-        )
+        reopens = self._ended and probed and place.reopens
         table = (
             (is_outdated and place.open is not None, _PROBE),
             (self._elsewhere and not way.fallback and place.fallback is not None, _FALLBACK),
-            (ends_after_probe, _HANDSHAKE),
+            (reopens and all(clients.best(stateless=one) for one in (False, True)), _HANDSHAKE),
         )
         return next((following for applies, following in table if applies), None)
 
@@ -393,11 +388,9 @@ class _Clients:
         if not clients or len(self._by_revision) < len(clients):
             raise ValueError("connecting needs clients, one for each revision")
         self.limits = clients[0].limits
-        self.dispatchers: dict[str, Dispatcher] = {
-            client.revision: client.dispatcher.extended(type(client))
-            for client in sorted(clients, key=lambda client: client.dispatcher.revision.rank)
-        }
-        self._own = [dispatcher.revision for dispatcher in reversed(self.dispatchers.values())]
+        ranked = sorted(clients, key=lambda client: client.dispatcher.revision.rank)
+        self.dispatchers = {client.revision: client.dispatcher.extended(type(client)) for client in ranked}
+        self._own = [client.dispatcher.revision for client in reversed(ranked)]
         self._find_bridging = find_bridging
         self.prefers_handshake = not any(revision.era.is_stateless for revision in self._own)
 

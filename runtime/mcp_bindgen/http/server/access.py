@@ -241,15 +241,13 @@ class GuardedService(Service):
         needed = self.needed_scopes(revision, operations)
         return not needed or (identity is not None and identity.has(*needed))
 
-    async def authorize_all(
-        self, identity: Identity | None, revision: str | None, operations: Sequence[Operation]
-    ) -> None:
+    async def authorize_all(self, identity: Identity | None, revision: str | None, asked: Sequence[Operation]) -> None:
         """Check the operations of a message or batch as `authorize` does; other tasks run in between."""
         if self._policy is None:
             return
         needed: frozenset[str] = frozenset()
         turn = Turn()
-        for one in operations:
+        for one in asked:
             await turn.give_way()
             needed |= self.needed_scopes(revision, [one])
-        check(identity, needed, operations)
+        check(identity, needed, asked)

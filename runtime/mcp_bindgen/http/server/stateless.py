@@ -50,7 +50,7 @@ class Exchange(EventWriter, Link):
         service: The servers.
         write_timeout: Seconds for the client to read an event.
         keep_alive: Seconds between comments on an idle stream.
-        around_subscription: Context of each subscription of the endpoint.
+        around: Context of each subscription of the endpoint.
 
     Attributes:
         origin: Origin of the request.
@@ -61,12 +61,12 @@ class Exchange(EventWriter, Link):
         call: Call,
         service: Service,
         write_timeout: float,
-        keep_alive: float = 0.0,
-        around_subscription: AroundSubscription | None = None,
+        keep_alive: float,
+        around: AroundSubscription | None = None,
     ) -> None:
         super().__init__(call, write_timeout, keep_alive)
         self.origin: RequestOrigin = call.origin
-        self.around_subscription = around_subscription
+        self.around_subscription = around
         self._service = service
 
     def thread_limit(self) -> CapacityLimiter | None:
@@ -162,7 +162,7 @@ class StatelessRequests:
             await call.respond(_status(revision, error, 400), reply or jsonrpc.failure(None, error))
         elif isinstance(found, Notified):
             await self._authorize(call, found)
-            exchange = Exchange(call, self._service, self._write_timeout)
+            exchange = Exchange(call, self._service, self._write_timeout, 0)
             await exchange.answer(202, b"")
             await execute(self._service.handler, peer, exchange, found)
         else:
@@ -333,6 +333,4 @@ def _header_error(revision: Revision, call: Call, body: bytes, error: ProtocolEr
     if header is None:
         return _mismatch(revision, "MCP-Protocol-Version is missing", error.data if is_object(error.data) else None)
     stated = stated_version(revision, message)
-    if isinstance(stated, str) and header != stated:
-        return _mismatch(revision, "the versions differ")
-    return error
+    return _mismatch(revision, "the versions differ") if isinstance(stated, str) and header != stated else error

@@ -20,17 +20,7 @@ from ..model.base import optional
 from ..model.json_types import is_array, is_object
 from . import jsonrpc
 from .access import RequestOrigin
-from .envelope import (
-    Envelope,
-    RequestId,
-    answered_error,
-    check_batch_size,
-    invalid,
-    is_answer,
-    parse,
-    read_envelope,
-    request_id,
-)
+from .envelope import Envelope, RequestId, check_batch_size, invalid, is_answer, parse, read_envelope, request_id
 from .errors import ConnectionClosed, InvalidParams, MethodNotFound, ProtocolError
 from .events import Answered, CancelRequested, Event, Notified, Pending, Progressed, Rejected, Requested
 from .limits import Limits
@@ -137,9 +127,7 @@ class Peer:
             if answered in self.pending:  # it begins like an answer, and no other will come
                 return [Answered(self.pending.pop(answered), error=error)]
             return [Rejected(error, jsonrpc.failure(None, error))]
-        if is_array(message):
-            return self._receive_batch(message)
-        return self._receive_parsed(message, None)
+        return self._receive_batch(message) if is_array(message) else self._receive_parsed(message, None)
 
     def _may_be_foreign(self, data: bytes) -> bool:
         """Return True if a message may be in a revision that is not among the dispatchers yet."""
@@ -215,9 +203,7 @@ class Peer:
                 return None
             self.handling[id_] = None
             return Requested(id_, route, params, dispatcher)
-        if "id" in message:
-            return None
-        return self._notified(route, params, dispatcher)
+        return None if "id" in message else self._notified(route, params, dispatcher)
 
     def _receive_batch(self, messages: list[Any]) -> Iterable[Event]:
         try:
@@ -312,7 +298,7 @@ class Peer:
         if pending is None:
             return []  # late, or never asked for
         if envelope.kind == "error":
-            return [Answered(pending, error=answered_error(envelope.message["error"]))]
+            return [Answered(pending, error=envelope.error)]
         try:
             return [Answered(pending, self.read_result(pending.method, envelope.message["result"])[0])]
         except ProtocolError as error:

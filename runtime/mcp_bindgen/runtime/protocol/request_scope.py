@@ -55,9 +55,8 @@ class Negotiated:
 
     def wants(self, level: str) -> bool:
         """Return whether the client wants log messages of this severity."""
-        if self.log_level is None:
-            return self.logs_by_default
-        return LEVELS.index(level) >= LEVELS.index(self.log_level)
+        least = self.log_level
+        return self.logs_by_default if least is None else LEVELS.index(level) >= LEVELS.index(least)
 
 
 Answer = TypeVar("Answer")

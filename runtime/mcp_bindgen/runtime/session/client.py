@@ -418,14 +418,10 @@ async def offer_handshake(client: Client, session: Session) -> dict[str, Any]:
     Raises:
         ProtocolError: The server refuses, or names no revision.
     """
-    dispatcher = session.peer.dispatcher
-    session.negotiated.declared["client"] = declared(client, dispatcher, session.transport.extensions)
-    method = dispatcher.revision.request(INITIALIZE)
-    wire = {
-        "protocolVersion": dispatcher.revision.name,
-        "capabilities": session.negotiated.declared["client"],
-        "clientInfo": introduction(client, dispatcher.revision).model_dump(),
-    }
+    dispatcher, revision = session.peer.dispatcher, session.peer.dispatcher.revision
+    offers = session.negotiated.declared["client"] = declared(client, dispatcher, session.transport.extensions)
+    info, method = introduction(client, revision).model_dump(), revision.request(INITIALIZE)
+    wire = {"protocolVersion": revision.name, "capabilities": offers, "clientInfo": info}
     params = jsonrpc.typed_params(method, wire)
     answer = await session.request(untyped(method), params, client.options)
     if not isinstance(answer.get("protocolVersion"), str):
@@ -482,10 +478,8 @@ def _prepare(client: Client, session: Session) -> None:
     """Set the metadata and headers of the session's requests."""
     revision = session.peer.dispatcher.revision
     session.negotiated.declared["client"] = declared(client, session.peer.dispatcher, session.transport.extensions)
-    session.meta = {
-        **said(client, revision, session.negotiated.declared["client"]),
-        **jsonrpc.filled_in(revision.request(DISCOVER).params.model_fields["meta"].annotation),
-    }
+    filled_in = jsonrpc.filled_in(revision.request(DISCOVER).params.model_fields["meta"].annotation)
+    session.meta = {**said(client, revision, session.negotiated.declared["client"]), **filled_in}
     if session.transport.mirror is not None:
         mirror: HeaderMirror = session.transport.mirror(revision)
         client.mirror, session.headers = mirror, mirror.headers

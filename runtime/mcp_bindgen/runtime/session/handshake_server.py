@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Awaitable, Callable
-from typing import Any, Protocol, TypeAlias, cast
+from typing import Any, Protocol, TypeAlias
 
 from pydantic_core import to_json
 
@@ -28,9 +28,9 @@ class Conversation(Link, Protocol):
     negotiated: Negotiated
 
 
-_Default: TypeAlias = Callable[[Server, Conversation, Any], Any]
+_Default: TypeAlias = Callable[[Server, Any, Any], Any]
 _Work: TypeAlias = Callable[[], Awaitable[Any]]
-_Around: TypeAlias = Callable[[Conversation, Any, _Work], Awaitable[Any]]
+_Around: TypeAlias = Callable[[Any, Any, _Work], Awaitable[Any]]
 
 
 def handler(server: Server, dispatcher: Dispatcher, route: Route) -> Handler:
@@ -45,14 +45,12 @@ def handler(server: Server, dispatcher: Dispatcher, route: Route) -> Handler:
         if default is None and route.method.kind == "request":
             nothing = empty_list(dispatcher, route, server)
             return lambda scope, params: nothing(params, scope)
-        return lambda scope, params: (default or _nothing)(server, cast(Conversation, scope.link), params)
+        return lambda scope, params: (default or _nothing)(server, scope.link, params)
     work, context = bind_handler(dispatcher, route, server), server.context
     around = _AROUND.get(name)
     if around is None:
         return lambda scope, params: work(params, context(scope, params))
-    return lambda scope, params: around(
-        cast(Conversation, scope.link), params, lambda: work(params, context(scope, params))
-    )
+    return lambda scope, params: around(scope.link, params, lambda: work(params, context(scope, params)))
 
 
 def _initialize(server: Server, link: Conversation, params: object) -> Any:

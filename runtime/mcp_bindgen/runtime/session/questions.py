@@ -172,9 +172,7 @@ def _resolved(schema: dict[str, Any], definitions: dict[str, Any]) -> dict[str, 
             return _resolved({**others[0], **outer}, definitions)
     if "const" in schema:
         return {**{key: schema[key] for key in schema if key != "const"}, "enum": [schema["const"]]}
-    if "items" in schema:
-        return {**schema, "items": _resolved(schema["items"], definitions)}
-    return schema
+    return {**schema, "items": _resolved(schema["items"], definitions)} if "items" in schema else schema
 
 
 def _whole(value: object) -> Any:

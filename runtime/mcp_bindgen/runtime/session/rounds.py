@@ -132,10 +132,6 @@ def understood(method: Request[Any, Any], answer: Any) -> Any:
     return answer
 
 
-def _fresh() -> tuple[bytes, ...]:
-    return (secrets.token_bytes(32),)
-
-
 @dataclass(frozen=True)
 class RequestStateSigner:
     """Signs state that clients carry between rounds, and verifies it. Clients can read the state but not change it.
@@ -147,7 +143,7 @@ class RequestStateSigner:
         clock: Returns the time in seconds.
     """
 
-    keys: Sequence[bytes] = field(default_factory=_fresh, repr=False)
+    keys: Sequence[bytes] = field(default_factory=lambda: (secrets.token_bytes(32),), repr=False)
     lifetime: float = 600.0
     clock: Callable[[], float] = field(default=time.time, repr=False)
 

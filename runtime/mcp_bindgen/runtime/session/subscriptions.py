@@ -13,7 +13,7 @@ import anyio
 from ..concurrency import scheduled
 from ..model.base import optional
 from ..protocol import jsonrpc
-from ..protocol.access import RequestOrigin, check_followed, followed_by
+from ..protocol.access import RequestOrigin, check_follow, followed_by
 from ..protocol.capabilities import is_offered
 from ..protocol.envelope import RequestId
 from ..protocol.errors import ConnectionClosed, MethodNotFound
@@ -145,7 +145,7 @@ Follow: TypeAlias = Callable[[Subscription, list[str]], AbstractAsyncContextMana
 
 
 @asynccontextmanager
-async def _followed(subscription: Subscription, uris: list[str]) -> AsyncGenerator[list[str]]:
+async def _follow(subscription: Subscription, uris: list[str]) -> AsyncGenerator[list[str]]:
     yield uris
 
 
@@ -162,11 +162,11 @@ async def listen(
     offers: Mapping[str, Any],
     params: Any,
     context: Context,
-    follow: Follow = _followed,
+    follow: Follow = _follow,
 ) -> Any:
     """Answer `subscriptions/listen`: serve a subscription until either side ends it."""
     wanted = params.notifications
-    check_followed(followed_by(wanted))
+    check_follow(followed_by(wanted))
     dispatcher = context.agreed.dispatcher
     for extension in dispatcher.extensions:
         if any(getattr(wanted, name) is not None for name in extension.members(type(wanted).__name__)):

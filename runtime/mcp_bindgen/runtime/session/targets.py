@@ -77,11 +77,15 @@ class Cache(Protocol):
         """Forget the private results of a connection, and on request all results of its server."""
 
 
+Stderr: TypeAlias = int | IO[Any] | None
+"""Receiver of the error output of a command; `None` for the stderr of this process."""
+
+
 @runtime_checkable
 class HasAddress(Protocol):
     """Description of a server, such as `host.Entry`."""
 
-    def address(self, headers: Mapping[str, str], stderr: int | IO[Any] | None, auth: Auth | None) -> Address:
+    def address(self, headers: Mapping[str, str], stderr: Stderr, auth: Auth | None) -> Address:
         """Return the address of the server; see `address` of this module."""
         ...
 
@@ -99,7 +103,7 @@ class ConnectOptions(TypedDict, total=False):
     probe_timeout: float
     timeout: float | None
     exactly: bool
-    stderr: int | IO[Any] | None
+    stderr: Stderr
 
 
 class RunOptions(TypedDict, total=False):
