@@ -13,7 +13,7 @@ import anyio
 from ..concurrency import scheduled
 from ..model.base import optional
 from ..protocol import jsonrpc
-from ..protocol.access import RequestOrigin, check_follow, followed_by
+from ..protocol.access import RequestOrigin, check_followed, followed_by
 from ..protocol.capabilities import is_offered
 from ..protocol.envelope import RequestId
 from ..protocol.errors import ConnectionClosed, MethodNotFound
@@ -166,7 +166,7 @@ async def listen(
 ) -> Any:
     """Answer `subscriptions/listen`: serve a subscription until either side ends it."""
     wanted = params.notifications
-    check_follow(followed_by(wanted))
+    check_followed(followed_by(wanted))
     dispatcher = context.agreed.dispatcher
     for extension in dispatcher.extensions:
         if any(getattr(wanted, name) is not None for name in extension.members(type(wanted).__name__)):
