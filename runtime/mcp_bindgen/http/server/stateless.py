@@ -10,6 +10,7 @@ import inspect
 import re
 from collections.abc import AsyncGenerator, Mapping
 from contextlib import asynccontextmanager, nullcontext, suppress
+from dataclasses import dataclass
 from functools import partial
 from typing import Any
 
@@ -98,6 +99,7 @@ class Exchange(EventWriter, Link):
             await self._call.respond(status, data, headers=headers)
 
 
+@dataclass(eq=False)
 class StatelessRequests:
     """Requests of stateless revisions.
 
@@ -112,24 +114,19 @@ class StatelessRequests:
         is_leaving: True if a subscription that begins now ends at once.
     """
 
-    def __init__(
-        self,
-        service: GuardedService,
-        keep_alive: float,
-        write_timeout: float,
-        auth: AccessPolicy | None = None,
-        around: AroundSubscription | None = None,
-    ) -> None:
-        self._service = service
-        self._auth = auth
-        self._around = around
+    service: GuardedService
+    keep_alive: float
+    write_timeout: float
+    auth: AccessPolicy | None
+    around: AroundSubscription | None
+    is_leaving: bool = False
+
+    def __post_init__(self) -> None:
         self._subscriptions: set[Subscription] = set()
-        self.is_leaving: bool = False
-        self._write_timeout = write_timeout
-        self._keep_alive = keep_alive
-        stateless = {name: one for name, one in service.dispatchers.items() if one.revision.era.is_stateless}
-        self._peer = Peer("server", stateless or service.dispatchers, service.supported)
-        self._schemas = ArgumentSchemas(service)
+        dispatchers, supported = self.service.dispatchers, self.service.supported
+        stateless = {name: one for name, one in dispatchers.items() if one.revision.era.is_stateless}
+        self._peer = Peer("server", stateless or dispatchers, supported)
+        self._schemas = ArgumentSchemas(self.service)
 
     def leave(self) -> None:
         """End all subscriptions in good order, including subscriptions that begin later."""
@@ -140,7 +137,7 @@ class StatelessRequests:
     @asynccontextmanager
     async def _listening(self, subscription: Subscription, wanted: object) -> AsyncGenerator[None]:
         """Run a subscription with its filter."""
-        async with nullcontext() if self._around is None else self._around(subscription, wanted):
+        async with nullcontext() if self.around is None else self.around(subscription, wanted):
             self._subscriptions.add(subscription)
             try:
                 if self.is_leaving:
@@ -161,22 +158,22 @@ class StatelessRequests:
             reply = found.reply if error is found.error else jsonrpc.failure(found.id if found.reply else None, error)
             await call.respond(_status(revision, error, 400), reply or jsonrpc.failure(None, error))
         elif isinstance(found, Notified):
-            await self._authorize(call, found)
-            exchange = Exchange(call, self._service, self._write_timeout, 0)
+            await self.authorize(call, found)
+            exchange = Exchange(call, self.service, self.write_timeout, 0)
             await exchange.answer(202, b"")
-            await execute(self._service.handler, peer, exchange, found)
+            await execute(self.service.handler, peer, exchange, found)
         else:
             error = invalid("over HTTP a message is a request or a notification")
             await call.respond(400, jsonrpc.failure(None, error))
 
     async def _run(self, call: Call, peer: Peer, asked: Requested) -> None:
         """Run a handler; if it has to wait, it is cancelled when the client disconnects."""
-        exchange = Exchange(call, self._service, self._write_timeout, self._keep_alive, self._listening)
+        exchange = Exchange(call, self.service, self.write_timeout, self.keep_alive, self._listening)
         revision, method = asked.dispatcher.revision, asked.route.method
-        find = self._service.handler
+        find = self.service.handler
         try:
-            if self._auth is not None:
-                await self._authorize(call, asked)
+            if self.auth is not None:
+                await self.authorize(call, asked)
             if isinstance(method, Request):
                 _check_headers(call, revision, method, asked.params)
                 rule = method.header_params
@@ -194,24 +191,24 @@ class StatelessRequests:
             answered = await exchange.while_connected(rest)
         data, failed = answered or (b"", None)
         if isinstance(failed, InsufficientScope) and not exchange.is_streaming:
-            needed = self._service.needed_scopes(revision.name, operations(method, asked.params))
+            needed = self.service.needed_scopes(revision.name, operations(method, asked.params))
             await self._challenge(exchange, InsufficientScope(sorted(needed.union(failed.scopes))), data)
         elif failed is not None or data:
             await exchange.answer(200 if failed is None else _status(revision, failed, 200), data)
 
     async def _authorize(self, call: Call, event: Requested | Notified) -> None:
-        if self._auth is not None:
-            await self._service.authorize_all(
+        if self.auth is not None:
+            await self.service.authorize_all(
                 call.identity, event.dispatcher.revision.name, operations(event.route.method, event.params)
             )
 
     async def _challenge(self, exchange: Exchange, missing: InsufficientScope, data: bytes) -> None:
         """Answer with 403, and with the scopes that the client needs."""
-        await exchange.answer(403, data, () if self._auth is None else self._auth.challenge(missing))
+        await exchange.answer(403, data, () if self.auth is None else self.auth.challenge(missing))
 
     def _checked(self, call: Call, rule: HeaderParams, dispatcher: Dispatcher, route: Route) -> Handler:
         """Return a handler that reads the wanted headers again before the handler of the route runs."""
-        handler = self._service.handler(dispatcher, route)
+        handler = self.service.handler(dispatcher, route)
 
         async def checked(scope: RequestScope, params: object) -> Any:
             try:
