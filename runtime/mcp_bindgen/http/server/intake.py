@@ -199,11 +199,6 @@ class ParsedBody:
     is_initialize: bool = False
     is_initialized: bool = False
 
-    @property
-    def has_only_answers(self) -> bool:
-        """True if it has no request and no notification."""
-        return all(one.is_answer for one in self.envelopes)
-
     def operations(self) -> list[Operation]:
         """Return the operations of its requests and notifications, at least one, for authorization."""
         asked = [one for one in self.envelopes if not one.is_answer]

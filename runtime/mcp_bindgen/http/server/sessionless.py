@@ -103,7 +103,7 @@ class Sessionless:
             peer.resume(self._revision(call), 1)
         revision = peer.dispatcher.revision
         await self._intake.authorize(call, parsed, None if parsed.is_initialize else revision.name)
-        if parsed.has_only_answers:
+        if all(one.is_answer for one in parsed.envelopes):
             raise HttpError(400, SessionRequired("an answer"))
         parsed.check_batch(revision)
         reply = _Reply(call, self._service, self._write_timeout, self._keep_alive)

@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Awaitable, Callable, Mapping
+from collections.abc import Mapping
 from contextlib import AbstractContextManager, nullcontext
-from typing import Any, Protocol, TypeVar
+from typing import Any, Protocol
 
 from .errors import ProtocolError
 from .events import Notified, Requested
@@ -82,16 +82,3 @@ def refused(reason: str) -> None:
     """Let the observer, if there is one, see a refusal."""
     if current is not None:
         current.refused(reason)
-
-
-T = TypeVar("T")
-
-
-async def asked(
-    observer: Observer, link: Any, method: Request[Any, Any], params: Any, ask: Callable[..., Awaitable[T]]
-) -> T:
-    """Send a request by `ask`, which takes the method, the params and the observer's members of `_meta`."""
-    with observer.asking(link.peer.role, link, link.peer.dispatcher.revision, method, params) as seen:
-        answer = await ask(method, params, meta=seen.meta)
-        seen.answered(answer)
-        return answer

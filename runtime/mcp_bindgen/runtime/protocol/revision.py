@@ -274,7 +274,7 @@ class Dispatcher:
         if route.is_custom:
             return True
         name = route.handler
-        generated = next(one for one in definers(type(target), name) if _has_stubs(one))
+        generated = next(one for one in definers(type(target), name) if one.__dict__.keys() & {"dispatcher", "adds"})
         return getattr(type(target), name) is not getattr(generated, name)
 
     def offered(self, target: object) -> list[str]:
@@ -295,8 +295,3 @@ class Dispatcher:
 
 
 _answered = cache(with_answers)
-
-
-def _has_stubs(kind: type) -> bool:
-    """Return whether a class is a generated one, of core or of an extension."""
-    return "dispatcher" in kind.__dict__ or "adds" in kind.__dict__

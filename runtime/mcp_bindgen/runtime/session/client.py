@@ -32,7 +32,7 @@ from ..protocol.errors import (
 from ..protocol.extension import ExtensionResult
 from ..protocol.invalid_items import InvalidItem
 from ..protocol.limits import Limits, Options, Progress
-from ..protocol.methods import DISCOVER, INITIALIZE, INITIALIZED, PING, Method, Notification, Request, Role, untyped
+from ..protocol.methods import DISCOVER, INITIALIZE, INITIALIZED, PING, Method, Notification, Request, untyped
 from ..protocol.request_scope import Answer, Handler, RequestScope
 from ..protocol.revision import Dispatcher, Revision
 from ..protocol.routing import Route
@@ -349,8 +349,7 @@ class Client(Caller, Side):
             raise MethodNotFound(route.method.name)
         is_news = route.method.kind == "notification"
         has_roots = isinstance(route.method, Request) and "roots" in fields_of(route.method.result)
-        has_needs = bool(route.method.needs)
-        extension = route.method.extension
+        needs, extension = route.method.needs, route.method.extension
 
         def handle(scope: RequestScope, params: object) -> Any:
             declared = self.link.negotiated.declared
@@ -359,8 +358,8 @@ class Client(Caller, Side):
                 return {}
             if (is_news and not self._concerns_handlers(route, params)) or work is None:
                 return {}
-            if has_needs:
-                _check_received(declared, route.method, params)
+            if needs and (lacking := unmet(route.method, declared, params, received=True)) is not None:
+                raise ProtocolError(INVALID_PARAMS, str(CapabilityMissing(route.method.name, lacking)))
             in_handler.set(scope.request_id is not None)
             answer = work(params, Context(scope, params))
             return _checked_roots(answer) if has_roots else answer
@@ -380,13 +379,6 @@ class Client(Caller, Side):
         self.changes += 1
         if self.cache is not None:
             self.cache.forget(self._scope, public=True)
-
-
-def _check_received(declared: Mapping[Role, Mapping[str, Any]], method: Method, params: object) -> None:
-    """Raise `ProtocolError` (-32602) if a request needs a capability that this client has not declared."""
-    lacking = unmet(method, declared, params, received=True)
-    if lacking is not None:
-        raise ProtocolError(INVALID_PARAMS, str(CapabilityMissing(method.name, lacking)))
 
 
 async def _checked_roots(answer: Awaitable[Any]) -> Any:

@@ -10,7 +10,6 @@ from collections import OrderedDict, deque
 from collections.abc import Awaitable, Callable, Generator, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from contextvars import ContextVar, copy_context
-from functools import partial
 from time import monotonic
 from typing import Any
 
@@ -27,7 +26,6 @@ from ..protocol.errors import ConnectionClosed, NotInitialized, RequestTimeout, 
 from ..protocol.events import Answered, CancelRequested, Event, Notified, Pending, Progressed, Rejected, Requested
 from ..protocol.limits import Limits, Options
 from ..protocol.methods import INITIALIZE, INITIALIZED, SUBSCRIBE, Method, Notification, Params, Request
-from ..protocol.observation import asked
 from ..protocol.peer import Peer
 from ..protocol.request_scope import Answer, Link, Negotiated
 from ..protocol.transitions import State
@@ -554,8 +552,11 @@ class Session(Link):
             ConnectionClosed: The connection ended first.
         """
         if observation.current is not None and meta is None:
-            ask = partial(self.request, options=options, related=related, opened=opened)
-            return await asked(observation.current, self, method, params, ask)
+            role, revision = self.peer.role, self.peer.dispatcher.revision
+            with observation.current.asking(role, self, revision, method, params) as seen:
+                told = await self.request(method, params, options, related=related, opened=opened, meta=seen.meta)
+                seen.answered(told)
+                return told
         chosen = options or self.options
         pending, data = self.peer.request(method, params, progress=chosen.on_progress is not None, meta=meta)
         message = self._outgoing_message(data, method, params, related)
