@@ -20,16 +20,7 @@ from mcp_bindgen.runtime.session.targets import Auth
 
 from ..event_stream import MIN_RETRY, EventDecoder
 from .authorization import Authorizer
-from .bounded import (
-    ACCEPT_ENCODING,
-    certificates,
-    content_encoding,
-    media_type,
-    open_response,
-    read_body,
-    reason,
-    shown,
-)
+from .bounded import ACCEPT_ENCODING, certificates, content_encoding, media_type, read_body, reason, send, shown
 
 JSON = "application/json"
 EVENTS = "text/event-stream"
@@ -156,7 +147,7 @@ class Endpoint:
                 proof = await attempt.headers(method, str(url)) if attempt is not None else {}
                 sent = {**common, **proof}
                 request = self._client.build_request(method, url, content=content, headers=sent, timeout=timeout)
-                async with open_response(self._client, request) as response:
+                async with send(self._client, request) as response:
                     next_ = response.next_request
                     if next_ is not None and next_.url.origin == self.url.origin and next_.method == method:
                         url, redirects = next_.url, redirects + 1

@@ -11,14 +11,7 @@ from mcp_bindgen.runtime.concurrency import Turn
 from mcp_bindgen.runtime.era.stateless import ParamsWithMeta
 from mcp_bindgen.runtime.model.base import optional, wire_fields
 from mcp_bindgen.runtime.model.json_types import is_object
-from mcp_bindgen.runtime.protocol.access import (
-    Identity,
-    InsufficientScope,
-    Operation,
-    check_followed,
-    followed_by,
-    report_refusal,
-)
+from mcp_bindgen.runtime.protocol.access import Identity, InsufficientScope, Operation, followed_by, report_refusal
 from mcp_bindgen.runtime.protocol.errors import INVALID_PARAMS, ProtocolError
 from mcp_bindgen.runtime.protocol.methods import COMPLETE, LISTEN, SUBSCRIBE, Method
 from mcp_bindgen.runtime.protocol.request_scope import Handler, RequestScope
@@ -104,7 +97,6 @@ def operations(method: Method, params: Any) -> list[Operation]:
     params = params.params if isinstance(params, ParamsWithMeta) else params
     if method.name == LISTEN:
         uris = followed_by(params.notifications)
-        check_followed(uris)
         subscribed = [one for uri in dict.fromkeys(uris) for one in operation_targets(SUBSCRIBE, {"uri": uri})]
         return [(method.name, None), *subscribed]
     if method.extension is None or method.named_by is None:

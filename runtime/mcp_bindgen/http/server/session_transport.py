@@ -86,9 +86,8 @@ class SessionTransport(Transport):
     def __post_init__(self) -> None:
         self.origin: RequestOrigin = RequestOrigin(principal=self.principal, network="tcp")
         self.streams: dict[str, Stream] = {}
-        self.standing: Stream = self.listen_stream(
-            self.key, LISTEN_STREAM, (), self.store, last=self.last, queue=self.queue
-        )
+        listen, key = self.listen_stream, self.key
+        self.standing: Stream = listen(key, LISTEN_STREAM, (), self.store, last=self.last, queue=self.queue)
         self.standing.persisted = self.store is not None and self.worker_epoch > 0
         self.supports_stream_polling = False
         self.before_sending: Callable[[], Awaitable[None]] | None = None

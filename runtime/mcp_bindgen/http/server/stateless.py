@@ -58,12 +58,7 @@ class Exchange(EventWriter, Link):
     """
 
     def __init__(
-        self,
-        call: Call,
-        service: Service,
-        write_timeout: float,
-        keep_alive: float,
-        around: AroundSubscription | None = None,
+        self, call: Call, service: Service, write_timeout: float, keep_alive: float, around: AroundSubscription | None
     ) -> None:
         super().__init__(call, write_timeout, keep_alive)
         self.origin: RequestOrigin = call.origin
@@ -159,7 +154,7 @@ class StatelessRequests:
             await call.respond(_status(revision, error, 400), reply or jsonrpc.failure(None, error))
         elif isinstance(found, Notified):
             await self.authorize(call, found)
-            exchange = Exchange(call, self.service, self.write_timeout, 0)
+            exchange = Exchange(call, self.service, self.write_timeout, 0, None)
             await exchange.answer(202, b"")
             await execute(self.service.handler, peer, exchange, found)
         else:

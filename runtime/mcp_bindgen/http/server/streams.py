@@ -173,10 +173,8 @@ class Stream:
                 await self._write(store, list(self._buffer), self.pending, self.state in CLOSED)
                 self.persisted = True
 
-    async def _write(
-        self, store: EventStore, events: list[Event], pending: Collection[RequestId], closes: bool
-    ) -> None:
-        await store.write(self.session, self.name, events, None if closes else to_json(list(pending)))
+    async def _write(self, store: EventStore, events: list[Event], owed: Collection[RequestId], closes: bool) -> None:
+        await store.write(self.session, self.name, events, None if closes else to_json(list(owed)))
 
     async def _finish(self, work: Coroutine[Any, Any, T]) -> T:
         """Finish work even if the caller is cancelled, so that no event is written by half."""

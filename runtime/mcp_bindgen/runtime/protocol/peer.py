@@ -336,12 +336,7 @@ class Peer:
     # --- sending ----------------------------------------------------------------------------------------------
 
     def request(
-        self,
-        method: Request[Any, Any],
-        params: object,
-        *,
-        progress: bool = False,
-        meta: Mapping[str, Any] | None = None,
+        self, method: Request[Any, Any], params: object, progress: bool = False, meta: Mapping[str, Any] | None = None
     ) -> tuple[Pending, bytes]:
         """Return the pending request and the message to send.
 

@@ -13,7 +13,7 @@ import anyio
 from ..concurrency import scheduled
 from ..model.base import optional
 from ..protocol import jsonrpc
-from ..protocol.access import RequestOrigin, check_followed, followed_by
+from ..protocol.access import RequestOrigin, followed_by
 from ..protocol.capabilities import is_offered
 from ..protocol.envelope import RequestId
 from ..protocol.errors import ConnectionClosed, MethodNotFound
@@ -157,32 +157,27 @@ def _resources(revision: Revision, agreed: Any) -> str:
 
 
 async def listen(
-    server: Server,
-    revision: Revision,
-    offers: Mapping[str, Any],
-    params: Any,
-    context: Context,
-    follow: Follow = _follow,
+    server: Server, revision: Revision, offers: Mapping[str, Any], params: Any, ctx: Context, follow: Follow = _follow
 ) -> Any:
     """Answer `subscriptions/listen`: serve a subscription until either side ends it."""
     wanted = params.notifications
-    check_followed(followed_by(wanted))
-    dispatcher = context.agreed.dispatcher
+    followed_by(wanted)  # raises for a filter with too many resources
+    dispatcher = ctx.agreed.dispatcher
     for extension in dispatcher.extensions:
         if any(getattr(wanted, name) is not None for name in extension.members(type(wanted).__name__)):
-            context.require_extension(extension)
+            ctx.require_extension(extension)
     agreed = {
         filter.member: getattr(wanted, filter.member)
         for method, filter in filtered(dispatcher.methods)
         if optional(wanted, filter.member) and is_offered(method, offers)
     }
-    answer = server.agree(type(wanted)(**agreed), context)
-    identity, link = context.origin.identity, context.link
+    answer = server.agree(type(wanted)(**agreed), ctx)
+    identity, link = ctx.origin.identity, ctx.link
 
     def hears(uri: str) -> bool:
         return server.allows is None or server.allows(identity, revision.name, [(SUBSCRIBE, canonical(uri))])
 
-    subscription = Subscription(context, await answer if inspect.isawaitable(answer) else answer, hears)
+    subscription = Subscription(ctx, await answer if inspect.isawaitable(answer) else answer, hears)
     resources = _resources(revision, subscription.agreed)
     acknowledged: Any = revision.methods[ACKNOWLEDGED]
     around = link.around_subscription
@@ -196,4 +191,4 @@ async def listen(
                 with attached(server, subscription), scheduled(session_expires_at, subscription.end):
                     server.begin_subscription(subscription)
                     await subscription.serve(acknowledged)
-    return {"_meta": {revision.meta_keys["subscription_id"]: context.request_id}}
+    return {"_meta": {revision.meta_keys["subscription_id"]: ctx.request_id}}
