@@ -153,7 +153,7 @@ class StatelessRequests:
             reply = found.reply if error is found.error else jsonrpc.failure(found.id if found.reply else None, error)
             await call.respond(_status(revision, error, 400), reply or jsonrpc.failure(None, error))
         elif isinstance(found, Notified):
-            await self.authorize(call, found)
+            await self._authorize(call, found)
             exchange = Exchange(call, self.service, self.write_timeout, 0, None)
             await exchange.answer(202, b"")
             await execute(self.service.handler, peer, exchange, found)
@@ -168,7 +168,7 @@ class StatelessRequests:
         find = self.service.handler
         try:
             if self.auth is not None:
-                await self.authorize(call, asked)
+                await self._authorize(call, asked)
             if isinstance(method, Request):
                 _check_headers(call, revision, method, asked.params)
                 rule = method.header_params
