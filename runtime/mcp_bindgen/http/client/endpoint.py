@@ -144,7 +144,7 @@ class Endpoint:
         url, redirects = self.url, 0
         try:
             while True:
-                proof = await attempt.headers(method, str(url)) if attempt is not None else {}
+                proof: Mapping[str, str] = await attempt.headers(method, str(url)) if attempt is not None else {}
                 sent = {**common, **proof}
                 request = self._client.build_request(method, url, content=content, headers=sent, timeout=timeout)
                 async with send(self._client, request) as response:

@@ -37,8 +37,12 @@ def _said(problem: ErrorDetails) -> str:
 
 def _steps(problem: ErrorDetails, node: Any) -> Iterator[str]:
     for position, step in enumerate(problem["loc"]):
-        if step in node if is_object(node) else is_array(node) and isinstance(step, int) and step < len(node):
+        if _leads_on(node, step):
             node = node[step]
         elif problem["type"] != "missing" or position < len(problem["loc"]) - 1:
             continue
         yield str(step)
+
+
+def _leads_on(node: object, step: int | str) -> bool:
+    return is_object(node) and step in node if isinstance(step, str) else is_array(node) and step < len(node)

@@ -523,6 +523,8 @@ class Session(Link):
                 is_known = isinstance(error, NotInitialized) or isinstance(reply, BatchReply)  # each part is logged
                 log.log(logging.DEBUG if is_known else logging.WARNING, "%s", error)
                 self._reply(reply, id_)
+            case _:
+                pass
 
     # --- calling ----------------------------------------------------------------------------------------------
 
