@@ -468,7 +468,7 @@ class HttpSessions:
     """
 
     def __init__(
-        self, registry: SessionRegistry, intake: Intake, keep_alive: float, quick: float = 0.05, retry: int = 1000
+        self, registry: SessionRegistry, intake: Intake, keep_alive: float = 15, quick: float = 0.05, retry: int = 1000
     ) -> None:
         self.registry: SessionRegistry = registry
         self._intake = intake
