@@ -41,7 +41,7 @@ _MAX_POSTS = 64  # messages that wait for the session
 _MAX_ID_BYTES = 64 * 1024  # of the requests in a POST, which are kept with its stream
 
 
-@dataclass(eq=False)
+@dataclass(eq=False, repr=False)
 class SessionTransport(Transport):
     """Transport of a session.
 

@@ -94,7 +94,7 @@ class Exchange(EventWriter, Link):
             await self._call.respond(status, data, headers=headers)
 
 
-@dataclass(eq=False)
+@dataclass(eq=False, repr=False)
 class StatelessRequests:
     """Requests of stateless revisions.
 

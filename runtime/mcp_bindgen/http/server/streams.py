@@ -52,7 +52,7 @@ _MAX_BUFFERED_BYTES = 1024 * 1024
 _MAX_BUFFERED = 1024  # messages
 
 
-@dataclass(eq=False)
+@dataclass(eq=False, repr=False)
 class Stream:
     """Log of messages with a bounded buffer for the connection that reads it.
 
