@@ -77,7 +77,7 @@ async def client_of(way: str, kind: Clients, url: str) -> AsyncGenerator[Any]:
 @pytest.mark.full
 @pytest.mark.parametrize("heard", cases([0, 25, 200], quick=[25]))
 @pytest.mark.parametrize("way", ["connect", "http"])
-def test_a_server_that_is_killed_in_a_stream(tmp_path: Path, heard: int, way: str) -> None:
+async def test_a_server_that_is_killed_in_a_stream(tmp_path: Path, heard: int, way: str) -> None:
     """What the server said before the kill is heard once and in order, then one clear error; the session goes on."""
     port = free_port()
     kept = {"WORKER_STORE": str(tmp_path / "events.db"), "WORKER_JOURNAL": str(tmp_path / "journal")}
@@ -90,74 +90,62 @@ def test_a_server_that_is_killed_in_a_stream(tmp_path: Path, heard: int, way: st
         assert caught.value.code == -32603
         failed.set()
 
-    @bounded()
-    async def body() -> None:
-        failed = anyio.Event()
-        with ExitStack() as stack:
-            first = stack.enter_context(worker(tmp_path, port, **kept))
-            async with (
-                client_of(way, Old, f"http://127.0.0.1:{port}/mcp") as client,
-                anyio.create_task_group() as tasks,
-            ):
-                assert await text(client, "echo", text="x") == "x"
-                tasks.start_soon(call, client, failed)
-                while len(said) <= heard:
-                    await anyio.sleep(0.001)
-                first.kill()
-                first.wait()
-                spoken = (tmp_path / "journal").stat().st_size
-                stack.enter_context(worker(tmp_path, port, **kept))
-                await failed.wait()
-                assert said == list(range(len(said)))
-                assert len(said) >= spoken
-                assert await text(client, "echo", text="again") == "again"
-                assert json.loads(await text(client, "vitals"))["sessions"] == 1
-
-    body()
+    failed = anyio.Event()
+    with ExitStack() as stack:
+        first = stack.enter_context(worker(tmp_path, port, **kept))
+        async with client_of(way, Old, f"http://127.0.0.1:{port}/mcp") as client, anyio.create_task_group() as tasks:
+            assert await text(client, "echo", text="x") == "x"
+            tasks.start_soon(call, client, failed)
+            while len(said) <= heard:
+                await anyio.sleep(0.001)
+            first.kill()
+            first.wait()
+            spoken = (tmp_path / "journal").stat().st_size
+            stack.enter_context(worker(tmp_path, port, **kept))
+            await failed.wait()
+            assert said == list(range(len(said)))
+            assert len(said) >= spoken
+            assert await text(client, "echo", text="again") == "again"
+            assert json.loads(await text(client, "vitals"))["sessions"] == 1
 
 
 @pytest.mark.full
 @pytest.mark.parametrize("parser", cases(PARSERS, quick=PARSERS[:1]))
-def test_without_sessions_a_kill_is_one_clear_error(tmp_path: Path, parser: str) -> None:
+async def test_without_sessions_a_kill_is_one_clear_error(tmp_path: Path, parser: str) -> None:
     """A call ends with an error at once; later ones work, and who listens listens again."""
     port = free_port()
     news = tmp_path / "news"
-
-    @bounded()
-    async def body() -> None:
-        client = New()
-        wanted = mcp.SubscriptionFilter(tools_list_changed=True)
-        with ExitStack() as stack:
-            first = stack.enter_context(worker(tmp_path, port, parser, WORKER_NEWS=str(news)))
-            async with client.connected(f"http://127.0.0.1:{port}/mcp"), client.subscribed(wanted):
-                with anyio.fail_after(5):
-                    async with anyio.create_task_group() as tasks:
-                        tasks.start_soon(expect_closed, client)
-                        await anyio.sleep(0.2)
-                        first.kill()
-                first.wait()
-                await expect_closed(client)
-                stack.enter_context(worker(tmp_path, port, parser, WORKER_NEWS=str(news)))
-                assert await text(client, "echo", text="again") == "again"
-                while not json.loads(await text(client, "vitals"))["listeners"]:
-                    await anyio.sleep(0.05)
-                news.touch()
-                while not client.news:
-                    await anyio.sleep(0.01)
 
     async def expect_closed(client: Any) -> None:
         with pytest.raises(ConnectionClosed) as caught:
             await client.call_tool("count", {"to": 100_000})
         assert "\n" not in str(caught.value)
 
-    body()
+    client = New()
+    wanted = mcp.SubscriptionFilter(tools_list_changed=True)
+    with ExitStack() as stack:
+        first = stack.enter_context(worker(tmp_path, port, parser, WORKER_NEWS=str(news)))
+        async with client.connected(f"http://127.0.0.1:{port}/mcp"), client.subscribed(wanted):
+            with anyio.fail_after(5):
+                async with anyio.create_task_group() as tasks:
+                    tasks.start_soon(expect_closed, client)
+                    await anyio.sleep(0.2)
+                    first.kill()
+            first.wait()
+            await expect_closed(client)
+            stack.enter_context(worker(tmp_path, port, parser, WORKER_NEWS=str(news)))
+            assert await text(client, "echo", text="again") == "again"
+            while not json.loads(await text(client, "vitals"))["listeners"]:
+                await anyio.sleep(0.05)
+            news.touch()
+            while not client.news:
+                await anyio.sleep(0.01)
 
 
 # --- connections that are cut ---------------------------------------------------------------------------------
 
 
 @pytest.mark.parametrize("cuts", [0, 1, 3, 4])
-@bounded()
 async def test_what_nobody_answers_is_said_again(cuts: int) -> None:
     """Somebody may wait for it: an answer that got lost would keep a handler of the server waiting for ever."""
 
@@ -354,7 +342,6 @@ async def in_process(*servers: Any, **options: Any) -> AsyncGenerator[Callable[.
         yield send
 
 
-@bounded()
 async def test_states_that_are_forged_stolen_or_too_old() -> None:
     server = Asks()
     dice = random.Random(1)
@@ -392,7 +379,6 @@ async def test_states_that_are_forged_stolen_or_too_old() -> None:
         assert refused(await call(state=state))
 
 
-@bounded()
 async def test_session_ids_cannot_be_guessed() -> None:
     """No part or variation of an id finds its session, with and without a store that keeps them."""
     dice = random.Random(2)

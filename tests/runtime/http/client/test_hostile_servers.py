@@ -26,7 +26,7 @@ from mcp_bindgen.runtime.protocol.errors import Refused
 from mcp_bindgen.runtime.protocol.transport import Lost
 from mcp_bindgen.v2025_11_25 import Client
 from tests.runtime.entrypoints.test_connect import discovered
-from tests.support.checked_connections import STATELESS, bounded
+from tests.support.checked_connections import STATELESS
 from tests.support.scripted_http_server import EVENTS, Heard, ask, introduce, notification, request, serving, talking
 
 Open = Callable[..., AbstractAsyncContextManager[Any]]
@@ -79,7 +79,6 @@ async def playing(
 @pytest.mark.full
 @both
 @pytest.mark.parametrize("status", [202, 400])
-@bounded()
 async def test_what_is_not_wanted_is_not_unpacked(opened: Open, status: int) -> None:
     """Two megabytes that unpack to two gigabytes, a body without end, and one that trickles."""
     packed = gzip.compress(b"x" * 2**26)
@@ -102,7 +101,6 @@ async def test_what_is_not_wanted_is_not_unpacked(opened: Open, status: int) -> 
 
 @pytest.mark.full
 @pytest.mark.parametrize("status", [200, 400])
-@bounded()
 async def test_an_answer_is_not_unpacked_beyond_the_limit(status: int) -> None:
     packed = gzip.compress(b" " * 2**27)
 
@@ -120,7 +118,6 @@ async def test_an_answer_is_not_unpacked_beyond_the_limit(status: int) -> None:
 
 
 @both
-@bounded()
 async def test_packed_events_leave_the_event_loop_time_for_others(
     opened: Open, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -155,7 +152,6 @@ async def test_packed_events_leave_the_event_loop_time_for_others(
 
 @both
 @pytest.mark.parametrize("encoding", ["gzip, gzip", "br", "zstd", "gzip,deflate"])
-@bounded()
 async def test_only_what_was_asked_for_is_unpacked(opened: Open, encoding: str) -> None:
     """Twice packed, a few kilobytes unpack to a terabyte, and nothing else would run meanwhile."""
     asked: list[str] = []
@@ -199,7 +195,6 @@ ELSEWHERE = [
 @both
 @pytest.mark.parametrize("place", ELSEWHERE)
 @pytest.mark.parametrize("status", [301, 302, 303, 307, 308])
-@bounded()
 async def test_no_redirect_takes_anything_to_another_origin(opened: Open, place: str, status: int) -> None:
     """Neither headers nor messages; the POSTs of both transports, and the stream of one."""
     seen: list[httpx2.URL] = []
@@ -252,7 +247,6 @@ REASONS = [
 
 
 @pytest.mark.parametrize(("kind", "body", "said"), REASONS)
-@bounded()
 async def test_why_a_server_refuses_is_said_in_one_harmless_line(kind: str, body: str, said: str) -> None:
     def serve(request: httpx2.Request) -> httpx2.Response:
         return httpx2.Response(403, headers={"content-type": kind} if kind else {}, content=body.encode())
@@ -310,7 +304,6 @@ async def dripping(head: bytes = b"HTTP/1.1 202 Accepted\r\n") -> AsyncGenerator
         server.close()
 
 
-@bounded()
 async def test_a_drip_fed_answer_to_a_notification_blocks_nothing_for_long() -> None:
     async with dripping() as place:
         async with http(f"{place}/mcp", timeout=0.3) as transport:
@@ -326,7 +319,6 @@ async def test_a_drip_fed_answer_to_a_notification_blocks_nothing_for_long() -> 
     ["{}/mcp", "{}/sse", {"url": "{}/sse", "type": "sse"}, "sh -c 'cat > /dev/null'", {"url": "{}/x", "type": "sse"}],
     ids=str,
 )
-@bounded()
 async def test_connecting_takes_no_longer_than_it_may(target: Any) -> None:
     async with dripping() as place:
         target = json.loads(json.dumps(target).replace("{}", place))
@@ -343,7 +335,6 @@ async def test_connecting_takes_no_longer_than_it_may(target: Any) -> None:
 
 
 @pytest.mark.parametrize("asked", [True, False])
-@bounded()
 async def test_a_server_cannot_have_a_client_reconnect_without_a_pause(asked: bool) -> None:
     """To resume a stream with an answer, and to listen."""
 
@@ -363,7 +354,6 @@ async def test_a_server_cannot_have_a_client_reconnect_without_a_pause(asked: bo
         assert 2 <= len(script.called("GET")) <= (10 if asked else 5)
 
 
-@bounded()
 async def test_the_pause_grows_while_nothing_comes_of_it() -> None:
     async def play(heard: Heard) -> None:
         if heard.name == "initialize":
@@ -386,7 +376,6 @@ async def test_the_pause_grows_while_nothing_comes_of_it() -> None:
 
 
 @pytest.mark.parametrize("as_events", [False, True])
-@bounded()
 async def test_an_array_as_an_answer_is_an_error_at_once(as_events: bool) -> None:
     async def play(heard: Heard) -> None:
         if heard.name == "initialize":
@@ -404,7 +393,6 @@ async def test_an_array_as_an_answer_is_an_error_at_once(as_events: bool) -> Non
                 await client.list_tools()
 
 
-@bounded()
 async def test_a_tool_whose_headers_are_invalid_is_left_out_and_reported() -> None:
     def tool(name: str, header: str) -> dict[str, Any]:
         argument = {"type": "string", "x-mcp-header": header}

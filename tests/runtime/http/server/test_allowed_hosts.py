@@ -23,7 +23,7 @@ from mcp_bindgen.http.server.serve import hosts_for
 from mcp_bindgen.runtime import run
 from mcp_bindgen.v2025_11_25 import Server
 from mcp_bindgen.v2025_11_25 import types as mcp
-from tests.support.checked_connections import bounded, initialize
+from tests.support.checked_connections import initialize
 from tests.support.commands import ROOT
 from tests.support.http_wires import BOTH, wires
 from tests.support.processes import free_port, process
@@ -127,7 +127,6 @@ def test_no_name_is_allowed_by_default_on_any_address(host: str) -> None:
 
 
 @pytest.mark.parametrize("make", [HttpApp, SseApp])
-@bounded()
 async def test_what_a_proxy_says_of_the_host_is_never_believed(
     make: Callable[..., Any], monkeypatch: pytest.MonkeyPatch
 ) -> None:

@@ -29,7 +29,6 @@ from mcp_bindgen.v2026_07_28 import types as mcp
 from tests.support.checked_connections import (
     INITIALIZED,
     STATELESS,
-    bounded,
     initialize,
     lone,
     notification,
@@ -336,7 +335,6 @@ TALKS = {"progressToken": "t", "io.modelcontextprotocol/logLevel": "info"}
 # --- plain answers --------------------------------------------------------------------------------------------
 
 
-@bounded()
 async def test_a_request_that_finishes_at_once_is_answered_with_json() -> None:
     async with serving() as app:
         for message in (tool("plain", "é"), lone(0, "server/discover"), lone(-1, "tools/list")):
@@ -348,7 +346,6 @@ async def test_a_request_that_finishes_at_once_is_answered_with_json() -> None:
             assert "mcp-session-id" not in done.headers
 
 
-@bounded()
 async def test_a_request_that_talks_is_answered_with_events() -> None:
     async with serving() as app:
         done = await post(app, tool("talk", meta=TALKS))
@@ -364,7 +361,6 @@ async def test_a_request_that_talks_is_answered_with_events() -> None:
         assert quiet.kind == "application/json"
 
 
-@bounded()
 async def test_a_request_that_waits_in_silence_is_answered_with_json() -> None:
     server = Now()
     async with serving(server) as app:
@@ -376,7 +372,6 @@ async def test_a_request_that_waits_in_silence_is_answered_with_json() -> None:
         assert server.events == ["begun", "freed"]
 
 
-@bounded()
 async def test_errors_before_and_after_the_stream_began() -> None:
     async with serving() as app:
         for name, code in (("talk and fail", -7), ("talk and break", INTERNAL)):
@@ -391,7 +386,6 @@ async def test_errors_before_and_after_the_stream_began() -> None:
             assert b"ValueError" not in done.body
 
 
-@bounded()
 async def test_asking_and_capabilities_have_their_statuses() -> None:
     async with serving() as app:
         done = await post(app, tool("ask"))
@@ -410,7 +404,6 @@ async def test_asking_and_capabilities_have_their_statuses() -> None:
             assert ("error" in done.answer) is (changed != state)
 
 
-@bounded()
 async def test_the_state_belongs_to_who_was_asked() -> None:
     async with serving(Now(), principal=lambda scope: scope.get("who")) as app:
         message = tool("ask", meta={CLIENT_CAPABILITIES: {"elicitation": {"url": {}}}})
@@ -430,7 +423,6 @@ async def test_the_state_belongs_to_who_was_asked() -> None:
         (type("Nobody", (SimpleUser,), {"is_authenticated": False})("ada"), "None"),
     ],
 )
-@bounded()
 async def test_who_asks_is_whom_the_middleware_found(user: Any, expected: str) -> None:
     async with serving(Now()) as app:
         more = {} if user is None else {"user": user, "auth": AuthCredentials(["authenticated"])}
@@ -438,7 +430,6 @@ async def test_who_asks_is_whom_the_middleware_found(user: Any, expected: str) -
         assert done.answer["result"]["content"][0]["text"] == expected
 
 
-@bounded()
 async def test_methods_of_ones_own() -> None:
     server = Now()
     async with serving(Then(), server) as app:
@@ -462,7 +453,6 @@ every_app = pytest.mark.parametrize("servers", [(Now,), (Then, Now)], ids=["alon
     "method",
     ["initialize", "ping", "logging/setLevel", "resources/subscribe", "resources/unsubscribe", "no/such", "", "é"],
 )
-@bounded()
 async def test_methods_that_are_not_there(servers: Any, method: str) -> None:
     async with serving(*[kind() for kind in servers]) as app:
         done = await post(app, lone("x", method), {"mcp-method": "x"} if method == "é" else None)
@@ -471,7 +461,6 @@ async def test_methods_that_are_not_there(servers: Any, method: str) -> None:
 
 @every_app
 @pytest.mark.parametrize("missing", [VERSION, CLIENT_CAPABILITIES, "_meta", "params"])
-@bounded()
 async def test_requests_that_say_too_little(servers: Any, missing: str) -> None:
     async with serving(*[kind() for kind in servers]) as app:
         for method in ("tools/list", "tools/call", "server/discover", "subscriptions/listen"):
@@ -486,7 +475,6 @@ async def test_requests_that_say_too_little(servers: Any, missing: str) -> None:
 
 @every_app
 @pytest.mark.parametrize("stated", ["1999-01-01", "2099-01-01", "", "2025-06-18", "x" * 1000])
-@bounded()
 async def test_versions_that_are_not_served(servers: Any, stated: str) -> None:
     async with serving(*[kind() for kind in servers]) as app:
         offered = (await post(app, lone(0, "server/discover"))).answer["result"]["supportedVersions"]
@@ -499,7 +487,6 @@ async def test_versions_that_are_not_served(servers: Any, stated: str) -> None:
 
 @every_app
 @pytest.mark.parametrize("stated", [5, [], {}, True])
-@bounded()
 async def test_versions_that_are_no_text(servers: Any, stated: object) -> None:
     async with serving(*[kind() for kind in servers]) as app:
         message = request(1, "tools/list", {"_meta": stating(revision=stated)})
@@ -507,7 +494,6 @@ async def test_versions_that_are_no_text(servers: Any, stated: object) -> None:
         assert (done.status, done.code) == (400, PARAMS)
 
 
-@bounded()
 async def test_a_client_of_the_old_era_is_told_what_is_spoken() -> None:
     async with serving(Now()) as app:
         done = await post(app, initialize(LATEST), {"mcp-method": None})
@@ -539,7 +525,6 @@ async def test_a_client_of_the_old_era_is_told_what_is_spoken() -> None:
     ],
 )
 @every_app
-@bounded()
 async def test_bodies_that_are_no_message(servers: Any, body: bytes, code: int) -> None:
     async with serving(*[kind() for kind in servers]) as app:
         done = await post(app, body, {"mcp-protocol-version": STATELESS, "mcp-method": "tools/list"})
@@ -547,14 +532,12 @@ async def test_bodies_that_are_no_message(servers: Any, body: bytes, code: int) 
 
 
 @every_app
-@bounded()
 async def test_batches_are_refused_whatever_is_in_them(servers: Any) -> None:
     async with serving(*[kind() for kind in servers]) as app:
         done = await post(app, [lone(1, "tools/list")], {"mcp-protocol-version": STATELESS})
         assert (done.status, done.code) == (400, INVALID)
 
 
-@bounded()
 async def test_notifications_are_accepted_or_not() -> None:
     async with serving(Now()) as app:
         done = await post(app, notification("notifications/cancelled", {"requestId": 1}))
@@ -567,7 +550,6 @@ async def test_notifications_are_accepted_or_not() -> None:
 
 @every_app
 @pytest.mark.parametrize("method", ["PUT", "PATCH", "OPTIONS", "HEAD", "TRACE", "get"])
-@bounded()
 async def test_methods_of_http_that_mean_nothing(servers: Any, method: str) -> None:
     async with serving(*[kind() for kind in servers]) as app:
         done = await post(app, tool("plain"), method=method)
@@ -575,7 +557,6 @@ async def test_methods_of_http_that_mean_nothing(servers: Any, method: str) -> N
         assert done.headers["allow"] == ("POST" if servers == (Now,) else "POST, GET, DELETE")
 
 
-@bounded()
 async def test_what_sessions_had_is_gone_without_them() -> None:
     async with serving(Now()) as app:
         for method in ("GET", "DELETE"):
@@ -587,7 +568,6 @@ async def test_what_sessions_had_is_gone_without_them() -> None:
 
 
 @pytest.mark.parametrize("path", ["/", "/mcp/", "/MCP", "/mcp/x", "//mcp", "/mcp2", "", "/sse"])
-@bounded()
 async def test_other_paths_are_not_found(path: str) -> None:
     async with serving() as app:
         done = await post(app, tool("plain"), path=path)
@@ -596,14 +576,12 @@ async def test_other_paths_are_not_found(path: str) -> None:
 
 
 @pytest.mark.parametrize("kind", [None, "text/plain", "application/jsonp", "application/x-www-form-urlencoded", ""])
-@bounded()
 async def test_other_kinds_of_bodies_are_refused(kind: str | None) -> None:
     async with serving() as app:
         assert (await post(app, tool("plain"), {"content-type": kind})).status == 415
 
 
 @pytest.mark.parametrize("kind", ["application/json", "APPLICATION/JSON; charset=utf-8", "application/json;x=y"])
-@bounded()
 async def test_json_is_json(kind: str) -> None:
     async with serving() as app:
         assert (await post(app, tool("plain"), {"content-type": kind})).status == 200
@@ -629,7 +607,6 @@ async def test_json_is_json(kind: str) -> None:
         ([("origin", "http://localhost"), ("origin", "http://evil.example.com")], 403),
     ],
 )
-@bounded()
 async def test_only_this_machine_calls_by_default(headers: Any, status: int) -> None:
     server = Now()
     async with serving(Then(), server) as app:
@@ -637,7 +614,6 @@ async def test_only_this_machine_calls_by_default(headers: Any, status: int) -> 
         assert server.listed == (status == 200)
 
 
-@bounded()
 async def test_others_call_where_that_is_wanted() -> None:
     async with serving(Now(), allowed_hosts=["api.example.com"], allowed_origins=["https://app.example.com"]) as app:
         fine = {"host": "api.example.com", "origin": "https://app.example.com"}
@@ -685,7 +661,6 @@ async def test_others_call_where_that_is_wanted() -> None:
         [("mcp-name", "")],
     ],
 )
-@bounded()
 async def test_headers_that_differ_from_the_body(servers: Any, headers: Any) -> None:
     server = Now()
     async with serving(*[kind() for kind in servers[:-1]], server) as app:
@@ -708,14 +683,12 @@ async def test_headers_that_differ_from_the_body(servers: Any, headers: Any) -> 
         {"mcp-session-id": "anything"},
     ],
 )
-@bounded()
 async def test_headers_that_say_the_same_as_the_body(servers: Any, headers: Any) -> None:
     async with serving(*[kind() for kind in servers]) as app:
         assert (await post(app, tool("plain"), headers)).status == 200
 
 
 @pytest.mark.parametrize("uri", ["x:y", "file:///é", "=?base64?eA==?=", "a, b", " ", "a\nb", ""])
-@bounded()
 async def test_names_that_need_to_be_encoded(uri: str) -> None:
     async with serving() as app:
         encoded = f"=?base64?{base64.b64encode(uri.encode()).decode()}?="
@@ -745,7 +718,6 @@ SMUGGLED = [
 @every_app
 @pytest.mark.parametrize("body", SMUGGLED)
 @pytest.mark.parametrize("session", [None, "x"])
-@bounded()
 async def test_the_body_counts_as_it_is_understood(servers: Any, body: str, session: str | None) -> None:
     meta = json.dumps(stating())
     data = body.replace("$M", meta).replace("$E", meta.replace("/", "\\/").replace("m", "\\u006d")).encode()
@@ -764,7 +736,6 @@ async def test_the_body_counts_as_it_is_understood(servers: Any, body: str, sess
             assert (done.status, done.code) == ((404, INVALID) if asked_for_a_session else (400, MISMATCH))
 
 
-@bounded()
 async def test_a_stateless_request_in_a_session_is_held_against_its_headers_as_well() -> None:
     async with serving() as app:
         begun = await post(app, initialize(LATEST), {"mcp-method": None})
@@ -813,7 +784,6 @@ def _data(message: Any) -> bytes:
         ({"deep": {"dry": True}}, {}, False),
     ],
 )
-@bounded()
 async def test_arguments_that_tools_want_in_headers(arguments: Any, headers: Any, fine: bool) -> None:
     async with serving() as app:
         for name in ("regional", "plain"):
@@ -823,7 +793,6 @@ async def test_arguments_that_tools_want_in_headers(arguments: Any, headers: Any
                 assert (done.status, done.code) == (400, MISMATCH)
 
 
-@bounded()
 async def test_arguments_in_several_headers_are_none() -> None:
     async with serving() as app:
         message = tool("regional", region="a, b")
@@ -832,7 +801,6 @@ async def test_arguments_in_several_headers_are_none() -> None:
         assert (done.status, done.code) == (400, MISMATCH)
 
 
-@bounded()
 async def test_tools_that_come_later_want_their_headers_too() -> None:
     server = Now()
     async with serving(server) as app:
@@ -846,7 +814,6 @@ async def test_tools_that_come_later_want_their_headers_too() -> None:
         assert (await post(app, tool("regional", region="eu"))).status == 200
 
 
-@bounded()
 async def test_looking_up_tools_says_nothing_to_the_client() -> None:
     async with serving() as app:
         done = await post(app, tool("regional", region="eu", meta=TALKS))
@@ -856,7 +823,6 @@ async def test_looking_up_tools_says_nothing_to_the_client() -> None:
 # --- limits ---------------------------------------------------------------------------------------------------
 
 
-@bounded()
 async def test_bodies_have_a_limit_declared_or_not() -> None:
     async with serving(Then(), Now(), limits=HttpLimits(message=1000)) as app:
         body = _data(tool("plain", text="x" * 2000))
@@ -873,7 +839,6 @@ async def test_bodies_have_a_limit_declared_or_not() -> None:
         assert (await post(app, small, mirrored(tool("plain")), parts=[b"", *pieces, b""])).status == 200
 
 
-@bounded()
 async def test_headers_have_a_limit() -> None:
     async with serving() as app:
         assert (await post(app, tool("plain"), [("x", "y" * 70_000)])).status == 431
@@ -881,13 +846,11 @@ async def test_headers_have_a_limit() -> None:
 
 
 @pytest.mark.parametrize("parts", [[None], [b"{", None]])
-@bounded()
 async def test_bodies_that_never_come(parts: Any) -> None:
     async with serving(limits=HttpLimits(arrival=0.1)) as app:
         assert (await post(app, tool("plain"), parts=parts)).status == 408
 
 
-@bounded()
 async def test_bodies_that_trickle() -> None:
     async with serving(limits=HttpLimits(arrival=0.2)) as app:
         visit = begin(app, tool("plain"), parts=[None])
@@ -911,7 +874,6 @@ async def test_bodies_that_trickle() -> None:
         assert sent[0]["status"] == 408
 
 
-@bounded()
 async def test_too_many_at_once_are_told_to_come_back() -> None:
     server = Now()
     async with serving(Then(), server, limits=HttpLimits(requests=2)) as app:
@@ -930,7 +892,6 @@ async def test_too_many_at_once_are_told_to_come_back() -> None:
 
 
 @pytest.mark.parametrize("name", ["wait", "talk and wait"])
-@bounded()
 async def test_hanging_up_cancels(name: str) -> None:
     server = Now()
     async with serving(Then(), server) as app:
@@ -944,7 +905,6 @@ async def test_hanging_up_cancels(name: str) -> None:
 
 
 @pytest.mark.full
-@bounded()
 async def test_nothing_stays_when_a_request_is_over() -> None:
     async def visit(app: HttpApp) -> None:
         one = begin(app, tool("talk and wait", meta=TALKS))
@@ -962,7 +922,6 @@ async def test_nothing_stays_when_a_request_is_over() -> None:
         assert len(asyncio.all_tasks()) == 1
 
 
-@bounded()
 async def test_a_client_that_stops_reading_is_given_up() -> None:
     async with serving(Now(), limits=HttpLimits(write_timeout=0.1)) as app:
         visit = begin(app, tool("talk", meta=TALKS, times=50))
@@ -985,7 +944,6 @@ def listen(id_: object, **wanted: Any) -> dict[str, Any]:
     return lone(id_, "subscriptions/listen", notifications=wanted)
 
 
-@bounded()
 async def test_a_subscription_is_a_stream_that_stays_open() -> None:
     server = Now()
     async with serving(Then(), server, keep_alive=0.05) as app:
@@ -1003,7 +961,6 @@ async def test_a_subscription_is_a_stream_that_stays_open() -> None:
         assert server.connections == []
 
 
-@bounded()
 async def test_subscriptions_end_in_good_order_with_the_server() -> None:
     server = Now()
     async with serving(Then(), server) as app:
@@ -1019,7 +976,6 @@ async def test_subscriptions_end_in_good_order_with_the_server() -> None:
     assert server.audience == []
 
 
-@bounded()
 async def test_a_listener_that_does_not_read_delays_nobody() -> None:
     server = Now()
     async with serving(Then(), server, limits=HttpLimits(write_timeout=0.3)) as app:
@@ -1041,7 +997,6 @@ async def test_a_listener_that_does_not_read_delays_nobody() -> None:
 # --- both eras ------------------------------------------------------------------------------------------------
 
 
-@bounded()
 async def test_sessions_and_stateless_requests_side_by_side() -> None:
     async with serving() as app:
         sessions: list[dict[str, Any]] = []
@@ -1068,7 +1023,6 @@ async def test_sessions_and_stateless_requests_side_by_side() -> None:
         assert (await post(app, tool("y"), {"mcp-session-id": sessions[0]["mcp-session-id"]})).status == 200
 
 
-@bounded()
 async def test_a_server_of_the_old_era_gives_nothing_that_looks_new() -> None:
     async with serving(Then()) as app:
         done = await post(app, lone(1, "server/discover"))
@@ -1090,7 +1044,6 @@ async def test_a_server_of_the_old_era_gives_nothing_that_looks_new() -> None:
         ("/api", "/mcp", False),
     ],
 )
-@bounded()
 async def test_mounted_in_another_application(mount: str, path: str, fine: bool) -> None:
     events: list[str] = []
 
@@ -1141,7 +1094,6 @@ async def living(app: Any) -> AsyncGenerator[list[Any]]:
 
 
 @pytest.mark.parametrize("when", ["startup", "shutdown"])
-@bounded()
 async def test_servers_that_fail_to_start_or_stop(when: str) -> None:
     class Fails(Now):
         @asynccontextmanager
@@ -1159,7 +1111,6 @@ async def test_servers_that_fail_to_start_or_stop(when: str) -> None:
     assert [message["type"] for message in said[:-1]] == ["lifespan.startup.complete"] * (when == "shutdown")
 
 
-@bounded()
 async def test_web_sockets_are_closed() -> None:
     sent: list[Any] = []
 
@@ -1176,7 +1127,6 @@ async def test_web_sockets_are_closed() -> None:
 # --- many -----------------------------------------------------------------------------------------------------
 
 
-@bounded()
 async def test_many_requests_at_once_do_not_get_mixed_up() -> None:
     dice = random.Random(4)
     async with serving() as app:
@@ -1201,7 +1151,6 @@ async def test_many_requests_at_once_do_not_get_mixed_up() -> None:
 
 
 @pytest.mark.full
-@bounded()
 async def test_memory_does_not_grow() -> None:
     server = Now()
 

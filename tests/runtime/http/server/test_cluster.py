@@ -10,7 +10,7 @@ import anyio
 import httpx2
 import pytest
 
-from tests.support.checked_connections import bounded, lone
+from tests.support.checked_connections import lone
 from tests.support.cluster import NEW, Cluster, Patient, answer, cluster, numbers, patient, text
 
 pytestmark = pytest.mark.flaky(reruns=1)  # several processes on a busy machine may be slow once
@@ -50,7 +50,6 @@ def request(client: Patient, name: str, **arguments: Any) -> dict[str, Any]:
 # --- no sticky sessions ---------------------------------------------------------------------------------------
 
 
-@bounded()
 async def test_any_worker_takes_any_request_of_any_session(two: Cluster) -> None:
     async with patient(two) as client:
         for number in range(10):
@@ -62,7 +61,6 @@ async def test_any_worker_takes_any_request_of_any_session(two: Cluster) -> None
                 assert len(answer(response)["result"]["tools"]) == 3
 
 
-@bounded()
 async def test_answers_find_the_handler_that_asked(two: Cluster) -> None:
     async with patient(two) as client:
         message: Any = None
@@ -76,7 +74,6 @@ async def test_answers_find_the_handler_that_asked(two: Cluster) -> None:
                 assert text(message) == answering
 
 
-@bounded()
 async def test_a_cancellation_finds_the_handler(two: Cluster) -> None:
     async with patient(two) as client:
         for calling, cancelling in (ports(two), ports(two)[::-1]):
@@ -99,7 +96,6 @@ class _Over(Exception):
     """Enough was seen."""
 
 
-@bounded()
 async def test_a_stream_is_resumed_by_another_worker_with_every_event_once_and_in_order(two: Cluster) -> None:
     async with patient(two) as client:
         for url in ports(two):
@@ -122,7 +118,6 @@ async def test_a_stream_is_resumed_by_another_worker_with_every_event_once_and_i
             assert text(said[-1]) == "counted to 40"
 
 
-@bounded()
 async def test_the_newest_connection_reads_a_stream_wherever_the_others_are(two: Cluster) -> None:
     async with patient(two) as client:
         first, second = ports(two)
@@ -144,7 +139,6 @@ async def test_the_newest_connection_reads_a_stream_wherever_the_others_are(two:
         assert numbers(said) == list(range(1, 201))
 
 
-@bounded()
 async def test_there_is_one_standing_stream(two: Cluster) -> None:
     async with patient(two) as client:
         first, second = ports(two)
@@ -164,7 +158,6 @@ async def test_there_is_one_standing_stream(two: Cluster) -> None:
                         pass
 
 
-@bounded()
 async def test_what_a_client_says_to_one_worker_all_know(two: Cluster) -> None:
     async with patient(two) as client:
         first, second = ports(two)
@@ -200,7 +193,6 @@ async def _standing(client: Patient, url: str, count: int) -> list[str]:
     return told
 
 
-@bounded()
 async def test_a_broadcast_reaches_each_client_once_whichever_worker_it_listens_to(two: Cluster) -> None:
     heard: dict[str, list[str]] = {}
 
@@ -246,7 +238,6 @@ async def test_a_broadcast_reaches_each_client_once_whichever_worker_it_listens_
     assert {name: len(told) for name, told in heard.items()} == {name: 0 if "stranger" in name else 6 for name in heard}
 
 
-@bounded()
 async def test_a_session_that_is_deleted_is_over_everywhere(two: Cluster) -> None:
     async with patient(two) as client:
         first, second = ports(two)
@@ -269,7 +260,6 @@ async def test_a_session_that_is_deleted_is_over_everywhere(two: Cluster) -> Non
             assert (await client.http.get(url, headers=client.headers)).status_code == 404
 
 
-@bounded()
 async def test_rounds_of_a_request_go_to_any_worker(two: Cluster) -> None:
     accept = {"accept": "application/json, text/event-stream", "mcp-protocol-version": NEW}
     headers = {**accept, "mcp-method": "tools/call", "mcp-name": "ask"}

@@ -53,7 +53,6 @@ def resumed(client: Patient, url: str, last: list[str]) -> Any:
 
 
 @pytest.mark.full
-@bounded()
 async def test_a_request_whose_worker_dies_is_answered_with_an_error_within_seconds(two: Cluster) -> None:
     async with patient(two) as client:
         first, second = ports(two)
@@ -73,7 +72,6 @@ async def test_a_request_whose_worker_dies_is_answered_with_an_error_within_seco
 
 
 @pytest.mark.full
-@bounded()
 async def test_a_stream_outlives_the_worker_that_only_read_it(two: Cluster) -> None:
     async with patient(two) as client:
         first, second = ports(two)
@@ -97,7 +95,6 @@ async def test_a_stream_outlives_the_worker_that_only_read_it(two: Cluster) -> N
 
 
 @pytest.mark.full
-@bounded()
 async def test_an_answer_that_waits_for_its_client_outlives_its_worker(two: Cluster) -> None:
     async with patient(two) as client:
         first, second = ports(two)
@@ -113,7 +110,6 @@ async def test_an_answer_that_waits_for_its_client_outlives_its_worker(two: Clus
 
 
 @pytest.mark.full
-@bounded()
 async def test_a_question_whose_worker_dies_ends_with_an_error(two: Cluster) -> None:
     async with patient(two) as client:
         first, second = ports(two)
@@ -134,7 +130,6 @@ async def test_a_question_whose_worker_dies_ends_with_an_error(two: Cluster) -> 
 
 
 @pytest.mark.full
-@bounded()
 async def test_a_request_that_is_a_moment_old_breaks_with_its_connection(two: Cluster) -> None:
     async with patient(two) as client:
         first, second = ports(two)
@@ -152,7 +147,6 @@ async def _kill_soon(cluster: Cluster, port: int) -> None:
 
 
 @pytest.mark.full
-@bounded()
 async def test_what_was_announced_while_no_worker_was_there_for_a_session_is_told_once(two: Cluster) -> None:
     first, second = ports(two)
     async with patient(two, two.at(first)) as client, patient(two, two.at(second)) as other:
@@ -180,7 +174,6 @@ async def test_what_was_announced_while_no_worker_was_there_for_a_session_is_tol
 
 
 @pytest.mark.full
-@bounded()
 async def test_a_worker_that_was_taken_for_dead_begins_anew(two: Cluster) -> None:
     async with patient(two) as client:
         first, second = ports(two)
@@ -312,7 +305,6 @@ async def _under_load(cluster: Cluster, kills: int, clients: int, seed: int) -> 
 
 
 @pytest.mark.full
-@bounded()
 async def test_workers_are_killed_at_moments_of_all_kinds_under_load(two: Cluster) -> None:
     await _under_load(two, 3, 8, 1)
 
@@ -328,7 +320,6 @@ async def test_workers_are_killed_at_twenty_moments_under_load(two: Cluster) -> 
 
 
 @pytest.mark.full
-@bounded()
 async def test_a_worker_that_is_told_to_stop_finishes_what_it_can(two: Cluster) -> None:
     async with patient(two) as client:
         first, second = ports(two)
@@ -379,7 +370,6 @@ def _is_alive(pid: int) -> bool:
 
 
 @pytest.mark.full
-@bounded()
 async def test_redis_is_away_and_comes_back(two: Cluster) -> None:
     async with patient(two) as client:
         first, second = ports(two)
@@ -419,7 +409,6 @@ def _anybody(client: Patient) -> dict[str, str]:
 
 
 @pytest.mark.full
-@bounded()
 async def test_redis_that_does_not_answer_holds_nobody_up(two: Cluster) -> None:
     async with patient(two) as client:
         first, second = ports(two)
@@ -440,7 +429,6 @@ async def test_redis_that_does_not_answer_holds_nobody_up(two: Cluster) -> None:
                 await anyio.sleep(0.02)
 
 
-@bounded()
 async def test_redis_is_full(two: Cluster) -> None:
     async with patient(two) as client:
         two.redis.client.config_set("maxmemory", "1")
@@ -458,7 +446,6 @@ async def test_redis_is_full(two: Cluster) -> None:
 
 
 @pytest.mark.full
-@bounded()
 async def test_redis_is_restarted_in_the_middle_of_everything(tmp_path: Path) -> None:
     with cluster(tmp_path, lease=8.0) as two:  # longer than workers are late on a busy machine
         await _restarted(two)
@@ -494,7 +481,6 @@ async def _restarted(two: Cluster) -> None:
 
 
 @pytest.mark.full
-@bounded()
 async def test_redis_that_has_lost_its_data_is_begun_anew(two: Cluster) -> None:
     async with patient(two) as client:
         two.redis.client.flushall()
@@ -537,17 +523,12 @@ async def _crowd(cluster: Cluster, clients: int, rounds: int) -> None:
 
 
 @pytest.mark.full
-@bounded()
 async def test_a_crowd_for_a_moment(two: Cluster) -> None:
     await _crowd(two, 40, 2)
 
 
 @pytest.mark.slow
-def test_two_hundred_clients_for_about_a_minute(tmp_path_factory: pytest.TempPathFactory) -> None:
+@bounded(150)
+async def test_two_hundred_clients_for_about_a_minute(tmp_path_factory: pytest.TempPathFactory) -> None:
     with cluster(tmp_path_factory.mktemp("two"), lease=5.0) as two:
-
-        @bounded(150)
-        async def body() -> None:
-            await _crowd(two, 200, 30)
-
-        body()
+        await _crowd(two, 200, 30)

@@ -9,7 +9,7 @@ import subprocess
 import sys
 import tempfile
 import threading
-from collections.abc import Callable, Coroutine, Iterator
+from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
 
@@ -54,10 +54,6 @@ def make(request: pytest.FixtureRequest, tmp_path: Path) -> Iterator[Make]:
         one.close()
 
 
-def run(work: Coroutine[Any, Any, None]) -> None:
-    asyncio.run(asyncio.wait_for(work, 20))
-
-
 def events(*numbers: int, size: int = 3) -> list[Event]:
     return [Event(number, b"%d" % number * size) for number in numbers]
 
@@ -74,194 +70,161 @@ async def numbers(store: EventStore, session: str, stream: str, after: int = 0) 
 # --- one suite ------------------------------------------------------------------------------------------------
 
 
-def test_events_come_back_in_order(make: Make) -> None:
-    async def body() -> None:
-        store = make(AMPLE)
-        await store.save("s", b"")
-        await store.write("s", "a", events(1, 2), b"[1]")
-        await store.write("s", "b", events(1), b"[2]")
-        await store.write("s", "a", events(3), None)
-        assert await store.read("s", "a", 0) == events(1, 2, 3)
-        assert await store.read("s", "a", 2) == events(3)
-        assert await store.read("s", "a", 3) == await store.read("s", "b", 1) == await store.read("s", "c", 0) == []
-        assert await store.span("s", "a") == (1, 3)
-        assert await store.span("s", "b") == (1, 1)
-        assert await store.span("s", "c") is await store.span("t", "a") is None
-
-    run(body())
+async def test_events_come_back_in_order(make: Make) -> None:
+    store = make(AMPLE)
+    await store.save("s", b"")
+    await store.write("s", "a", events(1, 2), b"[1]")
+    await store.write("s", "b", events(1), b"[2]")
+    await store.write("s", "a", events(3), None)
+    assert await store.read("s", "a", 0) == events(1, 2, 3)
+    assert await store.read("s", "a", 2) == events(3)
+    assert await store.read("s", "a", 3) == await store.read("s", "b", 1) == await store.read("s", "c", 0) == []
+    assert await store.span("s", "a") == (1, 3)
+    assert await store.span("s", "b") == (1, 1)
+    assert await store.span("s", "c") is await store.span("t", "a") is None
 
 
-def test_streams_may_be_empty(make: Make) -> None:
-    async def body() -> None:
-        store = make(AMPLE)
-        await store.save("s", b"")
-        await store.write("s", "a", [], b"[1]")
-        assert await store.span("s", "a") == (1, 0)
-        await store.write("s", "a", [], None)
-        assert await store.span("s", "a") is None
-
-    run(body())
+async def test_streams_may_be_empty(make: Make) -> None:
+    store = make(AMPLE)
+    await store.save("s", b"")
+    await store.write("s", "a", [], b"[1]")
+    assert await store.span("s", "a") == (1, 0)
+    await store.write("s", "a", [], None)
+    assert await store.span("s", "a") is None
 
 
-def test_long_streams_come_in_pages(make: Make) -> None:
-    async def body() -> None:
-        store = make(AMPLE)
-        await store.save("s", b"")
-        large = [Event(number, bytes(PAGE // 2 - 1)) for number in range(1, 7)]
-        await store.write("s", "a", [*large, Event(7, bytes(3 * PAGE)), Event(8, b"x")], b"")
-        pages: list[list[int]] = []
-        after = 0
-        while page := await store.read("s", "a", after):
-            pages.append([event.number for event in page])
-            after = page[-1].number
-        assert pages == [[1, 2], [3, 4], [5, 6], [7], [8]]
-
-    run(body())
+async def test_long_streams_come_in_pages(make: Make) -> None:
+    store = make(AMPLE)
+    await store.save("s", b"")
+    large = [Event(number, bytes(PAGE // 2 - 1)) for number in range(1, 7)]
+    await store.write("s", "a", [*large, Event(7, bytes(3 * PAGE)), Event(8, b"x")], b"")
+    pages: list[list[int]] = []
+    after = 0
+    while page := await store.read("s", "a", after):
+        pages.append([event.number for event in page])
+        after = page[-1].number
+    assert pages == [[1, 2], [3, 4], [5, 6], [7], [8]]
 
 
-def test_a_session_is_loaded_with_what_is_not_over(make: Make) -> None:
-    async def body() -> None:
-        store = make(AMPLE)
-        assert await store.load("s") is None
-        await store.save("s", b"first")
-        await store.save("s", b"second")
-        await store.write("s", "0", events(1, 2), b"[]")
-        await store.write("s", "a", events(1), b"[1,2]")
-        await store.write("s", "b", events(1), b"[3]")
-        await store.write("s", "b", events(2), None)
-        await store.write("s", "c", [], b"[4]")
-        streams = {"0": OpenStream(2, b"[]"), "a": OpenStream(1, b"[1,2]"), "c": OpenStream(0, b"[4]")}
-        assert await store.load("s") == StoredSession(b"second", 1, streams)
-        assert await store.load("s") == StoredSession(b"second", 2, streams)
-
-    run(body())
+async def test_a_session_is_loaded_with_what_is_not_over(make: Make) -> None:
+    store = make(AMPLE)
+    assert await store.load("s") is None
+    await store.save("s", b"first")
+    await store.save("s", b"second")
+    await store.write("s", "0", events(1, 2), b"[]")
+    await store.write("s", "a", events(1), b"[1,2]")
+    await store.write("s", "b", events(1), b"[3]")
+    await store.write("s", "b", events(2), None)
+    await store.write("s", "c", [], b"[4]")
+    streams = {"0": OpenStream(2, b"[]"), "a": OpenStream(1, b"[1,2]"), "c": OpenStream(0, b"[4]")}
+    assert await store.load("s") == StoredSession(b"second", 1, streams)
+    assert await store.load("s") == StoredSession(b"second", 2, streams)
 
 
-def test_what_is_forgotten_stays_forgotten(make: Make) -> None:
-    async def body() -> None:
-        store = make(AMPLE)
-        for session in ("s", "t"):
-            await store.save(session, b"")
-            await store.write(session, "a", events(1), b"")
-        await store.forget("s")
-        await store.forget("s")
-        await store.write("s", "a", events(2), b"")
-        assert await store.load("s") is None
-        assert await store.span("s", "a") is None
-        assert await numbers(store, "s", "a") == []
-        assert await numbers(store, "t", "a") == [1]
-        await store.save("s", b"")
-        assert await store.span("s", "a") is None
-
-    run(body())
+async def test_what_is_forgotten_stays_forgotten(make: Make) -> None:
+    store = make(AMPLE)
+    for session in ("s", "t"):
+        await store.save(session, b"")
+        await store.write(session, "a", events(1), b"")
+    await store.forget("s")
+    await store.forget("s")
+    await store.write("s", "a", events(2), b"")
+    assert await store.load("s") is None
+    assert await store.span("s", "a") is None
+    assert await numbers(store, "s", "a") == []
+    assert await numbers(store, "t", "a") == [1]
+    await store.save("s", b"")
+    assert await store.span("s", "a") is None
 
 
-def test_idle_sessions_are_swept(make: Make) -> None:
-    async def body() -> None:
-        store = make(AMPLE)
-        for session in ("used", "written", "idle"):
-            await store.save(session, b"")
-        await store.sweep([], 60)
-        await asyncio.sleep(0.3)
-        await store.write("written", "a", events(1), b"")
-        await store.sweep(["used", "unknown"], 0.2)
-        assert [await store.load(session) is not None for session in ("used", "written", "idle")] == [True, True, False]
-
-    run(body())
+async def test_idle_sessions_are_swept(make: Make) -> None:
+    store = make(AMPLE)
+    for session in ("used", "written", "idle"):
+        await store.save(session, b"")
+    await store.sweep([], 60)
+    await asyncio.sleep(0.3)
+    await store.write("written", "a", events(1), b"")
+    await store.sweep(["used", "unknown"], 0.2)
+    assert [await store.load(session) is not None for session in ("used", "written", "idle")] == [True, True, False]
 
 
-def test_the_oldest_events_of_a_session_go_first(make: Make) -> None:
-    async def body() -> None:
-        store = make(StoreLimits(events=4, size=100))
-        for session in ("s", "t"):
-            await store.save(session, b"")
-            await store.write(session, "a", events(1, 2), None)
-            await store.write(session, "b", events(1, 2), b"")
-        await store.write("s", "b", events(3), b"")
-        assert await store.span("s", "a") == (2, 2)
-        await store.write("s", "b", events(4), b"")
-        assert await store.span("s", "a") is None
-        await store.write("s", "b", [Event(5, bytes(95))], b"")
-        assert await store.span("s", "b") == (4, 5)
-        await store.write("s", "b", [Event(6, bytes(200))], b"")
-        assert await store.span("s", "b") == (6, 6)
-        assert await numbers(store, "s", "b") == [6]
-        assert await numbers(store, "t", "a") == await numbers(store, "t", "b") == [1, 2]
-
-    run(body())
+async def test_the_oldest_events_of_a_session_go_first(make: Make) -> None:
+    store = make(StoreLimits(events=4, size=100))
+    for session in ("s", "t"):
+        await store.save(session, b"")
+        await store.write(session, "a", events(1, 2), None)
+        await store.write(session, "b", events(1, 2), b"")
+    await store.write("s", "b", events(3), b"")
+    assert await store.span("s", "a") == (2, 2)
+    await store.write("s", "b", events(4), b"")
+    assert await store.span("s", "a") is None
+    await store.write("s", "b", [Event(5, bytes(95))], b"")
+    assert await store.span("s", "b") == (4, 5)
+    await store.write("s", "b", [Event(6, bytes(200))], b"")
+    assert await store.span("s", "b") == (6, 6)
+    assert await numbers(store, "s", "b") == [6]
+    assert await numbers(store, "t", "a") == await numbers(store, "t", "b") == [1, 2]
 
 
-def test_the_oldest_events_of_all_go_first(make: Make) -> None:
-    async def body() -> None:
-        store = make(StoreLimits(all_events=5, all_size=1000))
-        for session in ("s", "t"):
-            await store.save(session, b"")
-            await store.write(session, "a", events(1, 2), b"")
-        await store.write("t", "a", events(3, 4), b"")
-        assert await store.span("s", "a") == (2, 2)
-        await store.write("t", "a", events(5), b"")
-        assert await store.span("s", "a") == (3, 2)
-        await store.write("s", "a", [Event(3, bytes(995))], b"")
-        assert await store.span("t", "a") == (5, 5)
-        await store.forget("s")
-        await store.write("t", "a", events(6, 7, 8, 9), b"")
-        assert await numbers(store, "t", "a") == [5, 6, 7, 8, 9]
-
-    run(body())
+async def test_the_oldest_events_of_all_go_first(make: Make) -> None:
+    store = make(StoreLimits(all_events=5, all_size=1000))
+    for session in ("s", "t"):
+        await store.save(session, b"")
+        await store.write(session, "a", events(1, 2), b"")
+    await store.write("t", "a", events(3, 4), b"")
+    assert await store.span("s", "a") == (2, 2)
+    await store.write("t", "a", events(5), b"")
+    assert await store.span("s", "a") == (3, 2)
+    await store.write("s", "a", [Event(3, bytes(995))], b"")
+    assert await store.span("t", "a") == (5, 5)
+    await store.forget("s")
+    await store.write("t", "a", events(6, 7, 8, 9), b"")
+    assert await numbers(store, "t", "a") == [5, 6, 7, 8, 9]
 
 
-def test_a_principal_pushes_out_its_own_events_only(make: Make) -> None:
-    async def body() -> None:
-        limits = StoreLimits(events=20, all_events=60, all_size=2000, size_of_principal=1000)
-        store = make(limits)
-        calm = ["anna", "ben", "cleo", "dan"]
-        for session in calm:
-            await store.save(session, b"", session)
-            await store.write(session, "a", [Event(number, bytes(5)) for number in (1, 2, 3)], b"")
-        for session in map(str, range(10)):
-            await store.save(session, b"", "bob")
-            await store.write(session, "a", [Event(1, bytes(400))], None)  # bytes
-            assert [await numbers(store, one, "a") for one in calm] == [[1, 2, 3]] * 4
-        assert [await store.span(session, "a") for session in "789"] == [None, (1, 1), (1, 1)]
-        for session in map(str, range(10)):
-            await store.save(session, b"", "bob")
-            await store.write(session, "b", [Event(number, b"x") for number in range(1, 20)], None)  # numbers
-            assert [await numbers(store, one, "a") for one in calm] == [[1, 2, 3]] * 4
-        for name in ("carl", "dora", "emil"):
-            await store.save(name, b"", name)
-            await store.write(name, "a", [Event(1, bytes(900))], None)  # all together
-            assert [await numbers(store, one, "a") for one in calm] == [[1, 2, 3]] * 4
-        assert None in [await store.span(name, "a") for name in ("carl", "dora", "emil")]
-
-    run(body())
+async def test_a_principal_pushes_out_its_own_events_only(make: Make) -> None:
+    limits = StoreLimits(events=20, all_events=60, all_size=2000, size_of_principal=1000)
+    store = make(limits)
+    calm = ["anna", "ben", "cleo", "dan"]
+    for session in calm:
+        await store.save(session, b"", session)
+        await store.write(session, "a", [Event(number, bytes(5)) for number in (1, 2, 3)], b"")
+    for session in map(str, range(10)):
+        await store.save(session, b"", "bob")
+        await store.write(session, "a", [Event(1, bytes(400))], None)  # bytes
+        assert [await numbers(store, one, "a") for one in calm] == [[1, 2, 3]] * 4
+    assert [await store.span(session, "a") for session in "789"] == [None, (1, 1), (1, 1)]
+    for session in map(str, range(10)):
+        await store.save(session, b"", "bob")
+        await store.write(session, "b", [Event(number, b"x") for number in range(1, 20)], None)  # numbers
+        assert [await numbers(store, one, "a") for one in calm] == [[1, 2, 3]] * 4
+    for name in ("carl", "dora", "emil"):
+        await store.save(name, b"", name)
+        await store.write(name, "a", [Event(1, bytes(900))], None)  # all together
+        assert [await numbers(store, one, "a") for one in calm] == [[1, 2, 3]] * 4
+    assert None in [await store.span(name, "a") for name in ("carl", "dora", "emil")]
 
 
-def test_an_event_that_is_larger_than_a_principal_may_keep_is_a_gap(make: Make) -> None:
-    async def body() -> None:
-        store = make(StoreLimits(size_of_principal=100))
-        await store.save("s", b"")
-        await store.write("s", "a", [*events(1), Event(2, bytes(101)), *events(3)], b"")
-        assert [event.number for event in await store.read("s", "a", 0)] == [1]
-        assert [event.number for event in await store.read("s", "a", 1)] == [3]  # 2 is missing, which a reader sees
-        assert await store.span("s", "a") == (1, 3)
-
-    run(body())
+async def test_an_event_that_is_larger_than_a_principal_may_keep_is_a_gap(make: Make) -> None:
+    store = make(StoreLimits(size_of_principal=100))
+    await store.save("s", b"")
+    await store.write("s", "a", [*events(1), Event(2, bytes(101)), *events(3)], b"")
+    assert [event.number for event in await store.read("s", "a", 0)] == [1]
+    assert [event.number for event in await store.read("s", "a", 1)] == [3]  # 2 is missing, which a reader sees
+    assert await store.span("s", "a") == (1, 3)
 
 
-def test_many_write_at_once(make: Make) -> None:
-    async def body() -> None:
-        store = make(AMPLE)
-        await store.save("s", b"")
+async def test_many_write_at_once(make: Make) -> None:
+    store = make(AMPLE)
+    await store.save("s", b"")
 
-        async def one(name: str) -> None:
-            for number in range(1, 21):
-                await store.write("s", name, events(number), b"")
+    async def one(name: str) -> None:
+        for number in range(1, 21):
+            await store.write("s", name, events(number), b"")
 
-        await asyncio.gather(*(one(str(name)) for name in range(20)))
-        for name in range(20):
-            assert await numbers(store, "s", str(name)) == list(range(1, 21))
-
-    run(body())
+    await asyncio.gather(*(one(str(name)) for name in range(20)))
+    for name in range(20):
+        assert await numbers(store, "s", str(name)) == list(range(1, 21))
 
 
 # --- a model --------------------------------------------------------------------------------------------------
@@ -344,7 +307,7 @@ LIMITS = st.builds(StoreLimits, *(st.integers(1, most) for most in (6, 30, 9, 40
 @given(STEPS, LIMITS)
 @settings(max_examples=examples(40, 100), deadline=None)
 def test_stores_hold_what_the_model_holds(steps: list[Any], limits: StoreLimits) -> None:
-    async def body() -> None:
+    async def body(folder: str) -> None:
         model = Model(limits)
         sqlite = SqliteEventStore(Path(folder) / "events.db", limits)
         stores: list[EventStore] = [MemoryEventStore(limits), sqlite]
@@ -375,21 +338,21 @@ def test_stores_hold_what_the_model_holds(steps: list[Any], limits: StoreLimits)
             sqlite.close()
 
     with tempfile.TemporaryDirectory() as folder:
-        run(body())
+        asyncio.run(body(folder))
 
 
 # --- the file -------------------------------------------------------------------------------------------------
 
 
-def test_errors_of_sqlite_mean_that_the_store_is_unavailable(caplog: pytest.LogCaptureFixture) -> None:
+async def test_errors_of_sqlite_mean_that_the_store_is_unavailable(caplog: pytest.LogCaptureFixture) -> None:
     thread = SqliteThread(sqlite3.connect(":memory:", isolation_level=None, check_same_thread=False), "test")
     with pytest.raises(StoreUnavailable):
-        run(thread.do(lambda db: db.execute("select * from missing").fetchone()))
+        await thread.do(lambda db: db.execute("select * from missing").fetchone())
     thread.close()
     assert "no such table: missing" in caplog.text
 
 
-def test_a_file_outlives_its_store(tmp_path: Path) -> None:
+async def test_a_file_outlives_its_store(tmp_path: Path) -> None:
     async def write(store: SqliteEventStore) -> None:
         await store.save("s", b"record")
         await store.write("s", "a", events(1, 2), b"[1]")
@@ -402,15 +365,15 @@ def test_a_file_outlives_its_store(tmp_path: Path) -> None:
 
     for part in (write, read):
         store = SqliteEventStore(tmp_path / "events.db", StoreLimits(all_events=3))
-        run(part(store))
+        await part(store)
         store.close()
         store.close()
         with pytest.raises(ValueError, match="closed"):
-            run(part(store))
+            await part(store)
     assert stat.S_IMODE((tmp_path / "events.db").stat().st_mode) == 0o600
 
 
-def test_what_was_written_survives_a_kill(tmp_path: Path) -> None:
+async def test_what_was_written_survives_a_kill(tmp_path: Path) -> None:
     code = """
 import asyncio, os, signal, sys
 from mcp_bindgen.http.server.event_store import Event
@@ -432,49 +395,37 @@ asyncio.run(main())
                 process.kill()
         said = 50 + len(process.stdout.read().split())
     store = SqliteEventStore(path)
-
-    async def body() -> None:
-        found = await numbers(store, "s", "a")
-        assert found == list(range(1, len(found) + 1))
-        assert len(found) >= said
-
-    run(body())
+    found = await numbers(store, "s", "a")
+    assert found == list(range(1, len(found) + 1))
+    assert len(found) >= said
     store.close()
 
 
-def test_what_fails_fails_alone(tmp_path: Path) -> None:
+async def test_what_fails_fails_alone(tmp_path: Path) -> None:
     store = SqliteEventStore(tmp_path / "events.db")
-
-    async def body() -> None:
-        await store.save("s", b"")
-        await store.write("s", "a", events(1), b"")
-        writes = [store.write("s", "a", events(number), b"") for number in (2, 1, 3)]
-        done = await asyncio.gather(*writes, return_exceptions=True)
-        assert [type(result) for result in done] == [type(None), StoreUnavailable, type(None)]
-        assert await numbers(store, "s", "a") == [1, 2, 3]
-
-    run(body())
+    await store.save("s", b"")
+    await store.write("s", "a", events(1), b"")
+    writes = [store.write("s", "a", events(number), b"") for number in (2, 1, 3)]
+    done = await asyncio.gather(*writes, return_exceptions=True)
+    assert [type(result) for result in done] == [type(None), StoreUnavailable, type(None)]
+    assert await numbers(store, "s", "a") == [1, 2, 3]
     store.close()
 
 
-def test_who_gives_up_waiting_harms_nobody(tmp_path: Path) -> None:
+async def test_who_gives_up_waiting_harms_nobody(tmp_path: Path) -> None:
     store = SqliteEventStore(tmp_path / "events.db")
-
-    async def body() -> None:
-        await store.save("s", b"")
-        release = threading.Event()
-        blocked = asyncio.ensure_future(store._do(lambda db: release.wait(10)))
-        await asyncio.sleep(0.05)
-        waiting = [asyncio.ensure_future(store.write("s", "a", events(number), b"")) for number in (1, 2, 3)]
-        await asyncio.sleep(0)
-        waiting[1].cancel()
-        blocked.cancel()
-        await asyncio.sleep(0)
-        release.set()
-        await asyncio.gather(waiting[0], waiting[2])
-        assert await numbers(store, "s", "a") == [1, 3]
-
-    run(body())
+    await store.save("s", b"")
+    release = threading.Event()
+    blocked = asyncio.ensure_future(store._do(lambda db: release.wait(10)))
+    await asyncio.sleep(0.05)
+    waiting = [asyncio.ensure_future(store.write("s", "a", events(number), b"")) for number in (1, 2, 3)]
+    await asyncio.sleep(0)
+    waiting[1].cancel()
+    blocked.cancel()
+    await asyncio.sleep(0)
+    release.set()
+    await asyncio.gather(waiting[0], waiting[2])
+    assert await numbers(store, "s", "a") == [1, 3]
     store.close()
 
 
@@ -489,7 +440,7 @@ sys.stdin.read()
 
 
 @pytest.mark.parametrize("new", [True, False], ids=["new", "old"])
-def test_a_file_is_open_once(tmp_path: Path, new: bool) -> None:
+async def test_a_file_is_open_once(tmp_path: Path, new: bool) -> None:
     """A second worker is told so at once, and has changed nothing; after a kill another one takes over."""
     path = tmp_path / "events.db"
     if not new:
@@ -506,7 +457,7 @@ def test_a_file_is_open_once(tmp_path: Path, new: bool) -> None:
     store = SqliteEventStore(path)
     with pytest.raises(ValueError, match="is in use"):
         SqliteEventStore(path, wait=0.1)
-    run(store.save("s", b"x"))
+    await store.save("s", b"x")
     store.close()
     SqliteEventStore(path).close()
 

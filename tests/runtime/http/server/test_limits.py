@@ -22,16 +22,7 @@ from mcp_bindgen.http.server.legacy_sse import SseApp
 from mcp_bindgen.http.server.limits import HttpLimits
 from mcp_bindgen.http.server.sessions import key_of
 from mcp_bindgen.runtime import Limits
-from tests.support.checked_connections import (
-    INITIALIZED,
-    STATELESS,
-    bounded,
-    initialize,
-    lone,
-    notification,
-    request,
-    until,
-)
+from tests.support.checked_connections import INITIALIZED, STATELESS, initialize, lone, notification, request, until
 from tests.support.effort import cases
 from tests.support.http_wires import BOB, EVE, LATEST, Headers, Wire, stateless, who, wires
 
@@ -86,7 +77,6 @@ class Now(Tools, v2026_07_28.Server):
 # --- nobody waits for the slow --------------------------------------------------------------------------------
 
 
-@bounded()
 async def test_a_broadcast_waits_for_nobody() -> None:
     """A client of each kind leaves its stream unread; all others are told everything in time."""
     servers = Oldest(), Then(), Now()
@@ -119,7 +109,6 @@ async def test_a_broadcast_waits_for_nobody() -> None:
         assert again.received.startswith(b"HTTP/1.1 200")
 
 
-@bounded()
 async def test_what_is_never_read_is_not_kept(monkeypatch: pytest.MonkeyPatch) -> None:
     """Neither responses, pipelined ones included, nor a stream keep a connection whose client has stopped to read."""
 
@@ -155,7 +144,6 @@ async def test_what_is_never_read_is_not_kept(monkeypatch: pytest.MonkeyPatch) -
             await until(lambda: not open_)
 
 
-@bounded()
 async def test_what_a_client_says_of_itself_is_limited() -> None:
     """It is kept, and compared with what is stored each time that something is sent."""
     app = HttpApp(Then())
@@ -182,7 +170,6 @@ async def test_what_a_client_says_of_itself_is_limited() -> None:
 # --- bodies ---------------------------------------------------------------------------------------------------
 
 
-@bounded()
 async def test_bodies_that_are_half_sent_have_a_budget() -> None:
     """Thirty connections hold no more than the budget, and whoever sends a whole message is served."""
     app = HttpApp(Then(), Now(), limits=HttpLimits(message=MIB, bodies=4 * MIB, arrival=1.5))
@@ -210,7 +197,6 @@ async def test_bodies_that_are_half_sent_have_a_budget() -> None:
         assert app.intake._budgets.all.used == 0
 
 
-@bounded()
 async def test_bodies_that_are_answered_count() -> None:
     app = HttpApp(Now(), limits=HttpLimits(message=MIB, bodies=2 * MIB))
     wait = lone(1, "tools/call", name="wait", arguments={"text": "x" * (MIB - 2000)})
@@ -232,7 +218,6 @@ async def test_bodies_that_are_answered_count() -> None:
         await until(lambda: app.intake._budgets.all.used == 0)
 
 
-@bounded()
 async def test_a_body_has_a_deadline_however_it_trickles() -> None:
     async with wires(HttpApp(Then(), limits=HttpLimits(arrival=0.3))) as http:
         wire = await http.open()
@@ -250,7 +235,6 @@ async def test_a_body_has_a_deadline_however_it_trickles() -> None:
             tasks.cancel_scope.cancel()
 
 
-@bounded()
 async def test_who_may_not_speak_is_not_read() -> None:
     """The session is found, and whose it is, before a byte of the body."""
     app = HttpApp(Then(), Now(), principal=who)
@@ -269,7 +253,6 @@ async def test_who_may_not_speak_is_not_read() -> None:
         assert app.intake._budgets.all.used == 0
 
 
-@bounded()
 async def test_a_message_of_many_values_is_refused() -> None:
     """4 MiB of what is dearest to read stop nobody else."""
     app = HttpApp(Then(), Now())
@@ -321,7 +304,6 @@ def test_values_are_counted_as_they_are(value: Any, most: int, indent: int | Non
 # --- sessions -------------------------------------------------------------------------------------------------
 
 
-@bounded()
 async def test_handshakes_that_are_not_ended_lock_nobody_out() -> None:
     app = HttpApp(Then(), limits=HttpLimits(sessions=20))
     async with wires(app) as http:
@@ -339,7 +321,6 @@ async def test_handshakes_that_are_not_ended_lock_nobody_out() -> None:
 
 
 @pytest.mark.parametrize("kept", [False, True], ids=["memory", "a store"])
-@bounded()
 async def test_handshakes_that_are_not_ended_are_forgotten(kept: bool) -> None:
     store = MemoryEventStore()
     app = HttpApp(Then(), store=store if kept else None, limits=HttpLimits(handshake=0.2))
@@ -353,7 +334,6 @@ async def test_handshakes_that_are_not_ended_are_forgotten(kept: bool) -> None:
         assert [await store.load(key) is not None for key in keys] == [kept, False]
 
 
-@bounded()
 async def test_a_principal_has_a_share_of_the_sessions() -> None:
     app = HttpApp(Then(), principal=who, limits=HttpLimits(sessions_of_principal=3))
     async with wires(app) as http:
@@ -369,7 +349,6 @@ async def test_a_principal_has_a_share_of_the_sessions() -> None:
         await http.begin(user=EVE)
 
 
-@bounded()
 async def test_a_session_has_a_share_of_the_streams() -> None:
     server = Then()
     app = HttpApp(server, limits=HttpLimits(streams_of_session=4, abandoned=0.2))
@@ -388,7 +367,6 @@ async def test_a_session_has_a_share_of_the_streams() -> None:
         assert await (await http.call(greedy)).status() == 200
 
 
-@bounded()
 async def test_the_header_says_which_era_is_spoken_and_a_session_keeps_its_revision() -> None:
     async with wires(HttpApp(Before(), Then(), Now())) as http:
         for revision, other in ((LATEST, BEFORE), (BEFORE, LATEST)):
@@ -427,7 +405,6 @@ async def test_the_header_says_which_era_is_spoken_and_a_session_keeps_its_revis
 # --- HTTP+SSE -------------------------------------------------------------------------------------------------
 
 
-@bounded()
 async def test_sse_streams_that_are_not_initialized_make_room() -> None:
     app = SseApp(Oldest(), limits=HttpLimits(sessions=3, handshake=0.3))
     async with wires(app) as sse:
@@ -442,7 +419,6 @@ async def test_sse_streams_that_are_not_initialized_make_room() -> None:
             await wire.until(lambda received: received.endswith(b"\r\n0\r\n\r\n"))
 
 
-@bounded()
 async def test_sse_sessions_belong_to_who_opened_them() -> None:
     app = SseApp(Oldest(), principal=who, limits=HttpLimits(sessions_of_principal=2))
     async with wires(app) as sse:
@@ -458,7 +434,6 @@ async def test_sse_sessions_belong_to_who_opened_them() -> None:
 # --- a store that fails ---------------------------------------------------------------------------------------
 
 
-@bounded()
 async def test_a_store_that_fails_is_said_clearly() -> None:
     class Locked(MemoryEventStore):
         locked = False
@@ -498,7 +473,6 @@ class Batching(Tools, v2025_03_26.Server):
     info = v2025_03_26.types.Implementation(name="tools", version="1")
 
 
-@bounded()
 async def test_the_rest_of_a_batch_is_answered_when_its_last_request_is_cancelled() -> None:
     app = HttpApp(Batching())
     async with wires(app) as http:
@@ -530,7 +504,6 @@ class Breaking(MemoryEventStore):
         await super().forget(session)
 
 
-@bounded()
 async def test_a_session_ends_even_if_its_store_fails() -> None:
     """Streams end, and their places are free again; what is refused for it does not go on."""
     store, server = Breaking(), Then()
@@ -558,7 +531,6 @@ async def test_a_session_ends_even_if_its_store_fails() -> None:
 # --- shares of principals -------------------------------------------------------------------------------------
 
 
-@bounded()
 async def test_whoever_takes_all_their_streams_leaves_those_of_others() -> None:
     """However many sessions somebody opens, they have one share."""
     app = HttpApp(Then(), principal=who, limits=HttpLimits(streams=6, streams_of_principal=4, abandoned=0.2))
@@ -579,7 +551,6 @@ async def test_whoever_takes_all_their_streams_leaves_those_of_others() -> None:
 
 
 @pytest.mark.parametrize("sessions", [True, False], ids=["stateless", "sessionless"])
-@bounded()
 async def test_whoever_has_all_their_requests_at_work_leaves_those_of_others(sessions: bool) -> None:
     limits = HttpLimits(requests=5, requests_of_principal=3)
     app = HttpApp(Now(), principal=who, limits=limits) if sessions else None
@@ -613,7 +584,6 @@ async def test_whoever_has_all_their_requests_at_work_leaves_those_of_others(ses
         assert not app._requests._parts
 
 
-@bounded()
 async def test_whoever_sends_large_messages_by_half_delays_nobody_else() -> None:
     limits = HttpLimits(message=MIB, bodies=4 * MIB, bodies_of_principal=2 * MIB, arrival=1)
     app = HttpApp(Now(), principal=who, limits=limits)
@@ -635,7 +605,6 @@ async def test_whoever_sends_large_messages_by_half_delays_nobody_else() -> None
         assert statuses.count(429) >= 4
 
 
-@bounded()
 async def test_whoever_does_not_read_holds_up_nobody_else() -> None:
     """What waits for one user is limited, and that for all; a stream on which nothing waits always takes a message."""
 
@@ -665,7 +634,6 @@ async def test_whoever_does_not_read_holds_up_nobody_else() -> None:
         await until(lambda: queues.all.used == 0)
 
 
-@bounded()
 async def test_whoever_blocks_all_their_threads_leaves_those_of_others() -> None:
     """The threads of a user are the same, whatever sessions they begin."""
     go = threading.Event()
@@ -701,7 +669,6 @@ async def test_whoever_blocks_all_their_threads_leaves_those_of_others() -> None
         quick=[("stateless", True)],
     ),
 )
-@bounded()
 async def test_handlers_whose_clients_hang_up_take_a_limited_number_of_threads(way: str, is_known: bool) -> None:
     """A thread counts until its handler ends; further requests wait."""
     revisions: dict[str, Any] = {"stateless": v2026_07_28, "sse": v2024_11_05}
@@ -761,7 +728,6 @@ async def test_handlers_whose_clients_hang_up_take_a_limited_number_of_threads(w
         await until(lambda: server.at_work == 0)
 
 
-@bounded()
 async def test_a_session_that_may_not_even_wait_is_told_with_a_429() -> None:
     class Narrow(Then):
         limits = Limits(in_flight=1, waiting=1)

@@ -13,7 +13,6 @@ from mcp_bindgen.v2025_11_25 import Server as Stateful
 from mcp_bindgen.v2025_11_25 import types as stateful
 from mcp_bindgen.v2026_07_28 import Server as Stateless
 from mcp_bindgen.v2026_07_28 import types as stateless
-from tests.support.checked_connections import bounded
 from tests.support.http_wires import listening
 
 SENT = {"X-Tenant": "blue", "Authorization": "Bearer secret", "DPoP": "secret", "Cookie": "secret"}
@@ -41,7 +40,6 @@ class New(Tells, Stateless):
     types = stateless
 
 
-@bounded()
 @pytest.mark.parametrize(("server", "sessions"), [(Old, True), (Old, False), (New, True)])
 async def test_a_handler_knows_where_its_request_came_from(server: Any, sessions: bool) -> None:
     app = HttpApp(server(), sessions=sessions, principal=lambda scope: "ada")

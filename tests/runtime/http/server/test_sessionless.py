@@ -16,7 +16,6 @@ from mcp_bindgen.runtime import Identity, ProtocolError, Server, SessionRequired
 from tests.support.checked_connections import (
     STATEFUL,
     STATELESS,
-    bounded,
     initialize,
     lone,
     notification,
@@ -136,7 +135,6 @@ def text(message: Any) -> str:
 
 
 @pytest.mark.parametrize("revision", [FIRST, BEFORE, LATEST])
-@bounded()
 async def test_a_handshake_gives_no_session_and_declares_only_what_can_be_kept(revision: str) -> None:
     async with wires(app()) as http:
         begun = await http.ask("POST", initialize(revision))
@@ -152,7 +150,6 @@ async def test_a_handshake_gives_no_session_and_declares_only_what_can_be_kept(r
         assert text(one) == f"{revision} x"
 
 
-@bounded()
 async def test_any_worker_takes_any_message() -> None:
     """Nothing of a message is needed for another one, so two workers in turn are like one."""
     async with wires(app()) as one, wires(app()) as other:
@@ -161,7 +158,6 @@ async def test_any_worker_takes_any_message() -> None:
             assert text((await told(http, tool("x")))[0]) == f"{LATEST} x"
 
 
-@bounded()
 async def test_the_revision_is_that_of_the_header_else_the_one_of_before_there_was_a_header() -> None:
     async with wires(app()) as http:
         assert [text((await told(http, tool("x"), revision))[0]) for revision in (LATEST, BEFORE, None)] == [
@@ -182,7 +178,6 @@ async def test_the_revision_is_that_of_the_header_else_the_one_of_before_there_w
         assert "MCP-Protocol-Version is missing; supported are 2025-11-25" in refused.json["error"]["message"]
 
 
-@bounded()
 async def test_get_and_delete_are_not_allowed() -> None:
     async with wires(app()) as http:
         for method in ("GET", "DELETE"):
@@ -190,7 +185,6 @@ async def test_get_and_delete_are_not_allowed() -> None:
             assert (await wire.status(), wire.headers["allow"]) == (405, "POST")
 
 
-@bounded()
 async def test_progress_and_logs_come_on_the_response() -> None:
     async with wires(app()) as http:
         messages = await told(http, tool("count", progressToken="t"))
@@ -202,7 +196,6 @@ async def test_progress_and_logs_come_on_the_response() -> None:
 
 
 @pytest.mark.parametrize("name", QUESTIONS)
-@bounded()
 async def test_asking_the_client_says_that_it_needs_a_session(name: str) -> None:
     async with wires(app()) as http:
         (one,) = await told(http, tool(name))
@@ -217,14 +210,12 @@ async def test_asking_the_client_says_that_it_needs_a_session(name: str) -> None
         ("logging/setLevel", {"level": "info"}),
     ],
 )
-@bounded()
 async def test_what_would_have_to_be_remembered_says_that_it_needs_a_session(method: str, params: Any) -> None:
     async with wires(app()) as http:
         (one,) = await told(http, request(1, method, params))
         assert one["error"] == {"code": -32600, "message": f"{method} {NEEDS}"}
 
 
-@bounded()
 async def test_what_is_said_outside_of_a_request_needs_a_session() -> None:
     server = Then()
     async with wires(app(server)) as http:
@@ -240,7 +231,6 @@ async def test_what_is_said_outside_of_a_request_needs_a_session() -> None:
         assert refused.json["error"]["message"] == f"an answer {NEEDS}"
 
 
-@bounded()
 async def test_nobody_is_known_beyond_their_message() -> None:
     async with wires(app()) as http:
         capable = initialize(LATEST, {"sampling": {}, "roots": {}})
@@ -249,7 +239,6 @@ async def test_nobody_is_known_beyond_their_message() -> None:
         assert json.loads(text(one)) == [None, {}]
 
 
-@bounded()
 async def test_notifications_reach_their_handlers() -> None:
     server = Then()
     async with wires(app(server)) as http:
@@ -260,7 +249,6 @@ async def test_notifications_reach_their_handlers() -> None:
         await until(lambda: server.told == [LATEST])
 
 
-@bounded()
 async def test_batches_are_answered_together_where_there_are_such() -> None:
     async with wires(app()) as http:
         batch: Sequence[Any] = [tool("x", 1), notification("notifications/roots/list_changed"), tool("roots", 2)]
@@ -271,7 +259,6 @@ async def test_batches_are_answered_together_where_there_are_such() -> None:
         assert await refused.status() == 400
 
 
-@bounded()
 async def test_what_is_wrong_is_refused_as_it_is_with_sessions() -> None:
     messages: list[Any] = [
         request(1, "tools/call", {"name": 7}),
@@ -293,7 +280,6 @@ async def test_what_is_wrong_is_refused_as_it_is_with_sessions() -> None:
             assert await wire.status() in (406, 415)
 
 
-@bounded()
 async def test_who_hangs_up_cancels() -> None:
     server = Then()
     async with wires(app(server)) as http:
@@ -303,7 +289,6 @@ async def test_who_hangs_up_cancels() -> None:
         await until(lambda: server.stopped == 1)
 
 
-@bounded()
 async def test_too_much_at_once_is_refused() -> None:
     server = Then()
     async with wires(app(server, limits=HttpLimits(requests=1))) as http:
@@ -317,7 +302,6 @@ async def test_too_much_at_once_is_refused() -> None:
 @pytest.mark.parametrize(
     "client", [v2025_03_26.Client, v2025_06_18.Client, v2025_11_25.Client], ids=lambda one: one.revision
 )
-@bounded()
 async def test_our_clients_need_no_session(client: Any) -> None:
     class Asked(client):  # type: ignore[misc]
         """Offers its roots, which nobody can see."""
@@ -340,7 +324,6 @@ def test_a_store_without_sessions_is_a_mistake() -> None:
         app(store=MemoryEventStore())
 
 
-@bounded()
 async def test_tokens_and_scopes_count_as_they_do_with_sessions() -> None:
     class Guarded(Then):
         async def call_tool(self, params: Any, ctx: Any) -> Any:

@@ -8,7 +8,7 @@ import logging
 import random
 import subprocess
 import sys
-from collections.abc import AsyncGenerator, Awaitable, Callable, Iterator, Sequence
+from collections.abc import AsyncGenerator, Callable, Iterator, Sequence
 from contextlib import aclosing, asynccontextmanager, contextmanager
 from pathlib import Path
 from typing import Any
@@ -354,22 +354,6 @@ async def served(*servers: Any, store: EventStore | None = None, **options: Any)
         yield Endpoint(registry, **others)
 
 
-def run(body: Callable[[], Awaitable[None]]) -> None:
-    """Runs a coroutine that must not take long, and leave no task behind."""
-
-    async def limited() -> None:
-        async with asyncio.timeout(PATIENCE):
-            await body()
-        await asyncio.sleep(0)
-        left = [task for task in asyncio.all_tasks() if task is not asyncio.current_task()]
-        closers = [task for task in left if type(task.get_coro()).__name__ == "async_generator_athrow"]
-        if closers:  # httpx2 leaves inner generators to the loop when a response is not read to its end
-            await asyncio.wait(closers, timeout=1)
-        assert not [task for task in left if not task.done()], left
-
-    asyncio.run(limited())
-
-
 async def until(fact: Callable[[], object]) -> None:
     async with asyncio.timeout(PATIENCE):
         while not fact():
@@ -379,22 +363,19 @@ async def until(fact: Callable[[], object]) -> None:
 # --- who is let in --------------------------------------------------------------------------------------------
 
 
-def test_a_conversation() -> None:
-    async def body() -> None:
-        async with served(quick=PATIENCE) as endpoint:
-            peer = await endpoint.begin()
-            id_ = peer.headers["mcp_session_id"]
-            assert id_ is not None
-            assert len(id_) >= 43
-            assert all(0x21 <= ord(character) <= 0x7E for character in id_)
-            exchange = peer.call("echo", "é", text="Zoë\n\u2028")
-            assert text_of(await exchange.json()) == "Zoë\n\u2028"
-            assert (exchange.status, exchange.headers["content-type"]) == (200, "application/json")
-            assert "mcp-session-id" not in exchange.headers
-            assert await peer.delete() == 204
-            assert await peer.call("echo", text="x").head() == 404
-
-    run(body)
+async def test_a_conversation() -> None:
+    async with served(quick=PATIENCE) as endpoint:
+        peer = await endpoint.begin()
+        id_ = peer.headers["mcp_session_id"]
+        assert id_ is not None
+        assert len(id_) >= 43
+        assert all(0x21 <= ord(character) <= 0x7E for character in id_)
+        exchange = peer.call("echo", "é", text="Zoë\n\u2028")
+        assert text_of(await exchange.json()) == "Zoë\n\u2028"
+        assert (exchange.status, exchange.headers["content-type"]) == (200, "application/json")
+        assert "mcp-session-id" not in exchange.headers
+        assert await peer.delete() == 204
+        assert await peer.call("echo", text="x").head() == 404
 
 
 CASES: list[tuple[str, Any, dict[str, str | None], int, str]] = [
@@ -434,17 +415,14 @@ CASES: list[tuple[str, Any, dict[str, str | None], int, str]] = [
 ]
 
 
-def test_what_is_refused() -> None:
-    async def body() -> None:
-        async with served() as endpoint:
-            peer = await endpoint.begin(x_user="bob")
-            for method, content, headers, status, words in CASES:
-                got = await endpoint.refused(method, content, **(peer.headers | headers))
-                assert got[0] == status, (method, content, headers, got)
-                assert words in got[1]
-            assert await peer.text("echo", text="still here") == "still here"
-
-    run(body)
+async def test_what_is_refused() -> None:
+    async with served() as endpoint:
+        peer = await endpoint.begin(x_user="bob")
+        for method, content, headers, status, words in CASES:
+            got = await endpoint.refused(method, content, **(peer.headers | headers))
+            assert got[0] == status, (method, content, headers, got)
+            assert words in got[1]
+        assert await peer.text("echo", text="still here") == "still here"
 
 
 @pytest.mark.parametrize(
@@ -456,115 +434,94 @@ def test_what_is_refused() -> None:
         {"mcp_protocol_version": f" {NEWEST} "},
     ],
 )
-def test_what_is_welcome(headers: dict[str, Any]) -> None:
-    async def body() -> None:
-        async with served() as endpoint:
-            peer = await endpoint.begin(**headers)
-            assert await peer.text("echo", text="x") == "x"
-
-    run(body)
+async def test_what_is_welcome(headers: dict[str, Any]) -> None:
+    async with served() as endpoint:
+        peer = await endpoint.begin(**headers)
+        assert await peer.text("echo", text="x") == "x"
 
 
-def test_sessions_are_apart() -> None:
-    async def body() -> None:
-        async with served() as endpoint:
-            one, two, three = [await endpoint.begin(x_user=user) for user in ("bob", "bob", None)]
-            assert len({peer.headers["mcp_session_id"] for peer in (one, two, three)}) == 3
-            assert await one.delete() == 204
-            assert await one.call("echo", text="x").head() == 404
-            assert await two.text("echo", text="x") == await three.text("echo", text="x") == "x"
-            assert (await endpoint.refused("POST", request(1, "ping"), **(two.headers | {"x_user": None})))[0] == 404
-
-    run(body)
+async def test_sessions_are_apart() -> None:
+    async with served() as endpoint:
+        one, two, three = [await endpoint.begin(x_user=user) for user in ("bob", "bob", None)]
+        assert len({peer.headers["mcp_session_id"] for peer in (one, two, three)}) == 3
+        assert await one.delete() == 204
+        assert await one.call("echo", text="x").head() == 404
+        assert await two.text("echo", text="x") == await three.text("echo", text="x") == "x"
+        assert (await endpoint.refused("POST", request(1, "ping"), **(two.headers | {"x_user": None})))[0] == 404
 
 
-def test_a_handshake_that_fails_leaves_no_session() -> None:
-    async def body() -> None:
-        async with served(sessions=1, quick=PATIENCE) as endpoint:
-            for _ in range(3):
-                exchange = endpoint.ask("POST", request(1, "initialize", {"protocolVersion": 7}))
-                assert (await exchange.json())["error"]["code"] == -32602
-                assert "mcp-session-id" not in exchange.headers
-            peer = await endpoint.begin()
-            again = await peer.post(initialize(NEWEST, id_=9)).json()
-            assert "comes once" in again["error"]["message"]
-
-    run(body)
+async def test_a_handshake_that_fails_leaves_no_session() -> None:
+    async with served(sessions=1, quick=PATIENCE) as endpoint:
+        for _ in range(3):
+            exchange = endpoint.ask("POST", request(1, "initialize", {"protocolVersion": 7}))
+            assert (await exchange.json())["error"]["code"] == -32602
+            assert "mcp-session-id" not in exchange.headers
+        peer = await endpoint.begin()
+        again = await peer.post(initialize(NEWEST, id_=9)).json()
+        assert "comes once" in again["error"]["message"]
 
 
-def test_there_are_limits() -> None:
-    async def body() -> None:
-        async with served(sessions=2, streams=3) as endpoint:
-            peers = [await endpoint.begin() for _ in range(2)]
-            refused = endpoint.ask("POST", initialize(NEWEST))
-            assert "too many sessions" in (await refused.json())["error"]["message"]
-            assert (refused.status, refused.headers["retry-after"]) == (429, "1")
-            waiting = [peer.call("wait", 7, seconds=0.3) for peer in peers]
-            listening = await peers[0].listen()
-            status, words = await endpoint.refused("POST", request(8, "ping"), **peers[1].headers)
-            assert (status, words) == (429, "too many streams are open")
-            assert (await endpoint.refused("GET", **peers[1].headers))[0] == 429
-            assert [text_of((await one.rest())[0]) for one in waiting] == ["xxxx"] * 2
-            assert await peers[1].text("echo", text="x") == "x"
-            listening.cut()
-            await peers[0].delete()
-            await endpoint.begin()
-        async with served(streams=0) as endpoint:
-            assert (await endpoint.refused("POST", initialize(NEWEST)))[0] == 429
-            assert not endpoint.sessions.registry._open
-
-    run(body)
+async def test_there_are_limits() -> None:
+    async with served(sessions=2, streams=3) as endpoint:
+        peers = [await endpoint.begin() for _ in range(2)]
+        refused = endpoint.ask("POST", initialize(NEWEST))
+        assert "too many sessions" in (await refused.json())["error"]["message"]
+        assert (refused.status, refused.headers["retry-after"]) == (429, "1")
+        waiting = [peer.call("wait", 7, seconds=0.3) for peer in peers]
+        listening = await peers[0].listen()
+        status, words = await endpoint.refused("POST", request(8, "ping"), **peers[1].headers)
+        assert (status, words) == (429, "too many streams are open")
+        assert (await endpoint.refused("GET", **peers[1].headers))[0] == 429
+        assert [text_of((await one.rest())[0]) for one in waiting] == ["xxxx"] * 2
+        assert await peers[1].text("echo", text="x") == "x"
+        listening.cut()
+        await peers[0].delete()
+        await endpoint.begin()
+    async with served(streams=0) as endpoint:
+        assert (await endpoint.refused("POST", initialize(NEWEST)))[0] == 429
+        assert not endpoint.sessions.registry._open
 
 
-def test_hanging_up_frees_no_request() -> None:
+async def test_hanging_up_frees_no_request() -> None:
     """Who hangs up on all requests cannot have more of them handled than the limit says."""
 
-    async def body() -> None:
-        tools = Tools()
-        async with served(tools, store=MemoryEventStore(), streams=3) as endpoint:
-            peer = await endpoint.begin()
-            for number in range(3):
-                exchange = peer.call("wait", number, seconds=0.3)
-                await exchange.head()
-                exchange.cut()
-                await exchange.task
-            assert await peer.call("echo", 9, text="x").head() == 429
-            await until(lambda: len(tools.finished) == 3)
-            assert await peer.text("echo", text="x") == "x"
-
-    run(body)
+    tools = Tools()
+    async with served(tools, store=MemoryEventStore(), streams=3) as endpoint:
+        peer = await endpoint.begin()
+        for number in range(3):
+            exchange = peer.call("wait", number, seconds=0.3)
+            await exchange.head()
+            exchange.cut()
+            await exchange.task
+        assert await peer.call("echo", 9, text="x").head() == 429
+        await until(lambda: len(tools.finished) == 3)
+        assert await peer.text("echo", text="x") == "x"
 
 
-def test_too_many_messages_at_once() -> None:
-    async def body() -> None:
-        async with served(message=100) as endpoint:
-            peer = await endpoint.begin()
-            posts = [peer.post(notification("notifications/x", {"fill": "x" * 40})) for _ in range(50)]
-            assert {await post.head() for post in posts} == {202, 429}
-            assert await peer.text("echo", text="x") == "x"
-
-    run(body)
+async def test_too_many_messages_at_once() -> None:
+    async with served(message=100) as endpoint:
+        peer = await endpoint.begin()
+        posts = [peer.post(notification("notifications/x", {"fill": "x" * 40})) for _ in range(50)]
+        assert {await post.head() for post in posts} == {202, 429}
+        assert await peer.text("echo", text="x") == "x"
 
 
-def test_ids_that_are_in_use() -> None:
-    async def body() -> None:
-        async with served() as endpoint:
-            peer = await endpoint.begin()
-            first, other = peer.call("wait", 1), peer.call("wait", "1")
-            await asyncio.sleep(0.01)
-            assert await endpoint.refused("POST", request(1, "ping"), **peer.headers) == (
-                400,
-                "Invalid request: the id 1 is in use",
-            )
-            assert [message["id"] for message in await first.rest()] == [1]
-            assert [message["id"] for message in await other.rest()] == ["1"]
-            assert (await peer.call("echo", 1, text="x").json())["id"] == 1
-
-    run(body)
+async def test_ids_that_are_in_use() -> None:
+    async with served() as endpoint:
+        peer = await endpoint.begin()
+        first, other = peer.call("wait", 1), peer.call("wait", "1")
+        await asyncio.sleep(0.01)
+        assert await endpoint.refused("POST", request(1, "ping"), **peer.headers) == (
+            400,
+            "Invalid request: the id 1 is in use",
+        )
+        assert [message["id"] for message in await first.rest()] == [1]
+        assert [message["id"] for message in await other.rest()] == ["1"]
+        assert (await peer.call("echo", 1, text="x").json())["id"] == 1
 
 
-def test_no_log_shows_a_session_id(caplog: pytest.LogCaptureFixture) -> None:
-    async def body() -> None:
+async def test_no_log_shows_a_session_id(caplog: pytest.LogCaptureFixture) -> None:
+    with caplog.at_level(logging.DEBUG):
         async with served(store=MemoryEventStore()) as endpoint:
             peer = await endpoint.begin()
             exchange = peer.call("count", to=3)
@@ -572,9 +529,6 @@ def test_no_log_shows_a_session_id(caplog: pytest.LogCaptureFixture) -> None:
             await peer.call("wait", size=1).whole()
             await peer.delete()
             assert str(peer.headers["mcp_session_id"]) not in caplog.text + repr(endpoint.sessions.registry._open)
-
-    with caplog.at_level(logging.DEBUG):
-        run(body)
 
 
 def test_hosts_and_origins() -> None:
@@ -597,186 +551,159 @@ def test_hosts_and_origins() -> None:
 # --- which way a message takes --------------------------------------------------------------------------------
 
 
-def test_what_takes_time_is_streamed() -> None:
-    async def body() -> None:
-        async with served() as endpoint:
-            peer = await endpoint.begin()
-            late = peer.call("wait", 1, seconds=0.2)
-            assert await late.head() == 200
-            assert late.headers["content-type"] == "text/event-stream"
-            assert late.headers["cache-control"].startswith("no-cache")
-            assert [text_of(message) for message in await late.rest()] == ["xxxx"]
-            assert [set(block) for block in late.blocks] == [{"event", "data"}]
-            counted = peer.call("count", 2, to=3)
-            messages = await counted.rest()
-            assert numbers_of(messages) == [0, 1, 2]
-            assert [message.get("id") for message in messages] == [None, None, None, 2]
-
-    run(body)
+async def test_what_takes_time_is_streamed() -> None:
+    async with served() as endpoint:
+        peer = await endpoint.begin()
+        late = peer.call("wait", 1, seconds=0.2)
+        assert await late.head() == 200
+        assert late.headers["content-type"] == "text/event-stream"
+        assert late.headers["cache-control"].startswith("no-cache")
+        assert [text_of(message) for message in await late.rest()] == ["xxxx"]
+        assert [set(block) for block in late.blocks] == [{"event", "data"}]
+        counted = peer.call("count", 2, to=3)
+        messages = await counted.rest()
+        assert numbers_of(messages) == [0, 1, 2]
+        assert [message.get("id") for message in messages] == [None, None, None, 2]
 
 
-def test_calls_at_once_have_streams_of_their_own() -> None:
-    async def body() -> None:
-        async with served(store=MemoryEventStore()) as endpoint:
-            peer = await endpoint.begin()
-            calls = {id_: peer.call("count", id_, to=id_, pause=0.001) for id_ in range(1, 30)}
-            for id_, exchange in calls.items():
-                messages = await exchange.rest()
-                assert numbers_of(messages) == list(range(id_))
-                assert messages[-1]["id"] == id_
-            ids = [block["id"] for exchange in calls.values() for block in exchange.blocks]
-            assert len(set(ids)) == len(ids)
-
-    run(body)
+async def test_calls_at_once_have_streams_of_their_own() -> None:
+    async with served(store=MemoryEventStore()) as endpoint:
+        peer = await endpoint.begin()
+        calls = {id_: peer.call("count", id_, to=id_, pause=0.001) for id_ in range(1, 30)}
+        for id_, exchange in calls.items():
+            messages = await exchange.rest()
+            assert numbers_of(messages) == list(range(id_))
+            assert messages[-1]["id"] == id_
+        ids = [block["id"] for exchange in calls.values() for block in exchange.blocks]
+        assert len(set(ids)) == len(ids)
 
 
-def test_what_belongs_to_no_request_takes_the_standing_stream() -> None:
-    async def body() -> None:
-        async with served() as endpoint:
-            one, two = await endpoint.begin(), await endpoint.begin()
-            assert await one.text("announce") == "told"
-            streams = [await peer.listen() for peer in (one, two)]
-            assert await two.text("announce") == "told"
-            for stream in streams:
-                messages = await stream.several(2)
-                assert [message["method"] for message in messages] == ["notifications/tools/list_changed"] * 2
-            assert (await endpoint.refused("GET", **one.headers))[0] == 409
-            streams[0].cut()
-            await streams[0].task
-            stream = await one.listen()
-            await two.text("announce")
-            assert len(await stream.several(1)) == 1
-
-    run(body)
+async def test_what_belongs_to_no_request_takes_the_standing_stream() -> None:
+    async with served() as endpoint:
+        one, two = await endpoint.begin(), await endpoint.begin()
+        assert await one.text("announce") == "told"
+        streams = [await peer.listen() for peer in (one, two)]
+        assert await two.text("announce") == "told"
+        for stream in streams:
+            messages = await stream.several(2)
+            assert [message["method"] for message in messages] == ["notifications/tools/list_changed"] * 2
+        assert (await endpoint.refused("GET", **one.headers))[0] == 409
+        streams[0].cut()
+        await streams[0].task
+        stream = await one.listen()
+        await two.text("announce")
+        assert len(await stream.several(1)) == 1
 
 
-def test_a_client_is_asked_on_the_stream_of_its_call() -> None:
+async def test_a_client_is_asked_on_the_stream_of_its_call() -> None:
     result = {"role": "assistant", "content": {"type": "text", "text": "because"}, "model": "m"}
 
-    async def body() -> None:
-        async with served() as endpoint:
-            peer = await endpoint.begin(capabilities={"sampling": {}})
-            standing = await peer.listen()
-            exchange = peer.call("ask", 5)
-            (question,) = await exchange.several(1)
-            assert question["method"] == "sampling/createMessage"
-            reply = peer.post(answer(question["id"], result))
-            assert (await reply.whole(), reply.status) == (b"", 202)
-            assert text_of((await exchange.rest())[1]) == "because"
-            exchange = peer.call("ask", 6, aside=True)
-            (question,) = await standing.several(1)
-            await peer.post(answer(question["id"], result)).whole()
-            assert text_of(await exchange.json()) == "because"
-            assert len(standing.messages) == 1
-
-    run(body)
+    async with served() as endpoint:
+        peer = await endpoint.begin(capabilities={"sampling": {}})
+        standing = await peer.listen()
+        exchange = peer.call("ask", 5)
+        (question,) = await exchange.several(1)
+        assert question["method"] == "sampling/createMessage"
+        reply = peer.post(answer(question["id"], result))
+        assert (await reply.whole(), reply.status) == (b"", 202)
+        assert text_of((await exchange.rest())[1]) == "because"
+        exchange = peer.call("ask", 6, aside=True)
+        (question,) = await standing.several(1)
+        await peer.post(answer(question["id"], result)).whole()
+        assert text_of(await exchange.json()) == "because"
+        assert len(standing.messages) == 1
 
 
 @pytest.mark.parametrize("keeps", [True, False])
-def test_questions_that_nobody_can_get(keeps: bool) -> None:
-    async def body() -> None:
-        tools = Tools()
-        store = MemoryEventStore(StoreLimits(events=2000)) if keeps else None
-        async with served(tools, store=store) as endpoint:
-            peer = await endpoint.begin(capabilities={"sampling": {}})
-            await peer.text("announce", times=1024)
-            assert await peer.text("ask", aside=True) == "nobody"
-            assert len(tools.failures) == 1
-            exchange = await peer.listen()
-            assert len(await exchange.several(1024)) == 1024
-
-    run(body)
+async def test_questions_that_nobody_can_get(keeps: bool) -> None:
+    tools = Tools()
+    store = MemoryEventStore(StoreLimits(events=2000)) if keeps else None
+    async with served(tools, store=store) as endpoint:
+        peer = await endpoint.begin(capabilities={"sampling": {}})
+        await peer.text("announce", times=1024)
+        assert await peer.text("ask", aside=True) == "nobody"
+        assert len(tools.failures) == 1
+        exchange = await peer.listen()
+        assert len(await exchange.several(1024)) == 1024
 
 
 @pytest.mark.parametrize("keeps", [False, True], ids=["forgets", "keeps"])
-def test_hanging_up_cancels_what_cannot_be_resumed(keeps: bool) -> None:
-    async def body() -> None:
-        tools = Tools()
-        async with served(tools, store=MemoryEventStore() if keeps else None) as endpoint:
-            peer = await endpoint.begin()
-            exchange = peer.call("wait", 5, seconds=0.15)
-            await exchange.head()
-            exchange.cut()
-            if keeps:
-                await until(lambda: tools.finished)
-            else:
-                await until(lambda: tools.cancelled)
-            assert await peer.text("echo", text="x") == "x"
-            assert tools.finished == ["wait", "echo"][not keeps :]
-
-    run(body)
-
-
-def test_nobody_works_for_long_for_a_client_that_stays_away() -> None:
-    async def body() -> None:
-        tools = Tools()
-        async with served(tools, store=MemoryEventStore(), abandoned=0.2, streams_of_session=3) as endpoint:
-            peer = await endpoint.begin()
-            away, back = peer.call("wait", 5, seconds=PATIENCE), peer.call("wait", 6, seconds=0.6)
-            await away.primed()
-            await back.primed()
-            for exchange in (away, back):
-                exchange.cut()
-                await exchange.task
-            again = await peer.listen(back.last_id)
-            assert await peer.call("echo", 7, text="x").head() == 429
+async def test_hanging_up_cancels_what_cannot_be_resumed(keeps: bool) -> None:
+    tools = Tools()
+    async with served(tools, store=MemoryEventStore() if keeps else None) as endpoint:
+        peer = await endpoint.begin()
+        exchange = peer.call("wait", 5, seconds=0.15)
+        await exchange.head()
+        exchange.cut()
+        if keeps:
+            await until(lambda: tools.finished)
+        else:
             await until(lambda: tools.cancelled)
-            (error,) = await (await peer.listen(away.last_id)).rest()
-            assert (error["id"], error["error"]["code"]) == (5, -32603)
-            assert "did not come back" in error["error"]["message"]
-            assert [text_of(message) for message in await again.rest()] == ["xxxx"]
-            assert await peer.text("echo", text="x") == "x"
+        assert await peer.text("echo", text="x") == "x"
+        assert tools.finished == ["wait", "echo"][not keeps :]
 
-    run(body)
+
+async def test_nobody_works_for_long_for_a_client_that_stays_away() -> None:
+    tools = Tools()
+    async with served(tools, store=MemoryEventStore(), abandoned=0.2, streams_of_session=3) as endpoint:
+        peer = await endpoint.begin()
+        away, back = peer.call("wait", 5, seconds=PATIENCE), peer.call("wait", 6, seconds=0.6)
+        await away.primed()
+        await back.primed()
+        for exchange in (away, back):
+            exchange.cut()
+            await exchange.task
+        again = await peer.listen(back.last_id)
+        assert await peer.call("echo", 7, text="x").head() == 429
+        await until(lambda: tools.cancelled)
+        (error,) = await (await peer.listen(away.last_id)).rest()
+        assert (error["id"], error["error"]["code"]) == (5, -32603)
+        assert "did not come back" in error["error"]["message"]
+        assert [text_of(message) for message in await again.rest()] == ["xxxx"]
+        assert await peer.text("echo", text="x") == "x"
 
 
 @pytest.mark.parametrize("seconds", [0.0, 0.1], ids=["at once", "streaming"])
-def test_cancelling_ends_the_stream(seconds: float) -> None:
-    async def body() -> None:
-        tools = Tools()
-        async with served(tools, streams=1) as endpoint:
-            peer = await endpoint.begin()
-            exchange = peer.call("wait", 5, seconds=PATIENCE)
-            await asyncio.sleep(seconds)
-            cancelled = peer.post(notification("notifications/cancelled", {"requestId": 5}))
-            assert await cancelled.head() == 202
-            assert await exchange.rest() == []
-            assert not tools.finished
-            assert await peer.text("echo", text="x") == "x"
-
-    run(body)
+async def test_cancelling_ends_the_stream(seconds: float) -> None:
+    tools = Tools()
+    async with served(tools, streams=1) as endpoint:
+        peer = await endpoint.begin()
+        exchange = peer.call("wait", 5, seconds=PATIENCE)
+        await asyncio.sleep(seconds)
+        cancelled = peer.post(notification("notifications/cancelled", {"requestId": 5}))
+        assert await cancelled.head() == 202
+        assert await exchange.rest() == []
+        assert not tools.finished
+        assert await peer.text("echo", text="x") == "x"
 
 
-def test_batches() -> None:
-    async def body() -> None:
-        async with served(Old(), Tools()) as endpoint:
-            peer = await endpoint.begin("2025-03-26")
-            call = {"name": "a", "arguments": {"seconds": 0.1}}
-            ping = request("p", "ping")
-            exchange = peer.post([ping, notification("notifications/x"), request("q", "ping")])
-            assert {one["id"] for one in await exchange.json()} == {"p", "q"}
-            exchange = peer.post([ping, request(2, "tools/call", call)])
-            messages = await exchange.rest()
-            assert [message.get("method") for message in messages[:-1]] == ["notifications/message"]
-            assert {one["id"] for one in messages[-1]} == {"p", 2}
-            exchange = peer.post([answer(1, {}), request("a", "ping", "wrong"), request("b", "unknown")])
-            assert {one["id"] for one in await exchange.json()} == {"a", "b"}
-            exchange = peer.post([notification("notifications/x"), answer(1, {})])
-            assert (await exchange.whole(), exchange.status) == (b"", 202)
-            exchange = peer.post([request(3, "tools/call", call), request(4, "tools/call", call)])
-            await asyncio.sleep(0.01)
-            await peer.post([notification("notifications/cancelled", {"requestId": id_}) for id_ in (3, 4)]).whole()
-            assert await exchange.rest() == []
-            assert (await peer.post(ping).json())["id"] == "p"
-            exchange = peer.post([ping, request(5, "tools/call", call)])
-            await asyncio.sleep(0.01)
-            await peer.post(notification("notifications/cancelled", {"requestId": 5})).whole()
-            assert [one["id"] for one in await exchange.json()] == ["p"]
-
-    run(body)
+async def test_batches() -> None:
+    async with served(Old(), Tools()) as endpoint:
+        peer = await endpoint.begin("2025-03-26")
+        call = {"name": "a", "arguments": {"seconds": 0.1}}
+        ping = request("p", "ping")
+        exchange = peer.post([ping, notification("notifications/x"), request("q", "ping")])
+        assert {one["id"] for one in await exchange.json()} == {"p", "q"}
+        exchange = peer.post([ping, request(2, "tools/call", call)])
+        messages = await exchange.rest()
+        assert [message.get("method") for message in messages[:-1]] == ["notifications/message"]
+        assert {one["id"] for one in messages[-1]} == {"p", 2}
+        exchange = peer.post([answer(1, {}), request("a", "ping", "wrong"), request("b", "unknown")])
+        assert {one["id"] for one in await exchange.json()} == {"a", "b"}
+        exchange = peer.post([notification("notifications/x"), answer(1, {})])
+        assert (await exchange.whole(), exchange.status) == (b"", 202)
+        exchange = peer.post([request(3, "tools/call", call), request(4, "tools/call", call)])
+        await asyncio.sleep(0.01)
+        await peer.post([notification("notifications/cancelled", {"requestId": id_}) for id_ in (3, 4)]).whole()
+        assert await exchange.rest() == []
+        assert (await peer.post(ping).json())["id"] == "p"
+        exchange = peer.post([ping, request(5, "tools/call", call)])
+        await asyncio.sleep(0.01)
+        await peer.post(notification("notifications/cancelled", {"requestId": 5})).whole()
+        assert [one["id"] for one in await exchange.json()] == ["p"]
 
 
-def test_the_handlers_of_a_session_do_not_see_its_first_request() -> None:
+async def test_the_handlers_of_a_session_do_not_see_its_first_request() -> None:
     from contextvars import ContextVar
 
     who: ContextVar[str] = ContextVar("who", default="nobody")
@@ -785,289 +712,244 @@ def test_the_handlers_of_a_session_do_not_see_its_first_request() -> None:
         async def _who(self, ctx: v2025_11_25.Context) -> str:
             return who.get()
 
-    async def body() -> None:
-        async with served(Seeing()) as endpoint:
-            who.set("first")
-            peer = await endpoint.begin()
-            assert await peer.text("who") == "nobody"
-
-    run(body)
+    async with served(Seeing()) as endpoint:
+        who.set("first")
+        peer = await endpoint.begin()
+        assert await peer.text("who") == "nobody"
 
 
 # --- the life of a session ------------------------------------------------------------------------------------
 
 
-def test_sessions_end_in_many_ways() -> None:
-    async def body() -> None:
-        tools = Tools()
-        async with served(tools) as endpoint:
-            peer = await endpoint.begin()
-            listening = await peer.listen()
-            waiting = peer.call("wait", 5, seconds=PATIENCE)
-            await waiting.head()
-            assert await peer.delete() == 204
-            assert await peer.delete() == 404
-            (error,) = await waiting.rest()
-            assert (error["id"], error["error"]["code"]) == (5, -32603)
-            assert "the session is over" in error["error"]["message"]
-            assert await listening.rest() == []
-            peer = await endpoint.begin()
-            error = await peer.call("leave", 6).json()
-            assert "the session is over" in error["error"]["message"]
-            assert await peer.call("echo", text="x").head() == 404
-            await until(lambda: not tools.connections)
-
-    run(body)
-
-
-def test_idle_sessions_end() -> None:
-    async def body() -> None:
-        store = MemoryEventStore()
-        async with served(store=store, idle=0.4) as endpoint:
-            idle, listening, busy = [await endpoint.begin() for _ in range(3)]
-            stream = await listening.listen()
-            for _ in range(14):
-                await asyncio.sleep(0.05)
-                assert await busy.text("echo", text="x") == "x"
-            assert await idle.call("echo", text="x").head() == 404
-            assert await listening.text("echo", text="x") == "x"
-            stream.cut()
-            await asyncio.sleep(0.8)
-            assert await listening.call("echo", text="x").head() == 404
-            assert not endpoint.sessions.registry._open
-            assert [await store.load(peer.key) for peer in (idle, listening, busy)] == [None] * 3
-
-    run(body)
-
-
-def test_nobody_has_to_run_it() -> None:
-    async def body() -> None:
-        endpoint = Endpoint(SessionRegistry(GuardedService([Tools()]), None, LIMITS))
+async def test_sessions_end_in_many_ways() -> None:
+    tools = Tools()
+    async with served(tools) as endpoint:
         peer = await endpoint.begin()
-        assert await peer.text("wait", seconds=0.1) == "xxxx"
+        listening = await peer.listen()
+        waiting = peer.call("wait", 5, seconds=PATIENCE)
+        await waiting.head()
         assert await peer.delete() == 204
-        tasks = list(endpoint.sessions.registry._tasks)
-        await until(lambda: len(endpoint.sessions.registry._tasks) == 1)
-        for task in tasks:  # the sweeper is asleep
-            task.cancel()
-
-    run(body)
-
-
-def test_running_ends_everything() -> None:
-    async def body() -> None:
-        async with served() as endpoint:
-            peer = await endpoint.begin()
-            listening = await peer.listen()
-            waiting = peer.call("wait", 5, seconds=PATIENCE)
-            await waiting.head()
-            quick = peer.call("wait", 6, seconds=0.2)
-            await quick.head()
-        assert await listening.rest() == await waiting.rest() == []
-        assert await peer.call("echo", text="x").head() == 503
-        status, error = (await endpoint.refused("POST", initialize(NEWEST)))[:2]
-        assert (status, error) == (503, "the server is stopping")
-
-    run(body)
+        assert await peer.delete() == 404
+        (error,) = await waiting.rest()
+        assert (error["id"], error["error"]["code"]) == (5, -32603)
+        assert "the session is over" in error["error"]["message"]
+        assert await listening.rest() == []
+        peer = await endpoint.begin()
+        error = await peer.call("leave", 6).json()
+        assert "the session is over" in error["error"]["message"]
+        assert await peer.call("echo", text="x").head() == 404
+        await until(lambda: not tools.connections)
 
 
-def test_idle_streams_get_comments() -> None:
-    async def body() -> None:
-        async with served(keep_alive=0.02) as endpoint:
-            peer = await endpoint.begin()
-            stream = await peer.listen()
-            waiting = peer.call("wait", 5, seconds=0.2)
-            await stream.until(lambda: stream.body.count(b": keep-alive\n\n") >= 3)
-            await waiting.whole()
-            assert waiting.body.count(b": keep-alive\n\n") >= 3
-            assert len(waiting.messages) == 1
+async def test_idle_sessions_end() -> None:
+    store = MemoryEventStore()
+    async with served(store=store, idle=0.4) as endpoint:
+        idle, listening, busy = [await endpoint.begin() for _ in range(3)]
+        stream = await listening.listen()
+        for _ in range(14):
+            await asyncio.sleep(0.05)
+            assert await busy.text("echo", text="x") == "x"
+        assert await idle.call("echo", text="x").head() == 404
+        assert await listening.text("echo", text="x") == "x"
+        stream.cut()
+        await asyncio.sleep(0.8)
+        assert await listening.call("echo", text="x").head() == 404
+        assert not endpoint.sessions.registry._open
+        assert [await store.load(peer.key) for peer in (idle, listening, busy)] == [None] * 3
 
-    run(body)
+
+async def test_nobody_has_to_run_it() -> None:
+    endpoint = Endpoint(SessionRegistry(GuardedService([Tools()]), None, LIMITS))
+    peer = await endpoint.begin()
+    assert await peer.text("wait", seconds=0.1) == "xxxx"
+    assert await peer.delete() == 204
+    tasks = list(endpoint.sessions.registry._tasks)
+    await until(lambda: len(endpoint.sessions.registry._tasks) == 1)
+    for task in tasks:  # the sweeper is asleep
+        task.cancel()
 
 
-def test_who_does_not_read_is_waited_for_and_then_cut_off() -> None:
-    async def body() -> None:
-        tools = Tools()
-        async with served(tools, store=MemoryEventStore(), write_timeout=0.4) as endpoint:
-            peer = await endpoint.begin()
-            exchange = peer.call("count", 5, to=200, size=100_000)
-            await exchange.several(1)
-            exchange.flows.clear()
-            await asyncio.sleep(0.2)
-            assert not tools.finished
-            assert await peer.text("echo", text="others are not held up") == "others are not held up"
-            exchange.flows.set()
-            assert numbers_of(await exchange.rest()) == list(range(200))
-            assert tools.finished == ["echo", "count"]
-            exchange = peer.call("count", 6, to=200, size=100_000)
-            await exchange.several(1)
-            exchange.flows.clear()
-            await until(lambda: len(tools.finished) == 3)
-            assert not exchange.over
-            exchange.cut()
-            await exchange.task
+async def test_running_ends_everything() -> None:
+    async with served() as endpoint:
+        peer = await endpoint.begin()
+        listening = await peer.listen()
+        waiting = peer.call("wait", 5, seconds=PATIENCE)
+        await waiting.head()
+        quick = peer.call("wait", 6, seconds=0.2)
+        await quick.head()
+    assert await listening.rest() == await waiting.rest() == []
+    assert await peer.call("echo", text="x").head() == 503
+    status, error = (await endpoint.refused("POST", initialize(NEWEST)))[:2]
+    assert (status, error) == (503, "the server is stopping")
 
-    run(body)
+
+async def test_idle_streams_get_comments() -> None:
+    async with served(keep_alive=0.02) as endpoint:
+        peer = await endpoint.begin()
+        stream = await peer.listen()
+        waiting = peer.call("wait", 5, seconds=0.2)
+        await stream.until(lambda: stream.body.count(b": keep-alive\n\n") >= 3)
+        await waiting.whole()
+        assert waiting.body.count(b": keep-alive\n\n") >= 3
+        assert len(waiting.messages) == 1
+
+
+async def test_who_does_not_read_is_waited_for_and_then_cut_off() -> None:
+    tools = Tools()
+    async with served(tools, store=MemoryEventStore(), write_timeout=0.4) as endpoint:
+        peer = await endpoint.begin()
+        exchange = peer.call("count", 5, to=200, size=100_000)
+        await exchange.several(1)
+        exchange.flows.clear()
+        await asyncio.sleep(0.2)
+        assert not tools.finished
+        assert await peer.text("echo", text="others are not held up") == "others are not held up"
+        exchange.flows.set()
+        assert numbers_of(await exchange.rest()) == list(range(200))
+        assert tools.finished == ["echo", "count"]
+        exchange = peer.call("count", 6, to=200, size=100_000)
+        await exchange.several(1)
+        exchange.flows.clear()
+        await until(lambda: len(tools.finished) == 3)
+        assert not exchange.over
+        exchange.cut()
+        await exchange.task
 
 
 # --- streams that are come back to ----------------------------------------------------------------------------
 
 
-def test_streams_say_how_to_come_back() -> None:
-    async def body() -> None:
-        async with served(Old(), Tools(), store=MemoryEventStore(), retry=750) as endpoint:
-            peer = await endpoint.begin()
-            exchange = peer.call("wait", 1)
-            await exchange.rest()
-            first, second = exchange.blocks
-            assert {"retry": first["retry"], "data": first["data"]} == {"retry": "750", "data": ""}
-            assert first["id"] != second["id"]
-            listening = await peer.listen()
-            await listening.primed()
-            assert listening.blocks == [{"id": "0-0", "retry": "750", "data": ""}]
-            old = await endpoint.begin("2025-03-26")
-            exchange = old.post(request(1, "tools/call", {"name": "a", "arguments": {"seconds": 0.1}}))
-            await exchange.rest()
-            assert ["retry" in block for block in exchange.blocks] == [False, False]
-            assert ["id" in block for block in exchange.blocks] == [True, True]
-
-    run(body)
+async def test_streams_say_how_to_come_back() -> None:
+    async with served(Old(), Tools(), store=MemoryEventStore(), retry=750) as endpoint:
+        peer = await endpoint.begin()
+        exchange = peer.call("wait", 1)
+        await exchange.rest()
+        first, second = exchange.blocks
+        assert {"retry": first["retry"], "data": first["data"]} == {"retry": "750", "data": ""}
+        assert first["id"] != second["id"]
+        listening = await peer.listen()
+        await listening.primed()
+        assert listening.blocks == [{"id": "0-0", "retry": "750", "data": ""}]
+        old = await endpoint.begin("2025-03-26")
+        exchange = old.post(request(1, "tools/call", {"name": "a", "arguments": {"seconds": 0.1}}))
+        await exchange.rest()
+        assert ["retry" in block for block in exchange.blocks] == [False, False]
+        assert ["id" in block for block in exchange.blocks] == [True, True]
 
 
-def test_a_stream_is_taken_up_where_it_broke() -> None:
-    async def body() -> None:
-        tools = Tools()
-        async with served(tools, store=MemoryEventStore()) as endpoint:
-            peer = await endpoint.begin()
-            exchange = peer.call("count", 5, to=40, pause=0.005)
-            other = peer.call("count", 6, to=40, pause=0.005)
-            await exchange.several(10)
-            exchange.cut()
-            await exchange.task
-            await asyncio.sleep(0.05)
-            again = await peer.listen(exchange.last_id)
-            messages = exchange.messages + await again.rest()
-            assert numbers_of(messages) == list(range(40))
-            assert messages[-1]["id"] == 5
-            assert numbers_of(await other.rest()) == list(range(40))
-            for block in exchange.blocks[::7]:
-                later = await peer.listen(block["id"])
-                assert await later.rest() == messages[len(messages) - len(later.messages) :]
-            assert await (await peer.listen(again.last_id)).rest() == []
-
-    run(body)
+async def test_a_stream_is_taken_up_where_it_broke() -> None:
+    tools = Tools()
+    async with served(tools, store=MemoryEventStore()) as endpoint:
+        peer = await endpoint.begin()
+        exchange = peer.call("count", 5, to=40, pause=0.005)
+        other = peer.call("count", 6, to=40, pause=0.005)
+        await exchange.several(10)
+        exchange.cut()
+        await exchange.task
+        await asyncio.sleep(0.05)
+        again = await peer.listen(exchange.last_id)
+        messages = exchange.messages + await again.rest()
+        assert numbers_of(messages) == list(range(40))
+        assert messages[-1]["id"] == 5
+        assert numbers_of(await other.rest()) == list(range(40))
+        for block in exchange.blocks[::7]:
+            later = await peer.listen(block["id"])
+            assert await later.rest() == messages[len(messages) - len(later.messages) :]
+        assert await (await peer.listen(again.last_id)).rest() == []
 
 
-def test_the_standing_stream_is_taken_up_where_it_broke() -> None:
-    async def body() -> None:
-        async with served(store=MemoryEventStore()) as endpoint:
-            peer = await endpoint.begin()
-            await peer.text("announce", times=2)
-            stream = await peer.listen()
-            await stream.several(2)
-            stream.cut()
-            await stream.task
-            await peer.text("announce", times=3)
-            again = await peer.listen(stream.blocks[1]["id"])
-            assert len(await again.several(4)) == 4
-            fresh = await peer.listen(again.last_id)
-            assert await again.rest() == again.messages
-            await peer.text("announce")
-            assert len(await fresh.several(1)) == 1
-            fresh.cut()
-            await fresh.task
-            unnamed = await peer.listen()
-            await peer.text("announce")
-            assert len(await unnamed.several(1)) == 1
-
-    run(body)
+async def test_the_standing_stream_is_taken_up_where_it_broke() -> None:
+    async with served(store=MemoryEventStore()) as endpoint:
+        peer = await endpoint.begin()
+        await peer.text("announce", times=2)
+        stream = await peer.listen()
+        await stream.several(2)
+        stream.cut()
+        await stream.task
+        await peer.text("announce", times=3)
+        again = await peer.listen(stream.blocks[1]["id"])
+        assert len(await again.several(4)) == 4
+        fresh = await peer.listen(again.last_id)
+        assert await again.rest() == again.messages
+        await peer.text("announce")
+        assert len(await fresh.several(1)) == 1
+        fresh.cut()
+        await fresh.task
+        unnamed = await peer.listen()
+        await peer.text("announce")
+        assert len(await unnamed.several(1)) == 1
 
 
-def test_the_newest_connection_counts() -> None:
-    async def body() -> None:
-        async with served(store=MemoryEventStore()) as endpoint:
-            peer = await endpoint.begin()
-            exchange = peer.call("count", 5, to=40, pause=0.005)
-            await exchange.several(10)
-            exchange.flows.clear()
-            had = exchange.last_id, exchange.messages
-            await asyncio.sleep(0.05)
-            again = await peer.listen(had[0])
-            messages = had[1] + await again.rest()
-            assert numbers_of(messages) == list(range(40))
-            exchange.cut()
-            await exchange.task
-
-    run(body)
+async def test_the_newest_connection_counts() -> None:
+    async with served(store=MemoryEventStore()) as endpoint:
+        peer = await endpoint.begin()
+        exchange = peer.call("count", 5, to=40, pause=0.005)
+        await exchange.several(10)
+        exchange.flows.clear()
+        had = exchange.last_id, exchange.messages
+        await asyncio.sleep(0.05)
+        again = await peer.listen(had[0])
+        messages = had[1] + await again.rest()
+        assert numbers_of(messages) == list(range(40))
+        exchange.cut()
+        await exchange.task
 
 
 @pytest.mark.parametrize("pause", [0.0, 0.1])
-def test_a_server_may_hang_up_while_it_works(pause: float) -> None:
-    async def body() -> None:
-        async with served(store=MemoryEventStore()) as endpoint:
-            peer = await endpoint.begin()
-            exchange = peer.call("poll", 5, pause=pause or 0.01)
-            before = await exchange.rest()
-            assert [message["params"]["data"] for message in before] == ["before"]
-            assert [block.get("retry") for block in exchange.blocks] == ["1000", None, "250"]
-            await asyncio.sleep(0 if pause else 0.05)
-            after = await (await peer.listen(exchange.last_id)).rest()
-            assert after[0]["params"]["data"] == "after"
-            assert text_of(after[1]) == "closed"
-
-    run(body)
+async def test_a_server_may_hang_up_while_it_works(pause: float) -> None:
+    async with served(store=MemoryEventStore()) as endpoint:
+        peer = await endpoint.begin()
+        exchange = peer.call("poll", 5, pause=pause or 0.01)
+        before = await exchange.rest()
+        assert [message["params"]["data"] for message in before] == ["before"]
+        assert [block.get("retry") for block in exchange.blocks] == ["1000", None, "250"]
+        await asyncio.sleep(0 if pause else 0.05)
+        after = await (await peer.listen(exchange.last_id)).rest()
+        assert after[0]["params"]["data"] == "after"
+        assert text_of(after[1]) == "closed"
 
 
 @pytest.mark.parametrize("keeps", [True, False])
-def test_a_server_does_not_hang_up_on_who_cannot_come_back(keeps: bool) -> None:
+async def test_a_server_does_not_hang_up_on_who_cannot_come_back(keeps: bool) -> None:
     class Polling(Old):
         async def call_tool(self, params: Any, ctx: Any) -> Any:
             closed = ctx.close_stream()
             await anyio.sleep(0.1)
             return v2025_03_26.types.CallToolResult(content=[v2025_03_26.types.TextContent(text=str(closed))])
 
-    async def body() -> None:
-        async with served(Polling(), Tools(), store=MemoryEventStore() if keeps else None) as endpoint:
-            peer = await endpoint.begin("2025-03-26" if keeps else NEWEST)
-            assert await peer.text("poll") == ("False" if keeps else "open")
-
-    run(body)
+    async with served(Polling(), Tools(), store=MemoryEventStore() if keeps else None) as endpoint:
+        peer = await endpoint.begin("2025-03-26" if keeps else NEWEST)
+        assert await peer.text("poll") == ("False" if keeps else "open")
 
 
-def test_events_that_are_gone() -> None:
-    async def body() -> None:
-        async with served(store=MemoryEventStore(StoreLimits(events=5))) as endpoint:
-            peer = await endpoint.begin()
-            exchange = peer.call("count", 5, to=20)
-            await exchange.rest()
-            ids = [block["id"] for block in exchange.blocks]
-            status, words = await endpoint.refused("GET", **peer.headers, last_event_id=ids[3])
-            assert (status, words.split(":")[0]) == (400, "Last-Event-ID")
-            name = ids[0].rpartition("-")[0]
-            unknown = ["", "x", "0", "-1", f"{name}-99", f"{name}x-1", f"{name}-1x", f"{name}-{'9' * 30}", f"{name}-²"]
-            for id_ in unknown:
-                assert (await endpoint.refused("GET", **peer.headers, last_event_id=id_))[0] == 400, id_
-            assert len(await (await peer.listen(ids[-3])).rest()) == 2
-            other = await endpoint.begin()
-            assert (await endpoint.refused("GET", **other.headers, last_event_id=ids[-1]))[0] == 400
-
-    run(body)
+async def test_events_that_are_gone() -> None:
+    async with served(store=MemoryEventStore(StoreLimits(events=5))) as endpoint:
+        peer = await endpoint.begin()
+        exchange = peer.call("count", 5, to=20)
+        await exchange.rest()
+        ids = [block["id"] for block in exchange.blocks]
+        status, words = await endpoint.refused("GET", **peer.headers, last_event_id=ids[3])
+        assert (status, words.split(":")[0]) == (400, "Last-Event-ID")
+        name = ids[0].rpartition("-")[0]
+        unknown = ["", "x", "0", "-1", f"{name}-99", f"{name}x-1", f"{name}-1x", f"{name}-{'9' * 30}", f"{name}-²"]
+        for id_ in unknown:
+            assert (await endpoint.refused("GET", **peer.headers, last_event_id=id_))[0] == 400, id_
+        assert len(await (await peer.listen(ids[-3])).rest()) == 2
+        other = await endpoint.begin()
+        assert (await endpoint.refused("GET", **other.headers, last_event_id=ids[-1]))[0] == 400
 
 
-def test_the_answer_to_a_client_that_is_gone_waits_for_it() -> None:
-    async def body() -> None:
-        tools = Tools()
-        async with served(tools, store=MemoryEventStore(), streams=2) as endpoint:
-            peer = await endpoint.begin()
-            exchange = peer.call("wait", 5, seconds=0.1)
-            await exchange.primed()
-            exchange.cut()
-            await until(lambda: tools.finished)
-            for _ in range(3):
-                (message,) = await (await peer.listen(exchange.last_id)).rest()
-                assert text_of(message) == "xxxx"
-
-    run(body)
+async def test_the_answer_to_a_client_that_is_gone_waits_for_it() -> None:
+    tools = Tools()
+    async with served(tools, store=MemoryEventStore(), streams=2) as endpoint:
+        peer = await endpoint.begin()
+        exchange = peer.call("wait", 5, seconds=0.1)
+        await exchange.primed()
+        exchange.cut()
+        await until(lambda: tools.finished)
+        for _ in range(3):
+            (message,) = await (await peer.listen(exchange.last_id)).rest()
+            assert text_of(message) == "xxxx"
 
 
 class Slow(MemoryEventStore):
@@ -1096,57 +978,51 @@ class Slow(MemoryEventStore):
         return await super().read(session, stream, after)
 
 
-def test_what_is_not_kept_is_not_said() -> None:
-    async def body() -> None:
-        store = Slow()
-        async with served(store=store) as endpoint:
-            peer = await endpoint.begin()
-            exchange = peer.call("count", to=3, pause=0.1)
-            assert numbers_of(await exchange.several(1)) == [0]
-            store.open.clear()
-            await asyncio.sleep(0.2)
-            assert numbers_of(exchange.messages) == [0]
-            store.open.set()
-            assert numbers_of(await exchange.rest()) == [0, 1, 2]
-
-    run(body)
+async def test_what_is_not_kept_is_not_said() -> None:
+    store = Slow()
+    async with served(store=store) as endpoint:
+        peer = await endpoint.begin()
+        exchange = peer.call("count", to=3, pause=0.1)
+        assert numbers_of(await exchange.several(1)) == [0]
+        store.open.clear()
+        await asyncio.sleep(0.2)
+        assert numbers_of(exchange.messages) == [0]
+        store.open.set()
+        assert numbers_of(await exchange.rest()) == [0, 1, 2]
 
 
 @pytest.mark.parametrize("kind", ["asyncio", "anyio"])
-def test_a_stream_has_no_gaps(kind: str) -> None:
+async def test_a_stream_has_no_gaps(kind: str) -> None:
     """Whoever leaves, or is cancelled while something is written, leaves the numbers in order."""
 
-    async def body() -> None:
-        store = Slow()
-        await store.save("s", b"")
-        stream = Stream("s", "a", [1], store)
-        await stream.persist()
-        with stream.reading():
-            for number in range(3):
-                await stream.put(b"%d" % number)
-        store.open.clear()
-        if kind == "asyncio":
-            cancelled = asyncio.ensure_future(stream.put(b"3"))
-            await asyncio.sleep(0.01)
-            cancelled.cancel()
-        else:
-            with anyio.CancelScope() as scope:
-                asyncio.get_running_loop().call_later(0.01, scope.cancel)
-                asyncio.get_running_loop().call_later(0.02, store.open.set)
-                await stream.put(b"3")
-        asyncio.get_running_loop().call_later(0.02, store.open.set)
-        await stream.put(b"4")
-        with stream.reading():
-            await stream.put(b"5")
-            found: list[Event] = []
-            while len(found) < 5:
-                found += await stream.read(found[-1].number if found else 1)
-        assert found == [Event(number, b"%d" % (number - 1)) for number in range(2, 7)]
-
-    run(body)
+    store = Slow()
+    await store.save("s", b"")
+    stream = Stream("s", "a", [1], store)
+    await stream.persist()
+    with stream.reading():
+        for number in range(3):
+            await stream.put(b"%d" % number)
+    store.open.clear()
+    if kind == "asyncio":
+        cancelled = asyncio.ensure_future(stream.put(b"3"))
+        await asyncio.sleep(0.01)
+        cancelled.cancel()
+    else:
+        with anyio.CancelScope() as scope:
+            asyncio.get_running_loop().call_later(0.01, scope.cancel)
+            asyncio.get_running_loop().call_later(0.02, store.open.set)
+            await stream.put(b"3")
+    asyncio.get_running_loop().call_later(0.02, store.open.set)
+    await stream.put(b"4")
+    with stream.reading():
+        await stream.put(b"5")
+        found: list[Event] = []
+        while len(found) < 5:
+            found += await stream.read(found[-1].number if found else 1)
+    assert found == [Event(number, b"%d" % (number - 1)) for number in range(2, 7)]
 
 
-def test_a_store_that_is_away_when_sessions_end_keeps_no_room(caplog: pytest.LogCaptureFixture) -> None:
+async def test_a_store_that_is_away_when_sessions_end_keeps_no_room(caplog: pytest.LogCaptureFixture) -> None:
     """Requests whose end cannot be stored end all the same, at once, and give back what they took."""
 
     class Away(Slow):
@@ -1158,52 +1034,46 @@ def test_a_store_that_is_away_when_sessions_end_keeps_no_room(caplog: pytest.Log
                 raise StoreUnavailable
             await super().write(session, stream, events, pending)
 
-    async def body() -> None:
-        store = Away()
-        await store.save("s", b"")
-        budget = Budget(30, "too many")
-        transport = SessionTransport("s", HttpLimits(), budget, store=store)
-        streams = [transport.expect([number]) for number in range(30)]
-        for stream in streams:
-            await stream.persist()
-        store.is_away = True
-        begun = asyncio.get_running_loop().time()
-        await transport.end("the server is stopping")
-        assert asyncio.get_running_loop().time() - begun < 2
-        assert all(stream.state == "done" for stream in streams)
-        assert budget.used == 0
-        assert not transport.streams
-
-    run(body)
+    store = Away()
+    await store.save("s", b"")
+    budget = Budget(30, "too many")
+    transport = SessionTransport("s", HttpLimits(), budget, store=store)
+    streams = [transport.expect([number]) for number in range(30)]
+    for stream in streams:
+        await stream.persist()
+    store.is_away = True
+    begun = asyncio.get_running_loop().time()
+    await transport.end("the server is stopping")
+    assert asyncio.get_running_loop().time() - begun < 2
+    assert all(stream.state == "done" for stream in streams)
+    assert budget.used == 0
+    assert not transport.streams
     assert "the end of a session is not stored: The store cannot be reached" in caplog.text
 
 
-def test_what_is_replayed_is_not_sent_again() -> None:
+async def test_what_is_replayed_is_not_sent_again() -> None:
     """An event that is written while the store is asked for older ones comes once."""
 
-    async def body() -> None:
-        store = Slow()
-        await store.save("s", b"")
-        stream = Stream("s", "a", [1], store)
-        await stream.persist()
-        await stream.put(b"1")
-        with stream.reading():
-            store.readable.clear()
-            reading = asyncio.ensure_future(stream.read(0))
-            await stream.put(b"2")
-            store.readable.set()
-            found = [*await reading]
-            await stream.put(b"3")
-            while found[-1].number < 3:
-                found += await stream.read(found[-1].number)
-        assert [event.number for event in found] == [1, 2, 3]
-
-    run(body)
+    store = Slow()
+    await store.save("s", b"")
+    stream = Stream("s", "a", [1], store)
+    await stream.persist()
+    await stream.put(b"1")
+    with stream.reading():
+        store.readable.clear()
+        reading = asyncio.ensure_future(stream.read(0))
+        await stream.put(b"2")
+        store.readable.set()
+        found = [*await reading]
+        await stream.put(b"3")
+        while found[-1].number < 3:
+            found += await stream.read(found[-1].number)
+    assert [event.number for event in found] == [1, 2, 3]
 
 
 @pytest.mark.full
 @pytest.mark.parametrize("kind", ["memory", "slow", "sqlite"])
-def test_connections_that_break_all_the_time(kind: str, tmp_path: Path) -> None:
+async def test_connections_that_break_all_the_time(kind: str, tmp_path: Path) -> None:
     """Clients that are cut off at random, or left half open, get every event once, in order."""
 
     async def one(endpoint: Endpoint, dice: random.Random) -> None:
@@ -1231,110 +1101,95 @@ def test_connections_that_break_all_the_time(kind: str, tmp_path: Path) -> None:
                 exchange.cut()
                 await exchange.task
 
-    async def body() -> None:
-        store: Any = {"memory": MemoryEventStore, "slow": Slow}.get(kind, lambda: SqliteEventStore(tmp_path / "db"))()
-        try:
-            async with served(store=store) as endpoint:
-                await asyncio.gather(*(one(endpoint, random.Random(seed)) for seed in range(10)))
-                assert endpoint.sessions.registry._streams.all.free == 10_000
-        finally:
-            if isinstance(store, SqliteEventStore):
-                store.close()
-
-    run(body)
+    store: Any = {"memory": MemoryEventStore, "slow": Slow}.get(kind, lambda: SqliteEventStore(tmp_path / "db"))()
+    try:
+        async with served(store=store) as endpoint:
+            await asyncio.gather(*(one(endpoint, random.Random(seed)) for seed in range(10)))
+            assert endpoint.sessions.registry._streams.all.free == 10_000
+    finally:
+        if isinstance(store, SqliteEventStore):
+            store.close()
 
 
-def test_a_store_that_fails_ends_the_session(caplog: pytest.LogCaptureFixture) -> None:
+async def test_a_store_that_fails_ends_the_session(caplog: pytest.LogCaptureFixture) -> None:
     class Full(MemoryEventStore):
         async def write(self, session: str, stream: str, events: Sequence[Event], pending: bytes | None) -> None:
             raise OSError("disk full")
 
-    async def body() -> None:
-        async with served(store=Full()) as endpoint:
-            exchange = endpoint.ask("POST", initialize(NEWEST))
-            assert "error" in await exchange.json()
-
-    run(body)
+    async with served(store=Full()) as endpoint:
+        exchange = endpoint.ask("POST", initialize(NEWEST))
+        assert "error" in await exchange.json()
     assert "the event store failed" in caplog.text
 
 
 # --- sessions that outlive their process ----------------------------------------------------------------------
 
 
-def test_a_session_goes_on_elsewhere() -> None:
-    async def body() -> None:
-        store = MemoryEventStore()
-        async with served(store=store) as endpoint:
-            peer = await endpoint.begin(capabilities={"sampling": {}}, x_user="bob")
-            await peer.post(request(1, "logging/setLevel", {"level": "info"})).whole()
-            await peer.text("announce", times=2)
-            listening = await peer.listen()
-            await listening.several(2)
-            assert len(await peer.call("count", 4, to=1).rest()) == 2
-            waiting = peer.call("wait", 5, seconds=PATIENCE)
-            await waiting.primed()
-            counted = peer.call("count", 6, to=3)
-            await counted.rest()
-            asked = peer.call("ask", 7)
-            (question,) = await asked.several(1)
-        async with served(store=store) as endpoint:
-            peer.endpoint = endpoint
-            assert (await endpoint.refused("POST", request(1, "ping"), **(peer.headers | {"x_user": "eve"})))[0] == 404
-            assert await peer.text("level") == "info test ['sampling']"
-            assert [len(await peer.call("count", id_, to=1).rest()) for id_ in (21, 22, 23, 24)] == [2] * 4
-            (error,) = await (await peer.listen(waiting.last_id)).rest()
-            assert (error["id"], error["error"]["code"]) == (5, -32603)
-            assert "restarted" in error["error"]["message"]
-            assert len(await (await peer.listen(counted.blocks[1]["id"])).rest()) == 3
-            assert [m["id"] for m in await (await peer.listen(asked.last_id)).rest()] == [7]
-            again = peer.call("ask", 8)
-            (new,) = await again.several(1)
-            assert new["id"] != question["id"]
-            streams = [{block["id"].rpartition("-")[0] for block in one.blocks} for one in (waiting, counted, again)]
-            assert len(set.union(*streams)) == 3
-            result = {"role": "assistant", "content": {"type": "text", "text": "late"}, "model": "m"}
-            await peer.post(answer(question["id"], result)).whole()
-            await peer.post(answer(new["id"], result)).whole()
-            assert text_of((await again.rest())[-1]) == "late"
-            standing = await peer.listen(listening.blocks[1]["id"])
-            await peer.text("announce")
-            assert len(await standing.several(2)) == 2
-            assert await peer.call("wait", 5, seconds=0.1).rest() != []
-            ended = initialize(NEWEST, id_=10)
-            assert "comes once" in (await peer.post(ended).json())["error"]["message"]
-            assert await peer.delete() == 204
-        async with served(store=store) as endpoint:
-            peer.endpoint = endpoint
-            assert await peer.call("echo", text="x").head() == 404
-        assert await store.load(peer.key) is None
-
-    run(body)
+async def test_a_session_goes_on_elsewhere() -> None:
+    store = MemoryEventStore()
+    async with served(store=store) as endpoint:
+        peer = await endpoint.begin(capabilities={"sampling": {}}, x_user="bob")
+        await peer.post(request(1, "logging/setLevel", {"level": "info"})).whole()
+        await peer.text("announce", times=2)
+        listening = await peer.listen()
+        await listening.several(2)
+        assert len(await peer.call("count", 4, to=1).rest()) == 2
+        waiting = peer.call("wait", 5, seconds=PATIENCE)
+        await waiting.primed()
+        counted = peer.call("count", 6, to=3)
+        await counted.rest()
+        asked = peer.call("ask", 7)
+        (question,) = await asked.several(1)
+    async with served(store=store) as endpoint:
+        peer.endpoint = endpoint
+        assert (await endpoint.refused("POST", request(1, "ping"), **(peer.headers | {"x_user": "eve"})))[0] == 404
+        assert await peer.text("level") == "info test ['sampling']"
+        assert [len(await peer.call("count", id_, to=1).rest()) for id_ in (21, 22, 23, 24)] == [2] * 4
+        (error,) = await (await peer.listen(waiting.last_id)).rest()
+        assert (error["id"], error["error"]["code"]) == (5, -32603)
+        assert "restarted" in error["error"]["message"]
+        assert len(await (await peer.listen(counted.blocks[1]["id"])).rest()) == 3
+        assert [m["id"] for m in await (await peer.listen(asked.last_id)).rest()] == [7]
+        again = peer.call("ask", 8)
+        (new,) = await again.several(1)
+        assert new["id"] != question["id"]
+        streams = [{block["id"].rpartition("-")[0] for block in one.blocks} for one in (waiting, counted, again)]
+        assert len(set.union(*streams)) == 3
+        result = {"role": "assistant", "content": {"type": "text", "text": "late"}, "model": "m"}
+        await peer.post(answer(question["id"], result)).whole()
+        await peer.post(answer(new["id"], result)).whole()
+        assert text_of((await again.rest())[-1]) == "late"
+        standing = await peer.listen(listening.blocks[1]["id"])
+        await peer.text("announce")
+        assert len(await standing.several(2)) == 2
+        assert await peer.call("wait", 5, seconds=0.1).rest() != []
+        ended = initialize(NEWEST, id_=10)
+        assert "comes once" in (await peer.post(ended).json())["error"]["message"]
+        assert await peer.delete() == 204
+    async with served(store=store) as endpoint:
+        peer.endpoint = endpoint
+        assert await peer.call("echo", text="x").head() == 404
+    assert await store.load(peer.key) is None
 
 
-def test_a_session_whose_revision_is_gone() -> None:
-    async def body() -> None:
-        store = MemoryEventStore()
-        async with served(Old(), Tools(), store=store) as endpoint:
-            peer = await endpoint.begin("2025-03-26")
-        async with served(Tools(), store=store) as endpoint:
-            peer.endpoint = endpoint
-            assert await peer.post(request(1, "ping")).head() == 404
-
-    run(body)
+async def test_a_session_whose_revision_is_gone() -> None:
+    store = MemoryEventStore()
+    async with served(Old(), Tools(), store=store) as endpoint:
+        peer = await endpoint.begin("2025-03-26")
+    async with served(Tools(), store=store) as endpoint:
+        peer.endpoint = endpoint
+        assert await peer.post(request(1, "ping")).head() == 404
 
 
-def test_many_find_a_session_at_once() -> None:
-    async def body() -> None:
-        store = MemoryEventStore()
-        async with served(store=store) as endpoint:
-            peer = await endpoint.begin()
-        tools = Tools()
-        async with served(tools, store=store) as endpoint:
-            peer.endpoint = endpoint
-            assert await asyncio.gather(*(peer.text("echo", text="x") for _ in range(20))) == ["x"] * 20
-            assert len(tools.connections) == 1
-
-    run(body)
+async def test_many_find_a_session_at_once() -> None:
+    store = MemoryEventStore()
+    async with served(store=store) as endpoint:
+        peer = await endpoint.begin()
+    tools = Tools()
+    async with served(tools, store=store) as endpoint:
+        peer.endpoint = endpoint
+        assert await asyncio.gather(*(peer.text("echo", text="x") for _ in range(20))) == ["x"] * 20
+        assert len(tools.connections) == 1
 
 
 # --- real connections -----------------------------------------------------------------------------------------
@@ -1410,7 +1265,7 @@ class Reader:
 @pytest.mark.parametrize(
     ("count", "parser"), cases([(1, PARSERS[0]), (7, PARSERS[0]), (60, PARSERS[-1])], quick=[(7, PARSERS[0])])
 )
-def test_a_server_that_is_killed(tmp_path: Path, count: int, parser: str) -> None:
+async def test_a_server_that_is_killed(tmp_path: Path, count: int, parser: str) -> None:
     """What was sent before the kill is there after it: once, in order, and followed by one clear error."""
     call = {"name": "count", "arguments": {"to": 100_000, "pause": 0.001}}
     headers = {"accept": BOTH, "mcp-protocol-version": NEWEST}
@@ -1445,20 +1300,17 @@ def test_a_server_that_is_killed(tmp_path: Path, count: int, parser: str) -> Non
         assert (await http.delete("")).status_code == 204
         assert (await http.post("", json=request(4, "ping"))).status_code == 404
 
-    async def body() -> None:
-        with process(tmp_path, parser) as (server, url):
-            async with httpx2.AsyncClient(base_url=url, headers=headers, timeout=PATIENCE) as http:
-                await before(server, http)
-        with process(tmp_path, parser) as (_, url):
-            async with httpx2.AsyncClient(base_url=url, headers=headers, timeout=PATIENCE) as http:
-                await after(http)
-
-    run(body)
+    with process(tmp_path, parser) as (server, url):
+        async with httpx2.AsyncClient(base_url=url, headers=headers, timeout=PATIENCE) as http:
+            await before(server, http)
+    with process(tmp_path, parser) as (_, url):
+        async with httpx2.AsyncClient(base_url=url, headers=headers, timeout=PATIENCE) as http:
+            await after(http)
 
 
 @pytest.mark.full
 @pytest.mark.parametrize("parser", cases(PARSERS, quick=PARSERS[:1]))
-def test_real_connections_that_break(tmp_path: Path, parser: str) -> None:
+async def test_real_connections_that_break(tmp_path: Path, parser: str) -> None:
     """Connections that are reset in the middle of a stream are noticed, and what they missed is replayed."""
 
     async def one(url: str, seed: int) -> None:
@@ -1476,8 +1328,5 @@ def test_real_connections_that_break(tmp_path: Path, parser: str) -> None:
                     await reader.read(stream, len(reader.messages) + dice.randrange(1, 20))
             assert numbers_of(reader.messages) == list(range(50))
 
-    async def body() -> None:
-        with process(tmp_path, parser) as (_, url):
-            await asyncio.gather(*(one(url, seed) for seed in range(10)))
-
-    run(body)
+    with process(tmp_path, parser) as (_, url):
+        await asyncio.gather(*(one(url, seed) for seed in range(10)))

@@ -17,7 +17,7 @@ from mcp_bindgen.http.server.legacy_sse import SseApp
 from mcp_bindgen.runtime import ServerUnavailable, connect
 from mcp_bindgen.runtime.protocol.errors import INTERNAL_ERROR
 from mcp_bindgen.v2025_11_25 import types as mcp
-from tests.support.checked_connections import bounded, initialize
+from tests.support.checked_connections import initialize
 from tests.support.http_wires import Wires, wires
 from tests.support.scripted_http_server import Heard, answer, ask, introduce, notification, request, serving, talking
 
@@ -71,7 +71,6 @@ async def without_store(app: Any, http: Wires) -> Any:
     ],
     ids=["memory", "sqlite", "sse", "away", "redis", "redis stopping"],
 )
-@bounded()
 async def test_the_error_is_one_of_servers(make: Callable[[Path], Any], cause: Any, tmp_path: Path) -> None:
     app = make(tmp_path)
     async with wires(app) as http:
@@ -94,7 +93,6 @@ async def stopped() -> AsyncGenerator[Any]:
         yield client
 
 
-@bounded()
 async def test_our_client_raises_a_class_of_its_own() -> None:
     async with stopped() as client:
         with pytest.raises(ServerUnavailable, match="the server is stopping") as caught:
@@ -109,7 +107,6 @@ async def refuse(heard: Heard) -> None:
 
 
 @pytest.mark.parametrize("client", [v2026_07_28.Client, None])
-@bounded()
 async def test_a_server_that_stops_is_not_taken_for_one_of_another_revision(client: Any) -> None:
     async with serving(refuse) as script:
         opening = connect(script.url) if client is None else client.connect(script.url, exactly=True)
@@ -120,7 +117,6 @@ async def test_a_server_that_stops_is_not_taken_for_one_of_another_revision(clie
 
 
 @pytest.mark.parametrize("status", [429, 502, 503])
-@bounded()
 async def test_a_notification_is_sent_again(status: int) -> None:
     refused: list[str] = []
 
@@ -144,7 +140,6 @@ async def test_a_notification_is_sent_again(status: int) -> None:
         assert names == ["initialize", *["notifications/initialized"] * 3, "tools/call"]
 
 
-@bounded()
 async def test_a_notification_that_is_refused_for_good_is_not_sent_again(caplog: pytest.LogCaptureFixture) -> None:
     async def play(heard: Heard) -> None:
         await heard.end(400)
