@@ -271,6 +271,7 @@ def test_arguments_that_cannot_be_repeated() -> None:
         ({"region": "a"}, {"region": "a, a"}),
         ({"region": "a"}, {"region": "=?base64?YQ?="}),
         ({"region": "a"}, {"region": "a\xe9"}),
+        ({"region": "a"}, {"region": "a\x00"}),
         ({"region": "a "}, {"region": "a "}),  # blanks around a value do not count
         ({}, {"region": "a"}),
         ({"region": None}, {"region": ""}),

@@ -71,10 +71,12 @@ def status(policy: OriginPolicy, host: str, **headers: str) -> int:
         (["10.0.0.0/8"], ["10.1.2.3:80"], ["11.0.0.1", "10.evil.example", "0xa.1.2.3"]),
         (["münchen.example"], ["xn--mnchen-3ya.example"], ["m\u00fcnchen.example", "munchen.example"]),
         (["*"], ["anything at all", ""], []),
+        (None, ["localhost:8000", "LOCALHOST:1", "127.0.0.1", "[::1]:80"], ["localhost@evil.example", "[::1"]),
+        (None, [], ["localhost.evil.example:80", "127.0.0.1.evil.example", "", "evil"]),
         ([], [], ["localhost"]),
     ],
 )
-def test_names_of_hosts(names: list[str], yes: list[str], no: list[str]) -> None:
+def test_names_of_hosts(names: list[str] | None, yes: list[str], no: list[str]) -> None:
     policy = OriginPolicy(names)
     assert {host: status(policy, host) for host in (*yes, *no)} == dict.fromkeys(yes, 200) | dict.fromkeys(no, 421)
 
@@ -89,19 +91,18 @@ def test_a_name_that_would_never_fit_is_an_error(name: str) -> None:
 
 def test_pages_of_the_allowed_hosts_may_call(monkeypatch: pytest.MonkeyPatch) -> None:
     def found(policy: OriginPolicy) -> list[int]:
-        origins = (
-            f"https://{NAME}",
-            "http://localhost:5173",
-            "https://evil.example",
-            f"https://{NAME}.evil",
-            NAME,
-            "null",
-        )
-        return [status(policy, NAME, origin=origin) for origin in origins]
+        names = f"https://{NAME} http://localhost:5173 https://evil.example https://{NAME}.evil {NAME} null"
+        return [status(policy, NAME, origin=origin) for origin in names.split()]
 
     assert found(OriginPolicy([NAME])) == [200, 200, 403, 403, 403, 403]
     assert found(OriginPolicy(["*"])) == found(OriginPolicy(["*.example.com"])) == [403, 200, 403, 403, 403, 403]
     assert found(OriginPolicy([NAME], [])) == [403] * 6
+    chosen = OriginPolicy([NAME], ["https://app.example", "other.example"])
+    pages = ("https://app.example", "http://app.example", "http://other.example:1", "http://localhost")
+    assert [status(chosen, NAME, origin=page) for page in pages] == [200, 403, 200, 403]
+    yes = ["http://localhost:3000", "https://127.0.0.1", "http://[::1]"]
+    no = ["file://", "https://localhost.evil.example", "http://localhost:3000@evil.example"]
+    assert [status(OriginPolicy(), "localhost", origin=one) for one in (*yes, *no)] == [200] * 3 + [403] * 3
     monkeypatch.setenv("ALLOWED_ORIGINS", "https://evil.example")
     assert found(OriginPolicy([NAME])) == [403, 403, 200, 403, 403, 403]
 

@@ -6,15 +6,12 @@ import asyncio
 import json
 import logging
 import random
-import subprocess
-import sys
-from collections.abc import AsyncGenerator, Callable, Iterator, Sequence
-from contextlib import aclosing, asynccontextmanager, contextmanager
+from collections.abc import AsyncGenerator, Sequence
+from contextlib import asynccontextmanager
 from pathlib import Path
 from typing import Any
 
 import anyio
-import httpx2
 import pytest
 from starlette.types import Receive, Scope, Send
 
@@ -32,20 +29,16 @@ from mcp_bindgen.http.server.event_store import (
 )
 from mcp_bindgen.http.server.intake import Intake
 from mcp_bindgen.http.server.limits import LIMITS, Budget, HttpLimits
-from mcp_bindgen.http.server.origin_policy import OriginPolicy
 from mcp_bindgen.http.server.session_transport import SessionTransport
 from mcp_bindgen.http.server.sessions import SESSION, HttpSessions, SessionRegistry, key_of
 from mcp_bindgen.http.server.streams import Stream
 from mcp_bindgen.runtime import ConnectionClosed
 from mcp_bindgen.v2025_11_25 import types as mcp
-from tests.support.checked_connections import INITIALIZED, answer, initialize, notification, own, request
-from tests.support.commands import ROOT
-from tests.support.effort import cases
-from tests.support.processes import PARSERS
+from tests.support.checked_connections import INITIALIZED, answer, initialize, notification, own, request, until
+from tests.support.exchanges import Exchange
+from tests.support.http_wires import BOTH, LATEST
 
 PATIENCE = 60.0
-BOTH = "application/json, text/event-stream"
-NEWEST = "2025-11-25"
 
 
 class Tools(v2025_11_25.Server):
@@ -130,123 +123,6 @@ class Old(v2025_03_26.Server):
 # --- a client that does everything by hand --------------------------------------------------------------------
 
 
-class Exchange:
-    """One HTTP request that an application answers, in this process.
-
-    Attributes:
-        flows: Cleared, the connection is half open: what is written to it gets stuck.
-    """
-
-    def __init__(self, app: Any, method: str, headers: dict[str, str], body: bytes) -> None:
-        self.status = 0
-        self.headers: dict[str, str] = {}
-        self.body = b""
-        self.over = False
-        self.flows = asyncio.Event()
-        self.flows.set()
-        self._cut = asyncio.Event()
-        self._news = asyncio.Event()
-        self._asked = False
-        self._request = body
-        self._read = 0
-        scope = {
-            "type": "http",
-            "method": method,
-            "path": "/mcp",
-            "headers": [(name.lower().encode(), value.encode("latin-1")) for name, value in headers.items()],
-        }
-        self.task = asyncio.create_task(app(scope, self._receive, self._send))
-
-    async def _receive(self) -> dict[str, Any]:
-        if not self._asked:
-            self._asked = True
-            return {"type": "http.request", "body": self._request}
-        await self._cut.wait()
-        return {"type": "http.disconnect"}
-
-    async def _send(self, message: Any) -> None:
-        await self.flows.wait()
-        if self._cut.is_set():
-            return
-        if message["type"] == "http.response.start":
-            assert not self.status
-            self.status = message["status"]
-            self.headers = {name.decode(): value.decode() for name, value in message["headers"]}
-        else:
-            assert self.status
-            assert not self.over
-            self.body += message.get("body", b"")
-            self.over = not message.get("more_body", False)
-        self._news.set()
-
-    def cut(self) -> None:
-        """Hangs up."""
-        self._cut.set()
-        self.flows.set()
-
-    async def until(self, fact: Callable[[], object]) -> None:
-        """Waits until something is true of what came."""
-        async with asyncio.timeout(PATIENCE):
-            while not fact():
-                self._news.clear()
-                await self._news.wait()
-
-    async def head(self) -> int:
-        """The status, once it is there."""
-        await self.until(lambda: self.status)
-        return self.status
-
-    async def whole(self) -> bytes:
-        """The whole body."""
-        await self.until(lambda: self.over)
-        async with asyncio.timeout(PATIENCE):
-            await self.task
-        return self.body
-
-    async def primed(self) -> None:
-        """Waits for an event."""
-        await self.until(lambda: self.blocks or self.over)
-
-    async def ended(self) -> None:
-        """Waits for the end."""
-        await self.until(lambda: self.over)
-
-    async def json(self) -> Any:
-        """The answer, which is a plain one unless this machine is busy."""
-        body = await self.whole()
-        return self.messages[-1] if self.headers["content-type"] == "text/event-stream" else json.loads(body)
-
-    @property
-    def blocks(self) -> list[dict[str, str]]:
-        """The events that have arrived as a whole."""
-        found: list[dict[str, str]] = []
-        for block in self.body.decode().split("\n\n")[:-1]:
-            if not block.startswith(":"):
-                lines = [line.partition(": ") for line in block.splitlines()]
-                found.append({name: value for name, _, value in lines})
-        return found
-
-    @property
-    def messages(self) -> list[Any]:
-        """The messages that have arrived."""
-        return [json.loads(block["data"]) for block in self.blocks if block.get("data")]
-
-    @property
-    def last_id(self) -> str:
-        """The id of the last event."""
-        return [block["id"] for block in self.blocks if "id" in block][-1]
-
-    async def several(self, count: int) -> list[Any]:
-        """The first messages."""
-        await self.until(lambda: len(self.messages) >= count or self.over)
-        return self.messages
-
-    async def rest(self) -> list[Any]:
-        """All messages of a stream that ends."""
-        await self.whole()
-        return self.messages
-
-
 class Endpoint:
     """Sessions behind an ASGI application, and requests to it."""
 
@@ -275,21 +151,21 @@ class Endpoint:
         known: dict[str, str | None] = {"accept": BOTH, "content-type": "application/json"}
         known.update({name.replace("_", "-"): value for name, value in headers.items()})
         body = content if isinstance(content, bytes) else json.dumps(content).encode()
-        return Exchange(self, method, {name: value for name, value in known.items() if value is not None}, body)
+        return Exchange(self, method, [(name, value) for name, value in known.items() if value is not None], [body])
 
     async def refused(self, method: str, content: Any = None, **headers: str | None) -> tuple[int, str]:
         """The status and the words of a refusal; they have no id."""
         exchange = self.ask(method, content, **headers)
-        body = await exchange.json()
+        body = await exchange.answered()
         assert exchange.headers["content-type"] == "application/json"
         assert exchange.status >= 400
         assert "id" not in body
         return exchange.status, body["error"]["message"]
 
-    async def begin(self, revision: str = NEWEST, capabilities: Any = None, **headers: Any) -> Peer:
+    async def begin(self, revision: str = LATEST, capabilities: Any = None, **headers: Any) -> Peer:
         """Begins a session."""
         exchange = self.ask("POST", initialize(revision, capabilities), **headers)
-        body = await exchange.json()
+        body = await exchange.answered()
         assert body["result"]["protocolVersion"] == revision
         peer = Peer(self, exchange.headers["mcp-session-id"], headers)
         accepted = peer.post(INITIALIZED)
@@ -330,7 +206,7 @@ class Peer:
     async def text(self, name: str, **arguments: Any) -> Any:
         """What a tool answers, whichever way."""
         exchange = self.call(name, random.getrandbits(50), **arguments)
-        message = await exchange.json()
+        message = await exchange.answered()
         assert exchange.status == 200, message
         return text_of(message)
 
@@ -354,24 +230,24 @@ async def served(*servers: Any, store: EventStore | None = None, **options: Any)
         yield Endpoint(registry, **others)
 
 
-async def until(fact: Callable[[], object]) -> None:
-    async with asyncio.timeout(PATIENCE):
-        while not fact():
-            await asyncio.sleep(0.001)
+@asynccontextmanager
+async def conversing(*servers: Any, capabilities: Any = None, **options: Any) -> AsyncGenerator[Peer]:
+    """A client with a session."""
+    async with served(*servers, **options) as endpoint:
+        yield await endpoint.begin(capabilities=capabilities)
 
 
 # --- who is let in --------------------------------------------------------------------------------------------
 
 
 async def test_a_conversation() -> None:
-    async with served(quick=PATIENCE) as endpoint:
-        peer = await endpoint.begin()
+    async with conversing(quick=PATIENCE) as peer:
         id_ = peer.headers["mcp_session_id"]
         assert id_ is not None
         assert len(id_) >= 43
         assert all(0x21 <= ord(character) <= 0x7E for character in id_)
         exchange = peer.call("echo", "é", text="Zoë\n\u2028")
-        assert text_of(await exchange.json()) == "Zoë\n\u2028"
+        assert text_of(await exchange.answered()) == "Zoë\n\u2028"
         assert (exchange.status, exchange.headers["content-type"]) == (200, "application/json")
         assert "mcp-session-id" not in exchange.headers
         assert await peer.delete() == 204
@@ -381,7 +257,7 @@ async def test_a_conversation() -> None:
 CASES: list[tuple[str, Any, dict[str, str | None], int, str]] = [
     ("POST", request(1, "ping"), {"mcp_session_id": None}, 400, "header Mcp-Session-Id is missing"),
     ("POST", INITIALIZED, {"mcp_session_id": None}, 400, "header Mcp-Session-Id is missing"),
-    ("POST", [initialize(NEWEST)], {"mcp_session_id": None}, 400, "header Mcp-Session-Id is missing"),
+    ("POST", [initialize(LATEST)], {"mcp_session_id": None}, 400, "header Mcp-Session-Id is missing"),
     ("GET", None, {"mcp_session_id": None}, 400, "header Mcp-Session-Id is missing"),
     ("DELETE", None, {"mcp_session_id": None}, 400, "header Mcp-Session-Id is missing"),
     ("POST", request(1, "ping"), {"mcp_session_id": "x" * 43}, 404, "no such session"),
@@ -430,8 +306,8 @@ async def test_what_is_refused() -> None:
     [
         {"accept": "*/*"},
         {"accept": "Application/*;q=0.5 , text/event-stream; q=0.8"},
-        {"mcp_protocol_version": NEWEST},
-        {"mcp_protocol_version": f" {NEWEST} "},
+        {"mcp_protocol_version": LATEST},
+        {"mcp_protocol_version": f" {LATEST} "},
     ],
 )
 async def test_what_is_welcome(headers: dict[str, Any]) -> None:
@@ -454,18 +330,18 @@ async def test_a_handshake_that_fails_leaves_no_session() -> None:
     async with served(sessions=1, quick=PATIENCE) as endpoint:
         for _ in range(3):
             exchange = endpoint.ask("POST", request(1, "initialize", {"protocolVersion": 7}))
-            assert (await exchange.json())["error"]["code"] == -32602
+            assert (await exchange.answered())["error"]["code"] == -32602
             assert "mcp-session-id" not in exchange.headers
         peer = await endpoint.begin()
-        again = await peer.post(initialize(NEWEST, id_=9)).json()
+        again = await peer.post(initialize(LATEST, id_=9)).answered()
         assert "comes once" in again["error"]["message"]
 
 
 async def test_there_are_limits() -> None:
     async with served(sessions=2, streams=3) as endpoint:
         peers = [await endpoint.begin() for _ in range(2)]
-        refused = endpoint.ask("POST", initialize(NEWEST))
-        assert "too many sessions" in (await refused.json())["error"]["message"]
+        refused = endpoint.ask("POST", initialize(LATEST))
+        assert "too many sessions" in (await refused.answered())["error"]["message"]
         assert (refused.status, refused.headers["retry-after"]) == (429, "1")
         waiting = [peer.call("wait", 7, seconds=0.3) for peer in peers]
         listening = await peers[0].listen()
@@ -478,7 +354,7 @@ async def test_there_are_limits() -> None:
         await peers[0].delete()
         await endpoint.begin()
     async with served(streams=0) as endpoint:
-        assert (await endpoint.refused("POST", initialize(NEWEST)))[0] == 429
+        assert (await endpoint.refused("POST", initialize(LATEST)))[0] == 429
         assert not endpoint.sessions.registry._open
 
 
@@ -486,38 +362,34 @@ async def test_hanging_up_frees_no_request() -> None:
     """Who hangs up on all requests cannot have more of them handled than the limit says."""
 
     tools = Tools()
-    async with served(tools, store=MemoryEventStore(), streams=3) as endpoint:
-        peer = await endpoint.begin()
+    async with conversing(tools, store=MemoryEventStore(), streams=3) as peer:
         for number in range(3):
             exchange = peer.call("wait", number, seconds=0.3)
             await exchange.head()
-            exchange.cut()
-            await exchange.task
+            await exchange.gone()
         assert await peer.call("echo", 9, text="x").head() == 429
         await until(lambda: len(tools.finished) == 3)
         assert await peer.text("echo", text="x") == "x"
 
 
 async def test_too_many_messages_at_once() -> None:
-    async with served(message=100) as endpoint:
-        peer = await endpoint.begin()
+    async with conversing(message=100) as peer:
         posts = [peer.post(notification("notifications/x", {"fill": "x" * 40})) for _ in range(50)]
         assert {await post.head() for post in posts} == {202, 429}
         assert await peer.text("echo", text="x") == "x"
 
 
 async def test_ids_that_are_in_use() -> None:
-    async with served() as endpoint:
-        peer = await endpoint.begin()
+    async with conversing() as peer:
         first, other = peer.call("wait", 1), peer.call("wait", "1")
         await asyncio.sleep(0.01)
-        assert await endpoint.refused("POST", request(1, "ping"), **peer.headers) == (
+        assert await peer.endpoint.refused("POST", request(1, "ping"), **peer.headers) == (
             400,
             "Invalid request: the id 1 is in use",
         )
         assert [message["id"] for message in await first.rest()] == [1]
         assert [message["id"] for message in await other.rest()] == ["1"]
-        assert (await peer.call("echo", 1, text="x").json())["id"] == 1
+        assert (await peer.call("echo", 1, text="x").answered())["id"] == 1
 
 
 async def test_no_log_shows_a_session_id(caplog: pytest.LogCaptureFixture) -> None:
@@ -531,29 +403,11 @@ async def test_no_log_shows_a_session_id(caplog: pytest.LogCaptureFixture) -> No
             assert str(peer.headers["mcp_session_id"]) not in caplog.text + repr(endpoint.sessions.registry._open)
 
 
-def test_hosts_and_origins() -> None:
-    policy = OriginPolicy(["api.example", "[::1]:9"], ["https://app.example"])
-    policy.check([(b"host", b"API.example:80"), (b"origin", b"https://app.example")])
-    policy.check([(b"host", b"[::1]:9")])
-    OriginPolicy(["*"]).check([(b"origin", b"http://localhost:5")])
-    host, origin = (421, "this host is not served here"), (403, "this origin is not allowed")
-    refused: list[tuple[tuple[int, str], list[tuple[bytes, bytes]]]] = [
-        (host, []),
-        (host, [(b"host", b"api.example"), (b"host", b"evil.example")]),
-        (origin, [(b"host", b"api.example"), (b"origin", b"http://app.example")]),
-    ]
-    for why, headers in refused:
-        with pytest.raises(HttpError) as caught:
-            policy.check(headers)
-        assert (caught.value.status, caught.value.reason) == why
-
-
 # --- which way a message takes --------------------------------------------------------------------------------
 
 
 async def test_what_takes_time_is_streamed() -> None:
-    async with served() as endpoint:
-        peer = await endpoint.begin()
+    async with conversing() as peer:
         late = peer.call("wait", 1, seconds=0.2)
         assert await late.head() == 200
         assert late.headers["content-type"] == "text/event-stream"
@@ -567,8 +421,7 @@ async def test_what_takes_time_is_streamed() -> None:
 
 
 async def test_calls_at_once_have_streams_of_their_own() -> None:
-    async with served(store=MemoryEventStore()) as endpoint:
-        peer = await endpoint.begin()
+    async with conversing(store=MemoryEventStore()) as peer:
         calls = {id_: peer.call("count", id_, to=id_, pause=0.001) for id_ in range(1, 30)}
         for id_, exchange in calls.items():
             messages = await exchange.rest()
@@ -588,8 +441,7 @@ async def test_what_belongs_to_no_request_takes_the_standing_stream() -> None:
             messages = await stream.several(2)
             assert [message["method"] for message in messages] == ["notifications/tools/list_changed"] * 2
         assert (await endpoint.refused("GET", **one.headers))[0] == 409
-        streams[0].cut()
-        await streams[0].task
+        await streams[0].gone()
         stream = await one.listen()
         await two.text("announce")
         assert len(await stream.several(1)) == 1
@@ -598,8 +450,7 @@ async def test_what_belongs_to_no_request_takes_the_standing_stream() -> None:
 async def test_a_client_is_asked_on_the_stream_of_its_call() -> None:
     result = {"role": "assistant", "content": {"type": "text", "text": "because"}, "model": "m"}
 
-    async with served() as endpoint:
-        peer = await endpoint.begin(capabilities={"sampling": {}})
+    async with conversing(capabilities={"sampling": {}}) as peer:
         standing = await peer.listen()
         exchange = peer.call("ask", 5)
         (question,) = await exchange.several(1)
@@ -610,7 +461,7 @@ async def test_a_client_is_asked_on_the_stream_of_its_call() -> None:
         exchange = peer.call("ask", 6, aside=True)
         (question,) = await standing.several(1)
         await peer.post(answer(question["id"], result)).whole()
-        assert text_of(await exchange.json()) == "because"
+        assert text_of(await exchange.answered()) == "because"
         assert len(standing.messages) == 1
 
 
@@ -618,8 +469,7 @@ async def test_a_client_is_asked_on_the_stream_of_its_call() -> None:
 async def test_questions_that_nobody_can_get(keeps: bool) -> None:
     tools = Tools()
     store = MemoryEventStore(StoreLimits(events=2000)) if keeps else None
-    async with served(tools, store=store) as endpoint:
-        peer = await endpoint.begin(capabilities={"sampling": {}})
+    async with conversing(tools, store=store, capabilities={"sampling": {}}) as peer:
         await peer.text("announce", times=1024)
         assert await peer.text("ask", aside=True) == "nobody"
         assert len(tools.failures) == 1
@@ -630,8 +480,7 @@ async def test_questions_that_nobody_can_get(keeps: bool) -> None:
 @pytest.mark.parametrize("keeps", [False, True], ids=["forgets", "keeps"])
 async def test_hanging_up_cancels_what_cannot_be_resumed(keeps: bool) -> None:
     tools = Tools()
-    async with served(tools, store=MemoryEventStore() if keeps else None) as endpoint:
-        peer = await endpoint.begin()
+    async with conversing(tools, store=MemoryEventStore() if keeps else None) as peer:
         exchange = peer.call("wait", 5, seconds=0.15)
         await exchange.head()
         exchange.cut()
@@ -645,14 +494,12 @@ async def test_hanging_up_cancels_what_cannot_be_resumed(keeps: bool) -> None:
 
 async def test_nobody_works_for_long_for_a_client_that_stays_away() -> None:
     tools = Tools()
-    async with served(tools, store=MemoryEventStore(), abandoned=0.2, streams_of_session=3) as endpoint:
-        peer = await endpoint.begin()
+    async with conversing(tools, store=MemoryEventStore(), abandoned=0.2, streams_of_session=3) as peer:
         away, back = peer.call("wait", 5, seconds=PATIENCE), peer.call("wait", 6, seconds=0.6)
         await away.primed()
         await back.primed()
         for exchange in (away, back):
-            exchange.cut()
-            await exchange.task
+            await exchange.gone()
         again = await peer.listen(back.last_id)
         assert await peer.call("echo", 7, text="x").head() == 429
         await until(lambda: tools.cancelled)
@@ -666,8 +513,7 @@ async def test_nobody_works_for_long_for_a_client_that_stays_away() -> None:
 @pytest.mark.parametrize("seconds", [0.0, 0.1], ids=["at once", "streaming"])
 async def test_cancelling_ends_the_stream(seconds: float) -> None:
     tools = Tools()
-    async with served(tools, streams=1) as endpoint:
-        peer = await endpoint.begin()
+    async with conversing(tools, streams=1) as peer:
         exchange = peer.call("wait", 5, seconds=PATIENCE)
         await asyncio.sleep(seconds)
         cancelled = peer.post(notification("notifications/cancelled", {"requestId": 5}))
@@ -683,24 +529,24 @@ async def test_batches() -> None:
         call = {"name": "a", "arguments": {"seconds": 0.1}}
         ping = request("p", "ping")
         exchange = peer.post([ping, notification("notifications/x"), request("q", "ping")])
-        assert {one["id"] for one in await exchange.json()} == {"p", "q"}
+        assert {one["id"] for one in await exchange.answered()} == {"p", "q"}
         exchange = peer.post([ping, request(2, "tools/call", call)])
         messages = await exchange.rest()
         assert [message.get("method") for message in messages[:-1]] == ["notifications/message"]
         assert {one["id"] for one in messages[-1]} == {"p", 2}
         exchange = peer.post([answer(1, {}), request("a", "ping", "wrong"), request("b", "unknown")])
-        assert {one["id"] for one in await exchange.json()} == {"a", "b"}
+        assert {one["id"] for one in await exchange.answered()} == {"a", "b"}
         exchange = peer.post([notification("notifications/x"), answer(1, {})])
         assert (await exchange.whole(), exchange.status) == (b"", 202)
         exchange = peer.post([request(3, "tools/call", call), request(4, "tools/call", call)])
         await asyncio.sleep(0.01)
         await peer.post([notification("notifications/cancelled", {"requestId": id_}) for id_ in (3, 4)]).whole()
         assert await exchange.rest() == []
-        assert (await peer.post(ping).json())["id"] == "p"
+        assert (await peer.post(ping).answered())["id"] == "p"
         exchange = peer.post([ping, request(5, "tools/call", call)])
         await asyncio.sleep(0.01)
         await peer.post(notification("notifications/cancelled", {"requestId": 5})).whole()
-        assert [one["id"] for one in await exchange.json()] == ["p"]
+        assert [one["id"] for one in await exchange.answered()] == ["p"]
 
 
 async def test_the_handlers_of_a_session_do_not_see_its_first_request() -> None:
@@ -735,7 +581,7 @@ async def test_sessions_end_in_many_ways() -> None:
         assert "the session is over" in error["error"]["message"]
         assert await listening.rest() == []
         peer = await endpoint.begin()
-        error = await peer.call("leave", 6).json()
+        error = await peer.call("leave", 6).answered()
         assert "the session is over" in error["error"]["message"]
         assert await peer.call("echo", text="x").head() == 404
         await until(lambda: not tools.connections)
@@ -770,8 +616,7 @@ async def test_nobody_has_to_run_it() -> None:
 
 
 async def test_running_ends_everything() -> None:
-    async with served() as endpoint:
-        peer = await endpoint.begin()
+    async with conversing() as peer:
         listening = await peer.listen()
         waiting = peer.call("wait", 5, seconds=PATIENCE)
         await waiting.head()
@@ -779,13 +624,12 @@ async def test_running_ends_everything() -> None:
         await quick.head()
     assert await listening.rest() == await waiting.rest() == []
     assert await peer.call("echo", text="x").head() == 503
-    status, error = (await endpoint.refused("POST", initialize(NEWEST)))[:2]
+    status, error = (await peer.endpoint.refused("POST", initialize(LATEST)))[:2]
     assert (status, error) == (503, "the server is stopping")
 
 
 async def test_idle_streams_get_comments() -> None:
-    async with served(keep_alive=0.02) as endpoint:
-        peer = await endpoint.begin()
+    async with conversing(keep_alive=0.02) as peer:
         stream = await peer.listen()
         waiting = peer.call("wait", 5, seconds=0.2)
         await stream.until(lambda: stream.body.count(b": keep-alive\n\n") >= 3)
@@ -796,8 +640,7 @@ async def test_idle_streams_get_comments() -> None:
 
 async def test_who_does_not_read_is_waited_for_and_then_cut_off() -> None:
     tools = Tools()
-    async with served(tools, store=MemoryEventStore(), write_timeout=0.4) as endpoint:
-        peer = await endpoint.begin()
+    async with conversing(tools, store=MemoryEventStore(), write_timeout=0.4) as peer:
         exchange = peer.call("count", 5, to=200, size=100_000)
         await exchange.several(1)
         exchange.flows.clear()
@@ -812,8 +655,7 @@ async def test_who_does_not_read_is_waited_for_and_then_cut_off() -> None:
         exchange.flows.clear()
         await until(lambda: len(tools.finished) == 3)
         assert not exchange.over
-        exchange.cut()
-        await exchange.task
+        await exchange.gone()
 
 
 # --- streams that are come back to ----------------------------------------------------------------------------
@@ -839,13 +681,11 @@ async def test_streams_say_how_to_come_back() -> None:
 
 async def test_a_stream_is_taken_up_where_it_broke() -> None:
     tools = Tools()
-    async with served(tools, store=MemoryEventStore()) as endpoint:
-        peer = await endpoint.begin()
+    async with conversing(tools, store=MemoryEventStore()) as peer:
         exchange = peer.call("count", 5, to=40, pause=0.005)
         other = peer.call("count", 6, to=40, pause=0.005)
         await exchange.several(10)
-        exchange.cut()
-        await exchange.task
+        await exchange.gone()
         await asyncio.sleep(0.05)
         again = await peer.listen(exchange.last_id)
         messages = exchange.messages + await again.rest()
@@ -859,13 +699,11 @@ async def test_a_stream_is_taken_up_where_it_broke() -> None:
 
 
 async def test_the_standing_stream_is_taken_up_where_it_broke() -> None:
-    async with served(store=MemoryEventStore()) as endpoint:
-        peer = await endpoint.begin()
+    async with conversing(store=MemoryEventStore()) as peer:
         await peer.text("announce", times=2)
         stream = await peer.listen()
         await stream.several(2)
-        stream.cut()
-        await stream.task
+        await stream.gone()
         await peer.text("announce", times=3)
         again = await peer.listen(stream.blocks[1]["id"])
         assert len(await again.several(4)) == 4
@@ -873,16 +711,14 @@ async def test_the_standing_stream_is_taken_up_where_it_broke() -> None:
         assert await again.rest() == again.messages
         await peer.text("announce")
         assert len(await fresh.several(1)) == 1
-        fresh.cut()
-        await fresh.task
+        await fresh.gone()
         unnamed = await peer.listen()
         await peer.text("announce")
         assert len(await unnamed.several(1)) == 1
 
 
 async def test_the_newest_connection_counts() -> None:
-    async with served(store=MemoryEventStore()) as endpoint:
-        peer = await endpoint.begin()
+    async with conversing(store=MemoryEventStore()) as peer:
         exchange = peer.call("count", 5, to=40, pause=0.005)
         await exchange.several(10)
         exchange.flows.clear()
@@ -891,14 +727,12 @@ async def test_the_newest_connection_counts() -> None:
         again = await peer.listen(had[0])
         messages = had[1] + await again.rest()
         assert numbers_of(messages) == list(range(40))
-        exchange.cut()
-        await exchange.task
+        await exchange.gone()
 
 
 @pytest.mark.parametrize("pause", [0.0, 0.1])
 async def test_a_server_may_hang_up_while_it_works(pause: float) -> None:
-    async with served(store=MemoryEventStore()) as endpoint:
-        peer = await endpoint.begin()
+    async with conversing(store=MemoryEventStore()) as peer:
         exchange = peer.call("poll", 5, pause=pause or 0.01)
         before = await exchange.rest()
         assert [message["params"]["data"] for message in before] == ["before"]
@@ -918,7 +752,7 @@ async def test_a_server_does_not_hang_up_on_who_cannot_come_back(keeps: bool) ->
             return v2025_03_26.types.CallToolResult(content=[v2025_03_26.types.TextContent(text=str(closed))])
 
     async with served(Polling(), Tools(), store=MemoryEventStore() if keeps else None) as endpoint:
-        peer = await endpoint.begin("2025-03-26" if keeps else NEWEST)
+        peer = await endpoint.begin("2025-03-26" if keeps else LATEST)
         assert await peer.text("poll") == ("False" if keeps else "open")
 
 
@@ -941,8 +775,7 @@ async def test_events_that_are_gone() -> None:
 
 async def test_the_answer_to_a_client_that_is_gone_waits_for_it() -> None:
     tools = Tools()
-    async with served(tools, store=MemoryEventStore(), streams=2) as endpoint:
-        peer = await endpoint.begin()
+    async with conversing(tools, store=MemoryEventStore(), streams=2) as peer:
         exchange = peer.call("wait", 5, seconds=0.1)
         await exchange.primed()
         exchange.cut()
@@ -980,8 +813,7 @@ class Slow(MemoryEventStore):
 
 async def test_what_is_not_kept_is_not_said() -> None:
     store = Slow()
-    async with served(store=store) as endpoint:
-        peer = await endpoint.begin()
+    async with conversing(store=store) as peer:
         exchange = peer.call("count", to=3, pause=0.1)
         assert numbers_of(await exchange.several(1)) == [0]
         store.open.clear()
@@ -1086,7 +918,7 @@ async def test_connections_that_break_all_the_time(kind: str, tmp_path: Path) ->
             while True:
                 await exchange.primed()
                 with anyio.move_on_after(dice.random() * 0.05):
-                    await exchange.ended()
+                    await exchange.until(lambda: False)
                 heard += exchange.messages
                 if exchange.over and heard and heard[-1].get("id") == id_:
                     break
@@ -1098,8 +930,7 @@ async def test_connections_that_break_all_the_time(kind: str, tmp_path: Path) ->
                 exchange = await peer.listen(exchange.last_id)
             assert numbers_of(heard) == list(range(to))
             for exchange in broken:
-                exchange.cut()
-                await exchange.task
+                await exchange.gone()
 
     store: Any = {"memory": MemoryEventStore, "slow": Slow}.get(kind, lambda: SqliteEventStore(tmp_path / "db"))()
     try:
@@ -1117,8 +948,8 @@ async def test_a_store_that_fails_ends_the_session(caplog: pytest.LogCaptureFixt
             raise OSError("disk full")
 
     async with served(store=Full()) as endpoint:
-        exchange = endpoint.ask("POST", initialize(NEWEST))
-        assert "error" in await exchange.json()
+        exchange = endpoint.ask("POST", initialize(LATEST))
+        assert "error" in await exchange.answered()
     assert "the event store failed" in caplog.text
 
 
@@ -1163,8 +994,8 @@ async def test_a_session_goes_on_elsewhere() -> None:
         await peer.text("announce")
         assert len(await standing.several(2)) == 2
         assert await peer.call("wait", 5, seconds=0.1).rest() != []
-        ended = initialize(NEWEST, id_=10)
-        assert "comes once" in (await peer.post(ended).json())["error"]["message"]
+        ended = initialize(LATEST, id_=10)
+        assert "comes once" in (await peer.post(ended).answered())["error"]["message"]
         assert await peer.delete() == 204
     async with served(store=store) as endpoint:
         peer.endpoint = endpoint
@@ -1190,143 +1021,3 @@ async def test_many_find_a_session_at_once() -> None:
         peer.endpoint = endpoint
         assert await asyncio.gather(*(peer.text("echo", text="x") for _ in range(20))) == ["x"] * 20
         assert len(tools.connections) == 1
-
-
-# --- real connections -----------------------------------------------------------------------------------------
-
-SERVE = """
-import logging, os, socket, sys
-from pathlib import Path
-import uvicorn
-from mcp_bindgen.http.server.limits import LIMITS
-from mcp_bindgen.http.server.sessions import SessionRegistry
-from mcp_bindgen.http.server.event_store import SqliteEventStore
-from mcp_bindgen.http.server.streams import Stream
-from mcp_bindgen.http.server.access import GuardedService
-from tests.runtime.http.server.test_sessions import Endpoint, Tools
-
-class Counting(Tools):
-    async def _count(self, ctx, to, pause):
-        journal = os.open(sys.argv[2], os.O_CREAT | os.O_WRONLY | os.O_APPEND)
-        for number in range(to):
-            await ctx.log("info", {"number": number})
-            os.write(journal, b"x")
-            await __import__("anyio").sleep(pause)
-        return "done"
-
-listening = socket.create_server(("127.0.0.1", 0))
-print(listening.getsockname()[1], flush=True)
-registry = SessionRegistry(GuardedService([Counting()]), SqliteEventStore(sys.argv[1]), LIMITS)
-endpoint = Endpoint(registry)
-uvicorn.Server(uvicorn.Config(endpoint, http=sys.argv[3], lifespan="off", log_config=None)).run([listening])
-"""
-
-
-@contextmanager
-def process(folder: Path, parser: str) -> Iterator[tuple[subprocess.Popen[bytes], str]]:
-    """A server in a process of its own, and where it listens."""
-    command = [sys.executable, "-c", SERVE, str(folder / "events.db"), str(folder / "journal"), parser]
-    with subprocess.Popen(command, cwd=ROOT, stdout=subprocess.PIPE) as server:
-        assert server.stdout is not None
-        try:
-            yield server, f"http://127.0.0.1:{int(server.stdout.readline())}/mcp"
-        finally:
-            server.kill()
-
-
-class Reader:
-    """Reads the events of a response."""
-
-    def __init__(self) -> None:
-        self.messages: list[Any] = []
-        self.last_id = ""
-
-    async def read(
-        self, response: httpx2.Response, most: float = float("inf"), then: Callable[[], None] | None = None
-    ) -> None:
-        """Reads until the end, or until there are so many messages; then does something and reads on, if it has to."""
-        assert response.status_code == 200, await response.aread()
-        received: Any = response.aiter_lines()
-        async with aclosing(received) as lines:
-            async for line in lines:
-                name, _, value = line.partition(": ")
-                if name == "id":
-                    self.last_id = value
-                elif name == "data" and value:
-                    self.messages.append(json.loads(value))
-                elif not line and len(self.messages) >= most:
-                    if then is None:
-                        return
-                    then()
-                    most = float("inf")
-
-
-@pytest.mark.full
-@pytest.mark.parametrize(
-    ("count", "parser"), cases([(1, PARSERS[0]), (7, PARSERS[0]), (60, PARSERS[-1])], quick=[(7, PARSERS[0])])
-)
-async def test_a_server_that_is_killed(tmp_path: Path, count: int, parser: str) -> None:
-    """What was sent before the kill is there after it: once, in order, and followed by one clear error."""
-    call = {"name": "count", "arguments": {"to": 100_000, "pause": 0.001}}
-    headers = {"accept": BOTH, "mcp-protocol-version": NEWEST}
-    running, over = Reader(), Reader()
-
-    async def before(server: subprocess.Popen[bytes], http: httpx2.AsyncClient) -> None:
-        response = await http.post("", json=initialize(NEWEST, {"sampling": {}}))
-        headers["mcp-session-id"] = http.headers["mcp-session-id"] = response.headers["mcp-session-id"]
-        assert (await http.post("", json=INITIALIZED)).status_code == 202
-        short = {"name": "count", "arguments": {"to": 5, "pause": 0.0}}
-        async with http.stream("POST", "", json=request(1, "tools/call", short)) as stream:
-            await over.read(stream, 2)
-        async with http.stream("GET", "", headers={"last-event-id": over.last_id}) as stream:
-            await Reader().read(stream)  # to its end, so that the kill does not meet it
-        async with http.stream("POST", "", json=request(2, "tools/call", call)) as stream:
-            with pytest.raises(httpx2.TransportError):
-                await running.read(stream, count, server.kill)
-
-    async def after(http: httpx2.AsyncClient) -> None:
-        for reader in (over, running):
-            async with http.stream("GET", "", headers={"last-event-id": reader.last_id}) as stream:
-                await reader.read(stream)
-        assert numbers_of(over.messages) == list(range(5))
-        assert text_of(over.messages[-1]) == "done"
-        heard = numbers_of(running.messages)
-        assert heard == list(range(len(heard)))
-        assert len(heard) >= (tmp_path / "journal").stat().st_size - 5
-        assert len(running.messages) == len(heard) + 1
-        assert (running.messages[-1]["id"], running.messages[-1]["error"]["code"]) == (2, -32603)
-        level = await http.post("", json=request(3, "tools/call", {"name": "level"}))
-        assert text_of(level.json()) == "None test ['sampling']"
-        assert (await http.delete("")).status_code == 204
-        assert (await http.post("", json=request(4, "ping"))).status_code == 404
-
-    with process(tmp_path, parser) as (server, url):
-        async with httpx2.AsyncClient(base_url=url, headers=headers, timeout=PATIENCE) as http:
-            await before(server, http)
-    with process(tmp_path, parser) as (_, url):
-        async with httpx2.AsyncClient(base_url=url, headers=headers, timeout=PATIENCE) as http:
-            await after(http)
-
-
-@pytest.mark.full
-@pytest.mark.parametrize("parser", cases(PARSERS, quick=PARSERS[:1]))
-async def test_real_connections_that_break(tmp_path: Path, parser: str) -> None:
-    """Connections that are reset in the middle of a stream are noticed, and what they missed is replayed."""
-
-    async def one(url: str, seed: int) -> None:
-        dice = random.Random(seed)
-        async with httpx2.AsyncClient(base_url=url, headers={"accept": BOTH}, timeout=PATIENCE) as http:
-            response = await http.post("", json=initialize(NEWEST))
-            http.headers["mcp-session-id"] = response.headers["mcp-session-id"]
-            await http.post("", json=INITIALIZED)
-            call = request(1, "tools/call", {"name": "count", "arguments": {"to": 50, "pause": 0.002}})
-            reader = Reader()
-            async with http.stream("POST", "", json=call) as stream:
-                await reader.read(stream, dice.randrange(1, 20))
-            while "id" not in reader.messages[-1]:
-                async with http.stream("GET", "", headers={"last-event-id": reader.last_id}) as stream:
-                    await reader.read(stream, len(reader.messages) + dice.randrange(1, 20))
-            assert numbers_of(reader.messages) == list(range(50))
-
-    with process(tmp_path, parser) as (_, url):
-        await asyncio.gather(*(one(url, seed) for seed in range(10)))
