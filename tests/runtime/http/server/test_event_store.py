@@ -9,7 +9,8 @@ import subprocess
 import sys
 import tempfile
 import threading
-from collections.abc import Callable, Iterator
+from collections.abc import AsyncGenerator, Callable
+from contextlib import AbstractAsyncContextManager, asynccontextmanager, closing
 from pathlib import Path
 from typing import Any
 
@@ -17,6 +18,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from mcp_bindgen.cluster.session_registry import RedisStore
 from mcp_bindgen.http.server.event_store import (
     PAGE,
     Event,
@@ -34,24 +36,32 @@ from mcp_bindgen.http.server.sqlite_file import SqliteThread
 from tests.support.commands import execute
 from tests.support.effort import examples
 
-Make = Callable[[StoreLimits], EventStore]
+Make = Callable[..., AbstractAsyncContextManager[EventStore]]
 AMPLE = StoreLimits()
 
 
-@pytest.fixture(params=["memory", "sqlite"])
-def make(request: pytest.FixtureRequest, tmp_path: Path) -> Iterator[Make]:
+@pytest.fixture(params=["memory", "sqlite", "redis"])
+def make(request: pytest.FixtureRequest, tmp_path: Path) -> Make:
     """Makes empty stores."""
-    made: list[SqliteEventStore] = []
 
-    def store(limits: StoreLimits) -> EventStore:
+    @asynccontextmanager
+    async def made(limits: StoreLimits = AMPLE) -> AsyncGenerator[EventStore]:
         if request.param == "memory":
-            return MemoryEventStore(limits)
-        made.append(SqliteEventStore(tmp_path / f"{len(made)}.db", limits))
-        return made[-1]
+            yield MemoryEventStore(limits)
+        elif request.param == "sqlite":
+            with closing(SqliteEventStore(tmp_path / "events.db", limits)) as store:
+                yield store
+        else:
+            shared = RedisStore(request.getfixturevalue("redis").url, limits=limits)
+            await shared.heartbeat()
+            yield shared
+            await shared.resign()
 
-    yield store
-    for one in made:
-        one.close()
+    return made
+
+
+alone = pytest.mark.parametrize("make", ["memory", "sqlite"], indirect=True)
+"""Mark what only the stores of one process do; workers that share a store have more to agree on."""
 
 
 def events(*numbers: int, size: int = 3) -> list[Event]:
@@ -71,160 +81,164 @@ async def numbers(store: EventStore, session: str, stream: str, after: int = 0) 
 
 
 async def test_events_come_back_in_order(make: Make) -> None:
-    store = make(AMPLE)
-    await store.save("s", b"")
-    await store.write("s", "a", events(1, 2), b"[1]")
-    await store.write("s", "b", events(1), b"[2]")
-    await store.write("s", "a", events(3), None)
-    assert await store.read("s", "a", 0) == events(1, 2, 3)
-    assert await store.read("s", "a", 2) == events(3)
-    assert await store.read("s", "a", 3) == await store.read("s", "b", 1) == await store.read("s", "c", 0) == []
-    assert await store.span("s", "a") == (1, 3)
-    assert await store.span("s", "b") == (1, 1)
-    assert await store.span("s", "c") is await store.span("t", "a") is None
+    async with make() as store:
+        await store.save("s", b"")
+        await store.write("s", "a", events(1, 2), b"[1]")
+        await store.write("s", "b", events(1), b"[2]")
+        await store.write("s", "a", events(3), None)
+        assert await store.read("s", "a", 0) == events(1, 2, 3)
+        assert await store.read("s", "a", 2) == events(3)
+        assert await store.read("s", "a", 3) == await store.read("s", "b", 1) == await store.read("s", "c", 0) == []
+        assert await store.span("s", "a") == (1, 3)
+        assert await store.span("s", "b") == (1, 1)
+        assert await store.span("s", "c") is await store.span("t", "a") is None
 
 
 async def test_streams_may_be_empty(make: Make) -> None:
-    store = make(AMPLE)
-    await store.save("s", b"")
-    await store.write("s", "a", [], b"[1]")
-    assert await store.span("s", "a") == (1, 0)
-    await store.write("s", "a", [], None)
-    assert await store.span("s", "a") is None
+    async with make() as store:
+        await store.save("s", b"")
+        await store.write("s", "a", [], b"[1]")
+        assert await store.span("s", "a") == (1, 0)
+        await store.write("s", "a", [], None)
+        assert await store.span("s", "a") is None
 
 
 async def test_long_streams_come_in_pages(make: Make) -> None:
-    store = make(AMPLE)
-    await store.save("s", b"")
-    large = [Event(number, bytes(PAGE // 2 - 1)) for number in range(1, 7)]
-    await store.write("s", "a", [*large, Event(7, bytes(3 * PAGE)), Event(8, b"x")], b"")
-    pages: list[list[int]] = []
-    after = 0
-    while page := await store.read("s", "a", after):
-        pages.append([event.number for event in page])
-        after = page[-1].number
-    assert pages == [[1, 2], [3, 4], [5, 6], [7], [8]]
+    async with make() as store:
+        await store.save("s", b"")
+        large = [Event(number, bytes(PAGE // 2 - 1)) for number in range(1, 7)]
+        await store.write("s", "a", [*large, Event(7, bytes(3 * PAGE)), Event(8, b"x")], b"")
+        pages: list[list[int]] = []
+        after = 0
+        while page := await store.read("s", "a", after):
+            pages.append([event.number for event in page])
+            after = page[-1].number
+        assert pages == [[1, 2], [3, 4], [5, 6], [7], [8]]
 
 
+@alone
 async def test_a_session_is_loaded_with_what_is_not_over(make: Make) -> None:
-    store = make(AMPLE)
-    assert await store.load("s") is None
-    await store.save("s", b"first")
-    await store.save("s", b"second")
-    await store.write("s", "0", events(1, 2), b"[]")
-    await store.write("s", "a", events(1), b"[1,2]")
-    await store.write("s", "b", events(1), b"[3]")
-    await store.write("s", "b", events(2), None)
-    await store.write("s", "c", [], b"[4]")
-    streams = {"0": OpenStream(2, b"[]"), "a": OpenStream(1, b"[1,2]"), "c": OpenStream(0, b"[4]")}
-    assert await store.load("s") == StoredSession(b"second", 1, streams)
-    assert await store.load("s") == StoredSession(b"second", 2, streams)
+    async with make() as store:
+        assert await store.load("s") is None
+        await store.save("s", b"first")
+        await store.save("s", b"second")
+        await store.write("s", "0", events(1, 2), b"[]")
+        await store.write("s", "a", events(1), b"[1,2]")
+        await store.write("s", "b", events(1), b"[3]")
+        await store.write("s", "b", events(2), None)
+        await store.write("s", "c", [], b"[4]")
+        streams = {"0": OpenStream(2, b"[]"), "a": OpenStream(1, b"[1,2]"), "c": OpenStream(0, b"[4]")}
+        assert await store.load("s") == StoredSession(b"second", 1, streams)
+        assert await store.load("s") == StoredSession(b"second", 2, streams)
 
 
 async def test_what_is_forgotten_stays_forgotten(make: Make) -> None:
-    store = make(AMPLE)
-    for session in ("s", "t"):
-        await store.save(session, b"")
-        await store.write(session, "a", events(1), b"")
-    await store.forget("s")
-    await store.forget("s")
-    await store.write("s", "a", events(2), b"")
-    assert await store.load("s") is None
-    assert await store.span("s", "a") is None
-    assert await numbers(store, "s", "a") == []
-    assert await numbers(store, "t", "a") == [1]
-    await store.save("s", b"")
-    assert await store.span("s", "a") is None
+    async with make() as store:
+        for session in ("s", "t"):
+            await store.save(session, b"")
+            await store.write(session, "a", events(1), b"")
+        await store.forget("s")
+        await store.forget("s")
+        await store.write("s", "a", events(2), b"")
+        assert await store.load("s") is None
+        assert await store.span("s", "a") is None
+        assert await numbers(store, "s", "a") == []
+        assert await numbers(store, "t", "a") == [1]
+        await store.save("s", b"")
+        assert await store.span("s", "a") is None
 
 
+@alone
 async def test_idle_sessions_are_swept(make: Make) -> None:
-    store = make(AMPLE)
-    for session in ("used", "written", "idle"):
-        await store.save(session, b"")
-    await store.sweep([], 60)
-    await asyncio.sleep(0.3)
-    await store.write("written", "a", events(1), b"")
-    await store.sweep(["used", "unknown"], 0.2)
-    assert [await store.load(session) is not None for session in ("used", "written", "idle")] == [True, True, False]
+    async with make() as store:
+        for session in ("used", "written", "idle"):
+            await store.save(session, b"")
+        await store.sweep([], 60)
+        await asyncio.sleep(0.3)
+        await store.write("written", "a", events(1), b"")
+        await store.sweep(["used", "unknown"], 0.2)
+        assert [await store.load(session) is not None for session in ("used", "written", "idle")] == [True, True, False]
 
 
 async def test_the_oldest_events_of_a_session_go_first(make: Make) -> None:
-    store = make(StoreLimits(events=4, size=100))
-    for session in ("s", "t"):
-        await store.save(session, b"")
-        await store.write(session, "a", events(1, 2), None)
-        await store.write(session, "b", events(1, 2), b"")
-    await store.write("s", "b", events(3), b"")
-    assert await store.span("s", "a") == (2, 2)
-    await store.write("s", "b", events(4), b"")
-    assert await store.span("s", "a") is None
-    await store.write("s", "b", [Event(5, bytes(95))], b"")
-    assert await store.span("s", "b") == (4, 5)
-    await store.write("s", "b", [Event(6, bytes(200))], b"")
-    assert await store.span("s", "b") == (6, 6)
-    assert await numbers(store, "s", "b") == [6]
-    assert await numbers(store, "t", "a") == await numbers(store, "t", "b") == [1, 2]
+    async with make(StoreLimits(events=4, size=100)) as store:
+        for session in ("s", "t"):
+            await store.save(session, b"")
+            await store.write(session, "a", events(1, 2), None)
+            await store.write(session, "b", events(1, 2), b"")
+        await store.write("s", "b", events(3), b"")
+        assert await store.span("s", "a") == (2, 2)
+        await store.write("s", "b", events(4), b"")
+        assert await store.span("s", "a") is None
+        await store.write("s", "b", [Event(5, bytes(95))], b"")
+        assert await store.span("s", "b") == (4, 5)
+        await store.write("s", "b", [Event(6, bytes(200))], b"")
+        assert await store.span("s", "b") == (6, 6)
+        assert await numbers(store, "s", "b") == [6]
+        assert await numbers(store, "t", "a") == await numbers(store, "t", "b") == [1, 2]
 
 
+@alone
 async def test_the_oldest_events_of_all_go_first(make: Make) -> None:
-    store = make(StoreLimits(all_events=5, all_size=1000))
-    for session in ("s", "t"):
-        await store.save(session, b"")
-        await store.write(session, "a", events(1, 2), b"")
-    await store.write("t", "a", events(3, 4), b"")
-    assert await store.span("s", "a") == (2, 2)
-    await store.write("t", "a", events(5), b"")
-    assert await store.span("s", "a") == (3, 2)
-    await store.write("s", "a", [Event(3, bytes(995))], b"")
-    assert await store.span("t", "a") == (5, 5)
-    await store.forget("s")
-    await store.write("t", "a", events(6, 7, 8, 9), b"")
-    assert await numbers(store, "t", "a") == [5, 6, 7, 8, 9]
+    async with make(StoreLimits(all_events=5, all_size=1000)) as store:
+        for session in ("s", "t"):
+            await store.save(session, b"")
+            await store.write(session, "a", events(1, 2), b"")
+        await store.write("t", "a", events(3, 4), b"")
+        assert await store.span("s", "a") == (2, 2)
+        await store.write("t", "a", events(5), b"")
+        assert await store.span("s", "a") == (3, 2)
+        await store.write("s", "a", [Event(3, bytes(995))], b"")
+        assert await store.span("t", "a") == (5, 5)
+        await store.forget("s")
+        await store.write("t", "a", events(6, 7, 8, 9), b"")
+        assert await numbers(store, "t", "a") == [5, 6, 7, 8, 9]
 
 
+@alone
 async def test_a_principal_pushes_out_its_own_events_only(make: Make) -> None:
     limits = StoreLimits(events=20, all_events=60, all_size=2000, size_of_principal=1000)
-    store = make(limits)
-    calm = ["anna", "ben", "cleo", "dan"]
-    for session in calm:
-        await store.save(session, b"", session)
-        await store.write(session, "a", [Event(number, bytes(5)) for number in (1, 2, 3)], b"")
-    for session in map(str, range(10)):
-        await store.save(session, b"", "bob")
-        await store.write(session, "a", [Event(1, bytes(400))], None)  # bytes
-        assert [await numbers(store, one, "a") for one in calm] == [[1, 2, 3]] * 4
-    assert [await store.span(session, "a") for session in "789"] == [None, (1, 1), (1, 1)]
-    for session in map(str, range(10)):
-        await store.save(session, b"", "bob")
-        await store.write(session, "b", [Event(number, b"x") for number in range(1, 20)], None)  # numbers
-        assert [await numbers(store, one, "a") for one in calm] == [[1, 2, 3]] * 4
-    for name in ("carl", "dora", "emil"):
-        await store.save(name, b"", name)
-        await store.write(name, "a", [Event(1, bytes(900))], None)  # all together
-        assert [await numbers(store, one, "a") for one in calm] == [[1, 2, 3]] * 4
-    assert None in [await store.span(name, "a") for name in ("carl", "dora", "emil")]
+    async with make(limits) as store:
+        calm = ["anna", "ben", "cleo", "dan"]
+        for session in calm:
+            await store.save(session, b"", session)
+            await store.write(session, "a", [Event(number, bytes(5)) for number in (1, 2, 3)], b"")
+        for session in map(str, range(10)):
+            await store.save(session, b"", "bob")
+            await store.write(session, "a", [Event(1, bytes(400))], None)  # bytes
+            assert [await numbers(store, one, "a") for one in calm] == [[1, 2, 3]] * 4
+        assert [await store.span(session, "a") for session in "789"] == [None, (1, 1), (1, 1)]
+        for session in map(str, range(10)):
+            await store.save(session, b"", "bob")
+            await store.write(session, "b", [Event(number, b"x") for number in range(1, 20)], None)  # numbers
+            assert [await numbers(store, one, "a") for one in calm] == [[1, 2, 3]] * 4
+        for name in ("carl", "dora", "emil"):
+            await store.save(name, b"", name)
+            await store.write(name, "a", [Event(1, bytes(900))], None)  # all together
+            assert [await numbers(store, one, "a") for one in calm] == [[1, 2, 3]] * 4
+        assert None in [await store.span(name, "a") for name in ("carl", "dora", "emil")]
 
 
 async def test_an_event_that_is_larger_than_a_principal_may_keep_is_a_gap(make: Make) -> None:
-    store = make(StoreLimits(size_of_principal=100))
-    await store.save("s", b"")
-    await store.write("s", "a", [*events(1), Event(2, bytes(101)), *events(3)], b"")
-    assert [event.number for event in await store.read("s", "a", 0)] == [1]
-    assert [event.number for event in await store.read("s", "a", 1)] == [3]  # 2 is missing, which a reader sees
-    assert await store.span("s", "a") == (1, 3)
+    async with make(StoreLimits(size_of_principal=10_000)) as store:
+        await store.save("s", b"")
+        await store.write("s", "a", [*events(1), Event(2, bytes(10_001)), *events(3)], b"")
+        assert [event.number for event in await store.read("s", "a", 0)] == [1]
+        assert [event.number for event in await store.read("s", "a", 1)] == [3]  # 2 is missing, which a reader sees
+        assert await store.span("s", "a") == (1, 3)
 
 
 async def test_many_write_at_once(make: Make) -> None:
-    store = make(AMPLE)
-    await store.save("s", b"")
+    async with make() as store:
+        await store.save("s", b"")
 
-    async def one(name: str) -> None:
-        for number in range(1, 21):
-            await store.write("s", name, events(number), b"")
+        async def one(name: str) -> None:
+            for number in range(1, 21):
+                await store.write("s", name, events(number), b"")
 
-    await asyncio.gather(*(one(str(name)) for name in range(20)))
-    for name in range(20):
-        assert await numbers(store, "s", str(name)) == list(range(1, 21))
+        await asyncio.gather(*(one(str(name)) for name in range(20)))
+        for name in range(20):
+            assert await numbers(store, "s", str(name)) == list(range(1, 21))
 
 
 # --- a model --------------------------------------------------------------------------------------------------

@@ -8,20 +8,18 @@ import random
 from collections import Counter
 from typing import Any
 
-import anyio
 import pytest
 
 from mcp_bindgen.cluster.store import MESSAGE_BYTES, SESSION_BYTES
 from mcp_bindgen.http.server.errors import StoreFull
 from mcp_bindgen.http.server.event_store import Event, StoreLimits, account_of
 from mcp_bindgen.http.server.limits import HttpLimits
-from tests.runtime.http.server.test_shared_store import HELLO, headers, redis, server, stores, workers
-from tests.support.checked_connections import until
+from tests.runtime.http.server.test_shared_store import headers, stores, workers
+from tests.support.checked_connections import initialize, request, until
+from tests.support.http_wires import LATEST
 from tests.support.redis_server import RedisServer, redis_server
 
 pytestmark = pytest.mark.flaky(reruns=1)  # several processes on a busy machine may be slow once
-
-__all__ = ["redis", "server"]  # fixtures
 
 PREFIX = "mcp-bindgen:"
 
@@ -160,14 +158,6 @@ async def test_the_oldest_events_of_a_principal_go_first_then_those_of_the_large
         check(redis, limits)
 
 
-async def test_an_event_that_cannot_be_kept_is_a_gap_that_readers_see(redis: RedisServer) -> None:
-    async with stores(redis, limits=StoreLimits(size_of_principal=10_000)) as (store,):
-        await store.create("s", 60, "anna", 9)
-        await store.write("s", "a", [Event(1, b"one"), Event(2, bytes(10_001)), Event(3, b"three")], b"")
-        assert await store.read("s", "a", 0) == [Event(1, b"one")]
-        assert await store.read("s", "a", 1) == [Event(3, b"three")]
-
-
 async def test_records_and_ids_of_requests_count_and_are_refused(redis: RedisServer) -> None:
     async with stores(redis, limits=StoreLimits(size_of_principal=10_000)) as (store,):
         await store.create("s", 60, "anna", 9)
@@ -188,23 +178,23 @@ async def test_ids_of_requests_are_not_kept_at_any_length(redis: RedisServer) ->
     async with workers(redis, 1) as one:
         session = await one.begin()
         for id_, status in (("i" * 65_000, 200), ("i" * 66_000, 413)):
-            assert (await one.post(0, session, {"id": id_, "method": "ping"})).status_code == status
+            assert (await one.post(0, session, request(id_, "ping"))).status_code == status
 
 
 async def test_sessions_of_a_principal_are_counted_for_all_workers(redis: RedisServer) -> None:
     async with workers(redis, 3, limits=HttpLimits(sessions_of_principal=3)) as three:
-        hello = {"id": 1, "method": "initialize", "params": HELLO}
+        hello = initialize(LATEST)
         idle = (await three.post(0, None, hello, "anna")).headers["mcp-session-id"]  # it is never initialized
         kept = [await three.begin(worker, worker, user="anna") for worker in (1, 2, 2)]
-        assert (await three.post(1, idle, {"id": 2, "method": "ping"}, "anna")).status_code == 404
+        assert (await three.post(1, idle, request(2, "ping"), "anna")).status_code == 404
         for worker in range(3):
             refused = await three.post(worker, None, hello, "anna")
             assert refused.status_code == 429
             assert refused.headers["retry-after"]
-        assert await three.says(0, await three.begin(0, user="bob"), user="bob") == "client None"
+        assert await three.says(0, await three.begin(0, user="bob"), user="bob") == "test None"
         ended = await three.clients[0].delete("/mcp", headers=headers(kept[0], "anna"))
         assert ended.status_code == 204
-        assert await three.says(0, await three.begin(0, user="anna"), user="anna") == "client None"
+        assert await three.says(0, await three.begin(0, user="anna"), user="anna") == "test None"
         for number in range(5):  # clients whose principal is not known are limited by what they keep
             await three.begin(number % 3, number % 3)
         check(redis, StoreLimits())
@@ -258,7 +248,7 @@ async def test_a_broadcast_that_cannot_be_read_is_passed_by(
             await two.apps[0].servers[0].broadcast(lambda client: client.notify_tool_list_changed())
         await until(lambda: told(redis) == [2, 2])
         for worker, session in enumerate(sessions):
-            assert await two.says(1 - worker, session) == "client None"
+            assert await two.says(1 - worker, session) == "test None"
     said = [record for record in caplog.records if "cannot be read" in record.getMessage()]
     assert 1 <= len(said) <= 2, caplog.text  # once for each worker
     assert "Traceback" not in caplog.text
@@ -275,7 +265,7 @@ async def test_a_record_that_cannot_be_read_ends_a_session(
             redis.client.hset(key, "s:x", garbage)
             redis.client.hincrby(key, "version", 1)
             for worker in (0, 1):
-                response = await two.post(worker, session, {"id": 1, "method": "ping"})
+                response = await two.post(worker, session, request(1, "ping"))
                 assert response.status_code == 404, response.text
             redis.client.delete(key)
     assert "Traceback" not in caplog.text
@@ -295,7 +285,7 @@ async def test_a_worker_lives_on_beside_state_that_nobody_can_read(
         await until(lambda: redis.client.zscore(f"{PREFIX}workers", dead.worker) is None)
         (_, ended) = await dead.read(key, "x", 0)
         assert b"has died" in ended.data
-        assert await two.says(1, session) == "client None"
+        assert await two.says(1, session) == "test None"
     assert "Traceback" not in caplog.text
 
 
@@ -344,12 +334,10 @@ async def test_garbage_in_what_all_workers_use_stops_none_of_them(
         before = client.xlen(f"{PREFIX}m:{worker}")
         for _ in range(2):
             await one.apps[0].servers[0].broadcast(lambda client: client.notify_tool_list_changed())
-        with anyio.fail_after(5):
-            while [client.xlen(name) for name in client.keys("*:e:*")] != [2, 2]:
-                await anyio.sleep(0.05)
+        await until(lambda: [client.xlen(name) for name in client.keys("*:e:*")] == [2, 2])
         assert before == 0
         for known, user in ((spoilt, "anna"), (session, "bob"), (await one.begin(user="carl"), "carl")):
-            assert await one.says(0, known, user) == "client None"
+            assert await one.says(0, known, user) == "test None"
     assert "Traceback" not in caplog.text
     assert sum(record.levelno >= logging.ERROR for record in caplog.records) == 0, caplog.text
 
@@ -363,9 +351,7 @@ async def test_broadcasts_go_on_after_a_row_with_the_last_number(redis: RedisSer
         for worker in (0, 1):
             await two.begin(worker, worker)
         await two.apps[0].servers[0].broadcast(lambda client: client.notify_tool_list_changed())
-        with anyio.fail_after(5):
-            while [redis.client.xlen(key) for key in redis.client.keys("*:e:*")] != [1, 1]:
-                await anyio.sleep(0.05)
+        await until(lambda: [redis.client.xlen(key) for key in redis.client.keys("*:e:*")] == [1, 1])
 
 
 async def test_sessions_are_told_by_a_redis_that_has_lost_their_newest_records(redis: RedisServer) -> None:
@@ -375,9 +361,7 @@ async def test_sessions_are_told_by_a_redis_that_has_lost_their_newest_records(r
         for key in redis.client.keys("*:s:*"):
             redis.client.hincrby(key, "version", -1)
         await one.apps[0].servers[0].broadcast(lambda client: client.notify_tool_list_changed())
-        with anyio.fail_after(3):
-            while [redis.client.xlen(key) for key in redis.client.keys("*:e:*")] != [1, 1]:
-                await anyio.sleep(0.05)
+        await until(lambda: [redis.client.xlen(key) for key in redis.client.keys("*:e:*")] == [1, 1])
 
 
 async def test_a_lost_account_leaves_nothing_in_the_total(redis: RedisServer) -> None:

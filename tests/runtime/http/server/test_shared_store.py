@@ -6,7 +6,7 @@ import asyncio
 import json
 import sys
 import time
-from collections.abc import AsyncIterator, Awaitable, Callable, Iterator
+from collections.abc import AsyncIterator, Awaitable, Callable
 from contextlib import AsyncExitStack, asynccontextmanager, suppress
 from contextvars import ContextVar
 from functools import partial
@@ -24,10 +24,10 @@ from mcp_bindgen import v2025_11_25, v2026_07_28
 from mcp_bindgen.auth.resource_server.dpop import InvalidProof, ProofVerifier
 from mcp_bindgen.cluster.redis_connection import RedisConnection
 from mcp_bindgen.cluster.session_registry import RedisReplayCache, RedisStore, SharedRegistry, merged
-from mcp_bindgen.cluster.store import FORMAT, SharedStore
+from mcp_bindgen.cluster.store import FORMAT
 from mcp_bindgen.cluster.streams import SharedListenStream
 from mcp_bindgen.http.server.app import HttpApp
-from mcp_bindgen.http.server.event_store import PAGE, Event, StoreLimits, StoreUnavailable
+from mcp_bindgen.http.server.event_store import Event, StoreUnavailable
 from mcp_bindgen.http.server.intake import parse_body
 from mcp_bindgen.http.server.limits import HttpLimits
 from mcp_bindgen.http.server.streams import LISTEN_STREAM
@@ -40,27 +40,15 @@ from mcp_bindgen.runtime.session.rounds import RequestStateSigner
 from mcp_bindgen.runtime.session.subscriptions import Subscription
 from mcp_bindgen.v2025_11_25 import types as mcp
 from tests.runtime.entrypoints.test_connect import listening
-from tests.support.checked_connections import until
-from tests.support.cluster import answer
+from tests.support.checked_connections import INITIALIZED, initialize, notification, request, until
+from tests.support.cluster import HEADERS, answer, text
 from tests.support.effort import examples
+from tests.support.http_wires import LATEST, who
 from tests.support.issuer import Prover
 from tests.support.processes import free_port, process
-from tests.support.redis_server import RedisServer, redis_server
+from tests.support.redis_server import RedisServer
 
-HELLO = {"protocolVersion": "2025-11-25", "capabilities": {}, "clientInfo": {"name": "client", "version": "1"}}
-HEADERS = {"accept": "application/json, text/event-stream", "content-type": "application/json"}
-
-
-@pytest.fixture(scope="module")
-def server(tmp_path_factory: pytest.TempPathFactory) -> Iterator[RedisServer]:
-    with redis_server(tmp_path_factory.mktemp("redis")) as running:
-        yield running
-
-
-@pytest.fixture
-def redis(server: RedisServer) -> RedisServer:
-    server.client.flushall()
-    return server
+PING = request(1, "ping")
 
 
 class Tools(v2025_11_25.Server):
@@ -75,11 +63,6 @@ class Tools(v2025_11_25.Server):
         level = ctx.negotiated.log_level if ctx.negotiated is not None else None
         client = ctx.peer_info.name
         return mcp.CallToolResult(content=[mcp.TextContent(text=f"{client} {level}")])
-
-
-def principal(scope: Any) -> str | None:
-    """The principal of a request: whatever a header says."""
-    return dict(scope["headers"]).get(b"x-user", b"").decode() or None
 
 
 def headers(session: str | None, user: str | None) -> dict[str, str]:
@@ -97,23 +80,22 @@ class Workers:
     async def post(
         self, worker: int, session: str | None, message: dict[str, Any], user: str | None = None
     ) -> httpx2.Response:
-        sent = headers(session, user)
-        return await self.clients[worker].post("/mcp", headers=sent, json={"jsonrpc": "2.0", **message})
+        return await self.clients[worker].post("/mcp", headers=headers(session, user), json=message)
 
     async def begin(self, worker: int = 0, confirmed: int = 0, user: str | None = None) -> str:
-        info = {"name": "client", "version": "1"}
-        params = {"protocolVersion": "2025-11-25", "capabilities": {}, "clientInfo": info}
-        response = await self.post(worker, None, {"id": 1, "method": "initialize", "params": params}, user)
+        response = await self.post(worker, None, initialize(LATEST), user)
         assert response.status_code == 200, response.text
         session = response.headers["mcp-session-id"]
-        told = await self.post(confirmed, session, {"method": "notifications/initialized"}, user)
+        told = await self.post(confirmed, session, INITIALIZED, user)
         assert told.status_code == 202
         return session
 
+    async def set_level(self, worker: int, session: str, level: str) -> None:
+        wish = request(3, "logging/setLevel", {"level": level})
+        assert answer(await self.post(worker, session, wish))["result"] == {}
+
     async def says(self, worker: int, session: str, user: str | None = None) -> str:
-        call = {"id": 2, "method": "tools/call", "params": {"name": "x"}}
-        said: str = answer(await self.post(worker, session, call, user))["result"]["content"][0]["text"]
-        return said
+        return text(answer(await self.post(worker, session, request(2, "tools/call", {"name": "x"}), user)))
 
 
 @asynccontextmanager
@@ -128,7 +110,7 @@ async def workers(
         clients, apps = [], []
         for _ in range(count):
             store = RedisStore(redis.url, **options)
-            app = HttpApp(make(), store=store, principal=principal, limits=limits or HttpLimits(), allowed_hosts=["*"])
+            app = HttpApp(make(), store=store, principal=who, limits=limits or HttpLimits(), allowed_hosts=["*"])
             await stack.enter_async_context(app.lifespan())
             transport = httpx2.ASGITransport(app)
             clients.append(
@@ -144,44 +126,40 @@ async def workers(
 async def test_every_worker_checks_whose_session_it_is(redis: RedisServer) -> None:
     async with workers(redis) as two:
         session = await two.begin(user="anna")
-        for turn in range(2):
+        for _ in range(2):
             for worker in (0, 1):
                 for other in ("bob", None):
-                    response = await two.post(worker, session, {"id": turn, "method": "ping"}, other)
+                    response = await two.post(worker, session, PING, other)
                     assert response.status_code == 404
                     deleted = headers(session, other)
                     assert (await two.clients[worker].delete("/mcp", headers=deleted)).status_code == 404
-                assert await two.says(worker, session, user="anna") == "client None"
+                assert await two.says(worker, session, user="anna") == "test None"
 
 
 async def test_a_handshake_may_go_on_with_another_worker(redis: RedisServer) -> None:
     async with workers(redis) as two:
         session = await two.begin(0, 1)
         for worker in (0, 1):  # the first has not seen that the client is initialized
-            assert await two.says(worker, session) == "client None"
+            assert await two.says(worker, session) == "test None"
 
 
 @pytest.mark.full
 async def test_a_client_that_never_says_that_it_is_initialized_loses_its_session(redis: RedisServer) -> None:
     async with workers(redis, limits=HttpLimits(handshake=0.4)) as two:
-        info = {"name": "client", "version": "1"}
-        params = {"protocolVersion": "2025-11-25", "capabilities": {}, "clientInfo": info}
-        response = await two.post(0, None, {"id": 1, "method": "initialize", "params": params})
+        response = await two.post(0, None, initialize(LATEST))
         confirmed = await two.begin(0, 1)
         await asyncio.sleep(1)
-        ping = {"id": 1, "method": "ping"}
-        assert (await two.post(1, response.headers["mcp-session-id"], ping)).status_code == 404
-        assert (await two.post(0, confirmed, ping)).status_code == 200
+        assert (await two.post(1, response.headers["mcp-session-id"], PING)).status_code == 404
+        assert (await two.post(0, confirmed, PING)).status_code == 200
 
 
 async def test_what_a_client_wants_is_known_to_all_workers(redis: RedisServer) -> None:
     async with workers(redis) as two:
         session = await two.begin()
-        assert [await two.says(worker, session) for worker in (0, 1)] == ["client None"] * 2
+        assert [await two.says(worker, session) for worker in (0, 1)] == ["test None"] * 2
         for worker, level in ((0, "error"), (1, "debug"), (0, "info")):
-            wish = {"id": 3, "method": "logging/setLevel", "params": {"level": level}}
-            assert answer(await two.post(worker, session, wish))["result"] == {}
-            assert [await two.says(one, session) for one in (0, 1)] == [f"client {level}"] * 2
+            await two.set_level(worker, session, level)
+            assert [await two.says(one, session) for one in (0, 1)] == [f"test {level}"] * 2
 
 
 @pytest.mark.full
@@ -190,11 +168,11 @@ async def test_a_session_that_nobody_uses_expires_everywhere(redis: RedisServer)
         idle, used = await two.begin(), await two.begin()
         for turn in range(10):
             await asyncio.sleep(0.1)
-            assert await two.says(turn % 2, used) == "client None"
+            assert await two.says(turn % 2, used) == "test None"
         for worker in (0, 1):
-            assert (await two.post(worker, idle, {"id": 1, "method": "ping"})).status_code == 404
+            assert (await two.post(worker, idle, PING)).status_code == 404
         await asyncio.sleep(1.2)
-        assert (await two.post(0, used, {"id": 1, "method": "ping"})).status_code == 404
+        assert (await two.post(0, used, PING)).status_code == 404
         assert [key for key in redis.client.keys("*") if b":s:" in key or b":e:" in key] == []
 
 
@@ -218,15 +196,14 @@ async def test_nothing_stays_for_ever_and_ids_are_not_in_the_store(redis: RedisS
 async def test_two_endpoints_with_different_prefixes_do_not_see_each_other(redis: RedisServer) -> None:
     async with workers(redis, 1, prefix="one:") as one, workers(redis, 1, prefix="two:") as two:
         session = await one.begin()
-        assert (await two.post(0, session, {"id": 1, "method": "ping"})).status_code == 404
+        assert (await two.post(0, session, PING)).status_code == 404
 
 
 @pytest.mark.full
 async def test_without_redis_a_worker_starts_and_waits_for_it(tmp_path: Path) -> None:
     later = RedisServer(tmp_path)
     async with workers(later, 1, timeout=0.5) as one:
-        params = {"protocolVersion": "2025-11-25", "capabilities": {}, "clientInfo": {"name": "x", "version": "1"}}
-        hello = {"id": 1, "method": "initialize", "params": params}
+        hello = initialize(LATEST)
         response = await one.post(0, None, hello)
         assert response.status_code == 503
         assert int(response.headers["retry-after"]) > 0
@@ -252,8 +229,7 @@ async def test_what_a_newer_program_has_added_to_a_record_is_kept(redis: RedisSe
         redis.client.hset(key, mapping={"record": json.dumps(record), "shoes": "x"})
         redis.client.hincrby(key, "version", 1)
         for worker, level in ((0, "error"), (1, "debug")):
-            wish = {"id": 3, "method": "logging/setLevel", "params": {"level": level}}
-            assert answer(await two.post(worker, session, wish))["result"] == {}
+            await two.set_level(worker, session, level)
         record = json.loads(redis.client.hget(key, "record") or b"")
         assert (record["hat"], record["memory"]["colour"]) == ("new", "red")
         assert record["memory"]["logLevel"] == "debug"
@@ -265,7 +241,7 @@ async def test_a_session_that_only_a_newer_program_understands_is_left_to_that(r
         session = await two.begin()
         (key,) = redis.client.keys("*:s:*")
         redis.client.hset(key, "needs", FORMAT + 1)
-        response = await two.post(1, session, {"id": 1, "method": "ping"})
+        response = await two.post(1, session, PING)
         assert response.status_code == 503
         assert redis.client.exists(key)
 
@@ -278,7 +254,7 @@ async def test_a_message_of_an_unknown_kind_is_ignored(redis: RedisServer) -> No
             fields = {"kind": "dance", "session": key.rpartition(b":")[2], "step": "left"}
             redis.client.xadd(b"mcp-bindgen:m:" + box, fields)
         await asyncio.sleep(0.2)
-        assert await two.says(1, session) == "client None"
+        assert await two.says(1, session) == "test None"
 
 
 JSON = st.dictionaries(
@@ -323,49 +299,15 @@ def events(*numbers: int, size: int = 3) -> list[Event]:
     return [Event(number, b"%d" % number * size) for number in numbers]
 
 
-async def test_events_come_back_in_order_and_in_pages(redis: RedisServer) -> None:
-    async with stores(redis) as (store,):
-        assert isinstance(store, SharedStore)
-        await store.save("s", b"x")
-        await store.write("s", "a", events(1, 2), b"[1]")
-        await store.write("s", "b", events(1), b"[2]")
-        await store.write("s", "a", events(3), None)
-        await store.write("s", "a", events(4), None)  # it is over
-        assert await store.read("s", "a", 0) == events(1, 2, 3)
-        assert await store.read("s", "a", 2) == events(3)
-        assert await store.span("s", "a") == (1, 3)
-        assert await store.span("s", "c") is await store.span("t", "a") is None
-        large = [Event(number, bytes(PAGE // 2 - 1)) for number in range(1, 5)]
-        await store.write("s", "c", large, b"")
-        assert [event.number for event in await store.read("s", "c", 1)] == [2, 3]
-        await store.forget("s")
-        assert await store.read("s", "a", 0) == []
-        assert await store.load("s") is None
-
-
-async def test_the_oldest_events_of_a_session_go_first(redis: RedisServer) -> None:
-    async with stores(redis, limits=StoreLimits(events=4, size=100)) as (store,):
-        for session in ("s", "t"):
-            await store.save(session, b"x")
-            await store.write(session, "a", events(1, 2), None)
-            await store.write(session, "b", events(1, 2), b"")
-        await store.write("s", "b", events(3), b"")
-        assert await store.span("s", "a") == (2, 2)
-        await store.write("s", "b", events(4), b"")
-        assert await store.span("s", "a") is None
-        await store.write("s", "b", [Event(5, bytes(95))], b"")
-        assert await store.span("s", "b") == (4, 5)
-        await store.write("s", "b", [Event(6, bytes(200))], b"")
-        assert await store.span("s", "b") == (6, 6)
-        assert [event.number for event in await store.read("t", "b", 0)] == [1, 2]
-
-
 async def test_a_write_that_is_repeated_is_written_once(redis: RedisServer) -> None:
     async with stores(redis) as (store,):
         await store.save("s", b"x")
         for _ in range(3):
             await store.write("s", "a", events(1, 2), b"[1]")
         assert await store.read("s", "a", 0) == events(1, 2)
+        for number in (3, 4):  # it is over with the first
+            await store.write("s", "a", events(number), None)
+        assert await store.read("s", "a", 0) == events(1, 2, 3)
 
 
 async def test_one_of_two_wins(redis: RedisServer) -> None:
@@ -552,10 +494,8 @@ def test_the_command_line_says_where_sessions_are_kept(redis: RedisServer, tmp_p
         with process(command, port, tmp_path / f"{turn}.log"), httpx2.Client(timeout=20) as client:
             url = f"http://127.0.0.1:{port}/mcp"
             if session is None:
-                hello = {"jsonrpc": "2.0", "id": 1, "method": "initialize", "params": HELLO}
-                session = client.post(url, headers=HEADERS, json=hello).headers["mcp-session-id"]
-            ping = {"jsonrpc": "2.0", "id": 2, "method": "ping"}
-            response = client.post(url, headers=headers(session, None), json=ping)
+                session = client.post(url, headers=HEADERS, json=initialize(LATEST)).headers["mcp-session-id"]
+            response = client.post(url, headers=headers(session, None), json=PING)
             assert response.status_code == 200, response.text
 
 
@@ -614,7 +554,7 @@ async def test_a_client_that_is_refused_again_and_again_leaves_nothing_in_the_st
         await both.begin(1, confirmed=1)
         before = [redis.client.hlen(one) for one in sorted(redis.client.keys("*:s:*"))]
         for _ in range(3):
-            refused = await both.post(1, session, {"id": 1, "method": "ping"})
+            refused = await both.post(1, session, PING)
             assert refused.status_code == 429
         assert [redis.client.hlen(one) for one in sorted(redis.client.keys("*:s:*"))] == before
 
@@ -622,19 +562,17 @@ async def test_a_client_that_is_refused_again_and_again_leaves_nothing_in_the_st
 async def test_a_session_that_is_initialized_at_another_worker_does_not_make_room(redis: RedisServer) -> None:
     async with workers(redis, limits=HttpLimits(sessions=1)) as both:
         session = await both.begin(0, confirmed=1)
-        info = {"name": "client", "version": "1"}
-        params = {"protocolVersion": "2025-11-25", "capabilities": {}, "clientInfo": info}
-        refused = await both.post(0, None, {"id": 1, "method": "initialize", "params": params})
+        refused = await both.post(0, None, initialize(LATEST))
         assert refused.status_code == 429
-        assert await both.says(1, session) == "client None"
+        assert await both.says(1, session) == "test None"
 
 
 def test_only_what_others_may_wait_for_is_passed_on() -> None:
     batch: list[dict[str, Any]] = [
-        {"jsonrpc": "2.0", "id": 1, "method": "ping"},
-        {"jsonrpc": "2.0", "method": "notifications/roots/list_changed"},
-        {"jsonrpc": "2.0", "method": "notifications/cancelled", "params": {"requestId": 2}},
-        {"jsonrpc": "2.0", "method": "notifications/progress", "params": {"progressToken": 3, "progress": 1}},
+        PING,
+        notification("notifications/roots/list_changed"),
+        notification("notifications/cancelled", {"requestId": 2}),
+        notification("notifications/progress", {"progressToken": 3, "progress": 1}),
         {"jsonrpc": "2.0", "id": 4, "result": {}},
     ]
     assert json.loads(parse_body(json.dumps(batch).encode()).for_other_workers()) == batch[2:]
@@ -821,10 +759,10 @@ async def test_a_worker_that_stops_answers_requests_and_sends_readers_to_another
     async with workers(redis) as two:
         session = await two.begin()
         two.apps[0].leave()
-        assert await two.says(0, session) == "client None"
-        assert await two.says(0, await two.begin(worker=0)) == "client None"
+        assert await two.says(0, session) == "test None"
+        assert await two.says(0, await two.begin(worker=0)) == "test None"
         stream = await two.clients[0].get("/mcp", headers=headers(session, None))
         assert (stream.status_code, "retry: 500" in stream.text) == (200, True)
     async with workers(redis) as two:
         two.apps[0].leave()
-        assert await two.says(1, session) == "client None"
+        assert await two.says(1, session) == "test None"
