@@ -27,7 +27,15 @@ from mcp_bindgen.runtime.protocol.transport import Lost
 from mcp_bindgen.v2025_11_25 import Client
 from tests.runtime.entrypoints.test_connect import discovered
 from tests.support.checked_connections import STATELESS
-from tests.support.scripted_http_server import EVENTS, Heard, ask, introduce, notification, request, serving, talking
+from tests.support.scripted_http_server import (
+    EVENTS,
+    Heard,
+    ask,
+    introduced,
+    notification,
+    request,
+    serving,
+)
 
 Open = Callable[..., AbstractAsyncContextManager[Any]]
 both = pytest.mark.parametrize("opened", [http, sse])
@@ -346,8 +354,7 @@ async def test_a_server_cannot_have_a_client_reconnect_without_a_pause(asked: bo
         else:
             await heard.end()
 
-    async with talking(play) as (transport, script):
-        await introduce(transport)
+    async with introduced(play) as (transport, script):
         if asked:
             await transport.send([request(1)])
         await anyio.sleep(1)
@@ -363,8 +370,7 @@ async def test_the_pause_grows_while_nothing_comes_of_it() -> None:
         else:
             await heard.end()
 
-    async with talking(play, min_retry=0.02) as (transport, script):
-        await introduce(transport)
+    async with introduced(play, min_retry=0.02) as (_, script):
         await anyio.sleep(0.8)
         times = [heard.at for heard in script.called("GET")]
         pauses = [later - sooner for sooner, later in pairwise(times)]

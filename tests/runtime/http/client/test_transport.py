@@ -34,6 +34,7 @@ from tests.support.scripted_http_server import (
     ask,
     eventually,
     introduce,
+    introduced,
     lost,
     messages,
     notice,
@@ -408,8 +409,7 @@ async def test_redirects_stay_where_they_are() -> None:
 
 
 async def test_a_session_from_its_beginning_to_its_end() -> None:
-    async with talking(stateful(Heard.result)) as (there, script):
-        await introduce(there)
+    async with introduced(stateful(Heard.result)) as (there, script):
         assert await ask(there, request(1)) == answer(1)
         await there.send([Outgoing(b'{"jsonrpc":"2.0","id":9,"result":{}}')])
         await eventually(lambda: "GET" in script.names)
@@ -441,8 +441,7 @@ async def test_servers_without_sessions() -> None:
             else heard.end(405 if heard.name == "GET" else 202)
         )
 
-    async with talking(play) as (there, script):
-        await introduce(there)
+    async with introduced(play) as (there, script):
         assert await ask(there, request(1)) == answer(1)
         await eventually(lambda: "GET" in script.names)
     assert "DELETE" not in script.names
@@ -498,8 +497,7 @@ async def test_a_session_that_is_lost() -> None:
         else:
             await heard.result()
 
-    async with talking(stateful(call)) as (there, script):
-        await introduce(there)
+    async with introduced(stateful(call)) as (there, script):
         modern = request(5, self_contained=True)
         await there.send([request(1), request(2)])
         await eventually(lambda: len(script.called("tools/call")) == 2)
@@ -705,8 +703,7 @@ async def test_the_server_can_say_something_by_itself() -> None:
         await heard.event({"jsonrpc": "2.0", "id": 1, "method": "ping"})
         await heard.until_gone()
 
-    async with talking(listening(get)) as (there, script):
-        await introduce(there)
+    async with introduced(listening(get)) as (there, script):
         found = await messages(there, 2)
         assert found == [notice("one"), {"jsonrpc": "2.0", "id": 1, "method": "ping"}]
         assert await ask(there, request(1)) == answer(1)
@@ -728,8 +725,7 @@ async def test_the_stream_is_opened_again_where_it_ended() -> None:
             await heard.event(notice("4"), id="d")
             await heard.until_gone()
 
-    async with talking(listening(get)) as (there, script):
-        await introduce(there)
+    async with introduced(listening(get)) as (there, script):
         assert await messages(there, 3) == [notice("1"), notice("2"), notice("4")]
     gets = script.called("GET")
     assert [heard.headers.get("last-event-id") for heard in gets] == [None, "a", "a", "a"]
@@ -744,8 +740,7 @@ async def test_servers_that_offer_no_stream(how: str) -> None:
     async def get(heard: Heard) -> None:
         await (heard.end(200, b"<html>", "text/html") if how == "html" else heard.end(int(how), location="/elsewhere"))
 
-    async with talking(listening(get)) as (there, script):
-        await introduce(there)
+    async with introduced(listening(get)) as (there, script):
         await eventually(lambda: "GET" in script.names)
         assert await ask(there, request(1)) == answer(1)
         await anyio.sleep(0.1)
@@ -764,8 +759,7 @@ async def test_the_stream_ends_with_the_session() -> None:
         else:
             await (heard.result(**SESSION) if heard.id is not None else heard.end())
 
-    async with talking(play) as (there, script):
-        await introduce(there)
+    async with introduced(play) as (there, script):
         await eventually(lambda: script.called("GET"))
         assert isinstance(await lost(there, request(1)), SessionLost)
         await eventually(lambda: script.called("GET")[0].gone_at)
@@ -780,8 +774,7 @@ async def test_a_stream_that_is_not_found_again_means_that_the_session_is_over()
         else:
             await heard.event(id="a", retry=50)
 
-    async with talking(listening(get)) as (there, script):
-        await introduce(there)
+    async with introduced(listening(get)) as (there, script):
         await eventually(lambda: len(script.called("GET")) == 2)
         await anyio.sleep(0.05)
         assert isinstance(await lost(there, request(1)), SessionLost)
@@ -807,8 +800,7 @@ async def test_an_answer_comes_after_the_stream_has_ended(how: str) -> None:
 
     ended: list[float] = []
 
-    async with talking(stateful(call)) as (there, script):
-        await introduce(there)
+    async with introduced(stateful(call)) as (there, script):
         await there.send([request(1)])
         assert await messages(there, 3) == [notice("before"), notice("after"), answer(1)]
         get = next(heard for heard in script.called("GET") if "last-event-id" in heard.headers)
@@ -826,8 +818,7 @@ async def test_polling_goes_on_as_long_as_the_server_says_something() -> None:
         if turn == 12:
             await heard.event(answer(1))
 
-    async with talking(stateful(call), min_retry=0.01) as (there, _):
-        await introduce(there)
+    async with introduced(stateful(call), min_retry=0.01) as (there, _):
         assert await ask(there, request(1)) == answer(1)
 
 
@@ -843,8 +834,7 @@ async def test_resuming_is_given_up(how: str) -> None:
         else:
             raise Cut
 
-    async with talking(stateful(call), min_retry=0.01) as (there, script):
-        await introduce(there)
+    async with introduced(stateful(call), min_retry=0.01) as (there, script):
         error = await lost(there, request(1))
         assert type(error) is ConnectionClosed
         assert "ended the stream before the answer" in str(error)
@@ -861,8 +851,7 @@ async def test_servers_that_do_not_resume(status: int, kind: type[Exception]) ->
         else:
             await heard.end(status, b"<html>", "text/html")
 
-    async with talking(stateful(call)) as (there, _):
-        await introduce(there)
+    async with introduced(stateful(call)) as (there, _):
         assert type(await lost(there, request(1))) is kind
 
 
@@ -872,8 +861,7 @@ async def test_what_cannot_be_resumed_is_lost(id_: str | None) -> None:
         await heard.event(notice("x"), id="good" if id_ is not None else None, retry=10)
         await heard.event(id=id_)
 
-    async with talking(stateful(call)) as (there, script):
-        await introduce(there)
+    async with introduced(stateful(call)) as (there, script):
         await there.send([request(1)])
         first, second = await messages(there, 2)
         assert first == notice("x")
@@ -888,8 +876,7 @@ async def test_a_self_contained_request_has_no_session_and_is_not_resumed() -> N
     async def call(heard: Heard) -> None:
         await heard.event(notice("x"), id="e", retry=10)
 
-    async with talking(stateful(call)) as (there, script):
-        await introduce(there)
+    async with introduced(stateful(call)) as (there, script):
         await there.send([request(1, self_contained=True)])
         first, second = await messages(there, 2)
         assert (first, type(second.error)) == (notice("x"), ConnectionClosed)
@@ -905,8 +892,7 @@ async def test_a_404_of_a_self_contained_request_is_not_about_a_session() -> Non
         else:
             await (heard.end(404) if heard.id == 2 else heard.result())
 
-    async with talking(stateful(call)) as (there, _):
-        await introduce(there)
+    async with introduced(stateful(call)) as (there, _):
         assert (await ask(there, request(1, self_contained=True)))["error"]["code"] == -32601
         assert type(await lost(there, request(2, self_contained=True))) is Refused
         assert await ask(there, request(3)) == answer(3)
@@ -954,8 +940,7 @@ async def test_in_a_session_a_cancellation_is_said_and_the_stream_is_left() -> N
         await heard.event(id="e", retry=10)
         await heard.until_gone()
 
-    async with talking(stateful(call)) as (there, script):
-        await introduce(there)
+    async with introduced(stateful(call)) as (there, script):
         await there.send([request(1)])
         await eventually(lambda: script.called("tools/call"))
         await there.send([notification(CANCELLED, cancels=1)])

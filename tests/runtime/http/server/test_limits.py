@@ -22,28 +22,24 @@ from mcp_bindgen.http.server.legacy_sse import SseApp
 from mcp_bindgen.http.server.limits import HttpLimits
 from mcp_bindgen.http.server.sessions import key_of
 from mcp_bindgen.runtime import Limits
+from tests.support import any_revision
+from tests.support.any_revision import of_revision
 from tests.support.checked_connections import INITIALIZED, STATELESS, initialize, lone, notification, request, until
 from tests.support.effort import cases
-from tests.support.http_wires import BOB, EVE, LATEST, Headers, Wire, stateless, who, wires
+from tests.support.http_wires import BOB, EVE, LATEST, Headers, Wire, in_session, stateless, who, wires
 
 MIB = 1024 * 1024
 BEFORE = "2025-06-18"
 
 
-class Tools:
+class Tools(any_revision.Tools):
     """Tools of any revision."""
-
-    types: Any
 
     def __init__(self) -> None:
         self.cancelled: list[str] = []
 
     def extra_capabilities(self) -> Any:
-        return {} if self.types is v2026_07_28.types else {"logging": {}}
-
-    async def list_tools(self, params: Any, ctx: Any) -> Any:
-        more = {"ttl_ms": 0, "cache_scope": "private"} if self.types is v2026_07_28.types else {}
-        return self.types.ListToolsResult(tools=[], **more)
+        return {} if self.revision == STATELESS else {"logging": {}}
 
     async def call_tool(self, params: Any, ctx: Any) -> Any:
         if params.name == "wait":
@@ -51,27 +47,11 @@ class Tools:
                 await anyio.sleep_forever()
             finally:
                 self.cancelled.append(ctx.revision)
-        return self.types.CallToolResult(content=[self.types.TextContent(text=f"{ctx.revision} {params.name}")])
+        return self.text(f"{ctx.revision} {params.name}")
 
 
-class Oldest(Tools, v2024_11_05.Server):
-    types = v2024_11_05.types
-    info = v2024_11_05.types.Implementation(name="tools", version="1")
-
-
-class Before(Tools, v2025_06_18.Server):
-    types = v2025_06_18.types
-    info = v2025_06_18.types.Implementation(name="tools", version="1")
-
-
-class Then(Tools, v2025_11_25.Server):
-    types = v2025_11_25.types
-    info = v2025_11_25.types.Implementation(name="tools", version="1")
-
-
-class Now(Tools, v2026_07_28.Server):
-    types = v2026_07_28.types
-    info = v2026_07_28.types.Implementation(name="tools", version="1")
+Oldest, Batching = of_revision(Tools, v2024_11_05), of_revision(Tools, v2025_03_26)
+Before, Then, Now = (of_revision(Tools, package) for package in (v2025_06_18, v2025_11_25, v2026_07_28))
 
 
 # --- nobody waits for the slow --------------------------------------------------------------------------------
@@ -112,11 +92,11 @@ async def test_a_broadcast_waits_for_nobody() -> None:
 async def test_what_is_never_read_is_not_kept(monkeypatch: pytest.MonkeyPatch) -> None:
     """Neither responses, pipelined ones included, nor a stream keep a connection whose client has stopped to read."""
 
-    class Large(Now):
+    class Large(Tools):
         async def call_tool(self, params: Any, ctx: Any) -> Any:
             if params.name == "stream":
                 await ctx.log("info", "x" * 8 * MIB)
-            return self.types.CallToolResult(content=[self.types.TextContent(text="x" * 8 * MIB)])
+            return self.text("x" * 8 * MIB)
 
     monkeypatch.setattr(uvicorn_protocol, "_HEAD_TIMEOUT", 0.3)
     open_: set[Any] = set()
@@ -130,7 +110,9 @@ async def test_what_is_never_read_is_not_kept(monkeypatch: pytest.MonkeyPatch) -
             super().connection_lost(exc)
             open_.discard(self)
 
-    async with wires(HttpApp(Large(), limits=HttpLimits(write_timeout=0.2)), Protocol) as http:
+    async with wires(
+        HttpApp(of_revision(Large, v2026_07_28)(), limits=HttpLimits(write_timeout=0.2)), Protocol
+    ) as http:
         for name, pipelined in (("whole", 0), ("stream", 0), ("whole", 2)):
             logged = {"io.modelcontextprotocol/logLevel": "info"}
             wanted = lone(1, "tools/call", name=name)
@@ -178,8 +160,7 @@ async def test_bodies_that_are_half_sent_have_a_budget() -> None:
     def holds(size: int) -> bool:
         return app.intake._budgets.all.used >= size
 
-    async with wires(app) as http:
-        session = await http.begin()
+    async with in_session(app) as (http, session):
         held: list[Wire] = []
         for place in range(30):
             wire = await http.open()
@@ -452,8 +433,7 @@ async def test_a_store_that_fails_is_said_clearly() -> None:
             self._try()
 
     store = Locked()
-    async with wires(HttpApp(Then(), store=store)) as http:
-        session = await http.begin()
+    async with in_session(HttpApp(Then(), store=store)) as (http, session):
         store.locked = True
         for method, headers in (
             ("POST", {"mcp_session_id": "x" * 43}),
@@ -466,11 +446,6 @@ async def test_a_store_that_fails_is_said_clearly() -> None:
 
 
 # --- answers that would never come ----------------------------------------------------------------------------
-
-
-class Batching(Tools, v2025_03_26.Server):
-    types = v2025_03_26.types
-    info = v2025_03_26.types.Implementation(name="tools", version="1")
 
 
 async def test_the_rest_of_a_batch_is_answered_when_its_last_request_is_cancelled() -> None:
@@ -508,8 +483,7 @@ async def test_a_session_ends_even_if_its_store_fails() -> None:
     """Streams end, and their places are free again; what is refused for it does not go on."""
     store, server = Breaking(), Then()
     app = HttpApp(server, store=store, limits=HttpLimits(streams=2))
-    async with wires(app) as http:
-        session = await http.begin()
+    async with in_session(app) as (http, session):
         wire = await http.call(session, "wait")
         await wire.until(lambda received: b"retry:" in received)
         store.broken = True
@@ -533,7 +507,8 @@ async def test_a_session_ends_even_if_its_store_fails() -> None:
 
 async def test_whoever_takes_all_their_streams_leaves_those_of_others() -> None:
     """However many sessions somebody opens, they have one share."""
-    app = HttpApp(Then(), principal=who, limits=HttpLimits(streams=6, streams_of_principal=4, abandoned=0.2))
+    server = Then()
+    app = HttpApp(server, principal=who, limits=HttpLimits(streams=6, streams_of_principal=4, abandoned=0.2))
     async with wires(app) as http:
         sessions = [await http.begin(user=EVE) for _ in range(3)]
         waiting = [await http.call(sessions[n % 3], "wait", n) for n in range(4)]
@@ -546,7 +521,7 @@ async def test_whoever_takes_all_their_streams_leaves_those_of_others() -> None:
         bob = await http.begin(user=BOB)
         assert [await (await http.call(bob, id_=n)).status() for n in range(3)] == [200] * 3
         await waiting[0].stream.aclose()
-        await until(lambda: len(app.servers[0].cancelled) == 1)  # type: ignore[attr-defined]
+        await until(lambda: len(server.cancelled) == 1)
         assert await (await http.call(sessions[2], id_=10)).status() == 200
 
 
@@ -608,14 +583,16 @@ async def test_whoever_sends_large_messages_by_half_delays_nobody_else() -> None
 async def test_whoever_does_not_read_holds_up_nobody_else() -> None:
     """What waits for one user is limited, and that for all; a stream on which nothing waits always takes a message."""
 
-    class Chatty(Then):
+    class Chatty(Tools):
         async def call_tool(self, params: Any, ctx: Any) -> Any:
             for _ in range(400 if params.name == "much" else 4):
                 await ctx.log("info", "x" * 50_000)
             return await super().call_tool(params, ctx)
 
     app = HttpApp(
-        Chatty(), principal=who, limits=HttpLimits(queued=400_000, queued_of_principal=200_000, write_timeout=20)
+        of_revision(Chatty, v2025_11_25)(),
+        principal=who,
+        limits=HttpLimits(queued=400_000, queued_of_principal=200_000, write_timeout=20),
     )
     async with wires(app) as http:
         assert app._sessions is not None
@@ -729,11 +706,10 @@ async def test_handlers_whose_clients_hang_up_take_a_limited_number_of_threads(w
 
 
 async def test_a_session_that_may_not_even_wait_is_told_with_a_429() -> None:
-    class Narrow(Then):
+    class Narrow(Tools):
         limits = Limits(in_flight=1, waiting=1)
 
-    async with wires(HttpApp(Narrow())) as http:
-        session = await http.begin()
+    async with in_session(HttpApp(of_revision(Narrow, v2025_11_25)())) as (http, session):
         for n in (1, 2):
             wire = await http.call(session, "wait", n)
             await wire.until(lambda received: b"\n\n" in received)

@@ -11,8 +11,10 @@ import pytest
 
 from mcp_bindgen import v2025_03_26, v2025_06_18, v2025_11_25, v2026_07_28
 from mcp_bindgen.auth import ResourceServer, StaticTokens
-from mcp_bindgen.http import HttpApp, HttpLimits, MemoryEventStore
+from mcp_bindgen.http import HttpApp, MemoryEventStore
 from mcp_bindgen.runtime import Identity, ProtocolError, Server, SessionRequired, connect
+from tests.support import any_revision
+from tests.support.any_revision import of_revision
 from tests.support.checked_connections import (
     STATEFUL,
     STATELESS,
@@ -23,7 +25,7 @@ from tests.support.checked_connections import (
     request,
     until,
 )
-from tests.support.http_wires import LATEST, Headers, Wire, Wires, listening, stateless, wires
+from tests.support.http_wires import LATEST, Headers, Wire, Wires, in_session, listening, stateless, wires
 
 KEY = "a-token-that-nobody-guesses"
 NEEDS = "needs a session, and this endpoint keeps none (sessions=False)"
@@ -31,18 +33,13 @@ BEFORE, FIRST = "2025-06-18", "2025-03-26"
 QUESTIONS = {"sample": "sampling/createMessage", "roots": "roots/list", "ping": "ping"}
 
 
-class Tools:
+class Tools(any_revision.Tools):
     """Tools of any revision; each asks for something, and says what it got."""
-
-    types: Any
 
     def __init__(self) -> None:
         self.told: list[str] = []
         self.late: Any = None
         self.stopped = 0
-
-    async def list_tools(self, params: Any, ctx: Any) -> Any:
-        return self.types.ListToolsResult(tools=[])
 
     async def call_tool(self, params: Any, ctx: Any) -> Any:
         self.late, said = ctx, f"{ctx.revision} {params.name}"
@@ -52,8 +49,8 @@ class Tools:
                     await ctx.progress(number, 3)
                     await ctx.log("info", number)
             case "sample":
-                text = self.types.TextContent(text="?")
-                await ctx.create_message([self.types.SamplingMessage(role="user", content=text)], 10)
+                asked = self.types.SamplingMessage(role="user", content=self.types.TextContent(text="?"))
+                await ctx.create_message([asked], 10)
             case "roots":
                 await ctx.list_roots()
             case "ping":
@@ -67,7 +64,7 @@ class Tools:
                     await anyio.sleep_forever()
                 finally:
                     self.stopped += 1
-        return self.types.CallToolResult(content=[self.types.TextContent(text=said)])
+        return self.text(said)
 
     async def subscribe(self, params: Any, ctx: Any) -> Any:
         raise AssertionError("nobody could be told")
@@ -76,27 +73,17 @@ class Tools:
         self.told.append(ctx.revision)
 
 
-class First(Tools, v2025_03_26.Server):
-    types = v2025_03_26.types
-    info = v2025_03_26.types.Implementation(name="tools", version="1")
+First, Before, Then = (of_revision(Tools, package) for package in (v2025_03_26, v2025_06_18, v2025_11_25))
 
 
-class Before(Tools, v2025_06_18.Server):
-    types = v2025_06_18.types
-    info = v2025_06_18.types.Implementation(name="tools", version="1")
-
-
-class Then(Tools, v2025_11_25.Server):
-    types = v2025_11_25.types
-    info = v2025_11_25.types.Implementation(name="tools", version="1")
-
-
-class Now(v2026_07_28.Server):
-    info = v2026_07_28.types.Implementation(name="tools", version="1")
+class Stateless(any_revision.Tools):
+    """Says the revision."""
 
     async def call_tool(self, params: Any, ctx: Any) -> Any:
-        mcp = v2026_07_28.types
-        return mcp.CallToolResult(content=[mcp.TextContent(text=f"{ctx.revision} {params.name}")])
+        return self.text(f"{ctx.revision} {params.name}")
+
+
+Now = of_revision(Stateless, v2026_07_28)
 
 
 def app(*servers: Server, **options: Any) -> HttpApp:
@@ -269,8 +256,7 @@ async def test_what_is_wrong_is_refused_as_it_is_with_sessions() -> None:
         [initialize(FIRST), tool("x", 2)],
         request(None, "ping"),
     ]
-    async with wires(app(First(), Then())) as without, wires(HttpApp(First(), Then())) as having:
-        session = await having.begin()
+    async with wires(app(First(), Then())) as without, in_session(HttpApp(First(), Then())) as (having, session):
         for message in messages:
             one = await without.ask("POST", message, mcp_protocol_version=LATEST)
             other = await having.ask("POST", message, **session)
@@ -287,16 +273,6 @@ async def test_who_hangs_up_cancels() -> None:
         await until(lambda: server.late is not None)
         await wire.stream.aclose()
         await until(lambda: server.stopped == 1)
-
-
-async def test_too_much_at_once_is_refused() -> None:
-    server = Then()
-    async with wires(app(server, limits=HttpLimits(requests=1))) as http:
-        await http.ask("POST", tool("wait"), mcp_protocol_version=LATEST)
-        await until(lambda: server.late is not None)
-        refused = await http.ask("POST", tool("x"), mcp_protocol_version=LATEST)
-        assert (await refused.status(), refused.headers["retry-after"]) == (429, "1")
-        assert refused.json["error"]["code"] == -32000
 
 
 @pytest.mark.parametrize(
@@ -325,7 +301,7 @@ def test_a_store_without_sessions_is_a_mistake() -> None:
 
 
 async def test_tokens_and_scopes_count_as_they_do_with_sessions() -> None:
-    class Guarded(Then):
+    class Guarded(Tools):
         async def call_tool(self, params: Any, ctx: Any) -> Any:
             if params.name == "admin":
                 ctx.identity.require("admin")
@@ -334,7 +310,7 @@ async def test_tokens_and_scopes_count_as_they_do_with_sessions() -> None:
     alice = Identity(subject="alice", scopes=frozenset({"read"}))
     scopes = {("tools/call", "x"): ["read"], ("tools/call", "delete"): ["write"]}
     auth = ResourceServer("http://localhost/mcp", StaticTokens({KEY: alice}), scopes=scopes)
-    async with wires(app(Guarded(), auth=auth)) as http:
+    async with wires(app(of_revision(Guarded, v2025_11_25)(), auth=auth)) as http:
         for name, token, status in (("x", "wrong", 401), ("x", KEY, 200), ("delete", KEY, 403), ("admin", KEY, 403)):
             headers = {"mcp_protocol_version": LATEST, "authorization": f"Bearer {token}"}
             wire = await http.ask("POST", tool(name), **headers)

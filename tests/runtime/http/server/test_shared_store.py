@@ -120,6 +120,13 @@ async def workers(
         yield Workers(clients, apps)
 
 
+@asynccontextmanager
+async def in_session(redis: RedisServer, **options: Any) -> AsyncIterator[tuple[Workers, str]]:
+    """Two workers, and a session at the first."""
+    async with workers(redis, **options) as two:
+        yield two, await two.begin()
+
+
 # --- sessions -------------------------------------------------------------------------------------------------
 
 
@@ -154,8 +161,7 @@ async def test_a_client_that_never_says_that_it_is_initialized_loses_its_session
 
 
 async def test_what_a_client_wants_is_known_to_all_workers(redis: RedisServer) -> None:
-    async with workers(redis) as two:
-        session = await two.begin()
+    async with in_session(redis) as (two, session):
         assert [await two.says(worker, session) for worker in (0, 1)] == ["test None"] * 2
         for worker, level in ((0, "error"), (1, "debug"), (0, "info")):
             await two.set_level(worker, session, level)
@@ -178,8 +184,7 @@ async def test_a_session_that_nobody_uses_expires_everywhere(redis: RedisServer)
 
 @pytest.mark.full
 async def test_nothing_stays_for_ever_and_ids_are_not_in_the_store(redis: RedisServer) -> None:
-    async with workers(redis, prefix="mine:") as two:
-        session = await two.begin()
+    async with in_session(redis, prefix="mine:") as (two, session):
         await two.says(1, session)
         await two.apps[0].servers[0].broadcast(lambda client: client.notify_tool_list_changed())
         await asyncio.sleep(1.2)  # a worker has renewed its lease
@@ -221,8 +226,7 @@ async def test_without_redis_a_worker_starts_and_waits_for_it(tmp_path: Path) ->
 
 
 async def test_what_a_newer_program_has_added_to_a_record_is_kept(redis: RedisServer) -> None:
-    async with workers(redis) as two:
-        session = await two.begin()
+    async with in_session(redis) as (two, session):
         (key,) = redis.client.keys("*:s:*")
         record = json.loads(redis.client.hget(key, "record") or b"")
         record["hat"], record["memory"]["colour"] = "new", "red"
@@ -237,8 +241,7 @@ async def test_what_a_newer_program_has_added_to_a_record_is_kept(redis: RedisSe
 
 
 async def test_a_session_that_only_a_newer_program_understands_is_left_to_that(redis: RedisServer) -> None:
-    async with workers(redis) as two:
-        session = await two.begin()
+    async with in_session(redis) as (two, session):
         (key,) = redis.client.keys("*:s:*")
         redis.client.hset(key, "needs", FORMAT + 1)
         response = await two.post(1, session, PING)
@@ -247,8 +250,7 @@ async def test_a_session_that_only_a_newer_program_understands_is_left_to_that(r
 
 
 async def test_a_message_of_an_unknown_kind_is_ignored(redis: RedisServer) -> None:
-    async with workers(redis) as two:
-        session = await two.begin()
+    async with in_session(redis) as (two, session):
         (key,) = redis.client.keys("*:s:*")
         for box in redis.client.zrange("mcp-bindgen:workers", 0, -1):
             fields = {"kind": "dance", "session": key.rpartition(b":")[2], "step": "left"}
@@ -756,8 +758,7 @@ async def test_a_worker_that_stops_ends_a_new_subscription_at_once_and_hands_it_
 
 
 async def test_a_worker_that_stops_answers_requests_and_sends_readers_to_another_worker(redis: RedisServer) -> None:
-    async with workers(redis) as two:
-        session = await two.begin()
+    async with in_session(redis) as (two, session):
         two.apps[0].leave()
         assert await two.says(0, session) == "test None"
         assert await two.says(0, await two.begin(worker=0)) == "test None"

@@ -19,7 +19,16 @@ from mcp_bindgen.runtime.protocol.errors import INTERNAL_ERROR
 from mcp_bindgen.v2025_11_25 import types as mcp
 from tests.support.checked_connections import initialize
 from tests.support.http_wires import Wires, wires
-from tests.support.scripted_http_server import Heard, answer, ask, introduce, notification, request, serving, talking
+from tests.support.scripted_http_server import (
+    Heard,
+    answer,
+    ask,
+    introduced,
+    notification,
+    request,
+    serving,
+    talking,
+)
 
 LATEST = "2025-11-25"
 
@@ -133,8 +142,7 @@ async def test_a_notification_is_sent_again(status: int) -> None:
         else:
             await heard.end()
 
-    async with talking(play) as (there, script):
-        await introduce(there)
+    async with introduced(play) as (there, script):
         assert await ask(there, request(1)) == answer(1)
         names = [heard.name for heard in script.heard if heard.method == "POST"]
         assert names == ["initialize", *["notifications/initialized"] * 3, "tools/call"]
