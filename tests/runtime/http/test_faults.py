@@ -19,15 +19,14 @@ import anyio
 import httpx2
 import pytest
 
-from mcp_bindgen import v2025_11_25, v2026_07_28
+from mcp_bindgen import v2025_11_25
 from mcp_bindgen.http.client.transport import http
 from mcp_bindgen.http.server.app import HttpApp
 from mcp_bindgen.http.server.limits import HttpLimits
 from mcp_bindgen.runtime import ConnectionClosed, ProtocolError, connect
 from mcp_bindgen.runtime.protocol.transport import Outgoing
-from mcp_bindgen.runtime.session.rounds import RequestStateSigner
 from mcp_bindgen.v2026_07_28 import types as mcp
-from tests.support.checked_connections import INITIALIZED, STATELESS, bounded, initialize, lone, request
+from tests.support.checked_connections import INITIALIZED, STATELESS, bounded, initialize, lone, request, stating
 from tests.support.effort import cases
 from tests.support.processes import PARSERS, PATIENCE, New, Old, free_port, process, text, uvicorn
 from tests.support.scripted_http_server import Cut, Heard, talking
@@ -308,25 +307,6 @@ def test_connections_that_are_cut(tmp_path: Path, clients: int, seconds: float, 
 # --- guesses and forgeries ------------------------------------------------------------------------------------
 
 
-class Asks(v2026_07_28.Server):
-    """Asks in two rounds, with a clock that a test can turn."""
-
-    def __init__(self) -> None:
-        self.now = 1000.0
-        self.request_state_signer = RequestStateSigner([b"k" * 16], lifetime=60.0, clock=lambda: self.now)
-
-    async def list_tools(self, params: Any, ctx: Any) -> mcp.ListToolsResult:
-        return mcp.ListToolsResult(tools=[], ttl_ms=0, cache_scope="private")
-
-    async def call_tool(self, params: mcp.CallToolRequestParams, ctx: v2026_07_28.Context) -> mcp.CallToolResult:
-        said: list[Any] = []
-        for key in ("first", "second"):
-            schema = mcp.ElicitRequestFormParamsRequestedSchema.model_validate({"type": "object", "properties": {}})
-            answer = await ctx.ask_params(key, mcp.ElicitRequestFormParams(message=key, requested_schema=schema))
-            said.append((answer.content or {}).get("x"))
-        return mcp.CallToolResult(content=[mcp.TextContent(text=" ".join(map(str, said)))])
-
-
 @asynccontextmanager
 async def in_process(*servers: Any, **options: Any) -> AsyncGenerator[Callable[..., Awaitable[httpx2.Response]]]:
     """Requests to an application in this process."""
@@ -340,43 +320,6 @@ async def in_process(*servers: Any, **options: Any) -> AsyncGenerator[Callable[.
             return await client.request(method, "/mcp", json=message, headers={**accept, **named})
 
         yield send
-
-
-async def test_states_that_are_forged_stolen_or_too_old() -> None:
-    server = Asks()
-    dice = random.Random(1)
-
-    async def call(name: str = "a", state: str | None = None, **more: Any) -> Any:
-        given = {"inputResponses": {"second": {"action": "accept", "content": {"x": "2"}}}} if state else {}
-        params = {"name": name, "requestState": state, **given, **more}
-        message = lone(1, "tools/call", {"elicitation": {"form": {}}}, **{k: v for k, v in params.items() if v})
-        response = await send("POST", message, mcp_protocol_version=STATELESS, mcp_method="tools/call", mcp_name=name)
-        return response.json()
-
-    def refused(answer: Any) -> bool:
-        return answer["error"]["code"] == PARAMS and "requestState" in answer["error"]["message"]
-
-    async with in_process(server) as send:
-        first = {"first": {"action": "accept", "content": {"x": "1"}}}
-        asked = (await call(inputResponses=first))["result"]
-        assert list(asked["inputRequests"]) == ["second"]
-        state: str = asked["requestState"]
-        for _ in range(300):
-            place = dice.randrange(len(state))
-            other = dice.choice([c for c in "Aab0_-.=~ é" if c != state[place]])
-            forged = dice.choice([state[:place] + other + state[place + 1 :], state[:place] or "x", state + other])
-            assert refused(await call(state=forged)), forged
-        foreign = RequestStateSigner([b"x" * 16]).sign({"answers": {"first": first["first"]}, "own": None}, None)
-        for stolen in (
-            await call("b", state),
-            await call("a", state, arguments={"amount": 1}),
-            await call(state=foreign),
-        ):
-            assert refused(stolen)
-        for _ in range(2):  # nothing is kept that could be used up
-            assert (await call(state=state))["result"]["content"][0]["text"] == "1 2"
-        server.now += 61
-        assert refused(await call(state=state))
 
 
 async def test_session_ids_cannot_be_guessed() -> None:
@@ -495,6 +438,12 @@ async def soak(url: str, seconds: float) -> None:
                 async with client.stream("POST", url, json=call, headers=session):
                     pass  # hangs up at once, and does not come back
                 await client.post(url, content=dice.randbytes(200), headers=session)
+                name = dice.randbytes(9).hex()  # names of methods, tools and revisions that nobody knows are not kept
+                for message in (lone(1, name), lone(1, "tools/call", name=name)):
+                    stated = {"mcp-protocol-version": STATELESS, "mcp-method": message["method"], "mcp-name": name}
+                    await client.post(url, json=message, headers={"accept": BOTH, **stated})
+                message = request(1, "tools/list", {"_meta": stating(revision=name)})
+                await client.post(url, json=message, headers={"accept": BOTH, "mcp-protocol-version": name})
                 await client.delete(url, headers=session)
 
     until = time.monotonic() + seconds

@@ -423,19 +423,14 @@ async def test_a_client_of_the_old_era_is_told_what_is_spoken() -> None:
 @pytest.mark.parametrize(
     ("body", "code"),
     [
-        (b"", PARSE),
-        (b"{", PARSE),
-        (b"\xff\xfe", PARSE),
+        *((body, PARSE) for body in (b"", b"{", b"\xff\xfe", b"[" * 5000)),
         (b'{"jsonrpc":"2.0","id":1,"method":"tools/list","params":{"_meta":NaN}}', PARSE),
-        (b"[" * 5000, PARSE),
-        (b"[]", INVALID),
-        (b"1", INVALID),
-        (b"{}", INVALID),
-        (b"null", INVALID),
-        (b'{"jsonrpc":"2.0","id":null,"method":"tools/list"}', INVALID),
-        (b'{"jsonrpc":"2.0","id":{},"method":"tools/list"}', INVALID),
-        (b'{"jsonrpc":"2.0","id":1,"result":{}}', INVALID),
-        (b'{"jsonrpc":"2.0","id":1,"error":{"code":1,"message":"x"}}', INVALID),
+        *((body, INVALID) for body in (b"[]", b"1", b"{}", b"null")),
+        *((b'{"jsonrpc":"2.0","id":%s,"method":"tools/list"}' % id_, INVALID) for id_ in (b"null", b"{}")),
+        *(
+            (b'{"jsonrpc":"2.0","id":1,%s}' % end, INVALID)
+            for end in (b'"result":{}', b'"error":{"code":1,"message":"x"}')
+        ),
         (b'{"jsonrpc":"1.0","id":1,"method":"tools/list"}', INVALID),
         (b'[{"jsonrpc":"2.0","id":1,"method":"tools/list"}]', INVALID),
     ],

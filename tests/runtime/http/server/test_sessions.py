@@ -254,39 +254,39 @@ async def test_a_conversation() -> None:
         assert await peer.call("echo", text="x").head() == 404
 
 
+PING = request(1, "ping")
+ALL_METHODS = (("POST", PING), ("GET", None), ("DELETE", None))
+NO_MESSAGES: list[tuple[Any, str]] = [
+    *((body, "Parse error") for body in (b"{", b"", b'{"jsonrpc":"2.0","id":1,"method":"\xff"}')),
+    ([], "the batch is empty"),
+    (7, "a message is a JSON object"),
+    ({"id": 1, "method": "ping"}, '"jsonrpc" must be'),
+    *(({"jsonrpc": "2.0", "id": 1, **method}, '"method" must be a string') for method in ({}, {"method": 1})),
+    *((request(id_, "ping"), '"id" must be a string or an integer') for id_ in (None, True, 1.5)),
+    ([PING, PING], "an id is used twice"),
+    ([PING], "batches are not part of revision 2025-11-25"),
+]
 CASES: list[tuple[str, Any, dict[str, str | None], int, str]] = [
-    ("POST", request(1, "ping"), {"mcp_session_id": None}, 400, "header Mcp-Session-Id is missing"),
-    ("POST", INITIALIZED, {"mcp_session_id": None}, 400, "header Mcp-Session-Id is missing"),
-    ("POST", [initialize(LATEST)], {"mcp_session_id": None}, 400, "header Mcp-Session-Id is missing"),
-    ("GET", None, {"mcp_session_id": None}, 400, "header Mcp-Session-Id is missing"),
-    ("DELETE", None, {"mcp_session_id": None}, 400, "header Mcp-Session-Id is missing"),
-    ("POST", request(1, "ping"), {"mcp_session_id": "x" * 43}, 404, "no such session"),
-    ("GET", None, {"mcp_session_id": ""}, 404, "no such session"),
-    ("DELETE", None, {"mcp_session_id": "x"}, 404, "no such session"),
-    ("POST", request(1, "ping"), {"x_user": "eve"}, 404, "no such session"),
-    ("GET", None, {"x_user": "eve"}, 404, "no such session"),
-    ("DELETE", None, {"x_user": "eve"}, 404, "no such session"),
-    ("POST", request(1, "ping"), {"accept": None}, 406, "must accept both"),
-    ("POST", request(1, "ping"), {"accept": "application/json"}, 406, "must accept both"),
-    ("POST", request(1, "ping"), {"accept": "text/event-stream"}, 406, "must accept both"),
-    ("POST", request(1, "ping"), {"accept": "text/event-stream, application/json;q=0"}, 406, "must accept both"),
+    *(
+        (*asked, {"mcp_session_id": None}, 400, "header Mcp-Session-Id is missing")
+        for asked in (*ALL_METHODS, ("POST", INITIALIZED), ("POST", [initialize(LATEST)]))
+    ),
+    ("POST", PING, {"mcp_session_id": "x" * 43}, 404, "no such session"),
+    *(
+        (method, None, {"mcp_session_id": id_}, 404, "no such session")
+        for method, id_ in (("GET", ""), ("DELETE", "x"))
+    ),
+    *((*asked, {"x_user": "eve"}, 404, "no such session") for asked in ALL_METHODS),
+    *(
+        ("POST", PING, {"accept": kinds}, 406, "must accept both")
+        for kinds in (None, "application/json", "text/event-stream", "text/event-stream, application/json;q=0")
+    ),
     ("GET", None, {"accept": "application/json"}, 406, "must accept it"),
-    ("POST", request(1, "ping"), {"mcp_protocol_version": "1999-01-01"}, 400, "supported are 2025-11-25"),
-    ("GET", None, {"mcp_protocol_version": ""}, 400, "supported are 2025-11-25"),
-    ("DELETE", None, {"mcp_protocol_version": "é"}, 400, "supported are 2025-11-25"),
-    ("POST", b"{", {}, 400, "Parse error"),
-    ("POST", b"", {}, 400, "Parse error"),
-    ("POST", b'{"jsonrpc":"2.0","id":1,"method":"\xff"}', {}, 400, "Parse error"),
-    ("POST", [], {}, 400, "the batch is empty"),
-    ("POST", 7, {}, 400, "a message is a JSON object"),
-    ("POST", {"id": 1, "method": "ping"}, {}, 400, '"jsonrpc" must be'),
-    ("POST", {"jsonrpc": "2.0", "id": 1}, {}, 400, '"method" must be a string'),
-    ("POST", {"jsonrpc": "2.0", "id": 1, "method": 1}, {}, 400, '"method" must be a string'),
-    ("POST", request(None, "ping"), {}, 400, '"id" must be a string or an integer'),
-    ("POST", request(True, "ping"), {}, 400, '"id" must be a string or an integer'),
-    ("POST", request(1.5, "ping"), {}, 400, '"id" must be a string or an integer'),
-    ("POST", [request(1, "ping"), request(1, "ping")], {}, 400, "an id is used twice"),
-    ("POST", [request(1, "ping")], {}, 400, "batches are not part of revision 2025-11-25"),
+    *(
+        (*asked, {"mcp_protocol_version": named}, 400, "supported are 2025-11-25")
+        for asked, named in zip(ALL_METHODS, ("1999-01-01", "", "é"), strict=True)
+    ),
+    *(("POST", message, {}, 400, words) for message, words in NO_MESSAGES),
     ("GET", None, {"last_event_id": "0-1"}, 400, "Last-Event-ID"),
 ]
 
@@ -304,10 +304,8 @@ async def test_what_is_refused() -> None:
 @pytest.mark.parametrize(
     "headers",
     [
-        {"accept": "*/*"},
-        {"accept": "Application/*;q=0.5 , text/event-stream; q=0.8"},
-        {"mcp_protocol_version": LATEST},
-        {"mcp_protocol_version": f" {LATEST} "},
+        *({"accept": kinds} for kinds in ("*/*", "Application/*;q=0.5 , text/event-stream; q=0.8")),
+        *({"mcp_protocol_version": named} for named in (LATEST, f" {LATEST} ")),
     ],
 )
 async def test_what_is_welcome(headers: dict[str, Any]) -> None:
