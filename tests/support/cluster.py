@@ -302,6 +302,10 @@ class Patient:
         """Calls a tool; gives all messages until the answer, which comes last."""
         return [one async for one in self.messages(self.calling(name, **arguments))]
 
+    async def hello(self, url: str) -> httpx2.Response:
+        """Asks for another session."""
+        return await self.http.post(url, headers=HEADERS, json=initialize(OLD))
+
     async def ping(self, url: str | None = None) -> int:
         """Sends a ping; gives the status."""
         return (await self.post({"id": self.id(), "method": "ping"}, url)).status_code
@@ -397,7 +401,7 @@ class Reader:
         return self.said
 
 
-def many_connections() -> httpx2.AsyncClient:
+def connections() -> httpx2.AsyncClient:
     """A client of HTTP that is not patient for ever."""
     return httpx2.AsyncClient(timeout=20, limits=httpx2.Limits(max_connections=1000, keepalive_expiry=30))
 
@@ -405,10 +409,18 @@ def many_connections() -> httpx2.AsyncClient:
 @asynccontextmanager
 async def patient(cluster: Cluster, url: str | None = None) -> AsyncIterator[Patient]:
     """Connect a client with a session, that is not patient for ever."""
-    async with many_connections() as http:
+    async with connections() as http:
         client = Patient(http, url or cluster.url)
         await client.begin()
         yield client
+
+
+@asynccontextmanager
+async def meeting(cluster: Cluster) -> AsyncIterator[tuple[Patient, int, int]]:
+    """A client with a session, and the ports of the first two workers."""
+    async with patient(cluster) as client:
+        first, second, *_ = cluster.workers
+        yield client, first, second
 
 
 def answer(response: httpx2.Response) -> Any:

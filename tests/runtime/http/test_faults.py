@@ -20,9 +20,7 @@ import httpx2
 import pytest
 
 from mcp_bindgen import v2025_11_25
-from mcp_bindgen.http.client.transport import http
-from mcp_bindgen.http.server.app import HttpApp
-from mcp_bindgen.http.server.limits import HttpLimits
+from mcp_bindgen.http import HttpApp, HttpLimits, http
 from mcp_bindgen.runtime import ConnectionClosed, ProtocolError, connect
 from mcp_bindgen.runtime.protocol.transport import Outgoing
 from mcp_bindgen.v2026_07_28 import types as mcp

@@ -22,13 +22,13 @@ import uvicorn
 from starlette.applications import Starlette
 from starlette.routing import Mount
 
-from mcp_bindgen.http.client.legacy_sse import SseClientTransport, sse
+from mcp_bindgen.http import HttpLimits, SseApp, serve_sse, sse
+from mcp_bindgen.http.client.legacy_sse import SseClientTransport
 from mcp_bindgen.http.server import call as asgi
 from mcp_bindgen.http.server import legacy_sse as runtime_sse
 from mcp_bindgen.http.server.errors import HttpError
-from mcp_bindgen.http.server.legacy_sse import SseApp, SseTransport
-from mcp_bindgen.http.server.limits import Budget, HttpLimits
-from mcp_bindgen.http.server.serve import serve_sse
+from mcp_bindgen.http.server.legacy_sse import SseTransport
+from mcp_bindgen.http.server.limits import Budget
 from mcp_bindgen.runtime import ConnectionClosed, ProtocolError, RequestTimeout
 from mcp_bindgen.v2024_11_05 import Client, Context, Server
 from mcp_bindgen.v2024_11_05 import types as mcp

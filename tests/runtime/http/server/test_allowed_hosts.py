@@ -13,9 +13,8 @@ from typing import Any
 import httpx2
 import pytest
 
-from mcp_bindgen.http import HttpApp
+from mcp_bindgen.http import HttpApp, SseApp
 from mcp_bindgen.http.server.errors import HttpError
-from mcp_bindgen.http.server.legacy_sse import SseApp
 from mcp_bindgen.http.server.origin_policy import LOOPBACK, OriginPolicy
 from mcp_bindgen.http.server.serve import hosts_for
 from mcp_bindgen.runtime import run

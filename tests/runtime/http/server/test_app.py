@@ -18,8 +18,7 @@ from starlette.responses import PlainTextResponse
 from starlette.routing import Mount, Route
 
 from mcp_bindgen import v2025_11_25, v2026_07_28
-from mcp_bindgen.http.server.app import HttpApp
-from mcp_bindgen.http.server.limits import HttpLimits
+from mcp_bindgen.http import HttpApp, HttpLimits
 from mcp_bindgen.runtime import Json, Notification, ProtocolError, Request, handles
 from mcp_bindgen.v2026_07_28 import types as mcp
 from tests.support.checked_connections import (

@@ -13,20 +13,8 @@ import anyio
 import httpx2
 import pytest
 
-from tests.support.checked_connections import bounded, initialize, request
-from tests.support.cluster import (
-    HEADERS,
-    OLD,
-    Cluster,
-    Lost,
-    Patient,
-    Reader,
-    cluster,
-    many_connections,
-    numbers,
-    patient,
-    text,
-)
+from tests.support.checked_connections import bounded, request
+from tests.support.cluster import Cluster, Lost, Patient, Reader, cluster, connections, meeting, numbers, patient, text
 from tests.support.processes import alive
 
 pytestmark = pytest.mark.flaky(reruns=1)  # several processes on a busy machine may be slow once
@@ -52,8 +40,7 @@ def ports(cluster: Cluster) -> list[int]:
 
 @pytest.mark.full
 async def test_a_request_whose_worker_dies_is_answered_with_an_error_within_seconds(two: Cluster) -> None:
-    async with patient(two) as client:
-        first, second = ports(two)
+    async with meeting(two) as (client, first, second):
         reader = Reader(client, client.calling("count", to=1000, delay_ms=20))
         with suppress(httpx2.HTTPError):
             await reader.read(two.at(first), 10, lambda: two.kill(first))
@@ -65,8 +52,7 @@ async def test_a_request_whose_worker_dies_is_answered_with_an_error_within_seco
 
 @pytest.mark.full
 async def test_a_stream_outlives_the_worker_that_only_read_it(two: Cluster) -> None:
-    async with patient(two) as client:
-        first, second = ports(two)
+    async with meeting(two) as (client, first, second):
         reader = Reader(client, client.calling("count", to=60, delay_ms=20))
         await reader.read(two.at(first), 5)
         with suppress(httpx2.HTTPError):
@@ -78,8 +64,7 @@ async def test_a_stream_outlives_the_worker_that_only_read_it(two: Cluster) -> N
 
 @pytest.mark.full
 async def test_an_answer_that_waits_for_its_client_outlives_its_worker(two: Cluster) -> None:
-    async with patient(two) as client:
-        first, second = ports(two)
+    async with meeting(two) as (client, first, second):
         reader = Reader(client, client.calling("count", to=10, delay_ms=20))
         await reader.read(two.at(first), 1)
         await anyio.sleep(0.5)
@@ -91,8 +76,7 @@ async def test_an_answer_that_waits_for_its_client_outlives_its_worker(two: Clus
 
 @pytest.mark.full
 async def test_a_question_whose_worker_dies_ends_with_an_error(two: Cluster) -> None:
-    async with patient(two) as client:
-        first, second = ports(two)
+    async with meeting(two) as (client, first, second):
         reader = Reader(client, client.calling("ask", question="Why?"))
         with suppress(httpx2.HTTPError):
             await reader.read(two.at(first), 1, lambda: two.kill(first))
@@ -106,8 +90,7 @@ async def test_a_question_whose_worker_dies_ends_with_an_error(two: Cluster) -> 
 
 @pytest.mark.full
 async def test_a_request_that_is_a_moment_old_breaks_with_its_connection(two: Cluster) -> None:
-    async with patient(two) as client:
-        first, second = ports(two)
+    async with meeting(two) as (client, first, second):
         two.signal(first, signal.SIGSTOP)  # it has the request, and has said nothing
         async with anyio.create_task_group() as tasks:
             tasks.start_soon(_kill_soon, two, first)
@@ -149,8 +132,7 @@ async def test_what_was_announced_while_no_worker_was_there_for_a_session_is_tol
 
 @pytest.mark.full
 async def test_a_worker_that_was_taken_for_dead_begins_anew(two: Cluster) -> None:
-    async with patient(two) as client:
-        first, second = ports(two)
+    async with meeting(two) as (client, first, second):
         reader = Reader(client, client.calling("count", to=1000, delay_ms=20))
         await reader.read(two.at(first), 5)
         two.signal(first, signal.SIGSTOP)
@@ -235,7 +217,7 @@ async def _under_load(cluster: Cluster, kills: int, clients: int, seed: int) -> 
     heard: list[list[str]] = []
     tried: list[str] = []
     announced: set[str] = set()
-    async with many_connections() as http, anyio.create_task_group() as tasks:
+    async with connections() as http, anyio.create_task_group() as tasks:
         for number in range(clients):
             client = Patient(http, cluster.url)
             await client.begin()
@@ -284,8 +266,7 @@ async def test_workers_are_killed_at_twenty_moments_under_load(two: Cluster) -> 
 
 @pytest.mark.full
 async def test_a_worker_that_is_told_to_stop_finishes_what_it_can(two: Cluster) -> None:
-    async with patient(two) as client:
-        first, second = ports(two)
+    async with meeting(two) as (client, first, second):
         standing: list[str] = []
 
         async def stand() -> None:
@@ -327,8 +308,7 @@ async def test_a_worker_that_is_told_to_stop_finishes_what_it_can(two: Cluster) 
 
 @pytest.mark.full
 async def test_redis_is_away_and_comes_back(two: Cluster) -> None:
-    async with patient(two) as client:
-        first, second = ports(two)
+    async with meeting(two) as (client, first, second):
         last: list[str] = []
         said: list[Any] = []
         async with client.stream(two.at(first), client.calling("count", to=150, delay_ms=20)) as response:
@@ -337,8 +317,7 @@ async def test_redis_is_away_and_comes_back(two: Cluster) -> None:
             two.redis.stop()
             await anyio.sleep(0.5)
             for port in (first, second):
-                for message, headers in ((request(7, "ping"), client.headers), (initialize(OLD), HEADERS)):
-                    response = await client.http.post(two.at(port), headers=headers, json=message)
+                for response in (await client.post(request(7, "ping"), two.at(port)), await client.hello(two.at(port))):
                     assert response.status_code == 503, response.text
                     assert int(response.headers["retry-after"]) > 0
             two.redis.start()
@@ -355,8 +334,7 @@ async def test_redis_is_away_and_comes_back(two: Cluster) -> None:
 
 @pytest.mark.full
 async def test_redis_that_does_not_answer_holds_nobody_up(two: Cluster) -> None:
-    async with patient(two) as client:
-        first, second = ports(two)
+    async with meeting(two) as (client, first, second):
         with two.redis.paused():
             for port in (first, second):
                 answers: list[int] = []
@@ -376,7 +354,7 @@ async def test_redis_that_does_not_answer_holds_nobody_up(two: Cluster) -> None:
 async def test_redis_is_full(two: Cluster) -> None:
     async with patient(two) as client:
         two.redis.client.config_set("maxmemory", "1")
-        response = await client.http.post(two.url, headers=HEADERS, json=initialize(OLD))
+        response = await client.hello(two.url)
         assert response.status_code == 503, response.text
         assert int(response.headers["retry-after"]) > 0
         for _ in range(4):  # what needs no more room goes on
@@ -438,7 +416,7 @@ async def test_redis_that_has_lost_its_data_is_begun_anew(two: Cluster) -> None:
 
 async def _crowd(cluster: Cluster, clients: int, rounds: int) -> None:
     check = Checker()
-    async with many_connections() as http, anyio.create_task_group() as tasks:
+    async with connections() as http, anyio.create_task_group() as tasks:
 
         async def one(seed: int) -> None:
             client = Patient(http, cluster.url)

@@ -11,10 +11,8 @@ import anyio
 import pytest
 from starlette.types import Message, Scope
 
+from mcp_bindgen.http import HttpApp, HttpLimits, SseApp
 from mcp_bindgen.http.server import uvicorn_protocol
-from mcp_bindgen.http.server.app import HttpApp
-from mcp_bindgen.http.server.legacy_sse import SseApp
-from mcp_bindgen.http.server.limits import HttpLimits
 from mcp_bindgen.http.server.uvicorn_protocol import HttpProtocol
 from tests.runtime.http.server.test_limits import MIB, Now, Oldest, Then
 from tests.support.checked_connections import lone, until

@@ -19,15 +19,12 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from mcp_bindgen.cluster.session_registry import RedisStore
+from mcp_bindgen.http import EventStore, MemoryEventStore, SqliteEventStore, StoreLimits
 from mcp_bindgen.http.server.event_store import (
     PAGE,
     Event,
-    EventStore,
-    MemoryEventStore,
     OpenStream,
-    SqliteEventStore,
     StoredSession,
-    StoreLimits,
     StoreUnavailable,
     account_of,
     page,

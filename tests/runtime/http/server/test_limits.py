@@ -14,18 +14,17 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from mcp_bindgen import v2024_11_05, v2025_03_26, v2025_06_18, v2025_11_25, v2026_07_28
+from mcp_bindgen.http import HttpApp, HttpLimits, MemoryEventStore, SseApp
 from mcp_bindgen.http.server import uvicorn_protocol
-from mcp_bindgen.http.server.app import HttpApp
-from mcp_bindgen.http.server.event_store import MemoryEventStore, StoreUnavailable
+from mcp_bindgen.http.server.event_store import StoreUnavailable
 from mcp_bindgen.http.server.intake import has_more_values
-from mcp_bindgen.http.server.legacy_sse import SseApp
-from mcp_bindgen.http.server.limits import HttpLimits
 from mcp_bindgen.http.server.sessions import key_of
 from mcp_bindgen.runtime import Limits
 from tests.support import any_revision
 from tests.support.any_revision import of_revision
 from tests.support.checked_connections import INITIALIZED, STATELESS, initialize, lone, notification, request, until
 from tests.support.effort import cases
+from tests.support.failing_store import FailingStore
 from tests.support.http_wires import BOB, EVE, LATEST, Headers, Wire, in_session, stateless, who, wires
 
 MIB = 1024 * 1024
@@ -416,25 +415,9 @@ async def test_sse_sessions_belong_to_who_opened_them() -> None:
 
 
 async def test_a_store_that_fails_is_said_clearly() -> None:
-    class Locked(MemoryEventStore):
-        locked = False
-
-        def _try(self) -> None:
-            if self.locked:
-                raise StoreUnavailable
-
-        async def load(self, session: str) -> Any:
-            self._try()
-
-        async def span(self, session: str, stream: str) -> Any:
-            self._try()
-
-        async def forget(self, session: str) -> None:
-            self._try()
-
-    store = Locked()
+    store = FailingStore()
     async with in_session(HttpApp(Then(), store=store)) as (http, session):
-        store.locked = True
+        store.error = StoreUnavailable()
         for method, headers in (
             ("POST", {"mcp_session_id": "x" * 43}),
             ("GET", session | {"last_event_id": "0-1"}),
@@ -463,37 +446,21 @@ async def test_the_rest_of_a_batch_is_answered_when_its_last_request_is_cancelle
         assert await (await http.call(session, id_=2)).status() == 200
 
 
-class Breaking(MemoryEventStore):
-    """A store that fails from some moment on."""
-
-    broken = False
-
-    async def write(self, session: str, stream: str, events: Any, pending: bytes | None) -> None:
-        if self.broken:
-            raise StoreUnavailable
-        await super().write(session, stream, events, pending)
-
-    async def forget(self, session: str) -> None:
-        if self.broken:
-            raise StoreUnavailable
-        await super().forget(session)
-
-
 async def test_a_session_ends_even_if_its_store_fails() -> None:
     """Streams end, and their places are free again; what is refused for it does not go on."""
-    store, server = Breaking(), Then()
+    store, server = FailingStore(), Then()
     app = HttpApp(server, store=store, limits=HttpLimits(streams=2))
     async with in_session(app) as (http, session):
         wire = await http.call(session, "wait")
         await wire.until(lambda received: b"retry:" in received)
-        store.broken = True
+        store.error = StoreUnavailable()
         assert await (await http.call(session, "wait", 2)).status() == 503
         await until(lambda: len(server.cancelled) == 1)
         with anyio.move_on_after(1):  # what the server says is stored, and that fails
             await server.broadcast(lambda client: client.log("info", "x"))
         await (await http.ask("DELETE", **session)).status()
         await wire.until(lambda received: received.endswith(b"\r\n0\r\n\r\n"))
-        store.broken = False
+        store.error = None
         again = await http.begin()
         for name in ("x", "x"):
             assert await (await http.call(again, name)).status() == 200
@@ -615,8 +582,7 @@ async def test_whoever_blocks_all_their_threads_leaves_those_of_others() -> None
     """The threads of a user are the same, whatever sessions they begin."""
     go = threading.Event()
 
-    class Blocking(v2025_11_25.Server):
-        info = v2025_11_25.types.Implementation(name="tools", version="1")
+    class Blocking(any_revision.Tools):
         limits = Limits(threads=2)
         at_work = 0
 
@@ -624,9 +590,9 @@ async def test_whoever_blocks_all_their_threads_leaves_those_of_others() -> None
             if params.name == "wait":
                 self.at_work += 1
                 go.wait(20)
-            return v2025_11_25.types.CallToolResult(content=[])
+            return self.text("")
 
-    server = Blocking()
+    server = of_revision(Blocking, v2025_11_25)()
     async with wires(HttpApp(server, principal=who)) as http:
         try:
             for n in range(4):
@@ -649,11 +615,9 @@ async def test_whoever_blocks_all_their_threads_leaves_those_of_others() -> None
 async def test_handlers_whose_clients_hang_up_take_a_limited_number_of_threads(way: str, is_known: bool) -> None:
     """A thread counts until its handler ends; further requests wait."""
     revisions: dict[str, Any] = {"stateless": v2026_07_28, "sse": v2024_11_05}
-    package = revisions.get(way, v2025_11_25)
     go, lock = threading.Event(), threading.Lock()
 
-    class Blocking(package.Server):  # type: ignore[name-defined,misc]
-        info = package.types.Implementation(name="tools", version="1")
+    class Blocking(any_revision.Tools):
         at_work = 0
 
         def call_tool(self, params: Any, ctx: Any) -> Any:
@@ -662,18 +626,16 @@ async def test_handlers_whose_clients_hang_up_take_a_limited_number_of_threads(w
             go.wait(30)
             with lock:
                 self.at_work -= 1
-            return package.types.CallToolResult(content=[])
+            return self.text("")
 
-    def are_at_work(count: int) -> bool:
+    def are_at_work(count: int) -> object:
         return server.at_work == count
 
-    server = Blocking()
+    server = of_revision(Blocking, revisions.get(way, v2025_11_25))()
     principal = who if is_known else lambda scope: None
-    app: Any = HttpApp(server, principal=principal, sessions=way == "sessions")
-    if way == "sse":
-        app = SseApp(server, principal=principal)
+    make: Any = SseApp if way == "sse" else partial(HttpApp, sessions=way == "sessions")
     before = threading.active_count()
-    async with wires(app) as http:
+    async with wires(make(server, principal=principal)) as http:
         named: list[tuple[str, Headers]] = []
         for user in range(8):
             known = {"x_user": f"user-{user}"}
@@ -686,10 +648,9 @@ async def test_handlers_whose_clients_hang_up_take_a_limited_number_of_threads(w
         try:
             for n in range(160):
                 path, headers = named[n % len(named)]
-                call = (
-                    lone(n, "tools/call", name="x") if way == "stateless" else request(n, "tools/call", {"name": "x"})
-                )
+                call = request(n, "tools/call", {"name": "x"})
                 if way == "stateless":
+                    call = lone(n, "tools/call", name="x")
                     headers = headers | stateless(call)
                 elif way == "no sessions":
                     headers = headers | {"mcp_protocol_version": LATEST}

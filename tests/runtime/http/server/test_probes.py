@@ -14,9 +14,8 @@ import pytest
 from starlette.applications import Starlette
 from starlette.routing import Mount
 
-from mcp_bindgen.http import HttpApp, MemoryEventStore
+from mcp_bindgen.http import HttpApp, MemoryEventStore, SseApp
 from mcp_bindgen.http.server import app as _probes
-from mcp_bindgen.http.server.legacy_sse import SseApp
 from mcp_bindgen.v2025_11_25 import Server
 from mcp_bindgen.v2025_11_25 import types as mcp
 from tests.support.checked_connections import initialize

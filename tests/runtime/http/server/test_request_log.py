@@ -15,11 +15,10 @@ from typing import Any
 import pytest
 
 from mcp_bindgen import v2025_11_25
-from mcp_bindgen.http import HttpApp
+from mcp_bindgen.http import HttpApp, SseApp
 from mcp_bindgen.http.server.access import HttpRequest
 from mcp_bindgen.http.server.app import Probes
 from mcp_bindgen.http.server.errors import HttpError
-from mcp_bindgen.http.server.legacy_sse import SseApp
 from mcp_bindgen.http.server.request_log import RequestRecord
 from mcp_bindgen.runtime import Identity, log_format, logs
 from mcp_bindgen.runtime.log_format import JsonFormatter

@@ -273,7 +273,7 @@ async def test_events_between_the_end_of_a_stream_and_the_next_one_are_heard_onc
 # --- rolling restarts -----------------------------------------------------------------------------------------
 
 
-class NewListener(v2026_07_28.Client):
+class Listener:
     """Counts events."""
 
     def __init__(self) -> None:
@@ -283,14 +283,12 @@ class NewListener(v2026_07_28.Client):
         self.heard[params.uri] += 1
 
 
-class OldListener(v2025_11_25.Client):
-    """Counts events."""
+class NewListener(Listener, v2026_07_28.Client):
+    """Listens statelessly."""
 
-    def __init__(self) -> None:
-        self.heard: Counter[str] = Counter()
 
-    def on_resource_updated(self, params: Any, ctx: Any) -> None:
-        self.heard[params.uri] += 1
+class OldListener(Listener, v2025_11_25.Client):
+    """Listens in a session."""
 
 
 class Load:

@@ -16,19 +16,13 @@ import pytest
 from starlette.types import Receive, Scope, Send
 
 from mcp_bindgen import v2025_03_26, v2025_11_25
+from mcp_bindgen.http import EventStore, HttpLimits, MemoryEventStore, SqliteEventStore, StoreLimits
 from mcp_bindgen.http.server.access import GuardedService
 from mcp_bindgen.http.server.call import Call
 from mcp_bindgen.http.server.errors import HttpError
-from mcp_bindgen.http.server.event_store import (
-    Event,
-    EventStore,
-    MemoryEventStore,
-    SqliteEventStore,
-    StoreLimits,
-    StoreUnavailable,
-)
+from mcp_bindgen.http.server.event_store import Event, StoreUnavailable
 from mcp_bindgen.http.server.intake import Intake
-from mcp_bindgen.http.server.limits import LIMITS, Budget, HttpLimits
+from mcp_bindgen.http.server.limits import LIMITS, Budget
 from mcp_bindgen.http.server.session_transport import SessionTransport
 from mcp_bindgen.http.server.sessions import SESSION, HttpSessions, SessionRegistry, key_of
 from mcp_bindgen.http.server.streams import Stream
@@ -266,7 +260,7 @@ NO_MESSAGES: list[tuple[Any, str]] = [
     ([PING, PING], "an id is used twice"),
     ([PING], "batches are not part of revision 2025-11-25"),
 ]
-CASES: list[tuple[str, Any, dict[str, str | None], int, str]] = [
+CASES: list[tuple[str, Any, Any, int, str]] = [
     *(
         (*asked, {"mcp_session_id": None}, 400, "header Mcp-Session-Id is missing")
         for asked in (*ALL_METHODS, ("POST", INITIALIZED), ("POST", [initialize(LATEST)]))

@@ -11,9 +11,9 @@ from typing import Any
 import pytest
 
 from mcp_bindgen.cluster.store import MESSAGE_BYTES, SESSION_BYTES
+from mcp_bindgen.http import HttpLimits, StoreLimits
 from mcp_bindgen.http.server.errors import StoreFull
-from mcp_bindgen.http.server.event_store import Event, StoreLimits, account_of
-from mcp_bindgen.http.server.limits import HttpLimits
+from mcp_bindgen.http.server.event_store import Event, account_of
 from tests.runtime.http.server.test_shared_store import headers, stores, workers
 from tests.support.checked_connections import initialize, request, until
 from tests.support.http_wires import LATEST

@@ -26,17 +26,14 @@ from mcp_bindgen.cluster.redis_connection import RedisConnection
 from mcp_bindgen.cluster.session_registry import RedisReplayCache, RedisStore, SharedRegistry, merged
 from mcp_bindgen.cluster.store import FORMAT
 from mcp_bindgen.cluster.streams import SharedListenStream
-from mcp_bindgen.http.server.app import HttpApp
+from mcp_bindgen.http import HttpApp, HttpLimits
 from mcp_bindgen.http.server.event_store import Event, StoreUnavailable
 from mcp_bindgen.http.server.intake import parse_body
-from mcp_bindgen.http.server.limits import HttpLimits
 from mcp_bindgen.http.server.streams import LISTEN_STREAM
-from mcp_bindgen.runtime import Server
+from mcp_bindgen.runtime import ProtocolError, RequestStateSigner, Server
 from mcp_bindgen.runtime import run as serve
 from mcp_bindgen.runtime.protocol.access import RequestOrigin
-from mcp_bindgen.runtime.protocol.errors import ProtocolError
 from mcp_bindgen.runtime.session import subscription_client
-from mcp_bindgen.runtime.session.rounds import RequestStateSigner
 from mcp_bindgen.runtime.session.subscriptions import Subscription
 from mcp_bindgen.v2025_11_25 import types as mcp
 from tests.runtime.entrypoints.test_connect import listening
