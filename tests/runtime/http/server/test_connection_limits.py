@@ -183,9 +183,8 @@ async def test_pipelined_requests_are_answered_in_their_order() -> None:
 
 async def test_a_client_that_pipelines_and_hangs_up_is_noticed() -> None:
     """The request at work is cancelled, and its place is free again."""
-    app = HttpApp(Now())
-    server = app.servers[0]
-    assert isinstance(server, Now)
+    server = Now()
+    app = HttpApp(server)
     async with wires(app, HttpProtocol) as http:
         for pipelined in (b"", WHOLE, WHOLE * 3, WHOLE[:-9], b"GET / HT"):
             wire = await http.open()

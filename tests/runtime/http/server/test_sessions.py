@@ -260,7 +260,7 @@ NO_MESSAGES: list[tuple[Any, str]] = [
     ([PING, PING], "an id is used twice"),
     ([PING], "batches are not part of revision 2025-11-25"),
 ]
-CASES: list[tuple[str, Any, Any, int, str]] = [
+CASES: list[Any] = [
     *(
         (*asked, {"mcp_session_id": None}, 400, "header Mcp-Session-Id is missing")
         for asked in (*ALL_METHODS, ("POST", INITIALIZED), ("POST", [initialize(LATEST)]))
