@@ -81,14 +81,7 @@ def lines_of_code(path: Path) -> int:
         if isinstance(node, ast.Expr) and isinstance(node.value, ast.Constant) and isinstance(node.value.value, str)
         for line in range(node.lineno, (node.end_lineno or node.lineno) + 1)
     }
-    layout = {
-        tokenize.COMMENT,
-        tokenize.NL,
-        tokenize.NEWLINE,
-        tokenize.INDENT,
-        tokenize.DEDENT,
-        tokenize.ENDMARKER,
-    }
+    layout = {tokenize.COMMENT, tokenize.NL, tokenize.NEWLINE, tokenize.INDENT, tokenize.DEDENT, tokenize.ENDMARKER}
     tokens = tokenize.generate_tokens(io.StringIO(text).readline)
     code = {line for one in tokens if one.type not in layout for line in range(one.start[0], one.end[0] + 1)}
     return len(code - docs)

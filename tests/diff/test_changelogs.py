@@ -157,11 +157,7 @@ NAMED: dict[str, list[Fact]] = {
         ("field-added-optional", 'Tool.inputSchema["$schema"] or Tool.inputSchema.$schema', IGNORED),
         ("field-added-optional", 'Tool.outputSchema["$schema"] or Tool.outputSchema.$schema', IGNORED),
         # params have definitions of their own: seen by generated code only
-        *each(
-            "definition-added or ref-extracted",
-            "@ or CallToolRequest.params",
-            "CallToolRequestParams",
-        ),
+        *each("definition-added or ref-extracted", "@ or CallToolRequest.params", "CallToolRequestParams"),
     ],
     "2026-07-28": [
         # no sessions, no handshake
@@ -271,11 +267,7 @@ NAMED: dict[str, list[Fact]] = {
             BREAKS,
         ),
         # deprecated features
-        *each(
-            "deprecated",
-            "server->client request @",
-            "roots/list sampling/createMessage",
-        ),
+        *each("deprecated", "server->client request @", "roots/list sampling/createMessage"),
         ("deprecated", "server->client notification notifications/message"),
     ],
 }
@@ -323,11 +315,7 @@ UNNAMED: dict[str, list[Fact]] = {
             IGNORED,
         ),
         ("union-member-added or type-widened", "ElicitResult.content{} or ElicitResult.content{}|string[]", BREAKS),
-        (
-            "union-member-added or type-widened",
-            "CreateMessageResult.content|SamplingMessageContentBlock[]",
-            BREAKS,
-        ),
+        ("union-member-added or type-widened", "CreateMessageResult.content|SamplingMessageContentBlock[]", BREAKS),
         ("union-member-added or type-widened", "SamplingMessage.content|SamplingMessageContentBlock[]", BREAKS),
         ("union-member-added", "client->server request tools/call|CreateTaskResult", RISKY),
         ("union-member-added", "server->client request sampling/createMessage|CreateTaskResult", RISKY),

@@ -60,10 +60,7 @@ def events(subject: str) -> list[tuple[str, str, str]]:
         ),
         (
             "ResourceTemplateReference",
-            [
-                ("2024-11-05", "since", "ResourceReference"),
-                ("2025-06-18", "renamed", "ResourceTemplateReference"),
-            ],
+            [("2024-11-05", "since", "ResourceReference"), ("2025-06-18", "renamed", "ResourceTemplateReference")],
         ),
         (
             "ResourceReference.uri",
@@ -74,10 +71,7 @@ def events(subject: str) -> list[tuple[str, str, str]]:
         ),
         (
             "-32042",
-            [
-                ("2025-11-25", "since", "URLElicitationRequired"),
-                ("2026-07-28", "gone", "URLElicitationRequired"),
-            ],
+            [("2025-11-25", "since", "URLElicitationRequired"), ("2026-07-28", "gone", "URLElicitationRequired")],
         ),
         ("HeaderMismatch", [("2026-07-28", "since", "HeaderMismatch")]),
         ("subscriptions/listen", [("2026-07-28", "since", "subscriptions/listen")]),

@@ -132,12 +132,7 @@ def test_a_member_changes(rule: str, old: Schema, new: Schema, old_client: Impac
     ],
 )
 def test_a_form_of_a_union(
-    rule: str,
-    subject: str,
-    old: Schema,
-    new: Schema,
-    client: tuple[Impact, Impact],
-    server: tuple[Impact, Impact],
+    rule: str, subject: str, old: Schema, new: Schema, client: tuple[Impact, Impact], server: tuple[Impact, Impact]
 ) -> None:
     assert sorted(brief(on_wire(found(old, new)))) == [
         (rule, f"FindBookRequest.params.it{subject}", *client),

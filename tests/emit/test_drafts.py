@@ -286,8 +286,7 @@ def test_requests_of_an_extension_may_be_answered_in_several_ways(tmp_path: Path
     core = Store().effective("2026-07-28")
     protocol = build(extend(core, read_extension(save(tmp_path / "lend.json", {"$defs": own}), facts, core)))
     files = emit(
-        Model(protocol),
-        Options("acme.lend", "mcp-bindgen generate", "com.example/lend", "mcp_bindgen.v2026_07_28"),
+        Model(protocol), Options("acme.lend", "mcp-bindgen generate", "com.example/lend", "mcp_bindgen.v2026_07_28")
     )
     try_import(files)
     assert {name for name, text in files.items() if "ExtensionResult" in text} == {"client.py", "server.py"}

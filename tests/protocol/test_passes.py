@@ -312,11 +312,7 @@ def hoisted(schema: Schema, **others: Schema) -> tuple[Schema, Schema]:
         (record(some_part=INLINE), record(some_part=ref("XSomePart")), ["XSomePart"]),
         (record(a={"items": INLINE}), record(a={"items": ref("XA")}), ["XA"]),
         (record(a={"items": {"items": INLINE}}), record(a={"items": {"items": ref("XA")}}), ["XA"]),
-        (
-            record(a={"additionalProperties": INLINE}),
-            record(a={"additionalProperties": ref("XA")}),
-            ["XA"],
-        ),
+        (record(a={"additionalProperties": INLINE}), record(a={"additionalProperties": ref("XA")}), ["XA"]),
         ({"items": INLINE}, {"items": ref("XItem")}, ["XItem"]),
         ({"additionalProperties": INLINE}, {"additionalProperties": ref("XValue")}, ["XValue"]),
         ({"anyOf": [INLINE, STRING]}, {"anyOf": [ref("XOption"), STRING]}, ["XOption"]),
@@ -705,13 +701,7 @@ def test_collect_methods() -> None:
     found = collect_methods(read(MESSAGES)).methods
     assert list(found) == ["ask", "notifications/things/gone", "ping", "things/get"]
     assert found["things/get"] == Method(
-        "things/get",
-        "GetRequest",
-        "request",
-        ("client",),
-        params=Ref("P"),
-        params_required=True,
-        doc="Gets.",
+        "things/get", "GetRequest", "request", ("client",), params=Ref("P"), params_required=True, doc="Gets."
     )
     assert found["ping"] == Method("ping", "PingRequest", "request", ("client", "server"), params=Ref("P"))
     assert found["notifications/things/gone"] == Method(

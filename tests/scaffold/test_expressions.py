@@ -90,12 +90,7 @@ def of(*definitions: tuple[str, Any]) -> PythonProtocol:
 
 
 LIMITS = st.fixed_dictionaries(
-    {},
-    optional={
-        "minimum": st.integers(-50, 50),
-        "maximum": st.integers(60, 99),
-        "multipleOf": st.integers(1, 7),
-    },
+    {}, optional={"minimum": st.integers(-50, 50), "maximum": st.integers(60, 99), "multipleOf": st.integers(1, 7)}
 )
 
 

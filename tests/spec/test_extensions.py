@@ -19,16 +19,7 @@ from mcp_bindgen.protocol import Protocol, build
 from mcp_bindgen.protocol.extension_status import extension_reports
 from mcp_bindgen.protocol.model import Const, Object, Ref, Union
 from mcp_bindgen.protocol.schema import document_of
-from mcp_bindgen.spec import (
-    BadInput,
-    ExtensionSchema,
-    Pin,
-    Schema,
-    Store,
-    extend,
-    patches,
-    read_extension,
-)
+from mcp_bindgen.spec import BadInput, ExtensionSchema, Pin, Schema, Store, extend, patches, read_extension
 from mcp_bindgen.spec.idioms import lifted, plain
 from mcp_bindgen.spec.keywords import DIALECT, rebuild
 from mcp_bindgen.spec.semantics import read_extension_facts
@@ -40,11 +31,7 @@ STORE = Store()
 CORE = STORE.effective("2026-07-28")
 TASKS, APPS = "io.modelcontextprotocol/tasks", "io.modelcontextprotocol/ui"
 JOBS = "com.example/jobs"
-PUBLISHED = {
-    f"{TASKS}@2026-07-28": "tasks-2026-07-28",
-    f"{TASKS}@draft": "tasks-draft",
-    f"{APPS}@2026-01-26": "apps",
-}
+PUBLISHED = {f"{TASKS}@2026-07-28": "tasks-2026-07-28", f"{TASKS}@draft": "tasks-draft", f"{APPS}@2026-01-26": "apps"}
 """Versions of extensions -> folders of the files that upstream publishes."""
 
 STRING: Schema = {"type": "string"}
@@ -536,12 +523,7 @@ def test_history_goes_on_in_extensions() -> None:
     assert (own["origin"], list(own["names"])) == (TASKS, ["tasks@2026-07-28", "tasks@draft"])
     assert {
         words: list(timelines(words, STORE)) for words in ("tasks/update", "Task.ttlMs", "Tool", "nothing/such")
-    } == {
-        "tasks/update": [TASKS],
-        "Task.ttlMs": [TASKS],
-        "Tool": [],
-        "nothing/such": [],
-    }
+    } == {"tasks/update": [TASKS], "Task.ttlMs": [TASKS], "Tool": [], "nothing/such": []}
 
 
 def test_a_damaged_extension_is_not_sound(folder: Path) -> None:

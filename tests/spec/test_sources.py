@@ -92,8 +92,7 @@ def test_revisions_and_sources_are_told_apart(
 
 
 @pytest.mark.parametrize(
-    ("path", "name"),
-    [("2030-01-31/schema.json", "2030-01-31"), ("draft/schema.json", "draft"), ("acme.json", "acme")],
+    ("path", "name"), [("2030-01-31/schema.json", "2030-01-31"), ("draft/schema.json", "draft"), ("acme.json", "acme")]
 )
 def test_the_place_names_the_revision(path: str, name: str, tmp_path: Path, server: FileServer) -> None:
     (tmp_path / path).parent.mkdir(exist_ok=True)

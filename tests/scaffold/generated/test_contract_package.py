@@ -324,12 +324,7 @@ def test_all_that_may_be_written_differently(tmp_path: Path) -> None:
             7,
             "Weather.get_forecast returns str; the contract promises models.GetForecastOutput | CallToolResult",
         ),
-        (
-            'return "hello"',
-            'yield "hello"',
-            16,
-            "Weather.prompt_hello yields; the contract promises one answer",
-        ),
+        ('return "hello"', 'yield "hello"', 16, "Weather.prompt_hello yields; the contract promises one answer"),
         (
             "class Weather(WeatherContract)",
             "class Weather",

@@ -41,10 +41,7 @@ from tests.support.hostile_contract import NAMES, PROPERTIES, contract, many, pa
 from tests.support.raw_client import LISTS, exact, raw
 from tests.support.schema_values import Values
 
-pytestmark = [
-    pytest.mark.full,
-    pytest.mark.filterwarnings("ignore::mcp.shared.exceptions.MCPDeprecationWarning"),
-]
+pytestmark = [pytest.mark.full, pytest.mark.filterwarnings("ignore::mcp.shared.exceptions.MCPDeprecationWarning")]
 
 INVALID_PARAMS = -32602
 ECHO = """
