@@ -298,9 +298,9 @@ def test_migrate_finds_what_to_change(rehearsal: Rehearsal, tmp_path: Path) -> N
 
 
 def converse(rehearsal: Rehearsal, how: str) -> list[Any]:
-    variables = {"PYTHONPATH": str(rehearsal.folder / "out"), "MCP_BINDGEN_HOME": str(rehearsal.folder / "home")}
+    path, home = str(rehearsal.folder / "out"), str(rehearsal.folder / "home")
     words = ("-W", "error", "-c", CONVERSATION, how)
-    done = execute(sys.executable, *words, CODE=CONVERSATION, **variables)
+    done = execute(sys.executable, *words, CODE=CONVERSATION, PYTHONPATH=path, MCP_BINDGEN_HOME=home)
     assert done.returncode == 0, done.stderr
     found: list[Any] = json.loads(done.stdout)
     return found
