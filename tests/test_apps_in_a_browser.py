@@ -160,12 +160,9 @@ def test_an_app_reaches_what_it_declared_and_in_no_other_way(tmp_path: Path, bro
 @pytest.mark.parametrize(
     ("path", "headers"),
     [
-        ("/tools", {"origin": "http://evil.example"}),
-        ("/tools", {"origin": "null"}),
-        ("/tools", {"host": "evil.example"}),
-        ("/app?uri=note://secret", {}),
-        ("/app?uri=ui://evil/other", {}),
-        ("/", {"host": "evil.example"}),
+        *[("/tools", {"origin": origin}) for origin in ("http://evil.example", "null")],
+        *[(path, {"host": "evil.example"}) for path in ("/tools", "/")],
+        *[(f"/app?uri={uri}", {}) for uri in ("note://secret", "ui://evil/other")],
         ("/host.js", {"sec-fetch-site": "cross-site"}),
     ],
 )

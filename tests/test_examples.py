@@ -98,10 +98,8 @@ def test_the_table_beside_others_is_that_of_the_files() -> None:
     page = (ROOT / "docs" / "tutorials" / "python-first.md").read_text("utf-8")
     lines = next(line for line in page.splitlines() if line.startswith("| lines of its one file |"))
     files = [EXAMPLES / "notes.py", *(ROOT / "benchmarks/peers" / f"notes_{name}.py" for name in ("mcp", "fastmcp"))]
-    counts = [
-        sum(not line.startswith(("# mypy:", "# pyright:")) for line in file.read_text("utf-8").splitlines())
-        for file in files
-    ]
+    settings = ("# mypy:", "# pyright:")
+    counts = [sum(not line.startswith(settings) for line in file.read_text("utf-8").splitlines()) for file in files]
     assert [int(cell) for cell in lines.split("|")[2:5]] == counts
 
 
@@ -111,15 +109,10 @@ def test_a_server_without_a_client_ends(tmp_path: Path) -> None:
 
 @pytest.mark.full
 def test_two_servers_behind_a_host(tmp_path: Path) -> None:
-    assert run("two_servers_host.py", tmp_path) == [
-        "running: weather, echo",
-        "failed: broken: there-is-no-such-program cannot be started: No such file or directory",
-        "weather offers forecast",
-        "weather offers await_sun",
-        "echo offers echo",
-        "Oslo: snow, clouds, sun",
-        "hello",
-    ]
+    failed = "failed: broken: there-is-no-such-program cannot be started: No such file or directory"
+    offers = ["weather offers forecast", "weather offers await_sun", "echo offers echo"]
+    said = ["running: weather, echo", failed, *offers, "Oslo: snow, clouds, sun", "hello"]
+    assert run("two_servers_host.py", tmp_path) == said
 
 
 def test_a_transport_of_ones_own(tmp_path: Path) -> None:

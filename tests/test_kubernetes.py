@@ -58,11 +58,7 @@ def test_mistakes_in_manifests_are_found(change: Any) -> None:
 def test_probes_ask_where_the_server_answers() -> None:
     (container,) = find("Deployment", "mcp-server")["spec"]["template"]["spec"]["containers"]
     asked = {name: container[name]["httpGet"]["path"] for name in ("startupProbe", "livenessProbe", "readinessProbe")}
-    assert asked == {
-        "startupProbe": app.HEALTHZ,
-        "livenessProbe": app.HEALTHZ,
-        "readinessProbe": app.READYZ,
-    }
+    assert asked == {"startupProbe": app.HEALTHZ, "livenessProbe": app.HEALTHZ, "readinessProbe": app.READYZ}
     assert container["readinessProbe"]["timeoutSeconds"] > app.PROBE_TIMEOUT_SECONDS
 
 

@@ -26,9 +26,8 @@ from tests.support.pages import LANGUAGES, Block, Command, blocks, commands, fol
 
 PAGES = [ROOT / "README.md", ROOT / "CONTRIBUTING.md", *sorted((ROOT / "docs").rglob("*.md"))]
 NAMES = {page.relative_to(ROOT).as_posix().removeprefix("docs/"): page for page in PAGES}
-FOLLOWED = [
-    name for name, page in NAMES.items() if any(block.reason is None and any(commands(block)) for block in blocks(page))
-]
+RUN = {name: [block for block in blocks(page) if block.reason is None] for name, page in NAMES.items()}
+FOLLOWED = [name for name, found in RUN.items() if any(map(any, map(commands, found)))]
 
 READERS: dict[str, Callable[[str], object]] = {
     "json": json.loads,
@@ -102,9 +101,7 @@ def test_each_block_is_read(name: str) -> None:
         if block.language in READERS:
             READERS[block.language](block.text)
         elif block.language == "text" and block.name is None and block.reason is None:
-            assert re.search(r"-+>|^ *[|v]( +[|v])*$", block.text, re.M), (
-                "an output belongs to a command, in a block `console`"
-            )
+            assert re.search(r"-+>|^ *[|v]( +[|v])*$", block.text, re.M), "an output belongs to a command in `console`"
 
 
 def test_blocks_of_a_page(tmp_path: Path) -> None:
@@ -127,9 +124,8 @@ def test_blocks_of_a_page(tmp_path: Path) -> None:
 
 
 def test_ports_times_and_ids_may_differ() -> None:
-    assert Command("x", "at 127.0.0.1:8000 in 0.2 s, 00112233445566778899").prints(
-        "at 127.0.0.1:41 in 12 s, aabbccddeeff00112233"
-    )
+    shown = Command("x", "at 127.0.0.1:8000 in 0.2 s, 00112233445566778899")
+    assert shown.prints("at 127.0.0.1:41 in 12 s, aabbccddeeff00112233")
     assert not Command("x", "2 passed in 0.2 s").prints("3 passed in 0.2 s")
     assert Command("x", "a...c").prints("abc")
     assert not Command("x", "a").prints("ab")
@@ -137,15 +133,14 @@ def test_ports_times_and_ids_may_differ() -> None:
 
 def test_a_command_that_prints_something_else_fails(tmp_path: Path) -> None:
     page = tmp_path / "page.md"
-    for number, (text, message) in enumerate(
-        [
-            ("$ echo one; echo two\none\n...\n$ echo one\ntwo\n", "echo one\none"),
-            ("$ false\n", "exit code 1"),
-            ("$ mcp-bindgen show 2025-11-25 Nothing\n...\n", "exit code 2"),
-            ("$ mcp-bindgen --version\nmcp-bindgen 0\n", "mcp-bindgen 0.1.0"),
-            ("$ false\n$ echo $?\n0\n", "echo"),
-        ]
-    ):
+    wrong = {
+        "$ echo one; echo two\none\n...\n$ echo one\ntwo\n": "echo one\none",
+        "$ false\n": "exit code 1",
+        "$ mcp-bindgen show 2025-11-25 Nothing\n...\n": "exit code 2",
+        "$ mcp-bindgen --version\nmcp-bindgen 0\n": "mcp-bindgen 0.1.0",
+        "$ false\n$ echo $?\n0\n": "echo",
+    }
+    for number, (text, message) in enumerate(wrong.items()):
         page.write_text(f"```console\n{text}```\n")
         folder = tmp_path / str(number)
         folder.mkdir()

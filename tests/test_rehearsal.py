@@ -217,12 +217,9 @@ def test_status_names_all_that_a_person_has_to_write(rehearsal: Rehearsal) -> No
     open_ = sections(rehearsal.first.stdout)
     protocol = build(Store(rehearsal.folder / "schema").effective(NAME))
     assert open_["definitions without words"] == sorted(protocol.definitions.keys() - Store().docs.keys())
-    assert {"PreviewToolRequest", "FetchResourceResult", "ToolRetiredNotification"} < {
-        *open_["definitions without words"]
-    }
-    assert {f"RequestMetaObject.{ATTEMPT}", f"RequestMetaObject.{TRACE}", "ServerCapabilities.templates"} < {
-        *open_["fields without words"]
-    }
+    definitions, fields = {*open_["definitions without words"]}, {*open_["fields without words"]}
+    assert {"PreviewToolRequest", "FetchResourceResult", "ToolRetiredNotification"} < definitions
+    assert {f"RequestMetaObject.{ATTEMPT}", f"RequestMetaObject.{TRACE}", "ServerCapabilities.templates"} < fields
     assert open_["new members that"] == [f"_meta.{ATTEMPT}", "advice"]
     gone = open_["facts about what"]
     assert {'[names] "resources/read"', '[arguments] "resources/templates/list"'} < {*gone}
@@ -280,10 +277,8 @@ def test_diff_and_history_know_the_methods_by_both_names(rehearsal: Rehearsal) -
     assert hints["client->server request templates/list"] == "It was called `resources/templates/list`."
     assert {"client->server request tools/preview", "server->client request sampling/createMessage"} < hints.keys()
     traced = json.loads(inside("history", "resources/fetch", "--json", *rehearsal.schemas).stdout)
-    assert [(event["kind"], event["name"]) for event in traced["events"]] == [
-        ("since", "resources/read"),
-        ("renamed", "resources/fetch"),
-    ]
+    events = [(event["kind"], event["name"]) for event in traced["events"]]
+    assert events == [("since", "resources/read"), ("renamed", "resources/fetch")]
 
 
 @pytest.mark.full
@@ -303,13 +298,9 @@ def test_migrate_finds_what_to_change(rehearsal: Rehearsal, tmp_path: Path) -> N
 
 
 def converse(rehearsal: Rehearsal, how: str) -> list[Any]:
-    done = execute(
-        sys.executable,
-        *("-W", "error", "-c", CONVERSATION, how),
-        CODE=CONVERSATION,
-        PYTHONPATH=str(rehearsal.folder / "out"),
-        MCP_BINDGEN_HOME=str(rehearsal.folder / "home"),
-    )
+    path, home = str(rehearsal.folder / "out"), str(rehearsal.folder / "home")
+    words = ("-W", "error", "-c", CONVERSATION, how)
+    done = execute(sys.executable, *words, CODE=CONVERSATION, PYTHONPATH=path, MCP_BINDGEN_HOME=home)
     assert done.returncode == 0, done.stderr
     found: list[Any] = json.loads(done.stdout)
     return found

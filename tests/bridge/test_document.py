@@ -16,29 +16,7 @@ from hypothesis import strategies as st
 from mcp_bindgen.bridge.document import Model, json_schema, read, write
 from mcp_bindgen.bridge.source import is_model, model_of
 from mcp_bindgen.protocol import build
-from mcp_bindgen.protocol.model import (
-    Array,
-    Capability,
-    Const,
-    Definition,
-    ErrorCode,
-    Extension,
-    Facts,
-    Field,
-    Filter,
-    Free,
-    Map,
-    MetaKey,
-    Method,
-    Need,
-    Object,
-    Protocol,
-    Ref,
-    Scalar,
-    Truncation,
-    Type,
-    Union,
-)
+from mcp_bindgen.protocol import model as m
 from mcp_bindgen.spec import BadInput, Store, extend
 from mcp_bindgen.spec.sources import Source
 from tests.support.commands import ROOT, inside
@@ -53,22 +31,22 @@ json_scalars = st.none() | st.booleans() | st.integers() | words | st.floats(all
 limits = st.dictionaries(st.sampled_from(["minLength", "maximum"]), st.integers(), max_size=2).map(
     lambda found: tuple(found.items())
 )
-references = st.sampled_from(NAMES).map(Ref)
-types: st.SearchStrategy[Type] = st.recursive(
-    st.builds(Free, implied=st.booleans())
-    | st.builds(Scalar, st.sampled_from(["string", "integer", "null"]), limits, st.none() | words)
-    | st.builds(Const, st.lists(json_scalars, max_size=3).map(tuple))
+references = st.sampled_from(NAMES).map(m.Ref)
+types: st.SearchStrategy[m.Type] = st.recursive(
+    st.builds(m.Free, implied=st.booleans())
+    | st.builds(m.Scalar, st.sampled_from(["string", "integer", "null"]), limits, st.none() | words)
+    | st.builds(m.Const, st.lists(json_scalars, max_size=3).map(tuple))
     | references,
     lambda inner: (
-        st.builds(Array, inner, limits)
-        | st.builds(Map, inner)
-        | st.builds(Union, st.lists(inner, max_size=3).map(tuple), st.none() | words)
+        st.builds(m.Array, inner, limits)
+        | st.builds(m.Map, inner)
+        | st.builds(m.Union, st.lists(inner, max_size=3).map(tuple), st.none() | words)
     ),
     max_leaves=4,
 )
 fallbacks = st.just("") | st.recursive(json_scalars, lambda inner: st.lists(inner), max_leaves=3).map(json.dumps)
-fields = st.builds(Field, words, types, st.booleans(), st.none() | json_scalars, words, fallbacks)
-objects = st.builds(Object, st.lists(fields, max_size=3).map(tuple), st.none() | types)
+fields = st.builds(m.Field, words, types, st.booleans(), st.none() | json_scalars, words, fallbacks)
+objects = st.builds(m.Object, st.lists(fields, max_size=3).map(tuple), st.none() | types)
 
 
 def pairs(values: st.SearchStrategy[Any], keys: st.SearchStrategy[str] = words) -> st.SearchStrategy[Any]:
@@ -76,9 +54,9 @@ def pairs(values: st.SearchStrategy[Any], keys: st.SearchStrategy[str] = words) 
     return st.dictionaries(keys, values, max_size=2).map(lambda found: tuple(found.items()))
 
 
-needs = st.builds(Need, words, words, names, absent=st.booleans(), implied=st.booleans())
+needs = st.builds(m.Need, words, words, names, absent=st.booleans(), implied=st.booleans())
 methods = st.builds(
-    Method,
+    m.Method,
     words,
     st.sampled_from(NAMES),
     st.sampled_from(["request", "notification"]),
@@ -87,30 +65,30 @@ methods = st.builds(
     result=st.none() | types,
     alternatives=st.lists(types, max_size=2).map(tuple),
     asked_by=st.none() | words,
-    truncation=st.none() | st.builds(Truncation, words, words, words, words, st.integers()),
+    truncation=st.none() | st.builds(m.Truncation, words, words, words, words, st.integers()),
     capabilities=pairs(words, st.sampled_from(["client", "server"])),
     needs=st.lists(needs, max_size=2).map(tuple),
     arguments=names,
-    filter=st.none() | st.builds(Filter, st.sampled_from(NAMES), words, st.none() | words),
+    filter=st.none() | st.builds(m.Filter, st.sampled_from(NAMES), words, st.none() | words),
     setting=words,
 )
 extensions = st.builds(
-    Extension,
+    m.Extension,
     *(words, words, words, words),
     options=pairs(words),
-    meta_keys=st.lists(st.builds(MetaKey, words, types), max_size=2).map(tuple),
+    meta_keys=st.lists(st.builds(m.MetaKey, words, types), max_size=2).map(tuple),
     alternatives=pairs(st.lists(st.sampled_from(NAMES), max_size=2).map(tuple)),
     stale=pairs(names),
 )
 random_models = st.builds(
     lambda bodies, **more: Model(
-        Protocol("draft", "stateless", "", {name: Definition(name, body) for name, body in bodies.items()}, **more)
+        m.Protocol("draft", "stateless", "", {name: m.Definition(name, body) for name, body in bodies.items()}, **more)
     ),
     st.fixed_dictionaries(dict.fromkeys(NAMES, objects | types)),
     methods=st.lists(methods, max_size=3).map(tuple),
-    errors=st.lists(st.builds(ErrorCode, words, st.integers()), max_size=2).map(tuple),
-    capabilities=st.lists(st.builds(Capability, st.just("client"), words, st.booleans()), max_size=2).map(tuple),
-    facts=st.builds(Facts, utilities=pairs(words), meta_keys=names, batches=st.booleans()),
+    errors=st.lists(st.builds(m.ErrorCode, words, st.integers()), max_size=2).map(tuple),
+    capabilities=st.lists(st.builds(m.Capability, st.just("client"), words, st.booleans()), max_size=2).map(tuple),
+    facts=st.builds(m.Facts, utilities=pairs(words), meta_keys=names, batches=st.booleans()),
     extensions=st.lists(extensions, max_size=2).map(tuple),
 )
 

@@ -128,9 +128,8 @@ def test_it_has_steps_at_once_which_refuse_what_no_rule_converts(imported: Path)
     assert steps(imported) == {UP, DOWN}
     refused = converted(imported, *((BASIS, NAME, method, value) for method, value, _ in HARD))
     assert refused == [place for *_, place in HARD]
-    assert '"tools/preview": "MCP 2026-07-28 has no tools/preview"' in (
-        imported / "generated" / "mcp_bindgen" / "bridges" / DOWN
-    ).read_text("utf-8")
+    down = (imported / "generated" / "mcp_bindgen" / "bridges" / DOWN).read_text("utf-8")
+    assert '"tools/preview": "MCP 2026-07-28 has no tools/preview"' in down
 
 
 @pytest.mark.full
@@ -179,11 +178,7 @@ def test_a_rule_without_a_place_is_told(home: Path) -> None:
 @pytest.mark.skipif(os.name != "posix", reason="the system closes the folders of users")
 def test_steps_that_others_could_have_written_are_not_imported(home: Path) -> None:
     (home / "generated" / "mcp_bindgen" / "bridges" / UP).chmod(0o666)
-    done = execute(
-        sys.executable,
-        *("-c", CONVERT),
-        stdin=json.dumps([(BASIS, NAME, "tools/call", LINKS)]),
-        MCP_BINDGEN_HOME=str(home),
-    )
+    payloads = json.dumps([(BASIS, NAME, "tools/call", LINKS)])
+    done = execute(sys.executable, "-c", CONVERT, stdin=payloads, MCP_BINDGEN_HOME=str(home))
     assert "every user can write to" in done.stderr
     assert done.returncode == 1

@@ -91,11 +91,8 @@ def home(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Path]:
 
 def test_the_files_are_a_schema_rules_and_what_is_generated(home: Path) -> None:
     files = set(snapshot(home))
-    assert {name for name in files if not name.startswith("generated/")} == {
-        "schema/revisions.toml",
-        f"schema/{NEW}/schema.json",
-        "schema/bridges.toml",
-    }
+    own = {f"schema/{name}" for name in ("revisions.toml", f"{NEW}/schema.json", "bridges.toml")}
+    assert {name for name in files if not name.startswith("generated/")} == own
     assert {name.split("/")[2] for name in files if name.startswith("generated/")} == {"v2026_12_01", "bridges"}
 
 
@@ -114,10 +111,9 @@ def test_the_changes_are_found(home: Path) -> None:
 def test_the_losses_of_the_bridges_are_stated(home: Path) -> None:
     assert inside("bridges", "--missing").stdout == ""
     steps = {one["step"]: one["sections"] for one in json.loads(inside("bridges", "--json").stdout)}
-    for step, member, reason in (
-        (f"{OLD} -> {NEW}", "structuredContent", f"MCP {NEW} has no structured content"),
-        (f"{NEW} -> {OLD}", "outputVariants", f"MCP {OLD} has one form of each output"),
-    ):
+    up, down = f"MCP {NEW} has no structured content", f"MCP {OLD} has one form of each output"
+    told = ((f"{OLD} -> {NEW}", "structuredContent", up), (f"{NEW} -> {OLD}", "outputVariants", down))
+    for step, member, reason in told:
         entries = [entry for section in steps[step] for entry in section["entries"]]
         assert any(f"CallToolResult.{member}" in entry["places"] and entry["reason"] == reason for entry in entries)
 

@@ -77,20 +77,17 @@ def own_instances(revision: str) -> Instances:
 @st.composite
 def returned(draw: st.DrawFn, revision: str) -> tuple[str, Json]:
     """A method, and a result that usually answers it."""
-    payload = draw(
-        st.sampled_from([one for one in payloads(revision) if one.method in ASKED and one.part == "results"])
-    )
+    results = [one for one in payloads(revision) if one.method in ASKED and one.part == "results"]
+    payload = draw(st.sampled_from(results))
     value = draw(own_instances(revision).schema(payload.schemas[0]))
     return payload.method, {**value, **({"resultType": "complete"} if revision == STATELESS else {})}
 
 
 @pytest.mark.parametrize("home", cases(REVISIONS, quick=["2025-06-18", "2026-07-28"]))
 def test_what_a_bridged_client_sees_is_the_conversion_of_what_a_native_one_sees(home: str) -> None:
-    @settings(
-        max_examples=examples(8, 40),
-        deadline=None,
-        suppress_health_check=[HealthCheck.too_slow, HealthCheck.data_too_large, HealthCheck.filter_too_much],
-    )
+    slow = [HealthCheck.too_slow, HealthCheck.data_too_large, HealthCheck.filter_too_much]
+
+    @settings(max_examples=examples(8, 40), suppress_health_check=slow)
     @given(returned(home))
     def holds(drawn: tuple[str, Json]) -> None:
         method, value = drawn

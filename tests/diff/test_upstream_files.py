@@ -62,9 +62,8 @@ def test_a_change_of_a_draft_is_all_that_is_found(revision: str, tmp_path: Path)
     tool["properties"]["colour"] = {"type": "string"}
     done = inside("diff", revision, published(tmp_path / "draft.json", revision, Tool=tool), "--format", "json")
     (comparison,) = json.loads(done.stdout)["comparisons"]
-    assert [(one["rule"], one["subject"]) for one in comparison["findings"]] == [
-        ("field-added-optional", "Tool.colour")
-    ]
+    found = [(one["rule"], one["subject"]) for one in comparison["findings"]]
+    assert found == [("field-added-optional", "Tool.colour")]
 
 
 def test_a_mistake_that_upstream_corrected_is_not_worth_a_word(tmp_path: Path) -> None:
@@ -95,19 +94,8 @@ def test_the_json_of_a_history_says_what_was_corrected(tmp_path: Path) -> None:
 @pytest.mark.full
 def test_bindings_of_a_published_file_accept_what_ours_accept(tmp_path: Path) -> None:
     file = published(tmp_path / "draft.json", "2026-07-28")
-    package = (
-        "--schema",
-        file,
-        "--revision",
-        "draft",
-        "--out",
-        tmp_path,
-        "--package",
-        "acme_draft",
-        "--only",
-        "elicitation",
-    )
-    done = inside("generate", *package)
+    names = ("--revision", "draft", "--package", "acme_draft", "--only", "elicitation")
+    done = inside("generate", "--schema", file, "--out", tmp_path, *names)
     assert done.returncode == 0
     assert corrected(done) == known_mistakes("2026-07-28")
     code = "from acme_draft.types import ElicitResult as R; print(R(action='accept', content={'a': 1.5}).content)"

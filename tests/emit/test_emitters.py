@@ -99,9 +99,8 @@ def test_a_language_without_installed_bindings_needs_a_folder(example: Path) -> 
 def test_an_unknown_language_is_told_what_there_is(example: Path) -> None:
     done = generate("2026-07-28", language="pyton")
     assert done.returncode == 2
-    assert (
-        done.stderr == "error: there is no emitter 'pyton'; did you mean python? known: markdown, python, typescript\n"
-    )
+    says = "there is no emitter 'pyton'; did you mean python? known: markdown, python, typescript"
+    assert done.stderr == f"error: {says}\n"
 
 
 def test_two_distributions_with_one_language_are_named(example: Path) -> None:

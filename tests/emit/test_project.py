@@ -154,11 +154,8 @@ def test_the_page_documents_every_key_and_its_example_is_read(project: Path) -> 
     (example,) = re.findall(r"^```toml\n(.*?)^```", page, re.M | re.S)
     configure(project, example)
     found = read(project / "mcp-bindgen.toml")
-    assert [request.package for request in requests(found, project)] == [
-        "acme.mcp.v2025_11_25",
-        "acme.mcp.v2026_07_28",
-        "acme.draft",
-    ]
+    packages = [request.package for request in requests(found, project)]
+    assert packages == ["acme.mcp.v2025_11_25", "acme.mcp.v2026_07_28", "acme.draft"]
 
 
 # --- the pre-commit hook and the GitHub Action ----------------------------------------------------------------

@@ -47,19 +47,13 @@ def test_the_same_is_not_generated_again(tmp_path: Path, renders: list[str]) -> 
     assert renders == ["acme"]
 
 
-def edit(folder: Path) -> None:
-    (folder / "types.py").write_text((folder / "types.py").read_text("utf-8") + "x = 1\n", "utf-8")
+def edit(folder: Path, name: str = "types.py", more: str = "x = 1\n") -> None:
+    (folder / name).write_text((folder / "types.py").read_text("utf-8") + more, "utf-8")
 
 
-def touch(folder: Path) -> None:
-    (folder / "types.py").write_text((folder / "types.py").read_text("utf-8"), "utf-8")
-
-
-def add(folder: Path) -> None:
-    (folder / "more.py").write_text((folder / "types.py").read_text("utf-8"), "utf-8")
-
-
-@pytest.mark.parametrize("change", [edit, add, lambda folder: (folder / "types.py").unlink()])
+@pytest.mark.parametrize(
+    "change", [edit, lambda folder: edit(folder, "more.py"), lambda folder: (folder / "types.py").unlink()]
+)
 def test_a_package_that_was_changed_by_hand_is_generated_again(
     change: Callable[[Path], None], tmp_path: Path, renders: list[str]
 ) -> None:
@@ -74,7 +68,7 @@ def test_a_package_that_was_changed_by_hand_is_generated_again(
 
 def test_files_that_were_only_touched_are_the_same(tmp_path: Path, renders: list[str]) -> None:
     update(target(tmp_path))
-    touch(tmp_path / "acme")
+    edit(tmp_path / "acme", more="")
     assert update(target(tmp_path)) == SAME
     assert renders == ["acme"]
 
@@ -99,14 +93,8 @@ def test_the_digest_of_the_generator_covers_its_code_and_its_templates(
 ) -> None:
     monkeypatch.setattr("mcp_bindgen.emit.refresh._sources", lambda emitter: [tmp_path])
     seen: set[str] = set()
-    for name, text in (
-        ("a.py", "1"),
-        ("a.py", "2"),
-        ("b/a.py.jinja", "1"),
-        ("b/a.py.jinja", "2"),
-        ("b/c.jinja2", "1"),
-        ("c.pyc", "1"),
-    ):
+    for entry in ("a.py 1", "a.py 2", "b/a.py.jinja 1", "b/a.py.jinja 2", "b/c.jinja2 1", "c.pyc 1"):
+        name, text = entry.split()
         (tmp_path / name).parent.mkdir(exist_ok=True)
         (tmp_path / name).write_text(text, "utf-8")
         refresh._generator.cache_clear()

@@ -118,12 +118,7 @@ def test_methods_and_arguments_of_any_name_hide_nothing(tmp_path: Path, monkeypa
     for own, base in ((made[0].Server, abi.Server), (made[0].Context, abi.Context), (made[1].Client, abi.Client)):
         stated = {name for name in vars(own) if not name.startswith("_")}
         annotated = {name for one in base.__mro__ for name in vars(one).get("__annotations__", ())}
-        assert stated & {*dir(base), *annotated} <= {
-            "dispatcher",
-            "context",
-            "ask_params",
-            "revision",
-        }
+        assert stated & {*dir(base), *annotated} <= {"dispatcher", "context", "ask_params", "revision"}
         assert len(stated) > len(stems)
     assert "overload_" in vars(made[0].Context)
 

@@ -25,14 +25,8 @@ ROLES = {
     "ServerNotification": ("server", "notification", "message"),
     "InputRequest": ("server", "request", "embedded"),
 }
-BY_THE_RUNTIME = {
-    "initialize",
-    "notifications/cancelled",
-    "notifications/initialized",
-    "notifications/progress",
-    "notifications/subscriptions/acknowledged",
-    "server/discover",
-    "subscriptions/listen",
+BY_THE_RUNTIME = {"initialize", "server/discover", "subscriptions/listen"} | {
+    f"notifications/{name}" for name in ("cancelled", "initialized", "progress", "subscriptions/acknowledged")
 }
 NOTHING_TO_SAY = {"ping", "logging/setLevel", "resources/subscribe", "resources/unsubscribe"}
 
@@ -73,17 +67,18 @@ def method_of(schema: dict[str, Any]) -> str:
     return str(schema["properties"]["method"]["const"])
 
 
+def is_message(schema: dict[str, Any]) -> bool:
+    return "const" in schema.get("properties", {}).get("method", {})
+
+
 def members_of(revision: str, union: str) -> list[str]:
     """The members of a role union by name; one that is inlined is found by its method."""
     definitions = definitions_of(revision)
     if union not in definitions:
         return []
     members = definitions[union].get("anyOf", [definitions[union]])
-    named = {
-        method_of(schema): name
-        for name, schema in definitions.items()
-        if name not in ROLES and "const" in schema.get("properties", {}).get("method", {})
-    }
+    messages = [name for name, schema in definitions.items() if name not in ROLES and is_message(schema)]
+    named = {method_of(definitions[name]): name for name in messages}
     return [referred(member) if "$ref" in member else named[method_of(member)] for member in members]
 
 
@@ -124,16 +119,12 @@ def table(revision: str) -> dict[str, Expected]:
             result, instead = answers(definitions, definition, method) if kind == "request" else (None, set[str]())
             if kind == "request" and may_become_task(definitions, params):
                 instead = instead | {"CreateTaskResult"}
-            rows[method] = Expected(
-                definition=definition,
-                kind=kind,
-                sender=sender,
-                carrier=carrier,
-                params=referred(params) if "$ref" in params else f"{definition}Params",
-                params_required="params" in schema.get("required", ()),
-                result=result,
-                alternatives=frozenset(instead),
+            named, required = (
+                referred(params) if "$ref" in params else f"{definition}Params",
+                schema.get("required", ()),
             )
+            sent = (definition, kind, sender, carrier, named, "params" in required)
+            rows[method] = Expected(*sent, result, frozenset(instead))
     return rows
 
 
@@ -257,11 +248,8 @@ def test_the_oldest_revision_has_its_own_annotated() -> None:
 
 @every_revision
 def test_a_server_handles_what_clients_send(revision: str) -> None:
-    expected = {
-        stub(row.definition) if row.kind == "request" else f"on_{stub(row.definition)}"
-        for row in sent_by(revision, "client")
-    }
-    assert own_functions(module(revision, "server").Server) == expected
+    names = {("" if row.kind == "request" else "on_") + stub(row.definition) for row in sent_by(revision, "client")}
+    assert own_functions(module(revision, "server").Server) == names
 
 
 @every_revision
@@ -292,34 +280,32 @@ def test_every_message_has_a_route_to_its_stub(revision: str, receiver: str, sen
         assert callable(getattr(side, handler))
 
 
+NEEDS: dict[str, dict[str, str]] = {
+    "tools/list": {"client": "server.tools"},
+    "tools/call": {"client": "server.tools"},
+    "resources/templates/list": {"client": "server.resources"},
+    "resources/subscribe": {"client": "server.resources.subscribe"},
+    "resources/unsubscribe": {"client": "server.resources.subscribe"},
+    "sampling/createMessage": {"server": "client.sampling"},
+    "roots/list": {"server": "client.roots"},
+    "logging/setLevel": {"client": "server.logging"},
+    "tasks/cancel": {"client": "server.tasks.cancel", "server": "client.tasks.cancel"},
+    "notifications/tools/list_changed": {"server": "server.tools.listChanged"},
+    "notifications/roots/list_changed": {"client": "client.roots.listChanged"},
+    "notifications/resources/updated": {"server": "server.resources.subscribe"},
+    "notifications/message": {"server": "server.logging"},
+    "notifications/elicitation/complete": {"server": "client.elicitation.url"},
+    **{name: {} for name in ("notifications/progress", "initialize", "ping")},
+}
+
+
 @every_revision
-@pytest.mark.parametrize(
-    ("method", "needs"),
-    [
-        ("tools/list", {"client": "server.tools"}),
-        ("tools/call", {"client": "server.tools"}),
-        ("resources/templates/list", {"client": "server.resources"}),
-        ("resources/subscribe", {"client": "server.resources.subscribe"}),
-        ("resources/unsubscribe", {"client": "server.resources.subscribe"}),
-        ("sampling/createMessage", {"server": "client.sampling"}),
-        ("roots/list", {"server": "client.roots"}),
-        ("logging/setLevel", {"client": "server.logging"}),
-        ("tasks/cancel", {"client": "server.tasks.cancel", "server": "client.tasks.cancel"}),
-        ("notifications/tools/list_changed", {"server": "server.tools.listChanged"}),
-        ("notifications/roots/list_changed", {"client": "client.roots.listChanged"}),
-        ("notifications/resources/updated", {"server": "server.resources.subscribe"}),
-        ("notifications/message", {"server": "server.logging"}),
-        ("notifications/elicitation/complete", {"server": "client.elicitation.url"}),
-        ("notifications/progress", {}),
-        ("initialize", {}),
-        ("ping", {}),
-    ],
-)
-def test_capabilities(revision: str, method: str, needs: dict[str, str]) -> None:
+def test_capabilities(revision: str) -> None:
     methods = module(revision, "methods").METHODS
-    assert (method in methods) == (method in table(revision))
-    if method in methods:
-        assert {side: ".".join(path) for side, path in methods[method].capabilities.items()} == needs
+    for method, needs in NEEDS.items():
+        assert (method in methods) == (method in table(revision)), method
+        if method in methods:
+            assert {side: ".".join(path) for side, path in methods[method].capabilities.items()} == needs, method
 
 
 @every_revision

@@ -30,6 +30,7 @@ from mcp_bindgen.spec.store import external
 from tests.scaffold.generated.test_contract_package import NEWEST, REVISIONS, protocols, write
 from tests.support.checked_connections import bindings
 from tests.support.commands import save
+from tests.support.small_schemas import record
 
 LEAVES: dict[str, tuple[dict[str, Any], Any]] = {
     "archived": ({"type": "boolean", "default": False}, True),
@@ -52,23 +53,12 @@ LEAVES: dict[str, tuple[dict[str, Any], Any]] = {
 """Name -> a schema with a default, and a value that may be given."""
 
 PROPERTIES = {name: schema for name, (schema, _) in LEAVES.items()}
-INNER: dict[str, Any] = {
-    "type": "object",
-    "properties": {"type": {"const": "block"}, **PROPERTIES},
-    "required": ["type"],
-    "default": {"type": "block", "count": 7},
-}
-SCHEMA: dict[str, Any] = {
-    "type": "object",
-    "properties": {**PROPERTIES, "inner": INNER, "several": {"type": "array", "items": INNER, "default": []}},
-    "$defs": {"Size": {"enum": ["S", "L"]}},
-}
+INNER = {**record("type", type={"const": "block"}, **PROPERTIES), "default": {"type": "block", "count": 7}}
+NEST = {"inner": INNER, "several": {"type": "array", "items": INNER, "default": []}}
+SCHEMA = {**record(**PROPERTIES, **NEST), "$defs": {"Size": {"enum": ["S", "L"]}}}
 DOCUMENT: dict[str, Any] = {"tools": [{"name": "edit", "inputSchema": SCHEMA, "outputSchema": SCHEMA}]}
-SCALARS = {
-    name: schema["default"]
-    for name, schema in PROPERTIES.items()
-    if isinstance(schema["default"], bool | int | float | str)
-}
+DEFAULTS = {name: schema["default"] for name, schema in PROPERTIES.items()}
+SCALARS = {name: value for name, value in DEFAULTS.items() if isinstance(value, bool | int | float | str)}
 
 SERVER = """
 from .contract import DefaultsContract, models
@@ -90,15 +80,10 @@ class Defaults(DefaultsContract):
         return models.EditOutput(**plain, **more)
 """
 
-LEAF = st.fixed_dictionaries(
-    {}, optional={name: st.sampled_from([value, schema["default"]]) for name, (schema, value) in LEAVES.items()}
-)
-BLOCK = LEAF.map(lambda leaf: {"type": "block", **leaf})
-ARGUMENTS = st.builds(
-    lambda leaf, nested: {**leaf, **nested},
-    LEAF,
-    st.fixed_dictionaries({}, optional={"inner": BLOCK, "several": st.lists(BLOCK, max_size=2)}),
-)
+CHOICES = {name: st.sampled_from([value, schema["default"]]) for name, (schema, value) in LEAVES.items()}
+BLOCK = st.fixed_dictionaries({"type": st.just("block")}, optional=CHOICES)
+NESTED = {"inner": BLOCK, "several": st.lists(BLOCK, max_size=2)}
+ARGUMENTS = st.fixed_dictionaries({}, optional={**CHOICES, **NESTED})
 
 
 class Recorded(MemoryTransport):
@@ -233,8 +218,6 @@ def test_a_default_in_the_schema_of_a_revision_fills_in_nothing(tmp_path: Path, 
         for node in definition.get("properties", {}).values():
             if isinstance(node.get("type"), str) and "const" not in node:
                 node["default"] = values[node["type"]]
-    texts = [
-        types.emit(build(external(save(tmp_path / f"{number}.json", schema), revision, Store().semantics)), "# x")
-        for number, schema in enumerate((plain, defaulted))
-    ]
+    files = (save(tmp_path / "plain.json", plain), save(tmp_path / "defaulted.json", defaulted))
+    texts = [types.emit(build(external(file, revision, Store().semantics)), "# x") for file in files]
     assert texts[0] == texts[1]

@@ -46,13 +46,8 @@ def test_the_wire_form_is_the_default_everywhere() -> None:
 
 
 def test_required_nulls_are_kept() -> None:
-    task = mcp.Task(
-        task_id="t",
-        status="working",
-        created_at="2025-11-25T00:00:00Z",
-        last_updated_at="2025-11-25T00:00:01Z",
-        ttl=None,
-    )
+    date = "2025-11-25T00:00:00Z"
+    task = mcp.Task(task_id="t", status="working", created_at=date, last_updated_at=date, ttl=None)
     assert json.loads(task.model_dump_json())["ttl"] is None
 
 
@@ -105,11 +100,10 @@ def test_plain_dicts_may_stand_for_nested_objects() -> None:
 
 
 def test_a_json_schema_is_built_alike_whether_the_protocol_names_its_members_or_not() -> None:
-    schemas: list[Any] = [
-        types.ToolInputSchema(properties={"a": {"type": "string"}}, required=["a"]) for types in (mcp, stateless)
-    ]
+    members: Any = {"properties": {"a": {"type": "string"}}, "required": ["a"]}
+    schemas: list[Any] = [types.ToolInputSchema(**members) for types in (mcp, stateless)]
     assert schemas[0].model_dump() == schemas[1].model_dump()
-    assert schemas[1].model_dump() == {"type": "object", "properties": {"a": {"type": "string"}}, "required": ["a"]}
+    assert schemas[1].model_dump() == {"type": "object", **members}
     assert schemas[1].model_extra["required"] == ["a"]
     rest: dict[str, Any] = {"$defs": {"d": True}}
     output = stateless.ToolOutputSchema(type="array", items={"$ref": "#/$defs/d"}, **rest)
@@ -124,12 +118,8 @@ def test_copies_and_pickles_are_equal() -> None:
 
 
 def test_stateless_results_are_complete_unless_they_say_otherwise() -> None:
-    assert stateless.ListToolsResult(tools=[]).model_dump() == {
-        "cacheScope": "private",
-        "resultType": "complete",
-        "tools": [],
-        "ttlMs": 0,
-    }
+    filled = {"cacheScope": "private", "resultType": "complete", "ttlMs": 0}
+    assert stateless.ListToolsResult(tools=[]).model_dump() == {**filled, "tools": []}
     assert stateless.InputRequiredResult().result_type == "input_required"
     with pytest.raises(ValidationError, match="resultType"):
         stateless.ListToolsResult.model_validate_json('{"tools": [], "ttlMs": 0, "cacheScope": "public"}')

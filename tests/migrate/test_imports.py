@@ -61,21 +61,20 @@ def test_the_name_of_the_package_moves_and_nothing_else(template: str) -> None:
     assert list(moved.lines) == changed
 
 
+ENCODINGS = [
+    ("utf-8", b"", ""),
+    ("utf-8", b"\xef\xbb\xbf", ""),
+    ("utf-8", b"", "# -*- coding: utf-8 -*-\n"),
+    ("latin-1", b"", "#!/usr/bin/python\n# vim: set fileencoding=latin-1 :\n"),
+    ("cp1252", b"", "# coding: cp1252\n"),
+]
+
+
 @settings(max_examples=examples(60, 150), deadline=None)
 @given(st.data())
 def test_files_of_any_form_keep_every_other_byte(data: st.DataObject) -> None:
     parts = data.draw(st.lists(st.sampled_from(SNIPPETS), max_size=8))
-    encoding, mark, cookie = data.draw(
-        st.sampled_from(
-            [
-                ("utf-8", b"", ""),
-                ("utf-8", b"\xef\xbb\xbf", ""),
-                ("utf-8", b"", "# -*- coding: utf-8 -*-\n"),
-                ("latin-1", b"", "#!/usr/bin/python\n# vim: set fileencoding=latin-1 :\n"),
-                ("cp1252", b"", "# coding: cp1252\n"),
-            ]
-        )
-    )
+    encoding, mark, cookie = data.draw(st.sampled_from(ENCODINGS))
     new = data.draw(st.sampled_from([NEW, "draft", "v2027_01_01_rc"]))
     template = cookie + HEADER + "".join(f"{part}\n" for part in parts)
     if not data.draw(st.booleans()):
@@ -95,10 +94,7 @@ def test_files_of_any_form_keep_every_other_byte(data: st.DataObject) -> None:
 @pytest.mark.parametrize(
     ("code", "why"),
     [
-        (
-            "from mcp_bindgen import v2025_11_25\ndef f(v2025_11_25): return v2025_11_25\n",
-            "line 2 calls something else",
-        ),
+        ("from mcp_bindgen import v2025_11_25\ndef f(v2025_11_25): return v2025_11_25\n", "line 2 calls something"),
         ("from mcp_bindgen import v2025_11_25\nv2025_11_25 = 1\n", "line 2 calls something else"),
         ("from mcp_bindgen import v2025_11_25\nfrom x import y as v2025_11_25\n", "line 2 calls something else"),
         ("from mcp_bindgen import v2025_11_25, v2026_07_28\n", "one file uses both revisions"),
@@ -110,10 +106,7 @@ def test_files_of_any_form_keep_every_other_byte(data: st.DataObject) -> None:
         ("from mcp_bindgen.v2025_11_25 import x\n\udcff", "is not Python"),
         ("import mcp_bindgen.v2025_11_25\nx = 'mcp_bindgen.\\x762025_11_25'\n", "is not understood"),
         ("from mcp_bindgen.v\uff12025_11_25 import x, v2025_11_25\n", "is not understood"),
-        (
-            "from mcp_bindgen.v2025_11_25 import x\ny = " + "(" * 150 + ")" * 150 + "\n" + "-" * 100_000 + "1\n",
-            "is nested too deeply",
-        ),
+        (f"from mcp_bindgen.v2025_11_25 import x\ny = {'(' * 150}{')' * 150}\n{'-' * 100_000}1\n", "too deeply"),
     ],
 )
 def test_what_is_not_clear_is_left(code: str, why: str) -> None:
@@ -124,16 +117,17 @@ def test_what_is_not_clear_is_left(code: str, why: str) -> None:
 
 
 @pytest.mark.parametrize(
-    "code",
+    "line",
     [
         "",
-        "# v2025_11_25\n",
-        "v2025_11_25 = 1\n",
-        "from . import v2025_11_25\n",
-        "import other.v2025_11_25\n",
-        "x = v2025_11_25\n",
+        "# v2025_11_25",
+        "v2025_11_25 = 1",
+        "from . import v2025_11_25",
+        "import other.v2025_11_25",
+        "x = v2025_11_25",
     ],
 )
-def test_names_that_are_not_ours_are_no_concern(code: str) -> None:
-    moved = rewrite_imports(code.encode(), OLD, NEW)
-    assert (moved.raw, moved.lines, moved.problem) == (code.encode(), (), "")
+def test_names_that_are_not_ours_are_no_concern(line: str) -> None:
+    for code in (line.encode(), f"{line}\n".encode()):
+        moved = rewrite_imports(code, OLD, NEW)
+        assert (moved.raw, moved.lines, moved.problem) == (code, (), "")

@@ -17,17 +17,8 @@ from tests.migrate.migrated import reader_after, reader_before, shop_after, shop
 from tests.support.commands import inside
 
 FOLDER = Path(__file__).parent / "migrated"
-SAID = [
-    "buy(title) needs ['title']",
-    "price(title) needs ['title']",
-    "review(title) needs ['title']",
-    "where() needs []",
-    "bought Emma",
-    "Fine.",
-    "file:///books",
-    "12",
-    "missing",
-]
+TOOLS = [f"{name}(title) needs ['title']" for name in ("buy", "price", "review")]
+SAID = [*TOOLS, "where() needs []", "bought Emma", "Fine.", "file:///books", "12", "missing"]
 
 
 Advice = dict[tuple[int, str], dict[str, Any]]

@@ -18,10 +18,7 @@ from tests.support.commands import inside, snapshot
 OLD, NEW = "2025-11-25", "2026-07-28"
 LIBRARY = Path(__file__).parent / "library"
 
-BY_HAND = [
-    ("client.py", "    await client.ping()\n", ""),
-    ("client.py", '    await client.set_level("warning")\n', ""),
-]
+BY_HAND = [("client.py", "    await client.ping()\n", ""), ("client.py", '    await client.set_level("warning")\n', "")]
 """The edits that a person makes after `migrate --write`: file, old text, new text."""
 
 

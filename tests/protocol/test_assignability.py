@@ -12,31 +12,19 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from mcp_bindgen.protocol import build
+from mcp_bindgen.protocol import model as m
 from mcp_bindgen.protocol.assignability import Assignability
 from mcp_bindgen.protocol.examples import Examples
-from mcp_bindgen.protocol.model import (
-    Array,
-    Const,
-    Definition,
-    Field,
-    Free,
-    Map,
-    Object,
-    Protocol,
-    Ref,
-    Scalar,
-    Type,
-    Union,
-)
 from mcp_bindgen.protocol.schema import document_of, schema_of
 from mcp_bindgen.protocol.types import map_parts
 from mcp_bindgen.spec import Store
 from tests.support.effort import examples
 
+Pair = tuple[m.Type, m.Type]
 NAMES = ("First", "Second")
 MAX_VALUES = 100
 LIMITS = st.integers(0, 3)
-EXTRA = st.one_of(st.none(), st.just(Free(implied=True)), st.just(Free()), st.just(Scalar("string")))
+EXTRA = st.one_of(st.none(), st.just(m.Free(implied=True)), st.just(m.Free()), st.just(m.Scalar("string")))
 
 
 def limits(*keywords: str) -> st.SearchStrategy[tuple[tuple[str, Any], ...]]:
@@ -50,51 +38,51 @@ LIMITED = {
 }
 
 
-def scalars() -> st.SearchStrategy[Type]:
+def scalars() -> st.SearchStrategy[m.Type]:
     """Scalars and constants."""
     return st.one_of(
-        *(st.builds(Scalar, st.just(kind), limited) for kind, limited in LIMITED.items()),
-        st.builds(Scalar, st.sampled_from(["boolean", "null"])),
+        *(st.builds(m.Scalar, st.just(kind), limited) for kind, limited in LIMITED.items()),
+        st.builds(m.Scalar, st.sampled_from(["boolean", "null"])),
         st.lists(st.sampled_from(["", "a", "ab", 0, 1, 2.5, True, None]), min_size=1, max_size=3).map(
-            lambda values: Const(tuple({repr(value): value for value in values}.values()))
+            lambda values: m.Const(tuple({repr(value): value for value in values}.values()))
         ),
     )
 
 
-def objects(inner: st.SearchStrategy[Type]) -> st.SearchStrategy[Object]:
+def objects(inner: st.SearchStrategy[m.Type]) -> st.SearchStrategy[m.Object]:
     """Objects with up to three members."""
     fields = st.dictionaries(st.sampled_from("abc"), st.tuples(inner, st.booleans()), max_size=3)
-    members = fields.map(lambda found: tuple(Field(name, *one) for name, one in found.items()))
-    return st.builds(Object, members, EXTRA)
+    members = fields.map(lambda found: tuple(m.Field(name, *one) for name, one in found.items()))
+    return st.builds(m.Object, members, EXTRA)
 
 
-def containers(inner: st.SearchStrategy[Type]) -> st.SearchStrategy[Type]:
+def containers(inner: st.SearchStrategy[m.Type]) -> st.SearchStrategy[m.Type]:
     """Arrays, maps, unions and objects."""
     return st.one_of(
-        st.builds(Array, inner, limits("minItems", "maxItems")),
-        st.builds(Map, inner),
-        st.lists(inner, min_size=1, max_size=3).map(lambda types: Union(tuple(types))),
+        st.builds(m.Array, inner, limits("minItems", "maxItems")),
+        st.builds(m.Map, inner),
+        st.lists(inner, min_size=1, max_size=3).map(lambda types: m.Union(tuple(types))),
         objects(inner),
     )
 
 
-TYPES = st.recursive(scalars() | st.just(Free()) | st.sampled_from(NAMES).map(Ref), containers, max_leaves=4)
+TYPES = st.recursive(scalars() | st.just(m.Free()) | st.sampled_from(NAMES).map(m.Ref), containers, max_leaves=4)
 
 
 @st.composite
-def similar(draw: st.DrawFn, type: Type) -> Type:
+def similar(draw: st.DrawFn, type: m.Type) -> m.Type:
     """Types that differ from a type in some limits and members."""
     if draw(st.integers(0, 9)) == 0:
         return draw(scalars())
     type = map_parts(type, lambda part: draw(similar(part)))
     match type:
-        case Scalar(kind) if kind in LIMITED:
+        case m.Scalar(kind) if kind in LIMITED:
             return replace(type, constraints=draw(LIMITED[kind]))
-        case Array():
+        case m.Array():
             return replace(type, constraints=draw(limits("minItems", "maxItems")))
-        case Object(fields):
+        case m.Object(fields):
             kept = [replace(field, required=draw(st.booleans())) for field in fields if draw(st.booleans())]
-            return Object(tuple(kept), draw(EXTRA))
+            return m.Object(tuple(kept), draw(EXTRA))
         case _:
             return type
 
@@ -102,32 +90,32 @@ def similar(draw: st.DrawFn, type: Type) -> Type:
 FLAT = scalars() | objects(scalars()) | containers(scalars())
 
 
-def pairs(types: st.SearchStrategy[Type]) -> st.SearchStrategy[tuple[Type, Type]]:
+def pairs(types: st.SearchStrategy[m.Type]) -> st.SearchStrategy[tuple[m.Type, m.Type]]:
     """Pairs of similar types."""
     return types.flatmap(lambda type: st.tuples(similar(type), similar(type)))
 
 
 @st.composite
-def protocols(draw: st.DrawFn) -> Protocol:
+def protocols(draw: st.DrawFn) -> m.Protocol:
     """Protocols of two definitions, which may be recursive."""
-    definitions = {name: Definition(name, draw(objects(TYPES))) for name in NAMES}
-    return Protocol("next", "stateless", "", definitions, ())
+    definitions = {name: m.Definition(name, draw(objects(TYPES))) for name in NAMES}
+    return m.Protocol("next", "stateless", "", definitions, ())
 
 
-def closed(type: Type) -> Type:
+def closed(type: m.Type) -> m.Type:
     """The type of a sender: it sends no members that it does not declare."""
     type = map_parts(type, closed)
-    if isinstance(type, Object) and isinstance(type.extra, Free) and type.extra.implied:
+    if isinstance(type, m.Object) and isinstance(type.extra, m.Free) and type.extra.implied:
         return replace(type, extra=None)
     return type
 
 
-def validator(protocol: Protocol, type: Type) -> jsonschema_rs.Draft202012Validator:
+def validator(protocol: m.Protocol, type: m.Type) -> jsonschema_rs.Draft202012Validator:
     """The judge of a type."""
     return jsonschema_rs.Draft202012Validator({**document_of(protocol), **schema_of(type)})
 
 
-def check(receiver: Protocol, sender: Protocol, wide: Type, narrow: Type) -> None:
+def check(receiver: m.Protocol, sender: m.Protocol, wide: m.Type, narrow: m.Type) -> None:
     """Assert that the receiver accepts every value of the sender, if the relation says so."""
     if Assignability(receiver, sender).accepts(wide, narrow):
         definitions = {name: replace(one, type=closed(one.type)) for name, one in sender.definitions.items()}
@@ -140,15 +128,17 @@ def check(receiver: Protocol, sender: Protocol, wide: Type, narrow: Type) -> Non
 @pytest.mark.full
 @settings(max_examples=examples(300, 3000))
 @given(pairs(FLAT))
-def test_no_value_of_the_sender_is_refused(pair: tuple[Type, Type]) -> None:
-    empty = Protocol("next", "stateless", "", {}, ())
+def test_no_value_of_the_sender_is_refused(pair: Pair) -> None:
+    empty = m.Protocol("next", "stateless", "", {}, ())
     check(empty, empty, *pair)
 
 
 @pytest.mark.full
 @given(protocols(), protocols(), pairs(TYPES))
-def test_definitions_are_compared_by_structure(receiver: Protocol, sender: Protocol, pair: tuple[Type, Type]) -> None:
-    for wide, narrow in (pair, (pair[0], pair[0]), (Union(pair), pair[1])):
+def test_definitions_are_compared_by_structure(
+    receiver: m.Protocol, sender: m.Protocol, pair: tuple[m.Type, m.Type]
+) -> None:
+    for wide, narrow in (pair, (pair[0], pair[0]), (m.Union(pair), pair[1])):
         check(receiver, sender, wide, narrow)
 
 
@@ -156,23 +146,23 @@ def test_definitions_are_compared_by_structure(receiver: Protocol, sender: Proto
 def test_every_definition_accepts_itself(revision: str) -> None:
     protocol = build(Store().effective(revision))
     relation = Assignability(protocol, protocol)
-    assert [name for name in protocol.definitions if not relation.accepts(Ref(name), Ref(name))] == []
+    assert [name for name in protocol.definitions if not relation.accepts(m.Ref(name), m.Ref(name))] == []
 
 
 @pytest.mark.parametrize(
     ("wide", "narrow", "is_accepted"),
     [
-        (Scalar("number"), Scalar("integer"), True),
-        (Scalar("integer"), Scalar("number"), False),
-        (Scalar("string", (("maxLength", 5),)), Scalar("string", (("maxLength", 3),)), True),
-        (Scalar("string", (("maxLength", 3),)), Scalar("string", (("maxLength", 5),)), False),
-        (Scalar("number", (("multipleOf", 2),)), Scalar("number", (("multipleOf", 4),)), True),
-        (Union((Scalar("string"), Scalar("null"))), Const(("a", None)), True),
-        (Object((Field("a", Scalar("integer"), False),)), Map(Scalar("string")), False),
-        (Map(Scalar("string")), Object((Field("a", Scalar("string"), True),)), True),
-        (Object((Field("a", Free(), True),)), Object((Field("a", Free(), False),)), False),
+        (m.Scalar("number"), m.Scalar("integer"), True),
+        (m.Scalar("integer"), m.Scalar("number"), False),
+        (m.Scalar("string", (("maxLength", 5),)), m.Scalar("string", (("maxLength", 3),)), True),
+        (m.Scalar("string", (("maxLength", 3),)), m.Scalar("string", (("maxLength", 5),)), False),
+        (m.Scalar("number", (("multipleOf", 2),)), m.Scalar("number", (("multipleOf", 4),)), True),
+        (m.Union((m.Scalar("string"), m.Scalar("null"))), m.Const(("a", None)), True),
+        (m.Object((m.Field("a", m.Scalar("integer"), False),)), m.Map(m.Scalar("string")), False),
+        (m.Map(m.Scalar("string")), m.Object((m.Field("a", m.Scalar("string"), True),)), True),
+        (m.Object((m.Field("a", m.Free(), True),)), m.Object((m.Field("a", m.Free(), False),)), False),
     ],
 )
-def test_limits_members_and_constants_are_compared(wide: Type, narrow: Type, is_accepted: bool) -> None:
-    protocol = Protocol("next", "stateless", "", {}, ())
+def test_limits_members_and_constants_are_compared(wide: m.Type, narrow: m.Type, is_accepted: bool) -> None:
+    protocol = m.Protocol("next", "stateless", "", {}, ())
     assert Assignability(protocol, protocol).accepts(wide, narrow) is is_accepted

@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import keyword
+import re
 from functools import cache
+from pathlib import Path
 from typing import Any
 
 import pytest
@@ -38,67 +40,23 @@ from mcp_bindgen.protocol.model import (
     references,
 )
 from mcp_bindgen.protocol.passes import PASSES, Draft
-from mcp_bindgen.protocol.passes.check_facts import check_facts
-from mcp_bindgen.protocol.passes.collect_capabilities import collect_capabilities
-from mcp_bindgen.protocol.passes.collect_errors import collect_errors
-from mcp_bindgen.protocol.passes.collect_extensions import collect_extensions
-from mcp_bindgen.protocol.passes.collect_facts import collect_facts
-from mcp_bindgen.protocol.passes.collect_methods import collect_methods
-from mcp_bindgen.protocol.passes.complete_messages import complete_messages
-from mcp_bindgen.protocol.passes.document import document
-from mcp_bindgen.protocol.passes.fill_defaults import fill_defaults
-from mcp_bindgen.protocol.passes.flatten_all_of import flatten_all_of
-from mcp_bindgen.protocol.passes.hoist_inline_objects import hoist_inline_objects
-from mcp_bindgen.protocol.passes.link_capabilities import link_capabilities
-from mcp_bindgen.protocol.passes.link_fields import link_fields
-from mcp_bindgen.protocol.passes.link_results import link_results
-from mcp_bindgen.protocol.passes.merge_inline_objects import merge_inline_objects
-from mcp_bindgen.protocol.passes.name_open_params import name_open_params
-from mcp_bindgen.protocol.passes.name_refinements import name_refinements
-from mcp_bindgen.protocol.passes.read_definitions import read_definitions
-from mcp_bindgen.protocol.passes.recognise_free import recognise_free
-from mcp_bindgen.protocol.passes.restore_unions import restore_unions
-from mcp_bindgen.protocol.passes.shape_calls import shape_calls
-from mcp_bindgen.protocol.passes.state_types import state_types
-from mcp_bindgen.protocol.passes.tag_unions import tag_unions
 from mcp_bindgen.runtime import Client, Context, Server
 from mcp_bindgen.spec import BadInput, EffectiveSchema, ExtensionSchema, Reading, Schema, Store, extend
+from tests.support.small_schemas import record, ref, union
 
 STORE = Store()
 REVISIONS = list(STORE.pins)
 STRING: Schema = {"type": "string"}
 TEXT = Scalar("string")
 SEMANTICS: dict[str, Any] = {
+    **{table: {} for table in STORE.semantics},
+    "deprecations": [],
     "unions": {
         "ClientRequest": {"sender": "client", "kind": "request"},
         "ServerRequest": {"sender": "server", "kind": "request"},
         "ServerNotification": {"sender": "server", "kind": "notification"},
         "InputRequest": {"sender": "server", "kind": "request", "carrier": "embedded"},
     },
-    "results": {},
-    "alternatives": {},
-    "asked_by": {},
-    "truncated": {},
-    "capabilities": {},
-    "needs": {},
-    "implied": {},
-    "arguments": {},
-    "handshake": {},
-    "introductions": {},
-    "lifecycle": {},
-    "shared": {},
-    "names": {},
-    "header_params": {},
-    "stale": {},
-    "utilities": {},
-    "batches": {},
-    "transports": {},
-    "customs": {},
-    "trace_context": {},
-    "filters": {},
-    "defaults": {},
-    "errors": {},
-    "deprecations": [],
 }
 
 every_revision = pytest.mark.parametrize("revision", REVISIONS)
@@ -109,9 +67,17 @@ def draft(schemas: Schema, *, revision: str = "2026-01-01", docs: Any = None, **
     return Draft(EffectiveSchema(revision, schemas, "", {**SEMANTICS, **semantics}, docs), schemas)
 
 
+def after(names: str, so_far: Draft) -> Draft:
+    """Run passes, in this order."""
+    for name in names.split():
+        (step,) = (one for one in PASSES if one.__name__ == name)
+        so_far = step(so_far)
+    return so_far
+
+
 def read(schemas: Schema, **more: Any) -> Draft:
     """What the passes on types get."""
-    return read_definitions(draft(schemas, **more))
+    return after("read_definitions", draft(schemas, **more))
 
 
 def types(so_far: Draft) -> dict[str, Type]:
@@ -125,21 +91,8 @@ def fields(so_far: Draft, name: str) -> dict[str, Type]:
     return {field.wire: field.type for field in type.fields}
 
 
-def ref(name: str) -> Schema:
-    return {"$ref": f"#/$defs/{name}"}
-
-
-def union(*names: str) -> Schema:
-    return {"anyOf": [ref(name) for name in names]}
-
-
 def const(value: object) -> Schema:
     return {"const": value}
-
-
-def record(required: str = "", /, **properties: Any) -> Schema:
-    """An object with members of its own; `required` lists the names of some."""
-    return {"type": "object", "properties": properties, "required": required.split()}
 
 
 def message(method: str, params: Schema | None = None, required: str = "method") -> Schema:
@@ -154,7 +107,8 @@ def protocol(revision: str) -> Protocol:
 
 
 def test_every_pass_is_tested_here() -> None:
-    assert all(globals()[step.__name__] is step for step in PASSES)
+    used = re.findall(r"\w+", Path(__file__).read_text("utf-8").partition("# ---")[2])
+    assert {step.__name__ for step in PASSES} <= {*used}
 
 
 def test_no_pass_changes_what_it_gets() -> None:
@@ -196,7 +150,7 @@ def test_lowering_keeps_all_other_names() -> None:
 def test_restore_unions_refers_to_the_inlined_message() -> None:
     left = message("left", STRING)
     schemas: Schema = {"LeftNotification": left, "ServerNotification": {**left, "description": "From servers."}}
-    restored = restore_unions(draft(schemas)).schemas
+    restored = after("restore_unions", draft(schemas)).schemas
     assert restored["ServerNotification"] == {"description": "From servers.", "anyOf": [ref("LeftNotification")]}
     assert restored["LeftNotification"] == left
 
@@ -212,14 +166,14 @@ def test_restore_unions_refers_to_the_inlined_message() -> None:
     ],
 )
 def test_restore_unions_leaves_everything_else(schemas: Schema) -> None:
-    assert restore_unions(draft(schemas)).schemas == schemas
+    assert after("restore_unions", draft(schemas)).schemas == schemas
 
 
 # --- flatten_all_of -------------------------------------------------------------------------------------------
 
 
 def flat(schema: Schema, **others: Schema) -> Schema:
-    return dict(flatten_all_of(draft({**others, "X": schema})).schemas["X"])
+    return dict(after("flatten_all_of", draft({**others, "X": schema})).schemas["X"])
 
 
 def test_flatten_all_of_merges_the_parts() -> None:
@@ -242,9 +196,8 @@ def test_flatten_all_of_reaches_everywhere() -> None:
 
 def test_flatten_all_of_follows_chains() -> None:
     more = {"allOf": [ref("Base"), record("b", b=STRING)]}
-    assert flat({"allOf": [ref("More"), record(c=STRING)]}, More=more, Base=record("a", a=STRING)) == record(
-        "a b", a=STRING, b=STRING, c=STRING
-    )
+    found = flat({"allOf": [ref("More"), record(c=STRING)]}, More=more, Base=record("a", a=STRING))
+    assert found == record("a b", a=STRING, b=STRING, c=STRING)
 
 
 def test_flatten_all_of_takes_what_stands_beside() -> None:
@@ -301,7 +254,7 @@ INLINE = record("x", x=STRING)
 
 def hoisted(schema: Schema, **others: Schema) -> tuple[Schema, Schema]:
     """What is left of a definition `X`, and what was moved out of it."""
-    result = hoist_inline_objects(draft({**others, "X": schema}))
+    result = after("hoist_inline_objects", draft({**others, "X": schema}))
     assert result.hoisted == set(result.schemas) - {"X", *others}
     return result.schemas["X"], {name: result.schemas[name] for name in sorted(result.hoisted)}
 
@@ -312,11 +265,7 @@ def hoisted(schema: Schema, **others: Schema) -> tuple[Schema, Schema]:
         (record(some_part=INLINE), record(some_part=ref("XSomePart")), ["XSomePart"]),
         (record(a={"items": INLINE}), record(a={"items": ref("XA")}), ["XA"]),
         (record(a={"items": {"items": INLINE}}), record(a={"items": {"items": ref("XA")}}), ["XA"]),
-        (
-            record(a={"additionalProperties": INLINE}),
-            record(a={"additionalProperties": ref("XA")}),
-            ["XA"],
-        ),
+        (record(a={"additionalProperties": INLINE}), record(a={"additionalProperties": ref("XA")}), ["XA"]),
         ({"items": INLINE}, {"items": ref("XItem")}, ["XItem"]),
         ({"additionalProperties": INLINE}, {"additionalProperties": ref("XValue")}, ["XValue"]),
         ({"anyOf": [INLINE, STRING]}, {"anyOf": [ref("XOption"), STRING]}, ["XOption"]),
@@ -336,10 +285,8 @@ def test_hoist_inline_objects_names_them_after_their_place(schema: Schema, left:
 
 
 def test_hoist_inline_objects_goes_deep() -> None:
-    assert hoisted(record(a=record(b=record(c=STRING)))) == (
-        record(a=ref("XA")),
-        {"XA": record(b=ref("XAB")), "XAB": record(c=STRING)},
-    )
+    left, moved = hoisted(record(a=record(b=record(c=STRING))))
+    assert (left, moved) == (record(a=ref("XA")), {"XA": record(b=ref("XAB")), "XAB": record(c=STRING)})
 
 
 @pytest.mark.parametrize(
@@ -388,13 +335,13 @@ def test_hoist_inline_objects_refuses_a_name_that_is_taken(schema: Schema, other
 )
 def test_state_types_refuses_members_of_something_else(schema: Schema, says: str) -> None:
     with pytest.raises(BadInput, match=says) as caught:
-        state_types(draft({"X": record(a={"items": schema})}))
+        after("state_types", draft({"X": record(a={"items": schema})}))
     assert caught.value.pointer == "/$defs/X/properties/a/items"
 
 
 def test_state_types_leaves_objects_and_what_has_no_members() -> None:
     schemas = {"X": record(a=STRING, b={"type": ["object", "null"]}), "Y": {"anyOf": [ref("X"), STRING]}}
-    assert state_types(draft(schemas)).schemas == schemas
+    assert after("state_types", draft(schemas)).schemas == schemas
 
 
 # --- read_definitions -----------------------------------------------------------------------------------------
@@ -434,9 +381,8 @@ def test_read_definitions(schema: Schema, type: Type) -> None:
 
 
 def test_read_definitions_tells_booleans_from_numbers() -> None:
-    assert repr(types(read({"X": {"anyOf": [const(1), const(True)]}}))["X"]) == repr(
-        Union((Const((1,)), Const((True,))))
-    )
+    expected = repr(Union((Const((1,)), Const((True,)))))
+    assert repr(types(read({"X": {"anyOf": [const(1), const(True)]}}))["X"]) == expected
 
 
 def test_read_definitions_reads_objects() -> None:
@@ -444,11 +390,8 @@ def test_read_definitions_reads_objects() -> None:
     definition = read({"X": schema}).definitions["X"]
     assert definition.doc == "An X."
     assert isinstance(definition.type, Object)
-    assert [(field.wire, field.type, field.required, field.doc) for field in definition.type.fields] == [
-        ("a", TEXT, False, "A."),
-        ("b", Free(), True, ""),
-        ("z", Free(), True, ""),
-    ]
+    members = [(field.wire, field.type, field.required, field.doc) for field in definition.type.fields]
+    assert members == [("a", TEXT, False, "A."), ("b", Free(), True, ""), ("z", Free(), True, "")]
     assert definition.type.extra == Free()
 
 
@@ -466,7 +409,7 @@ def test_read_definitions_knows_an_object_without_any_member() -> None:
 
 
 def test_read_definitions_sorts_and_marks_the_hoisted() -> None:
-    found = read_definitions(hoist_inline_objects(draft({"Z": record(a=INLINE), "B": STRING}))).definitions
+    found = after("hoist_inline_objects read_definitions", draft({"Z": record(a=INLINE), "B": STRING})).definitions
     assert list(found) == ["B", "Z", "ZA"]
     assert [definition.hoisted for definition in found.values()] == [False, False, True]
 
@@ -511,7 +454,9 @@ def value(*scalars: str, items: Schema | None = None, values: Schema | None = No
     }
 
 
-FULL = value("string", "number", "boolean", "null")
+SCALARS = ["string", "number", "boolean", "null"]
+ITEMS, VALUES = {"type": "array", "items": ref("Value")}, {"type": "object", "additionalProperties": ref("Value")}
+FULL = value(*SCALARS)
 
 
 @pytest.mark.parametrize(
@@ -520,15 +465,11 @@ FULL = value("string", "number", "boolean", "null")
         {"Value": FULL},
         {"Value": value("string", "integer", "number", "boolean", "null")},
         {"Value": value("string", "number", "boolean", "null", items={}, values={})},
-        {
-            "Value": {"anyOf": [{"type": ["string", "number", "boolean", "null"]}, ref("List"), ref("Dict")]},
-            "List": {"type": "array", "items": ref("Value")},
-            "Dict": {"type": "object", "additionalProperties": ref("Value")},
-        },
+        {"Value": {"anyOf": [{"type": SCALARS}, ref("List"), ref("Dict")]}, "List": ITEMS, "Dict": VALUES},
     ],
 )
 def test_recognise_free_knows_any_json(schemas: Schema) -> None:
-    found = types(recognise_free(read(schemas)))
+    found = types(after("recognise_free", read(schemas)))
     assert found["Value"] == Free()
     assert found.get("List", Array(Ref("Value"))) == Array(Ref("Value"))
 
@@ -548,15 +489,15 @@ def test_recognise_free_knows_any_json(schemas: Schema) -> None:
 )
 def test_recognise_free_lets_narrower_unions_be(schema: Schema) -> None:
     before = read({"Value": schema})
-    assert types(recognise_free(before)) == types(before)
+    assert types(after("recognise_free", before)) == types(before)
 
 
 def test_recognise_free_follows_what_depends_on_it() -> None:
     narrow = value("string", "number", "boolean", items=ref("Other"), values=ref("Other"))
     wide = value("string", "number", "boolean", "null", items=ref("Other"), values=ref("Other"))
     before = read({"Value": wide, "Other": narrow})
-    assert types(recognise_free(before)) == types(before)
-    assert types(recognise_free(read({"Value": wide, "Other": FULL})))["Value"] == Free()
+    assert types(after("recognise_free", before)) == types(before)
+    assert types(after("recognise_free", read({"Value": wide, "Other": FULL})))["Value"] == Free()
 
 
 # --- tag_unions -----------------------------------------------------------------------------------------------
@@ -585,13 +526,15 @@ TAGGED = Union((Ref("Circle"), Ref("Square")), "kind")
     ],
 )
 def test_tag_unions(schema: Schema, type: Type) -> None:
-    found = tag_unions(read({**SHAPES, "X": schema, "Y": record(a=schema)}))
+    found = after("tag_unions", read({**SHAPES, "X": schema, "Y": record(a=schema)}))
     assert types(found)["X"] == type
     assert fields(found, "Y") == {"a": type}
 
 
 def test_tag_unions_in_other_members() -> None:
-    found = tag_unions(read({**SHAPES, "X": {**record(a=STRING), "additionalProperties": union("Circle", "Square")}}))
+    found = after(
+        "tag_unions", read({**SHAPES, "X": {**record(a=STRING), "additionalProperties": union("Circle", "Square")}})
+    )
     type = found.definitions["X"].type
     assert isinstance(type, Object)
     assert type.extra == TAGGED
@@ -605,7 +548,7 @@ SHORT: Schema = {"type": "string", "maxLength": 3}
 @pytest.mark.parametrize("refined", [union("Circle", "Square"), SHORT, {"type": "array", "maxItems": 2}])
 def test_name_refinements_names_what_stands_inside(refined: Schema) -> None:
     outer = {"type": "array", "items": refined}
-    found = name_refinements(tag_unions(read({**SHAPES, "X": record(a_b=outer), "Y": outer, "Z": refined})))
+    found = after("tag_unions name_refinements", read({**SHAPES, "X": record(a_b=outer), "Y": outer, "Z": refined}))
     assert fields(found, "X") == {"a_b": Array(Ref("XAB"))}
     assert types(found)["Y"] == Array(Ref("YItem"))
     assert types(found)["XAB"] == types(found)["YItem"] == types(found)["Z"]
@@ -615,8 +558,8 @@ def test_name_refinements_names_what_stands_inside(refined: Schema) -> None:
 
 @pytest.mark.parametrize("schema", [SHORT, union("Circle", "Square"), {"type": "array"}, record(a=SHORT)])
 def test_name_refinements_leaves_what_can_be_refined_in_place(schema: Schema) -> None:
-    before = tag_unions(read({**SHAPES, "X": schema}))
-    assert types(name_refinements(before)) == types(before)
+    before = after("tag_unions", read({**SHAPES, "X": schema}))
+    assert types(after("name_refinements", before)) == types(before)
 
 
 def test_name_refinements_in_maps_unions_and_other_members() -> None:
@@ -624,7 +567,7 @@ def test_name_refinements_in_maps_unions_and_other_members() -> None:
         "X": record(a={"type": "object", "additionalProperties": SHORT}, b={"anyOf": [SHORT, {"type": "null"}]}),
         "Y": {**record(a=STRING), "additionalProperties": SHORT},
     }
-    found = name_refinements(read(schemas))
+    found = after("name_refinements", read(schemas))
     assert fields(found, "X") == {"a": Map(Ref("XA")), "b": Union((Ref("XB"), Scalar("null")))}
     type = found.definitions["Y"].type
     assert isinstance(type, Object)
@@ -634,14 +577,14 @@ def test_name_refinements_in_maps_unions_and_other_members() -> None:
 def test_name_refinements_numbers_different_types_and_shares_equal_ones() -> None:
     long: Schema = {"type": "integer", "minimum": 1}
     options: Schema = {"anyOf": [{"type": "array", "items": SHORT}, SHORT, long]}
-    found = name_refinements(read({"X": record(a=options)}))
+    found = after("name_refinements", read({"X": record(a=options)}))
     assert fields(found, "X") == {"a": Union((Array(Ref("XA")), Ref("XA"), Ref("XA2")))}
     assert types(found)["XA2"] == Scalar("integer", (("minimum", 1),))
 
 
 def test_name_refinements_refuses_a_name_that_is_taken() -> None:
     with pytest.raises(BadInput, match="'XA', which is taken"):
-        name_refinements(read({"X": record(a={"type": "array", "items": SHORT}), "XA": STRING}))
+        after("name_refinements", read({"X": record(a={"type": "array", "items": SHORT}), "XA": STRING}))
 
 
 # --- fill_defaults --------------------------------------------------------------------------------------------
@@ -650,7 +593,7 @@ def test_name_refinements_refuses_a_name_that_is_taken() -> None:
 def default(property: Schema, required: str = "a", **stated: object) -> object:
     """What a constructor of `X` fills in for its field `a`."""
     stated = {name.replace("__", "."): given for name, given in stated.items()}
-    type = fill_defaults(read({"X": record(required, a=property)}, defaults=stated)).definitions["X"].type
+    type = after("fill_defaults", read({"X": record(required, a=property)}, defaults=stated)).definitions["X"].type
     assert isinstance(type, Object)
     return type.fields[0].default
 
@@ -698,20 +641,17 @@ def test_collect_methods_visits_a_union_once_however_many_ways_lead_to_it() -> N
         for side in ("Left", "Right")
     }
     ends = {"Left40": ref("GetRequest"), "Right40": ref("PingRequest"), "ClientRequest": union("Left0", "Right0")}
-    assert collect_methods(read({**MESSAGES, **levels, **ends})).methods == collect_methods(read(MESSAGES)).methods
+    assert (
+        after("collect_methods", read({**MESSAGES, **levels, **ends})).methods
+        == after("collect_methods", read(MESSAGES)).methods
+    )
 
 
 def test_collect_methods() -> None:
-    found = collect_methods(read(MESSAGES)).methods
+    found = after("collect_methods", read(MESSAGES)).methods
     assert list(found) == ["ask", "notifications/things/gone", "ping", "things/get"]
     assert found["things/get"] == Method(
-        "things/get",
-        "GetRequest",
-        "request",
-        ("client",),
-        params=Ref("P"),
-        params_required=True,
-        doc="Gets.",
+        "things/get", "GetRequest", "request", ("client",), params=Ref("P"), params_required=True, doc="Gets."
     )
     assert found["ping"] == Method("ping", "PingRequest", "request", ("client", "server"), params=Ref("P"))
     assert found["notifications/things/gone"] == Method(
@@ -724,7 +664,7 @@ def test_collect_methods() -> None:
 @pytest.mark.parametrize("more", [union("GetRequest", "PingRequest"), union("GetRequest"), ref("GetRequest")])
 def test_collect_methods_looks_into_nested_unions(more: Schema) -> None:
     nested = {**MESSAGES, "ClientRequest": union("More", "PingRequest"), "More": more}
-    assert collect_methods(read(nested)).methods == collect_methods(read(MESSAGES)).methods
+    assert after("collect_methods", read(nested)).methods == after("collect_methods", read(MESSAGES)).methods
 
 
 @pytest.mark.parametrize(
@@ -743,14 +683,14 @@ def test_collect_methods_looks_into_nested_unions(more: Schema) -> None:
 )
 def test_collect_methods_refuses_what_nobody_sends(changes: Schema, says: str) -> None:
     with pytest.raises(BadInput, match=says) as caught:
-        collect_methods(read({**MESSAGES, **changes}))
+        after("collect_methods", read({**MESSAGES, **changes}))
     assert caught.value.pointer
     assert caught.value.fix
 
 
 def test_collect_methods_needs_a_role_union() -> None:
     with pytest.raises(BadInput, match="no role union says who sends what"):
-        collect_methods(read({"P": STRING}))
+        after("collect_methods", read({"P": STRING}))
 
 
 # --- link_results ---------------------------------------------------------------------------------------------
@@ -759,7 +699,7 @@ def test_collect_methods_needs_a_role_union() -> None:
 def answered(definitions: Schema, **semantics: Any) -> Method:
     """`things/get` with what answers it."""
     schemas = {"ClientRequest": union("GetRequest"), "GetRequest": message("things/get"), **definitions}
-    return link_results(collect_methods(read(schemas, **semantics))).methods["things/get"]
+    return after("collect_methods link_results", read(schemas, **semantics)).methods["things/get"]
 
 
 def test_link_results_by_name() -> None:
@@ -797,7 +737,7 @@ def test_link_results_says_what_to_add() -> None:
 def test_link_results_leaves_notifications() -> None:
     schemas = {"ServerNotification": union("GoneNotification"), "GoneNotification": message("gone")}
     schemas["GoneResult"] = STRING
-    assert link_results(collect_methods(read(schemas))).methods["gone"].result is None
+    assert after("collect_methods link_results", read(schemas)).methods["gone"].result is None
 
 
 # --- fields ---------------------------------------------------------------------------------------------------
@@ -815,11 +755,11 @@ def test_link_fields_by_statement(handshake: bool, named_by: str | None) -> None
         **({"Hello": const("initialize")} if handshake else {}),
     }
     stated = {"names": {"things/get": "theName"}, "filters": {"gone": {"member": "Filter.thingsGone"}}}
-    linked = link_fields(link_results(collect_methods(read({**schemas, "GetResult": STRING}, **stated)))).methods
+    linked = after("collect_methods link_results link_fields", read({**schemas, "GetResult": STRING}, **stated)).methods
     assert (linked["things/get"].named_by, linked["things/get"].filter) == (named_by, None)
     assert (linked["gone"].named_by, linked["gone"].filter) == (None, Filter("Filter", "thingsGone"))
     unknown = {"names": {"things/get": "other"}, "filters": {"gone": {"member": "Nothing.thingsGone"}}}
-    linked = link_fields(collect_methods(read(schemas, **unknown))).methods
+    linked = after("collect_methods link_fields", read(schemas, **unknown)).methods
     assert not any(method.named_by or method.filter for method in linked.values())
 
 
@@ -828,7 +768,9 @@ def test_link_fields_by_statement(handshake: bool, named_by: str | None) -> None
 
 @pytest.mark.parametrize("params", [{}, {"type": "object"}, ref("Any")], ids=repr)
 def test_name_open_params_of_messages(params: Schema) -> None:
-    found = name_open_params(read({"GetRequest": message("get", params), "Any": {}, "X": record(params=params)}))
+    found = after(
+        "name_open_params", read({"GetRequest": message("get", params), "Any": {}, "X": record(params=params)})
+    )
     assert fields(found, "GetRequest")["params"] == Ref("GetRequestParams")
     assert found.definitions["GetRequestParams"].type == Object((), Free())
     assert fields(found, "X")["params"] == fields(read({"X": record(params=params), "Any": {}}), "X")["params"]
@@ -836,12 +778,14 @@ def test_name_open_params_of_messages(params: Schema) -> None:
 
 def test_name_open_params_keeps_what_members_are() -> None:
     texts: Schema = {"type": "object", "additionalProperties": STRING}
-    assert types(name_open_params(read({"GetRequest": message("get", texts)})))["GetRequestParams"] == Object((), TEXT)
+    assert types(after("name_open_params", read({"GetRequest": message("get", texts)})))["GetRequestParams"] == Object(
+        (), TEXT
+    )
 
 
 def test_name_open_params_refuses_a_name_that_is_taken() -> None:
     with pytest.raises(BadInput, match="'GetRequestParams', which is taken"):
-        name_open_params(read({"GetRequest": message("get", {}), "GetRequestParams": record(x=STRING)}))
+        after("name_open_params", read({"GetRequest": message("get", {}), "GetRequestParams": record(x=STRING)}))
 
 
 # --- merge_inline_objects -------------------------------------------------------------------------------------
@@ -855,7 +799,7 @@ PLACES: Schema = {
 
 
 def merged(schemas: Schema) -> Draft:
-    return merge_inline_objects(read_definitions(hoist_inline_objects(draft(schemas, shared={"note": "Note"}))))
+    return after("hoist_inline_objects read_definitions merge_inline_objects", draft(schemas, shared={"note": "Note"}))
 
 
 def test_merge_inline_objects_of_the_most_frequent_form_below_a_member() -> None:
@@ -901,7 +845,7 @@ def test_shape_calls(stated: list[str] | None, required: str, arguments: tuple[s
         "GetResult": STRING,
     }
     more = {"arguments": {"get": stated} if stated else {}, "lifecycle": {"get": "at noon"} if stated else {}}
-    found = shape_calls(link_results(collect_methods(read(schemas, **more))))
+    found = after("collect_methods link_results shape_calls", read(schemas, **more))
     method = found.methods["get"]
     assert method.arguments == tuple(wire for wire in stated or () if wire != "unknown")
     whole = lower(small_protocol({name: one.type for name, one in found.definitions.items()}, method))
@@ -934,7 +878,7 @@ def test_link_fields_for_headers(handshake: bool, stated: dict[str, str], linked
         **({"Hello": const("initialize")} if handshake else {}),
     }
     facts = {"header_params": {"things/call": {**PARAMS, **stated}}}
-    methods = link_fields(link_results(collect_methods(read(schemas, **facts)))).methods
+    methods = after("collect_methods link_results link_fields", read(schemas, **facts)).methods
     expected = HeaderParams(**PARAMS)
     assert methods["things/call"].header_params == (expected if linked else None)
     assert methods["things/list"].header_params is None
@@ -963,13 +907,13 @@ def test_collect_facts() -> None:
         "utilities": {"log": "notifications/changed", "progress": "notifications/gone"},
         "batches": {"definition": "Batch"},
     }
-    found = collect_facts(link_results(collect_methods(read(schemas, **stated)))).facts
+    found = after("collect_methods link_results collect_facts", read(schemas, **stated)).facts
     assert found.stale == (("notifications/changed", ("things/list",)),)
     assert found.utilities == (("log", "notifications/changed"),)
     assert found.meta_keys == ("acme.org/traceId",)
     assert found.batches
     assert not found.stream_polling
-    assert not collect_facts(read({"Meta": record()}, batches={"definition": "Batch"})).facts.batches
+    assert not after("collect_facts", read({"Meta": record()}, batches={"definition": "Batch"})).facts.batches
 
 
 # --- capabilities ---------------------------------------------------------------------------------------------
@@ -981,7 +925,7 @@ CAPABILITIES: Schema = {
 
 
 def test_collect_capabilities() -> None:
-    found = collect_capabilities(read_definitions(hoist_inline_objects(draft(CAPABILITIES)))).capabilities
+    found = after("hoist_inline_objects read_definitions collect_capabilities", draft(CAPABILITIES)).capabilities
     assert found == (
         Capability("client", "things"),
         Capability("server", "alone"),
@@ -989,7 +933,7 @@ def test_collect_capabilities() -> None:
         Capability("server", "things.listChanged", flag=True),
         Capability("server", "things.watch"),
     )
-    assert collect_capabilities(read({"X": STRING})).capabilities == ()
+    assert after("collect_capabilities", read({"X": STRING})).capabilities == ()
 
 
 @pytest.mark.parametrize(
@@ -1013,15 +957,15 @@ def test_link_capabilities(method: str, union_: str, stated: str | None, capabil
     name = "XNotification" if union_.endswith("Notification") else "XRequest"
     schemas = {**CAPABILITIES, union_: union(name), name: message(method)}
     semantics = {method: stated} if stated else {}
-    so_far = read_definitions(hoist_inline_objects(draft(schemas, capabilities=semantics)))
-    linked = link_capabilities(collect_capabilities(collect_methods(so_far)))
+    so_far = after("hoist_inline_objects read_definitions", draft(schemas, capabilities=semantics))
+    linked = after("collect_methods collect_capabilities link_capabilities", so_far)
     assert linked.methods[method].capabilities == capabilities
 
 
 def test_link_capabilities_of_both_senders() -> None:
     schemas = {**CAPABILITIES, **{name: union("XRequest") for name in ("ClientRequest", "ServerRequest")}}
-    so_far = read_definitions(hoist_inline_objects(draft({**schemas, "XRequest": message("things/watch")})))
-    method = link_capabilities(collect_capabilities(collect_methods(so_far))).methods["things/watch"]
+    so_far = after("hoist_inline_objects read_definitions", draft({**schemas, "XRequest": message("things/watch")}))
+    method = after("collect_methods collect_capabilities link_capabilities", so_far).methods["things/watch"]
     assert method.capabilities == (("client", "server.things.watch"), ("server", "client.things"))
     assert method.capability("server") == "client.things"
 
@@ -1043,8 +987,8 @@ def test_link_fields_of_results(wire: str, more: str) -> None:
         "asked_by": {"TaskResult": wire},
         "truncated": {"things/call": stated},
     }
-    so_far = link_results(collect_methods(read_definitions(hoist_inline_objects(draft(schemas, **facts)))))
-    method = link_fields(so_far).methods["things/call"]
+    so_far = after("hoist_inline_objects read_definitions collect_methods link_results", draft(schemas, **facts))
+    method = after("link_fields", so_far).methods["things/call"]
     exists = wire == "task"
     assert method.asked_by == ("task" if exists else None)
     assert method.truncation == (Truncation("holder", "values", "total", "hasMore", 7) if exists else None)
@@ -1065,8 +1009,8 @@ def test_what_params_need() -> None:
     }
     schemas = {"ClientCapabilities": client, "ServerRequest": union("XRequest"), "XRequest": asks, **params}
     facts: Any = {"needs": stated, "implied": {"client.ask": "client.ask.form"}}
-    so_far = read_definitions(hoist_inline_objects(draft(schemas, **facts)))
-    linked = link_capabilities(collect_capabilities(collect_methods(so_far)))
+    so_far = after("hoist_inline_objects read_definitions", draft(schemas, **facts))
+    linked = after("collect_methods collect_capabilities link_capabilities", so_far)
     assert set(linked.methods["ask/now"].needs) == {
         Need("mode", "client.ask.url", ("url",)),
         Need("tools", "client.ask.tools"),
@@ -1093,7 +1037,7 @@ def test_collect_errors() -> None:
         "WordsError2": STRING,
         "AliasError": ref("LuckError"),
     }
-    found = collect_errors(read({**schemas, "AliasError": STRING}, errors=stated)).errors
+    found = after("collect_errors", read({**schemas, "AliasError": STRING}, errors=stated)).errors
     assert found == (
         ErrorCode("Last", -9, None, "To the end.", "2026-01-01"),
         ErrorCode("Luck", -3, "LuckError", "No luck."),
@@ -1103,22 +1047,19 @@ def test_collect_errors() -> None:
 
 def test_collect_errors_looks_into_whole_responses() -> None:
     schemas = {"LuckError": record("error", error=record("code", code=const(-3))), "Other": record(code=const("x"))}
-    found = collect_errors(read_definitions(hoist_inline_objects(draft(schemas)))).errors
+    found = after("hoist_inline_objects read_definitions collect_errors", draft(schemas)).errors
     assert found == (ErrorCode("Luck", -3, "LuckError"),)
 
 
 # --- document -------------------------------------------------------------------------------------------------
 
+CHANGED_DOCS: dict[str, Any] = {
+    "2025-01-01": {"doc": "New X.", "fields": {"c": "New c."}},
+    "2026-01-01": {"fields": {"c": "Newest c."}},
+}
 DOCS: dict[str, Any] = {
     "common": {"a": "Common a.", "b": "Common b."},
-    "X": {
-        "doc": "Old X.",
-        "fields": {"a": "Own a.", "c": "Old c."},
-        "since": {
-            "2025-01-01": {"doc": "New X.", "fields": {"c": "New c."}},
-            "2026-01-01": {"fields": {"c": "Newest c."}},
-        },
-    },
+    "X": {"doc": "Old X.", "fields": {"a": "Own a.", "c": "Old c."}, "since": CHANGED_DOCS},
 }
 
 
@@ -1133,28 +1074,24 @@ DOCS: dict[str, Any] = {
 )
 def test_document_takes_the_words_of_the_revision(revision: str, words: list[str]) -> None:
     schema = {**record(a=STRING, b=STRING, c=STRING, d=STRING), "description": "Prose of the file."}
-    definition = document(read({"X": schema}, revision=revision, docs=DOCS)).definitions["X"]
+    definition = after("document", read({"X": schema}, revision=revision, docs=DOCS)).definitions["X"]
     assert isinstance(definition.type, Object)
     assert [definition.doc, *(field.doc for field in definition.type.fields)] == [*words, ""]
 
 
 def test_document_keeps_the_prose_of_a_file_without_words() -> None:
     schema = {**record(a={**STRING, "description": "Its a."}), "description": "Its X."}
-    definition = document(read({"X": schema})).definitions["X"]
+    definition = after("document", read({"X": schema})).definitions["X"]
     assert isinstance(definition.type, Object)
     assert (definition.doc, definition.type.fields[0].doc) == ("Its X.", "Its a.")
 
 
 def test_document_gives_methods_and_errors_their_words() -> None:
-    schemas: Schema = {
-        "ServerNotification": union("XNotification"),
-        "XNotification": message("x"),
-        "YError": record(code=const(-1)),
-        "ZError": record(code=const(-2)),
-    }
+    schemas: Schema = {"ServerNotification": union("XNotification"), "XNotification": message("x")}
+    schemas |= {"YError": record(code=const(-1)), "ZError": record(code=const(-2))}
     docs = {"XNotification": {"doc": "An X."}, "YError": {"doc": "A Y."}, "ZError": {"doc": "A Z."}}
     stated = {"Z": {"code": -2, "doc": "Stated."}}
-    found = document(collect_errors(collect_methods(read(schemas, docs=docs, errors=stated))))
+    found = after("collect_methods collect_errors document", read(schemas, docs=docs, errors=stated))
     assert found.methods["x"].doc == "An X."
     assert {error.name: error.doc for error in found.errors} == {"Y": "A Y.", "Z": "Stated."}
 
@@ -1163,7 +1100,7 @@ def test_document_gives_methods_and_errors_their_words() -> None:
 def test_document_marks_what_is_deprecated(revision: str, deprecated: str) -> None:
     notices = [{"since": "2026-01-01", "instead": "use Y", "definitions": ["XNotification"]}]
     schemas: Schema = {"ServerNotification": union("XNotification"), "XNotification": message("x"), "Y": STRING}
-    found = document(collect_methods(read(schemas, revision=revision, deprecations=notices)))
+    found = after("collect_methods document", read(schemas, revision=revision, deprecations=notices))
     assert found.methods["x"].deprecated == found.definitions["XNotification"].deprecated == deprecated
     assert found.definitions["Y"].deprecated == ""
 
@@ -1171,47 +1108,20 @@ def test_document_marks_what_is_deprecated(revision: str, deprecated: str) -> No
 # --- naming ---------------------------------------------------------------------------------------------------
 
 
-@pytest.mark.parametrize(
-    ("wire", "name"),
-    [
-        ("name", "name"),
-        ("nextCursor", "next_cursor"),
-        ("listChanged", "list_changed"),
-        ("list_changed", "list_changed"),
-        ("_meta", "meta"),
-        ("$schema", "schema_"),
-        ("$defs", "defs"),
-        ("class", "class_"),
-        ("from", "from_"),
-        ("None", "none"),
-        ("match", "match"),
-        ("list", "list_"),
-        ("self", "self_"),
-        ("copy", "copy_"),
-        ("json", "json_"),
-        ("modelPreferences", "model_preferences"),
-        ("model", "model"),
-        ("modelDump", "model_dump_"),
-        ("modelConfig", "model_config_"),
-        ("cls", "cls"),
-        ("io.modelcontextprotocol/clientInfo", "client_info"),
-        ("org.example/a/b", "b"),
-        ("websiteUrl", "website_url"),
-        ("websiteURL", "website_url"),
-        ("URLPath", "url_path"),
-        ("JSONValue", "json_value"),
-        ("ttlMs", "ttl_ms"),
-        ("sha256", "sha256"),
-        ("x-mcp-header", "x_mcp_header"),
-        ("2d", "field_2d"),
-        ("", "field"),
-        ("$", "field"),
-        ("ümlaut", "ümlaut"),
-    ],
-)
-def test_field_names(wire: str, name: str) -> None:
-    assert naming.field(wire) == name
-    assert name.isidentifier()
+FIELD_NAMES = """
+name name, nextCursor next_cursor, listChanged list_changed, list_changed list_changed, _meta meta, $schema schema_,
+$defs defs, class class_, from from_, None none, match match, list list_, self self_, copy copy_, json json_, cls cls,
+modelPreferences model_preferences, model model, modelDump model_dump_, modelConfig model_config_, org.example/a/b b,
+io.modelcontextprotocol/clientInfo client_info, websiteUrl website_url, websiteURL website_url, URLPath url_path,
+JSONValue json_value, ttlMs ttl_ms, sha256 sha256, x-mcp-header x_mcp_header, 2d field_2d, $ field, ümlaut ümlaut
+"""
+"""Wire names and names in Python."""
+
+
+def test_field_names() -> None:
+    for wire, name in [("", "field"), *(pair.split() for pair in FIELD_NAMES.split(","))]:
+        assert naming.field(wire) == name
+        assert name.isidentifier()
 
 
 def test_fields_refuses_two_of_a_name() -> None:
@@ -1220,20 +1130,11 @@ def test_fields_refuses_two_of_a_name() -> None:
         naming.fields("X", ["next_cursor", "nextCursor"], Reading())
 
 
-@pytest.mark.parametrize(
-    ("definition", "stub"),
-    [
-        ("CallToolRequest", "call_tool"),
-        ("PingRequest", "ping"),
-        ("ListURLRequest", "list_url"),
-        ("FindRequest", "find"),
-    ],
-)
-def test_request_stubs(definition: str, stub: str) -> None:
-    assert naming.stub(definition, "request") == stub
-
-
 def test_other_names() -> None:
+    requests = {"CallTool": "call_tool", "Ping": "ping", "ListURL": "list_url", "Find": "find"}
+    assert {stem: naming.stub(f"{stem}Request", "request") for stem in requests} == requests
+    packages = {"2025-11-25": "v2025_11_25", "draft": "vdraft", "2.0-rc.1": "v2_0_rc_1"}
+    assert {revision: naming.package(revision) for revision in packages} == packages
     assert naming.stub("ToolListChangedNotification", "notification") == "tool_list_changed"
     assert naming.constant("set_level") == "SET_LEVEL"
     assert naming.constant("URLElicitationRequired") == "URL_ELICITATION_REQUIRED"
@@ -1246,13 +1147,6 @@ def test_other_names() -> None:
     assert naming.argument("class_") == "class_"
     assert naming.argument("types") == "types_"
     assert naming.walker("list_resource_templates") == "iter_resource_templates"
-
-
-@pytest.mark.parametrize(
-    ("revision", "package"), [("2025-11-25", "v2025_11_25"), ("draft", "vdraft"), ("2.0-rc.1", "v2_0_rc_1")]
-)
-def test_package_names(revision: str, package: str) -> None:
-    assert naming.package(revision) == package
 
 
 @every_revision
@@ -1305,11 +1199,13 @@ def test_arguments_of_calls_are_unique_and_required_ones_come_first(revision: st
 
 # --- slices ---------------------------------------------------------------------------------------------------
 
-TOP = [
-    (revision, name)
-    for revision in REVISIONS
-    for name in sorted({capability.path.split(".")[0] for capability in protocol(revision).capabilities})
-]
+
+def top(revision: str) -> set[str]:
+    """The capabilities that slices of a revision can be made of."""
+    return {capability.path.split(".")[0] for capability in protocol(revision).capabilities}
+
+
+TOP = [(revision, name) for revision in REVISIONS for name in sorted(top(revision))]
 
 
 def needs(method: Method) -> set[str]:
@@ -1336,19 +1232,13 @@ def test_a_whole_revision_is_closed(revision: str) -> None:
 
 
 @pytest.mark.parametrize(("revision", "name"), TOP)
-def test_a_slice_is_closed_and_has_its_methods(revision: str, name: str) -> None:
+def test_a_slice_is_closed_and_has_its_methods_and_no_others(revision: str, name: str) -> None:
     whole = protocol(revision)
     part = slice_protocol(whole, [name])
     assert missing(part) == set()
     assert [method for method in whole.methods if not needs(method) or name in needs(method)] == list(part.methods)
     assert list(part.definitions) == [known for known in whole.definitions if known in part.definitions]
     assert len(part.definitions) < len(whole.definitions)
-
-
-@pytest.mark.parametrize(("revision", "name"), TOP)
-def test_a_slice_has_no_messages_of_others(revision: str, name: str) -> None:
-    whole = protocol(revision)
-    part = slice_protocol(whole, [name])
     messages = {method.definition for method in whole.methods if method.carrier == "message"}
     assert messages & set(part.definitions) == messages & {method.definition for method in part.methods}
 
@@ -1388,7 +1278,7 @@ def test_complete_messages() -> None:
         "Other": record(),
     }
     roles = {"RunRequest": "client", "ListRequest": "client"}
-    schemas = complete_messages(extended(own, CORE, roles=roles)).schemas
+    schemas = after("complete_messages", extended(own, CORE, roles=roles)).schemas
     params = schemas["RunRequest"]["properties"]["params"]
     assert params == record("_meta job", _meta=ref("Meta"), job=STRING)
     assert schemas["ListRequest"]["properties"]["params"] == ref("RequestParams")
@@ -1423,7 +1313,7 @@ def test_collect_extensions() -> None:
         "head": {"settings": {"client": "Settings"}, "options": {"engine": "example"}, "doc": "Run jobs."},
     }
     built = whole(own, core_facts={"results": {"ping": "PingResult"}}, **facts)
-    (found,) = collect_extensions(built).extensions
+    (found,) = after("collect_extensions", built).extensions
     assert (found.id, found.name, found.doc) == (JOBS, "jobs", "Run jobs.")
     assert found.options == (("engine", "example"),)
     assert found.settings == (("client", "Settings"),)
@@ -1435,11 +1325,8 @@ def test_collect_extensions() -> None:
         MetaKey("com.example/mark", Ref("Mark"), ("Thing",)),
         MetaKey("n", Scalar("integer"), ("Thing",)),
     )
-    assert {name: method.origin for name, method in built.methods.items()} == {
-        "ping": "",
-        "jobs/done": JOBS,
-        "jobs/all": JOBS,
-    }
+    origins = {name: method.origin for name, method in built.methods.items()}
+    assert origins == {"ping": "", "jobs/done": JOBS, "jobs/all": JOBS}
     assert {name for name, one in built.definitions.items() if not one.origin} == {*CORE}
     assert built.methods["ping"].alternatives == ()
 
@@ -1473,16 +1360,12 @@ UNUSED: list[tuple[str, Any, str]] = [
 
 @pytest.mark.parametrize(("table", "entry", "pointer"), UNUSED)
 def test_check_facts_refuses_what_says_nothing(table: str, entry: Any, pointer: str) -> None:
-    own = {
-        "Own": record(a=STRING),
-        "DoRequest": message("own/do", record(a=STRING)),
-        "DoResult": record(),
-        "DidNotification": message("own/did"),
-    }
+    own = {"Own": record(a=STRING), "DoRequest": message("own/do", record(a=STRING)), "DoResult": record()}
+    own["DidNotification"] = message("own/did")
     roles = {"DoRequest": "client", "DidNotification": "server"}
     core_facts = {"errors": {"ParseError": {"code": -32700, "doc": ""}}}
     built = whole(own, roles=roles, core_facts=core_facts)
-    assert check_facts(built) is built
+    assert after("check_facts", built) is built
     facts = {"roles": roles, table: {**roles, **entry} if table == "roles" else entry}
     with pytest.raises(BadInput) as caught:
         whole(own, core_facts=core_facts, **facts)
@@ -1509,33 +1392,25 @@ def test_extensions_leave_core_as_it_is_and_have_facts_of_their_own() -> None:
         alone = step(alone)
     assert {name: one for name, one in built.definitions.items() if not one.origin} == alone.definitions
     assert built.methods["ping"] == alone.methods["ping"]
-    defaults = {
-        name: {field.wire: field.default for field in type.fields}
-        for name in ("JobResult", "Cached")
-        if isinstance(type := built.definitions[name].type, Object)
-    }
-    assert defaults["Cached"] == {"ttl": 0, "size": None}
-    assert defaults["JobResult"] == {"_meta": None, "resultType": None, "ttl": None, "size": 1}
+    job, cached = (built.definitions[name].type for name in ("JobResult", "Cached"))
+    assert isinstance(job, Object)
+    assert isinstance(cached, Object)
+    assert {field.wire: field.default for field in cached.fields} == {"ttl": 0, "size": None}
+    expected = {"_meta": None, "resultType": None, "ttl": None, "size": 1}
+    assert {field.wire: field.default for field in job.fields} == expected
     assert built.definitions["JobResult"].doc == ""
 
 
 def test_methods_of_an_extension_say_who_declares_it_and_which_setting_they_need() -> None:
-    own = {
-        "DoRequest": message("own/do"),
-        "DoResult": record(),
-        "MoreRequest": message("own/more"),
-        "MoreResult": record(),
-        "Settings": record(more={"type": "boolean"}, name=STRING),
-    }
+    own = {"DoRequest": message("own/do"), "DoResult": record(), "MoreRequest": message("own/more")}
+    own |= {"MoreResult": record(), "Settings": record(more={"type": "boolean"}, name=STRING)}
     facts: dict[str, Any] = {
         "roles": {"DoRequest": "client", "MoreRequest": "client"},
         "head": {"settings": {"server": "Settings"}, "declared_by": "server"},
     }
     built = whole(own, capabilities={"own/more": "more"}, **facts)
-    assert {name: (one.declared_by, one.setting) for name, one in built.methods.items() if one.origin} == {
-        "own/do": ("server", ""),
-        "own/more": ("server", "more"),
-    }
+    found = {name: (one.declared_by, one.setting) for name, one in built.methods.items() if one.origin}
+    assert found == {"own/do": ("server", ""), "own/more": ("server", "more")}
     for other in ("name", "nothing"):
         with pytest.raises(BadInput) as caught:
             whole(own, capabilities={"own/more": other}, **facts)
@@ -1544,9 +1419,7 @@ def test_methods_of_an_extension_say_who_declares_it_and_which_setting_they_need
 
 @every_revision
 def test_a_slice_of_everything_is_everything(revision: str) -> None:
-    whole = protocol(revision)
-    every = {capability.path.split(".")[0] for capability in whole.capabilities}
-    assert slice_protocol(whole, every) == whole
+    assert slice_protocol(protocol(revision), top(revision)) == protocol(revision)
 
 
 def test_a_slice_of_tools() -> None:

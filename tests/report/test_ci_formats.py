@@ -28,6 +28,7 @@ def listed(items: dict[str, Any]) -> dict[str, Any]:
 
 
 REGION = record(startLine=PLACE, startColumn=PLACE)
+PHYSICAL = record("artifactLocation", artifactLocation=record("uri", uri=TEXT), region=REGION)
 RESULT = record(
     "message",
     ruleId=TEXT,
@@ -35,9 +36,7 @@ RESULT = record(
     level={"enum": ["none", "note", "warning", "error"]},
     message=record("text", text=TEXT),
     partialFingerprints={"type": "object", "additionalProperties": TEXT},
-    locations=listed(
-        record(physicalLocation=record("artifactLocation", artifactLocation=record("uri", uri=TEXT), region=REGION))
-    ),
+    locations=listed(record(physicalLocation=PHYSICAL)),
 )
 DRIVER = record("name", name=TEXT, version=TEXT, rules=listed(record("id", id=TEXT, name=TEXT)))
 RUN = record("tool", "results", tool=record("driver", driver=DRIVER), results=listed(RESULT))
@@ -45,9 +44,7 @@ SARIF = record("version", "runs", version={"const": "2.1.0"}, runs=listed(RUN))
 """Part of the published JSON Schema of SARIF 2.1.0: everything that the renderer writes."""
 
 BEFORE = {"tools": [{"name": "find", "inputSchema": {"type": "object", "properties": {"city": TEXT}}}]}
-AFTER = {
-    "tools": [{"name": "find", "inputSchema": {"type": "object", "properties": {"city": TEXT}, "required": ["city"]}}]
-}
+AFTER = {"tools": [{"name": "find", "inputSchema": record("city", city=TEXT)}]}
 
 
 def written(path: Path, document: Any) -> Path:
@@ -70,9 +67,7 @@ def commands(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> dict[str, list[
     written(tmp_path / "v3.json", {"tools": [*AFTER["tools"], {"name": "never", "inputSchema": never}]})
     schema = "{type: object, required: [city], properties: {city: {type: string}}}"
     (tmp_path / "v2.yaml").write_text(f"tools:\n- name: find\n  inputSchema: {schema}\n", "utf-8")
-    (tmp_path / "code.py").write_text(
-        "from mcp_bindgen.v2025_06_18 import types\n\nprint(types.JSONRPCError)\n", "utf-8"
-    )
+    (tmp_path / "code.py").write_text("from mcp_bindgen.v2025_06_18 import types\n\nprint(types.JSONRPCError)\n")
     return {
         "diff": ["diff", "old.json", "new.json"],
         "contract diff": ["contract", "diff", "v1.json", "v2.json"],

@@ -16,17 +16,7 @@ from playwright.sync_api import Browser, Page, expect
 from mcp_bindgen.diff import Finding
 from tests.report.test_html import PAGES, html
 from tests.support.browser import DESKTOP, PHONE, chromium, visiting
-from tests.support.example_comparison import (
-    ADDED,
-    EVIL,
-    FINDINGS,
-    GENRE,
-    GONE,
-    LIBRARIES,
-    REQUIRED,
-    WIDENED,
-    hostile,
-)
+from tests.support.example_comparison import ADDED, EVIL, FINDINGS, GENRE, GONE, LIBRARIES, REQUIRED, WIDENED, hostile
 
 pytestmark = pytest.mark.full
 

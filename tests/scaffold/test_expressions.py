@@ -20,7 +20,7 @@ from mcp_bindgen.emit.python.lowering import lower
 from mcp_bindgen.emit.python.style import style
 from mcp_bindgen.protocol import Protocol, build
 from mcp_bindgen.protocol.examples import Code, Unfit, example, fits
-from mcp_bindgen.protocol.model import Array, Const, Field, Free, Map, Object, Ref, Scalar, Union
+from mcp_bindgen.protocol.model import Array, Const, Definition, Field, Free, Map, Object, Ref, Scalar, Union
 from mcp_bindgen.scaffold.expressions import expression
 from mcp_bindgen.spec import EffectiveSchema, Store
 from tests.support.commands import ROOT, execute
@@ -84,18 +84,11 @@ def test_examples_of_results_type_check(tmp_path: Path) -> None:
 
 
 def of(*definitions: tuple[str, Any]) -> PythonProtocol:
-    from mcp_bindgen.protocol.model import Definition
-
     return lower(Protocol("x", "stateful", "", {name: Definition(name, type) for name, type in definitions}, ()))
 
 
 LIMITS = st.fixed_dictionaries(
-    {},
-    optional={
-        "minimum": st.integers(-50, 50),
-        "maximum": st.integers(60, 99),
-        "multipleOf": st.integers(1, 7),
-    },
+    {}, optional={"minimum": st.integers(-50, 50), "maximum": st.integers(60, 99), "multipleOf": st.integers(1, 7)}
 )
 
 

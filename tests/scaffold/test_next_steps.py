@@ -14,6 +14,7 @@ import pytest
 
 from mcp_bindgen import v2025_11_25
 from mcp_bindgen.host import Host
+from mcp_bindgen.scaffold.files import tree
 from tests.interop.processes import SDK_SERVER
 from tests.support.commands import COMMAND, Done, execute, inside, snapshot
 from tests.support.effort import cases
@@ -36,13 +37,13 @@ def scaffold(variant: Variant, out: Path, *more: str) -> Done:
 @by_name
 def test_a_dry_run_writes_nothing_and_an_occupied_folder_is_refused(variant: Variant, tmp_path: Path) -> None:
     out = tmp_path / "out"
+    (out / variant.name).mkdir(parents=True)  # an empty folder is not in the way
     dry = scaffold(variant, out, "--dry-run")
-    assert (dry.returncode, dry.stderr, out.exists()) == (0, "", False)
+    assert (dry.returncode, dry.stderr, snapshot(out)) == (0, "", {})
     real = scaffold(variant, out)
     assert real.stdout.startswith(dry.stdout)
     files = snapshot(out)
-    shown = [line.partition("── ")[2] for line in dry.stdout.splitlines() if not line.endswith("/")]
-    assert sorted(shown) == sorted(Path(name).name for name in files)
+    assert "\n".join(tree(str(out / variant.name), sorted(snapshot(out / variant.name)))) + "\n" == dry.stdout
     for more in ([], ["--dry-run"]):
         again = scaffold(variant, out, *more)
         assert (again.returncode, again.stdout, again.stderr.count("\n")) == (2, "", 1)

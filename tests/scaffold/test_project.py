@@ -21,7 +21,7 @@ from mcp_bindgen.emit.python.lowering import lower
 from mcp_bindgen.protocol import build
 from mcp_bindgen.runtime.protocol.transport import Transport
 from mcp_bindgen.scaffold.features import choose, features
-from mcp_bindgen.scaffold.files import tree, write_new
+from mcp_bindgen.scaffold.files import write_new
 from mcp_bindgen.scaffold.layout import layout
 from mcp_bindgen.scaffold.names import names_of
 from mcp_bindgen.scaffold.plan import plan
@@ -32,7 +32,6 @@ from tests.support.commands import COMMAND, ROOT, Done, bindgen, execute, inside
 from tests.support.effort import cases
 
 BIN = Path(sys.executable).parent
-SERVER = "tools,prompts,resources,completions,logging,tasks"
 CONTRACT = """
 serverInfo: {name: forecasts, version: "1.0"}
 tools:
@@ -55,6 +54,13 @@ resources:
 resourceTemplates:
   - {name: note, uriTemplate: "note://{id}"}
 """
+
+
+SCOPED = """
+tools:
+  - {name: look, x-mcp-scopes: [files:read], inputSchema: {type: object}}
+"""
+ERAS = ("--revision", "2024-11-05", "--revision", "2026-07-28")
 
 
 def holds(folder: Path, *names: str) -> None:
@@ -80,10 +86,6 @@ def scaffolded(*arguments: object) -> Done:
     return done
 
 
-def files(folder: Path) -> dict[str, bytes]:
-    return {str(path.relative_to(folder)): path.read_bytes() for path in folder.rglob("*") if path.is_file()}
-
-
 # --- what is written works ----------------------------------------------------------------------------------------
 
 
@@ -100,15 +102,27 @@ def test_the_shortest_way_to_an_answer(tmp_path: Path) -> None:
 
 @pytest.mark.full
 def test_new_projects_pass_their_tests(tmp_path: Path) -> None:
-    eras = ("--revision", "2024-11-05", "--revision", "2026-07-28")
-    scaffolded("server", "all-of-it", "--with", SERVER, "--transport", "stdio,http", "--out", tmp_path)
-    scaffolded("server", "both-eras", *eras, "--with", "tools,tool,completion,logging", "--out", tmp_path)
-    scaffolded("client", "asked", "--with", "sampling,elicitation,roots", "--out", tmp_path)
-    scaffolded("server", "errands", "--with", "tools,tasks,apps", "--out", tmp_path)
+    """Those that `test_skeletons.py` does not make: of functions, with tasks and apps, contracts and protection."""
+    contract, scoped = tmp_path / "weather.yaml", tmp_path / "files.yaml"
+    contract.write_text(CONTRACT, "utf-8")
+    scoped.write_text(SCOPED, "utf-8")
     app = ("--with", "tools,resources,prompts,completions", "--transport", "stdio,http,sse")
-    scaffolded("server", "functions", *app, "--out", tmp_path)
-    scaffolded("client", "both-asked", *eras, "--with", "sampling", "--out", tmp_path)
-    holds(tmp_path, "all-of-it", "both-eras", "asked", "errands", "functions", "both-asked")
+    projects: list[tuple[str, ...]] = [
+        ("server", "errands", "--with", "tools,tasks,apps"),
+        ("server", "functions", *app),
+        ("client", "both-asked", *ERAS, "--with", "sampling"),
+        ("server", "the-server", "--contract", str(contract)),
+        ("client", "the-client", "--contract", str(contract)),
+        ("server", "both-protected", *ERAS, "--auth"),
+        ("server", "files", "--contract", str(scoped), "--transport", "http", "--auth"),
+        ("server", "guarded", "--auth"),
+    ]
+    for words in projects:
+        scaffolded(*words, "--out", tmp_path)
+    for folder in (tmp_path / "the-server", tmp_path / "the-client"):
+        assert (folder / "contract.yaml").read_text("utf-8") == CONTRACT
+        assert Project.read(folder).contract == folder / "contract.yaml"
+    holds(tmp_path, *(words[1] for words in projects))
 
 
 @pytest.mark.full
@@ -129,21 +143,14 @@ def test_an_app_has_an_example_and_a_test_for_each_capability(tmp_path: Path) ->
         assert "greeting for Ada." in done.stdout, done.stderr
 
 
-@pytest.mark.parametrize(
-    ("options", "said"),
-    [
-        (("--revision", "2025-11-25"), "--revision"),
-        (("--with", "tools,tasks"), "--with tasks"),
-        (("--style", "class"), None),
-    ],
-)
-def test_an_option_that_needs_a_class_selects_it_and_says_so(
-    options: tuple[str, ...], said: str | None, tmp_path: Path
-) -> None:
-    done = scaffolded("server", "weather", *options, "--out", tmp_path)
+@pytest.mark.parametrize("words", ["--revision 2025-11-25", "--with tools,tasks", "--style class"])
+def test_an_option_that_needs_a_class_selects_it_and_says_so(words: str, tmp_path: Path) -> None:
+    done = scaffolded("server", "weather", *words.split(), "--out", tmp_path)
     assert "class Weather(" in (tmp_path / "weather" / "src" / "weather" / "server.py").read_text("utf-8")
     lines = [line for line in done.stdout.splitlines() if "needs a class" in line]
-    assert lines == ([f"{said} needs a class, so the server is one, as with --style class."] if said else [])
+    told = words.replace(" 2025-11-25", "").replace("tools,", "")
+    expected = [f"{told} needs a class, so the server is one, as with --style class."]
+    assert lines == ([] if "--style" in words else expected)
 
 
 @pytest.mark.full
@@ -164,12 +171,9 @@ def test_a_server_with_tasks_is_one_of_the_newest_revision_that_has_them_and_its
 
 def test_a_server_has_one_module_and_speaks_all_revisions_or_those_that_are_named(tmp_path: Path) -> None:
     scaffolded("server", "open", "--style", "class", "--transport", "stdio,http", "--out", tmp_path)
-    eras = ("--revision", "2024-11-05", "--revision", "2026-07-28")
-    scaffolded("server", "narrow", *eras, "--transport", "stdio,http", "--out", tmp_path)
-    for name, bindings, said in (
-        ("open", "v2025_11_25", ""),
-        ("narrow", "v2026_07_28", ', revisions=["2024-11-05", "2026-07-28"]'),
-    ):
+    scaffolded("server", "narrow", *ERAS, "--transport", "stdio,http", "--out", tmp_path)
+    named = ', revisions=["2024-11-05", "2026-07-28"]'
+    for name, bindings, said in (("open", "v2025_11_25", ""), ("narrow", "v2026_07_28", named)):
         source = tmp_path / name / "src" / name
         assert {path.name for path in source.glob("*.py")} == {"__init__.py", "__main__.py", "app.py", "server.py"}
         assert f"from mcp_bindgen.{bindings} import" in (source / "server.py").read_text("utf-8")
@@ -203,35 +207,6 @@ def test_a_client_says_in_one_line_that_nobody_is_there(tmp_path: Path) -> None:
 
 
 @pytest.mark.full
-def test_projects_with_a_contract_pass_their_tests(tmp_path: Path) -> None:
-    contract = tmp_path / "weather.yaml"
-    contract.write_text(CONTRACT, "utf-8")
-    for kind in ("server", "client"):
-        scaffolded(kind, f"the-{kind}", "--contract", contract, "--out", tmp_path)
-        folder = tmp_path / f"the-{kind}"
-        assert (folder / "contract.yaml").read_text("utf-8") == CONTRACT
-        assert Project.read(folder).contract == folder / "contract.yaml"
-    holds(tmp_path, "the-server", "the-client")
-
-
-SCOPED = """
-tools:
-  - {name: look, x-mcp-scopes: [files:read], inputSchema: {type: object}}
-"""
-
-
-@pytest.mark.full
-def test_protected_projects_pass_their_tests(tmp_path: Path) -> None:
-    contract = tmp_path / "files.yaml"
-    contract.write_text(SCOPED, "utf-8")
-    eras = ("--revision", "2024-11-05", "--revision", "2026-07-28")
-    scaffolded("server", "both-protected", *eras, "--auth", "--out", tmp_path)
-    scaffolded("server", "files", "--contract", contract, "--transport", "http", "--auth", "--out", tmp_path)
-    scaffolded("server", "guarded", "--auth", "--out", tmp_path)
-    holds(tmp_path, "both-protected", "files", "guarded")
-
-
-@pytest.mark.full
 def test_a_protected_project_has_no_defaults_that_let_anybody_in(tmp_path: Path) -> None:
     scaffolded("server", "weather", "--auth", "--out", tmp_path)
     folder = tmp_path / "weather"
@@ -239,12 +214,9 @@ def test_a_protected_project_has_no_defaults_that_let_anybody_in(tmp_path: Path)
     assert table["project"]["dependencies"] == ["mcp-bindgen[app,auth]>=0.1,<0.2"]
     assert table["tool"]["mcp-bindgen"]["transports"] == ["stdio", "http"]
     code = "import weather.app; weather.app.create_app()"
-    commands = [("-m", "weather", "--http", "127.0.0.1:0"), ("-c", code)]
-    for command, exit_code in zip(commands, (2, 1), strict=True):
-        for set_, missing in (
-            ({}, "MCP_RESOURCE and MCP_ISSUER"),
-            ({"MCP_RESOURCE": "https://a.example/mcp"}, "MCP_IS"),
-        ):
+    cases_ = [({}, "MCP_RESOURCE and MCP_ISSUER"), ({"MCP_RESOURCE": "https://a.example/mcp"}, "MCP_IS")]
+    for command, exit_code in ((("-m", "weather", "--http", "127.0.0.1:0"), 2), (("-c", code), 1)):
+        for set_, missing in cases_:
             search = os.pathsep.join([str(folder / "src"), os.environ.get("PYTHONPATH", "")])
             variables: dict[str, Any] = {"MCP_ISSUER": "", "PYTHONPATH": search, **set_}
             done = execute(sys.executable, *command, **variables)
@@ -262,10 +234,8 @@ def test_a_contract_with_scopes_is_not_served_where_nobody_checks_them(tmp_path:
     words = ("scaffold", "server", "files", "--contract", contract, "--out", tmp_path)
     done = inside(*words, "--transport", "http")
     assert (done.returncode, done.stdout) == (2, "")
-    assert (
-        done.stderr
-        == f"error: {contract}: the contract states scopes, and nothing would check them over HTTP; add --auth\n"
-    )
+    says = "the contract states scopes, and nothing would check them over HTTP; add --auth"
+    assert done.stderr == f"error: {contract}: {says}\n"
     assert inside(*words).returncode == 0  # over stdio who starts the process is its client
 
 
@@ -291,8 +261,8 @@ def test_until_there_is_a_release_a_project_names_what_its_generator_was_install
         ('{"url": "file:///a%20b", "dir_info": {}}', "'mcp-bindgen @ file:///a%20b'"),
         ('{"url": "file:///w.whl", "archive_info": {}}', "'mcp-bindgen @ file:///w.whl'"),
         (
-            '{"url": "https://example.com/r", "vcs_info": {"vcs": "git", "commit_id": "c0ffee"}}',
-            "'mcp-bindgen @ git+https://example.com/r@c0ffee'",
+            '{"url": "https://a.com/r", "vcs_info": {"vcs": "git", "commit_id": "c0ffee"}}',
+            "'mcp-bindgen @ git+https://a.com/r@c0ffee'",
         ),
         (None, None),
     ):
@@ -392,14 +362,8 @@ def test_what_a_server_sends_in_tests_is_judged(revision: str, message: Any, sai
         (("x", "--transport", "sse", "--revision", "2026-07-28"), "MCP 2026-07-28 has no HTTP+SSE; give an older"),
         (("x", "--auth", "--transport", "stdio"), "--auth is for servers over HTTP; add http to --transport"),
         (("x", "--revision", "2025-11-26"), "did you mean 2025-11-25?"),
-        (
-            ("x", "--style", "app", "--revision", "2025-11-25"),
-            "--revision needs a class, not an App; give --style class",
-        ),
-        (
-            ("x", "--style", "app", "--with", "tools,tasks"),
-            "--with tasks needs a class, not an App; give --style class",
-        ),
+        (("x", "--style", "app", "--revision", "2025-11-25"), "--revision needs a class, not an App; give --style"),
+        (("x", "--style", "app", "--with", "tools,tasks"), "--with tasks needs a class, not an App; give --style"),
         (("x", "--style", "app", "--with", "logging"), "--with logging needs a class"),
         ((), "the project needs a name; as in: mcp-bindgen scaffold server weather"),
     ],
@@ -422,27 +386,6 @@ def test_a_contract_that_a_revision_does_not_allow_is_refused(tmp_path: Path) ->
     assert "c.json#/tools/0/outputSchema/type: MCP 2025-11-25 does not allow it" in done.stderr
     assert [path.name for path in tmp_path.iterdir()] == ["c.json"]
     assert inside(*words, "2026-07-28").returncode == 0
-
-
-def test_a_folder_that_is_not_empty_is_left_alone(tmp_path: Path) -> None:
-    (tmp_path / "weather").mkdir()
-    scaffolded("server", "weather", "--out", tmp_path)  # an empty one is fine
-    before = files(tmp_path)
-    done = inside("scaffold", "server", "weather", "--out", tmp_path)
-    assert done.returncode == 2
-    assert "is not empty" in done.stderr
-    assert files(tmp_path) == before
-
-
-def test_a_dry_run_shows_what_the_real_one_writes(tmp_path: Path) -> None:
-    contract = tmp_path / "c.yaml"
-    contract.write_text(CONTRACT, "utf-8")
-    words = ("server", "weather", "--contract", contract, "--transport", "http,stdio", "--out", tmp_path)
-    dry = scaffolded(*words, "--dry-run")
-    assert [path.name for path in tmp_path.iterdir()] == ["c.yaml"]
-    wet = scaffolded(*words)
-    assert wet.stdout.startswith(dry.stdout)
-    assert "\n".join(tree(str(tmp_path / "weather"), sorted(files(tmp_path / "weather")))) + "\n" == dry.stdout
 
 
 def test_all_or_nothing(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -479,10 +422,8 @@ def test_features_follow_from_the_protocol() -> None:
 def test_number_and_case_of_a_capability_do_not_matter() -> None:
     protocols = [lower(build(Store().effective(name))) for name in ("2024-11-05", "2025-11-25")]
     chosen = choose(protocols, "server", ("Tool", "completions"))
-    assert {revision: [one.name for one in found] for revision, (found, _) in chosen.items()} == {
-        "2024-11-05": ["tools", "completion"],
-        "2025-11-25": ["tools", "completions"],
-    }
+    names = {revision: [one.name for one in found] for revision, (found, _) in chosen.items()}
+    assert names == {"2024-11-05": ["tools", "completion"], "2025-11-25": ["tools", "completions"]}
 
 
 # --- asking -------------------------------------------------------------------------------------------------------
@@ -508,13 +449,8 @@ def interviewed(folder: Path, answers: dict[bytes, bytes], *options: object) -> 
 
 
 def test_a_terminal_is_asked(tmp_path: Path) -> None:
-    answers = {
-        b"Name": b"class\nsky\n",
-        b"Style": b"function\nclass\n",
-        b"Revisions": b"\n",
-        b"Offers": b"tools,prompt\n",
-        b"Transports": b"\n",
-    }
+    answers = {b"Name": b"class\nsky\n", b"Style": b"function\nclass\n", b"Offers": b"tools,prompt\n"}
+    answers |= dict.fromkeys((b"Revisions", b"Transports"), b"\n")
     seen = interviewed(tmp_path, answers)
     assert b"a word of Python's" in seen
     assert b"'function' is no style; known: app, class" in seen
@@ -530,18 +466,11 @@ def test_a_terminal_is_asked_for_no_revision_of_an_app(tmp_path: Path) -> None:
     assert '@app.resource("memo://welcome"' in (tmp_path / "sky" / "src" / "sky" / "server.py").read_text("utf-8")
 
 
-@pytest.mark.parametrize(
-    ("options", "said", "is_protected"),
-    cases(
-        [
-            ((), b"\n", False),
-            ((), b"perhaps\nYes\n", True),
-            (("--contract", "scoped.yaml"), b"no\n\n", True),  # it states scopes, so there is nothing to choose
-            (("--auth",), None, True),
-        ],
-        quick=[(("--contract", "scoped.yaml"), b"no\n\n", True)],
-    ),
-)
+SCOPES_STATED = (("--contract", "scoped.yaml"), b"no\n\n", True)  # there is nothing to choose
+PROTECTION = [((), b"\n", False), ((), b"perhaps\nYes\n", True), SCOPES_STATED, (("--auth",), None, True)]
+
+
+@pytest.mark.parametrize(("options", "said", "is_protected"), cases(PROTECTION, quick=[SCOPES_STATED]))
 def test_a_terminal_is_asked_about_authorization_over_http(
     tmp_path: Path, options: tuple[str, ...], said: bytes | None, is_protected: bool
 ) -> None:
@@ -575,18 +504,18 @@ def test_the_table_of_a_project_is_changed_and_nothing_else(tmp_path: Path) -> N
     assert project.written(written) == mine
 
 
+TABLE = '[tool.mcp-bindgen]\nkind = "server"\n'
+
+
 @pytest.mark.parametrize(
     ("text", "said"),
     [
         ("", "has no [tool.mcp-bindgen]"),
         ("[tool]\nmcp-bindgen = 1", "has no [tool.mcp-bindgen]"),
         ("[tool.mcp-bindgen]", "needs 'kind'"),
-        ('[tool.mcp-bindgen]\nkind = "server"\npackage = "a-b"', "needs 'package'"),
-        ('[tool.mcp-bindgen]\nkind = "server"\npackage = "a"\nrevisions = []', "needs 'revisions'"),
-        (
-            '[tool.mcp-bindgen]\nkind = "server"\npackage = "a"\nrevisions = ["x"]\ncontract = "../x"',
-            "needs 'contract'",
-        ),
+        (f'{TABLE}package = "a-b"', "needs 'package'"),
+        (f'{TABLE}package = "a"\nrevisions = []', "needs 'revisions'"),
+        (f'{TABLE}package = "a"\nrevisions = ["x"]\ncontract = "../x"', "needs 'contract'"),
         ("[", "is not TOML"),
     ],
 )

@@ -17,6 +17,7 @@ from collections.abc import Mapping, Sequence
 from functools import partial
 from itertools import starmap
 from pathlib import Path
+from typing import Any
 
 import pytest
 from anyio import to_thread
@@ -92,19 +93,12 @@ def test_no_two_variants_have_one_name() -> None:
 @every_variant
 def test_all_type_check_in_the_strict_mode_of_pyright(variants: Sequence[Variant], workshop: Workshop) -> None:
     projects = [workshop.project(each) for each in variants]
-    settings = {
-        "include": [project.folder.name for project in projects],
-        "extraPaths": [f"{project.folder.name}/src" for project in projects],
-        "typeCheckingMode": "strict",
-    }
+    names = [project.folder.name for project in projects]
+    settings = {"include": names, "extraPaths": [f"{name}/src" for name in names], "typeCheckingMode": "strict"}
     config = save(workshop.root / f"pyrightconfig.{len(variants)}.json", settings)
     done = execute(sys.executable, "-m", "pyright", "--outputjson", "--pythonpath", sys.executable, "-p", config)
     report = json.loads(done.stdout)
-    found = [
-        f"{each['file']}:{each['range']['start']['line'] + 1}: {each['message']}"
-        for each in report["generalDiagnostics"]
-    ]
-    assert not found, "\n".join(found[:40])
+    assert report["generalDiagnostics"][:40] == []
     assert report["summary"]["filesAnalyzed"] == sum(len(list(each.folder.rglob("*.py"))) for each in projects)
 
 
@@ -139,13 +133,8 @@ def test_all_pass_their_own_tests(name: str, workshop: Workshop, tmp_path: Path)
 async def test_all_answer_the_python_sdk_over_stdio(name: str, workshop: Workshop) -> None:
     from tests.support.skeleton_sdk import over_stdio
 
-    await together(
-        {
-            f"{each.name} in {revision}": partial(over_stdio, each, workshop.project(each), revision)
-            for each in group(name, over="stdio")
-            for revision in eras(each)
-        }
-    )
+    asked = [(each, workshop.project(each), one) for each in group(name, over="stdio") for one in eras(each)]
+    await together({f"{each.name} in {one}": partial(over_stdio, each, made, one) for each, made, one in asked})
 
 
 @pytest.mark.full
@@ -156,13 +145,8 @@ async def test_all_answer_the_python_sdk_over_http(name: str, workshop: Workshop
 
     variants = [(each, workshop.project(each)) for each in group(name, over="http")]
     async with serving([project for _, project in variants]) as places:
-        await together(
-            {
-                f"{each.name} in {revision}": partial(over_http, each, places[project.package], revision)
-                for each, project in variants
-                for revision in each.revisions
-            }
-        )
+        asked = [(each, places[project.package], one) for each, project in variants for one in each.revisions]
+        await together({f"{each.name} in {one}": partial(over_http, each, url, one) for each, url, one in asked})
 
 
 # --- the Inspector ------------------------------------------------------------------------------------------------
@@ -190,14 +174,8 @@ async def test_all_answer_the_inspector_over_stdio(name: str, workshop: Workshop
 async def test_all_answer_the_inspector_over_http(name: str, workshop: Workshop, home: Path) -> None:
     variants = [(each, workshop.project(each)) for each in group(name, over="http") if each.part == ALL]
     async with serving([project for _, project in variants]) as places:
-        await ask(
-            home,
-            [
-                Asked(each, one, at_url(places[project.package], one), thorough=each.contracted)
-                for each, project in variants
-                for one in eras(each)
-            ],
-        )
+        servers = [(each, one, places[project.package]) for each, project in variants for one in eras(each)]
+        await ask(home, [Asked(each, one, at_url(url, one), each.contracted) for each, one, url in servers])
 
 
 @pytest.mark.full
@@ -224,14 +202,11 @@ async def test_all_clients_understand_a_server_of_the_python_sdk(name: str, work
     port = free_port()
     async with listening(*SDK_SERVER, "--http", f"127.0.0.1:{port}", port=port):
         places = {revision: f"http://127.0.0.1:{port}/{old_or_new(revision)}" for revision in REVISIONS}
-        asked = {
-            f"{project.package}.{module}": (
-                places[revision],
-                [TOOLS[feature] for feature in each.features(revision) if feature in TOOLS],
-            )
-            for each, project in variants
-            for revision, module in each.modules.items()
-        }
+        asked: dict[str, Any] = {}
+        for each, project in variants:
+            for revision, module in each.modules.items():
+                tools = [TOOLS[feature] for feature in each.features(revision) if feature in TOOLS]
+                asked[f"{project.package}.{module}"] = (places[revision], tools)
         done = await run("-c", ASK, json.dumps(asked), path=path)
         answers = json.loads(done.stdout)
         for module, (_, tools) in asked.items():

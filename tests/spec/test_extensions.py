@@ -19,32 +19,20 @@ from mcp_bindgen.protocol import Protocol, build
 from mcp_bindgen.protocol.extension_status import extension_reports
 from mcp_bindgen.protocol.model import Const, Object, Ref, Union
 from mcp_bindgen.protocol.schema import document_of
-from mcp_bindgen.spec import (
-    BadInput,
-    ExtensionSchema,
-    Pin,
-    Schema,
-    Store,
-    extend,
-    patches,
-    read_extension,
-)
+from mcp_bindgen.spec import BadInput, ExtensionSchema, Pin, Schema, Store, extend, patches, read_extension
 from mcp_bindgen.spec.idioms import lifted, plain
 from mcp_bindgen.spec.keywords import DIALECT, rebuild
 from mcp_bindgen.spec.semantics import read_extension_facts
 from tests.support.commands import UPSTREAM, inside, save, shuffled
 from tests.support.effort import examples
 from tests.support.json_instances import JSON, Instances, damaged
+from tests.support.small_schemas import record
 
 STORE = Store()
 CORE = STORE.effective("2026-07-28")
 TASKS, APPS = "io.modelcontextprotocol/tasks", "io.modelcontextprotocol/ui"
 JOBS = "com.example/jobs"
-PUBLISHED = {
-    f"{TASKS}@2026-07-28": "tasks-2026-07-28",
-    f"{TASKS}@draft": "tasks-draft",
-    f"{APPS}@2026-01-26": "apps",
-}
+PUBLISHED = {f"{TASKS}@2026-07-28": "tasks-2026-07-28", f"{TASKS}@draft": "tasks-draft", f"{APPS}@2026-01-26": "apps"}
 """Versions of extensions -> folders of the files that upstream publishes."""
 
 STRING: Schema = {"type": "string"}
@@ -61,10 +49,6 @@ def core() -> Protocol:
 @cache
 def protocol(name: str) -> Protocol:
     return build(extend(CORE, STORE.extension_schema(name, CORE)))
-
-
-def record(required: str = "", /, **properties: Any) -> Schema:
-    return {"type": "object", "properties": properties, "required": required.split()}
 
 
 def wires(whole: Protocol, name: str) -> dict[str, Any]:
@@ -125,9 +109,8 @@ def test_what_tasks_bring() -> None:
     assert isinstance(state, Union)
     assert (state.tag, len(state.members)) == ("status", 5)
     assert state.members[0] == Ref("GetTaskResultWorkingTask")
-    assert whole.definitions["TaskStatus"].type == Const(
-        ("cancelled", "completed", "failed", "input_required", "working")
-    )
+    states = ("cancelled", "completed", "failed", "input_required", "working")
+    assert whole.definitions["TaskStatus"].type == Const(states)
     words = {name: one.doc for name, one in whole.definitions.items()}
     assert words["CreateTaskResult"].startswith("Result of a request that runs as a task")
 
@@ -193,38 +176,28 @@ def test_what_is_written_out_is_folded(tmp_path: Path, name: str, patched: bool)
     assert STORE.verify(name, file) == (False, [])
 
 
+OPEN: Schema = {"additionalProperties": {}}
+CLOSED: Schema = {"additionalProperties": False}
+NOTHING: Schema = {"not": {}}
 IDIOMS: list[tuple[Schema, Schema]] = [
     ({"$schema": DIALECT, **STRING}, STRING),
-    (
-        {"type": "object", "propertyNames": STRING, "additionalProperties": {}},
-        {"type": "object", "additionalProperties": {}},
-    ),
+    ({"type": "object", "propertyNames": STRING, **OPEN}, {"type": "object", **OPEN}),
     ({"type": "object", "propertyNames": {}}, {"type": "object"}),
     ({"anyOf": [{**STRING, "const": "a"}, {"const": "b"}]}, {**STRING, "enum": ["a", "b"]}),
     ({"anyOf": [{"const": "a"}, {"const": 1}]}, {"anyOf": [{"const": "a"}, {"const": 1}]}),
     (
         {"type": "object", "propertyNames": {"enum": ["a", "b"]}, "additionalProperties": STRING, "required": ["a"]},
-        {"type": "object", "properties": {"a": STRING, "b": STRING}, "additionalProperties": False, "required": ["a"]},
+        {**record("a", a=STRING, b=STRING), **CLOSED},
     ),
     (
-        {
-            "type": "object",
-            "propertyNames": {"anyOf": [{"const": "a"}, {"const": "x"}]},
-            "properties": {"a": STRING, "c": {}},
-        },
-        {"type": "object", "properties": {"a": STRING, "x": True}, "additionalProperties": False},
+        {**record(a=STRING, c={}), "propertyNames": {"anyOf": [{"const": "a"}, {"const": "x"}]}},
+        {**record(a=STRING, x=True), **CLOSED},
     ),
-    ({"type": "object", "additionalProperties": {"not": {}}}, {"type": "object", "additionalProperties": False}),
-    ({"type": "array", "items": {"not": {}}}, {"type": "array", "items": False}),
-    (
-        {"type": "object", "properties": {"a": {"not": {}}, "b": STRING}, "additionalProperties": False},
-        {"type": "object", "properties": {"b": STRING}, "additionalProperties": False},
-    ),
-    ({"type": "object", "properties": {"a": {"not": {}}}}, {"type": "object", "properties": {"a": False}}),
-    (
-        {"type": "object", "properties": {"a": {"not": {}}}, "required": ["a"], "additionalProperties": False},
-        {"type": "object", "properties": {"a": False}, "required": ["a"], "additionalProperties": False},
-    ),
+    ({"type": "object", "additionalProperties": NOTHING}, {"type": "object", **CLOSED}),
+    ({"type": "array", "items": NOTHING}, {"type": "array", "items": False}),
+    ({**record(a=NOTHING, b=STRING), **CLOSED}, {**record(b=STRING), **CLOSED}),
+    (record(a=NOTHING), record(a=False)),
+    ({**record("a", a=NOTHING), **CLOSED}, {**record("a", a=False), **CLOSED}),
     ({"type": "string", "propertyNames": {"maxLength": 1}}, {"type": "string", "propertyNames": {"maxLength": 1}}),
     ({"type": "integer", "minimum": 0, "maximum": SAFE}, {"type": "integer", "minimum": 0, "maximum": SAFE}),
 ]
@@ -323,9 +296,8 @@ def jobs(folder: Path, own: Schema, facts: str = "", **options: Any) -> Extensio
 
 def test_a_copy_that_differs_from_core_is_reported_and_not_used(tmp_path: Path) -> None:
     icon = {**CORE.definitions["Icon"], "properties": {"src": STRING}}
-    read = jobs(
-        tmp_path, {"Icon": icon, "Tool": CORE.definitions["Tool"], "Job": record(icon={"$ref": "#/$defs/Icon"})}
-    )
+    job = record(icon={"$ref": "#/$defs/Icon"})
+    read = jobs(tmp_path, {"Icon": icon, "Tool": CORE.definitions["Tool"], "Job": job})
     (copy,) = read.copies
     assert copy.name == "Icon"
     assert "/properties/sizes: gone" in copy.differences
@@ -469,16 +441,10 @@ def test_commands_say_what_is_wrong_in_one_line(arguments: tuple[object, ...], s
 
 def test_methods_and_definitions_say_where_they_are_from() -> None:
     alone = json.loads(inside("methods", "tasks@draft", "--json").stdout)
-    assert {one["name"]: one["origin"] for one in alone}.keys() == {
-        "notifications/tasks",
-        "tasks/cancel",
-        "tasks/get",
-        "tasks/update",
-    }
-    assert {one["origin"] for one in alone} == {TASKS}
-    both = {
-        one["name"]: one for one in json.loads(inside("methods", "2026-07-28", "--extension", "tasks", "--json").stdout)
-    }
+    names = ["notifications/tasks", "tasks/cancel", "tasks/get", "tasks/update"]
+    assert {one["name"]: one["origin"] for one in alone} == dict.fromkeys(names, TASKS)
+    listed = json.loads(inside("methods", "2026-07-28", "--extension", "tasks", "--json").stdout)
+    both = {one["name"]: one for one in listed}
     assert both["tools/call"]["origin"] is None
     assert both["tools/call"]["alternatives"] == ["InputRequiredResult", "CreateTaskResult"]
     assert both["tasks/get"]["origin"] == TASKS
@@ -515,14 +481,10 @@ def test_versions_of_an_extension_are_compared(tmp_path: Path) -> None:
 
 def test_core_tells_what_moved_to_an_extension() -> None:
     report = json.loads(inside("diff", "2025-11-25", "2026-07-28", "--format", "json").stdout)
-    told = {
-        finding["subject"]: finding["hint"]
-        for finding in report["comparisons"][0]["findings"]
-        if "moved to the extension" in finding["hint"]
-    }
-    assert told["client->server request tasks/get"].startswith(
-        f"It moved to the extension {TASKS}, where it is tasks/get"
-    )
+    hints = {finding["subject"]: finding["hint"] for finding in report["comparisons"][0]["findings"]}
+    told = {subject: hint for subject, hint in hints.items() if "moved to the extension" in hint}
+    moved = f"It moved to the extension {TASKS}, where it is tasks/get"
+    assert told["client->server request tasks/get"].startswith(moved)
     assert "notifications/tasks:" in told["server->client notification notifications/tasks/status"]
     assert "server->client request tasks/get" not in told, "the extension lets only clients send it"
     assert not [subject for subject in told if "tasks/list" in subject or "tasks/result" in subject]
@@ -534,14 +496,8 @@ def test_history_goes_on_in_extensions() -> None:
     assert (both["origin"], list(both["names"])) == (None, ["2025-11-25"])
     (own,) = both["extensions"]
     assert (own["origin"], list(own["names"])) == (TASKS, ["tasks@2026-07-28", "tasks@draft"])
-    assert {
-        words: list(timelines(words, STORE)) for words in ("tasks/update", "Task.ttlMs", "Tool", "nothing/such")
-    } == {
-        "tasks/update": [TASKS],
-        "Task.ttlMs": [TASKS],
-        "Tool": [],
-        "nothing/such": [],
-    }
+    for words, owners in (("tasks/update", [TASKS]), ("Task.ttlMs", [TASKS]), ("Tool", []), ("nothing/such", [])):
+        assert list(timelines(words, STORE)) == owners
 
 
 def test_a_damaged_extension_is_not_sound(folder: Path) -> None:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import copy
 import json
+from collections.abc import Iterator
 from dataclasses import replace
 from datetime import date
 from functools import cache
@@ -20,28 +21,9 @@ from mcp_bindgen.spec import BadInput, Store
 
 STORE = Store()
 REVISIONS = list(STORE.pins)
-TABLES = (
-    "unions",
-    "results",
-    "alternatives",
-    "asked_by",
-    "truncated",
-    "capabilities",
-    "needs",
-    "implied",
-    "arguments",
-    "lifecycle",
-    "shared",
-    "names",
-    "header_params",
-    "stale",
-    "utilities",
-    "batches",
-    "filters",
-    "defaults",
-    "errors",
-    "trace_context",
-)
+METHOD_TABLES = "results alternatives capabilities arguments lifecycle names header_params stale filters truncated"
+OTHER_TABLES = "unions asked_by needs implied shared utilities batches defaults errors trace_context"
+TABLES = [*METHOD_TABLES.split(), *OTHER_TABLES.split()]
 ENTRIES = [(table, key) for table in TABLES for key in STORE.semantics[table]]
 NOTICES: list[dict[str, Any]] = STORE.semantics["deprecations"]
 
@@ -75,29 +57,16 @@ def makes_a_difference(revision: str, table: str, key: str) -> bool:
     return without_words(without) != without_words(protocol(revision))
 
 
-def declared() -> set[str]:
-    return {capability.name for whole in protocols() for capability in whole.capabilities}
-
-
 def test_tables_are_those_that_the_passes_and_the_skeletons_read() -> None:
     names = {*TABLES, "customs", "deprecations", "handshake", "introductions", "shortcuts", "transports"}
     assert set(STORE.semantics) == names
 
 
-def test_transports_came_with_a_revision_after_the_first() -> None:
+def test_facts_of_transports_and_customs_came_with_a_revision() -> None:
     assert STORE.semantics["transports"].keys() == {"streamable-http", "stream-polling", "unnamed-revision"}
     assert set(STORE.semantics["transports"].values()) <= set(REVISIONS[1:])
-
-
-def test_a_message_that_names_no_revision_is_in_the_one_before_the_header_came() -> None:
     assert [whole.revision for whole in protocols() if whole.facts.unnamed_over_http] == ["2025-03-26"]
-
-
-def test_traces_have_the_three_members_of_meta_that_the_specification_names() -> None:
     assert {whole.facts.trace_context for whole in protocols()} == {("traceparent", "tracestate", "baggage")}
-
-
-def test_customs_came_with_a_revision() -> None:
     assert set(STORE.semantics["customs"].values()) <= set(REVISIONS)
     flags = [whole.facts.argument_errors_in_results for whole in protocols()]
     assert flags == [False, False, False, True, True]
@@ -109,35 +78,23 @@ def test_no_entry_could_be_derived(table: str, key: str) -> None:
     assert any(makes_a_difference(revision, table, key) for revision in REVISIONS)
 
 
-@pytest.mark.parametrize(
-    "table",
-    [
-        "results",
-        "alternatives",
-        "capabilities",
-        "arguments",
-        "lifecycle",
-        "names",
-        "header_params",
-        "stale",
-        "filters",
-        "truncated",
-    ],
-)
+@pytest.mark.parametrize("table", METHOD_TABLES.split())
 def test_methods_exist(table: str) -> None:
-    known = {method.name for whole in protocols() for method in whole.methods}
-    assert set(STORE.semantics[table]) <= known
+    assert set(STORE.semantics[table]) <= {method.name for whole in protocols() for method in whole.methods}
 
 
-def test_what_is_stated_of_notifications_is_there() -> None:
+def test_what_is_stated_is_there() -> None:
     known = {method.name for whole in protocols() for method in whole.methods}
     assert set(STORE.semantics["utilities"].values()) <= known
     assert {name for names in STORE.semantics["stale"].values() for name in names} <= known
     assert {whole.revision for whole in protocols() if whole.facts.batches} == {"2025-03-26"}
-
-
-def test_unions_exist() -> None:
-    assert set(STORE.semantics["unions"]) <= {name for whole in protocols() for name in whole.definitions}
+    definitions = {name for whole in protocols() for name in whole.definitions}
+    assert set(STORE.semantics["unions"]) <= definitions
+    assert {name for names in STORE.semantics["alternatives"].values() for name in names} <= definitions
+    declared = {capability.name for whole in protocols() for capability in whole.capabilities}
+    assert set(STORE.semantics["capabilities"].values()) <= declared
+    assert {need["capability"] for need in STORE.semantics["needs"].values()} <= declared
+    assert {name for pair in STORE.semantics["implied"].items() for name in pair} <= declared
 
 
 @every_revision
@@ -180,39 +137,24 @@ def test_what_the_runtime_sends_has_no_stub_and_ping_has_one(revision: str) -> N
 @pytest.mark.parametrize("member", STORE.semantics["shared"])
 def test_shared_forms_have_one_class_for_many_places(member: str) -> None:
     name = STORE.semantics["shared"][member]
-    users = [
-        sum(field.wire == member and field.type == Ref(name) for field in definition.type.fields)
-        for whole in protocols()
-        if name in whole.definitions and whole.definitions[name].hoisted
-        for definition in whole.definitions.values()
-        if isinstance(definition.type, Object)
-    ]
-    assert sum(users) > 1
+    wholes = [whole for whole in protocols() if name in whole.definitions and whole.definitions[name].hoisted]
+    users = [field for whole in wholes for _, field in fields(whole) if (field.wire, field.type) == (member, Ref(name))]
+    assert len(users) > 1
 
 
-def test_alternatives_are_defined() -> None:
-    stated = {name for names in STORE.semantics["alternatives"].values() for name in names}
-    assert stated <= {name for whole in protocols() for name in whole.definitions}
-
-
-def test_capabilities_are_declared() -> None:
-    assert set(STORE.semantics["capabilities"].values()) <= declared()
-    assert {need["capability"] for need in STORE.semantics["needs"].values()} <= declared()
-    assert {name for pair in STORE.semantics["implied"].items() for name in pair} <= declared()
+def fields(whole: Protocol) -> Iterator[tuple[str, Field]]:
+    """Return the fields of all objects, with the names of these."""
+    for name, definition in whole.definitions.items():
+        if isinstance(definition.type, Object):
+            yield from ((name, field) for field in definition.type.fields)
 
 
 @pytest.mark.parametrize("key", STORE.semantics["defaults"])
 def test_defaults_fill_a_required_field(key: str) -> None:
     owner, _, wire = key.rpartition(".")
-    fields = [
-        field
-        for whole in protocols()
-        for definition in whole.definitions.values()
-        if isinstance(definition.type, Object) and owner in ("", definition.name)
-        for field in definition.type.fields
-        if field.wire == wire and field.required and field.default == STORE.semantics["defaults"][key]
-    ]
-    assert fields
+    found = [field for whole in protocols() for name, field in fields(whole) if owner in ("", name)]
+    stated = (wire, True, STORE.semantics["defaults"][key])
+    assert stated in [(field.wire, field.required, field.default) for field in found]
 
 
 def test_error_codes_are_distinct_and_end_with_a_revision() -> None:
@@ -262,11 +204,8 @@ def test_pins_are_those_of_the_files(revision: str) -> None:
 
 
 def test_there_is_a_folder_for_each_revision() -> None:
-    assert sorted(path.name for path in STORE.root.iterdir() if path.is_dir()) == [
-        *REVISIONS,
-        "extensions",
-        "providers",
-    ]
+    folders = sorted(path.name for path in STORE.root.iterdir() if path.is_dir())
+    assert folders == [*REVISIONS, "extensions", "providers"]
 
 
 def test_shortcuts_are_members_of_the_runtime() -> None:

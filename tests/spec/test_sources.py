@@ -68,32 +68,17 @@ def pipe(monkeypatch: pytest.MonkeyPatch, content: bytes) -> None:
 # --- what is a source -----------------------------------------------------------------------------------------
 
 
-@pytest.mark.parametrize(
-    ("name", "expected"),
-    [
-        ("2025-11-25", False),
-        ("2025-11-52", False),
-        ("-", True),
-        ("draft.json", True),
-        ("folder/draft", True),
-        ("https://example.org/schema", True),
-        ("git:.@main:schema.json", True),
-        ("here", True),
-        ("x" * 300, False),
-    ],
-)
-def test_revisions_and_sources_are_told_apart(
-    name: str, expected: bool, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_revisions_and_sources_are_told_apart(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.chdir(tmp_path)
     (tmp_path / "here").touch()
     (tmp_path / "2025-11-25").mkdir()
-    assert is_source(name, Store().pins) is expected
+    names = ["2025-11-25", "2025-11-52", "x" * 300]
+    places = ["-", "draft.json", "folder/draft", "https://example.org/schema", "git:.@main:schema.json", "here"]
+    assert [name for name in (*names, *places) if is_source(name, Store().pins)] == places
 
 
 @pytest.mark.parametrize(
-    ("path", "name"),
-    [("2030-01-31/schema.json", "2030-01-31"), ("draft/schema.json", "draft"), ("acme.json", "acme")],
+    ("path", "name"), [("2030-01-31/schema.json", "2030-01-31"), ("draft/schema.json", "draft"), ("acme.json", "acme")]
 )
 def test_the_place_names_the_revision(path: str, name: str, tmp_path: Path, server: FileServer) -> None:
     (tmp_path / path).parent.mkdir(exist_ok=True)
@@ -203,17 +188,13 @@ def test_standard_input_is_read_once(monkeypatch: pytest.MonkeyPatch) -> None:
     pipe(monkeypatch, BYTES)
     assert refused(inside("diff", "-", "-")).endswith("pipe one schema file into it, and name - only once")
 
-
-def test_errors_name_standard_input(monkeypatch: pytest.MonkeyPatch) -> None:
     pipe(monkeypatch, b"{")
     assert "error: standard input: is not JSON" in refused(inside("show", "-", "Tool"))
 
 
 def test_a_source_is_not_endless() -> None:
-    if Path("/dev/zero").exists():
-        assert (
-            refused(inside("show", "/dev/zero", "Tool")) == "error: /dev/zero: has more than 16 MiB; give a schema file"
-        )
+    says = "error: /dev/zero: has more than 16 MiB; give a schema file"
+    assert not Path("/dev/zero").exists() or refused(inside("show", "/dev/zero", "Tool")) == says
 
 
 # --- git ------------------------------------------------------------------------------------------------------
@@ -340,15 +321,13 @@ def test_nothing_of_a_repository_runs(tmp_path: Path) -> None:
     """Configuration and attributes of the repository name programs; `git log` runs one, we run none."""
     marker, trap = tmp_path / "marker", tmp_path / "trap"
     signature = "-----BEGIN PGP SIGNATURE-----\n\nx\n-----END PGP SIGNATURE-----"
-    trap.write_text(
-        f'#!/bin/sh\ntouch "{marker}"\ncat >/dev/null\necho "[GNUPG:] SIG_CREATED " >&2\necho "{signature}"\n'
-    )
+    signs = f'cat >/dev/null\necho "[GNUPG:] SIG_CREATED " >&2\necho "{signature}"'
+    trap.write_text(f'#!/bin/sh\ntouch "{marker}"\n{signs}\n')
     trap.chmod(0o755)
     repo = Repo(tmp_path / "repo")
     repo.commit("first", small())
-    for name in ("gpg.program", "core.fsmonitor", "core.pager", "core.sshCommand", "diff.x.textconv", "diff.external"):
-        repo.git("config", name, str(trap))
-    for name in ("filter.x.smudge", "filter.x.clean", "core.askPass", "pager.rev-list", "pager.ls-tree"):
+    programs = "gpg.program core.fsmonitor core.pager core.sshCommand core.askPass diff.x.textconv diff.external"
+    for name in [*programs.split(), "filter.x.smudge", "filter.x.clean", "pager.rev-list", "pager.ls-tree"]:
         repo.git("config", name, str(trap))
     hooks = repo.folder / ".git" / "hooks"
     for name in ("post-checkout", "reference-transaction", "post-index-change"):
@@ -375,14 +354,9 @@ def test_what_a_partial_clone_lacks_is_not_fetched(tmp_path: Path) -> None:
     repo.commit("first", small())
     blob = repo.git("rev-parse", f"HEAD:{PATH}")
     (repo.folder / ".git" / "objects" / blob[:2] / blob[2:]).unlink()
-    for name, value in {
-        "core.repositoryFormatVersion": "1",
-        "extensions.partialClone": "evil",
-        "remote.evil.url": f"ext::touch {marker}",
-        "remote.evil.promisor": "true",
-        "protocol.ext.allow": "always",
-    }.items():
-        repo.git("config", name, value)
+    partial = "core.repositoryFormatVersion 1, extensions.partialClone evil, remote.evil.promisor true"
+    for setting in f"{partial}, protocol.ext.allow always, remote.evil.url ext::touch {marker}".split(", "):
+        repo.git("config", *setting.split(" ", 1))
     assert "is not in this clone, a partial one; fetch it" in refusal(repo.at("main"))
     assert not marker.exists()
     with pytest.raises(AssertionError):
@@ -469,6 +443,7 @@ def test_an_answer_that_is_too_large(promised: str, server: FileServer, monkeypa
         (404, b"", {}, "is answered by 404 Not Found; check the address"),
         (401, b"", {}, "is answered by 401 Unauthorized; it needs other credentials"),
         (599, b"", {}, "is answered by 599"),
+        (200, b"{", {}, "is not JSON: "),
         (200, b"<!doctype html>", {}, "is a web page, not JSON; use the raw address of the file"),
         (200, gzip.compress(BYTES), {"Content_Encoding": "gzip"}, "is compressed (gzip)"),
         (200, BYTES, {"Content_Length": str(len(BYTES) + 1)}, "ends before it is complete"),
@@ -479,11 +454,6 @@ def test_answers_that_are_no_schema(
 ) -> None:
     url = server.file("/x.json", content, status, **headers)
     assert refused(inside("show", url, "Tool")).startswith(f"error: {url}: {says}")
-
-
-def test_what_is_not_json_names_the_address(server: FileServer) -> None:
-    url = server.file("/x.json", b"{")
-    assert refused(inside("show", url, "Tool")).startswith(f"error: {url}: is not JSON: ")
 
 
 def test_the_page_of_a_file_leads_to_the_file(server: FileServer) -> None:

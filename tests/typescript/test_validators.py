@@ -83,9 +83,8 @@ def test_random_documents(revision: str) -> None:
     documents = random_documents(revision, DOCUMENTS)
     oracles: dict[str, Any] = {}
     verdicts = judge(documents)
-    wrong = [
-        one for one, (fault, _) in zip(documents, verdicts, strict=True) if (fault is None) != is_valid(one, oracles)
-    ]
+    judged = zip(documents, verdicts, strict=True)
+    wrong = [one for one, (fault, _) in judged if (fault is None) != is_valid(one, oracles)]
     assert not wrong, f"{len(wrong)} of {len(documents)}: {wrong[:3]}"
     for (_, _, text), (_, back) in zip(documents, verdicts, strict=True):
         assert back is None or as_doubles(json.loads(back)) == as_doubles(json.loads(text))

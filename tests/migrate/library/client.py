@@ -85,9 +85,7 @@ async def loans(client: Client, diary: Diary) -> None:
     structured = found.structured_content or {}
     diary.note(structured.get("titles"))
     borrowed = await client.call_tool(
-        "borrow",
-        {"uri": "book://persuasion", "reader": "Ada"},
-        meta=mcp.RequestMeta(progress_token="loan-1"),
+        "borrow", {"uri": "book://persuasion", "reader": "Ada"}, meta=mcp.RequestMeta(progress_token="loan-1")
     )
     diary.note(texts(borrowed))
     again = await client.call_tool("borrow", {"uri": "book://persuasion", "reader": "Bob"})

@@ -63,8 +63,7 @@ def text(words: str, *, failed: bool = False) -> mcp.CallToolResult:
 def schema(**properties: str) -> mcp.ToolInputSchema:
     """Return the schema of arguments that are all required."""
     return mcp.ToolInputSchema(
-        properties={name: {"type": kind} for name, kind in properties.items()},
-        required=list(properties),
+        properties={name: {"type": kind} for name, kind in properties.items()}, required=list(properties)
     )
 
 
@@ -75,8 +74,7 @@ TOOLS = [
         description="Find books by words of title and author.",
         input_schema=schema(words="string"),
         output_schema=mcp.ToolOutputSchema(
-            properties={"titles": {"type": "array", "items": {"type": "string"}}},
-            required=["titles"],
+            properties={"titles": {"type": "array", "items": {"type": "string"}}}, required=["titles"]
         ),
         annotations=mcp.ToolAnnotations(read_only_hint=True),
         execution=mcp.ToolExecution(task_support="forbidden"),
@@ -86,9 +84,7 @@ TOOLS = [
         description="Borrow a book for a reader, after a question.",
         input_schema=schema(uri="string", reader="string"),
         annotations=mcp.ToolAnnotations(destructive_hint=True, title="Borrow"),
-        execution=mcp.ToolExecution(
-            task_support="forbidden",
-        ),
+        execution=mcp.ToolExecution(task_support="forbidden"),
     ),
     mcp.Tool(name="bring_back", description="Return a book.", input_schema=schema(uri="string", reader="string")),
     mcp.Tool(name="advise", description="Ask a model for advice.", input_schema=schema(taste="string")),
@@ -118,8 +114,7 @@ class Library(Server):
         start = int(params.cursor or 0)
         following = start + 3
         return mcp.ListToolsResult(
-            tools=TOOLS[start:following],
-            next_cursor=str(following) if following < len(TOOLS) else None,
+            tools=TOOLS[start:following], next_cursor=str(following) if following < len(TOOLS) else None
         )
 
     async def call_tool(self, params: mcp.CallToolRequestParams, ctx: Context) -> mcp.CallToolResult:
@@ -141,8 +136,7 @@ class Library(Server):
     def search(self, words: str) -> mcp.CallToolResult:
         titles = [book.title for book in self.catalogue.find(words)]
         return mcp.CallToolResult(
-            content=[mcp.TextContent(text=", ".join(titles) or "nothing")],
-            structured_content={"titles": [*titles]},
+            content=[mcp.TextContent(text=", ".join(titles) or "nothing")], structured_content={"titles": [*titles]}
         )
 
     async def borrow(self, uri: str, reader: str, ctx: Context) -> mcp.CallToolResult:

@@ -41,10 +41,7 @@ from tests.support.hostile_contract import NAMES, PROPERTIES, contract, many, pa
 from tests.support.raw_client import LISTS, exact, raw
 from tests.support.schema_values import Values
 
-pytestmark = [
-    pytest.mark.full,
-    pytest.mark.filterwarnings("ignore::mcp.shared.exceptions.MCPDeprecationWarning"),
-]
+pytestmark = [pytest.mark.full, pytest.mark.filterwarnings("ignore::mcp.shared.exceptions.MCPDeprecationWarning")]
 
 INVALID_PARAMS = -32602
 ECHO = """
@@ -298,9 +295,8 @@ async def test_prompts_and_resources_answer_the_typed_client(made: Made) -> None
             method = getattr(client, made.model.stub(template))
             known = {each["name"]: each["enum"] for each in template.raw.get("variables", [])}
             for value in known.get("lang", ["abc", "ü/ %\"'"]):
-                arguments = {
-                    name: value if name in known or not known else "q" for name in inspect.signature(method).parameters
-                }
+                names = inspect.signature(method).parameters
+                arguments = {name: value if name in known or not known else "q" for name in names}
                 (contents,) = (await method(**arguments)).contents
                 assert contents.uri.startswith(template.uri_template.partition("{")[0])
 

@@ -212,23 +212,21 @@ NOBODY = {
 }
 """Who commits."""
 
+
+def _memory(folder: Path) -> Sequence[str]:
+    return _with(*_npm("memory"), MEMORY_FILE_PATH=folder / "memory.jsonl")
+
+
+def _repository(folder: Path) -> Sequence[str]:
+    return _with(sys.executable, "-m", "mcp_server_git", "--repository", str(folder), **NOBODY)
+
+
 REAL = [
     Real("everything", lambda folder: _npm("everything"), EVERYTHING, ("get-resource-links", "count")),
     Real("filesystem", lambda folder: (*_npm("filesystem"), str(folder)), FILESYSTEM, ("read_text_file", "head")),
-    Real(
-        "memory",
-        lambda folder: _with(*_npm("memory"), MEMORY_FILE_PATH=folder / "memory.jsonl"),
-        MEMORY,
-        ("create_entities", "because"),
-    ),
+    Real("memory", _memory, MEMORY, ("create_entities", "because")),
     Real("clock", lambda folder: (sys.executable, "-m", "mcp_server_time"), CLOCK, ("convert_time", "why"), STATELESS),
-    Real(
-        "repository",
-        lambda folder: _with(sys.executable, "-m", "mcp_server_git", "--repository", str(folder), **NOBODY),
-        REPOSITORY,
-        ("git_log", "max_count"),
-        STATELESS,
-    ),
+    Real("repository", _repository, REPOSITORY, ("git_log", "max_count"), STATELESS),
 ]
 
 
@@ -259,24 +257,14 @@ class Place:
         return self.clients / f"{self.real.name}.py"
 
     @property
-    def document(self) -> dict[str, Any]:
+    def document(self) -> Any:
         """The contract."""
-        document: dict[str, Any] = json.loads(self.contract.read_text("utf-8"))
-        return document
+        return json.loads(self.contract.read_text("utf-8"))
 
     def scaffold(self, contract: Path, folder: Path) -> Project:
         """A server that keeps a contract."""
-        done = inside(
-            "scaffold",
-            "server",
-            self.real.name,
-            "--contract",
-            contract,
-            "--revision",
-            self.real.revision,
-            "--out",
-            folder,
-        )
+        options = ("--contract", contract, "--revision", self.real.revision, "--out", folder)
+        done = inside("scaffold", "server", self.real.name, *options)
         assert done.returncode == 0, done.stderr
         return Project.read(folder / self.real.name)
 
@@ -355,19 +343,10 @@ def test_clients_and_their_use_type_check_under_pyright_strict(tmp_path: Path) -
 @pytest.mark.full
 def test_a_scaffold_passes_its_tests_and_offers_exactly_the_same(place: Place, tmp_path: Path) -> None:
     project = place.scaffold(place.contract, tmp_path / "project")
-    done = execute(
-        "timeout",
-        "120",
-        sys.executable,
-        "-m",
-        "pytest",
-        "-q",
-        cwd=project.folder,
-        PYTHONPATH=str(project.folder / "src"),
-    )
+    command, variables = starts(project)
+    done = execute("timeout", "120", sys.executable, "-m", "pytest", "-q", cwd=project.folder, **variables)
     assert done.returncode == 0, done.stdout
 
-    command, variables = starts(project)
     with raw(command, place.real.revision, variables=variables) as server:
         listed = server.lists()
     with raw(place.command, place.real.revision) as server:

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import ast
 import importlib
-import inspect
 import json
 import shlex
 import sys
@@ -39,46 +38,36 @@ from tests.scaffold.generated.test_contract_package import (
     pyright,
     write,
 )
+from tests.support import hostile_contract as hostile
+from tests.support.checked_connections import bounded
 from tests.support.commands import execute, inside, save, snapshot
 from tests.support.contract_strategies import inputs
 from tests.support.effort import examples
+from tests.support.raw_client import LISTS
+from tests.support.small_schemas import record
 
+TEXT, NUMBER = {"type": "string"}, {"type": "integer"}
 NULLABLE: dict[str, Any] = {
     "name": "note",
-    "inputSchema": {
-        "type": "object",
-        "properties": {
-            "text": {"type": ["string", "null"], "description": "What to note."},
-            "title": {"type": ["string", "null"]},
-            "self": {"type": "boolean", "default": True},
-            "app": {"type": "number", "default": 0.5},
-            "tags": {"type": "array", "items": {"type": "object", "properties": {"name": {"type": "string"}}}},
-            "a-b": {"type": "string"},
-        },
-        "required": ["text", "a-b"],
-    },
+    "inputSchema": record(
+        "text a-b",
+        text={"type": ["string", "null"], "description": "What to note."},
+        title={"type": ["string", "null"]},
+        self={"type": "boolean", "default": True},
+        app={"type": "number", "default": 0.5},
+        tags={"type": "array", "items": record(name=TEXT)},
+        **{"a-b": TEXT},
+    ),
 }
 COUNT: dict[str, Any] = {
     "name": "count",
     "inputSchema": {"type": "object", "additionalProperties": {"type": ["integer", "null"]}},
-    "outputSchema": {"type": "object", "additionalProperties": {"type": "integer"}},
+    "outputSchema": {"type": "object", "additionalProperties": NUMBER},
 }
 FIND: dict[str, Any] = {
     "name": "find",
-    "inputSchema": {
-        "type": "object",
-        "oneOf": [
-            {"type": "object", "properties": {"id": {"type": "integer"}}, "required": ["id"]},
-            {"type": "object", "properties": {"name": {"type": "string"}}, "required": ["name"]},
-        ],
-    },
-    "outputSchema": {
-        "type": "object",
-        "anyOf": [
-            {"type": "object", "properties": {"found": {"const": True}}, "required": ["found"]},
-            {"type": "object", "properties": {"why": {"type": "string"}}, "required": ["why"]},
-        ],
-    },
+    "inputSchema": {"type": "object", "oneOf": [record("id", id=NUMBER), record("name", name=TEXT)]},
+    "outputSchema": {"type": "object", "anyOf": [record("found", found={"const": True}), record("why", why=TEXT)]},
 }
 DOCUMENT = {**WHOLE, "tools": [*WHOLE["tools"], NULLABLE, COUNT, FIND]}
 
@@ -192,26 +181,18 @@ def test_a_method_has_the_arguments_of_its_tool() -> None:
     assert signature(text, "ping") == "(self) -> list[types.ContentBlock]"
 
 
-NARROW: dict[str, Any] = {
-    "name": "narrow",
-    "inputSchema": {
-        "type": "object",
-        "properties": {
-            "one": {"enum": [1, 2]},
-            "two": {"const": 5},
-            "mixed": {"enum": [1, "a", True]},
-            "or_null": {"enum": [1, None]},
-            "float": {"enum": [1.5, 2]},
-            "pair": {"prefixItems": [{"type": "string"}, {"type": "number"}], "minItems": 2, "maxItems": 2},
-            "triple": {"type": "array", "prefixItems": [{"type": "integer"}] * 3, "minItems": 3, "items": False},
-            "some": {"type": "array", "prefixItems": [{"type": "string"}], "items": False},
-            "json": {"type": "string"},
-            "schema": {"type": "string"},
-            "model_name": {"type": "string"},
-        },
-        "required": ["one", "pair"],
-    },
+CHOICES = {
+    "one": {"enum": [1, 2]},
+    "two": {"const": 5},
+    "mixed": {"enum": [1, "a", True]},
+    "or_null": {"enum": [1, None]},
+    "float": {"enum": [1.5, 2]},
+    "pair": {"prefixItems": [TEXT, {"type": "number"}], "minItems": 2, "maxItems": 2},
+    "triple": {"type": "array", "prefixItems": [NUMBER] * 3, "minItems": 3, "items": False},
+    "some": {"type": "array", "prefixItems": [TEXT], "items": False},
+    **dict.fromkeys(("json", "schema", "model_name"), TEXT),
 }
+NARROW: dict[str, Any] = {"name": "narrow", "inputSchema": record("one pair", **CHOICES)}
 
 
 def test_what_is_sent_is_one_of_few_values_or_a_tuple_and_called_as_on_the_wire() -> None:
@@ -241,11 +222,8 @@ def test_a_tool_that_runs_as_a_task_only_says_so() -> None:
 
 def test_a_module_has_only_the_models_that_its_methods_name() -> None:
     tree = ast.parse(client({**WHOLE, "tools": [*WHOLE["tools"], NULLABLE]}))
-    assert {node.name for node in tree.body if isinstance(node, ast.ClassDef)} == {
-        "GetForecastOutput",
-        "NoteInputTags",
-        "WeatherClient",
-    }
+    names = {node.name for node in tree.body if isinstance(node, ast.ClassDef)}
+    assert names == {"GetForecastOutput", "NoteInputTags", "WeatherClient"}
 
 
 def test_words_become_docstrings() -> None:
@@ -291,57 +269,38 @@ def test_every_client_pleases_ruff(clients: Path) -> None:
 
 
 @pytest.mark.parametrize("revision", REVISIONS)
-def test_a_client_and_a_server_of_one_contract(clients: Path, revision: str) -> None:
-    async def talk() -> None:
-        with anyio.fail_after(20):
-            async with connected(revision) as weather:
-                forecast = await weather.get_forecast(city="Bern", days=2)
-                if revision < "2025-06-18":
-                    assert json.loads(forecast[0].text) == {"days": ["Bern", "Bern"]}
-                else:
-                    assert forecast.days == ["Bern", "Bern"]
-                with pytest.raises(app.ToolError, match="storm"):
-                    await weather.warn(text="storm")
-                assert (await weather.ping())[0].text == "{}"
-                assert (await weather.prompt_hello()).messages[0].content.text == "hello"
-                report = await weather.prompt_report(city="Bern", style="short")
-                assert json.loads(report.messages[0].content.text) == {"city": "Bern", "style": "short"}
-                report = await weather.prompt_report(city="Bern")
-                assert json.loads(report.messages[0].content.text) == {"city": "Bern"}
-                assert (await weather.read_readme()).contents[0].text == "# Weather"
-                assert (await weather.read_day(city="São Paulo", day="1/2")).contents[0].text == (
-                    "weather://S%C3%A3o%20Paulo/1%2F2"
-                )
-
-    anyio.run(talk)
+@bounded()
+async def test_a_client_and_a_server_of_one_contract(clients: Path, revision: str) -> None:
+    async with connected(revision) as weather:
+        forecast = await weather.get_forecast(city="Bern", days=2)
+        if revision < "2025-06-18":
+            assert json.loads(forecast[0].text) == {"days": ["Bern", "Bern"]}
+        else:
+            assert forecast.days == ["Bern", "Bern"]
+        with pytest.raises(app.ToolError, match="storm"):
+            await weather.warn(text="storm")
+        assert (await weather.ping())[0].text == "{}"
+        assert (await weather.prompt_hello()).messages[0].content.text == "hello"
+        for given_args in ({"city": "Bern", "style": "short"}, {"city": "Bern"}):
+            report = await weather.prompt_report(**given_args)
+            assert json.loads(report.messages[0].content.text) == given_args
+        assert (await weather.read_readme()).contents[0].text == "# Weather"
+        (day,) = (await weather.read_day(city="São Paulo", day="1/2")).contents
+        assert day.text == "weather://S%C3%A3o%20Paulo/1%2F2"
 
 
-def test_what_is_not_given_is_not_sent(clients: Path) -> None:
-    async def talk() -> None:
-        with anyio.fail_after(20):
-            async with connected(NEWEST) as weather:
-                tag = inspect.getmodule(type(weather)).NoteInputTags  # type: ignore[union-attr]
-                sent = [
-                    await weather.note(text=None, a_b="x"),
-                    await weather.note(text="t", a_b="x", title=None, self_=False, app_=2, tags=[tag(name="n")]),
-                ]
-                assert [json.loads(blocks[0].text) for blocks in sent] == [
-                    {"text": None, "a-b": "x"},
-                    {"text": "t", "a-b": "x", "title": None, "self": False, "app": 2, "tags": [{"name": "n"}]},
-                ]
-
-    anyio.run(talk)
-
-
-def test_objects_of_several_kinds_and_members_without_names(clients: Path) -> None:
-    async def talk() -> None:
-        with anyio.fail_after(20):
-            async with connected(NEWEST) as weather:
-                module = importlib.import_module(type(weather).__module__)
-                assert (await weather.count(a=1, **{"b c": None})).model_dump() == {"a": 1, "b c": 4}
-                assert (await weather.find(module.FindInputOption2(name="x"))).why == "FindInputOption2"
-
-    anyio.run(talk)
+@bounded()
+async def test_what_is_not_given_is_not_sent_and_any_form_is(clients: Path) -> None:
+    async with connected(NEWEST) as weather:
+        module = importlib.import_module(type(weather).__module__)
+        (few,) = await weather.note(text=None, a_b="x")
+        assert json.loads(few.text) == {"text": None, "a-b": "x"}
+        tags = [module.NoteInputTags(name="n")]
+        (every,) = await weather.note(text="t", a_b="x", title=None, self_=False, app_=2, tags=tags)
+        expected = {"text": "t", "a-b": "x", "title": None, "self": False, "app": 2, "tags": [{"name": "n"}]}
+        assert json.loads(every.text) == expected
+        assert (await weather.count(a=1, **{"b c": None})).model_dump() == {"a": 1, "b c": 4}
+        assert (await weather.find(module.FindInputOption2(name="x"))).why == "FindInputOption2"
 
 
 # --- the command ----------------------------------------------------------------------------------------------
@@ -381,9 +340,8 @@ def test_a_client_of_a_saved_contract_and_of_the_one_that_was_saved_beside_it(tm
     assert inside("client", "--from", saved, "--out", tmp_path / "one.py", "--name", "Weather").returncode == 0
     assert inside("client", "--from", tmp_path / "one.contract.json", "--out", tmp_path / "two.py").returncode == 0
     assert "class Weather(" in (tmp_path / "one.py").read_text()
-    assert inside(
-        "client", "--from", tmp_path / "two.contract.json", "--out", tmp_path / "one.py", "--check"
-    ).stdout == ("Nothing changed.\n")
+    done = inside("client", "--from", tmp_path / "two.contract.json", "--out", tmp_path / "one.py", "--check")
+    assert done.stdout == "Nothing changed.\n"
 
 
 @pytest.mark.full
@@ -409,9 +367,7 @@ def test_a_check_says_what_breaks_the_client(tmp_path: Path) -> None:
     done = inside("client", "--from", saved, "--out", tmp_path / "weather.py", "--check")
     assert done.returncode == 1
     assert "get-forecast is gone" in done.stdout
-    assert {name: data for name, data in snapshot(tmp_path).items() if name != "contract.json"} == {
-        name: data for name, data in before.items() if name != "contract.json"
-    }
+    assert snapshot(tmp_path) | {"contract.json": b""} == before | {"contract.json": b""}
 
 
 @pytest.mark.parametrize(
@@ -477,92 +433,21 @@ def test_bad_input_is_one_line(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, 
 
 # --- contracts that mean no good ------------------------------------------------------------------------------
 
-EVIL = (
-    '"""\nraise SystemExit("owned")\n"""',
-    "'''\nraise SystemExit('owned')\n'''",
-    '"); raise SystemExit("owned"); ("',
-    "\\",
-    '\\"',
-    "\\N{x} \\u \\x",
-    "{{ 7 * 7 }} {% raw %} ${x} %s {0}",
-    "line\rline\x0bline\x85line\u2028line\x00",
-    "\u202eright to left\u2066",
-    "# type: ignore",
-    "x" * 300 + "\\" * 300,
-    "Optional",
-    "",
-)
-NAMES = (
-    *EVIL,
-    "class",
-    "self",
-    "models",
-    "contract",
-    "get.sum",
-    "get_sum",
-    "get-sum",
-    "größe",
-    "🙂",
-    "None",
-    "_",
-    "a b",
-)
 
-
-def hostile() -> dict[str, Any]:
-    """A contract with something bad wherever there may be any text."""
-    texts = [
-        {"type": "string", "enum": [text, f"{text}2"], "default": text, "description": text, "title": text}
-        for text in EVIL
-    ]
-    schema = {
-        "type": "object",
-        "properties": {name or "empty": texts[number % len(texts)] for number, name in enumerate(NAMES)},
-        "required": ["class", "self"],
-        "description": EVIL[0],
-    }
-    small = {"type": "object", "properties": {"text": texts[0]}}
-    named = list(enumerate(filter(None, NAMES)))
-    words = {number: EVIL[number % len(EVIL)] for number, _ in named}
-    return {
-        "serverInfo": {"name": EVIL[0], "version": EVIL[1], "title": EVIL[2]},
-        "instructions": EVIL[0],
-        "tools": [
-            {
-                "name": name,
-                "title": words[number],
-                "description": words[number],
-                "inputSchema": schema if number < 2 else small,
-            }
-            | ({"outputSchema": schema} if number == 1 else {})
-            for number, name in named
-        ],
-        "prompts": [
-            {
-                "name": name,
-                "description": words[number],
-                "arguments": [{"name": name, "description": words[number], "enum": list(EVIL)}],
-            }
-            for number, name in named
-        ],
-        "resources": [
-            {"uri": f"evil://{number}/{name}", "name": name, "description": words[number]} for number, name in named
-        ],
-        "resourceTemplates": [
-            {"uriTemplate": f"evil://{number}/{{id}}", "name": name, "description": words[number]}
-            for number, name in named
-        ],
-    }
+def evil_document(folder: Path) -> dict[str, Any]:
+    """A part of the hostile contract; `test_hostile_contracts.py` takes all of it."""
+    document = hostile.contract(folder / "marker")
+    return {**document, "tools": document["tools"][::4]}
 
 
 @pytest.fixture(scope="module")
 def evil(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Path]:
     """A package and a client of the hostile contract."""
     folder = tmp_path_factory.mktemp("evil")
-    contract = contract_of(hostile())
-    write(folder / "evil_server" / "contract", contract_files(contract, protocols(*REVISIONS), "evil_server", EVIL[0]))
+    contract, said = contract_of(evil_document(folder)), hostile.payloads(folder / "marker")
+    write(folder / "evil_server" / "contract", contract_files(contract, protocols(*REVISIONS), "evil_server", said[0]))
     (newest,) = protocols(NEWEST)
-    write(folder / "evil_client", client_files(contract, newest, "EvilClient", "evil", EVIL[0], EVIL[1]))
+    write(folder / "evil_client", client_files(contract, newest, "EvilClient", "evil", said[0], said[1]))
     write(folder / "evil_client", {"__init__.py": ""})
     sys.path.insert(0, str(folder))
     yield folder
@@ -573,27 +458,20 @@ def test_nothing_of_a_contract_becomes_code(evil: Path) -> None:
     for path in evil.rglob("*.py"):
         text = path.read_text("utf-8")
         assert all(char.isprintable() or char == "\n" for char in text), path
-        tree = ast.parse(text)
-        names = {node.id for node in ast.walk(tree) if isinstance(node, ast.Name)}
-        assert "SystemExit" not in names
-        assert not [node for node in ast.walk(tree) if isinstance(node, ast.Raise | ast.Import | ast.JoinedStr)]
+        nodes = list(ast.walk(ast.parse(text)))
+        assert "__import__" not in {node.id for node in nodes if isinstance(node, ast.Name)}
+        assert not [node for node in nodes if isinstance(node, ast.Raise | ast.Import | ast.JoinedStr)]
     base = importlib.import_module("evil_server.contract.base").EvilServerContract
     client = importlib.import_module("evil_client.evil").EvilClient
-    assert len(base.__abstractmethods__) == 4 * (len(NAMES) - 1)
     assert base.__abstractmethods__ <= {*dir(client)}
-
-
-def test_every_entry_keeps_its_name(evil: Path) -> None:
-    base = importlib.import_module("evil_server.contract.base").EvilServerContract
+    document = evil_document(evil)
     offered = [(spec.kind, spec.name) for spec in specs(base).values()]
-    assert sorted(name for kind, name in offered if kind == "tool") == sorted(filter(None, NAMES))
-    assert sorted(name for kind, name in offered if kind == "prompt") == sorted(filter(None, NAMES))
-    assert len(offered) == len(set(offered)) == 4 * (len(NAMES) - 1)
-
-
-@pytest.mark.full
-def test_hostile_packages_type_check_strictly(evil: Path) -> None:
-    assert pyright(evil) == []
+    for kind in ("tool", "prompt"):
+        assert sorted(name for one, name in offered if one == kind) == sorted(
+            each["name"] for each in document[f"{kind}s"]
+        )
+    assert len(base.__abstractmethods__) == len(offered) == sum(len(document[member]) for member in LISTS.values())
+    assert not (evil / "marker").exists()
 
 
 def test_hostile_packages_please_ruff(evil: Path) -> None:
@@ -603,11 +481,7 @@ def test_hostile_packages_please_ruff(evil: Path) -> None:
 
 @pytest.mark.full
 @given(taken=inputs(), given_=inputs())
-@settings(
-    max_examples=examples(5, 15),
-    deadline=None,
-    suppress_health_check=[HealthCheck.too_slow, HealthCheck.filter_too_much],
-)
+@settings(max_examples=examples(5, 15), suppress_health_check=[HealthCheck.too_slow, HealthCheck.filter_too_much])
 def test_any_schema_gives_modules_that_import(taken: dict[str, Any], given_: dict[str, Any]) -> None:
     document = {"tools": [{"name": "t", "inputSchema": taken, "outputSchema": given_}]}
     with suppress(BadInput):  # what is refused is said by the tests of contracts

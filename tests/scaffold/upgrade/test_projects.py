@@ -6,7 +6,7 @@ import json
 import re
 import shutil
 import sys
-from itertools import permutations
+from itertools import pairwise, permutations
 from pathlib import Path
 
 import pytest
@@ -19,22 +19,17 @@ from mcp_bindgen.scaffold.generated.regeneration import generate_contract
 from mcp_bindgen.spec import BadInput, Store
 from tests.support.commands import execute, inside, python, snapshot
 from tests.support.effort import examples
+from tests.support.small_schemas import record
 
 REVISIONS = list(Store().pins)
 OLD, NEW = "2025-11-25", "2026-07-28"
-NEIGHBOURS = [
-    pair for pair in permutations(REVISIONS, 2) if abs(REVISIONS.index(pair[0]) - REVISIONS.index(pair[1])) == 1
-]
+NEIGHBOURS = [*pairwise(REVISIONS), *pairwise(REVISIONS[::-1])]
 FAR = [pair for pair in permutations(REVISIONS, 2) if pair not in NEIGHBOURS]
 
 CONTRACT = {
     "serverInfo": {"name": "weather", "version": "1"},
     "tools": [
-        {
-            "name": "get-forecast",
-            "description": "Tells the weather.",
-            "inputSchema": {"type": "object", "properties": {"city": {"type": "string"}}, "required": ["city"]},
-        }
+        {"name": "get-forecast", "description": "Tells.", "inputSchema": record("city", city={"type": "string"})}
     ],
     "prompts": [{"name": "greeting", "arguments": [{"name": "who", "required": True}]}],
     "resources": [{"uri": "file:///readme", "name": "readme"}],
@@ -74,11 +69,9 @@ def complaints(folder: Path) -> set[str]:
     done = execute(pyright, "--outputjson", "--pythonpath", sys.executable, "-p", folder, cwd=folder)
     found = json.loads(done.stdout)
     assert found["summary"]["filesAnalyzed"] > 2
-    return {
-        f"{Path(one['file']).relative_to(folder)}:{one['range']['start']['line'] + 1}"
-        for one in found["generalDiagnostics"]
-        if one["severity"] == "error" and not one.get("rule", "").startswith("reportUnknown")
-    }
+    errors = [one for one in found["generalDiagnostics"] if one["severity"] == "error"]
+    own = [one for one in errors if not one.get("rule", "").startswith("reportUnknown")]
+    return {f"{Path(one['file']).relative_to(folder)}:{one['range']['start']['line'] + 1}" for one in own}
 
 
 def listed(said: str, folder: Path) -> set[str]:
@@ -170,20 +163,9 @@ def origin(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 
 SLOW = [HealthCheck.too_slow, HealthCheck.data_too_large, HealthCheck.large_base_example]
-LINES = st.sampled_from(
-    [
-        "# a comment of mine: v2025_11_25, 2025-11-25",
-        "import mcp_bindgen.v2025_11_25.types as more_types",
-        "    from mcp_bindgen import v2025_11_25 as inner",
-        "MINE = 'ä \u2028 \x0c'",
-        "\tdef odd(",
-        ")]} '''",
-        "    pass",
-        "",
-        "text: 2025-11-25",
-        "raise RuntimeError('not yet')",
-    ]
-)
+IMPORTS = ["import mcp_bindgen.v2025_11_25.types as more_types", "    from mcp_bindgen import v2025_11_25 as inner"]
+ODD = ["MINE = 'ä \u2028 \x0c'", "\tdef odd(", ")]} '''", "    pass", "", "raise RuntimeError('not yet')"]
+LINES = st.sampled_from([*IMPORTS, *ODD, "# a comment of mine: v2025_11_25, 2025-11-25", "text: 2025-11-25"])
 
 
 def edit(path: Path, data: st.DataObject) -> None:
@@ -200,11 +182,8 @@ def edit(path: Path, data: st.DataObject) -> None:
 
 def owned(folder: Path) -> dict[str, bytes]:
     """The files that its owner writes."""
-    return {
-        name: content
-        for name, content in snapshot(folder).items()
-        if not is_generated(content) and not name.endswith("contract/contract.json")
-    }
+    mine = {name: content for name, content in snapshot(folder).items() if not is_generated(content)}
+    return {name: content for name, content in mine.items() if not name.endswith("contract/contract.json")}
 
 
 def same_lines(before: bytes, after: bytes) -> bool:
