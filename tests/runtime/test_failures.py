@@ -139,9 +139,8 @@ def test_a_failure_is_the_same_everywhere(name: str) -> None:
     async def ask() -> None:
         async with way(revision) as client:
             for kind, expected in TABLE.items():
-                with pytest.raises(ProtocolError) as caught:
-                    await client.call_tool(kind)
-                said = caught.value.message.partition(f" ({Path(__file__).name}:")[0].partition(" or ")[0]
-                assert (caught.value.code, said, caught.value.data) == expected, kind
+                error = await failure_of(client.call_tool(kind))
+                said = error.message.partition(f" ({Path(__file__).name}:")[0].partition(" or ")[0]
+                assert (error.code, said, error.data) == expected, kind
 
     asyncio.run(asyncio.wait_for(ask(), 20))

@@ -17,8 +17,9 @@ from typing import Any, Generic, ParamSpec, TypeVar
 
 import anyio
 import jsonschema_rs
+import pytest
 
-from mcp_bindgen.runtime import Client, MethodNotFound, Server, Transport, serve
+from mcp_bindgen.runtime import Client, MethodNotFound, ProtocolError, Server, Transport, serve
 from mcp_bindgen.runtime.protocol.events import (
     Answered,
     CancelRequested,
@@ -387,6 +388,19 @@ async def played(*servers: Server, revisions: Sequence[str] | None = None) -> As
 
 
 @asynccontextmanager
+async def scripted(
+    client: AnyClient, script: Callable[[Raw], Coroutine[Any, Any, None]], wire: str = ""
+) -> AsyncGenerator[AnyClient]:
+    """Connects a client to a server that `script` plays, of the client's revision unless `wire` names another one."""
+    left, right = pair()
+    raw, ours = Raw(right), Recording(left, wire or client.revision)
+    async with running(script(raw)), client.connected(ours) as connected:
+        yield connected
+    await raw.close()
+    ours.check()
+
+
+@asynccontextmanager
 async def running(work: Coroutine[Any, Any, None]) -> AsyncGenerator[None]:
     """Runs `work` beside the block, and waits for its end after the block; a block that fails ends it."""
     failures: list[Exception] = []
@@ -406,6 +420,15 @@ async def running(work: Coroutine[Any, Any, None]) -> AsyncGenerator[None]:
             tasks.cancel_scope.cancel()
     if failures:
         raise failures[0]
+
+
+async def failure_of(
+    work: Awaitable[object], kind: type[Exception] | tuple[type[Exception], ...] = ProtocolError, match: str = ""
+) -> Any:
+    """Return the error that `work` must end with."""
+    with pytest.raises(kind, match=match) as caught:
+        await work
+    return caught.value
 
 
 async def until(condition: Callable[[], object], seconds: float = 45) -> None:

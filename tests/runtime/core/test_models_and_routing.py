@@ -201,16 +201,14 @@ def test_absent_params_are_empty_where_they_are_optional(method: str) -> None:
 
 @pytest.mark.parametrize("method", ["tools/call", "completion/complete", "notifications/progress"])
 def test_absent_params_are_refused_where_they_are_required(method: str) -> None:
-    error = refused(method, None)
-    assert error.data == [{"path": "params", "problem": "Field required"}]
+    assert refused(method, None).data == [{"path": "params", "problem": "Field required"}]
 
 
 @pytest.mark.parametrize("method", ["tools/cull", "", "TOOLS/CALL", "roots/list", "notifications/message"])
 def test_what_this_side_does_not_take_is_not_found(method: str) -> None:
     with pytest.raises(MethodNotFound) as caught:
         serve(method, "{}")
-    assert caught.value.code == -32601
-    assert caught.value.message == f"Method not found: {method}"
+    assert (caught.value.code, caught.value.message) == (-32601, f"Method not found: {method}")
 
 
 @every_revision
@@ -826,10 +824,8 @@ def test_what_json_cannot_say_is_no_json(value: object) -> None:
 
 def test_the_runtime_has_the_error_codes_of_the_schema() -> None:
     codes = stateless_errors
-    assert errors.PARSE_ERROR == codes.PARSE_ERROR
-    assert errors.INVALID_REQUEST == codes.INVALID_REQUEST
-    assert errors.METHOD_NOT_FOUND == codes.METHOD_NOT_FOUND
-    assert errors.INVALID_PARAMS == codes.INVALID_PARAMS
+    assert (errors.PARSE_ERROR, errors.INVALID_REQUEST) == (codes.PARSE_ERROR, codes.INVALID_REQUEST)
+    assert (errors.METHOD_NOT_FOUND, errors.INVALID_PARAMS) == (codes.METHOD_NOT_FOUND, codes.INVALID_PARAMS)
     assert errors.INTERNAL_ERROR == codes.INTERNAL_ERROR
     revision = stateless_package.REVISION
     assert {getattr(codes, name) for name in revision.errors} == set(revision.errors.values())

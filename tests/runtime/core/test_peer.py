@@ -142,8 +142,7 @@ def test_a_subscription_that_the_server_takes_back_waits_no_more() -> None:
 def test_a_text_is_no_number() -> None:
     peer = client()
     pending, _ = peer.request(methods.PING, None)
-    assert feed(peer, answer(str(pending.id), {})) == []
-    assert feed(peer, refusal(str(pending.id), -1)) == []
+    assert (feed(peer, answer(str(pending.id), {})), feed(peer, refusal(str(pending.id), -1))) == ([], [])
     assert pending.id in peer.pending
     theirs = ready(LATEST)
     assert asked(feed(theirs, ping(1)) + feed(theirs, ping("1"))) == [1, "1"]
@@ -193,8 +192,7 @@ def test_an_id_in_flight_is_refused() -> None:
     peer = ready(LATEST)
     assert asked(feed(peer, ping(3))) == [3]
     events = feed(peer, call(3))
-    assert code_of(events) == INVALID
-    assert reply(events)["id"] == 3
+    assert (code_of(events), reply(events)["id"]) == (INVALID, 3)
     assert json.loads(peer.respond(3, {})) == answer(3, {})
     assert asked(feed(peer, call(3))) == [3]
 
@@ -342,8 +340,7 @@ def test_a_damaged_answer_is_the_only_one(data: bytes) -> None:
 def test_what_might_be_a_damaged_answer_answers_nothing() -> None:
     peer = client()
     pending, _ = peer.request(methods.PING, None)
-    assert code_of(feed(peer, b'{"jsonrpc":"2.0","id":1')) == PARSE
-    assert list(peer.pending) == [pending.id]
+    assert (code_of(feed(peer, b'{"jsonrpc":"2.0","id":1')), list(peer.pending)) == (PARSE, [pending.id])
 
 
 @pytest.mark.parametrize("message", [1, "ping", None, True, 1.5])
@@ -357,8 +354,7 @@ def test_a_message_is_an_object(message: object) -> None:
 def test_the_version_is_two(version: object) -> None:
     for state in (ready(LATEST), server()):
         events = feed(state, {**ping(5), "jsonrpc": version})
-        assert code_of(events) == INVALID
-        assert reply(events)["id"] == 5
+        assert (code_of(events), reply(events)["id"]) == (INVALID, 5)
     without = {name: value for name, value in ping(5).items() if name != "jsonrpc"}
     assert reply(feed(ready(LATEST), without))["id"] == 5
     peer = client()
@@ -383,8 +379,7 @@ def test_an_id_is_finite() -> None:
 @pytest.mark.parametrize("method", [1, None, ["ping"], {"ping": 1}, True])
 def test_a_method_is_a_text(method: object) -> None:
     events = feed(ready(LATEST), request(5, "ping") | {"method": method})
-    assert code_of(events) == INVALID
-    assert reply(events)["id"] == 5
+    assert (code_of(events), reply(events)["id"]) == (INVALID, 5)
     events = feed(ready(LATEST), {"jsonrpc": "2.0", "method": method})
     assert code_of(events) == INVALID
     assert "id" not in reply(events)
@@ -393,15 +388,13 @@ def test_a_method_is_a_text(method: object) -> None:
 @pytest.mark.parametrize("message", [{}, {"jsonrpc": "2.0"}, {"jsonrpc": "2.0", "id": 5}, {"foo": "boo"}])
 def test_what_is_neither_request_nor_answer_is_refused(message: dict[str, Any]) -> None:
     events = feed(ready(LATEST), message)
-    assert code_of(events) == INVALID
-    assert reply(events).get("id") == message.get("id")
+    assert (code_of(events), reply(events).get("id")) == (INVALID, message.get("id"))
 
 
 @pytest.mark.parametrize("method", ["tools/explode", "", "Ping", "ping ", "sampling/createMessage", "rpc.discover"])
 def test_an_unknown_method_is_refused(method: str) -> None:
     events = feed(ready(LATEST), request(5, method))
-    assert code_of(events) == UNKNOWN
-    assert reply(events)["id"] == 5
+    assert (code_of(events), reply(events)["id"]) == (UNKNOWN, 5)
     events = feed(ready(LATEST), notification(method))
     assert code_of(events) == UNKNOWN
     assert reply(events) is None
@@ -542,8 +535,7 @@ def test_the_answers_to_a_batch_leave_together() -> None:
     assert asked(events) == ["a", "b", "e"]
     assert sum(isinstance(event, Notified) for event in events) == 1
     assert reply(events) is None
-    assert peer.respond("b", {"content": []}) == b""
-    assert peer.fail("e", ProtocolError(1, "one")) == b""
+    assert (peer.respond("b", {"content": []}), peer.fail("e", ProtocolError(1, "one"))) == (b"", b"")
     parts = json.loads(peer.respond("a", {}))
     assert oracle(BATCHING).problems("JSONRPCBatchResponse", [{"id": 0, **part} for part in parts]) == []
     assert [part.get("id") for part in parts] == [None, "c", "d", "b", "e", "a"]
@@ -580,8 +572,7 @@ def test_a_batch_of_garbage_is_answered_at_once() -> None:
 
 def test_an_id_is_used_once_in_a_batch() -> None:
     peer = ready(BATCHING)
-    events = feed(peer, [ping(1), ping(1)])
-    assert asked(events) == [1]
+    assert asked(feed(peer, [ping(1), ping(1)])) == [1]
     parts = json.loads(peer.respond(1, {}))
     assert [part["id"] for part in parts] == [1, 1]
     assert sorted("error" in part for part in parts) == [False, True]
@@ -631,14 +622,11 @@ def test_other_revisions_have_no_batches(revision: str) -> None:
 @every_revision
 def test_before_the_handshake_is_over_there_is_only_ping(revision: str) -> None:
     peer = server(revision)
-    assert asked(feed(peer, ping("a"))) == ["a"]
-    assert code_of(feed(peer, request(1, "tools/list"))) == INVALID
-    assert code_of(feed(peer, request(1, "nope"))) == INVALID
-    assert asked(feed(peer, initialize(revision))) == [0]
+    assert (asked(feed(peer, ping("a"))), code_of(feed(peer, request(1, "tools/list")))) == (["a"], INVALID)
+    assert (code_of(feed(peer, request(1, "nope"))), asked(feed(peer, initialize(revision)))) == (INVALID, [0])
     peer.negotiated()
     peer.respond(0, {})
-    assert asked(feed(peer, ping("b"))) == ["b"]
-    assert code_of(feed(peer, request(1, "tools/list"))) == INVALID
+    assert (asked(feed(peer, ping("b"))), code_of(feed(peer, request(1, "tools/list")))) == (["b"], INVALID)
     assert code_of(feed(peer, initialize(revision, id_=2))) == INVALID
     feed(peer, INITIALIZED)
     assert asked(feed(peer, request(1, "tools/list"))) == [1]
@@ -646,8 +634,7 @@ def test_before_the_handshake_is_over_there_is_only_ping(revision: str) -> None:
 
 def test_a_client_that_waits_for_its_handshake_answers_ping_only() -> None:
     peer = Peer("client", {LATEST: takes(LATEST, "client")})
-    assert asked(feed(peer, ping(1))) == [1]
-    assert code_of(feed(peer, request(2, "roots/list"))) == INVALID
+    assert (asked(feed(peer, ping(1))), code_of(feed(peer, request(2, "roots/list")))) == ([1], INVALID)
     peer.negotiated()
     assert asked(feed(peer, request(2, "roots/list"))) == [2]
 
@@ -664,10 +651,8 @@ def test_initialized_counts_after_initialize_only() -> None:
 @pytest.mark.parametrize("spelling", ['"method"', '"\\u006dethod"'])
 def test_a_second_initialize_is_refused(revision: str, spelling: str) -> None:
     peer = ready(revision)
-    message = json.dumps(initialize(revision, id_=9)).replace('"method"', spelling).encode()
-    events = peer.receive(message)
-    assert code_of(events) == INVALID
-    assert reply(events)["id"] == 9
+    events = peer.receive(json.dumps(initialize(revision, id_=9)).replace('"method"', spelling).encode())
+    assert (code_of(events), reply(events)["id"]) == (INVALID, 9)
     assert peer.state is State.READY
 
 
@@ -710,16 +695,14 @@ def test_a_server_speaks_the_revision_of_the_client_if_it_can(wanted: str) -> No
 @pytest.mark.parametrize("wanted", ["1999-01-01", "2099-01-01", "2026-07-28", "", "latest"])
 def test_a_server_offers_its_best_to_others(wanted: str) -> None:
     peer = server(*STATEFUL[:3])
-    assert asked(feed(peer, initialize(wanted))) == [0]
-    assert peer.dispatcher.revision.name == STATEFUL[2]
+    assert (asked(feed(peer, initialize(wanted))), peer.dispatcher.revision.name) == ([0], STATEFUL[2])
 
 
 def test_a_failed_attempt_leaves_no_trace() -> None:
     peer = server(*STATEFUL)
     broken = initialize("2024-11-05")
     del broken["params"]["clientInfo"]
-    assert code_of(feed(peer, broken)) == PARAMS
-    assert asked(feed(peer, initialize("1999-01-01"))) == [0]
+    assert (code_of(feed(peer, broken)), asked(feed(peer, initialize("1999-01-01")))) == (PARAMS, [0])
     assert peer.dispatcher.revision.name == LATEST
 
 
@@ -734,8 +717,7 @@ def test_each_revision_has_its_own_methods() -> None:
     for revision, known in (("2024-11-05", False), (LATEST, True)):
         peer = server(*STATEFUL)
         introduce(peer, revision)
-        events = feed(peer, request(1, "tasks/list"))
-        assert (asked(events) == [1]) is known
+        assert (asked(feed(peer, request(1, "tasks/list"))) == [1]) is known
 
 
 # --- cancellation and progress --------------------------------------------------------------------------------
@@ -760,10 +742,8 @@ def test_what_is_answered_cannot_be_given_up() -> None:
 
 def test_initialize_is_not_cancelled() -> None:
     ours = Peer("client", {LATEST: takes(LATEST, "client")})
-    params = typed_params(methods.INITIALIZE, initialize(LATEST)["params"])
-    pending, _ = ours.request(methods.INITIALIZE, params)
-    assert ours.cancel(pending, "too slow") == b""
-    assert feed(ours, answer(pending.id, {})) == []
+    pending, _ = ours.request(methods.INITIALIZE, typed_params(methods.INITIALIZE, initialize(LATEST)["params"]))
+    assert (ours.cancel(pending, "too slow"), feed(ours, answer(pending.id, {}))) == (b"", [])
     theirs = server()
     assert asked(feed(theirs, initialize(LATEST))) == [0]
     events = feed(theirs, notification("notifications/cancelled", {"requestId": 0}))
@@ -785,8 +765,7 @@ def test_a_request_of_theirs_is_given_up(id_: object) -> None:
 def test_cancelling_something_else_cancels_nothing(id_: object) -> None:
     peer = ready(LATEST)
     feed(peer, ping(5))
-    params = {} if id_ is None else {"requestId": id_}
-    events = feed(peer, notification("notifications/cancelled", params))
+    events = feed(peer, notification("notifications/cancelled", {} if id_ is None else {"requestId": id_}))
     assert [type(event) for event in events] == [Notified]
     assert list(peer.handling) == [5]
 
@@ -923,8 +902,7 @@ def test_a_stateless_client_answers_no_requests(message: Any) -> None:
         async def own(self, params: Any, ctx: Any) -> Any:
             raise AssertionError
 
-    peer = ready(STATELESS, "client", Own)
-    (event,) = feed(peer, message)
+    (event,) = feed(ready(STATELESS, "client", Own), message)
     assert isinstance(event, Rejected)
     assert event.reply == b""
     assert "Invalid request" in str(event.error)

@@ -51,8 +51,7 @@ def test_one_bad_entry_costs_itself_alone(revision: str) -> None:
     if revision == STATELESS:
         expected.discard("/tools/0/inputSchema/properties/x~1y\\n")  # any schema may stand there
     assert found == {("tools/list", pointer) for pointer in expected}
-    assert len(event.result.tools) == 6 - len(expected)
-    assert event.result.next_cursor == "2"
+    assert (len(event.result.tools), event.result.next_cursor) == (6 - len(expected), "2")
     known = dict(peer.invalid_items)
     heard(peer, "tools/list", result(revision, tools=tools))
     assert peer.invalid_items == known, "each is reported once"
@@ -87,8 +86,7 @@ def test_structured_content_alone_is_a_result(revision: str) -> None:
     peer = client_peer(revision)
     event = heard(peer, "tools/call", result(revision, structuredContent={"a": 1}))
     assert event.error is None
-    assert event.result.content == []
-    assert event.result.model_dump()["structuredContent"] == {"a": 1}
+    assert (event.result.content, event.result.model_dump()["structuredContent"]) == ([], {"a": 1})
     assert [one.pointer for one in peer.invalid_items] == ["/content"]
 
 

@@ -16,7 +16,6 @@ from mcp_bindgen.auth import ResourceServer, StaticTokens
 from mcp_bindgen.http.server.app import HttpApp
 from mcp_bindgen.http.server.legacy_sse import SseApp
 from mcp_bindgen.runtime import Identity, Limits
-from mcp_bindgen.runtime.protocol.errors import ProtocolError
 from mcp_bindgen.runtime.protocol.transport import Transport
 from mcp_bindgen.runtime.session.service import serve
 from mcp_bindgen.runtime.transports.memory import pair
@@ -24,6 +23,7 @@ from tests.support.checked_connections import (
     INITIALIZED,
     Raw,
     answer,
+    failure_of,
     initialize,
     notification,
     pipe_pair,
@@ -279,7 +279,6 @@ async def test_a_client_reads_a_batch_in_turns_and_has_the_same_limit() -> None:
     async with running(script()), Client().connected(left) as connected:
         await connected.ping()
         assert told == MOST - 1
-        with pytest.raises(ProtocolError, match="send at most 1000"):
-            await connected.ping()
+        await failure_of(connected.ping(), match="send at most 1000")
         assert told == MOST - 1
     await raw.close()

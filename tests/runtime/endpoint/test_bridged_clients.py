@@ -23,6 +23,7 @@ from tests.support.checked_connections import (
     Recording,
     answer,
     bindings,
+    failure_of,
     notification,
     running,
     until,
@@ -116,8 +117,7 @@ def make_client(revision: str) -> Any:
 
         async def on_create_message(self, params: Any, ctx: Any) -> Any:
             assert isinstance(params, package.methods.CREATE_MESSAGE.params)
-            content = types.TextContent(text="sampled")
-            return types.CreateMessageResult(role="assistant", model="m", content=content)
+            return types.CreateMessageResult(role="assistant", model="m", content=types.TextContent(text="sampled"))
 
         async def on_list_roots(self, *told: Any) -> Any:
             return types.ListRootsResult(roots=[types.Root(uri="file:///home")])
@@ -161,8 +161,7 @@ async def test_calls_have_the_types_of_the_client_and_the_messages_of_the_server
         reference = types.PromptReference(name="x")
         completed = await client.complete(reference, types.CompleteRequestParamsArgument(name="a", value="b"))
         assert completed.completion.values == ["b!"]
-        with pytest.raises(ProtocolError, match="no such thing"):
-            await client.call_tool("fails")
+        await failure_of(client.call_tool("fails"), match="no such thing")
     assert {"tools/list", "tools/call", "completion/complete"} <= set(ours.methods())
 
 
@@ -231,8 +230,7 @@ async def test_what_a_server_cannot_be_asked_is_an_error_before_anything_is_sent
         sent = len(ours.sent)
         method = bindings("2026-07-28").methods.METHODS["server/discover"]
         params = method.params(meta=client.metadata(bindings("2026-07-28").types.RequestMetaObject, None))
-        with pytest.raises(NotConvertible, match=r"server/discover.*MCP 2025-11-25"):
-            await client.request(method, params)
+        await failure_of(client.request(method, params), NotConvertible, match=r"server/discover.*MCP 2025-11-25")
         assert len(ours.sent) == sent
 
 
@@ -265,8 +263,7 @@ async def test_a_member_that_a_later_revision_has_another_use_for_does_no_harm(c
 async def test_results_are_cached_as_the_server_says() -> None:
     class Lasting(type(make_server(STATELESS))):  # type: ignore[misc]
         async def list_tools(self, params: Any, ctx: Any) -> Any:
-            found = await super().list_tools(params, ctx)
-            return found.model_copy(update={"ttl_ms": 60_000})
+            return (await super().list_tools(params, ctx)).model_copy(update={"ttl_ms": 60_000})
 
     left, right = pair()
     client = make_client("2025-06-18")
@@ -302,5 +299,4 @@ async def test_methods_of_ones_own_pass_as_they_are() -> None:
         client = make_client(home)
         async with running(serve(right, Echo(), revisions=[wire])), client.connected(left):
             assert (await client.request(echo, {"x": 1}))["got"] == 1
-            with pytest.raises(ProtocolError, match="acme/none"):
-                await client.request(replace(echo, name="acme/none"), {})
+            await failure_of(client.request(replace(echo, name="acme/none"), {}), match="acme/none")

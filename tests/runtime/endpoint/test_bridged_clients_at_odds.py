@@ -23,6 +23,7 @@ from tests.support.checked_connections import (
     Recording,
     answer,
     bindings,
+    failure_of,
     notification,
     request,
     running,
@@ -41,8 +42,7 @@ async def welcome(raw: Raw, revision: str, capabilities: Any = None, **info: Any
     """Answer a handshake, or a probe and a handshake, in one revision."""
     asked = await raw.receive()
     if asked["method"] == "server/discover":
-        error = {"code": -32601, "message": "no"}
-        await raw.send({"jsonrpc": "2.0", "id": asked["id"], "error": error})
+        await raw.send({"jsonrpc": "2.0", "id": asked["id"], "error": {"code": -32601, "message": "no"}})
         asked = await raw.receive()
     told = {"name": "raw", "version": "0", **info}
     result = {"protocolVersion": revision, "capabilities": capabilities or {}, "serverInfo": told}
@@ -83,8 +83,7 @@ async def test_what_an_old_server_says_of_itself_and_of_progress_may_clash() -> 
         await welcome(raw, OLD, {"tools": {}}, title=5, icons="none")
         assert await raw.receive() == INITIALIZED
         asked = await raw.receive()
-        token = asked["params"]["_meta"]["progressToken"]
-        told = {"progressToken": token, "progress": 1, "message": 5}
+        told = {"progressToken": asked["params"]["_meta"]["progressToken"], "progress": 1, "message": 5}
         await raw.send(notification("notifications/progress", told), answer(asked["id"], {"content": []}))
 
     progress: list[Any] = []
@@ -104,8 +103,7 @@ async def test_a_server_may_speak_as_soon_as_the_handshake_ends() -> None:
         asked = await raw.receive()
         await raw.send({"jsonrpc": "2.0", "id": asked["id"], "error": {"code": -32601, "message": "no"}})
         asked = await raw.receive()
-        info = {"name": "raw", "version": "0"}
-        result = {"protocolVersion": NEW, "capabilities": {}, "serverInfo": info}
+        result = {"protocolVersion": NEW, "capabilities": {}, "serverInfo": {"name": "raw", "version": "0"}}
         await raw.send(answer(asked["id"], result), request("r", "roots/list"))
         answers.extend([await raw.receive(), await raw.receive()])
 
@@ -140,8 +138,7 @@ async def test_a_ping_asks_the_server_whatever_the_cache_knows_and_in_time() -> 
         await client.ping()
         assert ours.methods().count("server/discover") == before + 2
         server.slow = True
-        with pytest.raises(RequestTimeout):
-            await client.with_options(timeout=0.05).ping()
+        await failure_of(client.with_options(timeout=0.05).ping(), RequestTimeout)
 
 
 async def test_a_notification_that_the_server_has_no_words_for_is_not_sent() -> None:

@@ -28,6 +28,7 @@ from tests.support.checked_connections import (
     bindings,
     bounded,
     connected,
+    failure_of,
     initialize,
     lone,
     played,
@@ -154,8 +155,7 @@ async def test_a_stateless_handler_is_told_what_the_connection_knows(wire: str) 
         assert isinstance(meta, v2026_07_28.types.RequestMetaObject)
         assert (meta.protocol_version, meta.progress_token) == (STATELESS, 7)
         assert meta.client_info is not None
-        assert meta.client_info.name == "test"
-        assert meta.client_capabilities.model_dump() == {}
+        assert (meta.client_info.name, meta.client_capabilities.model_dump()) == ("test", {})
         assert ctx.meta["a/b"] == 1
         if "logging/setLevel" in bindings(wire).methods.METHODS:
             await raw.ask(request(2, "logging/setLevel", {"level": "error"}))
@@ -232,8 +232,7 @@ async def test_results_that_ask_become_requests(wire: str) -> None:
             return package.types.ElicitResult(action="accept", content={"a": "b"})
 
     async with connected(Asked(), doing(New, ask_by_hand)) as connection:
-        result = await connection.client.call_tool("x")
-        assert result.content[0].text == "accept"
+        assert (await connection.client.call_tool("x")).content[0].text == "accept"
         assert connection.theirs.methods().count("elicitation/create") == (0 if wire == STATELESS else 2)
 
 
@@ -274,13 +273,9 @@ async def test_errors_that_want_a_visit_ask_for_it_where_results_ask() -> None:
         return await pay(params, ctx)
 
     async with connected(Pays(), doing(Old, never)) as connection:
-        with pytest.raises(ProtocolError, match="Pay first") as caught:
-            await connection.client.call_tool("x")
-        assert caught.value.code == -32042
+        assert (await failure_of(connection.client.call_tool("x"), match="Pay first")).code == -32042
     async with connected(bindings(NEWEST_STATEFUL).Client(), doing(Old, never)) as connection:
-        with pytest.raises(ProtocolError) as caught:
-            await connection.client.call_tool("x")
-        assert caught.value.code == -32042
+        assert (await failure_of(connection.client.call_tool("x"))).code == -32042
 
 
 async def test_what_cannot_be_said_is_a_result_of_the_tool(caplog: pytest.LogCaptureFixture) -> None:
@@ -345,8 +340,7 @@ async def test_own_methods_pass_as_they_are(wire: str) -> None:
     async with by_hand(wire, Extended()) as (raw, _):
         asked = lone(1, "acme/own", a=[1, None]) if wire == STATELESS else request(1, "acme/own", {"a": [1, None]})
         result = (await raw.ask(asked))["result"]
-        assert result["said"]["a"] == [1, None]
-        assert result["revision"] == wire
+        assert (result["said"]["a"], result["revision"]) == ([1, None], wire)
 
 
 @pytest.mark.parametrize("wire", REVISIONS)
@@ -359,8 +353,7 @@ async def test_extras_and_meta_survive(wire: str) -> None:
         asked = lone(1, "tools/call", **more) if wire == STATELESS else request(1, "tools/call", more)
         asked["params"].setdefault("_meta", {})["a/b"] = {"c": 1.0}
         result = (await raw.ask(asked))["result"]
-        assert result["mine"] == [{"b": None}]
-        assert result["_meta"]["a/b"] == {"c": 1.0}
+        assert (result["mine"], result["_meta"]["a/b"]) == ([{"b": None}], {"c": 1.0})
 
 
 # --- subscriptions across the eras ----------------------------------------------------------------------------
@@ -498,8 +491,7 @@ def test_revisions_that_cannot_be_served_are_refused_by_name(wanted: list[str], 
 
 async def test_only_wanted_revisions_are_served() -> None:
     async with played(Old(), revisions=["2025-03-26"]) as (raw, _):
-        answer = await raw.ask(initialize("2025-11-25"))
-        assert answer["result"]["protocolVersion"] == "2025-03-26"
+        assert (await raw.ask(initialize("2025-11-25")))["result"]["protocolVersion"] == "2025-03-26"
 
 
 def test_what_clients_of_a_revision_miss_is_told_at_the_start(caplog: pytest.LogCaptureFixture) -> None:

@@ -19,6 +19,7 @@ from mcp_bindgen.v2025_11_25 import types as mcp
 from tests.support.checked_connections import (
     Raw,
     answer,
+    failure_of,
     notification,
     pipe_pair,
     played,
@@ -142,8 +143,7 @@ async def test_who_does_not_read_is_cut_off_in_the_end(make: Make, caplog: pytes
             for n in range(10_000):
                 await raw.send(call(n, "large"))
 
-        with pytest.raises(ConnectionClosed):
-            await ask_for_ever()
+        await failure_of(ask_for_ever(), ConnectionClosed)
     assert "the other side does not read" in caplog.text
     await raw.close()
 
@@ -166,8 +166,7 @@ async def test_more_than_can_be_handled_waits_and_more_than_that_is_refused() ->
             await raw.send(notification("notifications/cancelled", {"requestId": n}))
         assert await raw.ask(request("q", "ping")) == answer("q", {})
         busy.go.set()
-        done = [(await raw.receive())["id"] for _ in range(10)]
-        assert sorted(done) == [1, 2, 3, 4, 6, 7, 8, 9, 10, 11]
+        assert sorted([(await raw.receive())["id"] for _ in range(10)]) == [1, 2, 3, 4, 6, 7, 8, 9, 10, 11]
         assert busy.most == 4
 
 
@@ -182,8 +181,7 @@ async def test_answers_are_read_while_requests_wait_for_their_turn() -> None:
         await raw.introduce(LATEST, {"roots": {}})
         await raw.send(*(call(n) for n in ("a", "b", "c")))
         for id_ in ("a", "b", "c"):
-            asked = await raw.receive()
-            await raw.send(answer(asked["id"], {"roots": []}))
+            await raw.send(answer((await raw.receive())["id"], {"roots": []}))
             assert (await raw.receive())["id"] == id_
 
 

@@ -19,6 +19,7 @@ from tests.support.checked_connections import (
     answer,
     bindings,
     connected,
+    failure_of,
     notification,
     played,
     request,
@@ -93,8 +94,7 @@ async def test_a_request_that_fails_cancels_its_progress_callback() -> None:
             ended.set()
 
     async with connected(bindings(LATEST).Client(), tool(work)) as connection:
-        with pytest.raises(ProtocolError):
-            await connection.client.with_options(on_progress=on_progress).call_tool("x")
+        await failure_of(connection.client.with_options(on_progress=on_progress).call_tool("x"))
         await ended.wait()
 
 
@@ -192,8 +192,7 @@ async def test_tasks_are_for_those_who_ask(caplog: pytest.LogCaptureFixture) -> 
 
     async with played(Slow()) as (raw, _):
         await raw.introduce(LATEST)
-        asked = await raw.ask(request(1, "tools/call", {"name": "x", "task": {}}))
-        assert asked["result"]["task"]["taskId"] == "t"
+        assert (await raw.ask(request(1, "tools/call", {"name": "x", "task": {}})))["result"]["task"]["taskId"] == "t"
         unasked = await raw.ask(request(2, "tools/call", {"name": "x"}))
         said = "Internal error: the handler of tools/call returned CreateTaskResult without 'task'"
         assert unasked["error"]["code"] == -32603
@@ -272,8 +271,7 @@ async def test_nobody_writes_into_our_log() -> None:
                 assert "error" in await raw.ask(request(n, name))
             assert "error" in await raw.ask(request("c", "tools/call", {"name": "b\nERROR forged\x1b[31m"}))
         async with connected(Client(), Careless()) as connection:
-            with pytest.raises(ProtocolError):
-                await connection.client.call_tool("x")
+            await failure_of(connection.client.call_tool("x"))
     finally:
         logger.removeHandler(records)
     assert records.lines

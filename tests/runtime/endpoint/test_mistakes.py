@@ -13,7 +13,7 @@ from mcp_bindgen.runtime import ProtocolError, connect, serve
 from mcp_bindgen.runtime.protocol.routing import did_you_mean
 from mcp_bindgen.runtime.transports.memory import pair
 from tests.runtime.contract.weather.base import ForecastContract
-from tests.support.checked_connections import STATEFUL, STATELESS, bindings, connected, running
+from tests.support.checked_connections import STATEFUL, STATELESS, bindings, connected, failure_of, running
 
 every = pytest.mark.parametrize("revision", [*STATEFUL, STATELESS])
 
@@ -67,8 +67,7 @@ def test_a_misspelt_handler_is_told_when_its_class_is_made(
 )
 @every
 def test_what_is_no_misspelt_handler_is_let_be(revision: str, name: str, function: Any) -> None:
-    kind = type("Mine", (bindings(revision).Server,), {name: function})
-    type("More", (kind,), {name: function})
+    type("More", (type("Mine", (bindings(revision).Server), {name: function}),), {name: function})
 
 
 # --- what handlers return -------------------------------------------------------------------------------------
@@ -90,11 +89,10 @@ async def test_a_wrong_return_type_is_told_with_the_line(
             return returned
 
     async with connected(package.Client(), Mistaken()) as connection:
-        with pytest.raises(ProtocolError) as caught:
-            await connection.client.list_tools()
+        error = await failure_of(connection.client.list_tools())
     line = Mistaken.list_tools.__code__.co_firstlineno
     said = f"the handler of tools/list returned {type(returned).__name__}, expected ListToolsResult"
-    assert caught.value.message == f"Internal error: {said} ({Path(__file__).name}:{line})"
+    assert error.message == f"Internal error: {said} ({Path(__file__).name}:{line})"
     assert f"WrongResult: {said} ({__file__}:{line})" in caplog.text
 
 
@@ -106,8 +104,7 @@ async def test_results_of_other_revisions_and_in_wire_form_are_taken(revision: s
         info = package.types.Implementation(name="x", version="1")
 
         def list_tools(self, params: Any, ctx: Any) -> Any:
-            other = v2026_07_28 if package is v2025_11_25 else v2025_11_25
-            return other.types.ListToolsResult(tools=[])
+            return (v2026_07_28 if package is v2025_11_25 else v2025_11_25).types.ListToolsResult(tools=[])
 
         def list_prompts(self, params: Any, ctx: Any) -> Any:
             return {"prompts": []}
@@ -166,6 +163,5 @@ async def test_a_file_of_servers_is_no_server(tmp_path: Any) -> None:
 def test_suggestions_stay_small_and_quick() -> None:
     assert did_you_mean("list_promts", ["list_prompts", "other"]) == "; did you mean 'list_prompts'?"
     assert did_you_mean("something", ["else"]) == ""
-    many = [f"tool-{number}" for number in range(100_000)]
-    assert did_you_mean("tool-1x" + "y" * 1_000_000, many) == ""
+    assert did_you_mean("tool-1x" + "y" * 1_000_000, [f"tool-{number}" for number in range(100_000)]) == ""
     assert app.missing_method(ForecastContract, "get_forecast").startswith("ForecastContract misses get_forecast")

@@ -155,8 +155,7 @@ async def test_a_flat_model_is_a_form(revision: str) -> None:
 async def test_dataclasses_and_typed_dicts_are_forms(revision: str) -> None:
     async def handler(ctx: Context) -> Any:
         point = await ctx.ask("Where?", Point)
-        named = await ctx.ask("Who?", Named)
-        return point.x, point.y, named["name"]
+        return point.x, point.y, (await ctx.ask("Who?", Named))["name"]
 
     _, said = await conversation(revision, handler, [accepting(x=1), accepting(name="Ada")])
     assert said == "(1, 0, 'Ada')"
@@ -347,8 +346,7 @@ async def test_a_model_of_the_client_answers_in_one_line(revision: str) -> None:
 
 @every
 async def test_a_model_that_writes_no_text_is_an_error(revision: str) -> None:
-    image = {"type": "image", "data": "", "mimeType": "image/png"}
-    answer = {"role": "assistant", "model": "m", "content": image}
+    answer = {"role": "assistant", "model": "m", "content": {"type": "image", "data": "", "mimeType": "image/png"}}
     _, said = await conversation(revision, lambda ctx: ctx.sample("Paint me"), [answer])
     assert said.startswith("UnexpectedAnswer: sampling/createMessage was answered by ")
 

@@ -20,7 +20,16 @@ from mcp_bindgen.v2026_07_28 import REVISION, Client, Server, methods
 from mcp_bindgen.v2026_07_28 import types as mcp
 from tests.runtime.entrypoints.test_connect import discovered, listening, posted
 from tests.runtime.entrypoints.test_connect import server as echo
-from tests.support.checked_connections import STATELESS, Recording, bounded, refusal, running, stating, until
+from tests.support.checked_connections import (
+    STATELESS,
+    Recording,
+    bounded,
+    failure_of,
+    refusal,
+    running,
+    stating,
+    until,
+)
 from tests.support.scripted_http_server import Heard, serving
 
 SCHEMA = mcp.ToolInputSchema()
@@ -272,8 +281,7 @@ async def test_tools_that_want_headers_are_known_from_the_cache() -> None:
             self.asked.append("tools")
             wanted = {"city": {"type": "string", "x-mcp-header": "City"}}
             schema = mcp.ToolInputSchema.model_validate({"type": "object", "properties": wanted})
-            tool = mcp.Tool(name="forecast", input_schema=schema)
-            return mcp.ListToolsResult(tools=[tool], **self.hints)
+            return mcp.ListToolsResult(tools=[mcp.Tool(name="forecast", input_schema=schema)], **self.hints)
 
     library, cache = Choosy(scope="public"), ResultCache()
     app = HttpApp(library)
@@ -354,8 +362,7 @@ def test_news_of_a_change_make_stale_what_they_are_about(tell: str, arguments: A
                 await library.broadcast(lambda link: getattr(link, tell)(*arguments))
                 await until(lambda: len(cache) < kept)
                 await read_everything(client)
-            assert set(library.asked) == again
-            assert len(library.asked) == len(again)
+            assert (set(library.asked), len(library.asked)) == (again, len(again))
             assert heard == (["tools"] if "tools None" in again else [])
 
     change()
@@ -382,8 +389,7 @@ async def test_a_cursor_that_does_not_hold_any_longer_takes_its_list_with_it() -
         await client.list_prompts()
         [tool async for tool in client.iter_tools()]
         assert len(cache) == 3
-        with pytest.raises(ProtocolError, match="no such page"):
-            await client.list_tools("3")
+        await failure_of(client.list_tools("3"), match="no such page")
         assert len(cache) == 1
         [tool async for tool in client.iter_tools()]
     assert library.asked == ["prompts", "tools None", "tools 2", "tools 3", "tools None", "tools 2"]
@@ -435,8 +441,7 @@ def test_a_cache_behaves_like_its_description(steps: list[Any], limit: int, scop
                             prompts=[mcp.Prompt(name=text)], ttl_ms=ttl * 1000, cache_scope=scope
                         )
 
-                    mine = CacheScope(server, reader)
-                    found = await cache.through(mine, methods.LIST_PROMPTS, PARAMS, ask)
+                    found = await cache.through(CacheScope(server, reader), methods.LIST_PROMPTS, PARAMS, ask)
                     assert found.prompts[0].name == f"{server}{truth[server]}"
                     key = (scope if scope == "public" else reader, server, truth[server])
                     assert until[key] > clock.now or found.ttl_ms == ttl * 1000

@@ -44,6 +44,7 @@ from tests.support.checked_connections import (
     answer,
     bindings,
     connected,
+    failure_of,
     initialize,
     notification,
     played,
@@ -148,8 +149,7 @@ async def test_capabilities_follow_from_the_handlers(revision: str) -> None:
             "tools": {"listChanged": True},
             **({} if revision == "2024-11-05" else {"completions": {}}),
         }
-        assert connection.client.server_info == theirs.info
-        assert connection.client.instructions == "Be kind."
+        assert (connection.client.server_info, connection.client.instructions) == (theirs.info, "Be kind.")
         await until(lambda: seen)
         assert seen == [({"roots": {"listChanged": True}, "sampling": {}}, "mcp-bindgen", revision)]
 
@@ -188,17 +188,13 @@ async def test_what_was_not_declared_is_not_sent(revision: str) -> None:
 
     async def call_tool(self: Any, params: Any, ctx: Any) -> Any:
         for attempt in (ctx.list_roots, ctx.notify_resource_list_changed):
-            with pytest.raises(CapabilityMissing) as caught:
-                await attempt()
-            failures.append(caught.value)
+            failures.append(await failure_of(attempt(), CapabilityMissing))
         return said("done", revision)
 
     async with connected(client(revision), server(revision, call_tool=call_tool)) as connection:
         before = len(connection.ours.sent)
         for attempt in (connection.client.list_prompts, connection.client.notify_roots_list_changed):
-            with pytest.raises(CapabilityMissing) as caught:
-                await attempt()
-            failures.append(caught.value)
+            failures.append(await failure_of(attempt(), CapabilityMissing))
         assert len(connection.ours.sent) == before
         await connection.client.call_tool("x")
         assert connection.theirs.methods() == []
@@ -217,9 +213,8 @@ async def test_who_lacks_what_a_handler_needs_is_told(revision: str) -> None:
         await ctx.list_roots()
 
     async with connected(client(revision), server(revision, call_tool=call_tool)) as connection:
-        with pytest.raises(ProtocolError, match="'roots', which the client did not declare") as caught:
-            await connection.client.call_tool("x")
-        assert caught.value.code == errors.INVALID_REQUEST
+        error = await failure_of(connection.client.call_tool("x"), match="'roots', which the client did not declare")
+        assert error.code == errors.INVALID_REQUEST
 
 
 # --- errors ---------------------------------------------------------------------------------------------------
@@ -234,9 +229,8 @@ async def test_a_crash_is_logged_here_and_not_told_there(revision: str, caplog: 
 
     async with connected(client(revision), server(revision, call_tool=call_tool)) as connection:
         for name in ("at once", "later"):
-            with pytest.raises(ProtocolError) as caught:
-                await connection.client.call_tool(name)
-            assert (caught.value.code, caught.value.message, caught.value.data) == (-32603, "Internal error", None)
+            error = await failure_of(connection.client.call_tool(name))
+            assert (error.code, error.message, error.data) == (-32603, "Internal error", None)
             assert not any("s3cret" in str(message) for message in connection.theirs.sent)
     assert [record.getMessage() for record in caplog.records] == ["the handler of tools/call failed"] * 2
     assert caplog.text.count("ValueError: the password is s3cret") == 2
@@ -251,9 +245,8 @@ async def test_an_error_that_a_handler_raises_arrives(revision: str) -> None:
         raise ProtocolError(-32042, "Not now.", data)
 
     async with connected(client(revision), server(revision, call_tool=call_tool)) as connection:
-        with pytest.raises(ProtocolError) as caught:
-            await connection.client.call_tool("x")
-        assert (caught.value.code, caught.value.message, caught.value.data) == (-32042, "Not now.", data)
+        error = await failure_of(connection.client.call_tool("x"))
+        assert (error.code, error.message, error.data) == (-32042, "Not now.", data)
 
 
 class Clumsy(Tools):
@@ -296,9 +289,7 @@ class Clumsy(Tools):
 @pytest.mark.parametrize("name", ["data", "message", "result", "cancelled", "awaited", "recursion", "stop", "nope"])
 async def test_no_failure_of_a_handler_ends_the_connection(name: str, caplog: pytest.LogCaptureFixture) -> None:
     async with connected(Latest(), Clumsy()) as connection:
-        with pytest.raises(ProtocolError) as caught:
-            await connection.client.call_tool(name)
-        assert caught.value.code == -32603
+        assert (await failure_of(connection.client.call_tool(name))).code == -32603
         assert caplog.records
         assert await outcome(connection.client, "quick") == "quick"
         assert not connection.client.link.peer.pending
@@ -310,15 +301,12 @@ async def test_a_result_that_is_no_object_fails_here(caplog: pytest.LogCaptureFi
     async def call_tool(self: Any, params: Any, ctx: Any) -> None: ...
 
     async with connected(Latest(), server(LATEST, call_tool=call_tool)) as connection:
-        with pytest.raises(ProtocolError):
-            await connection.client.call_tool("x")
+        await failure_of(connection.client.call_tool("x"))
 
 
 async def test_what_is_not_offered_is_refused() -> None:
     async with connected(Latest(), server(LATEST, list_tools=handler)) as connection:
-        with pytest.raises(ProtocolError) as caught:
-            await connection.client.call_tool("x")
-        assert caught.value.code == -32601
+        assert (await failure_of(connection.client.call_tool("x"))).code == -32601
     async with played(LatestServer()) as (raw, _):
         await raw.introduce(LATEST)
         for method in ("prompts/list", "tools/explode", "sampling/createMessage"):
@@ -361,8 +349,7 @@ async def test_a_handler_in_a_thread_reaches_its_context() -> None:
 
     seen: list[Any] = []
     async with connected(Home(), Threaded()) as connection:
-        answered = await connection.client.with_options(on_progress=seen.append).call_tool("x")
-        assert text_of(answered) == "[]"
+        assert text_of(await connection.client.with_options(on_progress=seen.append).call_tool("x")) == "[]"
         assert [params.progress for params in seen] == [1]
 
 
@@ -574,8 +561,7 @@ async def test_progress_arrives_where_it_was_asked_for(revision: str) -> None:
                 tasks.start_soon(ask, mine)
         for mine in seen:
             assert [(params.progress, params.total) for params in mine] == [(0, 3), (1, 3), (2, 3)]
-        tokens = {params.progress_token for mine in seen for params in mine}
-        assert len(tokens) == 2
+        assert len({params.progress_token for mine in seen for params in mine}) == 2
         before = len(connection.theirs.params("notifications/progress"))
         await connection.client.call_tool("walk", {"steps": 3, "pause": 0})
         assert len(connection.theirs.params("notifications/progress")) == before
@@ -598,9 +584,7 @@ async def test_progress_puts_the_timeout_off() -> None:
         assert text_of(await patient.call_tool("walk", walk)) == "there"
         with pytest.raises(RequestTimeout):  # who does not ask for progress gets none
             await connection.client.with_options(timeout=PATIENCE).call_tool("walk", walk)
-        hurried = patient.with_options(total_timeout=PATIENCE)
-        with pytest.raises(RequestTimeout):
-            await hurried.call_tool("walk", walk)
+        await failure_of(patient.with_options(total_timeout=PATIENCE).call_tool("walk", walk), RequestTimeout)
 
 
 @every_revision
@@ -616,8 +600,7 @@ async def test_who_does_not_wait_any_longer_says_so(revision: str, kind: str) ->
 
     async with connected(client(revision), server(revision, call_tool=call_tool)) as connection:
         view = connection.client.with_options(**{kind: 0.05})
-        with pytest.raises(RequestTimeout, match="tools/call"):
-            await view.call_tool("x")
+        await failure_of(view.call_tool("x"), RequestTimeout, match="tools/call")
         await until(lambda: cancelled)
         (told,) = connection.ours.params("notifications/cancelled")
         (asked,) = [message for message in connection.ours.sent if message.get("method") == "tools/call"]
@@ -637,8 +620,7 @@ async def test_clients_do_not_wait_for_ever_unless_they_are_told_to() -> None:
         assert forever.with_options().options == forever.options
         assert forever.with_options(total_timeout=None).options == Options(timeout=None)
         client.options = Options(timeout=0.05)
-        with pytest.raises(RequestTimeout, match="tools/call was not answered in time"):
-            await client.call_tool("sleep")
+        await failure_of(client.call_tool("sleep"), RequestTimeout, match="tools/call was not answered in time")
         with anyio.move_on_after(0.2) as scope:
             await client.with_options(timeout=None).call_tool("sleep")
         assert scope.cancelled_caught
@@ -680,12 +662,10 @@ async def test_the_clock_does_not_run_while_somebody_answers() -> None:
         hasty = client.with_options(timeout=0.1)
         assert await outcome(hasty, "ask") == "0"
         begun = anyio.current_time()
-        with pytest.raises(RequestTimeout):
-            await hasty.call_tool("ask_and_sleep")
+        await failure_of(hasty.call_tool("ask_and_sleep"), RequestTimeout)
         assert 0.35 < anyio.current_time() - begun < 5, "it runs again afterwards"
         begun = anyio.current_time()
-        with pytest.raises(RequestTimeout):
-            await hasty.with_options(total_timeout=0.2).call_tool("ask")
+        await failure_of(hasty.with_options(total_timeout=0.2).call_tool("ask"), RequestTimeout)
         assert anyio.current_time() - begun < 0.3, "the total is the total"
         client.calls = "sleep"
         with pytest.raises(ProtocolError, match="Internal error"):  # its own call timed out
@@ -698,8 +678,7 @@ async def test_options_of_a_class_are_used() -> None:
         options = Options(timeout=0.05)
 
     async with connected(Hasty(), Sleeper()) as connection:
-        with pytest.raises(RequestTimeout):
-            await connection.client.call_tool("sleep")
+        await failure_of(connection.client.call_tool("sleep"), RequestTimeout)
 
 
 async def test_a_task_that_is_cancelled_gives_its_request_up() -> None:
@@ -753,8 +732,7 @@ async def test_a_late_answer_is_no_answer_to_the_next_request() -> None:
             await raw.send(answer(asked["id"], {"content": [{"type": "text", "text": text}]}))
 
     async with running(script()), Latest.connect(Recording(left, LATEST)) as caller:
-        with pytest.raises(RequestTimeout):
-            await caller.with_options(timeout=0.05).call_tool("x")
+        await failure_of(caller.with_options(timeout=0.05).call_tool("x"), RequestTimeout)
         answers.append(text_of(await caller.call_tool("y")))
     assert answers == ["right"]
     await raw.close()
@@ -814,8 +792,7 @@ async def test_initialize_that_takes_too_long_is_not_cancelled() -> None:
 
 @every_revision
 async def test_a_server_asks_its_client(revision: str) -> None:
-    package = bindings(revision)
-    types = package.types
+    types = bindings(revision).types
 
     async def call_tool(self: Any, params: Any, ctx: Any) -> Any:
         roots = await ctx.list_roots()
@@ -857,8 +834,7 @@ async def test_questions_nest() -> None:
 
         async def inner(self, ctx: Context) -> str:
             schema = mcp.ElicitRequestFormParamsRequestedSchema(properties={})
-            form = mcp.ElicitRequestFormParams(message="Who?", requested_schema=schema)
-            answered = await ctx.elicit(form)
+            answered = await ctx.elicit(mcp.ElicitRequestFormParams(message="Who?", requested_schema=schema))
             return f"inner({answered.action})"
 
     class Modelling(Latest):
@@ -879,9 +855,8 @@ async def test_questions_nest() -> None:
 async def test_a_client_that_fails_fails_the_handler_that_asked() -> None:
     class Curious(Tools):
         async def ask(self, ctx: Context) -> str:
-            with pytest.raises(ProtocolError) as caught:
-                await ctx.list_roots()
-            return f"{caught.value.code} {caught.value.message}"
+            error = await failure_of(ctx.list_roots())
+            return f"{error.code} {error.message}"
 
     class Homeless(Latest):
         async def on_list_roots(self, params: Any, ctx: Any) -> mcp.ListRootsResult:
@@ -909,8 +884,7 @@ async def test_a_handler_that_is_cancelled_gives_its_own_requests_up() -> None:
             return mcp.ListRootsResult(roots=[])
 
     async with connected(Slow(), Curious()) as connection:
-        with pytest.raises(RequestTimeout):
-            await connection.client.with_options(total_timeout=0.05).call_tool("ask")
+        await failure_of(connection.client.with_options(total_timeout=0.05).call_tool("ask"), RequestTimeout)
         await until(lambda: cancelled)
         assert connection.theirs.methods() == ["roots/list", "notifications/cancelled"]
 
@@ -940,10 +914,9 @@ async def test_only_files_are_roots(revision: str, caplog: pytest.LogCaptureFixt
     async with connected(ours, server(revision, call_tool=call_tool)) as connection:
         assert text_of(await connection.client.call_tool("x")) == "2"
         uri = "https://example.com/secret"
-        with pytest.raises((ProtocolError, ValueError)) as caught:
-            await connection.client.call_tool("x")
+        error = await failure_of(connection.client.call_tool("x"), (ProtocolError, ValueError))
         message = "the URI of a root must begin with file://: 'https://example.com/secret'"
-        assert message in (str(caught.value) if revision == STATELESS else caplog.text)
+        assert message in (str(error) if revision == STATELESS else caplog.text)
 
 
 # --- telling --------------------------------------------------------------------------------------------------
@@ -1269,8 +1242,7 @@ async def test_a_server_that_answers_initialize_itself() -> None:
     async with connected(Latest(), Custom()) as connection:
         assert connection.client.server_capabilities == {"prompts": {}}
         assert connection.client.server_info.name == "custom"
-        with pytest.raises(CapabilityMissing):
-            await connection.client.list_tools()
+        await failure_of(connection.client.list_tools(), CapabilityMissing)
     left, right = pair()
     async with running(serve(Recording(right, LATEST), Custom())):
         with pytest.raises(ProtocolError, match="go away"):
@@ -1290,8 +1262,7 @@ async def test_what_a_block_raises_comes_out_as_it_is() -> None:
                 await connection.client.call_tool("sleep")
             raise KeyError("mine")
 
-    with pytest.raises(KeyError, match="mine"):
-        await fail_among_calls()
+    await failure_of(fail_among_calls(), KeyError, match="mine")
 
 
 async def test_when_the_server_goes_calls_fail() -> None:
@@ -1301,9 +1272,7 @@ async def test_when_the_server_goes_calls_fail() -> None:
         failures: list[ConnectionClosed] = []
 
         async def ask() -> None:
-            with pytest.raises(ConnectionClosed) as caught:
-                await caller.ping()
-            failures.append(caught.value)
+            failures.append(await failure_of(caller.ping(), ConnectionClosed))
 
         async with anyio.create_task_group() as tasks:
             for _ in range(3):
@@ -1313,8 +1282,7 @@ async def test_when_the_server_goes_calls_fail() -> None:
         assert len(failures) == 3
         assert {str(failure) for failure in failures} == {"the other side closed the connection"}
         await ask()
-        with pytest.raises(ConnectionClosed):
-            await caller.notify(methods.INITIALIZED, mcp.NotificationParams())
+        await failure_of(caller.notify(methods.INITIALIZED, mcp.NotificationParams()), ConnectionClosed)
 
 
 @asynccontextmanager
@@ -1390,8 +1358,7 @@ async def test_a_server_may_be_refused() -> None:
     raw = Raw(right)
 
     async def script() -> None:
-        asked = await raw.receive()
-        await raw.send(refusal(asked["id"], -7, "full"))
+        await raw.send(refusal((await raw.receive())["id"], -7, "full"))
 
     async with running(script()):
         with pytest.raises(ProtocolError, match="full"):

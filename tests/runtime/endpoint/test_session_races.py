@@ -16,7 +16,7 @@ from mcp_bindgen.runtime.protocol.transport import Transport
 from mcp_bindgen.runtime.transports.memory import pair
 from mcp_bindgen.v2025_11_25 import Client, Context, Server
 from mcp_bindgen.v2025_11_25 import types as mcp
-from tests.support.checked_connections import initialize, running
+from tests.support.checked_connections import failure_of, initialize, running
 
 PATIENCE = 10.0
 INFO = mcp.Implementation(name="racing", version="1")
@@ -68,8 +68,7 @@ async def test_progress_that_comes_as_the_time_is_up_ends_no_connection() -> Non
     async with running(serve(right, Racing())), connect(left, Client) as client:
         hurried = client.with_options(timeout=5, total_timeout=0.02, on_progress=lambda params: None)
         for _ in range(20):
-            with pytest.raises(RequestTimeout):
-                await hurried.call_tool("endless")
+            await failure_of(hurried.call_tool("endless"), RequestTimeout)
         await client.ping()
 
 
@@ -86,8 +85,7 @@ class Vanishing(Transport):
         if self._answered:
             return ()
         self._answered = True
-        info = {"name": "gone", "version": "1"}
-        result = {"protocolVersion": "2025-11-25", "capabilities": {}, "serverInfo": info}
+        result = {"protocolVersion": "2025-11-25", "capabilities": {}, "serverInfo": {"name": "gone", "version": "1"}}
         return [json.dumps({"jsonrpc": "2.0", "id": self._request["id"], "result": result}).encode()]
 
     async def send(self, messages: Sequence[bytes]) -> None:
@@ -129,8 +127,7 @@ def test_a_large_answer_in_a_session_blocks_nobody() -> None:
             begun = await post(app, initialize(revision="2025-11-25"))
             session = dict(begun[0]["headers"])[b"mcp-session-id"].decode()
             await post(app, {"jsonrpc": "2.0", "method": "notifications/initialized"}, mcp_session_id=session)
-            params = {"name": "huge", "arguments": {}}
-            call = {"jsonrpc": "2.0", "id": 7, "method": "tools/call", "params": params}
+            call = {"jsonrpc": "2.0", "id": 7, "method": "tools/call", "params": {"name": "huge", "arguments": {}}}
             answer = await asyncio.wait_for(post(app, call, mcp_session_id=session), PATIENCE)
             assert sum(len(part.get("body", b"")) for part in answer) > 1_500_000
 

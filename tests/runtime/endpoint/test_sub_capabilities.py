@@ -6,7 +6,6 @@ from typing import Any
 
 import pytest
 
-from mcp_bindgen.runtime import ProtocolError
 from mcp_bindgen.runtime.transports.memory import pair
 from tests.support.checked_connections import (
     STATELESS,
@@ -15,6 +14,7 @@ from tests.support.checked_connections import (
     bindings,
     bounded,
     connected,
+    failure_of,
     request,
     running,
     until,
@@ -100,9 +100,7 @@ def test_servers_ask_only_what_was_declared(revision: str, wire: Any, declared: 
                 await connection.client.call_tool("x")
                 assert len(asked) == 1
                 return
-            with pytest.raises(ProtocolError) as caught:
-                await connection.client.call_tool("x")
-            assert lacking in caught.value.message
+            assert lacking in (await failure_of(connection.client.call_tool("x"))).message
             assert not asked
 
     talk()
@@ -153,8 +151,6 @@ async def test_clients_refuse_what_a_result_asks_and_they_did_not_declare() -> N
         await raw.send(answer(found["id"], {"resultType": "input_required", "inputRequests": {"q": question}}))
 
     async with running(script()), client.connected(left) as caller:
-        with pytest.raises(ProtocolError, match=r"elicitation\.url") as caught:
-            await caller.call_tool("x")
-        assert caught.value.code == -32602
+        assert (await failure_of(caller.call_tool("x"), match=r"elicitation\.url")).code == -32602
         assert not asked
     await raw.close()

@@ -39,6 +39,7 @@ from tests.support.checked_connections import (
     Recording,
     answer,
     bounded,
+    failure_of,
     notification,
     refusal,
     running,
@@ -312,8 +313,7 @@ async def test_a_server_that_refuses() -> None:
 
 async def test_a_server_that_does_not_acknowledge_in_time() -> None:
     async def wait(raw: Raw, id_: Any) -> None:
-        taken_back = await raw.receive()
-        assert taken_back["method"] == "notifications/cancelled"
+        assert (await raw.receive())["method"] == "notifications/cancelled"
         await raw.send(acknowledged(id_, toolsListChanged=True), told(id_))
 
     async with played(wait) as client:
@@ -481,6 +481,5 @@ async def test_authorization_that_is_not_to_be_had_for_a_moment_ends_nothing(mon
                 end_all(shop)
                 await anyio.sleep(5)
 
-        with pytest.raises(AuthorizationError):
-            await subscribe()
+        await failure_of(subscribe(), AuthorizationError)
         assert failures == []

@@ -75,8 +75,7 @@ def without(monkeypatch: pytest.MonkeyPatch) -> None:
 
 @pytest.mark.usefixtures("without")
 def test_a_server_serves_its_own_revision() -> None:
-    service = Service([v2025_11_25.Server()])
-    assert service.supported == ["2025-11-25"]
+    assert Service([v2025_11_25.Server()]).supported == ["2025-11-25"]
     with pytest.raises(ValueError, match=f"1999-01-01 cannot be served; {MISSING}; there are 2025-11-25"):
         Service([v2025_11_25.Server()], revisions=["1999-01-01", "2025-11-25"])
 

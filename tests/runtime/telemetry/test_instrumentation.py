@@ -24,7 +24,17 @@ from mcp_bindgen.runtime import Limits, Options, ProtocolError, RequestTimeout, 
 from mcp_bindgen.runtime.protocol import observation
 from mcp_bindgen.runtime.transports.memory import pair
 from mcp_bindgen.telemetry import instrument, instrumentation, uninstrument
-from tests.support.checked_connections import STATELESS, Raw, connected, lone, played, request, running, until
+from tests.support.checked_connections import (
+    STATELESS,
+    Raw,
+    connected,
+    failure_of,
+    lone,
+    played,
+    request,
+    running,
+    until,
+)
 from tests.support.http_wires import listening, stateless, wires
 from tests.support.shop import Customer, Shop
 
@@ -184,8 +194,7 @@ async def test_methods_of_extensions_are_traced_as_those_of_core(seen: Seen) -> 
     async with running(serve(right, Shop())):
         await Raw(left).ask(lone(1, "stock/get", item="pear"))
         await left.close()
-    refused = attributes(seen.span(SpanKind.SERVER, "stock/get"))
-    assert refused["rpc.response.status_code"] == "-32021"
+    assert attributes(seen.span(SpanKind.SERVER, "stock/get"))["rpc.response.status_code"] == "-32021"
 
 
 async def test_what_a_handler_asks_is_part_of_the_same_trace(seen: Seen) -> None:
@@ -248,8 +257,7 @@ async def test_a_trace_of_the_transport_is_linked(seen: Seen) -> None:
 
 async def test_a_context_that_somebody_gives_is_not_replaced(seen: Seen) -> None:
     async with connected(NowClient(), Now()) as connection:
-        client = connection.client
-        await client.list_tools(meta={"traceparent": TRACEPARENT})
+        await connection.client.list_tools(meta={"traceparent": TRACEPARENT})
     (params,) = connection.ours.params("tools/list")
     assert params["_meta"]["traceparent"] == TRACEPARENT
 
@@ -466,8 +474,7 @@ async def test_the_context_of_whoever_calls_is_theirs_again(seen: Seen) -> None:
     before = context.get_current()
     async with connected(ThenClient(), Then()) as connection:
         await connection.client.call_tool("echo")
-        with pytest.raises(ProtocolError):
-            await connection.client.call_tool("refuse")
+        await failure_of(connection.client.call_tool("refuse"))
         assert context.get_current() == before
 
 

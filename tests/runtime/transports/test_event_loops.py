@@ -19,7 +19,7 @@ from mcp_bindgen.runtime import ConnectionClosed
 from mcp_bindgen.runtime.transports import stdio
 from mcp_bindgen.runtime.transports.stdio import Pipes
 from mcp_bindgen.v2025_11_25 import Client
-from tests.support.checked_connections import INITIALIZED, initialize, request
+from tests.support.checked_connections import INITIALIZED, failure_of, initialize, request
 from tests.support.commands import ROOT, execute
 
 
@@ -52,8 +52,7 @@ def test_messages_larger_than_a_pipe_pass_both_ways() -> None:
         await right.close()
         with anyio.fail_after(10):
             assert await left.receive() == ()
-        with pytest.raises(ConnectionClosed):
-            await left.send([b"x"])
+        await failure_of(left.send([b"x"]), ConnectionClosed)
         await left.close()
 
     on_plain_loop(talk)

@@ -20,7 +20,7 @@ import anyio
 import anyio.to_thread
 import pytest
 
-from mcp_bindgen.runtime import ConnectionClosed, ProtocolError, RequestTimeout, Server, Transport, serve
+from mcp_bindgen.runtime import ConnectionClosed, RequestTimeout, Server, Transport, serve
 from mcp_bindgen.runtime.protocol.transport import MAX_MESSAGE, Oversized
 from mcp_bindgen.runtime.transports.memory import pair
 from mcp_bindgen.runtime.transports.stdio import Lines, stdio
@@ -32,6 +32,7 @@ from tests.support.checked_connections import (
     Raw,
     Recording,
     answer,
+    failure_of,
     initialize,
     notification,
     pipe_pair,
@@ -231,8 +232,7 @@ def soon(condition: Callable[[], object], seconds: float = 45) -> bool:
 
 def memory(pid: int) -> int:
     """What a process holds in memory, in bytes."""
-    shown = subprocess.run(["ps", "-o", "rss=", "-p", str(pid)], capture_output=True, text=True).stdout
-    return int(shown) * 1024
+    return int(subprocess.run(["ps", "-o", "rss=", "-p", str(pid)], capture_output=True, text=True).stdout) * 1024
 
 
 class Echo(LatestServer):
@@ -371,13 +371,11 @@ async def test_a_client_survives_a_server_that_talks_nonsense() -> None:
         await raw.send(request("x", "nope"), answer(asked["id"], {"content": []}))
         while (await raw.receive()).get("id") != "x":
             pass
-        last = await raw.receive()
-        await raw.send(answer(last["id"], {"content": [], "isError": "maybe"}))
+        await raw.send(answer((await raw.receive())["id"], {"content": [], "isError": "maybe"}))
 
     async with running(script()), Client.connect(Recording(left, LATEST)) as client:
         assert (await client.call_tool("x")).content == []
-        with pytest.raises(ProtocolError, match="isError"):
-            await client.call_tool("y")
+        await failure_of(client.call_tool("y"), match="isError")
     await raw.close()
 
 
@@ -427,8 +425,7 @@ async def test_a_client_survives_an_answer_that_is_too_large() -> None:
     async with running(serve(right, Echo())), Client.connect(left) as client:
         assert text_of(await client.call_tool("echo", {"text": "x" * 3000})) == "x" * 3000
         for name, size in (("twice", 3000), ("echo", 4999)):  # too large is either the answer or the request
-            with pytest.raises(ProtocolError, match="larger than 5000 bytes"):
-                await client.call_tool(name, {"text": "x" * size})
+            await failure_of(client.call_tool(name, {"text": "x" * size}), match="larger than 5000 bytes")
         assert text_of(await client.call_tool("echo", {"text": "y"})) == "y"
 
 
@@ -458,8 +455,7 @@ def test_a_client_that_never_reads_fills_no_memory(faulty: Path, tool: str) -> N
         if sys.platform == "linux":
             assert memory(child.process.pid) - before < 64 * MIB
         complete = sent // (len(line) + 4)
-        seen = {child.receive()["id"] for _ in range(complete)}
-        assert len(seen) == complete
+        assert len({child.receive()["id"] for _ in range(complete)}) == complete
 
 
 @pytest.mark.parametrize("make", [pair, pipe_pair])
@@ -503,8 +499,7 @@ async def test_a_message_that_is_given_up_half_way_damages_no_other() -> None:
     raw = Raw(right)
     async with running(raw.welcome({"tools": {}})), Client.connect(left) as client:
         for size in (300_000, 70_000, 65_536 - 100):
-            with pytest.raises(RequestTimeout):
-                await client.with_options(timeout=0.05).call_tool("x", {"text": "x" * size})
+            await failure_of(client.with_options(timeout=0.05).call_tool("x", {"text": "x" * size}), RequestTimeout)
             with anyio.move_on_after(0.05):
                 await client.call_tool("x", {"text": "y" * size})
         found: list[Any] = []
@@ -520,8 +515,7 @@ async def test_a_message_that_is_given_up_half_way_damages_no_other() -> None:
         async with running(answering()):
             await client.ping()
         asked = [message["id"] for message in found if message["method"] == "tools/call"]
-        told = [message["params"]["requestId"] for message in found if "id" not in message]
-        assert told == asked
+        assert [message["params"]["requestId"] for message in found if "id" not in message] == asked
     await raw.close()
 
 
@@ -544,8 +538,7 @@ async def test_much_in_both_directions_does_not_jam(faulty: Path) -> None:
         async with anyio.create_task_group() as tasks:
             for tool in ("echo", "later", "roots") * 20:
                 tasks.start_soon(ask, tool)
-        assert len(done) == 180
-        assert set(done) == {100_000, 150_008}
+        assert (len(done), set(done)) == (180, {100_000, 150_008})
 
 
 # --- handlers that never return -------------------------------------------------------------------------------
@@ -555,8 +548,7 @@ async def test_a_handler_that_never_returns_keeps_nobody(faulty: Path) -> None:
     async with Client.connect(stdio(sys.executable, str(faulty), stderr=subprocess.DEVNULL)) as client:
         process: Any = client.link.transport
         async with anyio.create_task_group() as tasks:
-            with pytest.raises(RequestTimeout):
-                await client.with_options(timeout=0.1).call_tool("sleep")
+            await failure_of(client.with_options(timeout=0.1).call_tool("sleep"), RequestTimeout)
             tasks.start_soon(client.call_tool, "sleep")
             await anyio.sleep(0.1)
             tasks.cancel_scope.cancel()
@@ -583,17 +575,14 @@ async def test_a_server_that_dies_fails_its_calls_at_once(faulty: Path) -> None:
         failures: list[ConnectionClosed] = []
 
         async def ask(name: str) -> None:
-            with pytest.raises(ConnectionClosed) as caught:
-                await client.call_tool(name)
-            failures.append(caught.value)
+            failures.append(await failure_of(client.call_tool(name), ConnectionClosed))
 
         async with anyio.create_task_group() as tasks:
             tasks.start_soon(ask, "sleep")
             await anyio.sleep(0.05)
             tasks.start_soon(ask, "die")
         assert len(failures) == 2
-        with pytest.raises(ConnectionClosed):
-            await client.ping()
+        await failure_of(client.ping(), ConnectionClosed)
     assert transport.process.returncode == 3
 
 
@@ -603,8 +592,7 @@ async def test_a_server_that_is_killed(faulty: Path) -> None:
         async with anyio.create_task_group() as tasks:
 
             async def ask() -> None:
-                with pytest.raises(ConnectionClosed):
-                    await client.call_tool("sleep")
+                await failure_of(client.call_tool("sleep"), ConnectionClosed)
 
             tasks.start_soon(ask)
             await anyio.sleep(0.05)
@@ -664,8 +652,7 @@ async def test_nothing_is_left_when_the_block_fails(faulty: Path) -> None:
 
     open_before = len(list(Path("/dev/fd").iterdir()))
     for _ in range(3):
-        with pytest.raises(KeyError, match="mine"):
-            await fail_among_calls()
+        await failure_of(fail_among_calls(), KeyError, match="mine")
         assert transports[-1].process.returncode == 0
         with anyio.move_on_after(0.2):
             async with Client.connect(stdio(sys.executable, "-c", "import time; time.sleep(3600)", grace=0.1)):
@@ -716,8 +703,7 @@ def test_a_file_can_be_the_input(faulty: Path, tmp_path: Path, final: bytes) -> 
         done = subprocess.run(
             [sys.executable, str(faulty)], stdin=stdin, stdout=stdout, stderr=subprocess.PIPE, timeout=20
         )
-    assert done.returncode == 0
-    assert done.stderr == b""
+    assert (done.returncode, done.stderr) == (0, b"")
     answered = [strictly(line) for line in sink.read_bytes().splitlines()]
     expected = {0, *range(510), "in a thread"} if final else {0, *range(510)}
     assert all("result" in message for message in answered)
@@ -773,8 +759,7 @@ async def test_a_transport_closes_twice() -> None:
         await transport.close()
     for transport in transports:
         assert list(await transport.receive()) == []
-        with pytest.raises(ConnectionClosed):
-            await transport.send([b"{}"])
+        await failure_of(transport.send([b"{}"]), ConnectionClosed)
 
 
 async def test_closing_wakes_who_waits() -> None:

@@ -34,6 +34,7 @@ from tests.support.checked_connections import (
     answer,
     bindings,
     connected,
+    failure_of,
     lone,
     played,
     refusal,
@@ -67,8 +68,7 @@ def sample(types: Any, text: str = "?") -> Any:
 
 def roots(types: Any) -> Any:
     """A question for the roots."""
-    kind = getattr(types, "ListRootsRequestParams", None) or types.RequestParams
-    return kind()
+    return getattr(types, "ListRootsRequestParams", None) or types.RequestParams()
 
 
 class Asks:
@@ -93,8 +93,7 @@ class Asks:
 
     async def get_prompt(self, params: Any, ctx: Any) -> Any:
         types = bindings(ctx.revision).types
-        reply = await ctx.ask_params("who", form(types, params.name))
-        text = types.TextContent(text=str(reply.content["x"]))
+        text = types.TextContent(text=str((await ctx.ask_params("who", form(types, params.name))).content["x"]))
         return types.GetPromptResult(messages=[types.PromptMessage(role="user", content=text)])
 
     async def one(self, ctx: Any, types: Any, arguments: Any) -> str:
@@ -123,8 +122,7 @@ class Asks:
     async def rounds(self, ctx: Any, types: Any, arguments: Any) -> str:
         said: list[str] = []
         for key in ("first", "second", "third"):
-            reply = await ctx.ask_params(key, form(types, f"{key} after {said}"))
-            said.append(reply.content["x"])
+            said.append((await ctx.ask_params(key, form(types, f"{key} after {said}"))).content["x"])
         return " ".join(said)
 
     async def depends(self, ctx: Any, types: Any, arguments: Any) -> str:
@@ -266,8 +264,7 @@ async def test_the_same_handler_asks_in_both_eras(
 ) -> None:
     client, server = answers(), asks()
     async with connected(client, server) as connection:
-        assert await called(client, tool) == expected
-        assert sorted(client.asked) == sorted(asked)
+        assert (await called(client, tool), sorted(client.asked)) == (expected, sorted(asked))
         if client.revision == STATELESS:
             assert not [message for message in connection.theirs.sent if "method" in message]
         else:
@@ -278,11 +275,8 @@ async def test_the_same_handler_asks_in_both_eras(
 async def test_prompts_and_resources_ask_as_well(answers: Any, asks: Any) -> None:
     async with connected(answers(), asks()) as connection:
         client: Any = connection.client
-        read = await client.read_resource("x:y")
-        assert read.contents[0].text == "Ada"
-        prompt = await client.get_prompt("p")
-        assert prompt.messages[0].content.text == "Ada"
-        assert client.asked == ["x:y", "p"]
+        assert (await client.read_resource("x:y")).contents[0].text == "Ada"
+        assert ((await client.get_prompt("p")).messages[0].content.text, client.asked) == ("Ada", ["x:y", "p"])
 
 
 @both_eras
@@ -302,8 +296,7 @@ async def test_no_is_an_answer(answers: Any, asks: Any, action: str) -> None:
     client = answers()
     client.action = action
     async with connected(client, asks()):
-        assert await called(client, "one") == f"{action} None"
-        assert await called(client, "depends") == action
+        assert (await called(client, "one"), await called(client, "depends")) == (f"{action} None", action)
 
 
 async def test_what_an_answer_decides_decides_what_comes_next() -> None:
@@ -311,8 +304,7 @@ async def test_what_an_answer_decides_decides_what_comes_next() -> None:
         client = answers()
         client.content = {"x": "model"}
         async with connected(client, asks()):
-            assert await called(client, "depends") == "42"
-            assert client.asked == ["?", "model"]
+            assert (await called(client, "depends"), client.asked) == ("42", ["?", "model"])
 
 
 async def test_handlers_run_again_from_their_beginning() -> None:
@@ -380,8 +372,7 @@ async def test_a_question_is_a_result() -> None:
 async def test_questions_that_are_asked_together_come_together() -> None:
     async with played(AsksNow()) as (client, _):
         for tool, keys in (("three", {"name", "model", "places"}), ("group", {"name", "model"})):
-            asked = required(await client.ask(lone(1, "tools/call", ALL, name=tool)))
-            assert set(asked["inputRequests"]) == keys
+            assert set(required(await client.ask(lone(1, "tools/call", ALL, name=tool)))["inputRequests"]) == keys
 
 
 async def test_what_is_not_answered_is_asked_again_and_what_nobody_asked_is_ignored() -> None:
@@ -460,10 +451,9 @@ async def test_what_several_tasks_lack_is_said_together() -> None:
 async def test_a_stateful_handler_is_told_what_its_client_cannot_do() -> None:
     server = AsksThen()
     async with connected(v2025_11_25.Client(), server) as connection:
-        with pytest.raises(ProtocolError) as caught:
-            await connection.client.call_tool("lacking")
-        assert caught.value.code == INVALID
-        assert "'sampling'" in caught.value.message
+        caught = await failure_of(connection.client.call_tool("lacking"))
+        assert caught.code == INVALID
+        assert "'sampling'" in caught.message
         assert [type(error) for error in server.failures] == [CapabilityMissing]
         assert "sampling/createMessage" not in connection.theirs.methods()
 
@@ -471,8 +461,7 @@ async def test_a_stateful_handler_is_told_what_its_client_cannot_do() -> None:
 async def test_an_error_beside_a_question_is_an_error() -> None:
     async with played(AsksNow()) as (client, _):
         for _ in range(3):
-            answered = await client.ask(lone(1, "tools/call", ALL, name="fails_beside"))
-            assert answered["error"]["code"] == INTERNAL
+            assert (await client.ask(lone(1, "tools/call", ALL, name="fails_beside")))["error"]["code"] == INTERNAL
         assert said(await client.ask(lone(1, "tools/call", ALL, name="one", inputResponses={"name": ADA})))
 
 
@@ -584,8 +573,7 @@ async def test_questions_made_by_hand_need_capabilities_too() -> None:
         answered = await client.ask(lone(1, "tools/call", {"roots": {}}, name="asks"))
         assert answered["error"]["code"] == LACKING
         assert answered["error"]["data"] == {"requiredCapabilities": {"elicitation": {}, "sampling": {}}}
-        asked = required(await client.ask(lone(1, "tools/call", ALL, name="asks")))
-        assert set(asked["inputRequests"]) == {"a", "b"}
+        assert set(required(await client.ask(lone(1, "tools/call", ALL, name="asks")))["inputRequests"]) == {"a", "b"}
 
 
 # --- the client's loop ----------------------------------------------------------------------------------------
@@ -595,10 +583,8 @@ async def test_a_client_answers_by_itself_and_gives_the_state_back_unread() -> N
     server = ByHand()
     client = AnswersNow()
     async with connected(client, server) as connection:
-        assert await called(client, "state") == "my own"
-        assert await called(client, "asks") == "None"
-        assert await called(client, "mixed") == "heard accept"
-        assert sorted(client.asked) == ["?", "?", "model"]
+        assert (await called(client, "state"), await called(client, "asks")) == ("my own", "None")
+        assert (await called(client, "mixed"), sorted(client.asked)) == ("heard accept", ["?", "?", "model"])
         calls = [message for message in connection.ours.sent if message["method"] == "tools/call"]
         assert len({message["id"] for message in calls}) == len(calls) == 7
         answers = [message["result"] for message in connection.theirs.sent if "resultType" in message["result"]][1:]
@@ -610,8 +596,7 @@ async def test_a_client_answers_by_itself_and_gives_the_state_back_unread() -> N
 async def test_a_server_that_never_stops_asking_is_left() -> None:
     server = ByHand()
     async with connected(AnswersNow(), server) as connection:
-        with pytest.raises(UnexpectedAnswer):
-            await connection.client.call_tool("endless")
+        await failure_of(connection.client.call_tool("endless"), UnexpectedAnswer)
     assert 8 <= len(server.seen) <= 100
 
 
@@ -621,8 +606,7 @@ async def test_questions_without_a_handler_are_an_error_of_the_caller() -> None:
             return ALL
 
     async with connected(Deaf(), AsksNow()) as connection:
-        with pytest.raises(MethodNotFound, match="elicitation/create"):
-            await connection.client.call_tool("one")
+        await failure_of(connection.client.call_tool("one"), MethodNotFound, match="elicitation/create")
         result = await connection.client.request(
             v2026_07_28.methods.CALL_TOOL,
             mcp.CallToolRequestParams(name="one", meta=connection.client.metadata(mcp.RequestMetaObject, None)),
@@ -636,8 +620,7 @@ async def test_a_handler_of_the_client_that_fails_ends_the_call() -> None:
             raise LookupError("nobody is there")
 
     async with connected(Fails(), AsksNow()) as connection:
-        with pytest.raises(LookupError, match="nobody is there"):
-            await connection.client.call_tool("one")
+        await failure_of(connection.client.call_tool("one"), LookupError, match="nobody is there")
         assert len(connection.ours.sent) == 2
 
 
@@ -677,8 +660,7 @@ async def test_the_state_is_echoed_exactly() -> None:
         again = await server.receive()
         seen.append(again["params"].get("requestState"))
         assert again["params"]["inputResponses"] == {"r": {"roots": [{"uri": "file:///a"}]}}
-        assert again["params"]["name"] == "last"
-        assert again["params"]["arguments"] == {"n": 1}
+        assert (again["params"]["name"], again["params"]["arguments"]) == ("last", {"n": 1})
         assert again["params"]["_meta"][CLIENT_CAPABILITIES] == asked["params"]["_meta"][CLIENT_CAPABILITIES]
         await server.send(answer(again["id"], {"content": []}))  # no resultType: complete
         asked = await server.receive()
@@ -689,8 +671,7 @@ async def test_the_state_is_echoed_exactly() -> None:
         for _ in STATES:
             await client.call_tool("x")
         await client.call_tool("last", {"n": 1})
-        with pytest.raises(ProtocolError, match="expired"):
-            await client.call_tool("x")
+        await failure_of(client.call_tool("x"), match="expired")
     await server.close()
     ours.check()
     assert seen == [*STATES, None]
@@ -706,13 +687,11 @@ async def test_an_unknown_kind_of_result_is_invalid() -> None:
             {"resultType": "novel", "content": []},
             {"resultType": "input_required", "inputRequests": {"a": {"method": "no/such"}}},
         ):
-            asked = await server.receive()
-            await server.send(answer(asked["id"], {"resultType": "complete", **result}))
+            await server.send(answer((await server.receive())["id"], {"resultType": "complete", **result}))
 
     async with running(script()), AnswersNow().connected(Recording(left, STATELESS)) as client:
         for _ in range(2):
-            with pytest.raises(ProtocolError):
-                await client.call_tool("x")
+            await failure_of(client.call_tool("x"))
     await server.close()
 
 

@@ -67,8 +67,7 @@ class Works:
         self.go = anyio.Event()
 
     async def list_tools(self, params: Any, ctx: Any) -> Any:
-        types = bindings(ctx.revision).types
-        return types.ListToolsResult(tools=[])
+        return bindings(ctx.revision).types.ListToolsResult(tools=[])
 
     async def call_tool(self, params: Any, ctx: Any) -> Any:
         types = bindings(ctx.revision).types
@@ -110,8 +109,7 @@ def code(answered: Any) -> int:
 async def test_stateless_requests_before_during_and_after_a_handshake() -> None:
     async with played(*map(works, [LATEST, *STATEFUL[:-1], STATELESS])) as (client, _):
         assert text(await client.ask(lone(1, "tools/call", name="x"))) == f"{STATELESS} test []"
-        answered = await client.ask(initialize(LATEST, {"roots": {}}, id_=2))
-        assert answered["result"]["protocolVersion"] == LATEST
+        assert (await client.ask(initialize(LATEST, {"roots": {}}, id_=2)))["result"]["protocolVersion"] == LATEST
         between = await client.ask(lone(3, "tools/call", {"sampling": {}}, name="x"))
         assert text(between) == f"{STATELESS} test ['sampling']"
         assert code(await client.ask(request(4, "tools/call", {"name": "x"}))) == INVALID
@@ -136,16 +134,14 @@ async def test_each_revision_is_served_beside_the_stateless_one(revision: str) -
 
 async def test_an_initialize_that_names_a_stateless_revision_gets_the_newest_that_has_one() -> None:
     async with played(works(LATEST), works(STATELESS)) as (client, _):
-        answered = await client.introduce(STATELESS)
-        assert answered["result"]["protocolVersion"] == LATEST
+        assert (await client.introduce(STATELESS))["result"]["protocolVersion"] == LATEST
 
 
 async def test_initialize_to_a_stateless_server_names_what_it_speaks() -> None:
     async with played(works(STATELESS)) as (client, _):
         for message in (initialize(LATEST), lone(7, "initialize", protocolVersion=LATEST, capabilities={})):
             answered = await client.ask(message)
-            assert answered["id"] == message["id"]
-            assert code(answered) == UNKNOWN
+            assert (answered["id"], code(answered)) == (message["id"], UNKNOWN)
             assert answered["error"]["data"] == {"supported": [STATELESS]}
         assert text(await client.ask(lone(8, "tools/call", name="x"))) == f"{STATELESS} test []"
 
@@ -155,8 +151,7 @@ async def test_an_initialize_in_stateless_dress_is_no_handshake() -> None:
         message = initialize(LATEST)
         message["params"]["_meta"] = stating()
         answered = await client.ask(message)
-        assert code(answered) == UNKNOWN
-        assert answered["error"]["data"] == {"supported": [STATELESS, LATEST]}
+        assert (code(answered), answered["error"]["data"]) == (UNKNOWN, {"supported": [STATELESS, LATEST]})
         assert (await client.introduce(LATEST))["result"]["protocolVersion"] == LATEST
 
 
@@ -168,8 +163,7 @@ async def test_other_versions_are_refused_by_name(stated: str, handshake: bool) 
             await client.introduce(LATEST)
         for method in ("tools/list", "server/discover", "no/such"):
             answered = await client.ask(request(5, method, {"_meta": stating(revision=stated)}))
-            assert answered["id"] == 5
-            assert code(answered) == UNSUPPORTED
+            assert (answered["id"], code(answered)) == (5, UNSUPPORTED)
             assert answered["error"]["data"] == {"supported": [STATELESS, LATEST], "requested": stated}
 
 
@@ -179,8 +173,7 @@ async def test_versions_that_are_no_text_are_invalid(stated: object, handshake: 
     async with played(works(LATEST), works(STATELESS)) as (client, _):
         if handshake:
             await client.introduce(LATEST)
-        answered = await client.ask(request(5, "tools/list", {"_meta": stating(revision=stated)}))
-        assert code(answered) == PARAMS
+        assert code(await client.ask(request(5, "tools/list", {"_meta": stating(revision=stated)}))) == PARAMS
 
 
 @pytest.mark.parametrize("missing", [VERSION, CLIENT_CAPABILITIES, "_meta", "params"])
@@ -233,8 +226,7 @@ async def test_ids_in_use_are_refused_in_both_eras() -> None:
         assert code(await client.ask(request(1, "tools/call", {"name": "x"}))) == INVALID
         assert (await client.ask(lone("1", "tools/list")))["id"] == "1"
         server.go.set()
-        assert (await client.receive())["id"] == 1
-        assert (await client.ask(request(1, "tools/list")))["id"] == 1
+        assert ((await client.receive())["id"], (await client.ask(request(1, "tools/list")))["id"]) == (1, 1)
 
 
 async def test_cancelling_in_each_era_and_state() -> None:
@@ -244,8 +236,7 @@ async def test_cancelling_in_each_era_and_state() -> None:
         await client.send(notification("notifications/cancelled", {"requestId": "a", "reason": "enough"}))
         await until(lambda: server.stopped == [STATELESS])
         await client.send(lone("b", "tools/call", name="wait"))
-        cancelled = {"requestId": "b", "_meta": {VERSION: STATELESS}}
-        await client.send(notification("notifications/cancelled", cancelled))
+        await client.send(notification("notifications/cancelled", {"requestId": "b", "_meta": {VERSION: STATELESS}}))
         await until(lambda: server.stopped == [STATELESS] * 2)
         await client.introduce(LATEST)
         await client.send(request("a", "tools/call", {"name": "wait"}), lone("b", "tools/call", name="wait"))
@@ -261,9 +252,7 @@ async def test_batches_are_not_for_stateless_requests() -> None:
         await client.introduce("2025-03-26")
         answered = await client.ask([request(1, "tools/list"), lone(2, "tools/list"), lone(3, "initialize")])
         by_id = {part["id"]: part for part in answered}
-        assert by_id[1]["result"] == {"tools": []}
-        assert code(by_id[2]) == INVALID
-        assert code(by_id[3]) == INVALID
+        assert (by_id[1]["result"], code(by_id[2]), code(by_id[3])) == ({"tools": []}, INVALID, INVALID)
     async with played(works(LATEST), works(STATELESS)) as (client, _):
         for batch in ([lone(1, "tools/list")], []):
             assert code(await client.ask(batch)) == INVALID
@@ -450,16 +439,13 @@ class Full(v2026_07_28.Server):
 async def test_discovery_tells_what_the_handlers_can_do() -> None:
     async with played(Bare()) as (client, _):
         answered = (await client.ask(lone(1, "server/discover")))["result"]
-        assert answered["supportedVersions"] == [STATELESS]
-        assert answered["capabilities"] == {"logging": {}}
+        assert (answered["supportedVersions"], answered["capabilities"]) == ([STATELESS], {"logging": {}})
         assert answered["_meta"][SERVER_INFO] == {"name": "mcp-bindgen", "version": "0"}
-        assert (answered["resultType"], answered["cacheScope"]) == ("complete", "private")
-        assert answered["ttlMs"] == 0
+        assert (answered["resultType"], answered["cacheScope"], answered["ttlMs"]) == ("complete", "private", 0)
         assert "instructions" not in answered
     async with played(Full(), works(LATEST)) as (client, _):
         answered = (await client.ask(lone(1, "server/discover")))["result"]
-        assert answered["supportedVersions"] == [STATELESS, LATEST]
-        assert answered["instructions"] == "Ask."
+        assert (answered["supportedVersions"], answered["instructions"]) == ([STATELESS, LATEST], "Ask.")
         assert answered["capabilities"] == {
             "completions": {},
             "logging": {},
@@ -682,8 +668,7 @@ async def test_a_client_says_on_every_request_who_it_is() -> None:
         assert len(set(ids)) == len(ids) == 2
         for message in connection.ours.sent:
             meta = message["params"]["_meta"]
-            assert meta[VERSION] == STATELESS
-            assert meta[CLIENT_INFO] == {"name": "person", "version": "2"}
+            assert (meta[VERSION], meta[CLIENT_INFO]) == (STATELESS, {"name": "person", "version": "2"})
             assert meta[CLIENT_CAPABILITIES] == {"elicitation": {}}
     assert seen == [0.1, 1.0]
 
@@ -755,5 +740,4 @@ async def test_one_process_serves_both_eras(tmp_path: Path) -> None:
     answers = {message["id"]: message for message in map(json.loads, output.splitlines())}
     assert sorted(answers) == [1, 2, 3, 4, 5, 6]
     assert [text(answers[id_]) for id_ in (1, 4, 5)] == [STATELESS, LATEST, STATELESS]
-    assert answers[3]["result"]["supportedVersions"] == [STATELESS, LATEST]
-    assert code(answers[6]) == UNSUPPORTED
+    assert (answers[3]["result"]["supportedVersions"], code(answers[6])) == ([STATELESS, LATEST], UNSUPPORTED)

@@ -98,8 +98,7 @@ def listen(id_: object, **wanted: object) -> dict[str, Any]:
 async def listening(client: Raw, id_: object, **wanted: object) -> Any:
     """Listens, and gives what was agreed to."""
     told = await client.ask(listen(id_, **wanted))
-    assert told["method"] == ACKNOWLEDGED
-    assert told["params"]["_meta"] == {SUBSCRIPTION: id_}
+    assert (told["method"], told["params"]["_meta"]) == (ACKNOWLEDGED, {SUBSCRIPTION: id_})
     return told["params"]["notifications"]
 
 
@@ -154,10 +153,8 @@ async def test_only_what_was_asked_for_and_is_offered(
 @pytest.mark.parametrize("wanted", [5, None, [], {"toolsListChanged": 1}, {"resourceSubscriptions": "x:y"}])
 async def test_filters_that_are_none_are_invalid(wanted: object) -> None:
     async with played(Changes()) as (client, _):
-        answered = await client.ask(lone(1, "subscriptions/listen", notifications=wanted))
-        assert answered["error"]["code"] == -32602
-        message = lone(2, "subscriptions/listen")
-        assert (await client.ask(message))["error"]["code"] == -32602
+        assert (await client.ask(lone(1, "subscriptions/listen", notifications=wanted)))["error"]["code"] == -32602
+        assert (await client.ask(lone(2, "subscriptions/listen")))["error"]["code"] == -32602
 
 
 @pytest.mark.parametrize(
@@ -193,15 +190,13 @@ async def test_several_subscriptions_on_one_connection() -> None:
         assert (await client.ask(listen(2, toolsListChanged=True)))["error"]["code"] == -32600
         await server.tell()
         await until(lambda: len(recording.sent) == 9)
-        assert heard(recording, 1) == [TOOLS]
-        assert heard(recording, "1") == [PROMPTS]
+        assert (heard(recording, 1), heard(recording, "1")) == ([TOOLS], [PROMPTS])
         assert heard(recording, 2) == [TOOLS, PROMPTS, RESOURCES]
         await client.send(notification("notifications/cancelled", {"requestId": 2}))
         await until(lambda: len(server.audience) == 3)
         await server.tell()
         await client.ask(lone(9, "tools/list"))
-        assert heard(recording, 1) == [TOOLS] * 2
-        assert len(heard(recording, 2)) == 3
+        assert (heard(recording, 1), len(heard(recording, 2))) == ([TOOLS] * 2, 3)
 
 
 async def test_a_client_that_cancels_hears_nothing_more_and_gets_no_answer() -> None:
@@ -227,8 +222,7 @@ async def test_the_server_ends_subscriptions_in_good_order() -> None:
                 link.end()
         assert (await client.receive())["method"] == TOOLS
         ended = await client.receive()
-        assert ended["id"] == 7
-        assert ended["result"]["resultType"] == "complete"
+        assert (ended["id"], ended["result"]["resultType"]) == (7, "complete")
         assert ended["result"]["_meta"][SUBSCRIPTION] == 7
         assert SERVER_INFO in ended["result"]["_meta"]
         assert not server.connections
@@ -259,8 +253,7 @@ async def test_nobody_is_told_who_did_not_ask() -> None:
 async def test_changes_are_not_told_on_the_stream_of_a_request(caplog: pytest.LogCaptureFixture) -> None:
     async with played(Changes()) as (client, recording):
         await listening(client, 1, toolsListChanged=True)
-        answered = await client.ask(lone(2, "tools/call", name="aside"))
-        assert answered["error"]["code"] == -32603
+        assert (await client.ask(lone(2, "tools/call", name="aside")))["error"]["code"] == -32603
         assert "Server.broadcast" in caplog.text
         assert recording.methods() == [ACKNOWLEDGED]
 
