@@ -423,7 +423,9 @@ async def running(work: Coroutine[Any, Any, None]) -> AsyncGenerator[None]:
 
 
 async def failure_of(
-    work: Awaitable[object], kind: type[Exception] | tuple[type[Exception], ...] = ProtocolError, match: str = ""
+    work: Awaitable[object],
+    kind: type[Exception] | tuple[type[Exception], ...] = ProtocolError,
+    match: str | None = None,
 ) -> Any:
     """Return the error that `work` must end with."""
     with pytest.raises(kind, match=match) as caught:

@@ -51,6 +51,7 @@ from tests.support.checked_connections import (
     refusal,
     request,
     running,
+    scripted,
     until,
 )
 
@@ -86,27 +87,32 @@ def text_of(result: Any) -> str:
     return str(block.text)
 
 
-class Tools(LatestServer):
-    """Answers `tools/call` by the method of that name."""
+def toolbox(*functions: Any, revision: str = LATEST, **handlers: Any) -> Any:
+    """A server whose tools are functions: each takes a context and arguments, and what it returns is said."""
+    known = {function.__name__: function for function in functions}
 
-    async def call_tool(self, params: mcp.CallToolRequestParams, ctx: Context) -> mcp.CallToolResult:
-        return cast(mcp.CallToolResult, said(str(await getattr(self, params.name)(ctx, **(params.arguments or {})))))
+    async def call_tool(self: Any, params: Any, ctx: Any) -> Any:
+        return said(str(await known[params.name](ctx, **(params.arguments or {}))), revision)
+
+    return server(revision, call_tool=call_tool, **handlers)
 
 
 async def outcome(client: Any, name: str, **arguments: Any) -> str:
-    """What a tool of `Tools` says."""
+    """What a tool says."""
     return text_of(await client.call_tool(name, arguments))
 
 
-class Sleeper(Tools):
-    """Has tools that wait; it knows how many do, and what became of them."""
+class Sleeper(LatestServer):
+    """Has a tool that waits; it knows how many wait, and what became of them."""
 
     def __init__(self) -> None:
         self.waiting = 0
         self.cancelled = 0
         self.go = anyio.Event()
 
-    async def sleep(self, ctx: Context) -> str:
+    async def call_tool(self, params: mcp.CallToolRequestParams, ctx: Context) -> Any:
+        if params.name == "quick":
+            return said(f"quick {(params.arguments or {}).get('n', 0)}")
         self.waiting += 1
         try:
             await self.go.wait()
@@ -115,17 +121,14 @@ class Sleeper(Tools):
             raise
         finally:
             self.waiting -= 1
-        return "rested"
-
-    async def quick(self, ctx: Context, n: int = 0) -> str:
-        return f"quick {n}"
-
-
-# --- capabilities ---------------------------------------------------------------------------------------------
+        return said("rested")
 
 
 async def handler(self: Any, params: Any, ctx: Any) -> Any:
     raise NotImplementedError
+
+
+# --- capabilities ---------------------------------------------------------------------------------------------
 
 
 @every_revision
@@ -163,22 +166,12 @@ async def test_who_offers_nothing_declares_nothing(revision: str) -> None:
 
 
 async def test_more_capabilities_can_be_declared() -> None:
-    class Shop(LatestServer):
-        list_tools = handler
-
-        def extra_capabilities(self) -> Any:
-            return {"tools": {"x/stock": True}, "experimental": {"x/y": {}}}
-
-    class Buyer(Latest):
-        def extra_capabilities(self) -> Any:
-            return {"elicitation": {"url": {}}}
-
-    async with connected(Buyer(), Shop()) as connection:
-        assert connection.client.server_capabilities == {
-            "logging": {},
-            "tools": {"listChanged": True, "x/stock": True},
-            "experimental": {"x/y": {}},
-        }
+    more = {"tools": {"x/stock": True}, "experimental": {"x/y": {}}}
+    shop = server(LATEST, list_tools=handler, extra_capabilities=lambda self: more)
+    buyer = client(LATEST, extra_capabilities=lambda self: {"elicitation": {"url": {}}})
+    async with connected(buyer, shop) as connection:
+        tools = {"listChanged": True, "x/stock": True}
+        assert connection.client.server_capabilities == {"logging": {}, **more, "tools": tools}
         assert connection.ours.sent[0]["params"]["capabilities"] == {"elicitation": {"url": {}}}
 
 
@@ -249,46 +242,34 @@ async def test_an_error_that_a_handler_raises_arrives(revision: str) -> None:
         assert (error.code, error.message, error.data) == (-32042, "Not now.", data)
 
 
-class Clumsy(Tools):
-    """Fails in ways that a runtime does not expect."""
-
-    async def data(self, ctx: Context) -> str:
-        raise ProtocolError(1, "no", object())
-
-    async def message(self, ctx: Context) -> str:
-        raise ProtocolError(1, cast(Any, object()))
-
-    async def call_tool(self, params: mcp.CallToolRequestParams, ctx: Context) -> mcp.CallToolResult:
-        answered = await super().call_tool(params, ctx)
-        if params.name == "result":
-            cast(Any, answered).content = [object()]
-        return answered
-
-    async def result(self, ctx: Context) -> str:
-        return ""
-
-    async def cancelled(self, ctx: Context) -> str:
-        raise asyncio.CancelledError
-
-    async def awaited(self, ctx: Context) -> str:
-        task = asyncio.ensure_future(asyncio.sleep(LONG))
-        asyncio.get_running_loop().call_later(0.01, task.cancel)
-        await task
-        return "never"
-
-    async def recursion(self, ctx: Context) -> str:
-        return await self.recursion(ctx)
-
-    async def stop(self, ctx: Context) -> str:
-        raise StopAsyncIteration
-
-    async def quick(self, ctx: Context) -> str:
-        return "quick"
+async def clumsy(self: Any, params: Any, ctx: Context) -> Any:
+    """Fail in ways that a runtime does not expect."""
+    match params.name:
+        case "data":
+            raise ProtocolError(1, "no", object())
+        case "message":
+            raise ProtocolError(1, cast(Any, object()))
+        case "result":
+            return said("").model_copy(update={"content": [object()]})
+        case "cancelled":
+            raise asyncio.CancelledError
+        case "awaited":
+            task = asyncio.ensure_future(asyncio.sleep(LONG))
+            asyncio.get_running_loop().call_later(0.01, task.cancel)
+            return await task
+        case "recursion":
+            return await clumsy(self, params, ctx)
+        case "stop":
+            raise StopAsyncIteration
+        case "quick":
+            return said("quick")
+        case _:
+            raise AttributeError(params.name)
 
 
 @pytest.mark.parametrize("name", ["data", "message", "result", "cancelled", "awaited", "recursion", "stop", "nope"])
 async def test_no_failure_of_a_handler_ends_the_connection(name: str, caplog: pytest.LogCaptureFixture) -> None:
-    async with connected(Latest(), Clumsy()) as connection:
+    async with connected(Latest(), server(LATEST, call_tool=clumsy)) as connection:
         assert (await failure_of(connection.client.call_tool(name))).code == -32603
         assert caplog.records
         assert await outcome(connection.client, "quick") == "quick"
@@ -338,18 +319,14 @@ async def test_handlers_that_block_run_in_threads(revision: str) -> None:
 
 
 async def test_a_handler_in_a_thread_reaches_its_context() -> None:
-    class Threaded(LatestServer):
-        def call_tool(self, params: mcp.CallToolRequestParams, ctx: Context) -> mcp.CallToolResult:
-            anyio.from_thread.run(ctx.progress, 1)
-            return cast(mcp.CallToolResult, said(str(anyio.from_thread.run(ctx.list_roots).roots)))
+    def call_tool(self: Any, params: Any, ctx: Context) -> Any:
+        anyio.from_thread.run(ctx.progress, 1)
+        return said(str(anyio.from_thread.run(ctx.list_roots).roots))
 
-    class Home(Latest):
-        def on_list_roots(self, params: Any, ctx: Any) -> mcp.ListRootsResult:
-            return mcp.ListRootsResult(roots=[])
-
+    home = client(LATEST, on_list_roots=lambda self, params, ctx: mcp.ListRootsResult(roots=[]))
     seen: list[Any] = []
-    async with connected(Home(), Threaded()) as connection:
-        assert text_of(await connection.client.with_options(on_progress=seen.append).call_tool("x")) == "[]"
+    async with connected(home, server(LATEST, call_tool=call_tool)) as connection:
+        assert await outcome(connection.client.with_options(on_progress=seen.append), "x") == "[]"
         assert [params.progress for params in seen] == [1]
 
 
@@ -358,178 +335,141 @@ async def test_a_handler_may_return_something_to_await() -> None:
         await anyio.sleep(0)
         return said(text)
 
-    class Lazy(LatestServer):
-        def call_tool(self, params: mcp.CallToolRequestParams, ctx: Context) -> Any:
-            return later(params.name)
-
-    async with connected(Latest(), Lazy()) as connection:
-        assert text_of(await connection.client.call_tool("x")) == "x"
+    lazy = server(LATEST, call_tool=lambda self, params, ctx: later(params.name))
+    async with connected(Latest(), lazy) as connection:
+        assert await outcome(connection.client, "x") == "x"
 
 
 async def test_handlers_that_wait_hold_nobody_up() -> None:
     theirs = Sleeper()
     async with connected(Latest(), theirs) as connection:
-        done: list[str] = []
-
-        async def sleep() -> None:
-            done.append(await outcome(connection.client, "sleep"))
-
-        async with anyio.create_task_group() as tasks:
-            for _ in range(100):
-                tasks.start_soon(sleep)
-            await until(lambda: theirs.waiting == 100)
-            for n in range(50):
-                assert await outcome(connection.client, "quick", n=n) == f"quick {n}"
-            assert await connection.client.ping() == mcp.Result()
-            assert done == []
-            theirs.go.set()
-        assert done == ["rested"] * 100
+        sleeping = asyncio.gather(*(outcome(connection.client, "sleep") for _ in range(100)))
+        await until(lambda: theirs.waiting == 100)
+        for n in range(50):
+            assert await outcome(connection.client, "quick", n=n) == f"quick {n}"
+        assert await connection.client.ping() == mcp.Result()
+        assert not sleeping.done()
+        theirs.go.set()
+        assert await sleeping == ["rested"] * 100
         assert not connection.client.link.peer.pending
 
 
 async def test_answers_come_in_the_order_of_their_end() -> None:
-    class Turns(Tools):
-        async def wait(self, ctx: Context, turns: int) -> int:
-            for _ in range(turns):
-                await anyio.sleep(0.01)
-            return turns
+    async def wait(ctx: Context, turns: int) -> int:
+        for _ in range(turns):
+            await anyio.sleep(0.01)
+        return turns
 
-    done: list[str] = []
-    async with connected(Latest(), Turns()) as connection:
-
-        async def ask(turns: int) -> None:
-            done.append(await outcome(connection.client, "wait", turns=turns))
-
-        async with anyio.create_task_group() as tasks:
-            for turns in (15, 0, 8, 1):
-                tasks.start_soon(ask, turns)
-    assert done == ["0", "1", "8", "15"]
+    async with connected(Latest(), toolbox(wait)) as connection:
+        asked = [outcome(connection.client, "wait", turns=turns) for turns in (15, 0, 8, 1)]
+        assert [await one for one in asyncio.as_completed(asked)] == ["0", "1", "8", "15"]
 
 
 VARIABLE = contextvars.ContextVar("VARIABLE", default="clean")
 
 
 async def test_context_variables_stay_in_their_handler() -> None:
-    class Marking(Tools):
-        async def at_once(self, ctx: Context, mark: str) -> str:
-            before = VARIABLE.get()
-            VARIABLE.set(mark)
-            return f"{before} {VARIABLE.get()}"
-
-        async def later(self, ctx: Context, mark: str) -> str:
-            before = VARIABLE.get()
-            VARIABLE.set(mark)
+    async def mark(ctx: Context, mark: str, is_late: bool) -> str:
+        before = VARIABLE.get()
+        VARIABLE.set(mark)
+        if is_late:
             await anyio.sleep(0.01)
-            inside = await anyio.to_thread.run_sync(VARIABLE.get)
-            return f"{before} {VARIABLE.get()} {inside}"
+            assert await anyio.to_thread.run_sync(VARIABLE.get) == mark
+        return f"{before} {VARIABLE.get()}"
 
-    async with connected(Latest(), Marking()) as connection:
-        found: list[str] = []
-
-        async def ask(name: str, mark: str) -> None:
-            found.append(await outcome(connection.client, name, mark=mark))
-
-        async with anyio.create_task_group() as tasks:
-            for n in range(5):
-                tasks.start_soon(ask, "at_once", f"a{n}")
-                tasks.start_soon(ask, "later", f"b{n}")
-        assert sorted(found) == [f"clean a{n}" for n in range(5)] + [f"clean b{n} b{n}" for n in range(5)]
+    async with connected(Latest(), toolbox(mark)) as connection:
+        asked = [
+            outcome(connection.client, "mark", mark=f"{is_late} {n}", is_late=is_late)
+            for n in range(5)
+            for is_late in (False, True)
+        ]
+        expected = [f"clean {is_late} {n}" for n in range(5) for is_late in (False, True)]
+        assert await asyncio.gather(*asked) == expected
     assert VARIABLE.get() == "clean"
 
 
-class Scopes(Tools):
-    """Uses what anyio and asyncio have for structured concurrency."""
-
-    async def fail_after(self, ctx: Context) -> str:
-        try:
-            with anyio.fail_after(0.01):
-                await anyio.sleep(LONG)
-        except TimeoutError:
-            return "too slow"
-        return "never"
-
-    async def move_on_after(self, ctx: Context) -> str:
-        with anyio.move_on_after(0.01) as scope:
+async def fail_after(ctx: Context) -> str:
+    try:
+        with anyio.fail_after(0.01):
             await anyio.sleep(LONG)
-        return str(scope.cancelled_caught)
+    except TimeoutError:
+        return "too slow"
+    return "never"
 
-    async def at_once(self, ctx: Context) -> str:
-        with anyio.CancelScope() as scope:
-            scope.cancel()
-            await anyio.sleep(LONG)
-        return str(scope.cancelled_caught)
 
-    async def tasks(self, ctx: Context) -> str:
-        found: list[int] = []
-        added = [anyio.Event() for _ in range(3)]
+async def move_on_after(ctx: Context) -> str:
+    with anyio.move_on_after(0.01) as scope:
+        await anyio.sleep(LONG)
+    return str(scope.cancelled_caught)
 
-        async def add(n: int) -> None:
-            if n < 2:
-                await added[n + 1].wait()
-            found.append(n)
-            added[n].set()
 
-        async with anyio.create_task_group() as tasks:
-            for n in range(3):
-                tasks.start_soon(add, n)
-        return str(found)
+async def at_once(ctx: Context) -> str:
+    with anyio.CancelScope() as scope:
+        scope.cancel()
+        await anyio.sleep(LONG)
+    return str(scope.cancelled_caught)
 
-    async def failing_tasks(self, ctx: Context) -> str:
-        async def fail() -> None:
-            await anyio.sleep(0)
-            raise ValueError("one")
 
-        try:
-            async with anyio.create_task_group() as tasks:
-                tasks.start_soon(anyio.sleep, LONG)
-                tasks.start_soon(fail)
-        except ExceptionGroup as group:
-            return str(len(group.exceptions))
-        return "never"
+async def in_turns(ctx: Context) -> str:
+    found: list[int] = []
+    added = [anyio.Event() for _ in range(3)]
 
-    async def native(self, ctx: Context) -> str:
-        try:
-            async with asyncio.timeout(0.01):
-                await asyncio.sleep(LONG)
-        except TimeoutError:
-            return str(await asyncio.wait_for(asyncio.gather(asyncio.sleep(0, 1), asyncio.sleep(0, 2)), 5))
-        return "never"
+    async def add(n: int) -> None:
+        if n < 2:
+            await added[n + 1].wait()
+        found.append(n)
+        added[n].set()
 
-    async def shielded(self, ctx: Context) -> str:
-        with anyio.CancelScope(shield=True):
-            await anyio.sleep(0.01)
+    async with anyio.create_task_group() as tasks:
+        for n in range(3):
+            tasks.start_soon(add, n)
+    return str(found)
+
+
+async def failing_tasks(ctx: Context) -> str:
+    async def fail() -> None:
+        await anyio.sleep(0)
+        raise ValueError("one")
+
+    try:
         async with anyio.create_task_group() as tasks:
             tasks.start_soon(anyio.sleep, LONG)
-            tasks.cancel_scope.cancel()
-        await anyio.sleep(0)
-        return "alive"
+            tasks.start_soon(fail)
+    except ExceptionGroup as group:
+        return str(len(group.exceptions))
+    return "never"
 
 
-@pytest.mark.parametrize(
-    ("name", "text"),
-    [
-        ("fail_after", "too slow"),
-        ("move_on_after", "True"),
-        ("at_once", "True"),
-        ("tasks", "[2, 1, 0]"),
-        ("failing_tasks", "1"),
-        ("native", "[1, 2]"),
-        ("shielded", "alive"),
-    ],
-)
-async def test_structured_concurrency_works_in_handlers(name: str, text: str) -> None:
-    async with connected(Latest(), Scopes()) as connection:
+async def native(ctx: Context) -> str:
+    try:
+        async with asyncio.timeout(0.01):
+            await asyncio.sleep(LONG)
+    except TimeoutError:
+        return str(await asyncio.wait_for(asyncio.gather(asyncio.sleep(0, 1), asyncio.sleep(0, 2)), 5))
+    return "never"
+
+
+async def shielded(ctx: Context) -> str:
+    with anyio.CancelScope(shield=True):
+        await anyio.sleep(0.01)
+    async with anyio.create_task_group() as tasks:
+        tasks.start_soon(anyio.sleep, LONG)
+        tasks.cancel_scope.cancel()
+    await anyio.sleep(0)
+    return "alive"
+
+
+SCOPES = {fail_after: "too slow", move_on_after: "True", at_once: "True", in_turns: "[2, 1, 0]", failing_tasks: "1"}
+SCOPES |= {native: "[1, 2]", shielded: "alive"}
+
+
+@pytest.mark.parametrize("tool", SCOPES)
+async def test_structured_concurrency_works_in_handlers(tool: Any) -> None:
+    async with connected(Latest(), toolbox(tool)) as connection:
         for _ in range(3):
-            assert await outcome(connection.client, name) == text
-        results: list[str] = []
-
-        async def ask() -> None:
-            results.append(await outcome(connection.client, name))
-
-        async with anyio.create_task_group() as tasks:
-            for _ in range(10):
-                tasks.start_soon(ask)
-        assert results == [text] * 10
+            assert await outcome(connection.client, tool.__name__) == SCOPES[tool]
+        together = (outcome(connection.client, tool.__name__) for _ in range(10))
+        assert await asyncio.gather(*together) == [SCOPES[tool]] * 10
 
 
 # --- progress, timeouts, cancellation -------------------------------------------------------------------------
@@ -551,14 +491,8 @@ def striding(revision: str) -> Any:
 async def test_progress_arrives_where_it_was_asked_for(revision: str) -> None:
     async with connected(client(revision), striding(revision)) as connection:
         seen: list[list[Any]] = [[], []]
-
-        async def ask(mine: list[Any]) -> None:
-            view = connection.client.with_options(on_progress=mine.append)
-            assert text_of(await view.call_tool("walk", {"steps": 3, "pause": 0.001})) == "there"
-
-        async with anyio.create_task_group() as tasks:
-            for mine in seen:
-                tasks.start_soon(ask, mine)
+        views = [connection.client.with_options(on_progress=mine.append) for mine in seen]
+        assert await asyncio.gather(*(outcome(one, "walk", steps=3, pause=0.001) for one in views)) == ["there"] * 2
         for mine in seen:
             assert [(params.progress, params.total) for params in mine] == [(0, 3), (1, 3), (2, 3)]
         assert len({params.progress_token for mine in seen for params in mine}) == 2
@@ -626,22 +560,6 @@ async def test_clients_do_not_wait_for_ever_unless_they_are_told_to() -> None:
         assert scope.cancelled_caught
 
 
-class Asking(Tools):
-    """Asks the client, and then answers, or not."""
-
-    async def ask(self, ctx: Context) -> str:
-        return str(len((await ctx.list_roots()).roots))
-
-    async def ask_and_sleep(self, ctx: Context) -> str:
-        await ctx.list_roots()
-        await anyio.sleep(LONG)
-        return "never"
-
-    async def sleep(self, ctx: Context) -> str:
-        await anyio.sleep(LONG)
-        return "never"
-
-
 class Thinking(Latest):
     """Takes longer to answer than its requests may take."""
 
@@ -657,27 +575,27 @@ class Thinking(Latest):
 
 
 async def test_the_clock_does_not_run_while_somebody_answers() -> None:
-    async with connected(Thinking(), Asking()) as connection:
+    async def ask(ctx: Context, after: float = 0) -> str:
+        roots = (await ctx.list_roots()).roots
+        await anyio.sleep(after)
+        return str(len(roots))
+
+    async def sleep(ctx: Context) -> None:
+        await anyio.sleep(LONG)
+
+    async with connected(Thinking(), toolbox(ask, sleep)) as connection:
         client = connection.client
         hasty = client.with_options(timeout=0.1)
         assert await outcome(hasty, "ask") == "0"
-        begun = anyio.current_time()
-        await failure_of(hasty.call_tool("ask_and_sleep"), RequestTimeout)
-        assert 0.35 < anyio.current_time() - begun < 5, "it runs again afterwards"
-        begun = anyio.current_time()
+        await failure_of(hasty.call_tool("ask", {"after": LONG}), RequestTimeout)  # it runs again afterwards
         await failure_of(hasty.with_options(total_timeout=0.2).call_tool("ask"), RequestTimeout)
-        assert anyio.current_time() - begun < 0.3, "the total is the total"
         client.calls = "sleep"
-        with pytest.raises(ProtocolError, match="Internal error"):  # its own call timed out
-            await hasty.call_tool("ask")
+        await failure_of(hasty.call_tool("ask"), match="Internal error")  # its own call timed out
         assert client.begun == 4
 
 
 async def test_options_of_a_class_are_used() -> None:
-    class Hasty(Latest):
-        options = Options(timeout=0.05)
-
-    async with connected(Hasty(), Sleeper()) as connection:
+    async with connected(client(LATEST, options=Options(timeout=0.05)), Sleeper()) as connection:
         await failure_of(connection.client.call_tool("sleep"), RequestTimeout)
 
 
@@ -719,38 +637,29 @@ async def test_a_request_that_is_given_up_at_once_is_cancelled_after_it_was_sent
 
 
 async def test_a_late_answer_is_no_answer_to_the_next_request() -> None:
-    left, right = pair()
-    raw = Raw(right)
-    answers: list[str] = []
-
-    async def script() -> None:
+    async def script(raw: Raw) -> None:
         await raw.welcome({"tools": {}})
         first = await raw.receive()
         assert (await raw.receive())["method"] == "notifications/cancelled"
-        second = await raw.receive()
-        for asked, text in ((first, "late"), (second, "right")):
+        for asked, text in ((first, "late"), (await raw.receive(), "right")):
             await raw.send(answer(asked["id"], {"content": [{"type": "text", "text": text}]}))
 
-    async with running(script()), Latest.connect(Recording(left, LATEST)) as caller:
+    async with scripted(Latest(), script) as caller:
         await failure_of(caller.with_options(timeout=0.05).call_tool("x"), RequestTimeout)
-        answers.append(text_of(await caller.call_tool("y")))
-    assert answers == ["right"]
-    await raw.close()
+        assert await outcome(caller, "y") == "right"
 
 
 async def test_a_handler_may_ignore_that_it_was_cancelled() -> None:
-    class Stubborn(Tools):
-        async def work(self, ctx: Context) -> str:
-            try:
-                await anyio.sleep(LONG)
-            except anyio.get_cancelled_exc_class():
-                with anyio.CancelScope(shield=True):
-                    await ctx.progress(1)  # it is not sent any more
-                    await ctx.notify_tool_list_changed()
-                raise
-            return "never"
+    async def work(ctx: Context) -> None:
+        try:
+            await anyio.sleep(LONG)
+        except anyio.get_cancelled_exc_class():
+            with anyio.CancelScope(shield=True):
+                await ctx.progress(1)  # it is not sent any more
+                await ctx.notify_tool_list_changed()
+            raise
 
-    async with played(Stubborn()) as (raw, _):
+    async with played(toolbox(work)) as (raw, _):
         await raw.introduce(LATEST)
         call = {"name": "work", "_meta": {"progressToken": "t"}}
         await raw.send(request(1, "tools/call", call), notification("notifications/cancelled", {"requestId": 1}))
@@ -777,12 +686,9 @@ async def test_initialize_that_takes_too_long_is_not_cancelled() -> None:
     left, right = pair()
     recording = Recording(left, LATEST)
 
-    class Hasty(Latest):
-        options = Options(timeout=0.05)
-
     with pytest.raises(RequestTimeout):
-        async with Hasty.connect(recording):
-            pass
+        async with client(LATEST, options=Options(timeout=0.05)).connected(recording):
+            raise AssertionError
     assert recording.methods() == ["initialize"]
     await right.close()
 
@@ -808,82 +714,61 @@ async def test_a_server_asks_its_client(revision: str) -> None:
         await anyio.sleep(0)
         return types.CreateMessageResult(model="m", role="assistant", content=types.TextContent(text="Ho!"))
 
-    asker = server(revision, call_tool=call_tool)
-    async with connected(
-        client(revision, on_list_roots=on_list_roots, on_create_message=on_create_message), asker
-    ) as connection:
-        results: list[str] = []
-
-        async def ask() -> None:
-            results.append(text_of(await connection.client.call_tool("x")))
-
-        async with anyio.create_task_group() as tasks:
-            for _ in range(20):
-                tasks.start_soon(ask)
-        assert results == ["1 Ho!"] * 20
+    ours = client(revision, on_list_roots=on_list_roots, on_create_message=on_create_message)
+    async with connected(ours, server(revision, call_tool=call_tool)) as connection:
+        assert await asyncio.gather(*(outcome(connection.client, "x") for _ in range(20))) == ["1 Ho!"] * 20
 
 
 async def test_questions_nest() -> None:
     """A tool samples, the client's model calls a tool, which elicits."""
 
-    class Deep(Tools):
-        async def outer(self, ctx: Context) -> str:
-            content = mcp.TextContent(text="go")
-            sampled = await ctx.create_message([mcp.SamplingMessage(role="user", content=content)], 1)
-            return f"outer({sampled.model})"
+    async def outer(ctx: Context) -> str:
+        message = mcp.SamplingMessage(role="user", content=mcp.TextContent(text="go"))
+        return f"outer({(await ctx.create_message([message], 1)).model})"
 
-        async def inner(self, ctx: Context) -> str:
-            schema = mcp.ElicitRequestFormParamsRequestedSchema(properties={})
-            answered = await ctx.elicit(mcp.ElicitRequestFormParams(message="Who?", requested_schema=schema))
-            return f"inner({answered.action})"
+    async def inner(ctx: Context) -> str:
+        schema = mcp.ElicitRequestFormParamsRequestedSchema(properties={})
+        answered = await ctx.elicit(mcp.ElicitRequestFormParams(message="Who?", requested_schema=schema))
+        return f"inner({answered.action})"
 
     class Modelling(Latest):
         async def on_create_message(self, params: Any, ctx: Any) -> mcp.CreateMessageResult:
-            inner = await self.call_tool("inner")
-            return mcp.CreateMessageResult(
-                model=text_of(inner), role="assistant", content=mcp.TextContent(text="there")
-            )
+            content = mcp.TextContent(text="there")
+            return mcp.CreateMessageResult(model=await outcome(self, "inner"), role="assistant", content=content)
 
         async def on_elicit(self, params: Any, ctx: Any) -> mcp.ElicitResult:
             assert await self.ping() == mcp.Result()
             return mcp.ElicitResult(action="decline")
 
-    async with connected(Modelling(), Deep()) as connection:
+    async with connected(Modelling(), toolbox(outer, inner)) as connection:
         assert await outcome(connection.client, "outer") == "outer(inner(decline))"
 
 
 async def test_a_client_that_fails_fails_the_handler_that_asked() -> None:
-    class Curious(Tools):
-        async def ask(self, ctx: Context) -> str:
-            error = await failure_of(ctx.list_roots())
-            return f"{error.code} {error.message}"
+    async def ask(ctx: Context) -> str:
+        error = await failure_of(ctx.list_roots())
+        return f"{error.code} {error.message}"
 
-    class Homeless(Latest):
-        async def on_list_roots(self, params: Any, ctx: Any) -> mcp.ListRootsResult:
-            raise ProtocolError(-1, "no home")
+    async def on_list_roots(self: Any, params: Any, ctx: Any) -> mcp.ListRootsResult:
+        raise ProtocolError(-1, "no home")
 
-    async with connected(Homeless(), Curious()) as connection:
+    async with connected(client(LATEST, on_list_roots=on_list_roots), toolbox(ask)) as connection:
         assert await outcome(connection.client, "ask") == "-1 no home"
 
 
 async def test_a_handler_that_is_cancelled_gives_its_own_requests_up() -> None:
-    asleep = Sleeper()
     cancelled: list[bool] = []
 
-    class Curious(Tools):
-        async def ask(self, ctx: Context) -> str:
-            await ctx.list_roots()
-            return "never"
+    async def ask(ctx: Context) -> None:
+        await ctx.list_roots()
 
-    class Slow(Latest):
-        async def on_list_roots(self, params: Any, ctx: Any) -> mcp.ListRootsResult:
-            try:
-                await asleep.go.wait()
-            finally:
-                cancelled.append(True)
-            return mcp.ListRootsResult(roots=[])
+    async def on_list_roots(self: Any, params: Any, ctx: Any) -> Any:
+        try:
+            await anyio.sleep_forever()
+        finally:
+            cancelled.append(True)
 
-    async with connected(Slow(), Curious()) as connection:
+    async with connected(client(LATEST, on_list_roots=on_list_roots), toolbox(ask)) as connection:
         await failure_of(connection.client.with_options(total_timeout=0.05).call_tool("ask"), RequestTimeout)
         await until(lambda: cancelled)
         assert connection.theirs.methods() == ["roots/list", "notifications/cancelled"]
@@ -947,71 +832,55 @@ async def test_a_client_hears_what_it_wants_to_hear(revision: str) -> None:
 
 
 async def test_each_client_has_its_own_level() -> None:
-    class Talking(Tools):
-        async def talk(self, ctx: Context) -> str:
-            await ctx.log("info", "hello")
-            return ""
+    async def talk(ctx: Context) -> None:
+        await ctx.log("info", "hello")
 
-    theirs = Talking()
+    theirs = toolbox(talk)
     async with connected(Latest(), theirs) as one, connected(Latest(), theirs) as two:
         await one.client.set_level("error")
         await outcome(one.client, "talk")
         await outcome(two.client, "talk")
-        assert one.theirs.methods() == []
-        assert two.theirs.methods() == ["notifications/message"]
+        assert (one.theirs.methods(), two.theirs.methods()) == ([], ["notifications/message"])
 
 
 async def test_notifications_reach_their_handlers() -> None:
     heard: list[str] = []
 
-    class Listening(Latest):
-        async def on_tool_list_changed(self, params: Any, ctx: Any) -> None:
-            heard.append("tools")
+    async def hear(self: Any, params: Any, ctx: Any) -> None:
+        heard.append("changed")
 
-        def on_resource_updated(self, params: Any, ctx: Any) -> None:
-            heard.append(params.uri)
+    async def tell(ctx: Context) -> None:
+        await ctx.notify_tool_list_changed()
+        await ctx.notify_resource_updated("x://y")
 
-        async def on_list_roots(self, params: Any, ctx: Any) -> mcp.ListRootsResult:
-            raise NotImplementedError
+    def on_resource_updated(self: Any, params: Any, ctx: Any) -> None:
+        heard.append(params.uri)
 
-    class Telling(Tools):
-        subscribe = handler
-
-        async def tell(self, ctx: Context) -> str:
-            await ctx.notify_tool_list_changed()
-            await ctx.notify_resource_updated("x://y")
-            return ""
-
-        async def on_roots_list_changed(self, params: Any, ctx: Any) -> None:
-            heard.append("roots")
-
-    async with connected(Listening(), Telling()) as connection:
+    handlers = {"on_tool_list_changed": hear, "on_resource_updated": on_resource_updated, "on_list_roots": handler}
+    async with connected(
+        client(LATEST, **handlers), toolbox(tell, subscribe=handler, on_roots_list_changed=hear)
+    ) as connection:
         await outcome(connection.client, "tell")
+        await until(lambda: sorted(heard) == ["changed", "x://y"])
         await connection.client.notify_roots_list_changed()
-        await until(lambda: len(heard) == 3)
-        assert sorted(heard) == ["roots", "tools", "x://y"]
+        await until(lambda: sorted(heard) == ["changed", "changed", "x://y"])
 
 
 async def test_a_notification_handler_that_fails_harms_nobody(caplog: pytest.LogCaptureFixture) -> None:
-    class Failing(Latest):
-        async def on_tool_list_changed(self, params: Any, ctx: Any) -> None:
-            raise ValueError("ouch")
+    async def on_tool_list_changed(self: Any, params: Any, ctx: Any) -> None:
+        raise ValueError("ouch")
 
-    class Telling(Tools):
-        async def tell(self, ctx: Context) -> str:
-            await ctx.notify_tool_list_changed()
-            return "told"
+    async def tell(ctx: Context) -> str:
+        await ctx.notify_tool_list_changed()
+        return "told"
 
-    async with connected(Failing(), Telling()) as connection:
+    async with connected(client(LATEST, on_tool_list_changed=on_tool_list_changed), toolbox(tell)) as connection:
         assert await outcome(connection.client, "tell") == "told"
         await until(lambda: "ValueError: ouch" in caplog.text)
 
 
 async def test_a_server_tells_all_its_clients() -> None:
-    class Quiet(LatestServer):
-        list_tools = handler
-
-    theirs = Quiet()
+    theirs = server(LATEST, list_tools=handler)
     assert theirs.connections == []
     left, right = pair()
     raw = Raw(left)
@@ -1024,7 +893,7 @@ async def test_a_server_tells_all_its_clients() -> None:
         await until(lambda: len(theirs.connections) == 2)
         await raw.ask(initialize(LATEST))  # a third one is not ready yet
         for context in theirs.connections:
-            await context.notify_tool_list_changed()  # type: ignore[attr-defined]
+            await context.notify_tool_list_changed()
         assert one.theirs.methods() == two.theirs.methods() == ["notifications/tools/list_changed"]
         await raw.send(INITIALIZED)
         await until(lambda: len(theirs.connections) == 3)
@@ -1081,11 +950,8 @@ async def test_both_sides_have_methods_of_their_own() -> None:
 
 
 async def test_methods_of_the_protocol_can_be_called_by_their_descriptor() -> None:
-    class Listing(LatestServer):
-        async def list_tools(self, params: Any, ctx: Context) -> mcp.ListToolsResult:
-            return mcp.ListToolsResult(tools=[])
-
-    async with connected(Latest(), Listing()) as connection:
+    listing = server(LATEST, list_tools=lambda self, params, ctx: mcp.ListToolsResult(tools=[]))
+    async with connected(Latest(), listing) as connection:
         answered = await connection.client.request(methods.LIST_TOOLS, mcp.PaginatedRequestParams())
         assert answered == mcp.ListToolsResult(tools=[])
 
@@ -1204,22 +1070,21 @@ async def test_no_revision_in_common(ours: str, theirs: str) -> None:
 async def test_lifespans_are_entered_and_left() -> None:
     log: list[str] = []
 
-    class Shop(LatestServer):
-        def __init__(self, name: str) -> None:
-            self.name = name
-
+    def shop(name: str) -> Any:
         @asynccontextmanager
-        async def lifespan(self) -> AsyncGenerator[None]:
-            log.append(f"open {self.name}")
+        async def lifespan(self: Any) -> AsyncGenerator[None]:
+            log.append(f"open {name}")
             try:
                 yield
             finally:
-                log.append(f"close {self.name}")
+                log.append(f"close {name}")
 
-    async with lifespans([Shop("a"), Shop("b")]):
+        return server(LATEST, lifespan=lifespan)
+
+    async with lifespans([shop("a"), shop("b")]):
         log.append("serving")
     with pytest.raises(ValueError, match="inside"):
-        async with lifespans([Shop("c")]):
+        async with lifespans([shop("c")]):
             raise ValueError("inside")
     assert log == ["open a", "open b", "serving", "close b", "close a", "open c", "close c"]
 
@@ -1268,28 +1133,13 @@ async def test_what_a_block_raises_comes_out_as_it_is() -> None:
 async def test_when_the_server_goes_calls_fail() -> None:
     left, right = pair()
     raw = Raw(right)
-    async with _connected_to(raw, Recording(left, LATEST)) as caller:
-        failures: list[ConnectionClosed] = []
-
-        async def ask() -> None:
-            failures.append(await failure_of(caller.ping(), ConnectionClosed))
-
-        async with anyio.create_task_group() as tasks:
-            for _ in range(3):
-                tasks.start_soon(ask)
-            await anyio.wait_all_tasks_blocked()
-            await raw.close()
-        assert len(failures) == 3
-        assert {str(failure) for failure in failures} == {"the other side closed the connection"}
-        await ask()
+    async with running(raw.welcome({"tools": {}})), Latest.connect(Recording(left, LATEST)) as caller:
+        asked = asyncio.gather(*(failure_of(caller.ping(), ConnectionClosed) for _ in range(3)))
+        await anyio.wait_all_tasks_blocked()
+        await raw.close()
+        assert [str(failure) for failure in await asked] == ["the other side closed the connection"] * 3
+        await failure_of(caller.ping(), ConnectionClosed)
         await failure_of(caller.notify(methods.INITIALIZED, mcp.NotificationParams()), ConnectionClosed)
-
-
-@asynccontextmanager
-async def _connected_to(raw: Raw, transport: Any) -> AsyncGenerator[Latest]:
-    """A client that is connected to a server which is played by hand."""
-    async with running(raw.welcome({"tools": {}})), Latest.connect(transport) as caller:
-        yield caller
 
 
 async def test_when_the_client_goes_handlers_are_cancelled() -> None:
@@ -1306,25 +1156,11 @@ async def test_when_the_client_goes_handlers_are_cancelled() -> None:
 
 async def test_a_client_leaves_while_its_calls_are_under_way() -> None:
     theirs = Sleeper()
-    left, right = pair()
-    failures: list[Exception] = []
-
-    async with (
-        running(serve(Recording(right, LATEST), theirs)),
-        anyio.create_task_group() as tasks,
-        Latest.connect(Recording(left, LATEST)) as caller,
-    ):
-
-        async def ask() -> None:
-            try:
-                await caller.call_tool("sleep")
-            except ConnectionClosed as error:
-                failures.append(error)
-
-        for _ in range(3):
-            tasks.start_soon(ask)
+    async with connected(Latest(), theirs) as connection:
+        asked = [failure_of(connection.client.call_tool("sleep"), ConnectionClosed) for _ in range(3)]
+        leaving = asyncio.gather(*asked)
         await until(lambda: theirs.waiting == 3)
-    assert [str(error) for error in failures] == ["the connection was closed by this side"] * 3
+    assert [str(error) for error in await leaving] == ["the connection was closed by this side"] * 3
     assert theirs.cancelled == 3
 
 
@@ -1354,14 +1190,9 @@ async def test_batches_are_answered_as_batches() -> None:
 
 
 async def test_a_server_may_be_refused() -> None:
-    left, right = pair()
-    raw = Raw(right)
-
-    async def script() -> None:
+    async def script(raw: Raw) -> None:
         await raw.send(refusal((await raw.receive())["id"], -7, "full"))
 
-    async with running(script()):
-        with pytest.raises(ProtocolError, match="full"):
-            async with Latest.connect(Recording(left, LATEST)):
-                raise AssertionError
-    await raw.close()
+    with pytest.raises(ProtocolError, match="full"):
+        async with scripted(Latest(), script):
+            raise AssertionError
