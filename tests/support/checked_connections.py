@@ -46,6 +46,7 @@ ERROR_NEEDS_ID = STATEFUL[:-1]
 
 Arguments = ParamSpec("Arguments")
 AnyClient = TypeVar("AnyClient", bound=Client)
+AnyEvent = TypeVar("AnyEvent")
 
 
 def bindings(revision: str) -> ModuleType:
@@ -469,10 +470,16 @@ def feed(peer: Peer, message: object) -> list[Event]:
     return peer.receive(message if isinstance(message, bytes) else json.dumps(message).encode())
 
 
+def only(kind: type[AnyEvent], events: list[Event]) -> AnyEvent:
+    """Return the one event, which has to be of a kind."""
+    (event,) = events
+    assert isinstance(event, kind)
+    return event
+
+
 def introduce(peer: Peer, revision: str) -> None:
     """Does the handshake with a server."""
-    (asked,) = feed(peer, initialize(revision))
-    assert isinstance(asked, Requested)
+    asked = only(Requested, feed(peer, initialize(revision)))
     peer.negotiated()
     peer.respond(asked.id, {})
     assert [type(event) for event in feed(peer, INITIALIZED)] == [Notified]

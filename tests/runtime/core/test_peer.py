@@ -40,6 +40,7 @@ from tests.support.checked_connections import (
     initialize,
     introduce,
     notification,
+    only,
     oracle,
     ready,
     refusal,
@@ -77,6 +78,23 @@ def code_of(events: list[Event]) -> int:
     (event,) = events
     assert isinstance(event, Rejected)
     return event.error.code
+
+
+def event_code(event: Answered) -> int:
+    """The code of the error that a request ends with."""
+    assert isinstance(event.error, ProtocolError)
+    return event.error.code
+
+
+NO_ID = "no id"
+
+
+def refused(events: list[Event]) -> tuple[int, object]:
+    """The code of the one error, and the id to send it back to: `NO_ID` without one, `None` when nothing is sent."""
+    answered = reply(events)
+    id_ = answered if answered is None else answered.get("id", NO_ID)
+    assert (id_ is None) is (answered is None)
+    return code_of(events), id_
 
 
 def reply(events: list[Event]) -> Any:
@@ -122,8 +140,7 @@ def test_answers_find_their_request_in_any_order() -> None:
     peer = client()
     pending = [peer.request(methods.PING, None)[0] for _ in range(4)]
     for one in (pending[2], pending[0], pending[3]):
-        (event,) = feed(peer, answer(one.id, {"_meta": {"n": one.id}}))
-        assert isinstance(event, Answered)
+        event = only(Answered, feed(peer, answer(one.id, {"_meta": {"n": one.id}})))
         assert event.pending is one
         assert event.result == mcp.Result(meta={"n": one.id})
     assert list(peer.pending.values()) == [pending[1]]
@@ -133,9 +150,7 @@ def test_a_subscription_that_the_server_takes_back_waits_no_more() -> None:
     peer = client("2026-07-28")
     wanted = stateless.SubscriptionsListenRequestParams.model_construct(notifications=stateless.SubscriptionFilter())
     listening, _ = peer.request(SUBSCRIPTIONS_LISTEN, wanted)
-    taken_back = {"jsonrpc": "2.0", "method": "notifications/cancelled", "params": {"requestId": listening.id}}
-    (event,) = feed(peer, taken_back)
-    assert isinstance(event, Answered)
+    event = only(Answered, feed(peer, notification("notifications/cancelled", {"requestId": listening.id})))
     assert (event.pending, peer.pending) == (listening, {})
 
 
@@ -153,9 +168,7 @@ def test_a_text_is_no_number() -> None:
 def test_a_whole_number_may_have_a_point() -> None:
     peer = client()
     pending, _ = peer.request(methods.PING, None)
-    (event,) = feed(peer, b'{"jsonrpc":"2.0","id":1.0,"result":{}}')
-    assert isinstance(event, Answered)
-    assert event.pending is pending
+    assert only(Answered, feed(peer, b'{"jsonrpc":"2.0","id":1.0,"result":{}}')).pending is pending
     theirs = ready(LATEST)
     assert asked(feed(theirs, b'{"jsonrpc":"2.0","id":7.0,"method":"ping"}')) == [7]
     assert code_of(feed(theirs, ping(7))) == INVALID
@@ -164,16 +177,12 @@ def test_a_whole_number_may_have_a_point() -> None:
 @pytest.mark.parametrize("id_", [0, -1, 2**53 + 1, 10**400, "", "null", "\u0000", "é\U0001f600", 'a"b\\c\n'])
 def test_ids_come_back_as_they_were(id_: object) -> None:
     peer = ready(LATEST)
-    (event,) = feed(peer, ping(id_))
-    assert isinstance(event, Requested)
+    event = only(Requested, feed(peer, ping(id_)))
     assert event.id == id_
     assert json.loads(peer.respond(event.id, {})) == answer(id_, {})
     assert asked(feed(peer, ping(id_))) == [id_]
-    assert json.loads(peer.fail(event.id, ProtocolError(5, "five", {"a": 1}))) == {
-        "jsonrpc": "2.0",
-        "id": id_,
-        "error": {"code": 5, "message": "five", "data": {"a": 1}},
-    }
+    failed = json.loads(peer.fail(event.id, ProtocolError(5, "five", {"a": 1})))
+    assert failed == {"jsonrpc": "2.0", "id": id_, "error": {"code": 5, "message": "five", "data": {"a": 1}}}
 
 
 def test_both_sides_ask_at_once() -> None:
@@ -182,17 +191,14 @@ def test_both_sides_ask_at_once() -> None:
     assert asked(feed(peer, ping(pending.id))) == [pending.id]
     assert json.loads(peer.respond(pending.id, {})) == answer(pending.id, {})
     assert pending.id in peer.pending
-    (event,) = feed(peer, answer(pending.id, {}))
-    assert isinstance(event, Answered)
-    assert not peer.pending
-    assert not peer.handling
+    only(Answered, feed(peer, answer(pending.id, {})))
+    assert (peer.pending, peer.handling) == ({}, {})
 
 
 def test_an_id_in_flight_is_refused() -> None:
     peer = ready(LATEST)
     assert asked(feed(peer, ping(3))) == [3]
-    events = feed(peer, call(3))
-    assert (code_of(events), reply(events)["id"]) == (INVALID, 3)
+    assert refused(feed(peer, call(3))) == (INVALID, 3)
     assert json.loads(peer.respond(3, {})) == answer(3, {})
     assert asked(feed(peer, call(3))) == [3]
 
@@ -228,12 +234,8 @@ def test_a_late_answer_is_ignored() -> None:
 def test_an_invalid_result_fails_its_request(result: object) -> None:
     peer = client()
     pending, _ = peer.request(methods.LIST_TOOLS, None)
-    (event,) = feed(peer, answer(pending.id, result))
-    assert isinstance(event, Answered)
-    assert isinstance(event.error, ProtocolError)
-    assert event.error.code == INVALID
-    assert "tools/list" in str(event.error)
-    assert not peer.pending
+    event = only(Answered, feed(peer, answer(pending.id, result)))
+    assert (event_code(event), "tools/list" in str(event.error), peer.pending) == (INVALID, True, {})
 
 
 @pytest.mark.parametrize(
@@ -251,8 +253,7 @@ def test_an_invalid_result_fails_its_request(result: object) -> None:
 def test_errors_are_read_however_badly_they_are_formed(body: object, code: int, message: str | None, data: Any) -> None:
     peer = client()
     pending, _ = peer.request(methods.PING, None)
-    (event,) = feed(peer, {"jsonrpc": "2.0", "id": pending.id, "error": body})
-    assert isinstance(event, Answered)
+    event = only(Answered, feed(peer, {"jsonrpc": "2.0", "id": pending.id, "error": body}))
     assert isinstance(event.error, ProtocolError)
     assert (event.error.code, event.error.data) == (code, data)
     assert message is None or event.error.message == message
@@ -266,16 +267,14 @@ def test_what_is_both_result_and_error(order: list[str]) -> None:
         peer = client()
         pending, _ = peer.request(methods.PING, None)
         message = {"jsonrpc": "2.0", "id": pending.id, "result": result, "error": failed}
-        (event,) = feed(peer, {name: message[name] for name in order})
-        assert isinstance(event, Answered)
+        event = only(Answered, feed(peer, {name: message[name] for name in order}))
         assert getattr(event.error, "code", None) == expected
 
 
 def test_the_last_of_two_ids_counts() -> None:
     peer = client()
     first, second = peer.request(methods.PING, None)[0], peer.request(methods.PING, None)[0]
-    (event,) = feed(peer, b'{"jsonrpc":"2.0","id":%d,"result":{},"id":%d}' % (first.id, second.id))
-    assert isinstance(event, Answered)
+    event = only(Answered, feed(peer, b'{"jsonrpc":"2.0","id":%d,"result":{},"id":%d}' % (first.id, second.id)))
     assert event.pending is second
     assert list(peer.pending) == [first.id]
 
@@ -316,11 +315,8 @@ def test_the_last_of_two_ids_counts() -> None:
 def test_what_is_no_json_is_a_parse_error(data: bytes) -> None:
     for peer in (ready(LATEST), client(), server()):
         events = feed(peer, data)
-        assert code_of(events) == PARSE
-        answered = reply(events)
-        assert "id" not in answered
-        assert answered["error"]["code"] == PARSE
-        assert not peer.handling
+        assert refused(events) == (PARSE, NO_ID)
+        assert (reply(events)["error"]["code"], peer.handling) == (PARSE, {})
 
 
 @pytest.mark.parametrize(
@@ -329,12 +325,9 @@ def test_what_is_no_json_is_a_parse_error(data: bytes) -> None:
 def test_a_damaged_answer_is_the_only_one(data: bytes) -> None:
     peer = client()
     pending, _ = peer.request(methods.PING, None)
-    (event,) = feed(peer, data)
-    assert isinstance(event, Answered)
+    event = only(Answered, feed(peer, data))
     assert event.pending is pending
-    assert isinstance(event.error, ProtocolError)
-    assert event.error.code == PARSE
-    assert not peer.pending
+    assert (event_code(event), peer.pending) == (PARSE, {})
 
 
 def test_what_might_be_a_damaged_answer_answers_nothing() -> None:
@@ -345,31 +338,24 @@ def test_what_might_be_a_damaged_answer_answers_nothing() -> None:
 
 @pytest.mark.parametrize("message", [1, "ping", None, True, 1.5])
 def test_a_message_is_an_object(message: object) -> None:
-    events = feed(ready(LATEST), message)
-    assert code_of(events) == INVALID
-    assert "id" not in reply(events)
+    assert refused(feed(ready(LATEST), message)) == (INVALID, NO_ID)
 
 
 @pytest.mark.parametrize("version", [None, "1.0", 2.0, 2, "2.00", ["2.0"]])
 def test_the_version_is_two(version: object) -> None:
     for state in (ready(LATEST), server()):
-        events = feed(state, {**ping(5), "jsonrpc": version})
-        assert (code_of(events), reply(events)["id"]) == (INVALID, 5)
+        assert refused(feed(state, {**ping(5), "jsonrpc": version})) == (INVALID, 5)
     without = {name: value for name, value in ping(5).items() if name != "jsonrpc"}
     assert reply(feed(ready(LATEST), without))["id"] == 5
     peer = client()
     peer.request(methods.PING, None)
-    assert code_of(feed(peer, {**answer(1, {}), "jsonrpc": version})) == INVALID
-    assert reply(feed(peer, {**answer(1, {}), "jsonrpc": version})) is None
+    assert refused(feed(peer, {**answer(1, {}), "jsonrpc": version})) == (INVALID, None)
 
 
 @pytest.mark.parametrize("id_", [None, True, False, 1.5, [1], {}, 1e-300])
 def test_an_id_is_a_text_or_a_whole_number(id_: object) -> None:
     peer = ready(LATEST)
-    events = feed(peer, ping(id_))
-    assert code_of(events) == INVALID
-    assert "id" not in reply(events)
-    assert not peer.handling
+    assert (refused(feed(peer, ping(id_))), peer.handling) == ((INVALID, NO_ID), {})
 
 
 def test_an_id_is_finite() -> None:
@@ -378,11 +364,8 @@ def test_an_id_is_finite() -> None:
 
 @pytest.mark.parametrize("method", [1, None, ["ping"], {"ping": 1}, True])
 def test_a_method_is_a_text(method: object) -> None:
-    events = feed(ready(LATEST), request(5, "ping") | {"method": method})
-    assert (code_of(events), reply(events)["id"]) == (INVALID, 5)
-    events = feed(ready(LATEST), {"jsonrpc": "2.0", "method": method})
-    assert code_of(events) == INVALID
-    assert "id" not in reply(events)
+    assert refused(feed(ready(LATEST), request(5, "ping") | {"method": method})) == (INVALID, 5)
+    assert refused(feed(ready(LATEST), {"jsonrpc": "2.0", "method": method})) == (INVALID, NO_ID)
 
 
 @pytest.mark.parametrize("message", [{}, {"jsonrpc": "2.0"}, {"jsonrpc": "2.0", "id": 5}, {"foo": "boo"}])
@@ -393,18 +376,13 @@ def test_what_is_neither_request_nor_answer_is_refused(message: dict[str, Any]) 
 
 @pytest.mark.parametrize("method", ["tools/explode", "", "Ping", "ping ", "sampling/createMessage", "rpc.discover"])
 def test_an_unknown_method_is_refused(method: str) -> None:
-    events = feed(ready(LATEST), request(5, method))
-    assert (code_of(events), reply(events)["id"]) == (UNKNOWN, 5)
-    events = feed(ready(LATEST), notification(method))
-    assert code_of(events) == UNKNOWN
-    assert reply(events) is None
+    assert refused(feed(ready(LATEST), request(5, method))) == (UNKNOWN, 5)
+    assert refused(feed(ready(LATEST), notification(method))) == (UNKNOWN, None)
 
 
 def test_requests_are_no_notifications() -> None:
-    events = feed(ready(LATEST), notification("ping"))
-    assert (code_of(events), reply(events)) == (UNKNOWN, None)
-    events = feed(ready(LATEST), request(5, "notifications/initialized"))
-    assert (code_of(events), reply(events)["id"]) == (UNKNOWN, 5)
+    assert refused(feed(ready(LATEST), notification("ping"))) == (UNKNOWN, None)
+    assert refused(feed(ready(LATEST), request(5, "notifications/initialized"))) == (UNKNOWN, 5)
 
 
 SECRET = "s3cret"
@@ -449,8 +427,7 @@ def test_errors_keep_to_the_schema(revision: str) -> None:
 
 
 def test_a_wrong_notification_is_silent() -> None:
-    events = feed(ready(LATEST), notification("notifications/cancelled", {"requestId": []}))
-    assert (code_of(events), reply(events)) == (PARAMS, None)
+    assert refused(feed(ready(LATEST), notification("notifications/cancelled", {"requestId": []}))) == (PARAMS, None)
 
 
 def test_what_is_too_large_is_told_to_those_who_wait() -> None:
@@ -462,8 +439,7 @@ def test_what_is_too_large_is_told_to_those_who_wait() -> None:
         (refused,) = peer.receive_oversized(9, head)
         assert "id" not in reply([refused])
     assert peer.receive_oversized(9, b'{"jsonrpc":"2.0","id":99,"result":{') == []
-    (event,) = peer.receive_oversized(9, b'{"jsonrpc":"2.0","id":%d,"result":{' % pending.id)
-    assert isinstance(event, Answered)
+    event = only(Answered, peer.receive_oversized(9, b'{"jsonrpc":"2.0","id":%d,"result":{' % pending.id))
     assert event.pending is pending
     assert TOO_LARGE in str(event.error)
     assert not peer.pending
@@ -474,9 +450,7 @@ def test_what_is_too_large_is_told_to_those_who_wait() -> None:
 
 def test_params_may_be_absent_where_nothing_is_required() -> None:
     for message in (ping(), request(1, "ping", {})):
-        (event,) = feed(ready(LATEST), message)
-        assert isinstance(event, Requested)
-        assert event.params == PING_PARAMS
+        assert only(Requested, feed(ready(LATEST), message)).params == PING_PARAMS
 
 
 class Own(Server):
@@ -651,8 +625,8 @@ def test_initialized_counts_after_initialize_only() -> None:
 @pytest.mark.parametrize("spelling", ['"method"', '"\\u006dethod"'])
 def test_a_second_initialize_is_refused(revision: str, spelling: str) -> None:
     peer = ready(revision)
-    events = peer.receive(json.dumps(initialize(revision, id_=9)).replace('"method"', spelling).encode())
-    assert (code_of(events), reply(events)["id"]) == (INVALID, 9)
+    message = json.dumps(initialize(revision, id_=9)).replace('"method"', spelling).encode()
+    assert refused(peer.receive(message)) == (INVALID, 9)
     assert peer.state is State.READY
 
 
@@ -686,8 +660,7 @@ def test_a_closed_connection_is_silent() -> None:
 @pytest.mark.parametrize("wanted", STATEFUL)
 def test_a_server_speaks_the_revision_of_the_client_if_it_can(wanted: str) -> None:
     peer = server(*STATEFUL)
-    (event,) = feed(peer, initialize(wanted))
-    assert isinstance(event, Requested)
+    event = only(Requested, feed(peer, initialize(wanted)))
     assert peer.dispatcher.revision.name == wanted
     assert type(event.params) is bindings(wanted).types.InitializeRequestParams
 
@@ -778,8 +751,7 @@ def test_progress_finds_its_request() -> None:
     assert json.loads(data)["params"] == {"_meta": {"progressToken": second.id}}
     for one in (second, first):
         wire = {"progressToken": one.id, "progress": 0.5, "total": 1}
-        (event,) = feed(peer, notification("notifications/progress", wire))
-        assert isinstance(event, Progressed)
+        event = only(Progressed, feed(peer, notification("notifications/progress", wire)))
         assert event.pending is one
         assert event.params.progress == 0.5
     peer.cancel(first, "enough")
@@ -902,8 +874,7 @@ def test_a_stateless_client_answers_no_requests(message: Any) -> None:
         async def own(self, params: Any, ctx: Any) -> Any:
             raise AssertionError
 
-    (event,) = feed(ready(STATELESS, "client", Own), message)
-    assert isinstance(event, Rejected)
+    event = only(Rejected, feed(ready(STATELESS, "client", Own), message))
     assert event.reply == b""
     assert "Invalid request" in str(event.error)
 

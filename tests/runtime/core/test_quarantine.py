@@ -10,7 +10,7 @@ import pytest
 from mcp_bindgen.runtime import ProtocolError
 from mcp_bindgen.runtime.protocol.events import Answered
 from mcp_bindgen.runtime.protocol.peer import Peer
-from tests.support.checked_connections import STATEFUL, STATELESS, answer, bindings, feed, ready
+from tests.support.checked_connections import STATEFUL, STATELESS, answer, bindings, feed, only, ready
 
 REVISIONS = [*STATEFUL, STATELESS]
 GOOD = {"name": "good", "inputSchema": {"type": "object"}}
@@ -29,9 +29,7 @@ def heard(peer: Peer, name: str, result: Any) -> Answered:
     """The event when a request is answered."""
     method = peer.dispatcher.revision.request(name)
     pending, _ = peer.request(method, None if method.params is None else method.params.model_construct())
-    (event,) = feed(peer, answer(pending.id, result))
-    assert isinstance(event, Answered)
-    return event
+    return only(Answered, feed(peer, answer(pending.id, result)))
 
 
 def result(revision: str, **members: Any) -> dict[str, Any]:

@@ -26,7 +26,6 @@ from tests.interop.report import FEATURES, REVISIONS, STATEFUL, STATELESS, Repor
 from tests.support.checked_connections import (
     Recording,
     bindings,
-    bounded,
     connected,
     failure_of,
     initialize,
@@ -57,17 +56,13 @@ def lacks(home: str, wire: str) -> set[str]:
 
 @pytest.mark.parametrize("wire", REVISIONS)
 @pytest.mark.parametrize("home", [NEWEST_STATEFUL, STATELESS, REVISIONS[0]])
-def test_clients_of_every_revision_find_all_that_a_server_of_one_offers(home: str, wire: str) -> None:
-    @bounded()
-    async def talk() -> None:
-        report = Report(f"a server of {home}", wire, "stdio", without=frozenset({"shutdown", *lacks(home, wire)}))
-        full, client = server(home), ours.client(wire, ours.ROOTS)
-        async with full.lifespan(), connected(client, full):
-            await ours.converse(report, client)
-        report.works.append("valid messages")
-        report.check()
-
-    talk()
+async def test_clients_of_every_revision_find_all_that_a_server_of_one_offers(home: str, wire: str) -> None:
+    report = Report(f"a server of {home}", wire, "stdio", without=frozenset({"shutdown", *lacks(home, wire)}))
+    full, client = server(home), ours.client(wire, ours.ROOTS)
+    async with full.lifespan(), connected(client, full):
+        await ours.converse(report, client)
+    report.works.append("valid messages")
+    report.check()
 
 
 # --- what passes, and what does not ---------------------------------------------------------------------------

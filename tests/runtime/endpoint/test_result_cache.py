@@ -337,35 +337,31 @@ async def read_everything(client: Any) -> None:
 
 
 @pytest.mark.parametrize(("tell", "arguments", "again"), CHANGES)
-def test_news_of_a_change_make_stale_what_they_are_about(tell: str, arguments: Any, again: set[str]) -> None:
-    @bounded()
-    async def change() -> None:
-        heard: list[str] = []
+async def test_news_of_a_change_make_stale_what_they_are_about(tell: str, arguments: Any, again: set[str]) -> None:
+    heard: list[str] = []
 
-        class Listener(Reading):
-            async def on_tool_list_changed(self, params: Any, ctx: Any) -> None:
-                heard.append("tools")
+    class Listener(Reading):
+        async def on_tool_list_changed(self, params: Any, ctx: Any) -> None:
+            heard.append("tools")
 
-        library, cache = Library(), ResultCache()
-        left, right = pair()
-        async with running(serve(right, library)), connect(left, Listener, cache=cache) as client:
-            wanted = mcp.SubscriptionFilter(
-                tools_list_changed=True,
-                prompts_list_changed=True,
-                resources_list_changed=True,
-                resource_subscriptions=["book:1", "book:2"],
-            )
-            async with client.subscribed(wanted):
-                await read_everything(client)
-                kept = len(cache)
-                library.asked.clear()
-                await library.broadcast(lambda link: getattr(link, tell)(*arguments))
-                await until(lambda: len(cache) < kept)
-                await read_everything(client)
-            assert (set(library.asked), len(library.asked)) == (again, len(again))
-            assert heard == (["tools"] if "tools None" in again else [])
-
-    change()
+    library, cache = Library(), ResultCache()
+    left, right = pair()
+    async with running(serve(right, library)), connect(left, Listener, cache=cache) as client:
+        wanted = mcp.SubscriptionFilter(
+            tools_list_changed=True,
+            prompts_list_changed=True,
+            resources_list_changed=True,
+            resource_subscriptions=["book:1", "book:2"],
+        )
+        async with client.subscribed(wanted):
+            await read_everything(client)
+            kept = len(cache)
+            library.asked.clear()
+            await library.broadcast(lambda link: getattr(link, tell)(*arguments))
+            await until(lambda: len(cache) < kept)
+            await read_everything(client)
+        assert (set(library.asked), len(library.asked)) == (again, len(again))
+        assert heard == (["tools"] if "tools None" in again else [])
 
 
 async def test_a_result_that_is_older_than_the_news_is_not_kept() -> None:

@@ -12,7 +12,6 @@ from tests.support.checked_connections import (
     Raw,
     answer,
     bindings,
-    bounded,
     connected,
     failure_of,
     request,
@@ -79,7 +78,7 @@ def made_client(revision: str, declared: Any) -> tuple[Any, list[Any]]:
 
 @pytest.mark.parametrize("revision", BOTH)
 @pytest.mark.parametrize(("wire", "declared", "lacking"), CASES)
-def test_servers_ask_only_what_was_declared(revision: str, wire: Any, declared: Any, lacking: str | None) -> None:
+async def test_servers_ask_only_what_was_declared(revision: str, wire: Any, declared: Any, lacking: str | None) -> None:
     package: Any = bindings(revision)
 
     class Asking(package.Server):  # type: ignore[misc]
@@ -93,47 +92,39 @@ def test_servers_ask_only_what_was_declared(revision: str, wire: Any, declared: 
     if "sampling" not in declared:
         type(client).on_create_message = package.Client.on_create_message
 
-    @bounded()
-    async def talk() -> None:
-        async with connected(client, Asking()) as connection:
-            if lacking is None:
-                await connection.client.call_tool("x")
-                assert len(asked) == 1
-                return
-            assert lacking in (await failure_of(connection.client.call_tool("x"))).message
-            assert not asked
-
-    talk()
+    async with connected(client, Asking()) as connection:
+        if lacking is None:
+            await connection.client.call_tool("x")
+            assert len(asked) == 1
+            return
+        assert lacking in (await failure_of(connection.client.call_tool("x"))).message
+        assert not asked
 
 
 @pytest.mark.parametrize(("wire", "declared", "lacking"), CASES)
-def test_clients_take_only_what_they_declared(wire: Any, declared: Any, lacking: str | None) -> None:
+async def test_clients_take_only_what_they_declared(wire: Any, declared: Any, lacking: str | None) -> None:
     client, asked = made_client(STATEFUL, declared)
     method = "sampling/createMessage" if "maxTokens" in wire else "elicitation/create"
 
-    @bounded()
-    async def talk() -> None:
-        left, right = pair()
-        raw = Raw(right)
-        answers: list[Any] = []
+    left, right = pair()
+    raw = Raw(right)
+    answers: list[Any] = []
 
-        async def script() -> None:
-            await raw.welcome()
-            answers.append(await raw.ask(request(1, method, wire)))
+    async def script() -> None:
+        await raw.welcome()
+        answers.append(await raw.ask(request(1, method, wire)))
 
-        async with running(script()), client.connected(left):
-            await until(lambda: answers)
-        await raw.close()
-        (said,) = answers
-        if lacking in (None, "elicitation", "sampling.context"):  # the last one is only for servers to ask
-            assert "result" in said
-            assert len(asked) == 1
-        else:
-            assert said["error"]["code"] == -32602
-            assert str(lacking) in said["error"]["message"]
-            assert not asked
-
-    talk()
+    async with running(script()), client.connected(left):
+        await until(lambda: answers)
+    await raw.close()
+    (said,) = answers
+    if lacking in (None, "elicitation", "sampling.context"):  # the last one is only for servers to ask
+        assert "result" in said
+        assert len(asked) == 1
+    else:
+        assert said["error"]["code"] == -32602
+        assert str(lacking) in said["error"]["message"]
+        assert not asked
 
 
 async def test_clients_refuse_what_a_result_asks_and_they_did_not_declare() -> None:

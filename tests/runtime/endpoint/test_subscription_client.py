@@ -38,7 +38,6 @@ from tests.support.checked_connections import (
     Raw,
     Recording,
     answer,
-    bounded,
     failure_of,
     notification,
     refusal,
@@ -105,61 +104,53 @@ async def in_memory(shop: Any) -> AsyncGenerator[Any]:
 
 
 @pytest.mark.parametrize("way", [over_http, in_memory])
-def test_changes_are_heard_while_the_block_lasts(way: Callable[[Any], Any]) -> None:
-    @bounded()
-    async def run() -> None:
-        shop = Shop()
-        async with way(shop) as client:
-            wanted = mcp.SubscriptionFilter(
-                tools_list_changed=True, prompts_list_changed=True, resource_subscriptions=["shop:1"]
-            )
-            async with client.subscribed(wanted) as agreed:
-                assert isinstance(agreed, mcp.SubscriptionFilter)
-                assert agreed.tools_list_changed is True
-                assert agreed.resource_subscriptions == ["shop:1"]
-                assert agreed.prompts_list_changed is None  # there are none
-                await tools(shop)
-                await shop.broadcast(lambda link: link.notify_resource_updated("shop:1/a"))
-                await shop.broadcast(lambda link: link.notify_resource_updated("shop:2"))
-                await tools(shop)
-                await until(lambda: client.heard.count("tools") == 2)
-                assert client.heard == ["acknowledged", "tools", "shop:1/a", "tools"]
-                assert (await client.list_tools()).tools == []
-            await until(lambda: not [link for link in shop.audience if isinstance(link, Subscription)])
+async def test_changes_are_heard_while_the_block_lasts(way: Callable[[Any], Any]) -> None:
+    shop = Shop()
+    async with way(shop) as client:
+        wanted = mcp.SubscriptionFilter(
+            tools_list_changed=True, prompts_list_changed=True, resource_subscriptions=["shop:1"]
+        )
+        async with client.subscribed(wanted) as agreed:
+            assert isinstance(agreed, mcp.SubscriptionFilter)
+            assert agreed.tools_list_changed is True
+            assert agreed.resource_subscriptions == ["shop:1"]
+            assert agreed.prompts_list_changed is None  # there are none
             await tools(shop)
-            await client.list_tools()
-            assert client.heard.count("tools") == 2
-
-    run()
+            await shop.broadcast(lambda link: link.notify_resource_updated("shop:1/a"))
+            await shop.broadcast(lambda link: link.notify_resource_updated("shop:2"))
+            await tools(shop)
+            await until(lambda: client.heard.count("tools") == 2)
+            assert client.heard == ["acknowledged", "tools", "shop:1/a", "tools"]
+            assert (await client.list_tools()).tools == []
+        await until(lambda: not [link for link in shop.audience if isinstance(link, Subscription)])
+        await tools(shop)
+        await client.list_tools()
+        assert client.heard.count("tools") == 2
 
 
 @pytest.mark.parametrize("way", [over_http, in_memory])
-def test_several_subscriptions_at_once(way: Callable[[Any], Any]) -> None:
-    @bounded()
-    async def run() -> None:
-        shop = Shop()
-        async with way(shop) as client, anyio.create_task_group() as tasks:
-            agreed: list[Any] = []
-            leave = anyio.Event()
+async def test_several_subscriptions_at_once(way: Callable[[Any], Any]) -> None:
+    shop = Shop()
+    async with way(shop) as client, anyio.create_task_group() as tasks:
+        agreed: list[Any] = []
+        leave = anyio.Event()
 
-            async def follow(uri: str) -> None:
-                async with client.with_options(timeout=5).subscribed(
-                    mcp.SubscriptionFilter(resource_subscriptions=[uri])
-                ) as found:
-                    agreed.append((uri, found.resource_subscriptions))
-                    await leave.wait()
+        async def follow(uri: str) -> None:
+            async with client.with_options(timeout=5).subscribed(
+                mcp.SubscriptionFilter(resource_subscriptions=[uri])
+            ) as found:
+                agreed.append((uri, found.resource_subscriptions))
+                await leave.wait()
 
-            for number in range(5):
-                tasks.start_soon(follow, f"shop:{number}")
-            await until(lambda: len(agreed) == 5)
-            assert all(uris == [uri] for uri, uris in agreed)
-            for uri in [uri for uri, _ in agreed]:
-                await shop.broadcast(partial(_updated, uri))
-            await until(lambda: len(client.heard) == 10)
-            assert sorted(client.heard) == ["acknowledged"] * 5 + [f"shop:{number}" for number in range(5)]
-            leave.set()
-
-    run()
+        for number in range(5):
+            tasks.start_soon(follow, f"shop:{number}")
+        await until(lambda: len(agreed) == 5)
+        assert all(uris == [uri] for uri, uris in agreed)
+        for uri in [uri for uri, _ in agreed]:
+            await shop.broadcast(partial(_updated, uri))
+        await until(lambda: len(client.heard) == 10)
+        assert sorted(client.heard) == ["acknowledged"] * 5 + [f"shop:{number}" for number in range(5)]
+        leave.set()
 
 
 async def test_over_stdio(tmp_path: Path) -> None:
@@ -199,21 +190,17 @@ def _has_changed(client: Any, changes: int) -> bool:
 
 
 @pytest.mark.parametrize("way", [over_http, in_memory])
-def test_a_stream_that_the_server_ends_in_good_order_is_opened_again(way: Callable[[Any], Any]) -> None:
-    @bounded()
-    async def run() -> None:
-        shop = Shop()
-        async with way(shop) as client, client.subscribed(TOOLS):
-            for turn in (1, 2, 3):
-                await tools(shop)
-                await until(partial(_has_heard, client, turn))
-                changes = client.changes
-                end_all(shop)
-                await until(partial(_has_changed, client, changes))  # something may have been missed
-                await until(lambda: any(isinstance(one, Subscription) and one.ready for one in shop.audience))
-        assert client.heard == ["acknowledged", "tools", "tools", "tools"]
-
-    run()
+async def test_a_stream_that_the_server_ends_in_good_order_is_opened_again(way: Callable[[Any], Any]) -> None:
+    shop = Shop()
+    async with way(shop) as client, client.subscribed(TOOLS):
+        for turn in (1, 2, 3):
+            await tools(shop)
+            await until(partial(_has_heard, client, turn))
+            changes = client.changes
+            end_all(shop)
+            await until(partial(_has_changed, client, changes))  # something may have been missed
+            await until(lambda: any(isinstance(one, Subscription) and one.ready for one in shop.audience))
+    assert client.heard == ["acknowledged", "tools", "tools", "tools"]
 
 
 async def test_a_server_that_ends_each_stream_at_once_is_asked_ever_more_rarely(

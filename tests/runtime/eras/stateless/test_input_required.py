@@ -5,7 +5,6 @@ from __future__ import annotations
 import asyncio
 import base64
 import json
-from collections.abc import Awaitable, Callable
 from typing import Any
 
 import anyio
@@ -27,10 +26,10 @@ from mcp_bindgen.runtime.protocol.access import RequestOrigin
 from mcp_bindgen.runtime.session.rounds import RequestStateSigner
 from mcp_bindgen.runtime.transports.memory import pair
 from mcp_bindgen.v2026_07_28 import types as mcp
+from mcp_bindgen.v2026_07_28.methods import CALL_TOOL
 from tests.support.checked_connections import (
     STATELESS,
     Raw,
-    Recording,
     answer,
     bindings,
     connected,
@@ -39,6 +38,7 @@ from tests.support.checked_connections import (
     played,
     refusal,
     running,
+    scripted,
 )
 from tests.support.effort import examples
 from tests.support.meta_keys import CLIENT_CAPABILITIES, SERVER_INFO
@@ -46,10 +46,6 @@ from tests.support.meta_keys import CLIENT_CAPABILITIES, SERVER_INFO
 LATEST = "2025-11-25"
 ALL: dict[str, Any] = {"elicitation": {}, "sampling": {}, "roots": {}}
 INVALID, PARAMS, INTERNAL, LACKING = -32600, -32602, -32603, -32021
-
-Play = Callable[[Any, Any, Any, dict[str, Any]], Awaitable[str]]
-"""What a tool does: given itself, a context, the types of its revision and its arguments, it says something."""
-
 
 # --- handlers that serve both eras ----------------------------------------------------------------------------
 
@@ -68,7 +64,7 @@ def sample(types: Any, text: str = "?") -> Any:
 
 def roots(types: Any) -> Any:
     """A question for the roots."""
-    return getattr(types, "ListRootsRequestParams", None) or types.RequestParams()
+    return (getattr(types, "ListRootsRequestParams", None) or types.RequestParams)()
 
 
 class Asks:
@@ -81,34 +77,29 @@ class Asks:
     async def call_tool(self, params: Any, ctx: Any) -> Any:
         types = bindings(ctx.revision).types
         self.runs.append(params.name)
-        said = await getattr(self, params.name)(ctx, types, params.arguments or {})
-        return types.CallToolResult(content=[types.TextContent(text=said)])
+        return types.CallToolResult(content=[types.TextContent(text=await getattr(self, params.name)(ctx, types))])
 
     async def read_resource(self, params: Any, ctx: Any) -> Any:
         types = bindings(ctx.revision).types
         reply = await ctx.ask_params("who", form(types, params.uri))
-        return types.ReadResourceResult(
-            contents=[types.TextResourceContents(uri=params.uri, text=str(reply.content["x"]))]
-        )
+        contents = types.TextResourceContents(uri=params.uri, text=str(reply.content["x"]))
+        return types.ReadResourceResult(contents=[contents])
 
     async def get_prompt(self, params: Any, ctx: Any) -> Any:
         types = bindings(ctx.revision).types
         text = types.TextContent(text=str((await ctx.ask_params("who", form(types, params.name))).content["x"]))
         return types.GetPromptResult(messages=[types.PromptMessage(role="user", content=text)])
 
-    async def one(self, ctx: Any, types: Any, arguments: Any) -> str:
+    async def one(self, ctx: Any, types: Any) -> str:
         reply = await ctx.ask_params("name", form(types, "Your name?"))
         return f"{reply.action} {(reply.content or {}).get('x')}"
 
-    async def three(self, ctx: Any, types: Any, arguments: Any) -> str:
-        replies = await asyncio.gather(
-            ctx.ask_params("name", form(types)),
-            ctx.ask_params("model", sample(types)),
-            ctx.ask_params("places", roots(types)),
-        )
-        return f"{replies[0].content['x']} {replies[1].content.text} {len(replies[2].roots)}"
+    async def three(self, ctx: Any, types: Any) -> str:
+        questions = {"name": form(types), "model": sample(types), "places": roots(types)}
+        name, model, places = await asyncio.gather(*(ctx.ask_params(key, one) for key, one in questions.items()))
+        return f"{name.content['x']} {model.content.text} {len(places.roots)}"
 
-    async def group(self, ctx: Any, types: Any, arguments: Any) -> str:
+    async def group(self, ctx: Any, types: Any) -> str:
         found: dict[str, Any] = {}
 
         async def ask(key: str, params: Any) -> None:
@@ -119,13 +110,13 @@ class Asks:
             tasks.start_soon(ask, "model", sample(types))
         return f"{found['name'].content['x']} {found['model'].content.text}"
 
-    async def rounds(self, ctx: Any, types: Any, arguments: Any) -> str:
+    async def rounds(self, ctx: Any, types: Any) -> str:
         said: list[str] = []
         for key in ("first", "second", "third"):
             said.append((await ctx.ask_params(key, form(types, f"{key} after {said}"))).content["x"])
         return " ".join(said)
 
-    async def depends(self, ctx: Any, types: Any, arguments: Any) -> str:
+    async def depends(self, ctx: Any, types: Any) -> str:
         reply = await ctx.ask_params("which", form(types))
         if reply.action != "accept":
             return reply.action  # type: ignore[no-any-return]
@@ -133,13 +124,11 @@ class Asks:
         more = await ctx.ask_params(f"more-{reply.content['x']}", kind)
         return more.content.text if reply.content["x"] == "model" else more.content["x"]  # type: ignore[no-any-return]
 
-    async def unnamed(self, ctx: Any, types: Any, arguments: Any) -> str:
-        first = await ctx.elicit(form(types, "1"))
-        second = await ctx.elicit(form(types, "2"))
-        third = await ctx.list_roots()
-        return f"{first.content['x']} {second.content['x']} {len(third.roots)}"
+    async def unnamed(self, ctx: Any, types: Any) -> str:
+        first, second = [await ctx.elicit(form(types, message)) for message in "12"]
+        return f"{first.content['x']} {second.content['x']} {len((await ctx.list_roots()).roots)}"
 
-    async def careful(self, ctx: Any, types: Any, arguments: Any) -> str:
+    async def careful(self, ctx: Any, types: Any) -> str:
         try:
             reply = await ctx.ask_params("name", form(types))
         except Exception as error:  # what a handler does that survives everything
@@ -148,17 +137,17 @@ class Asks:
             self.runs.append("tidied")
         return str(reply.content["x"])
 
-    async def timed(self, ctx: Any, types: Any, arguments: Any) -> str:
+    async def timed(self, ctx: Any, types: Any) -> str:
         with anyio.fail_after(5):
             reply = await asyncio.wait_for(ctx.ask_params("name", form(types)), 5)
         async with asyncio.TaskGroup() as tasks:
             more = tasks.create_task(ctx.ask_params("model", sample(types)))
         return f"{reply.content['x']} {more.result().content.text}"
 
-    async def sampled(self, ctx: Any, types: Any, arguments: Any) -> str:
+    async def sampled(self, ctx: Any, types: Any) -> str:
         return str((await ctx.ask_params("model", sample(types))).content.text)
 
-    async def lacking(self, ctx: Any, types: Any, arguments: Any) -> str:
+    async def lacking(self, ctx: Any, types: Any) -> str:
         try:
             await ctx.ask_params("model", sample(types))
         except CapabilityMissing as error:
@@ -166,14 +155,13 @@ class Asks:
             raise
         return "?"
 
-    async def lacking_in_group(self, ctx: Any, types: Any, arguments: Any) -> str:
+    async def lacking_in_group(self, ctx: Any, types: Any) -> str:
         async with anyio.create_task_group() as tasks:
-            tasks.start_soon(ctx.ask_params, "name", form(types))
-            tasks.start_soon(ctx.ask_params, "model", sample(types))
-            tasks.start_soon(ctx.ask_params, "places", roots(types))
+            for key, question in {"name": form(types), "model": sample(types), "places": roots(types)}.items():
+                tasks.start_soon(ctx.ask_params, key, question)
         return "?"
 
-    async def fails_beside(self, ctx: Any, types: Any, arguments: Any) -> str:
+    async def fails_beside(self, ctx: Any, types: Any) -> str:
         async def fail() -> None:
             raise ValueError("my fault")
 
@@ -182,7 +170,7 @@ class Asks:
             tasks.start_soon(fail)
         return "?"
 
-    async def swallows(self, ctx: Any, types: Any, arguments: Any) -> str:
+    async def swallows(self, ctx: Any, types: Any) -> str:
         try:
             await ctx.ask_params("name", form(types))
         except BaseException:
@@ -209,8 +197,8 @@ class Answers:
 
     async def on_elicit(self, params: Any, ctx: Any) -> Any:
         self.asked.append(params.message)
-        types = bindings(ctx.revision).types
-        return types.ElicitResult(action=self.action, content=self.content if self.action == "accept" else None)
+        content = self.content if self.action == "accept" else None
+        return bindings(ctx.revision).types.ElicitResult(action=self.action, content=content)
 
     def on_create_message(self, params: Any, ctx: Any) -> Any:
         self.asked.append("model")
@@ -237,9 +225,12 @@ both_eras = pytest.mark.parametrize(("answers", "asks"), SIDES, ids=[STATELESS, 
 
 async def called(client: Any, name: str) -> str:
     """The text that a tool gives."""
-    result = await client.call_tool(name)
-    text: str = result.content[0].text
-    return text
+    return str((await client.call_tool(name)).content[0].text)
+
+
+async def call(client: Raw, name: str, capabilities: Any = ALL, **more: Any) -> Any:
+    """The answer to a call by hand."""
+    return await client.ask(lone(1, "tools/call", capabilities, name=name, **more))
 
 
 # --- one code for both eras -----------------------------------------------------------------------------------
@@ -324,17 +315,8 @@ async def test_who_catches_everything_goes_on_without_an_answer() -> None:
 async def test_many_clients_of_one_server_ask_at_once() -> None:
     client = AnswersNow()
     async with connected(client, AsksNow()):
-        names = ["one", "three", "rounds", "group"] * 5
-        found: dict[int, str] = {}
-
-        async def call(place: int, name: str) -> None:
-            found[place] = await called(client, name)
-
-        async with anyio.create_task_group() as tasks:
-            for place, name in enumerate(names):
-                tasks.start_soon(call, place, name)
-        expected = ["accept Ada", "Ada 42 1", "Ada Ada Ada", "Ada 42"] * 5
-        assert [found[place] for place in range(len(names))] == expected
+        expected = {"one": "accept Ada", "three": "Ada 42 1", "rounds": "Ada Ada Ada", "group": "Ada 42"}
+        assert (await asyncio.gather(*(called(client, name) for name in [*expected] * 5))) == [*expected.values()] * 5
 
 
 # --- what stands on the wire ----------------------------------------------------------------------------------
@@ -343,8 +325,7 @@ async def test_many_clients_of_one_server_ask_at_once() -> None:
 def said(message: Any) -> str:
     """The text of a tool's result."""
     assert message["result"]["resultType"] == "complete"
-    text: str = message["result"]["content"][0]["text"]
-    return text
+    return str(message["result"]["content"][0]["text"])
 
 
 def required(message: Any) -> Any:
@@ -361,69 +342,52 @@ ADA = {"action": "accept", "content": {"x": "Ada"}}
 
 async def test_a_question_is_a_result() -> None:
     async with played(AsksNow()) as (client, _):
-        asked = required(await client.ask(lone(1, "tools/call", ALL, name="one")))
+        asked = required(await call(client, "one"))
         question = asked["inputRequests"]["name"]
         assert (question["method"], question["params"]["message"]) == ("elicitation/create", "Your name?")
         assert "requestState" not in asked
-        replied = lone(2, "tools/call", ALL, name="one", inputResponses={"name": ADA})
-        assert said(await client.ask(replied)) == "accept Ada"
+        assert said(await call(client, "one", inputResponses={"name": ADA})) == "accept Ada"
 
 
 async def test_questions_that_are_asked_together_come_together() -> None:
     async with played(AsksNow()) as (client, _):
         for tool, keys in (("three", {"name", "model", "places"}), ("group", {"name", "model"})):
-            assert set(required(await client.ask(lone(1, "tools/call", ALL, name=tool)))["inputRequests"]) == keys
+            assert set(required(await call(client, tool))["inputRequests"]) == keys
 
 
 async def test_what_is_not_answered_is_asked_again_and_what_nobody_asked_is_ignored() -> None:
     async with played(AsksNow()) as (client, _):
         for wrong in ({}, {"nmae": ADA}, {"": ADA, "x": {"roots": []}}):
-            asked = required(await client.ask(lone(1, "tools/call", ALL, name="one", inputResponses=wrong)))
+            asked = required(await call(client, "one", inputResponses=wrong))
             assert set(asked["inputRequests"]) == {"name"}
-        more = {"name": ADA, "other": {"roots": []}}
-        assert said(await client.ask(lone(2, "tools/call", ALL, name="one", inputResponses=more))) == "accept Ada"
-        model = {"model": "m", "role": "assistant", "content": {"type": "text", "text": "7"}}
-        asked = required(await client.ask(lone(3, "tools/call", ALL, name="three", inputResponses={"model": model})))
+        assert said(await call(client, "one", inputResponses={"name": ADA, "other": {"roots": []}})) == "accept Ada"
+        asked = required(await call(client, "three", inputResponses={"model": MODEL}))
         assert set(asked["inputRequests"]) == {"name", "places"}
-        state = asked["requestState"]
         rest = {"name": ADA, "places": {"roots": []}}
-        last = lone(4, "tools/call", ALL, name="three", inputResponses=rest, requestState=state)
-        assert said(await client.ask(last)) == "Ada 7 0"
+        assert said(await call(client, "three", inputResponses=rest, requestState=asked["requestState"])) == "Ada 7 0"
 
 
 async def test_the_state_carries_the_answers_of_earlier_rounds() -> None:
     async with played(AsksNow()) as (client, _):
         state: dict[str, Any] = {}
         for key in ("first", "second", "third"):
-            asked = required(await client.ask(lone(1, "tools/call", ALL, name="rounds", **state)))
+            asked = required(await call(client, "rounds", **state))
             assert list(asked["inputRequests"]) == [key]
             assert ("requestState" in asked) == (key != "first")
             state = {"inputResponses": {key: {"action": "accept", "content": {"x": key}}}}
             if "requestState" in asked:
                 state["requestState"] = asked["requestState"]
-        assert said(await client.ask(lone(1, "tools/call", ALL, name="rounds", **state))) == "first second third"
+        assert said(await call(client, "rounds", **state)) == "first second third"
 
 
-@pytest.mark.parametrize(
-    "responses",
-    [
-        5,
-        "x",
-        [],
-        [ADA],
-        {"name": 5},
-        {"name": None},
-        {"name": {}},
-        {"name": {"action": "perhaps"}},
-        {"name": {"action": "accept", "content": 5}},
-        {"name": {"roots": []}},
-        {"name": {"model": "m", "role": "assistant", "content": {"type": "text", "text": "7"}}},
-        {"name": {"result": ADA}},
-    ],
-)
+MODEL = {"model": "m", "role": "assistant", "content": {"type": "text", "text": "7"}}
+NO_ANSWERS = [5, None, {}, {"action": "perhaps"}, {"action": "accept", "content": 5}, {"roots": []}, MODEL]
+
+
+@pytest.mark.parametrize("responses", [5, "x", [], [ADA], *({"name": one} for one in [*NO_ANSWERS, {"result": ADA}])])
 async def test_answers_that_are_none_are_invalid(responses: object) -> None:
     async with played(AsksNow()) as (client, _):
-        answered = await client.ask(lone(1, "tools/call", ALL, name="one", inputResponses=responses))
+        answered = await call(client, "one", inputResponses=responses)
         assert (answered["id"], answered["error"]["code"]) == (1, PARAMS)
         assert "inputResponses" in json.dumps(answered["error"])
 
@@ -431,8 +395,7 @@ async def test_answers_that_are_none_are_invalid(responses: object) -> None:
 @pytest.mark.parametrize(("tool", "needed"), [("sampled", "sampling"), ("one", "elicitation"), ("lacking", "sampling")])
 async def test_what_the_client_did_not_declare_is_not_asked(tool: str, needed: str) -> None:
     async with played(AsksNow()) as (client, _):
-        capabilities = {name: ALL[name] for name in ALL if name != needed}
-        answered = await client.ask(lone(1, "tools/call", capabilities, name=tool))
+        answered = await call(client, tool, {name: ALL[name] for name in ALL if name != needed})
         assert answered["error"]["code"] == LACKING
         assert answered["error"]["data"] == {"requiredCapabilities": {needed: {}}}
 
@@ -441,10 +404,10 @@ async def test_what_several_tasks_lack_is_said_together() -> None:
     async with played(AsksNow()) as (client, _):
         cases: list[tuple[dict[str, Any], set[str]]] = [({"elicitation": {}}, {"sampling", "roots"}), ({}, set(ALL))]
         for declared, lacking in cases:
-            answered = await client.ask(lone(1, "tools/call", declared, name="lacking_in_group"))
+            answered = await call(client, "lacking_in_group", declared)
             assert answered["error"]["code"] == LACKING
             assert set(answered["error"]["data"]["requiredCapabilities"]) <= lacking
-        answered = await client.ask(lone(1, "tools/call", {"elicitation": {}}, name="three"))
+        answered = await call(client, "three", {"elicitation": {}})
         assert answered["error"]["code"] == LACKING
 
 
@@ -461,8 +424,8 @@ async def test_a_stateful_handler_is_told_what_its_client_cannot_do() -> None:
 async def test_an_error_beside_a_question_is_an_error() -> None:
     async with played(AsksNow()) as (client, _):
         for _ in range(3):
-            assert (await client.ask(lone(1, "tools/call", ALL, name="fails_beside")))["error"]["code"] == INTERNAL
-        assert said(await client.ask(lone(1, "tools/call", ALL, name="one", inputResponses={"name": ADA})))
+            assert (await call(client, "fails_beside"))["error"]["code"] == INTERNAL
+        assert said(await call(client, "one", inputResponses={"name": ADA}))
 
 
 class Elsewhere(v2026_07_28.Server):
@@ -532,48 +495,40 @@ class ByHand(v2026_07_28.Server):
             case "endless":
                 return mcp.InputRequiredResult(request_state=f"{len(self.seen)}")
             case "asks" if params.input_responses is None:
-                questions: dict[str, Any] = {
-                    "a": mcp.ElicitRequest(params=form(mcp)),
-                    "b": mcp.CreateMessageRequest(params=sample(mcp)),
-                }
-                return mcp.InputRequiredResult(input_requests=questions)
+                asked = mcp.ElicitRequest(params=form(mcp)), mcp.CreateMessageRequest(params=sample(mcp))
+                return mcp.InputRequiredResult(input_requests=dict(zip("ab", asked, strict=True)))
             case "mixed":
                 reply = await ctx.ask_params("first", form(mcp))
                 if params.request_state is None:
                     return mcp.InputRequiredResult(request_state=f"heard {reply.action}")
-            case _:
-                pass
         return mcp.CallToolResult(content=[mcp.TextContent(text=f"{params.request_state}")])
 
 
 async def test_a_state_of_ones_own_comes_back_as_it_was() -> None:
     server = ByHand()
     async with played(server) as (client, _):
-        asked = required(await client.ask(lone(1, "tools/call", name="state")))
+        asked = required(await call(client, "state", {}))
         assert asked["requestState"] != "my own"
         assert "inputRequests" not in asked
-        again = lone(2, "tools/call", name="state", requestState=asked["requestState"])
-        assert said(await client.ask(again)) == "my own"
-        forged = lone(3, "tools/call", name="state", requestState="my own")
-        assert (await client.ask(forged))["error"]["code"] == PARAMS
-        asked = required(await client.ask(lone(4, "tools/call", ALL, name="mixed")))
+        assert said(await call(client, "state", {}, requestState=asked["requestState"])) == "my own"
+        assert (await call(client, "state", {}, requestState="my own"))["error"]["code"] == PARAMS
+        asked = required(await call(client, "mixed"))
         assert list(asked["inputRequests"]) == ["first"]
-        asked = required(await client.ask(lone(5, "tools/call", ALL, name="mixed", inputResponses={"first": ADA})))
-        last = lone(6, "tools/call", ALL, name="mixed", requestState=asked["requestState"])
-        assert said(await client.ask(last)) == "heard accept"
+        asked = required(await call(client, "mixed", inputResponses={"first": ADA}))
+        assert said(await call(client, "mixed", requestState=asked["requestState"])) == "heard accept"
 
 
 async def test_a_result_that_asks_always_has_something_to_come_back_with() -> None:
     async with played(ByHand()) as (client, _):
-        assert "requestState" in required(await client.ask(lone(1, "tools/call", name="empty")))
+        assert "requestState" in required(await call(client, "empty", {}))
 
 
 async def test_questions_made_by_hand_need_capabilities_too() -> None:
     async with played(ByHand()) as (client, _):
-        answered = await client.ask(lone(1, "tools/call", {"roots": {}}, name="asks"))
+        answered = await call(client, "asks", {"roots": {}})
         assert answered["error"]["code"] == LACKING
         assert answered["error"]["data"] == {"requiredCapabilities": {"elicitation": {}, "sampling": {}}}
-        assert set(required(await client.ask(lone(1, "tools/call", ALL, name="asks")))["inputRequests"]) == {"a", "b"}
+        assert set(required(await call(client, "asks"))["inputRequests"]) == {"a", "b"}
 
 
 # --- the client's loop ----------------------------------------------------------------------------------------
@@ -607,11 +562,9 @@ async def test_questions_without_a_handler_are_an_error_of_the_caller() -> None:
 
     async with connected(Deaf(), AsksNow()) as connection:
         await failure_of(connection.client.call_tool("one"), MethodNotFound, match="elicitation/create")
-        result = await connection.client.request(
-            v2026_07_28.methods.CALL_TOOL,
-            mcp.CallToolRequestParams(name="one", meta=connection.client.metadata(mcp.RequestMetaObject, None)),
-        )
-        assert isinstance(result, mcp.InputRequiredResult)
+        meta = connection.client.metadata(mcp.RequestMetaObject, None)
+        asking = connection.client.request(CALL_TOOL, mcp.CallToolRequestParams(name="one", meta=meta))
+        assert isinstance(await asking, mcp.InputRequiredResult)
 
 
 async def test_a_handler_of_the_client_that_fails_ends_the_call() -> None:
@@ -636,63 +589,51 @@ async def test_handlers_of_the_client_may_give_plain_objects() -> None:
 STATES = ["", "x", "é\u0000\u2028\U0001f600", '{"a": "\\n"}', "=" * 5000]
 
 
+DISCOVERED = {"supportedVersions": [STATELESS], "capabilities": {"tools": {}}, "ttlMs": 0, "cacheScope": "private"}
+
+
+async def reply(server: Raw, **result: Any) -> Any:
+    """Answer the next request, by default with a complete result; return the request."""
+    asked = await server.receive()
+    await server.send(answer(asked["id"], {"resultType": "complete", **result}))
+    return asked["params"]
+
+
 async def test_the_state_is_echoed_exactly() -> None:
-    left, right = pair()
-    server = Raw(right)
     seen: list[Any] = []
 
-    async def script() -> None:
-        asked = await server.receive()
-        capabilities = {"supportedVersions": [STATELESS], "capabilities": {"tools": {}}}
-        fresh = {"resultType": "complete", "ttlMs": 0, "cacheScope": "private"}
-        await server.send(answer(asked["id"], {**capabilities, **fresh}))
+    async def script(server: Raw) -> None:
+        await reply(server, **DISCOVERED)
         for state in STATES:
-            asked = await server.receive()
-            await server.send(answer(asked["id"], {"resultType": "input_required", "requestState": state}))
-            again = await server.receive()
-            seen.append(again["params"]["requestState"])
-            await server.send(answer(again["id"], {"resultType": "complete", "content": []}))
-        asked = await server.receive()  # a question without a state, after a state
-        question = {"method": "roots/list"}
-        await server.send(answer(asked["id"], {"resultType": "input_required", "requestState": "old"}))
-        asked = await server.receive()
-        await server.send(answer(asked["id"], {"resultType": "input_required", "inputRequests": {"r": question}}))
+            await reply(server, resultType="input_required", requestState=state)
+            seen.append((await reply(server, content=[]))["requestState"])
+        await reply(server, resultType="input_required", requestState="old")  # then a question without a state
+        asked = await reply(server, resultType="input_required", inputRequests={"r": {"method": "roots/list"}})
         again = await server.receive()
         seen.append(again["params"].get("requestState"))
         assert again["params"]["inputResponses"] == {"r": {"roots": [{"uri": "file:///a"}]}}
         assert (again["params"]["name"], again["params"]["arguments"]) == ("last", {"n": 1})
-        assert again["params"]["_meta"][CLIENT_CAPABILITIES] == asked["params"]["_meta"][CLIENT_CAPABILITIES]
+        assert again["params"]["_meta"][CLIENT_CAPABILITIES] == asked["_meta"][CLIENT_CAPABILITIES]
         await server.send(answer(again["id"], {"content": []}))  # no resultType: complete
-        asked = await server.receive()
-        await server.send(refusal(asked["id"], PARAMS, "requestState has expired"))
+        await server.send(refusal((await server.receive())["id"], PARAMS, "requestState has expired"))
 
-    ours = Recording(left, STATELESS)
-    async with running(script()), AnswersNow().connected(ours) as client:
+    async with scripted(AnswersNow(), script) as client:
         for _ in STATES:
             await client.call_tool("x")
         await client.call_tool("last", {"n": 1})
         await failure_of(client.call_tool("x"), match="expired")
-    await server.close()
-    ours.check()
     assert seen == [*STATES, None]
 
 
 async def test_an_unknown_kind_of_result_is_invalid() -> None:
-    left, right = pair()
-    server = Raw(right)
+    async def script(server: Raw) -> None:
+        await reply(server, **DISCOVERED)
+        await reply(server, resultType="novel", content=[])
+        await reply(server, resultType="input_required", inputRequests={"a": {"method": "no/such"}})
 
-    async def script() -> None:
-        for result in (
-            {"supportedVersions": [STATELESS], "capabilities": {"tools": {}}, "ttlMs": 0, "cacheScope": "private"},
-            {"resultType": "novel", "content": []},
-            {"resultType": "input_required", "inputRequests": {"a": {"method": "no/such"}}},
-        ):
-            await server.send(answer((await server.receive())["id"], {"resultType": "complete", **result}))
-
-    async with running(script()), AnswersNow().connected(Recording(left, STATELESS)) as client:
+    async with scripted(AnswersNow(), script) as client:
         for _ in range(2):
             await failure_of(client.call_tool("x"))
-    await server.close()
 
 
 # --- the state ------------------------------------------------------------------------------------------------
@@ -800,15 +741,12 @@ class Pays(v2026_07_28.Server):
         self.request_state_signer = RequestStateSigner([key], clock=lambda: self.now)
 
     async def call_tool(self, params: mcp.CallToolRequestParams, ctx: v2026_07_28.Context) -> mcp.CallToolResult:
-        first = await ctx.ask_params("a", form(mcp))
-        second = await ctx.ask_params("b", form(mcp))
-        assert first.content is not None
-        assert second.content is not None
-        return mcp.CallToolResult(content=[mcp.TextContent(text=f"{first.content['x']} {second.content['x']}")])
+        replies: list[Any] = [await ctx.ask_params(key, form(mcp)) for key in "ab"]
+        return mcp.CallToolResult(content=[mcp.TextContent(text=" ".join(one.content["x"] for one in replies))])
 
     async def get_prompt(self, params: mcp.GetPromptRequestParams, ctx: v2026_07_28.Context) -> Any:
-        await ctx.ask_params("a", form(mcp))
-        await ctx.ask_params("b", form(mcp))
+        for key in "ab":
+            await ctx.ask_params(key, form(mcp))
         return mcp.GetPromptResult(messages=[])
 
 
@@ -820,8 +758,7 @@ async def state_of(client: Raw, **call: Any) -> str:
     """The state after the first answer."""
     asked = required(await client.ask(lone(1, "tools/call", ALL, **call, inputResponses={"a": ADA})))
     assert list(asked["inputRequests"]) == ["b"]
-    state: str = asked["requestState"]
-    return state
+    return str(asked["requestState"])
 
 
 async def retried(client: Raw, method: str, state: object, **call: Any) -> Any:
@@ -836,14 +773,9 @@ async def test_the_state_of_a_request_is_good_for_that_request() -> None:
         state = await state_of(client, **CALL)
         for call in (CALL, SAME):
             assert said(await retried(client, "tools/call", state, **call)) == "Ada Bob"
-        others: list[dict[str, Any]] = [
-            {**CALL, "name": "Pay"},
-            {**CALL, "arguments": {**CALL["arguments"], "to": "Eve"}},  # type: ignore[dict-item]
-            {**CALL, "arguments": {**CALL["arguments"], "more": None}},  # type: ignore[dict-item]
-            {"name": "pay"},
-            {**CALL, "extra": 1},
-        ]
-        for call in others:
+        given: Any = CALL["arguments"]
+        others = [{"name": "Pay"}, {"arguments": {**given, "to": "Eve"}}, {"arguments": {**given, "more": None}}]
+        for call in ({"name": "pay"}, *({**CALL, **other} for other in [*others, {"extra": 1}])):
             assert (await retried(client, "tools/call", state, **call))["error"]["code"] == PARAMS
         named = await retried(client, "prompts/get", state, name="pay", arguments={"to": "Ada"})
         assert named["error"]["code"] == PARAMS
@@ -879,5 +811,4 @@ async def test_a_later_answer_replaces_an_earlier_one() -> None:
     async with played(Pays()) as (client, _):
         state = await state_of(client, **CALL)
         replies = {key: {"action": "accept", "content": {"x": key.upper()}} for key in ("a", "b")}
-        last = lone(3, "tools/call", ALL, **CALL, inputResponses=replies, requestState=state)
-        assert said(await client.ask(last)) == "A B"
+        assert said(await call(client, **CALL, inputResponses=replies, requestState=state)) == "A B"
