@@ -243,10 +243,9 @@ class Raw:
         self._waiting: list[bytes | Oversized | Lost] = []
 
     async def send(self, *messages: object) -> None:
-        """Sends messages: JSON documents, or bytes as they are."""
-        await self._transport.send(
-            [part if isinstance(part, bytes) else json.dumps(part).encode() for part in messages]
-        )
+        """Sends messages: JSON documents, or bytes and what a transport tells of a request as they are."""
+        sent: list[Any] = [part if isinstance(part, bytes | Lost) else json.dumps(part).encode() for part in messages]
+        await self._transport.send(sent)
 
     async def receive(self) -> Any:
         """The next message; fails when there is none."""

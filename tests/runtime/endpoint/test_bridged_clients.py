@@ -1,22 +1,29 @@
-"""A client of each revision talks to servers of all others; what it sends is held against the server's schema."""
+"""A client of each revision talks to servers of all others, whatever they do; its messages keep to their schema."""
 
 from __future__ import annotations
 
+import gc
 import itertools
 import logging
+import weakref
 from collections.abc import AsyncGenerator
 from contextlib import asynccontextmanager
 from dataclasses import replace
 from typing import Any
 
+import anyio
 import pytest
 from pydantic import TypeAdapter
 
 from mcp_bindgen.bridging.step import NotConvertible
 from mcp_bindgen.host.result_cache import ResultCache
-from mcp_bindgen.runtime import ProtocolError, Request, connect, handles, serve
+from mcp_bindgen.runtime import AuthorizationError, ProtocolError, Request, RequestTimeout, connect, handles, serve
+from mcp_bindgen.runtime.protocol import jsonrpc
+from mcp_bindgen.runtime.protocol.errors import SessionLost
+from mcp_bindgen.runtime.protocol.transport import Lost
 from mcp_bindgen.runtime.transports.memory import pair
 from tests.support.checked_connections import (
+    INITIALIZED,
     STATEFUL,
     STATELESS,
     Raw,
@@ -25,12 +32,16 @@ from tests.support.checked_connections import (
     bindings,
     failure_of,
     notification,
+    refusal,
+    request,
     running,
+    scripted,
     until,
 )
 
 REVISIONS = [*STATEFUL, STATELESS]
 PAIRS = [(home, wire) for home, wire in itertools.product(REVISIONS, REVISIONS) if home != wire]
+OLD, NEW = "2024-11-05", "2025-11-25"
 URI = "file:///notes.txt"
 FORM = {"message": "Name?", "requestedSchema": {"type": "object", "properties": {"name": {"type": "string"}}}}
 SAMPLING = {"messages": [{"role": "user", "content": {"type": "text", "text": "Hi?"}}], "maxTokens": 5}
@@ -155,9 +166,8 @@ async def test_calls_have_the_types_of_the_client_and_the_messages_of_the_server
         result = await client.with_options(on_progress=progress.append).call_tool("hi", {})
         assert isinstance(result, types.CallToolResult)
         assert result.content == [types.TextContent(text="done")]
-        assert [(type(one).__name__, one.progress, one.total) for one in progress] == [
-            ("ProgressNotificationParams", 1, 2)
-        ]
+        told = [(type(one).__name__, one.progress, one.total) for one in progress]
+        assert told == [("ProgressNotificationParams", 1, 2)]
         reference = types.PromptReference(name="x")
         completed = await client.complete(reference, types.CompleteRequestParamsArgument(name="a", value="b"))
         assert completed.completion.values == ["b!"]
@@ -236,25 +246,15 @@ async def test_what_a_server_cannot_be_asked_is_an_error_before_anything_is_sent
 
 async def test_a_member_that_a_later_revision_has_another_use_for_does_no_harm(caplog: Any) -> None:
     caplog.set_level(logging.DEBUG)
-    left, right = pair()
-    client, raw = make_client("2025-11-25"), Raw(right)
 
-    async def old() -> None:
-        asked = await raw.receive()
-        result = {
-            "protocolVersion": "2024-11-05",
-            "capabilities": {"tools": {}},
-            "serverInfo": {"name": "raw", "version": "0"},
-        }
-        await raw.send(answer(asked["id"], result))
-        assert await raw.receive() == notification("notifications/initialized")
-        asked = await raw.receive()
+    async def old(raw: Raw) -> None:
+        await welcome(raw, OLD, {"tools": {}})
+        assert await raw.receive() == INITIALIZED
         tool = {"name": "hi", "title": 5, "icons": "none", "own": 1, "inputSchema": {"type": "object"}}
-        await raw.send(answer(asked["id"], {"tools": [tool]}))
+        await raw.send(answer((await raw.receive())["id"], {"tools": [tool]}))
 
-    async with running(old()), client.connected(left):
+    async with scripted(make_client(NEW), old, OLD) as client:
         (tool,) = (await client.list_tools()).tools
-    await raw.close()
     assert (tool.name, tool.title, tool.icons, tool.model_extra) == ("hi", None, None, {"own": 1})
     assert client.invalid_items == ()
     assert "icons, title" in caplog.text
@@ -287,16 +287,208 @@ async def test_the_nearest_of_several_clients_goes_on() -> None:
 
 
 async def test_methods_of_ones_own_pass_as_they_are() -> None:
-    echo: Any = Request("acme/echo", sender="client", params=dict[str, Any], result=dict[str, Any])
     for home, wire in (("2025-11-25", STATELESS), (STATELESS, "2025-11-25")):
 
         class Echo(bindings(wire).Server):  # type: ignore[misc]
-            @handles(echo)
+            @handles(ECHO)
             async def answer(self, params: Any, ctx: Any) -> Any:
                 return {"got": params["x"]}
 
         left, right = pair()
         client = make_client(home)
         async with running(serve(right, Echo(), revisions=[wire])), client.connected(left):
-            assert (await client.request(echo, {"x": 1}))["got"] == 1
-            await failure_of(client.request(replace(echo, name="acme/none"), {}), match="acme/none")
+            assert (await client.request(ECHO, {"x": 1}))["got"] == 1
+            await failure_of(client.request(replace(ECHO, name="acme/none"), {}), match="acme/none")
+
+
+# --- servers that are odd or forgetful ----------------------------------------------------------------------------
+
+ECHO: Any = Request("acme/echo", sender="both", params=dict[str, Any], result=dict[str, Any])
+
+
+def filter_of(**wanted: Any) -> Any:
+    return bindings(STATELESS).types.SubscriptionFilter(**wanted)
+
+
+async def welcome(raw: Raw, revision: str, capabilities: Any = None, **info: Any) -> None:
+    """Answer a handshake, or a probe and a handshake, in one revision."""
+    asked = await raw.receive()
+    if asked["method"] == "server/discover":
+        await raw.send(refusal(asked["id"], -32601))
+        asked = await raw.receive()
+    told = {"name": "raw", "version": "0", **info}
+    result = {"protocolVersion": revision, "capabilities": capabilities or {}, "serverInfo": told}
+    await raw.send(answer(asked["id"], result))
+
+
+@pytest.mark.full
+async def test_connections_and_calls_leave_nothing_behind() -> None:
+    class Echo(bindings(NEW).Server):  # type: ignore[misc]
+        @handles(ECHO)
+        async def answer(self, params: Any, ctx: Any) -> Any:
+            return params
+
+    carriers: list[Any] = []
+    for home, wire in ((NEW, STATELESS), (STATELESS, NEW)):
+        async with bridged(home, wire) as (client, _, _):
+            await client.call_tool("hi")
+            carriers.append(weakref.ref(type(client._bridge.wire_client)))
+        del client
+    readers = []
+    for _ in range(3):
+        left, right = pair()
+        own = make_client(STATELESS)
+        async with running(serve(right, Echo(), revisions=[NEW])), own.connected(left):
+            for said in ({"_meta": None}, {"_meta": 5}, {"_meta": {"a": 1}, "b": 2}):
+                assert (await own.request(ECHO, said)).get("b") == said.get("b")
+        readers.append(jsonrpc.answer_reader.cache_info().currsize)
+    gc.collect()
+    assert [ref() for ref in carriers] == [None, None]
+    assert readers[0] == readers[-1]
+
+
+async def test_what_an_old_server_says_of_itself_and_of_progress_may_clash() -> None:
+    async def old(raw: Raw) -> None:
+        await welcome(raw, OLD, {"tools": {}}, title=5, icons="none")
+        assert await raw.receive() == INITIALIZED
+        asked = await raw.receive()
+        told = {"progressToken": asked["params"]["_meta"]["progressToken"], "progress": 1, "message": 5}
+        await raw.send(notification("notifications/progress", told), answer(asked["id"], {"content": []}))
+
+    progress: list[Any] = []
+    async with scripted(make_client(NEW), old, OLD) as client:
+        assert (client.server_info.name, client.server_info.title) == ("raw", None)
+        await client.with_options(on_progress=progress.append).call_tool("x")
+    assert [(one.progress, one.message) for one in progress] == [(1, None)]
+
+
+async def test_a_server_may_speak_as_soon_as_the_handshake_ends() -> None:
+    answers: list[Any] = []
+
+    async def hasty(raw: Raw) -> None:
+        await raw.send(refusal((await raw.receive())["id"], -32601))
+        result = {"protocolVersion": NEW, "capabilities": {}, "serverInfo": {"name": "raw", "version": "0"}}
+        await raw.send(answer((await raw.receive())["id"], result), request("r", "roots/list"))
+        answers.extend([await raw.receive(), await raw.receive()])
+
+    async with scripted(make_client(STATELESS), hasty, NEW):
+        await until(lambda: len(answers) == 2)
+    assert INITIALIZED in answers
+    assert [one["result"]["roots"] for one in answers if "id" in one] == [[{"uri": "file:///home"}]]
+
+
+async def test_a_ping_asks_the_server_whatever_the_cache_knows_and_in_time() -> None:
+    types = bindings(STATELESS).types
+
+    class Lasting(type(make_server(STATELESS))):  # type: ignore[misc]
+        slow = False
+
+        async def discover(self, params: Any, ctx: Any) -> Any:
+            await anyio.sleep(30 if self.slow else 0)
+            kept: Any = {"capabilities": types.ServerCapabilities(), "ttl_ms": 60_000, "cache_scope": "public"}
+            return types.DiscoverResult(supported_versions=[STATELESS], **kept)
+
+    left, right = pair()
+    client, server = make_client(NEW), Lasting()
+    client.cache = ResultCache()
+    ours = Recording(left, STATELESS)
+    async with running(serve(right, server, revisions=[STATELESS])), client.connected(ours):
+        before = ours.methods().count("server/discover")
+        for _ in range(2):
+            await client.ping()
+        assert ours.methods().count("server/discover") == before + 2
+        server.slow = True
+        await failure_of(client.with_options(timeout=0.05).ping(), RequestTimeout)
+
+
+async def test_a_notification_that_the_server_has_no_words_for_is_not_sent() -> None:
+    async with bridged(NEW, STATELESS) as (client, _, ours):
+        methods = bindings(NEW).methods.METHODS
+        for name, params in (("notifications/cancelled", {}), ("notifications/roots/list_changed", None)):
+            method = methods[name]
+            await client.notify(method, None if params is None else jsonrpc.typed_params(method, params))
+        await client.ping()
+        assert not [name for name in ours.methods() if name.startswith("notifications/")]
+
+
+async def test_those_who_follow_one_resource_share_one_subscription() -> None:
+    async with bridged(STATELESS, NEW) as (client, server, ours):
+
+        async def follow(seconds: float) -> None:
+            async with client.subscribed(filter_of(resource_subscriptions=[URI])) as agreed:
+                assert agreed.resource_subscriptions == [URI]
+                await anyio.sleep(seconds)
+                assert server.subscribed == [URI]
+
+        async with anyio.create_task_group() as tasks:
+            for number in range(4):
+                tasks.start_soon(follow, number * 0.02)
+        assert server.subscribed == []
+        named = [name for name in ours.methods() if "subscribe" in name]
+        assert named == ["resources/subscribe", "resources/unsubscribe"]
+
+
+async def test_a_resource_that_cannot_be_followed_is_left_out_of_what_is_agreed() -> None:
+    async with bridged(STATELESS, NEW) as (client, server, _):
+        follow = type(server).subscribe
+
+        async def picky(self: Any, params: Any, ctx: Any) -> Any:
+            if params.uri != URI:
+                raise ProtocolError(-32002, "no such resource")
+            return await follow(self, params, ctx)
+
+        type(server).subscribe = picky
+        async with client.subscribed(filter_of(resource_subscriptions=["file:///none", URI])) as agreed:
+            assert agreed.resource_subscriptions == [URI]
+
+
+def lost(asked: Any, error: Exception) -> Any:
+    """What a transport tells of a request that it could not carry."""
+    return Lost(asked["id"], error)
+
+
+async def test_what_a_server_forgets_with_a_session_is_said_again() -> None:
+    said: list[Any] = []
+    capabilities = {"tools": {}, "logging": {}, "resources": {"subscribe": True}}
+
+    async def forgetful(raw: Raw) -> None:
+        await welcome(raw, NEW, capabilities)
+        while said.count("tools/call") < 3:
+            asked = await raw.receive()
+            said.append(asked["method"])
+            if asked["method"] == "tools/call" and said.count("tools/call") == 1:
+                await raw.send(lost(asked, SessionLost("forgotten")))
+                await welcome(raw, NEW, capabilities)
+            elif "id" in asked:
+                await raw.send(answer(asked["id"], {"content": []} if asked["method"] == "tools/call" else {}))
+
+    level = {bindings(STATELESS).REVISION.meta_keys["log_level"]: "error"}
+    async with scripted(make_client(STATELESS), forgetful, NEW) as client:
+        async with client.subscribed(filter_of(resource_subscriptions=[URI])):
+            await client.call_tool("x", meta=level)
+        await client.call_tool("x", meta=level)
+    subscribe, unsubscribe, level_set = "resources/subscribe", "resources/unsubscribe", "logging/setLevel"
+    once, again = [subscribe, level_set, "tools/call"], [level_set, subscribe, "tools/call"]
+    assert [one for one in said if not one.startswith("notifications/")] == [*once, *again, unsubscribe, "tools/call"]
+
+
+async def test_a_client_that_may_not_listen_goes_on() -> None:
+    refused = anyio.Event()
+    more = {"resultType": "complete", "ttlMs": 0, "cacheScope": "private"}
+    discovered = {"supportedVersions": [STATELESS], "capabilities": {"tools": {"listChanged": True}}, **more}
+
+    async def strict(raw: Raw) -> None:
+        while (asked := await raw.receive())["method"] != "tools/call":
+            match asked["method"]:
+                case "subscriptions/listen":
+                    await raw.send(lost(asked, AuthorizationError("not you")))
+                    refused.set()
+                case "initialize":
+                    await raw.send(refusal(asked["id"], -32601))
+                case "server/discover":
+                    await raw.send(answer(asked["id"], discovered))
+        await raw.send(answer(asked["id"], {"resultType": "complete", "content": []}))
+
+    async with scripted(make_client(NEW), strict, STATELESS) as client:
+        await refused.wait()
+        assert (await client.call_tool("x")).content == []
