@@ -15,6 +15,7 @@ import time
 from collections.abc import AsyncGenerator, Callable, Generator
 from contextlib import asynccontextmanager, contextmanager, suppress
 from pathlib import Path
+from types import SimpleNamespace
 from typing import Any
 
 import anyio
@@ -23,8 +24,9 @@ import pytest
 
 from mcp_bindgen.runtime import ConnectionClosed, RequestTimeout, Server, Transport, serve
 from mcp_bindgen.runtime.protocol.transport import MAX_MESSAGE, Oversized
+from mcp_bindgen.runtime.transports import stdio as stdio_module
 from mcp_bindgen.runtime.transports.memory import pair
-from mcp_bindgen.runtime.transports.stdio import Lines, stdio
+from mcp_bindgen.runtime.transports.stdio import Lines, Pipes, stdio
 from mcp_bindgen.v2025_11_25 import Client, Context
 from mcp_bindgen.v2025_11_25 import Server as LatestServer
 from mcp_bindgen.v2025_11_25 import types as mcp
@@ -42,6 +44,7 @@ from tests.support.checked_connections import (
     scripted,
     strictly,
 )
+from tests.support.commands import ROOT, execute
 from tests.support.processes import alive
 
 LATEST = "2025-11-25"
@@ -54,56 +57,41 @@ import os, subprocess, sys, time
 import anyio
 from mcp_bindgen.runtime import run
 from mcp_bindgen.v2025_11_25 import Server, types as mcp
-
-
 class Faulty(Server):
     async def call_tool(self, params, ctx):
         return self.said(await getattr(self, params.name)(ctx, **(params.arguments or {})))
-
     def complete(self, params, ctx):
         time.sleep(float(params.argument.value))
         return mcp.CompleteResult(completion=mcp.CompleteResultCompletion(values=["slept"]))
-
     def said(self, text):
         return mcp.CallToolResult(content=[mcp.TextContent(text=str(text))])
-
     async def echo(self, ctx, text):
         return text
-
     async def later(self, ctx, text):
         await anyio.sleep(0)
         return text
-
     async def pid(self, ctx):
         return os.getpid()
-
     async def sleep(self, ctx):
         print("sleeping", file=sys.stderr, flush=True)
         await anyio.sleep(3600)
-
     async def die(self, ctx):
         os._exit(3)
-
     async def loud(self, ctx):
         print("a stray print")
         os.write(1, b"a stray write\\n")
         subprocess.run(["echo", "a stray child"])
         return "quiet"
-
     async def read(self, ctx):
         try:
             return repr(input())
         except EOFError:
             return "nothing to read: " + repr(sys.stdin.read())
-
     async def spawn(self, ctx):
         return subprocess.Popen([sys.executable, "-c", "import time; time.sleep(3600)"]).pid
-
     async def roots(self, ctx, text):
         found = await ctx.list_roots()
         return text + found.roots[0].uri
-
-
 run(Faulty())
 """
 
@@ -121,16 +109,12 @@ import sys
 import anyio
 from mcp_bindgen.runtime.transports.stdio import stdio
 from mcp_bindgen.v2025_11_25 import Client
-
-
 async def main():
     async with Client.connect(stdio(sys.executable, sys.argv[1])) as client:
         print((await client.call_tool("pid")).content[0].text, flush=True)
         async with anyio.create_task_group() as tasks:
             tasks.start_soon(client.call_tool, sys.argv[2])
             tasks.start_soon(anyio.sleep, 3600)
-
-
 anyio.run(main)
 """
 
@@ -716,3 +700,138 @@ async def test_closing_wakes_who_waits() -> None:
         await left.close()
         await writing
         await right.close()
+
+
+def _refuse(*arguments: object) -> Any:
+    raise NotImplementedError
+
+
+class PlainLoop(asyncio.SelectorEventLoop):
+    """An event loop that cannot watch file descriptors."""
+
+    add_reader = remove_reader = add_writer = remove_writer = _refuse  # type: ignore[assignment]
+
+
+def on_plain_loop(work: Any) -> None:
+    anyio.run(work, backend_options={"loop_factory": PlainLoop})
+
+
+def test_messages_larger_than_a_pipe_pass_both_ways() -> None:
+    async def talk() -> None:
+        ours, yours = os.pipe(), os.pipe()
+        left, right = Pipes(ours[0], yours[1]), Pipes(yours[0], ours[1])
+        large = b"x" * 1_000_000
+        for sender, receiver in ((left, right), (right, left)):
+            found: list[Any] = []
+            async with anyio.create_task_group() as tasks:
+                tasks.start_soon(sender.send, [large, b"second"])
+                while len(found) < 2:
+                    found += await receiver.receive()
+            assert found == [large, b"second"]
+        await right.close()
+        with anyio.fail_after(10):
+            assert await left.receive() == ()
+        await failure_of(left.send([b"x"]), ConnectionClosed)
+        await left.close()
+
+    on_plain_loop(talk)
+
+
+def test_cancelled_reads_and_writes_lose_no_message_and_split_none() -> None:
+    async def talk() -> None:
+        ours, yours = os.pipe(), os.pipe()
+        left, right = Pipes(ours[0], yours[1]), Pipes(yours[0], ours[1])
+        with anyio.move_on_after(0.05):
+            await right.receive()
+        with anyio.move_on_after(0.05) as scope:
+            await left.send([b"y" * 1_000_000])
+        assert scope.cancelled_caught
+        found: list[Any] = []
+        async with anyio.create_task_group() as tasks:
+            tasks.start_soon(left.send, [b"after"])
+            while len(found) < 2:
+                found += await right.receive()
+        assert found == [b"y" * 1_000_000, b"after"]
+        with anyio.move_on_after(0.05):
+            await left.receive()  # a thread is reading when the descriptor is closed
+        await left.close()
+        assert await left.receive() == ()
+        await right.close()
+
+    on_plain_loop(talk)
+
+
+def test_a_client_starts_a_server() -> None:
+    async def talk() -> None:
+        async with Client.connect([sys.executable, str(ROOT / "benchmarks" / "echo_server.py")]) as client:
+            assert (await client.list_tools()).tools
+
+    on_plain_loop(talk)
+
+
+PROGRAM = """
+import anyio
+from mcp_bindgen.runtime import run
+from mcp_bindgen.v2025_11_25 import Server, types
+from tests.runtime.transports.test_stdio import PlainLoop
+class Echo(Server):
+    info = types.Implementation(name="echo", version="1")
+    async def list_tools(self, params, ctx): return types.ListToolsResult(tools=[])
+real = anyio.run
+anyio.run = lambda work: real(work, backend_options={"loop_factory": PlainLoop})
+run(Echo())
+"""
+
+
+def test_a_server_answers_and_ends_with_its_input() -> None:
+    lines = "".join(f"{json.dumps(one)}\n" for one in (initialize("2025-11-25"), INITIALIZED, request(2, "tools/list")))
+    done = execute(sys.executable, "-c", PROGRAM, stdin=lines, PYTHONPATH=str(ROOT))
+    assert [json.loads(line)["id"] for line in done.stdout.splitlines()] == [0, 2], done.stderr
+    assert (done.returncode, done.stderr) == (0, "")
+
+
+@pytest.mark.skipif(os.name != "posix", reason="signals")
+def test_an_interrupt_ends_a_server_whose_thread_waits_for_input() -> None:
+    command = [sys.executable, "-c", PROGRAM]
+    pipes: Any = {"stdin": subprocess.PIPE, "stdout": subprocess.PIPE, "stderr": subprocess.PIPE}
+    with subprocess.Popen(command, env={**os.environ, "PYTHONPATH": str(ROOT)}, **pipes) as server:
+        assert server.stdin is not None
+        assert server.stdout is not None
+        server.stdin.write(f"{json.dumps(initialize('2025-11-25'))}\n".encode())
+        server.stdin.flush()
+        assert select.select([server.stdout.fileno()], [], [], 60)[0]
+        server.send_signal(signal.SIGINT)
+        assert server.wait(20) == 130
+
+
+DEAF = """
+import sys, time
+sys.stdin.read()
+time.sleep(3600)
+"""
+
+
+def test_without_groups_of_processes_a_child_that_ignores_the_end_of_its_input_is_ended(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    """As on Windows, where `os.killpg` does not exist."""
+    monkeypatch.setattr(stdio_module, "sys", SimpleNamespace(platform="win32"))
+    monkeypatch.delattr(os, "killpg")
+    pids: list[int] = []
+    start = anyio.open_process
+
+    async def open_process(*arguments: Any, **options: Any) -> Any:
+        process = await start(*arguments, **options)
+        pids.append(process.pid)
+        return process
+
+    monkeypatch.setattr(anyio, "open_process", open_process)
+
+    async def talk() -> None:
+        async with stdio(sys.executable, "-c", DEAF, grace=0.1):
+            pass
+
+    on_plain_loop(talk)
+    (pid,) = pids
+    with pytest.raises(ProcessLookupError):
+        os.kill(pid, 0)

@@ -285,13 +285,10 @@ BLOCKED = """
 import time
 from mcp_bindgen.runtime import run
 from mcp_bindgen.v2025_11_25 import Server, types as mcp
-
 class Blocked(Server):
     info = mcp.Implementation(name="blocked", version="1")
-
     def call_tool(self, params, ctx):
         time.sleep(3600)
-
 run(Blocked())
 """
 
@@ -321,13 +318,11 @@ import io, sys, threading
 import anyio
 from mcp_bindgen.runtime.concurrency import leave
 from mcp_bindgen.runtime.threads import in_thread
-
 async def main():
     async with anyio.create_task_group() as tasks:
         tasks.start_soon(in_thread(lambda context: threading.Event().wait()), None)
         await anyio.sleep(0.05)
         tasks.cancel_scope.cancel()
-
 anyio.run(main)
 sys.stdin.read()
 sys.stdout = io.TextIOWrapper(io.BufferedWriter(io.FileIO(1, "w")))

@@ -1,4 +1,4 @@
-"""Questions in one line, the same in every revision: `await ctx.ask("Delete it?", bool)`."""
+"""Questions of servers: in one line, `await ctx.ask("Delete it?", bool)`, and only those that a client can answer."""
 
 from __future__ import annotations
 
@@ -17,7 +17,19 @@ from pydantic import BaseModel, Field
 from typing_extensions import TypedDict
 
 from mcp_bindgen.runtime import CapabilityMissing, Context, NotAnswered, ProtocolError, Root, UnexpectedAnswer
-from tests.support.checked_connections import STATEFUL, STATELESS, bindings, connected
+from mcp_bindgen.runtime.transports.memory import pair
+from tests.support.checked_connections import (
+    STATEFUL,
+    STATELESS,
+    Raw,
+    answer,
+    bindings,
+    connected,
+    failure_of,
+    request,
+    running,
+    until,
+)
 from tests.support.effort import examples
 
 EVERY = [*STATEFUL, STATELESS]
@@ -395,3 +407,131 @@ async def test_log_messages_have_a_method_for_each_common_level(revision: str) -
 
 def test_a_protocol_error_is_no_answer_either() -> None:
     assert not issubclass(NotAnswered, ProtocolError)  # a handler's own trouble, not the client's request
+
+
+LATEST = "2025-11-25"
+BOTH = [LATEST, STATELESS]
+URL = {"mode": "url", "message": "Log in", "url": "https://example.com", "elicitationId": "1"}
+WHO = {"message": "Who?", "requestedSchema": {"type": "object", "properties": {}}}
+TOOLS = {"messages": [], "maxTokens": 1, "tools": []}
+CHOICE = {"messages": [], "maxTokens": 1, "toolChoice": {"mode": "auto"}}
+CONTEXT = {"messages": [], "maxTokens": 1, "includeContext": "allServers"}
+PLAIN = {"messages": [], "maxTokens": 1, "includeContext": "none"}
+
+CASES = [
+    (WHO, {"elicitation": {}}, None),
+    ({**WHO, "mode": "form"}, {"elicitation": {}}, None),
+    (WHO, {"elicitation": {"form": {}}}, None),
+    (WHO, {"elicitation": {"url": {}}}, "elicitation.form"),
+    (WHO, {}, "elicitation"),
+    (URL, {"elicitation": {}}, "elicitation.url"),
+    (URL, {"elicitation": {"form": {}}}, "elicitation.url"),
+    (URL, {"elicitation": {"url": {}}}, None),
+    (PLAIN, {"sampling": {}}, None),
+    (TOOLS, {"sampling": {}}, "sampling.tools"),
+    (TOOLS, {"sampling": {"context": {}}}, "sampling.tools"),
+    (TOOLS, {"sampling": {"tools": {}}}, None),
+    (CHOICE, {"sampling": {}}, "sampling.tools"),
+    (CONTEXT, {"sampling": {"tools": {}}}, "sampling.context"),
+    (CONTEXT, {"sampling": {"context": {}}}, None),
+]
+
+
+def params_of(types: Any, wire: dict[str, Any]) -> Any:
+    """Typed params."""
+    if "maxTokens" in wire:
+        return types.CreateMessageRequestParams.model_validate(wire)
+    kind = types.ElicitRequestURLParams if wire.get("mode") == "url" else types.ElicitRequestFormParams
+    return kind.model_validate(wire)
+
+
+def made_client(revision: str, declared: Any) -> tuple[Any, list[Any]]:
+    """A client that answers everything, but declares only what it is told to; and what it was asked."""
+    package: Any = bindings(revision)
+    asked: list[Any] = []
+
+    class Home(package.Client):  # type: ignore[misc]
+        async def on_elicit(self, params: Any, ctx: Any) -> Any:
+            asked.append(params)
+            return package.types.ElicitResult(action="decline")
+
+        async def on_create_message(self, params: Any, ctx: Any) -> Any:
+            asked.append(params)
+            text = package.types.TextContent(text="hm")
+            return package.types.CreateMessageResult(role="assistant", content=text, model="m")
+
+        def extra_capabilities(self) -> Any:
+            return declared
+
+    return Home(), asked
+
+
+@pytest.mark.parametrize("revision", BOTH)
+@pytest.mark.parametrize(("wire", "declared", "lacking"), CASES)
+async def test_servers_ask_only_what_was_declared(revision: str, wire: Any, declared: Any, lacking: str | None) -> None:
+    package: Any = bindings(revision)
+
+    class Asking(package.Server):  # type: ignore[misc]
+        async def call_tool(self, params: Any, ctx: Any) -> Any:
+            await ctx.ask_params("q", params_of(package.types, wire))
+            return package.types.CallToolResult(content=[])
+
+    client, asked = made_client(revision, declared)
+    if "elicitation" not in declared:
+        type(client).on_elicit = package.Client.on_elicit
+    if "sampling" not in declared:
+        type(client).on_create_message = package.Client.on_create_message
+
+    async with connected(client, Asking()) as connection:
+        if lacking is None:
+            await connection.client.call_tool("x")
+            assert len(asked) == 1
+            return
+        assert lacking in (await failure_of(connection.client.call_tool("x"))).message
+        assert not asked
+
+
+@pytest.mark.parametrize(("wire", "declared", "lacking"), CASES)
+async def test_clients_take_only_what_they_declared(wire: Any, declared: Any, lacking: str | None) -> None:
+    client, asked = made_client(LATEST, declared)
+    method = "sampling/createMessage" if "maxTokens" in wire else "elicitation/create"
+
+    left, right = pair()
+    raw = Raw(right)
+    answers: list[Any] = []
+
+    async def script() -> None:
+        await raw.welcome()
+        answers.append(await raw.ask(request(1, method, wire)))
+
+    async with running(script()), client.connected(left):
+        await until(lambda: answers)
+    await raw.close()
+    (said,) = answers
+    if lacking in (None, "elicitation", "sampling.context"):  # the last one is only for servers to ask
+        assert "result" in said
+        assert len(asked) == 1
+    else:
+        assert said["error"]["code"] == -32602
+        assert str(lacking) in said["error"]["message"]
+        assert not asked
+
+
+async def test_clients_refuse_what_a_result_asks_and_they_did_not_declare() -> None:
+    client, asked = made_client(STATELESS, {"elicitation": {"form": {}}})
+    fresh = {"resultType": "complete", "ttlMs": 0, "cacheScope": "private"}
+    left, right = pair()
+    raw = Raw(right)
+
+    async def script() -> None:
+        found = await raw.receive()
+        offers = {"supportedVersions": [STATELESS], "capabilities": {"tools": {}}}
+        await raw.send(answer(found["id"], {**offers, **fresh}))
+        found = await raw.receive()
+        question = {"method": "elicitation/create", "params": URL}
+        await raw.send(answer(found["id"], {"resultType": "input_required", "inputRequests": {"q": question}}))
+
+    async with running(script()), client.connected(left) as caller:
+        assert (await failure_of(caller.call_tool("x"), match=r"elicitation\.url")).code == -32602
+        assert not asked
+    await raw.close()

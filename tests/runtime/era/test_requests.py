@@ -655,16 +655,13 @@ def test_a_server_can_take_back_a_subscription_and_nothing_else() -> None:
 SCRIPT = """
 from mcp_bindgen import v2025_11_25, v2026_07_28
 from mcp_bindgen.runtime import run
-
 class New(v2026_07_28.Server):
     async def call_tool(self, params, ctx):
         print("not for the client")
         return v2026_07_28.types.CallToolResult(content=[v2026_07_28.types.TextContent(text=ctx.revision)])
-
 class Old(v2025_11_25.Server):
     async def call_tool(self, params, ctx):
         return v2025_11_25.types.CallToolResult(content=[v2025_11_25.types.TextContent(text=ctx.revision)])
-
 run(Old(), New(), revisions=[Old.revision, New.revision])
 """
 
