@@ -480,25 +480,7 @@ async def test_a_server_may_answer_discovery_itself() -> None:
         assert SERVER_INFO in answered["_meta"]
 
 
-# --- handlers that go wrong -----------------------------------------------------------------------------------
-
-
-@pytest.mark.parametrize(
-    "result", [ProtocolError(-7, "seven", {"a": 1}), ValueError("x"), None, [1], ExceptionGroup("x", [ValueError()])]
-)
-async def test_handlers_that_fail_answer_with_an_error(result: Any) -> None:
-    async def fail(self: Any, params: Any, ctx: Any) -> Any:
-        if isinstance(result, Exception):
-            raise result
-        return result
-
-    failing = type("Failing", (v2026_07_28.Server,), {"call_tool": fail, "list_tools": fail})
-    expected = getattr(result, "code", INTERNAL)
-    async with played(failing()) as (client, _):
-        assert code(await client.ask(lone(1, "tools/call", name="x"))) == expected
-        assert code(await client.ask(lone(2, "tools/list"))) == expected
-        assert "result" in await client.ask(lone(3, "server/discover"))
-
+# --- methods of a server's own --------------------------------------------------------------------------------
 
 ECHO: Request[Any, Any] = Request("acme/echo", "client", dict[str, Json], dict[str, Json])
 HELLO: Notification[Any] = Notification("acme/hello", "client", dict[str, Json])

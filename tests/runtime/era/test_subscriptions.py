@@ -5,8 +5,8 @@ from __future__ import annotations
 import gc
 import json
 from contextlib import ExitStack, suppress
-from functools import partial
 from typing import Any
+from unittest.mock import Mock
 
 import anyio
 import pytest
@@ -16,7 +16,6 @@ from mcp_bindgen.cluster.broadcasts import Recorder
 from mcp_bindgen.runtime import CapabilityMissing, ConnectionClosed, serve
 from mcp_bindgen.runtime.protocol import uris
 from mcp_bindgen.runtime.protocol.request_scope import Negotiated, is_wanted
-from mcp_bindgen.runtime.protocol.transport import Transport
 from mcp_bindgen.runtime.session.server import attached
 from mcp_bindgen.runtime.session.subscriptions import Subscription
 from mcp_bindgen.runtime.transports.memory import pair
@@ -316,11 +315,8 @@ async def test_who_reads_slowly_delays_nobody_and_is_given_up_in_the_end() -> No
         while True:
             await client.receive()
 
-    async with (
-        played(server) as (client, recording),
-        running(serve(right, server)),
-        anyio.create_task_group() as tasks,
-    ):
+    serving = running(serve(right, server))
+    async with played(server) as (client, recording), serving, anyio.create_task_group() as tasks:
         await listening(stuck, 1, toolsListChanged=True)
         await listening(client, 1, toolsListChanged=True)
         tasks.start_soon(read)
@@ -333,7 +329,7 @@ async def test_who_reads_slowly_delays_nobody_and_is_given_up_in_the_end() -> No
             for count in range(1000, 1900, 100):
                 for _ in range(100):
                     await server.broadcast(lambda one: one.notify_tool_list_changed())
-                await until(partial(_more, recording, count))
+                await until(lambda count=count: len(recording.sent) > count)  # type: ignore[misc]
         assert len(server.connections) == 1
         messages = [await stuck.receive() for _ in range(60)]
         assert {message["method"] for message in messages} == {TOOLS}
@@ -341,38 +337,18 @@ async def test_who_reads_slowly_delays_nobody_and_is_given_up_in_the_end() -> No
         await stuck.close()
 
 
-def _more(recording: Recording, than: int) -> bool:
-    return len(recording.sent) > than
-
-
-class Slow(Transport):
-    """A transport on which writing takes a moment.
-
-    Args:
-        transport: Does the work.
-    """
-
-    def __init__(self, transport: Any) -> None:
-        self._transport = transport
-
-    async def receive(self) -> Any:
-        return await self._transport.receive()
-
-    async def close(self) -> None:
-        await self._transport.close()
-
-    async def send(self, messages: Any) -> None:
-        await anyio.sleep(0.01)
-        await self._transport.send(messages)
-        await anyio.sleep(0.01)
-
-
-async def test_no_change_falls_between_the_agreement_and_the_first_one() -> None:
+async def test_no_change_falls_between_the_agreement_and_the_first_one(monkeypatch: pytest.MonkeyPatch) -> None:
     server = Changes()
     left, right = pair()
-    client = Raw(left)
-    recording = Recording(Slow(right), STATELESS)
+    client, recording, send = Raw(left), Recording(right, STATELESS), right.send
     told = 0
+
+    async def send_slowly(messages: Any) -> None:
+        await anyio.sleep(0.01)
+        await send(messages)
+        await anyio.sleep(0.01)
+
+    monkeypatch.setattr(right, "send", send_slowly)
     async with running(serve(recording, server)):
         await client.send(listen(1, toolsListChanged=True))
         await until(lambda: server.connections)
@@ -406,16 +382,9 @@ async def test_a_subscription_that_is_given_up_says_why() -> None:
 
 def test_an_update_is_looked_up_and_not_compared_with_each_uri(monkeypatch: pytest.MonkeyPatch) -> None:
     method: Any = v2026_07_28.methods.METHODS[UPDATED]
-    kind = v2026_07_28.types.SubscriptionFilter
-    wanted = [kind(resource_subscriptions=[f"note://n{n}/{i}" for i in range(1000)]) for n in range(150)]
-    indexes = [method.filter.index(one) for one in wanted]
-    calls: list[str] = []
-    canonical = uris.canonical
-
-    def counted(uri: str) -> str:
-        calls.append(uri)
-        return canonical(uri)
-
+    followed = ([f"note://n{n}/{i}" for i in range(1000)] for n in range(150))
+    indexes = [method.filter.index(mcp.SubscriptionFilter(resource_subscriptions=one)) for one in followed]
+    counted = Mock(wraps=uris.canonical)
     monkeypatch.setattr(uris, "canonical", counted)
     params = method.params(uri="note://n3/5/below")
     assert [n for n, index in enumerate(indexes) if method.filter.asks_for(index, params)] == [3]
@@ -424,17 +393,13 @@ def test_an_update_is_looked_up_and_not_compared_with_each_uri(monkeypatch: pyte
     agreed.subscriptions = set(indexes[3])
     params = v2025_11_25.methods.METHODS[UPDATED].params(uri=params.uri)
     assert is_wanted(link, agreed, v2025_11_25.methods.METHODS[UPDATED], params)
-    assert len(calls) <= 2
+    assert counted.call_count <= 2
 
 
 async def test_others_run_while_many_clients_are_notified() -> None:
-    class Connected(Recorder):
-        @property
-        def ready(self) -> bool:
-            return True
-
     server, turns = Changes(), 0
-    links = [Connected(Negotiated(v2026_07_28.dispatcher.SERVER)) for _ in range(2_000)]
+    ready = type("Connected", (Recorder,), {"ready": True})
+    links = [ready(Negotiated(v2026_07_28.dispatcher.SERVER)) for _ in range(2_000)]
     for link in links:
         link.negotiated.declared["server"] = {"tools": {"listChanged": True}}
 

@@ -29,6 +29,7 @@ from tests.support.checked_connections import (
     pipe_pair,
     request,
     running,
+    scripted,
 )
 from tests.support.http_wires import wires
 
@@ -263,11 +264,9 @@ async def test_a_client_reads_a_batch_in_turns_and_has_the_same_limit() -> None:
             told += 1
             compute()
 
-    left, right = pair()
-    raw = Raw(right)
     message = notification("notifications/message", {"level": "info", "data": "x"})
 
-    async def script() -> None:
+    async def script(raw: Raw) -> None:
         await raw.welcome()
         asked = await raw.receive()
         async with turns_of_others() as turns:
@@ -276,9 +275,8 @@ async def test_a_client_reads_a_batch_in_turns_and_has_the_same_limit() -> None:
         assert turns.longest < 10
         await raw.send([*[message] * MOST, answer(asked["id"], {})])
 
-    async with running(script()), Client().connected(left) as connected:
+    async with scripted(Client(), script) as connected:
         await connected.ping()
         assert told == MOST - 1
         await failure_of(connected.ping(), match="send at most 1000")
         assert told == MOST - 1
-    await raw.close()

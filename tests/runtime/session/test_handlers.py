@@ -16,7 +16,7 @@ from mcp_bindgen.runtime import ProtocolError, connect, serve
 from mcp_bindgen.runtime.logs import MAX_CHARACTERS, harmless
 from mcp_bindgen.runtime.protocol.routing import did_you_mean
 from mcp_bindgen.runtime.transports.memory import pair
-from mcp_bindgen.v2025_11_25 import Client, Context, Server
+from mcp_bindgen.v2025_11_25 import Client, Server
 from mcp_bindgen.v2025_11_25 import types as mcp
 from tests.runtime.contract.weather.base import ForecastContract
 from tests.support.checked_connections import (
@@ -33,6 +33,11 @@ from tests.support.checked_connections import (
 )
 
 every = pytest.mark.parametrize("revision", [*STATEFUL, STATELESS])
+
+
+def made(revision: str, **handlers: Any) -> Any:
+    """A server with handlers."""
+    return type("Made", (bindings(revision).Server,), handlers)()
 
 
 def handler(self: Any, params: Any, ctx: Any) -> None: ...
@@ -84,7 +89,7 @@ def test_a_misspelt_handler_is_told_when_its_class_is_made(
 )
 @every
 def test_what_is_no_misspelt_handler_is_let_be(revision: str, name: str, function: Any) -> None:
-    type("More", (type("Mine", (bindings(revision).Server), {name: function}),), {name: function})
+    type("More", (type("Mine", (bindings(revision).Server,), {name: function}),), {name: function})
 
 
 # --- what handlers return -------------------------------------------------------------------------------------
@@ -99,15 +104,12 @@ async def test_a_wrong_return_type_is_told_with_the_line(
     if returned == "prompts":
         returned = package.types.ListPromptsResult(prompts=[])
 
-    class Mistaken(package.Server):  # type: ignore[misc]
-        info = package.types.Implementation(name="x", version="1")
+    async def list_tools(self: Any, params: Any, ctx: Any) -> Any:
+        return returned
 
-        async def list_tools(self, params: Any, ctx: Any) -> Any:
-            return returned
-
-    async with connected(package.Client(), Mistaken()) as connection:
+    async with connected(package.Client(), made(revision, list_tools=list_tools)) as connection:
         error = await failure_of(connection.client.list_tools())
-    line = Mistaken.list_tools.__code__.co_firstlineno
+    line = list_tools.__code__.co_firstlineno
     said = f"the handler of tools/list returned {type(returned).__name__}, expected ListToolsResult"
     assert error.message == f"Internal error: {said} ({Path(__file__).name}:{line})"
     assert f"WrongResult: {said} ({__file__}:{line})" in caplog.text
@@ -117,16 +119,9 @@ async def test_a_wrong_return_type_is_told_with_the_line(
 async def test_results_of_other_revisions_and_in_wire_form_are_taken(revision: str) -> None:
     package: Any = bindings(revision)
 
-    class Free(package.Server):  # type: ignore[misc]
-        info = package.types.Implementation(name="x", version="1")
-
-        def list_tools(self, params: Any, ctx: Any) -> Any:
-            return (v2026_07_28 if package is v2025_11_25 else v2025_11_25).types.ListToolsResult(tools=[])
-
-        def list_prompts(self, params: Any, ctx: Any) -> Any:
-            return {"prompts": []}
-
-    async with connected(package.Client(), Free()) as connection:
+    foreign = (v2026_07_28 if package is v2025_11_25 else v2025_11_25).types.ListToolsResult(tools=[])
+    free = made(revision, list_tools=lambda *_: foreign, list_prompts=lambda *_: {"prompts": []})
+    async with connected(package.Client(), free) as connection:
         assert (await connection.client.list_tools()).tools == []
         assert (await connection.client.list_prompts()).prompts == []
 
@@ -149,16 +144,9 @@ def test_a_method_that_a_contract_wants_is_missed_before_anything_starts() -> No
 
 @every
 async def test_an_answer_that_is_invalid_is_called_an_answer(revision: str) -> None:
-    package: Any = bindings(revision)
-
-    class Wrong(package.Server):  # type: ignore[misc]
-        info = package.types.Implementation(name="x", version="1")
-
-        def list_tools(self, params: Any, ctx: Any) -> Any:
-            return {"tools": 3}
-
     left, right = pair()
-    async with running(serve(right, Wrong())), connect(left, package.Client) as client:
+    wrong = made(revision, list_tools=lambda *_: {"tools": 3})
+    async with running(serve(right, wrong)), connect(left, bindings(revision).Client) as client:
         with pytest.raises(
             ProtocolError, match=r"Invalid answer: the result of tools/list is not valid: result\.tools"
         ):
@@ -197,7 +185,7 @@ def tool(work: Any, revision: str = LATEST) -> Any:
         await work(params, ctx)
         return package.types.CallToolResult(content=[])
 
-    return type("Made", (package.Server,), {"call_tool": call_tool})()
+    return made(revision, call_tool=call_tool)
 
 
 @every_revision
@@ -343,39 +331,31 @@ async def test_nothing_is_told_of_a_request_that_was_cancelled() -> None:
 
 
 async def test_tasks_are_for_those_who_ask(caplog: pytest.LogCaptureFixture) -> None:
-    class Slow(Server):
-        async def call_tool(self, params: mcp.CallToolRequestParams, ctx: Context) -> Any:
-            now = "2026-01-01T00:00:00Z"
-            task = mcp.Task(task_id="t", status="working", ttl=None, created_at=now, last_updated_at=now)
-            return mcp.CreateTaskResult(task=task)
-
-    async with played(Slow()) as (raw, _):
+    now = "2026-01-01T00:00:00Z"
+    task = mcp.Task(task_id="t", status="working", ttl=None, created_at=now, last_updated_at=now)
+    async with played(made(LATEST, call_tool=lambda *_: mcp.CreateTaskResult(task=task))) as (raw, _):
         await raw.introduce(LATEST)
         assert (await raw.ask(request(1, "tools/call", {"name": "x", "task": {}})))["result"]["task"]["taskId"] == "t"
         unasked = await raw.ask(request(2, "tools/call", {"name": "x"}))
         said = "Internal error: the handler of tools/call returned CreateTaskResult without 'task'"
-        assert unasked["error"]["code"] == -32603
-        assert unasked["error"]["message"].startswith(said)
+        assert (unasked["error"]["code"], unasked["error"]["message"].startswith(said)) == (-32603, True)
     assert "returned CreateTaskResult without 'task'" in caplog.text
 
 
 @pytest.mark.parametrize("revision", STATEFUL)  # the schema of later ones says it, so their models do not take more
 async def test_no_more_than_a_hundred_completions(revision: str, caplog: pytest.LogCaptureFixture) -> None:
     package: Any = bindings(revision)
-    types = package.types
 
-    class Many(package.Server):  # type: ignore[misc]
-        async def complete(self, params: Any, ctx: Any) -> Any:
-            count = int(params.argument.value)
-            known = {"total": 5000} if count == 200 else {}
-            return types.CompleteResult(completion={"values": [str(n) for n in range(count)], **known})
+    async def answering(self: Any, params: Any, ctx: Any) -> Any:
+        count = int(params.argument.value)
+        known = {"total": 5000} if count == 200 else {}
+        return package.types.CompleteResult(completion={"values": [str(n) for n in range(count)], **known})
 
-    async with connected(package.Client(), Many()) as connection:
+    async with connected(package.Client(), made(revision, complete=answering)) as connection:
 
         async def complete(count: int) -> Any:
-            reference = {"type": "ref/prompt", "name": "p"}
-            call: Any = connection.client.complete
-            return (await call(reference, {"name": "a", "value": str(count)})).completion
+            argument = {"name": "a", "value": str(count)}
+            return (await connection.client.complete({"type": "ref/prompt", "name": "p"}, argument)).completion
 
         assert len((await complete(100)).values) == 100
         assert not caplog.records
@@ -416,20 +396,19 @@ class Records(logging.Handler):
 
 
 async def test_nobody_writes_into_our_log() -> None:
-    class Careless(Server):
-        async def call_tool(self, params: mcp.CallToolRequestParams, ctx: Context) -> Any:
-            raise ValueError(f"unknown: {params.name}")
+    async def fail(self: Any, params: Any, ctx: Any) -> Any:
+        raise ValueError(f"unknown: {params.name}")
 
     records = Records()
     logger = logging.getLogger("mcp_bindgen")
     logger.addHandler(records)
     try:
-        async with played(Careless()) as (raw, _):
+        async with played(made(LATEST, call_tool=fail)) as (raw, _):
             await raw.introduce(LATEST)
             for n, name in enumerate(["a\nERROR forged\x1b[31m", "m" * 1_000_000]):
                 assert "error" in await raw.ask(request(n, name))
             assert "error" in await raw.ask(request("c", "tools/call", {"name": "b\nERROR forged\x1b[31m"}))
-        async with connected(Client(), Careless()) as connection:
+        async with connected(Client(), made(LATEST, call_tool=fail)) as connection:
             await failure_of(connection.client.call_tool("x"))
     finally:
         logger.removeHandler(records)
@@ -448,9 +427,8 @@ async def declines(self: Any, params: Any, ctx: Any) -> Any:
 @pytest.mark.parametrize("revision", [*STATEFUL, STATELESS])
 async def test_what_is_declared_and_not_listed_is_an_empty_list(revision: str) -> None:
     package: Any = bindings(revision)
-    declares = type("Declares", (package.Server,), {"extra_capabilities": lambda self: ALL})()
-    handles = type("Handles", (package.Server,), {"call_tool": declines, "read_resource": declines})()
-    offers_nothing = package.Server()
+    declares = made(revision, extra_capabilities=lambda self: ALL)
+    handles = made(revision, call_tool=declines, read_resource=declines)
     for server, prompts in ((declares, True), (handles, False)):
         async with connected(package.Client(), server) as connection:
             client: Any = connection.client
@@ -458,7 +436,7 @@ async def test_what_is_declared_and_not_listed_is_an_empty_list(revision: str) -
             assert (await client.list_resource_templates()).resource_templates == []
             if prompts:
                 assert (await client.list_prompts()).prompts == []
-    async with connected(package.Client(), offers_nothing) as connection:
+    async with connected(package.Client(), package.Server()) as connection:
         methods = package.methods
         params = methods.LIST_TOOLS.params.model_validate({"_meta": connection.client.link.metadata()})
         assert (await failure_of(connection.client.link.request(methods.LIST_TOOLS, params))).code == -32601

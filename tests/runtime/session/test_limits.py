@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import asyncio
+import json
 import subprocess
 import sys
 import threading
@@ -17,9 +19,11 @@ from mcp_bindgen.runtime.transports.memory import pair
 from mcp_bindgen.v2025_11_25 import Client, Context, Server
 from mcp_bindgen.v2025_11_25 import types as mcp
 from tests.support.checked_connections import (
+    INITIALIZED,
     Raw,
     answer,
     failure_of,
+    initialize,
     notification,
     pipe_pair,
     played,
@@ -27,6 +31,7 @@ from tests.support.checked_connections import (
     running,
     until,
 )
+from tests.support.commands import execute
 
 LATEST = "2025-11-25"
 LARGE = 100_000
@@ -79,9 +84,8 @@ async def test_what_waits_is_cancelled_until_it_begins(turns: int) -> None:
                 await anyio.sleep_forever()
             return await super().call_tool(params, ctx)
 
-    left, right = pair()
-    raw, server = Raw(left), Stuck(in_flight=1)
-    async with running(serve(right, server)):
+    server = Stuck(in_flight=1)
+    async with played(server) as (raw, _):
         await raw.introduce(LATEST)
         await raw.send(call(1), call(2, "stick"))
         await until(lambda: server.waiting == 1)
@@ -90,7 +94,6 @@ async def test_what_waits_is_cancelled_until_it_begins(turns: int) -> None:
             await anyio.sleep(0)
         await raw.send(notification("notifications/cancelled", {"requestId": 2}), call(3))
         assert [(await raw.receive())["id"] for _ in range(2)] == [1, 3]
-        await raw.close()
 
 
 # --- answers that are not read --------------------------------------------------------------------------------
@@ -111,9 +114,7 @@ async def test_two_sides_with_much_to_say_do_not_block_each_other(make: Make) ->
     class Curious(Server):
         async def call_tool(self, params: mcp.CallToolRequestParams, ctx: Context) -> mcp.CallToolResult:
             if params.name == "ask":
-                async with anyio.create_task_group() as tasks:
-                    for _ in range(most):
-                        tasks.start_soon(ctx.list_roots)
+                await asyncio.gather(*(ctx.list_roots() for _ in range(most)))
             else:
                 await all_arrived("calls")
             return said("x" * LARGE)
@@ -124,10 +125,8 @@ async def test_two_sides_with_much_to_say_do_not_block_each_other(make: Make) ->
             return mcp.ListRootsResult(roots=[mcp.Root(uri="file:///" + "r" * LARGE)])
 
     left, right = make()
-    async with running(serve(right, Curious())), Home.connect(left) as client, anyio.create_task_group() as tasks:
-        tasks.start_soon(client.call_tool, "ask")
-        for _ in range(most):
-            tasks.start_soon(client.call_tool, "tell")
+    async with running(serve(right, Curious())), Home.connect(left) as client:
+        await asyncio.gather(*(client.call_tool(name) for name in ("ask", *["tell"] * most)))
 
 
 @both_ways
@@ -294,18 +293,8 @@ run(Blocked())
 
 
 def test_a_handler_that_blocks_keeps_no_process_alive() -> None:
-    lines = "\n".join(
-        [
-            '{"jsonrpc":"2.0","id":0,"method":"initialize","params":{"protocolVersion":"2025-11-25","capabilities":{},'
-            '"clientInfo":{"name":"x","version":"1"}}}',
-            '{"jsonrpc":"2.0","method":"notifications/initialized"}',
-            '{"jsonrpc":"2.0","id":1,"method":"tools/call","params":{"name":"x"}}',
-            "",
-        ]
-    )
-    done = subprocess.run(
-        [sys.executable, "-c", BLOCKED], input=lines, capture_output=True, text=True, timeout=15, check=False
-    )
+    lines = "".join(f"{json.dumps(one)}\n" for one in (initialize(LATEST), INITIALIZED, call(1)))
+    done = execute(sys.executable, "-c", BLOCKED, stdin=lines)
     assert done.returncode == 0
     assert '"id":0' in done.stdout
     assert "handlers still block: 1" in done.stderr

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 import enum
 from collections.abc import Awaitable, Callable
 from dataclasses import dataclass
@@ -17,7 +18,6 @@ from pydantic import BaseModel, Field
 from typing_extensions import TypedDict
 
 from mcp_bindgen.runtime import CapabilityMissing, Context, NotAnswered, ProtocolError, Root, UnexpectedAnswer
-from mcp_bindgen.runtime.transports.memory import pair
 from tests.support.checked_connections import (
     STATEFUL,
     STATELESS,
@@ -27,7 +27,7 @@ from tests.support.checked_connections import (
     connected,
     failure_of,
     request,
-    running,
+    scripted,
     until,
 )
 from tests.support.effort import examples
@@ -81,11 +81,6 @@ async def conversation(
     given = iter(answers)
 
     class Asking(package.Server):  # type: ignore[misc]
-        info = mcp.Implementation(name="asking", version="1")
-
-        def list_tools(self, params: Any, ctx: Any) -> Any:
-            return mcp.ListToolsResult(tools=[])
-
         async def call_tool(self, params: Any, ctx: Any) -> Any:
             try:
                 said = repr(await handler(ctx))
@@ -93,24 +88,17 @@ async def conversation(
                 said = f"{type(error).__name__}: {error}"
             return mcp.CallToolResult(content=[mcp.TextContent(text=said)])
 
-    class Asked(package.Client):  # type: ignore[misc]
-        def answer_next(self, params: Any, kind: str) -> Any:
+    def answering(kind: str) -> Any:
+        def answer_next(self: Any, params: Any, ctx: Any) -> Any:
             asked.append(params.model_dump() if params is not None else None)
             return getattr(mcp, kind).model_validate(next(given))
 
-        if declares:
-            if revision in ASKING:
+        return answer_next
 
-                def on_elicit(self, params: Any, ctx: Any) -> Any:
-                    return self.answer_next(params, "ElicitResult")
-
-            def on_create_message(self, params: Any, ctx: Any) -> Any:
-                return self.answer_next(params, "CreateMessageResult")
-
-            def on_list_roots(self, params: Any, ctx: Any) -> Any:
-                return self.answer_next(params, "ListRootsResult")
-
-    async with connected(Asked(), Asking()) as connection:
+    kinds = {"on_create_message": "CreateMessageResult", "on_list_roots": "ListRootsResult"}
+    kinds |= {"on_elicit": "ElicitResult"} if revision in ASKING else {}
+    handlers = {name: answering(kind) for name, kind in kinds.items()} if declares else {}
+    async with connected(type("Asked", (package.Client,), handlers)(), Asking()) as connection:
         result = await connection.client.call_tool("x")
     return asked, result.content[0].text
 
@@ -182,11 +170,8 @@ async def test_several_of_a_choice_are_asked_for_where_forms_have_that(revision:
 
 
 async def test_what_a_revision_cannot_ask_for_is_said_before_anything_is_sent() -> None:
-    asked, said = await conversation("2025-06-18", lambda ctx: ctx.ask("Which?", list[Literal["a", "b"]]))
-    assert (asked, said) == (
-        [],
-        "TypeError: a form cannot ask for list: MCP 2025-06-18 has no such field",
-    )
+    found = await conversation("2025-06-18", lambda ctx: ctx.ask("Which?", list[Literal["a", "b"]]))
+    assert found == ([], "TypeError: a form cannot ask for list: MCP 2025-06-18 has no such field")
 
 
 @asking
@@ -287,9 +272,8 @@ async def test_a_client_that_cannot_ask_its_user_says_so(revision: str) -> None:
     async def ask(ctx: Context) -> Any:
         return await ctx.ask("Well?", bool)
 
-    asked, said = await conversation(revision, ask, declares=False)
     needs = "CapabilityMissing: elicitation/create needs the capability 'elicitation', which the client did not declare"
-    assert (asked, said) == ([], needs)
+    assert await conversation(revision, ask, declares=False) == ([], needs)
 
 
 @pytest.mark.parametrize("revision", STATEFUL[:2])
@@ -308,35 +292,26 @@ async def test_a_revision_without_questions_says_so(revision: str) -> None:
 async def test_questions_follow_each_other_and_go_together(revision: str) -> None:
     async def handler(ctx: Context) -> Any:
         name = await ctx.ask("Your name?", str)
-        found = dict[str, bool]()
-
-        async def ask(what: str) -> None:
-            found[what] = await ctx.ask(f"Does {name} like {what}?", bool)
-
-        async with anyio.create_task_group() as tasks:
-            tasks.start_soon(ask, "tea")
-            tasks.start_soon(ask, "rain")
-        return sorted(found.items())
+        return await asyncio.gather(*(ctx.ask(f"Does {name} like {what}?", bool) for what in ("tea", "rain")))
 
     yes = accepting(answer=True)
     asked, said = await conversation(revision, handler, [accepting(answer="Ada"), yes, yes])
-    assert said == "[('rain', True), ('tea', True)]"
+    assert said == "[True, True]"
     assert {one["message"] for one in asked} == {"Your name?", "Does Ada like tea?", "Does Ada like rain?"}
 
 
 @asking
 async def test_the_same_question_twice_needs_a_key(revision: str) -> None:
-    async def twice(ctx: Context) -> Any:
-        return [await ctx.ask("Again?", bool) for _ in range(2)]
+    def twice(*keys: str | None) -> Handler:
+        async def ask(ctx: Context) -> Any:
+            return [await ctx.ask("Again?", bool, key=key) for key in keys]
 
-    async def with_keys(ctx: Context) -> Any:
-        return [await ctx.ask("Again?", bool, key=key) for key in "ab"]
+        return ask
 
     answers = [accepting(answer=True), accepting(answer=False)]
-    _, said = await conversation(revision, twice, answers)
-    assert said == "ValueError: two questions have the key 'Again?': give each a key of its own, ask(..., key=...)"
-    _, said = await conversation(revision, with_keys, answers)
-    assert said == "[True, False]"
+    needs = "ValueError: two questions have the key 'Again?': give each a key of its own, ask(..., key=...)"
+    for keys, expected in (((None, None), needs), (("a", "b"), "[True, False]")):
+        assert (await conversation(revision, twice(*keys), answers))[1] == expected
 
 
 # --- models and roots -----------------------------------------------------------------------------------------
@@ -386,19 +361,17 @@ async def test_log_messages_have_a_method_for_each_common_level(revision: str) -
     heard: list[tuple[str, Any, Any]] = []
 
     class Logging(package.Server):  # type: ignore[misc]
-        info = package.types.Implementation(name="logging", version="1")
-
         async def call_tool(self, params: Any, ctx: Context) -> Any:
             for level in ("debug", "info", "warning", "error"):
                 await getattr(ctx, level)({"at": level}, "here")
             await ctx.log("alert", None)
             return package.types.CallToolResult(content=[])
 
-    class Hearing(package.Client):  # type: ignore[misc]
-        def on_logging_message(self, params: Any, ctx: Any) -> None:
-            heard.append((params.level, params.data, params.logger))
+    def hear(self: Any, params: Any, ctx: Any) -> None:
+        heard.append((params.level, params.data, params.logger))
 
-    async with connected(Hearing(), Logging()) as connection:
+    hearing = type("Hearing", (package.Client,), {"on_logging_message": hear})
+    async with connected(hearing(), Logging()) as connection:
         await connection.client.call_tool("x")
         await anyio.wait_all_tasks_blocked()
     said = [(level, {"at": level}, "here") for level in ("debug", "info", "warning", "error")]
@@ -496,17 +469,14 @@ async def test_clients_take_only_what_they_declared(wire: Any, declared: Any, la
     client, asked = made_client(LATEST, declared)
     method = "sampling/createMessage" if "maxTokens" in wire else "elicitation/create"
 
-    left, right = pair()
-    raw = Raw(right)
     answers: list[Any] = []
 
-    async def script() -> None:
+    async def script(raw: Raw) -> None:
         await raw.welcome()
         answers.append(await raw.ask(request(1, method, wire)))
 
-    async with running(script()), client.connected(left):
+    async with scripted(client, script):
         await until(lambda: answers)
-    await raw.close()
     (said,) = answers
     if lacking in (None, "elicitation", "sampling.context"):  # the last one is only for servers to ask
         assert "result" in said
@@ -520,18 +490,14 @@ async def test_clients_take_only_what_they_declared(wire: Any, declared: Any, la
 async def test_clients_refuse_what_a_result_asks_and_they_did_not_declare() -> None:
     client, asked = made_client(STATELESS, {"elicitation": {"form": {}}})
     fresh = {"resultType": "complete", "ttlMs": 0, "cacheScope": "private"}
-    left, right = pair()
-    raw = Raw(right)
+    question = {"method": "elicitation/create", "params": URL}
 
-    async def script() -> None:
-        found = await raw.receive()
+    async def script(raw: Raw) -> None:
         offers = {"supportedVersions": [STATELESS], "capabilities": {"tools": {}}}
-        await raw.send(answer(found["id"], {**offers, **fresh}))
-        found = await raw.receive()
-        question = {"method": "elicitation/create", "params": URL}
-        await raw.send(answer(found["id"], {"resultType": "input_required", "inputRequests": {"q": question}}))
+        await raw.send(answer((await raw.receive())["id"], {**offers, **fresh}))
+        asking = {"resultType": "input_required", "inputRequests": {"q": question}}
+        await raw.send(answer((await raw.receive())["id"], asking))
 
-    async with running(script()), client.connected(left) as caller:
+    async with scripted(client, script) as caller:
         assert (await failure_of(caller.call_tool("x"), match=r"elicitation\.url")).code == -32602
         assert not asked
-    await raw.close()

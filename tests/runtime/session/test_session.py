@@ -9,7 +9,7 @@ import threading
 import time
 from collections.abc import AsyncGenerator, Sequence
 from contextlib import asynccontextmanager
-from typing import Any, cast
+from typing import Any
 
 import anyio
 import anyio.from_thread
@@ -149,14 +149,10 @@ async def test_capabilities_follow_from_the_handlers(revision: str) -> None:
     theirs.info = bindings(revision).types.Implementation(name="shop", version="3")
     theirs.instructions = "Be kind."
     async with connected(ours, theirs) as connection:
-        declared = connection.client.server_capabilities
-        assert declared == {
-            "logging": {},
-            "prompts": {"listChanged": True},
-            "resources": {"listChanged": True, "subscribe": True},
-            "tools": {"listChanged": True},
-            **({} if revision == "2024-11-05" else {"completions": {}}),
-        }
+        lists = {"prompts": {"listChanged": True}, "tools": {"listChanged": True}}
+        lists |= {"logging": {}, "resources": {"listChanged": True, "subscribe": True}}
+        declared = lists | ({} if revision == "2024-11-05" else {"completions": {}})
+        assert connection.client.server_capabilities == declared
         assert (connection.client.server_info, connection.client.instructions) == (theirs.info, "Be kind.")
         await until(lambda: seen)
         assert seen == [({"roots": {"listChanged": True}, "sampling": {}}, "mcp-bindgen", revision)]
@@ -196,12 +192,8 @@ async def test_what_was_not_declared_is_not_sent(revision: str) -> None:
         assert len(connection.ours.sent) == before
         await connection.client.call_tool("x")
         assert connection.theirs.methods() == []
-        assert [".".join(failure.capability) for failure in failures] == [
-            "server.prompts",
-            "client.roots.listChanged",
-            "client.roots",
-            "server.resources.listChanged",
-        ]
+        lacking = " ".join(".".join(failure.capability) for failure in failures)
+        assert lacking == "server.prompts client.roots.listChanged client.roots server.resources.listChanged"
         assert "'prompts', which the server did not declare" in str(failures[0])
 
 
@@ -235,61 +227,6 @@ async def test_a_crash_is_logged_here_and_not_told_there(revision: str, caplog: 
     assert "Traceback" in caplog.text
 
 
-@every_revision
-async def test_an_error_that_a_handler_raises_arrives(revision: str) -> None:
-    data = {"why": [1, None, "é"]}
-
-    async def call_tool(self: Any, params: Any, ctx: Any) -> Any:
-        raise ProtocolError(-32042, "Not now.", data)
-
-    async with connected(client(revision), server(revision, call_tool=call_tool)) as connection:
-        error = await failure_of(connection.client.call_tool("x"))
-        assert (error.code, error.message, error.data) == (-32042, "Not now.", data)
-
-
-async def clumsy(self: Any, params: Any, ctx: Context) -> Any:
-    """Fail in ways that a runtime does not expect."""
-    match params.name:
-        case "data":
-            raise ProtocolError(1, "no", object())
-        case "message":
-            raise ProtocolError(1, cast(Any, object()))
-        case "result":
-            return said("").model_copy(update={"content": [object()]})
-        case "cancelled":
-            raise asyncio.CancelledError
-        case "awaited":
-            task = asyncio.ensure_future(asyncio.sleep(LONG))
-            asyncio.get_running_loop().call_later(0.01, task.cancel)
-            return await task
-        case "recursion":
-            return await clumsy(self, params, ctx)
-        case "stop":
-            raise StopAsyncIteration
-        case "quick":
-            return said("quick")
-        case _:
-            raise AttributeError(params.name)
-
-
-@pytest.mark.parametrize("name", ["data", "message", "result", "cancelled", "awaited", "recursion", "stop", "nope"])
-async def test_no_failure_of_a_handler_ends_the_connection(name: str, caplog: pytest.LogCaptureFixture) -> None:
-    async with connected(Latest(), server(LATEST, call_tool=clumsy)) as connection:
-        assert (await failure_of(connection.client.call_tool(name))).code == -32603
-        assert caplog.records
-        assert await outcome(connection.client, "quick") == "quick"
-        assert not connection.client.link.peer.pending
-
-
-async def test_a_result_that_is_no_object_fails_here(caplog: pytest.LogCaptureFixture) -> None:
-    """Who forgets `return` reads it in the own log."""
-
-    async def call_tool(self: Any, params: Any, ctx: Any) -> None: ...
-
-    async with connected(Latest(), server(LATEST, call_tool=call_tool)) as connection:
-        await failure_of(connection.client.call_tool("x"))
-
-
 async def test_what_is_not_offered_is_refused() -> None:
     async with connected(Latest(), server(LATEST, list_tools=handler)) as connection:
         assert (await failure_of(connection.client.call_tool("x"))).code == -32601
@@ -314,13 +251,12 @@ async def test_handlers_that_block_run_in_threads(revision: str) -> None:
         together.wait()
         return said("done", revision)
 
-    pair_of = connected(client(revision), server(revision, call_tool=call_tool))
-    async with pair_of as connection, anyio.create_task_group() as tasks:
-        for _ in range(2):
-            tasks.start_soon(connection.client.call_tool, "x")
+    async with connected(client(revision), server(revision, call_tool=call_tool)) as connection:
+        called = asyncio.gather(*(connection.client.call_tool("x") for _ in range(2)))
         await until(lambda: together.n_waiting == 2)
         await connection.client.ping()
         await anyio.to_thread.run_sync(together.wait)
+        await called
 
 
 async def test_a_handler_in_a_thread_reaches_its_context() -> None:
@@ -484,9 +420,10 @@ def striding(revision: str) -> Any:
     """A server with a tool that takes steps and says so."""
 
     async def call_tool(self: Any, params: Any, ctx: Any) -> Any:
-        for step in range(params.arguments["steps"]):
-            await anyio.sleep(params.arguments["pause"])
-            await ctx.progress(step, params.arguments["steps"], f"step {step}")
+        steps, pause = params.arguments["steps"], params.arguments["pause"]
+        for step in range(steps):
+            await anyio.sleep(pause)
+            await ctx.progress(step, steps, f"step {step}")
         return said("there", revision)
 
     return server(revision, call_tool=call_tool)
@@ -676,13 +613,9 @@ async def test_cancelling_in_the_same_breath() -> None:
     theirs = Sleeper()
     async with played(theirs) as (raw, _):
         await raw.introduce(LATEST)
-        await raw.send(
-            request("a", "tools/call", {"name": "sleep"}),
-            notification("notifications/cancelled", {"requestId": "a"}),
-            request("b", "tools/call", {"name": "quick"}),
-            notification("notifications/cancelled", {"requestId": "b"}),
-            request("c", "ping"),
-        )
+        cancelling = {id_: notification("notifications/cancelled", {"requestId": id_}) for id_ in "ab"}
+        sleep, quick = (request(id_, "tools/call", {"name": name}) for id_, name in (("a", "sleep"), ("b", "quick")))
+        await raw.send(sleep, cancelling["a"], quick, cancelling["b"], request("c", "ping"))
         assert [(await raw.receive())["id"] for _ in range(2)] == ["b", "c"]
         await until(lambda: theirs.waiting == 0)
 
@@ -887,13 +820,7 @@ async def test_a_notification_handler_that_fails_harms_nobody(caplog: pytest.Log
 async def test_a_server_tells_all_its_clients() -> None:
     theirs = server(LATEST, list_tools=handler)
     assert theirs.connections == []
-    left, right = pair()
-    raw = Raw(left)
-    async with (
-        connected(Latest(), theirs) as one,
-        connected(Latest(), theirs) as two,
-        running(serve(Recording(right, LATEST), theirs)),
-    ):
+    async with connected(Latest(), theirs) as one, connected(Latest(), theirs) as two, played(theirs) as (raw, _):
         assert len(theirs.connections) <= 2
         await until(lambda: len(theirs.connections) == 2)
         await raw.ask(initialize(LATEST))  # a third one is not ready yet
@@ -996,12 +923,12 @@ async def test_a_list_without_end_is_an_error(revision: str) -> None:
         return types.ListToolsResult(tools=[], next_cursor=str(pages % period))
 
     async with connected(client(revision), server(revision, list_tools=list_tools)) as connection:
-        for turns, most, read, message in [
-            (1, 1000, 2, "gives the cursor '0' twice"),
-            (3, 1000, 4, "gives the cursor '1' twice"),
+        cycles = [(1, 1000, 2, "gives the cursor '0' twice"), (3, 1000, 4, "gives the cursor '1' twice")]
+        endless = [
             (10**6, 5, 5, "more than 5 pages; max_pages allows more"),
             (10**6, 1000, 1000, "more than 1000 pages"),
-        ]:
+        ]
+        for turns, most, read, message in cycles + endless:
             pages, period = 0, turns
             connection.client.max_pages = most
             with pytest.raises(ProtocolError, match=message):
@@ -1028,23 +955,17 @@ def versatile() -> list[Server]:
 
 async def test_one_endpoint_speaks_many_revisions() -> None:
     servers = versatile()
-    async with anyio.create_task_group() as tasks:
 
-        async def ask(revision: str) -> None:
-            async with connected(client(revision), *servers) as connection:
-                assert text_of(await connection.client.call_tool("x")) == f"{revision} {revision}"
-                for mine in servers:
-                    assert all(context.revision == mine.revision for context in mine.connections)
+    async def ask(revision: str) -> None:
+        async with connected(client(revision), *servers) as connection:
+            assert text_of(await connection.client.call_tool("x")) == f"{revision} {revision}"
+            for mine in servers:
+                assert all(context.revision == mine.revision for context in mine.connections)
 
-        for revision in STATEFUL:
-            for _ in range(3):
-                tasks.start_soon(ask, revision)
+    await asyncio.gather(*(ask(revision) for revision in STATEFUL * 3))
     for order in (servers[::-1], servers[1:] + servers[:1]):
-        left, right = pair()
-        async with running(serve(Recording(right, LATEST), *order)):
-            raw = Raw(left)
+        async with played(*order) as (raw, _):
             assert (await raw.introduce("1999-01-01"))["result"]["protocolVersion"] == LATEST
-            await raw.close()
 
 
 async def test_connections_belong_to_the_server_of_their_revision() -> None:
@@ -1056,10 +977,9 @@ async def test_connections_belong_to_the_server_of_their_revision() -> None:
         assert len(one.theirs.methods()) == len(two.theirs.methods()) == 1
 
 
-@pytest.mark.parametrize(
-    ("ours", "theirs"), [("2024-11-05", LATEST), (LATEST, "2024-11-05"), ("2025-06-18", "2025-03-26")]
-)
-async def test_no_revision_in_common(ours: str, theirs: str) -> None:
+@pytest.mark.parametrize("pairs", [("2024-11-05", LATEST), (LATEST, "2024-11-05"), ("2025-06-18", "2025-03-26")])
+async def test_no_revision_in_common(pairs: tuple[str, str]) -> None:
+    ours, theirs = pairs
     left, right = pair()
     recording = Recording(left, ours)
     async with running(serve(Recording(right, theirs), server(theirs), revisions=[theirs])):
@@ -1100,11 +1020,9 @@ async def test_a_server_that_answers_initialize_itself() -> None:
             await anyio.sleep(0)
             if params.client_info.name == "rude":
                 raise ProtocolError(-1, "go away")
-            return mcp.InitializeResult(
-                capabilities=mcp.ServerCapabilities(prompts=mcp.ServerCapabilitiesPrompts()),
-                protocol_version=params.protocol_version,
-                server_info=mcp.Implementation(name="custom", version="1"),
-            )
+            has, info = {"prompts": {}}, {"name": "custom", "version": "1"}
+            result = {"capabilities": has, "protocolVersion": params.protocol_version, "serverInfo": info}
+            return mcp.InitializeResult.model_validate(result)
 
     class Rude(Latest):
         info = mcp.Implementation(name="rude", version="1")
@@ -1113,11 +1031,9 @@ async def test_a_server_that_answers_initialize_itself() -> None:
         assert connection.client.server_capabilities == {"prompts": {}}
         assert connection.client.server_info.name == "custom"
         await failure_of(connection.client.list_tools(), CapabilityMissing)
-    left, right = pair()
-    async with running(serve(Recording(right, LATEST), Custom())):
-        with pytest.raises(ProtocolError, match="go away"):
-            async with Rude().connected(Recording(left, LATEST)):
-                raise AssertionError
+    with pytest.raises(ProtocolError, match="go away"):
+        async with connected(Rude(), Custom()):
+            raise AssertionError
 
 
 async def test_what_a_block_raises_comes_out_as_it_is() -> None:
@@ -1149,13 +1065,10 @@ async def test_when_the_server_goes_calls_fail() -> None:
 
 async def test_when_the_client_goes_handlers_are_cancelled() -> None:
     theirs = Sleeper()
-    left, right = pair()
-    async with running(serve(Recording(right, LATEST), theirs)):
-        raw = Raw(left)
+    async with played(theirs) as (raw, _):
         await raw.introduce(LATEST)
         await raw.send(*(request(n, "tools/call", {"name": "sleep"}) for n in range(5)))
         await until(lambda: theirs.waiting == 5)
-        await raw.close()
     assert theirs.cancelled == 5
 
 

@@ -6,7 +6,6 @@ import logging
 import sys
 from collections.abc import AsyncGenerator, Callable
 from contextlib import asynccontextmanager
-from functools import partial
 from itertools import pairwise
 from pathlib import Path
 from typing import Any
@@ -27,7 +26,6 @@ from mcp_bindgen.runtime import (
 )
 from mcp_bindgen.runtime.session import subscription_client as listening_module
 from mcp_bindgen.runtime.session.subscriptions import Subscription
-from mcp_bindgen.runtime.transports.memory import pair
 from mcp_bindgen.v2025_11_25 import Client as OldClient
 from mcp_bindgen.v2026_07_28 import Client, Server
 from mcp_bindgen.v2026_07_28 import types as mcp
@@ -38,6 +36,7 @@ from tests.support.checked_connections import (
     Raw,
     Recording,
     answer,
+    connected,
     failure_of,
     notification,
     refusal,
@@ -78,13 +77,15 @@ class Customer(Client):
         self.heard.append("acknowledged")
 
 
-async def _updated(uri: str, link: Any) -> None:
-    await link.notify_resource_updated(uri)
-
-
 async def tools(server: Any) -> None:
     """Tells all that listen that the tools have changed."""
     await server.broadcast(lambda link: link.notify_tool_list_changed())
+
+
+async def updated(server: Any, *uris: str) -> None:
+    """Tells all that listen that resources have changed."""
+    for uri in uris:
+        await server.broadcast(lambda link, uri=uri: link.notify_resource_updated(uri))
 
 
 @asynccontextmanager
@@ -107,17 +108,14 @@ async def in_memory(shop: Any) -> AsyncGenerator[Any]:
 async def test_changes_are_heard_while_the_block_lasts(way: Callable[[Any], Any]) -> None:
     shop = Shop()
     async with way(shop) as client:
-        wanted = mcp.SubscriptionFilter(
-            tools_list_changed=True, prompts_list_changed=True, resource_subscriptions=["shop:1"]
-        )
-        async with client.subscribed(wanted) as agreed:
+        lists: Any = {"tools_list_changed": True, "prompts_list_changed": True}
+        async with client.subscribed(mcp.SubscriptionFilter(resource_subscriptions=["shop:1"], **lists)) as agreed:
             assert isinstance(agreed, mcp.SubscriptionFilter)
             assert agreed.tools_list_changed is True
             assert agreed.resource_subscriptions == ["shop:1"]
             assert agreed.prompts_list_changed is None  # there are none
             await tools(shop)
-            await shop.broadcast(lambda link: link.notify_resource_updated("shop:1/a"))
-            await shop.broadcast(lambda link: link.notify_resource_updated("shop:2"))
+            await updated(shop, "shop:1/a", "shop:2")
             await tools(shop)
             await until(lambda: client.heard.count("tools") == 2)
             assert client.heard == ["acknowledged", "tools", "shop:1/a", "tools"]
@@ -134,22 +132,21 @@ async def test_several_subscriptions_at_once(way: Callable[[Any], Any]) -> None:
     async with way(shop) as client, anyio.create_task_group() as tasks:
         agreed: list[Any] = []
         leave = anyio.Event()
+        uris = [f"shop:{number}" for number in range(5)]
 
         async def follow(uri: str) -> None:
-            async with client.with_options(timeout=5).subscribed(
-                mcp.SubscriptionFilter(resource_subscriptions=[uri])
-            ) as found:
-                agreed.append((uri, found.resource_subscriptions))
+            wanted = mcp.SubscriptionFilter(resource_subscriptions=[uri])
+            async with client.with_options(timeout=5).subscribed(wanted) as found:
+                assert found.resource_subscriptions == [uri]
+                agreed.append(uri)
                 await leave.wait()
 
-        for number in range(5):
-            tasks.start_soon(follow, f"shop:{number}")
+        for uri in uris:
+            tasks.start_soon(follow, uri)
         await until(lambda: len(agreed) == 5)
-        assert all(uris == [uri] for uri, uris in agreed)
-        for uri in [uri for uri, _ in agreed]:
-            await shop.broadcast(partial(_updated, uri))
+        await updated(shop, *uris)
         await until(lambda: len(client.heard) == 10)
-        assert sorted(client.heard) == ["acknowledged"] * 5 + [f"shop:{number}" for number in range(5)]
+        assert sorted(client.heard) == ["acknowledged"] * 5 + uris
         leave.set()
 
 
@@ -181,24 +178,16 @@ def end_all(shop: Any) -> None:
             link.end()
 
 
-def _has_heard(client: Any, count: int) -> bool:
-    return bool(client.heard.count("tools") == count)
-
-
-def _has_changed(client: Any, changes: int) -> bool:
-    return bool(client.changes > changes)
-
-
 @pytest.mark.parametrize("way", [over_http, in_memory])
 async def test_a_stream_that_the_server_ends_in_good_order_is_opened_again(way: Callable[[Any], Any]) -> None:
     shop = Shop()
     async with way(shop) as client, client.subscribed(TOOLS):
         for turn in (1, 2, 3):
             await tools(shop)
-            await until(partial(_has_heard, client, turn))
+            await until(lambda turn=turn: client.heard.count("tools") == turn)  # type: ignore[misc]
             changes = client.changes
-            end_all(shop)
-            await until(partial(_has_changed, client, changes))  # something may have been missed
+            end_all(shop)  # something may have been missed:
+            await until(lambda changes=changes: client.changes > changes)  # type: ignore[misc]
             await until(lambda: any(isinstance(one, Subscription) and one.ready for one in shop.audience))
     assert client.heard == ["acknowledged", "tools", "tools", "tools"]
 
@@ -235,11 +224,14 @@ async def test_errors_of_the_block_come_out() -> None:
 
 
 async def test_stateful_servers_have_no_subscriptions() -> None:
-    left, right = pair()
-    async with running(serve(right, echo("2025-11-25"))), connect(left, OldClient) as client:
-        with pytest.raises(MethodNotFound, match="subscriptions/listen"):
-            async with client.subscribed(TOOLS):
-                pass
+    async with connected(OldClient(), echo("2025-11-25")) as connection:
+        await failure_of(subscribe(connection.client), MethodNotFound, match="subscriptions/listen")
+
+
+async def subscribe(client: Any) -> None:
+    """Subscribe, and leave at once."""
+    async with client.subscribed(TOOLS):
+        pass
 
 
 @asynccontextmanager
@@ -276,26 +268,19 @@ async def test_a_server_that_refuses() -> None:
     async def refuse(raw: Raw, id_: Any) -> None:
         await raw.send(refusal(id_, -32601))
 
-    async with played(refuse) as client:
-        with pytest.raises(ProtocolError, match="-32601"):
-            async with client.subscribed(TOOLS):
-                pass
-
     async def end(raw: Raw, id_: Any) -> None:
         await raw.send(answer(id_, {"resultType": "complete", "_meta": {ID: id_}}))
-
-    async with played(end) as client:
-        with pytest.raises(ConnectionClosed, match="the server ended the subscription"):
-            async with client.subscribed(TOOLS):
-                pass
 
     async def leave(raw: Raw, id_: Any) -> None:
         await raw.close()
 
-    async with played(leave) as client:
-        with pytest.raises(ConnectionClosed, match="the other side closed the connection"):
-            async with client.subscribed(TOOLS):
-                pass
+    for play, kind, words in (
+        (refuse, ProtocolError, "-32601"),
+        (end, ConnectionClosed, "the server ended the subscription"),
+        (leave, ConnectionClosed, "the other side closed the connection"),
+    ):
+        async with played(play) as client:
+            await failure_of(subscribe(client), kind, match=words)
 
 
 async def test_a_server_that_does_not_acknowledge_in_time() -> None:
@@ -304,9 +289,8 @@ async def test_a_server_that_does_not_acknowledge_in_time() -> None:
         await raw.send(acknowledged(id_, toolsListChanged=True), told(id_))
 
     async with played(wait) as client:
-        with pytest.raises(RequestTimeout, match="subscriptions/listen was not acknowledged in time"):
-            async with client.with_options(timeout=0.05).subscribed(TOOLS):
-                pass
+        hasty = client.with_options(timeout=0.05)
+        await failure_of(subscribe(hasty), RequestTimeout, match="subscriptions/listen was not acknowledged in time")
         await anyio.sleep(0.05)
         assert client.heard == []  # too late
 
@@ -463,10 +447,8 @@ async def test_authorization_that_is_not_to_be_had_for_a_moment_ends_nothing(mon
 
         monkeypatch.setattr(client.link, "request", unauthorized)
 
-        async def subscribe() -> None:
+        with pytest.raises(AuthorizationError):  # noqa: PT012 - the block must be entered, and end by itself
             async with client.subscribed(TOOLS):
                 end_all(shop)
                 await anyio.sleep(5)
-
-        await failure_of(subscribe(), AuthorizationError)
         assert failures == []
