@@ -24,18 +24,7 @@ from tests.interop import ours
 from tests.interop.full_server import server
 from tests.interop.ours import text
 from tests.interop.report import FEATURES, REVISIONS, STATEFUL, STATELESS, Report
-from tests.support.checked_connections import (
-    Recording,
-    bindings,
-    connected,
-    failure_of,
-    initialize,
-    lone,
-    played,
-    request,
-    running,
-    until,
-)
+from tests.support import checked_connections as checked
 from tests.support.commands import ROOT, execute
 from tests.support.effort import cases
 from tests.support.http_wires import listening
@@ -62,7 +51,7 @@ def lacks(home: str, wire: str) -> set[str]:
 async def test_clients_of_every_revision_find_all_that_a_server_of_one_offers(home: str, wire: str) -> None:
     report = Report(f"a server of {home}", wire, "stdio", without=frozenset({"shutdown", *lacks(home, wire)}))
     full, client = server(home), ours.client(wire, ours.ROOTS)
-    async with full.lifespan(), connected(client, full):
+    async with full.lifespan(), checked.connected(client, full):
         await ours.converse(report, client)
     report.works.append("valid messages")
     report.check()
@@ -73,7 +62,7 @@ async def test_clients_of_every_revision_find_all_that_a_server_of_one_offers(ho
 
 def asking(wire: str, method: str, **params: Any) -> Any:
     """A request in the form that a revision has for it."""
-    return lone(1, method, **params) if wire == STATELESS else request(1, method, params)
+    return checked.lone(1, method, **params) if wire == STATELESS else checked.request(1, method, params)
 
 
 class Old(v2025_11_25.Server):
@@ -125,9 +114,9 @@ def doing(kind: Any, work: Any) -> Any:
 
 
 @asynccontextmanager
-async def by_hand(wire: str, *servers: Server) -> AsyncGenerator[tuple[Any, Recording]]:
+async def by_hand(wire: str, *servers: Server) -> AsyncGenerator[tuple[Any, checked.Recording]]:
     """A client played by hand; what servers send is held against the schema of the revision of the wire."""
-    async with played(*servers, revisions=[wire]) as (raw, sent):
+    async with checked.played(*servers, revisions=[wire]) as (raw, sent):
         if wire != STATELESS:
             await raw.introduce(wire)
         yield raw, sent
@@ -136,7 +125,7 @@ async def by_hand(wire: str, *servers: Server) -> AsyncGenerator[tuple[Any, Reco
 @pytest.mark.parametrize("wire", [one for one in REVISIONS if one != NEWEST_STATEFUL])
 async def test_handlers_know_their_own_revision_and_that_of_the_wire(wire: str) -> None:
     server = Old()
-    async with connected(bindings(wire).Client(), server) as connection:
+    async with checked.connected(checked.bindings(wire).Client(), server) as connection:
         client: Any = connection.client
         await client.call_tool("x", {"a": None, "n": 2**60})
         params, ctx = server.seen
@@ -152,16 +141,15 @@ async def test_handlers_know_their_own_revision_and_that_of_the_wire(wire: str) 
 async def test_a_stateless_handler_is_told_what_the_connection_knows(wire: str) -> None:
     server = New()
     async with by_hand(wire, server) as (raw, _):
-        await raw.ask(request(1, "tools/call", {"name": "x", "_meta": {"progressToken": 7, "a/b": 1}}))
+        await raw.ask(checked.request(1, "tools/call", {"name": "x", "_meta": {"progressToken": 7, "a/b": 1}}))
         params, ctx = server.seen
         meta = params.meta
         assert isinstance(meta, v2026_07_28.types.RequestMetaObject)
         assert (meta.protocol_version, meta.progress_token) == (STATELESS, 7)
-        assert (meta.client_info.name, meta.client_capabilities.model_dump()) == ("test", {})
-        assert ctx.meta["a/b"] == 1
-        if "logging/setLevel" in bindings(wire).methods.METHODS:
-            await raw.ask(request(2, "logging/setLevel", {"level": "error"}))
-        await raw.ask(request(3, "tools/call", {"name": "x"}))
+        assert (meta.client_info.name, meta.client_capabilities.model_dump(), ctx.meta["a/b"]) == ("test", {}, 1)
+        if "logging/setLevel" in checked.bindings(wire).methods.METHODS:
+            await raw.ask(checked.request(2, "logging/setLevel", {"level": "error"}))
+        await raw.ask(checked.request(3, "tools/call", {"name": "x"}))
         assert server.seen[0].meta.log_level == "error"
 
 
@@ -172,7 +160,7 @@ async def test_a_stateful_client_cannot_forge_the_state_of_a_round(wire: str) ->
         answers = {"q": {"action": "accept", "content": {"ok": True}}}
         for state, said in (("asked", answers), ("asked", 5), (5, {"q": 5}), (None, None)):
             params = {"name": "x", "requestState": state, "inputResponses": said}
-            answer = await raw.ask(request(1, "tools/call", params))
+            answer = await raw.ask(checked.request(1, "tools/call", params))
             assert "result" in answer, answer
             assert (server.seen[0].request_state, server.seen[0].input_responses) == (None, None)
 
@@ -181,11 +169,11 @@ async def test_a_stateful_client_cannot_forge_the_state_of_a_round(wire: str) ->
 async def test_a_name_that_a_later_revision_took_is_no_reason_to_fail(wire: str) -> None:
     server = Old()
     async with by_hand(wire, server) as (raw, _):
-        answer = await raw.ask(request(1, "tools/call", {"name": "x", "task": 5, "mine": 6}))
+        answer = await raw.ask(checked.request(1, "tools/call", {"name": "x", "task": 5, "mine": 6}))
         assert answer["result"]["content"][0]["text"] == "done"
         params, _ = server.seen
         assert (params.task, params.mine) == (None, 6)
-        error = (await raw.ask(request(2, "tools/call", {"name": 5, "task": 5})))["error"]
+        error = (await raw.ask(checked.request(2, "tools/call", {"name": 5, "task": 5})))["error"]
         assert (error["code"], "params.name" in error["message"]) == (-32602, True)
 
 
@@ -200,8 +188,7 @@ async def test_an_own_member_whose_name_a_later_revision_took_is_not_told_to_its
 
     async with by_hand(wire, Odd()) as (raw, _):
         (tool,) = (await raw.ask(asking(wire, "tools/list")))["result"]["tools"]
-        assert (tool["mine"], "annotations" in tool) == (6, False)
-        assert ("icons" in tool) == (wire < "2025-11-25")
+        assert (tool["mine"], "annotations" in tool, "icons" in tool) == (6, False, wire < "2025-11-25")
 
 
 async def ask_by_hand(params: Any, ctx: Any) -> Any:
@@ -219,13 +206,13 @@ async def ask_by_hand(params: Any, ctx: Any) -> Any:
 
 @pytest.mark.parametrize("wire", [*STATEFUL[2:], STATELESS])
 async def test_results_that_ask_become_requests(wire: str) -> None:
-    package: Any = bindings(wire)
+    package: Any = checked.bindings(wire)
 
     class Asked(package.Client):  # type: ignore[misc]
         def on_elicit(self, params: Any, ctx: Any) -> Any:
             return package.types.ElicitResult(action="accept", content={"a": "b"})
 
-    async with connected(Asked(), doing(New, ask_by_hand)) as connection:
+    async with checked.connected(Asked(), doing(New, ask_by_hand)) as connection:
         assert (await connection.client.call_tool("x")).content[0].text == "accept"
         assert connection.theirs.methods().count("elicitation/create") == (0 if wire == STATELESS else 2)
 
@@ -233,7 +220,7 @@ async def test_results_that_ask_become_requests(wire: str) -> None:
 @pytest.mark.parametrize("wire", STATEFUL)
 async def test_what_the_client_lacks_is_told_in_the_words_of_the_handler(wire: str) -> None:
     async with by_hand(wire, doing(New, ask_by_hand)) as (raw, _):
-        answer = await raw.ask(request(1, "tools/call", {"name": "x"}))
+        answer = await raw.ask(checked.request(1, "tools/call", {"name": "x"}))
         assert "the capability 'elicitation'" in answer["error"]["message"]
 
 
@@ -258,7 +245,7 @@ async def test_errors_that_want_a_visit_ask_for_it_where_results_ask() -> None:
             return v2026_07_28.types.ElicitResult(action="accept")
 
     server = doing(Old, pay)
-    async with connected(Pays(), server) as connection:
+    async with checked.connected(Pays(), server) as connection:
         assert text(await connection.client.call_tool("x")) == "paid"
     assert (visited, asked) == (["https://example.com/pay"], 2)
 
@@ -266,10 +253,10 @@ async def test_errors_that_want_a_visit_ask_for_it_where_results_ask() -> None:
         visited.clear()
         return await pay(params, ctx)
 
-    async with connected(Pays(), doing(Old, never)) as connection:
-        assert (await failure_of(connection.client.call_tool("x"), match="Pay first")).code == -32042
-    async with connected(bindings(NEWEST_STATEFUL).Client(), doing(Old, never)) as connection:
-        assert (await failure_of(connection.client.call_tool("x"))).code == -32042
+    async with checked.connected(Pays(), doing(Old, never)) as connection:
+        assert (await checked.failure_of(connection.client.call_tool("x"), match="Pay first")).code == -32042
+    async with checked.connected(checked.bindings(NEWEST_STATEFUL).Client(), doing(Old, never)) as connection:
+        assert (await checked.failure_of(connection.client.call_tool("x"))).code == -32042
 
 
 async def test_what_cannot_be_said_is_a_result_of_the_tool(caplog: pytest.LogCaptureFixture) -> None:
@@ -281,9 +268,9 @@ async def test_what_cannot_be_said_is_a_result_of_the_tool(caplog: pytest.LogCap
         await ctx.elicit(mcp.ElicitRequestFormParams(message="?", requested_schema=form))
         raise AssertionError
 
-    async with played(doing(Old, choose), revisions=["2025-06-18"]) as (raw, _):
+    async with checked.played(doing(Old, choose), revisions=["2025-06-18"]) as (raw, _):
         await raw.introduce("2025-06-18", {"elicitation": {}})
-        answer = await raw.ask(request(1, "tools/call", {"name": "x"}))
+        answer = await raw.ask(checked.request(1, "tools/call", {"name": "x"}))
         assert answer["result"]["isError"] is True
         assert "2025-06-18" in answer["result"]["content"][0]["text"]
 
@@ -298,7 +285,7 @@ async def test_a_loss_is_logged_once_for_each_connection(caplog: pytest.LogCaptu
     for _ in range(2):
         async with by_hand("2024-11-05", server) as (raw, _):
             for number in range(1, 3):
-                answer = await raw.ask(request(number, "tools/call", {"name": "x"}))
+                answer = await raw.ask(checked.request(number, "tools/call", {"name": "x"}))
                 assert answer["result"]["content"][0]["type"] == "resource"
     said = [record.getMessage() for record in caplog.records if "audio" in record.getMessage()]
     assert [line.startswith("to a client of 2024-11-05: ") for line in said] == [True, True]
@@ -370,28 +357,27 @@ class Followed(Old):
 async def test_whoever_listens_is_subscribed_and_unsubscribed() -> None:
     mcp = v2026_07_28.types
     server = Followed()
-    async with connected(v2026_07_28.Client(), server) as connection:
+    async with checked.connected(v2026_07_28.Client(), server) as connection:
         wanted = mcp.SubscriptionFilter(resource_subscriptions=["x:a", "x:bad", "x:a"])
         async with connection.client.subscribed(wanted) as agreed:
-            assert agreed.resource_subscriptions == ["x:a"]
-            assert server.log == [("subscribe", "x:a")]
+            assert (agreed.resource_subscriptions, server.log) == (["x:a"], [("subscribe", "x:a")])
             (client,) = server.connections
             assert client.wire_revision == STATELESS
             await server.broadcast(lambda each: each.notify_resource_updated("x:a"))
-            await until(lambda: connection.theirs.methods().count("notifications/resources/updated") == 1)
-        await until(lambda: server.log[1:] == [("unsubscribe", "x:a")])
+            await checked.until(lambda: connection.theirs.methods().count("notifications/resources/updated") == 1)
+        await checked.until(lambda: server.log[1:] == [("unsubscribe", "x:a")])
 
 
 async def test_clients_that_subscribe_hear_of_a_stateless_server_what_they_follow() -> None:
     server = New()
     async with by_hand("2025-06-18", server) as (raw, sent):
-        assert (await raw.ask(request(1, "resources/subscribe", {"uri": "x:a"})))["result"] == {}
+        assert (await raw.ask(checked.request(1, "resources/subscribe", {"uri": "x:a"})))["result"] == {}
         for uri in ("x:b", "x:a"):
             await server.broadcast(lambda each, uri=uri: each.notify_resource_updated(uri))  # type: ignore[misc]
         assert (await raw.receive())["params"] == {"uri": "x:a"}
-        await raw.ask(request(2, "resources/unsubscribe", {"uri": "x:a"}))
+        await raw.ask(checked.request(2, "resources/unsubscribe", {"uri": "x:a"}))
         await server.broadcast(lambda each: each.notify_resource_updated("x:a"))
-        await raw.ask(request(3, "ping"))
+        await raw.ask(checked.request(3, "ping"))
         assert sent.methods() == ["notifications/resources/updated"]
 
 
@@ -402,7 +388,7 @@ async def test_a_stateless_server_answers_stateful_clients_without_sessions() ->
     async with app.lifespan(), httpx2.AsyncClient(transport=transport, base_url="http://test") as http:
         for wire in STATEFUL[1:]:
             headers = {"accept": "application/json, text/event-stream", "mcp-protocol-version": wire}
-            answer = await http.post("/mcp", json=request(1, "tools/call", {"name": "x"}), headers=headers)
+            answer = await http.post("/mcp", json=checked.request(1, "tools/call", {"name": "x"}), headers=headers)
             assert answer.json()["result"]["content"] == []
             assert server.seen[0].meta.client_info is None
 
@@ -454,7 +440,7 @@ async def test_the_nearest_server_serves_a_revision_and_explicit_ones_win() -> N
     ours = {revision: server(revision) for revision in ("2024-11-05", NEWEST_STATEFUL)}
     expected = dict(zip(REVISIONS, ["2024-11-05", "2024-11-05", *[NEWEST_STATEFUL] * 3], strict=True))
     for wire, home in expected.items():
-        async with connected(bindings(wire).Client(), *ours.values()) as connection:
+        async with checked.connected(checked.bindings(wire).Client(), *ours.values()) as connection:
             await connection.client.list_tools()
             if wire != STATELESS:
                 assert [one.wire_revision for one in ours[home].connections] == [wire]
@@ -471,8 +457,8 @@ def test_revisions_that_cannot_be_served_are_refused_by_name(wanted: list[str], 
 
 
 async def test_only_wanted_revisions_are_served() -> None:
-    async with played(Old(), revisions=["2025-03-26"]) as (raw, _):
-        assert (await raw.ask(initialize("2025-11-25")))["result"]["protocolVersion"] == "2025-03-26"
+    async with checked.played(Old(), revisions=["2025-03-26"]) as (raw, _):
+        assert (await raw.ask(checked.initialize("2025-11-25")))["result"]["protocolVersion"] == "2025-03-26"
 
 
 def test_what_clients_of_a_revision_miss_is_told_at_the_start(caplog: pytest.LogCaptureFixture) -> None:
@@ -515,7 +501,7 @@ async def test_what_an_old_client_says_of_a_request_may_be_anything(wire: str) -
     server = New()
     async with by_hand(wire, server) as (raw, _):
         for meta in (None, 5, {}, {"progressToken": [1], "a/b": 1}):
-            answer = await raw.ask(request(1, "tools/call", {"name": "x", "_meta": meta}))
+            answer = await raw.ask(checked.request(1, "tools/call", {"name": "x", "_meta": meta}))
             if "error" in answer:  # what the revision itself has a type for
                 assert (answer["error"]["code"], wire > STATEFUL[0]) == (-32602, True)
             elif isinstance(meta, dict) and "a/b" in meta:
@@ -573,16 +559,16 @@ def list_tools(**meta: Any) -> dict[str, Any]:
 
 
 CONVERSATIONS: list[Any] = [
-    ("v2025_11_25", [initialize("2025-11-25"), list_tools()], [[False, "2025-11-25"]] * 2),
-    ("v2025_11_25", [initialize("2024-11-05")], [[True, "2024-11-05"]]),
-    ("v2025_11_25", [initialize("1999-01-01")], [[True, "2025-11-25"]]),
+    ("v2025_11_25", [checked.initialize("2025-11-25"), list_tools()], [[False, "2025-11-25"]] * 2),
+    ("v2025_11_25", [checked.initialize("2024-11-05")], [[True, "2024-11-05"]]),
+    ("v2025_11_25", [checked.initialize("1999-01-01")], [[True, "2025-11-25"]]),
     (
         "v2025_11_25",
-        [initialize("2025-11-25"), list_tools(**{META: "2026-07-28"})],
+        [checked.initialize("2025-11-25"), list_tools(**{META: "2026-07-28"})],
         [[False, "2025-11-25"], [True, "2025-11-25"]],
     ),
     ("v2026_07_28", [list_tools(**{META: "2026-07-28"})], [[False, "2026-07-28"]]),
-    ("v2026_07_28", [initialize("2025-11-25")], [[True, "2025-11-25"]]),
+    ("v2026_07_28", [checked.initialize("2025-11-25")], [[True, "2025-11-25"]]),
 ]
 """A package of bindings, messages, and after each whether conversions are loaded, and the revision."""
 
@@ -613,7 +599,7 @@ def test_a_server_serves_its_own_revision() -> None:
 @pytest.mark.parametrize("package", [v2024_11_05, v2026_07_28])
 async def test_a_client_speaks_its_own_revision(package: Any) -> None:
     left, right = pair()
-    async with running(serve(right, v2025_11_25.Server())):
+    async with checked.running(serve(right, v2025_11_25.Server())):
         with pytest.raises(UnsupportedRevision, match=rf"{package.Client.revision} \({MISSING}\)"):
             async with package.Client().connected(left):
                 pass

@@ -13,33 +13,13 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from mcp_bindgen import v2025_11_25, v2026_07_28
-from mcp_bindgen.runtime import (
-    CapabilityMissing,
-    MethodNotFound,
-    ProtocolError,
-    RequestTimeout,
-    UnexpectedAnswer,
-    serve,
-)
+from mcp_bindgen import runtime, v2025_11_25, v2026_07_28
 from mcp_bindgen.runtime.protocol.access import RequestOrigin
 from mcp_bindgen.runtime.session.rounds import RequestStateSigner
 from mcp_bindgen.runtime.transports.memory import pair
 from mcp_bindgen.v2026_07_28 import types as mcp
 from mcp_bindgen.v2026_07_28.methods import CALL_TOOL
-from tests.support.checked_connections import (
-    STATELESS,
-    Raw,
-    answer,
-    bindings,
-    connected,
-    failure_of,
-    lone,
-    played,
-    refusal,
-    running,
-    scripted,
-)
+from tests.support import checked_connections as checked
 from tests.support.effort import examples
 from tests.support.meta_keys import CLIENT_CAPABILITIES, SERVER_INFO
 
@@ -75,18 +55,18 @@ class Asks:
         self.failures: list[BaseException] = []
 
     async def call_tool(self, params: Any, ctx: Any) -> Any:
-        types = bindings(ctx.revision).types
+        types = checked.bindings(ctx.revision).types
         self.runs.append(params.name)
         return types.CallToolResult(content=[types.TextContent(text=await getattr(self, params.name)(ctx, types))])
 
     async def read_resource(self, params: Any, ctx: Any) -> Any:
-        types = bindings(ctx.revision).types
+        types = checked.bindings(ctx.revision).types
         reply = await ctx.ask_params("who", form(types, params.uri))
         contents = types.TextResourceContents(uri=params.uri, text=str(reply.content["x"]))
         return types.ReadResourceResult(contents=[contents])
 
     async def get_prompt(self, params: Any, ctx: Any) -> Any:
-        types = bindings(ctx.revision).types
+        types = checked.bindings(ctx.revision).types
         text = types.TextContent(text=str((await ctx.ask_params("who", form(types, params.name))).content["x"]))
         return types.GetPromptResult(messages=[types.PromptMessage(role="user", content=text)])
 
@@ -150,7 +130,7 @@ class Asks:
     async def lacking(self, ctx: Any, types: Any) -> str:
         try:
             await ctx.ask_params("model", sample(types))
-        except CapabilityMissing as error:
+        except runtime.CapabilityMissing as error:
             self.failures.append(error)
             raise
         return "?"
@@ -198,16 +178,16 @@ class Answers:
     async def on_elicit(self, params: Any, ctx: Any) -> Any:
         self.asked.append(params.message)
         content = self.content if self.action == "accept" else None
-        return bindings(ctx.revision).types.ElicitResult(action=self.action, content=content)
+        return checked.bindings(ctx.revision).types.ElicitResult(action=self.action, content=content)
 
     def on_create_message(self, params: Any, ctx: Any) -> Any:
         self.asked.append("model")
-        types = bindings(ctx.revision).types
+        types = checked.bindings(ctx.revision).types
         return types.CreateMessageResult(model="m", role="assistant", content=types.TextContent(text="42"))
 
     def on_list_roots(self, params: Any, ctx: Any) -> Any:
         self.asked.append("roots")
-        types = bindings(ctx.revision).types
+        types = checked.bindings(ctx.revision).types
         return types.ListRootsResult(roots=[types.Root(uri="file:///a")])
 
 
@@ -220,7 +200,7 @@ class AnswersThen(Answers, v2025_11_25.Client):
 
 
 SIDES: list[tuple[Any, Any]] = [(AnswersNow, AsksNow), (AnswersThen, AsksThen)]
-both_eras = pytest.mark.parametrize(("answers", "asks"), SIDES, ids=[STATELESS, LATEST])
+both_eras = pytest.mark.parametrize(("answers", "asks"), SIDES, ids=[checked.STATELESS, LATEST])
 
 
 async def called(client: Any, name: str) -> str:
@@ -228,9 +208,9 @@ async def called(client: Any, name: str) -> str:
     return str((await client.call_tool(name)).content[0].text)
 
 
-async def call(client: Raw, name: str, capabilities: Any = ALL, **more: Any) -> Any:
+async def call(client: checked.Raw, name: str, capabilities: Any = ALL, **more: Any) -> Any:
     """The answer to a call by hand."""
-    return await client.ask(lone(1, "tools/call", capabilities, name=name, **more))
+    return await client.ask(checked.lone(1, "tools/call", capabilities, name=name, **more))
 
 
 # --- one code for both eras -----------------------------------------------------------------------------------
@@ -254,9 +234,9 @@ async def test_the_same_handler_asks_in_both_eras(
     answers: Any, asks: Any, tool: str, expected: str, asked: list[str]
 ) -> None:
     client, server = answers(), asks()
-    async with connected(client, server) as connection:
+    async with checked.connected(client, server) as connection:
         assert (await called(client, tool), sorted(client.asked)) == (expected, sorted(asked))
-        if client.revision == STATELESS:
+        if client.revision == checked.STATELESS:
             assert not [message for message in connection.theirs.sent if "method" in message]
         else:
             assert server.runs.count(tool) == 1
@@ -264,7 +244,7 @@ async def test_the_same_handler_asks_in_both_eras(
 
 @both_eras
 async def test_prompts_and_resources_ask_as_well(answers: Any, asks: Any) -> None:
-    async with connected(answers(), asks()) as connection:
+    async with checked.connected(answers(), asks()) as connection:
         client: Any = connection.client
         assert (await client.read_resource("x:y")).contents[0].text == "Ada"
         assert ((await client.get_prompt("p")).messages[0].content.text, client.asked) == ("Ada", ["x:y", "p"])
@@ -276,8 +256,8 @@ async def test_somebody_who_does_not_answer_is_not_waited_for_beyond_the_total(a
         async def on_elicit(self, params: Any, ctx: Any) -> Any:
             await anyio.sleep_forever()
 
-    async with connected(Silent(), asks()) as connection:
-        with pytest.raises(RequestTimeout, match="tools/call was not answered in time"):
+    async with checked.connected(Silent(), asks()) as connection:
+        with pytest.raises(runtime.RequestTimeout, match="tools/call was not answered in time"):
             await connection.client.with_options(total_timeout=0.1).call_tool("one")
 
 
@@ -286,7 +266,7 @@ async def test_somebody_who_does_not_answer_is_not_waited_for_beyond_the_total(a
 async def test_no_is_an_answer(answers: Any, asks: Any, action: str) -> None:
     client = answers()
     client.action = action
-    async with connected(client, asks()):
+    async with checked.connected(client, asks()):
         assert (await called(client, "one"), await called(client, "depends")) == (f"{action} None", action)
 
 
@@ -294,27 +274,26 @@ async def test_what_an_answer_decides_decides_what_comes_next() -> None:
     for answers, asks in SIDES:
         client = answers()
         client.content = {"x": "model"}
-        async with connected(client, asks()):
+        async with checked.connected(client, asks()):
             assert (await called(client, "depends"), client.asked) == ("42", ["?", "model"])
 
 
 async def test_handlers_run_again_from_their_beginning() -> None:
     server = AsksNow()
-    async with connected(AnswersNow(), server) as connection:
-        assert await called(connection.client, "rounds") == "Ada Ada Ada"
-        assert server.runs == ["rounds"] * 4
+    async with checked.connected(AnswersNow(), server) as connection:
+        assert (await called(connection.client, "rounds"), server.runs) == ("Ada Ada Ada", ["rounds"] * 4)
         assert await called(connection.client, "careful") == "Ada"
         assert server.runs[4:] == ["careful", "tidied", "careful", "tidied"]
 
 
 async def test_who_catches_everything_goes_on_without_an_answer() -> None:
-    async with connected(AnswersNow(), AsksNow()) as connection:
+    async with checked.connected(AnswersNow(), AsksNow()) as connection:
         assert await called(connection.client, "swallows") == "did without"
 
 
 async def test_many_clients_of_one_server_ask_at_once() -> None:
     client = AnswersNow()
-    async with connected(client, AsksNow()):
+    async with checked.connected(client, AsksNow()):
         expected = {"one": "accept Ada", "three": "Ada 42 1", "rounds": "Ada Ada Ada", "group": "Ada 42"}
         assert (await asyncio.gather(*(called(client, name) for name in [*expected] * 5))) == [*expected.values()] * 5
 
@@ -341,7 +320,7 @@ ADA = {"action": "accept", "content": {"x": "Ada"}}
 
 
 async def test_a_question_is_a_result() -> None:
-    async with played(AsksNow()) as (client, _):
+    async with checked.played(AsksNow()) as (client, _):
         asked = required(await call(client, "one"))
         question = asked["inputRequests"]["name"]
         assert (question["method"], question["params"]["message"]) == ("elicitation/create", "Your name?")
@@ -350,13 +329,13 @@ async def test_a_question_is_a_result() -> None:
 
 
 async def test_questions_that_are_asked_together_come_together() -> None:
-    async with played(AsksNow()) as (client, _):
+    async with checked.played(AsksNow()) as (client, _):
         for tool, keys in (("three", {"name", "model", "places"}), ("group", {"name", "model"})):
             assert set(required(await call(client, tool))["inputRequests"]) == keys
 
 
 async def test_what_is_not_answered_is_asked_again_and_what_nobody_asked_is_ignored() -> None:
-    async with played(AsksNow()) as (client, _):
+    async with checked.played(AsksNow()) as (client, _):
         for wrong in ({}, {"nmae": ADA}, {"": ADA, "x": {"roots": []}}):
             asked = required(await call(client, "one", inputResponses=wrong))
             assert set(asked["inputRequests"]) == {"name"}
@@ -368,12 +347,11 @@ async def test_what_is_not_answered_is_asked_again_and_what_nobody_asked_is_igno
 
 
 async def test_the_state_carries_the_answers_of_earlier_rounds() -> None:
-    async with played(AsksNow()) as (client, _):
+    async with checked.played(AsksNow()) as (client, _):
         state: dict[str, Any] = {}
         for key in ("first", "second", "third"):
             asked = required(await call(client, "rounds", **state))
-            assert list(asked["inputRequests"]) == [key]
-            assert ("requestState" in asked) == (key != "first")
+            assert (list(asked["inputRequests"]), "requestState" in asked) == ([key], key != "first")
             state = {"inputResponses": {key: {"action": "accept", "content": {"x": key}}}}
             if "requestState" in asked:
                 state["requestState"] = asked["requestState"]
@@ -386,7 +364,7 @@ NO_ANSWERS = [5, None, {}, {"action": "perhaps"}, {"action": "accept", "content"
 
 @pytest.mark.parametrize("responses", [5, "x", [], [ADA], *({"name": one} for one in [*NO_ANSWERS, {"result": ADA}])])
 async def test_answers_that_are_none_are_invalid(responses: object) -> None:
-    async with played(AsksNow()) as (client, _):
+    async with checked.played(AsksNow()) as (client, _):
         answered = await call(client, "one", inputResponses=responses)
         assert (answered["id"], answered["error"]["code"]) == (1, PARAMS)
         assert "inputResponses" in json.dumps(answered["error"])
@@ -394,14 +372,14 @@ async def test_answers_that_are_none_are_invalid(responses: object) -> None:
 
 @pytest.mark.parametrize(("tool", "needed"), [("sampled", "sampling"), ("one", "elicitation"), ("lacking", "sampling")])
 async def test_what_the_client_did_not_declare_is_not_asked(tool: str, needed: str) -> None:
-    async with played(AsksNow()) as (client, _):
+    async with checked.played(AsksNow()) as (client, _):
         answered = await call(client, tool, {name: ALL[name] for name in ALL if name != needed})
         assert answered["error"]["code"] == LACKING
         assert answered["error"]["data"] == {"requiredCapabilities": {needed: {}}}
 
 
 async def test_what_several_tasks_lack_is_said_together() -> None:
-    async with played(AsksNow()) as (client, _):
+    async with checked.played(AsksNow()) as (client, _):
         cases: list[tuple[dict[str, Any], set[str]]] = [({"elicitation": {}}, {"sampling", "roots"}), ({}, set(ALL))]
         for declared, lacking in cases:
             answered = await call(client, "lacking_in_group", declared)
@@ -413,16 +391,16 @@ async def test_what_several_tasks_lack_is_said_together() -> None:
 
 async def test_a_stateful_handler_is_told_what_its_client_cannot_do() -> None:
     server = AsksThen()
-    async with connected(v2025_11_25.Client(), server) as connection:
-        caught = await failure_of(connection.client.call_tool("lacking"))
+    async with checked.connected(v2025_11_25.Client(), server) as connection:
+        caught = await checked.failure_of(connection.client.call_tool("lacking"))
         assert caught.code == INVALID
         assert "'sampling'" in caught.message
-        assert [type(error) for error in server.failures] == [CapabilityMissing]
+        assert [type(error) for error in server.failures] == [runtime.CapabilityMissing]
         assert "sampling/createMessage" not in connection.theirs.methods()
 
 
 async def test_an_error_beside_a_question_is_an_error() -> None:
-    async with played(AsksNow()) as (client, _):
+    async with checked.played(AsksNow()) as (client, _):
         for _ in range(3):
             assert (await call(client, "fails_beside"))["error"]["code"] == INTERNAL
         assert said(await call(client, "one", inputResponses={"name": ADA}))
@@ -440,12 +418,12 @@ class Elsewhere(v2026_07_28.Server):
 
 
 async def test_other_methods_cannot_ask(caplog: pytest.LogCaptureFixture) -> None:
-    async with played(Elsewhere()) as (client, _):
-        answered = await client.ask(lone(1, "tools/list", ALL))
+    async with checked.played(Elsewhere()) as (client, _):
+        answered = await client.ask(checked.lone(1, "tools/list", ALL))
         assert answered["error"]["code"] == INTERNAL
         assert "elicitation/create can only be asked while a request runs" in caplog.text
         wrong = {"ref": {"type": "ref/prompt", "name": "x"}, "argument": {"name": "a", "value": ""}}
-        answered = await client.ask(lone(2, "completion/complete", ALL, **wrong))
+        answered = await client.ask(checked.lone(2, "completion/complete", ALL, **wrong))
         assert answered["error"]["code"] == INTERNAL
 
 
@@ -470,7 +448,7 @@ class Threads(v2026_07_28.Server):
 @pytest.mark.parametrize("name", ["thread", "later"])
 async def test_blocking_handlers_ask_from_their_thread(name: str) -> None:
     client = AnswersNow()
-    async with connected(client, Threads()):
+    async with checked.connected(client, Threads()):
         for _ in range(3):
             assert await called(client, name) == "{'x': 'Ada'}"
         assert len(client.asked) == 3
@@ -506,7 +484,7 @@ class ByHand(v2026_07_28.Server):
 
 async def test_a_state_of_ones_own_comes_back_as_it_was() -> None:
     server = ByHand()
-    async with played(server) as (client, _):
+    async with checked.played(server) as (client, _):
         asked = required(await call(client, "state", {}))
         assert asked["requestState"] != "my own"
         assert "inputRequests" not in asked
@@ -519,12 +497,12 @@ async def test_a_state_of_ones_own_comes_back_as_it_was() -> None:
 
 
 async def test_a_result_that_asks_always_has_something_to_come_back_with() -> None:
-    async with played(ByHand()) as (client, _):
+    async with checked.played(ByHand()) as (client, _):
         assert "requestState" in required(await call(client, "empty", {}))
 
 
 async def test_questions_made_by_hand_need_capabilities_too() -> None:
-    async with played(ByHand()) as (client, _):
+    async with checked.played(ByHand()) as (client, _):
         answered = await call(client, "asks", {"roots": {}})
         assert answered["error"]["code"] == LACKING
         assert answered["error"]["data"] == {"requiredCapabilities": {"elicitation": {}, "sampling": {}}}
@@ -537,7 +515,7 @@ async def test_questions_made_by_hand_need_capabilities_too() -> None:
 async def test_a_client_answers_by_itself_and_gives_the_state_back_unread() -> None:
     server = ByHand()
     client = AnswersNow()
-    async with connected(client, server) as connection:
+    async with checked.connected(client, server) as connection:
         assert (await called(client, "state"), await called(client, "asks")) == ("my own", "None")
         assert (await called(client, "mixed"), sorted(client.asked)) == ("heard accept", ["?", "?", "model"])
         calls = [message for message in connection.ours.sent if message["method"] == "tools/call"]
@@ -550,8 +528,8 @@ async def test_a_client_answers_by_itself_and_gives_the_state_back_unread() -> N
 
 async def test_a_server_that_never_stops_asking_is_left() -> None:
     server = ByHand()
-    async with connected(AnswersNow(), server) as connection:
-        await failure_of(connection.client.call_tool("endless"), UnexpectedAnswer)
+    async with checked.connected(AnswersNow(), server) as connection:
+        await checked.failure_of(connection.client.call_tool("endless"), runtime.UnexpectedAnswer)
     assert 8 <= len(server.seen) <= 100
 
 
@@ -560,8 +538,8 @@ async def test_questions_without_a_handler_are_an_error_of_the_caller() -> None:
         def extra_capabilities(self) -> Any:
             return ALL
 
-    async with connected(Deaf(), AsksNow()) as connection:
-        await failure_of(connection.client.call_tool("one"), MethodNotFound, match="elicitation/create")
+    async with checked.connected(Deaf(), AsksNow()) as connection:
+        await checked.failure_of(connection.client.call_tool("one"), runtime.MethodNotFound, match="elicitation/create")
         meta = connection.client.metadata(mcp.RequestMetaObject, None)
         asking = connection.client.request(CALL_TOOL, mcp.CallToolRequestParams(name="one", meta=meta))
         assert isinstance(await asking, mcp.InputRequiredResult)
@@ -572,8 +550,8 @@ async def test_a_handler_of_the_client_that_fails_ends_the_call() -> None:
         async def on_elicit(self, params: Any, ctx: Any) -> Any:
             raise LookupError("nobody is there")
 
-    async with connected(Fails(), AsksNow()) as connection:
-        await failure_of(connection.client.call_tool("one"), LookupError, match="nobody is there")
+    async with checked.connected(Fails(), AsksNow()) as connection:
+        await checked.failure_of(connection.client.call_tool("one"), LookupError, match="nobody is there")
         assert len(connection.ours.sent) == 2
 
 
@@ -582,27 +560,32 @@ async def test_handlers_of_the_client_may_give_plain_objects() -> None:
         def on_elicit(self, params: Any, ctx: Any) -> Any:
             return {"action": "accept", "content": {"x": "Ada"}}
 
-    async with connected(Plain(), AsksNow()) as connection:
+    async with checked.connected(Plain(), AsksNow()) as connection:
         assert await called(connection.client, "one") == "accept Ada"
 
 
 STATES = ["", "x", "é\u0000\u2028\U0001f600", '{"a": "\\n"}', "=" * 5000]
 
 
-DISCOVERED = {"supportedVersions": [STATELESS], "capabilities": {"tools": {}}, "ttlMs": 0, "cacheScope": "private"}
+DISCOVERED = {
+    "supportedVersions": [checked.STATELESS],
+    "capabilities": {"tools": {}},
+    "ttlMs": 0,
+    "cacheScope": "private",
+}
 
 
-async def reply(server: Raw, **result: Any) -> Any:
+async def reply(server: checked.Raw, **result: Any) -> Any:
     """Answer the next request, by default with a complete result; return the request."""
     asked = await server.receive()
-    await server.send(answer(asked["id"], {"resultType": "complete", **result}))
+    await server.send(checked.answer(asked["id"], {"resultType": "complete", **result}))
     return asked["params"]
 
 
 async def test_the_state_is_echoed_exactly() -> None:
     seen: list[Any] = []
 
-    async def script(server: Raw) -> None:
+    async def script(server: checked.Raw) -> None:
         await reply(server, **DISCOVERED)
         for state in STATES:
             await reply(server, resultType="input_required", requestState=state)
@@ -614,26 +597,26 @@ async def test_the_state_is_echoed_exactly() -> None:
         assert again["params"]["inputResponses"] == {"r": {"roots": [{"uri": "file:///a"}]}}
         assert (again["params"]["name"], again["params"]["arguments"]) == ("last", {"n": 1})
         assert again["params"]["_meta"][CLIENT_CAPABILITIES] == asked["_meta"][CLIENT_CAPABILITIES]
-        await server.send(answer(again["id"], {"content": []}))  # no resultType: complete
-        await server.send(refusal((await server.receive())["id"], PARAMS, "requestState has expired"))
+        await server.send(checked.answer(again["id"], {"content": []}))  # no resultType: complete
+        await server.send(checked.refusal((await server.receive())["id"], PARAMS, "requestState has expired"))
 
-    async with scripted(AnswersNow(), script) as client:
+    async with checked.scripted(AnswersNow(), script) as client:
         for _ in STATES:
             await client.call_tool("x")
         await client.call_tool("last", {"n": 1})
-        await failure_of(client.call_tool("x"), match="expired")
+        await checked.failure_of(client.call_tool("x"), match="expired")
     assert seen == [*STATES, None]
 
 
 async def test_an_unknown_kind_of_result_is_invalid() -> None:
-    async def script(server: Raw) -> None:
+    async def script(server: checked.Raw) -> None:
         await reply(server, **DISCOVERED)
         await reply(server, resultType="novel", content=[])
         await reply(server, resultType="input_required", inputRequests={"a": {"method": "no/such"}})
 
-    async with scripted(AnswersNow(), script) as client:
+    async with checked.scripted(AnswersNow(), script) as client:
         for _ in range(2):
-            await failure_of(client.call_tool("x"))
+            await checked.failure_of(client.call_tool("x"))
 
 
 # --- the state ------------------------------------------------------------------------------------------------
@@ -650,7 +633,7 @@ quick = settings(max_examples=examples(50, 150), deadline=None, derandomize=True
 
 def refused(seal: RequestStateSigner, text: str, purpose: object = PURPOSE) -> bool:
     """Whether a state is refused."""
-    with pytest.raises(ProtocolError) as caught:
+    with pytest.raises(runtime.ProtocolError) as caught:
         seal.verify(text, purpose)
     assert caught.value.code == PARAMS
     return True
@@ -705,8 +688,7 @@ def test_nothing_can_be_added(more: str, before: bool) -> None:
 
 def test_keys_can_be_replaced() -> None:
     old, both, new = RequestStateSigner([OTHER]), RequestStateSigner([KEY, OTHER]), RequestStateSigner([KEY])
-    assert both.verify(old.sign(1, PURPOSE), PURPOSE) == 1
-    assert new.verify(both.sign(2, PURPOSE), PURPOSE) == 2
+    assert (both.verify(old.sign(1, PURPOSE), PURPOSE), new.verify(both.sign(2, PURPOSE), PURPOSE)) == (1, 2)
     assert refused(new, old.sign(1, PURPOSE))
     assert refused(old, both.sign(2, PURPOSE))
     assert refused(RequestStateSigner(), RequestStateSigner().sign(1, PURPOSE))
@@ -725,7 +707,7 @@ def test_a_state_expires() -> None:
     now[0] += 59.9
     assert seal.verify(sealed, PURPOSE) == "x"
     now[0] += 0.2
-    with pytest.raises(ProtocolError, match="expired"):
+    with pytest.raises(runtime.ProtocolError, match="expired"):
         seal.verify(sealed, PURPOSE)
 
 
@@ -754,22 +736,22 @@ CALL = {"name": "pay", "arguments": {"to": "Ada", "sum": {"n": 1, "of": [1, 2]}}
 SAME = {"arguments": {"sum": {"of": [1, 2], "n": 1}, "to": "Ada"}, "name": "pay"}
 
 
-async def state_of(client: Raw, **call: Any) -> str:
+async def state_of(client: checked.Raw, **call: Any) -> str:
     """The state after the first answer."""
-    asked = required(await client.ask(lone(1, "tools/call", ALL, **call, inputResponses={"a": ADA})))
+    asked = required(await client.ask(checked.lone(1, "tools/call", ALL, **call, inputResponses={"a": ADA})))
     assert list(asked["inputRequests"]) == ["b"]
     return str(asked["requestState"])
 
 
-async def retried(client: Raw, method: str, state: object, **call: Any) -> Any:
+async def retried(client: checked.Raw, method: str, state: object, **call: Any) -> Any:
     """The answer to a request with a state."""
     reply = {"b": {"action": "accept", "content": {"x": "Bob"}}}
-    return await client.ask(lone(2, method, ALL, **call, inputResponses=reply, requestState=state))
+    return await client.ask(checked.lone(2, method, ALL, **call, inputResponses=reply, requestState=state))
 
 
 async def test_the_state_of_a_request_is_good_for_that_request() -> None:
     server = Pays()
-    async with played(server) as (client, _):
+    async with checked.played(server) as (client, _):
         state = await state_of(client, **CALL)
         for call in (CALL, SAME):
             assert said(await retried(client, "tools/call", state, **call)) == "Ada Bob"
@@ -793,22 +775,22 @@ async def test_the_state_of_one_server_or_client_is_nothing_to_another() -> None
     class Other(Pays):
         info = mcp.Implementation(name="other", version="1")
 
-    async with played(Pays()) as (client, _):
+    async with checked.played(Pays()) as (client, _):
         state = await state_of(client, **CALL)
     for server, fine in ((Pays(), True), (Pays(key=OTHER), False), (Other(), False)):
-        async with played(server) as (client, _):
+        async with checked.played(server) as (client, _):
             answered = await retried(client, "tools/call", state, **CALL)
             assert ("result" in answered) is fine
     left, right = pair()
     right.origin = RequestOrigin(principal="somebody")
-    async with running(serve(right, Pays())):
-        answered = await retried(Raw(left), "tools/call", state, **CALL)
+    async with checked.running(runtime.serve(right, Pays())):
+        answered = await retried(checked.Raw(left), "tools/call", state, **CALL)
         assert answered["error"]["code"] == PARAMS
         await left.close()
 
 
 async def test_a_later_answer_replaces_an_earlier_one() -> None:
-    async with played(Pays()) as (client, _):
+    async with checked.played(Pays()) as (client, _):
         state = await state_of(client, **CALL)
         replies = {key: {"action": "accept", "content": {"x": key.upper()}} for key in ("a", "b")}
         assert said(await call(client, **CALL, inputResponses=replies, requestState=state)) == "A B"

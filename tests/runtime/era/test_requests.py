@@ -572,8 +572,7 @@ async def test_progress_comes_only_to_requests_that_want_it(token: object) -> No
 @pytest.mark.parametrize("level", ["verbose", "INFO", "", 5, [], True])
 async def test_levels_that_do_not_exist_are_invalid(level: object) -> None:
     async with played(Talks()) as (client, recording):
-        assert code(await client.ask(call({LOG_LEVEL: level}))) == PARAMS
-        assert len(recording.sent) == 1
+        assert (code(await client.ask(call({LOG_LEVEL: level}))), len(recording.sent)) == (PARAMS, 1)
 
 
 async def test_a_level_that_a_handler_invents_is_its_own_fault() -> None:
@@ -583,8 +582,7 @@ async def test_a_level_that_a_handler_invents_is_its_own_fault() -> None:
             return mcp.CallToolResult(content=[])
 
     async with played(Invents()) as (client, recording):
-        assert code(await client.ask(call({LOG_LEVEL: "debug"}))) == INTERNAL
-        assert recording.methods() == []
+        assert (code(await client.ask(call({LOG_LEVEL: "debug"}))), recording.methods()) == (INTERNAL, [])
 
 
 # --- our client -----------------------------------------------------------------------------------------------

@@ -20,19 +20,7 @@ from mcp_bindgen.runtime.session.server import attached
 from mcp_bindgen.runtime.session.subscriptions import Subscription
 from mcp_bindgen.runtime.transports.memory import pair
 from mcp_bindgen.v2026_07_28 import types as mcp
-from tests.support.checked_connections import (
-    INITIALIZED,
-    STATELESS,
-    Raw,
-    Recording,
-    initialize,
-    lone,
-    notification,
-    played,
-    request,
-    running,
-    until,
-)
+from tests.support import checked_connections as checked
 from tests.support.meta_keys import SERVER_INFO, SUBSCRIPTION
 
 LATEST = "2025-11-25"
@@ -91,17 +79,17 @@ class Before(v2025_11_25.Server):
 
 def listen(id_: object, **wanted: object) -> dict[str, Any]:
     """A request that listens."""
-    return lone(id_, "subscriptions/listen", notifications=wanted)
+    return checked.lone(id_, "subscriptions/listen", notifications=wanted)
 
 
-async def listening(client: Raw, id_: object, **wanted: object) -> Any:
+async def listening(client: checked.Raw, id_: object, **wanted: object) -> Any:
     """Listens, and gives what was agreed to."""
     told = await client.ask(listen(id_, **wanted))
     assert (told["method"], told["params"]["_meta"]) == (ACKNOWLEDGED, {SUBSCRIPTION: id_})
     return told["params"]["notifications"]
 
 
-def heard(recording: Recording, id_: object) -> list[str]:
+def heard(recording: checked.Recording, id_: object) -> list[str]:
     """The methods of what was sent in the name of one subscription, after the agreement."""
     mine = [
         message
@@ -115,11 +103,11 @@ def heard(recording: Recording, id_: object) -> list[str]:
 @pytest.mark.parametrize("id_", [1, 0, "1", "", "é", -5, 10**20])
 async def test_the_agreement_comes_first_and_everything_has_the_id(id_: Any) -> None:
     server = Prompts()
-    async with played(server) as (client, recording):
+    async with checked.played(server) as (client, recording):
         agreed = await listening(client, id_, **EVERYTHING, resourceSubscriptions=["x:y"])
         assert agreed == {**EVERYTHING, "resourceSubscriptions": ["x:y"]}
         await server.tell()
-        await until(lambda: len(recording.sent) == 5)
+        await checked.until(lambda: len(recording.sent) == 5)
         assert heard(recording, id_) == [TOOLS, PROMPTS, RESOURCES, UPDATED]
 
 
@@ -141,19 +129,21 @@ async def test_only_what_was_asked_for_and_is_offered(
     wanted: dict[str, Any], agreed: dict[str, Any], expected: list[str]
 ) -> None:
     server = Changes()
-    async with played(server) as (client, recording):
+    async with checked.played(server) as (client, recording):
         assert await listening(client, 1, **wanted) == agreed
         for _ in range(2):
             await server.tell()
-        await client.ask(lone(2, "tools/list"))
+        await client.ask(checked.lone(2, "tools/list"))
         assert heard(recording, 1) == expected * 2
 
 
 @pytest.mark.parametrize("wanted", [5, None, [], {"toolsListChanged": 1}, {"resourceSubscriptions": "x:y"}])
 async def test_filters_that_are_none_are_invalid(wanted: object) -> None:
-    async with played(Changes()) as (client, _):
-        assert (await client.ask(lone(1, "subscriptions/listen", notifications=wanted)))["error"]["code"] == -32602
-        assert (await client.ask(lone(2, "subscriptions/listen")))["error"]["code"] == -32602
+    async with checked.played(Changes()) as (client, _):
+        assert (await client.ask(checked.lone(1, "subscriptions/listen", notifications=wanted)))["error"][
+            "code"
+        ] == -32602
+        assert (await client.ask(checked.lone(2, "subscriptions/listen")))["error"]["code"] == -32602
 
 
 @pytest.mark.parametrize(
@@ -173,47 +163,47 @@ async def test_filters_that_are_none_are_invalid(wanted: object) -> None:
 )
 async def test_parts_of_a_resource(followed: str, changed: str, heard_of: bool) -> None:
     server = Changes()
-    async with played(server) as (client, recording):
+    async with checked.played(server) as (client, recording):
         await listening(client, 1, resourceSubscriptions=["other:x", followed])
         await server.update(changed)
-        await client.ask(lone(2, "tools/list"))
+        await client.ask(checked.lone(2, "tools/list"))
         assert [params["uri"] for params in recording.params(UPDATED)] == [changed] * heard_of
 
 
 async def test_several_subscriptions_on_one_connection() -> None:
     server = Prompts()
-    async with played(server) as (client, recording):
+    async with checked.played(server) as (client, recording):
         await listening(client, 1, toolsListChanged=True)
         await listening(client, "1", promptsListChanged=True)
         await listening(client, 2, **EVERYTHING)
         assert (await client.ask(listen(2, toolsListChanged=True)))["error"]["code"] == -32600
         await server.tell()
-        await until(lambda: len(recording.sent) == 9)
+        await checked.until(lambda: len(recording.sent) == 9)
         assert (heard(recording, 1), heard(recording, "1")) == ([TOOLS], [PROMPTS])
         assert heard(recording, 2) == [TOOLS, PROMPTS, RESOURCES]
-        await client.send(notification("notifications/cancelled", {"requestId": 2}))
-        await until(lambda: len(server.audience) == 3)
+        await client.send(checked.notification("notifications/cancelled", {"requestId": 2}))
+        await checked.until(lambda: len(server.audience) == 3)
         await server.tell()
-        await client.ask(lone(9, "tools/list"))
+        await client.ask(checked.lone(9, "tools/list"))
         assert (heard(recording, 1), len(heard(recording, 2))) == ([TOOLS] * 2, 3)
 
 
 async def test_a_client_that_cancels_hears_nothing_more_and_gets_no_answer() -> None:
     server = Changes()
-    async with played(server) as (client, recording):
+    async with checked.played(server) as (client, recording):
         for turn in range(3):
             await listening(client, "s", toolsListChanged=True)
-            await client.send(notification("notifications/cancelled", {"requestId": "s"}))
-            await until(lambda: not server.connections)
+            await client.send(checked.notification("notifications/cancelled", {"requestId": "s"}))
+            await checked.until(lambda: not server.connections)
             await server.update(f"x:{turn}")
-        await client.ask(lone(1, "tools/list"))
+        await client.ask(checked.lone(1, "tools/list"))
         assert recording.methods() == [ACKNOWLEDGED] * 3
         assert [message["id"] for message in recording.sent if "id" in message] == [1]
 
 
 async def test_the_server_ends_subscriptions_in_good_order() -> None:
     server = Changes()
-    async with played(server) as (client, _):
+    async with checked.played(server) as (client, _):
         await listening(client, 7, toolsListChanged=True)
         await server.broadcast(lambda one: one.notify_tool_list_changed())
         for link in server.audience:
@@ -231,7 +221,7 @@ async def test_the_server_ends_subscriptions_in_good_order() -> None:
 async def test_a_client_that_is_gone_leaves_nothing_behind() -> None:
     server = Changes()
     for _ in range(3):
-        async with played(server) as (client, _):
+        async with checked.played(server) as (client, _):
             await listening(client, 1, toolsListChanged=True)
             assert len(server.connections) == 1
         assert server.audience == []
@@ -241,54 +231,53 @@ async def test_a_client_that_is_gone_leaves_nothing_behind() -> None:
 
 async def test_nobody_is_told_who_did_not_ask() -> None:
     server = Changes()
-    async with played(server) as (client, recording):
-        await client.ask(lone(1, "tools/list"))
+    async with checked.played(server) as (client, recording):
+        await client.ask(checked.lone(1, "tools/list"))
         assert server.connections == []
         await server.broadcast(lambda one: one.notify_tool_list_changed())
-        await client.ask(lone(2, "tools/call", name="change"))
+        await client.ask(checked.lone(2, "tools/call", name="change"))
         assert recording.methods() == []
 
 
 async def test_changes_are_not_told_on_the_stream_of_a_request(caplog: pytest.LogCaptureFixture) -> None:
-    async with played(Changes()) as (client, recording):
+    async with checked.played(Changes()) as (client, recording):
         await listening(client, 1, toolsListChanged=True)
-        assert (await client.ask(lone(2, "tools/call", name="aside")))["error"]["code"] == -32603
+        assert (await client.ask(checked.lone(2, "tools/call", name="aside")))["error"]["code"] == -32603
         assert "Server.broadcast" in caplog.text
         assert recording.methods() == [ACKNOWLEDGED]
 
 
 async def test_a_request_changes_what_a_subscription_hears_of() -> None:
-    async with played(Changes()) as (client, recording):
+    async with checked.played(Changes()) as (client, recording):
         await listening(client, "s", toolsListChanged=True, resourceSubscriptions=["x:y"])
-        await client.send(lone(2, "tools/call", name="change"), lone(3, "tools/call", name="x:y"))
-        await until(lambda: len(recording.sent) == 5)
+        await client.send(checked.lone(2, "tools/call", name="change"), checked.lone(3, "tools/call", name="x:y"))
+        await checked.until(lambda: len(recording.sent) == 5)
         assert heard(recording, "s") == [TOOLS, UPDATED]
 
 
 async def test_a_change_is_told_to_clients_of_both_eras() -> None:
     now, before = Changes(), Before()
-    async with played(now, before) as (modern, theirs), played(before, now) as (old, those):
+    async with checked.played(now, before) as (modern, theirs), checked.played(before, now) as (old, those):
         await listening(modern, 1, toolsListChanged=True)
         await listening(old, "both", toolsListChanged=True)
         await now.broadcast(lambda client: client.notify_tool_list_changed())
         await before.broadcast(lambda client: client.notify_tool_list_changed())  # nobody has shaken hands
-        await old.ask(initialize(LATEST))
-        await old.send(INITIALIZED)
-        await until(lambda: len(before.connections) == 1)
+        await old.ask(checked.initialize(LATEST))
+        await old.send(checked.INITIALIZED)
+        await checked.until(lambda: len(before.connections) == 1)
         assert len(now.connections) == 2
         for server in (now, before):
             await server.broadcast(lambda client: client.notify_tool_list_changed())
-        await modern.ask(lone(5, "tools/list"))
-        await old.ask(request(5, "tools/list"))
-        assert heard(theirs, 1) == [TOOLS] * 2
-        assert heard(those, "both") == [TOOLS] * 2
+        await modern.ask(checked.lone(5, "tools/list"))
+        await old.ask(checked.request(5, "tools/list"))
+        assert (heard(theirs, 1), heard(those, "both")) == ([TOOLS] * 2, [TOOLS] * 2)
         told = [message.get("params", {}) for message in those.sent if message.get("method") == TOOLS]
         assert len([params for params in told if "_meta" not in params]) == 1
 
 
 async def test_subscriptions_carry_nothing_else() -> None:
     server = Changes()
-    async with played(server) as (client, recording):
+    async with checked.played(server) as (client, recording):
         message = listen(1, toolsListChanged=True)
         message["params"]["_meta"]["io.modelcontextprotocol/logLevel"] = "debug"
         message["params"]["_meta"]["progressToken"] = "t"
@@ -299,7 +288,7 @@ async def test_subscriptions_carry_nothing_else() -> None:
         await context.notify_logging_message("error", "x")  # type: ignore[attr-defined]
         with pytest.raises(Exception, match="elicitation"):
             await context.elicit(mcp.ElicitRequestURLParams(message="", url="x:y"))  # type: ignore[attr-defined]
-        await client.ask(lone(2, "tools/list"))
+        await client.ask(checked.lone(2, "tools/list"))
         assert recording.methods() == [ACKNOWLEDGED]
 
 
@@ -309,27 +298,27 @@ async def test_subscriptions_carry_nothing_else() -> None:
 async def test_who_reads_slowly_delays_nobody_and_is_given_up_in_the_end() -> None:
     server = Changes()
     left, right = pair()
-    stuck = Raw(left)
+    stuck = checked.Raw(left)
 
     async def read() -> None:
         while True:
             await client.receive()
 
-    serving = running(serve(right, server))
-    async with played(server) as (client, recording), serving, anyio.create_task_group() as tasks:
+    serving = checked.running(serve(right, server))
+    async with checked.played(server) as (client, recording), serving, anyio.create_task_group() as tasks:
         await listening(stuck, 1, toolsListChanged=True)
         await listening(client, 1, toolsListChanged=True)
         tasks.start_soon(read)
         with anyio.fail_after(10):
             for _ in range(900):  # more than a transport holds, less than a subscription does
                 await server.broadcast(lambda one: one.notify_tool_list_changed())
-        await until(lambda: len(recording.sent) == 901)
+        await checked.until(lambda: len(recording.sent) == 901)
         assert len(server.connections) == 2
         with anyio.fail_after(10):
             for count in range(1000, 1900, 100):
                 for _ in range(100):
                     await server.broadcast(lambda one: one.notify_tool_list_changed())
-                await until(lambda count=count: len(recording.sent) > count)  # type: ignore[misc]
+                await checked.until(lambda count=count: len(recording.sent) > count)  # type: ignore[misc]
         assert len(server.connections) == 1
         messages = [await stuck.receive() for _ in range(60)]
         assert {message["method"] for message in messages} == {TOOLS}
@@ -340,7 +329,7 @@ async def test_who_reads_slowly_delays_nobody_and_is_given_up_in_the_end() -> No
 async def test_no_change_falls_between_the_agreement_and_the_first_one(monkeypatch: pytest.MonkeyPatch) -> None:
     server = Changes()
     left, right = pair()
-    client, recording, send = Raw(left), Recording(right, STATELESS), right.send
+    client, recording, send = checked.Raw(left), checked.Recording(right, checked.STATELESS), right.send
     told = 0
 
     async def send_slowly(messages: Any) -> None:
@@ -349,14 +338,14 @@ async def test_no_change_falls_between_the_agreement_and_the_first_one(monkeypat
         await anyio.sleep(0.01)
 
     monkeypatch.setattr(right, "send", send_slowly)
-    async with running(serve(recording, server)):
+    async with checked.running(serve(recording, server)):
         await client.send(listen(1, toolsListChanged=True))
-        await until(lambda: server.connections)
+        await checked.until(lambda: server.connections)
         while len(recording.sent) < 3:
             told += 1
             await server.broadcast(lambda one: one.notify_tool_list_changed())
             await anyio.sleep(0.001)
-        await until(lambda: len(recording.sent) == told + 1)
+        await checked.until(lambda: len(recording.sent) == told + 1)
         assert heard(recording, 1) == [TOOLS] * told
         await left.close()
     recording.check()
@@ -364,7 +353,7 @@ async def test_no_change_falls_between_the_agreement_and_the_first_one(monkeypat
 
 async def test_a_subscription_that_is_given_up_says_why() -> None:
     server = Changes()
-    async with played(server) as (client, _):
+    async with checked.played(server) as (client, _):
         await listening(client, 1, toolsListChanged=True)
         (context,) = server.connections
         method = v2026_07_28.methods.TOOL_LIST_CHANGED

@@ -158,8 +158,7 @@ def sides(revision: str) -> list[tuple[Dispatcher, Any]]:
 def test_coroutines_and_plain_functions_are_handlers() -> None:
     answer = serve("tools/call", b'{"name":"echo","arguments":{"n":1.0,"none":null}}')
     assert isinstance(answer, mcp.CallToolResult)
-    assert answer.structured_content == {"n": 1.0, "none": None}
-    assert serve("ping", "{}").meta == {"pong": True}
+    assert (answer.structured_content, serve("ping", "{}").meta) == ({"n": 1.0, "none": None}, {"pong": True})
 
 
 def test_a_handler_gets_the_context() -> None:
@@ -281,8 +280,7 @@ PROBLEMS = [
 @pytest.mark.parametrize(("method", "params", "path", "problem"), PROBLEMS)
 def test_invalid_params_say_where_and_what(method: str, params: str, path: str, problem: str) -> None:
     error = refused(method, params)
-    assert error.code == -32602
-    assert error.data == [{"path": f"params.{path}".rstrip("."), "problem": problem}]
+    assert (error.code, error.data) == (-32602, [{"path": f"params.{path}".rstrip("."), "problem": problem}])
 
 
 def test_invalid_params_say_each_problem() -> None:

@@ -178,8 +178,7 @@ def test_a_whole_number_may_have_a_point() -> None:
 def test_ids_come_back_as_they_were(id_: object) -> None:
     peer = ready(LATEST)
     event = only(Requested, feed(peer, ping(id_)))
-    assert event.id == id_
-    assert json.loads(peer.respond(event.id, {})) == answer(id_, {})
+    assert (event.id, json.loads(peer.respond(event.id, {}))) == (id_, answer(id_, {}))
     assert asked(feed(peer, ping(id_))) == [id_]
     failed = json.loads(peer.fail(event.id, ProtocolError(5, "five", {"a": 1})))
     assert failed == {"jsonrpc": "2.0", "id": id_, "error": {"code": 5, "message": "five", "data": {"a": 1}}}
@@ -199,8 +198,7 @@ def test_an_id_in_flight_is_refused() -> None:
     peer = ready(LATEST)
     assert asked(feed(peer, ping(3))) == [3]
     assert refused(feed(peer, call(3))) == (INVALID, 3)
-    assert json.loads(peer.respond(3, {})) == answer(3, {})
-    assert asked(feed(peer, call(3))) == [3]
+    assert (json.loads(peer.respond(3, {})), asked(feed(peer, call(3)))) == (answer(3, {}), [3])
 
 
 def test_an_answer_leaves_once() -> None:
@@ -506,8 +504,7 @@ def test_the_answers_to_a_batch_leave_together() -> None:
     peer = ready(BATCHING)
     told = notification("notifications/roots/list_changed")
     events = feed(peer, [ping("a"), told, call("b"), 5, request("c", "nope"), call("d", 1), call("e")])
-    assert asked(events) == ["a", "b", "e"]
-    assert sum(isinstance(event, Notified) for event in events) == 1
+    assert (asked(events), sum(isinstance(event, Notified) for event in events)) == (["a", "b", "e"], 1)
     assert reply(events) is None
     assert (peer.respond("b", {"content": []}), peer.fail("e", ProtocolError(1, "one"))) == (b"", b"")
     parts = json.loads(peer.respond("a", {}))
@@ -519,8 +516,7 @@ def test_the_answers_to_a_batch_leave_together() -> None:
 
 def test_other_answers_do_not_wait_for_a_batch() -> None:
     peer = ready(BATCHING)
-    assert asked(feed(peer, [ping(1), ping(2)]) + feed(peer, ping(3))) == [1, 2, 3]
-    assert peer.respond(1, {}) == b""
+    assert (asked(feed(peer, [ping(1), ping(2)]) + feed(peer, ping(3))), peer.respond(1, {})) == ([1, 2, 3], b"")
     assert json.loads(peer.respond(3, {})) == answer(3, {})
     assert json.loads(peer.respond(2, {})) == [answer(1, {}), answer(2, {})]
 
@@ -555,8 +551,7 @@ def test_an_id_is_used_once_in_a_batch() -> None:
 def test_what_is_cancelled_is_not_owed() -> None:
     peer = ready(BATCHING)
     feed(peer, [ping(1), ping(2)])
-    assert peer.respond(1, {}) == b""
-    assert json.loads(peer.drop(2)) == [answer(1, {})]
+    assert (peer.respond(1, {}), json.loads(peer.drop(2))) == (b"", [answer(1, {})])
     feed(peer, [ping(3), ping(4)])
     assert peer.drop(3) == peer.drop(4) == b""
 
@@ -702,8 +697,7 @@ def test_a_request_of_ours_is_given_up(revision: str) -> None:
     pending, _ = peer.request(bindings(revision).methods.PING, None)
     message = json.loads(peer.cancel(pending, "enough"))
     assert message == notification("notifications/cancelled", {"requestId": pending.id, "reason": "enough"})
-    assert oracle(revision).message(message) == []
-    assert peer.cancel(pending, "again") == b""
+    assert (oracle(revision).message(message), peer.cancel(pending, "again")) == ([], b"")
 
 
 def test_what_is_answered_cannot_be_given_up() -> None:

@@ -19,25 +19,14 @@ from mcp_bindgen.runtime.transports.memory import pair
 from mcp_bindgen.v2025_11_25 import Client, Server
 from mcp_bindgen.v2025_11_25 import types as mcp
 from tests.runtime.contract.weather.base import ForecastContract
-from tests.support.checked_connections import (
-    STATEFUL,
-    STATELESS,
-    answer,
-    bindings,
-    connected,
-    failure_of,
-    notification,
-    played,
-    request,
-    running,
-)
+from tests.support import checked_connections as checked
 
-every = pytest.mark.parametrize("revision", [*STATEFUL, STATELESS])
+every = pytest.mark.parametrize("revision", [*checked.STATEFUL, checked.STATELESS])
 
 
 def made(revision: str, **handlers: Any) -> Any:
     """A server with handlers."""
-    return type("Made", (bindings(revision).Server,), handlers)()
+    return type("Made", (checked.bindings(revision).Server,), handlers)()
 
 
 def handler(self: Any, params: Any, ctx: Any) -> None: ...
@@ -66,7 +55,7 @@ def helper(self: Any) -> None: ...
 def test_a_misspelt_handler_is_told_when_its_class_is_made(
     revision: str, side: str, name: str, function: Any, meant: str
 ) -> None:
-    base = getattr(bindings(revision), side)
+    base = getattr(checked.bindings(revision), side)
     with pytest.raises(TypeError) as caught:
         type("Mine", (base,), {name: function})
     place = f"{__file__}:{function.__code__.co_firstlineno}"
@@ -89,7 +78,7 @@ def test_a_misspelt_handler_is_told_when_its_class_is_made(
 )
 @every
 def test_what_is_no_misspelt_handler_is_let_be(revision: str, name: str, function: Any) -> None:
-    type("More", (type("Mine", (bindings(revision).Server,), {name: function}),), {name: function})
+    type("More", (type("Mine", (checked.bindings(revision).Server,), {name: function}),), {name: function})
 
 
 # --- what handlers return -------------------------------------------------------------------------------------
@@ -100,15 +89,15 @@ def test_what_is_no_misspelt_handler_is_let_be(revision: str, name: str, functio
 async def test_a_wrong_return_type_is_told_with_the_line(
     revision: str, returned: Any, caplog: pytest.LogCaptureFixture
 ) -> None:
-    package: Any = bindings(revision)
+    package: Any = checked.bindings(revision)
     if returned == "prompts":
         returned = package.types.ListPromptsResult(prompts=[])
 
     async def list_tools(self: Any, params: Any, ctx: Any) -> Any:
         return returned
 
-    async with connected(package.Client(), made(revision, list_tools=list_tools)) as connection:
-        error = await failure_of(connection.client.list_tools())
+    async with checked.connected(package.Client(), made(revision, list_tools=list_tools)) as connection:
+        error = await checked.failure_of(connection.client.list_tools())
     line = list_tools.__code__.co_firstlineno
     said = f"the handler of tools/list returned {type(returned).__name__}, expected ListToolsResult"
     assert error.message == f"Internal error: {said} ({Path(__file__).name}:{line})"
@@ -117,11 +106,11 @@ async def test_a_wrong_return_type_is_told_with_the_line(
 
 @every
 async def test_results_of_other_revisions_and_in_wire_form_are_taken(revision: str) -> None:
-    package: Any = bindings(revision)
+    package: Any = checked.bindings(revision)
 
     foreign = (v2026_07_28 if package is v2025_11_25 else v2025_11_25).types.ListToolsResult(tools=[])
     free = made(revision, list_tools=lambda *_: foreign, list_prompts=lambda *_: {"prompts": []})
-    async with connected(package.Client(), free) as connection:
+    async with checked.connected(package.Client(), free) as connection:
         assert (await connection.client.list_tools()).tools == []
         assert (await connection.client.list_prompts()).prompts == []
 
@@ -146,7 +135,7 @@ def test_a_method_that_a_contract_wants_is_missed_before_anything_starts() -> No
 async def test_an_answer_that_is_invalid_is_called_an_answer(revision: str) -> None:
     left, right = pair()
     wrong = made(revision, list_tools=lambda *_: {"tools": 3})
-    async with running(serve(right, wrong)), connect(left, bindings(revision).Client) as client:
+    async with checked.running(serve(right, wrong)), connect(left, checked.bindings(revision).Client) as client:
         with pytest.raises(
             ProtocolError, match=r"Invalid answer: the result of tools/list is not valid: result\.tools"
         ):
@@ -173,13 +162,13 @@ def test_suggestions_stay_small_and_quick() -> None:
 
 
 LATEST = "2025-11-25"
-REVISIONS = [*STATEFUL, STATELESS]
+REVISIONS = [*checked.STATEFUL, checked.STATELESS]
 every_revision = pytest.mark.parametrize("revision", REVISIONS)
 
 
 def tool(work: Any, revision: str = LATEST) -> Any:
     """A server whose tools do one thing."""
-    package: Any = bindings(revision)
+    package: Any = checked.bindings(revision)
 
     async def call_tool(self: Any, params: Any, ctx: Any) -> Any:
         await work(params, ctx)
@@ -195,7 +184,7 @@ async def test_progress_only_grows(revision: str, caplog: pytest.LogCaptureFixtu
             await ctx.progress(amount)
 
     seen: list[Any] = []
-    async with connected(bindings(revision).Client(), tool(work, revision)) as connection:
+    async with checked.connected(checked.bindings(revision).Client(), tool(work, revision)) as connection:
         asking = connection.client.with_options(on_progress=lambda params: seen.append(params.progress))
         await asking.call_tool("x")
         await asking.call_tool("x")
@@ -219,10 +208,9 @@ async def test_asynchronous_progress_callbacks_are_awaited_in_order(
             raise ValueError("three")
         seen.append(params.progress)
 
-    async with connected(bindings(revision).Client(), tool(work, revision)) as connection:
+    async with checked.connected(checked.bindings(revision).Client(), tool(work, revision)) as connection:
         await connection.client.with_options(on_progress=on_progress).call_tool("x")
-    assert seen == [1, 2, 4, 5]
-    assert caplog.text.count("the progress callback of tools/call failed") == 1
+    assert (seen, caplog.text.count("the progress callback of tools/call failed")) == ([1, 2, 4, 5], 1)
 
 
 async def test_a_request_that_fails_cancels_its_progress_callback() -> None:
@@ -240,8 +228,8 @@ async def test_a_request_that_fails_cancels_its_progress_callback() -> None:
         finally:
             ended.set()
 
-    async with connected(bindings(LATEST).Client(), tool(work)) as connection:
-        await failure_of(connection.client.with_options(on_progress=on_progress).call_tool("x"))
+    async with checked.connected(checked.bindings(LATEST).Client(), tool(work)) as connection:
+        await checked.failure_of(connection.client.with_options(on_progress=on_progress).call_tool("x"))
         await ended.wait()
 
 
@@ -263,7 +251,7 @@ async def test_a_progress_callback_cannot_cancel_its_caller_or_outlast_total_tim
         ended.cancel()
         await ended
 
-    async with connected(bindings(revision).Client(), tool(work, revision)) as connection:
+    async with checked.connected(checked.bindings(revision).Client(), tool(work, revision)) as connection:
         await connection.client.with_options(on_progress=on_progress, total_timeout=1).call_tool("x")
     assert seen == [1, 2]
     assert "has not ended within total_timeout" in caplog.text
@@ -273,14 +261,14 @@ async def test_a_server_that_is_asked_what_it_speaks_has_nothing_to_complain_of(
     caplog: pytest.LogCaptureFixture,
 ) -> None:
     """Clients of both eras ask each server a question that only the newer ones know."""
-    async with played(Server()) as (client, _):
-        await client.send(request(1, "server/discover"))
+    async with checked.played(Server()) as (client, _):
+        await client.send(checked.request(1, "server/discover"))
         refused = await client.receive()
     assert refused["error"]["message"] == "Invalid request: the connection is not initialized"
     assert not [record for record in caplog.records if record.levelno >= logging.INFO]
 
 
-@pytest.mark.parametrize("revision", [LATEST, STATELESS])
+@pytest.mark.parametrize("revision", [LATEST, checked.STATELESS])
 async def test_nothing_is_told_of_a_request_that_is_over(revision: str) -> None:
     answered, told = anyio.Event(), anyio.Event()
 
@@ -296,13 +284,13 @@ async def test_nothing_is_told_of_a_request_that_is_over(revision: str) -> None:
             await ctx.progress(1)
             tasks.start_soon(afterwards, ctx)
 
-        async with connected(bindings(revision).Client(), tool(work, revision)) as connection:
+        async with checked.connected(checked.bindings(revision).Client(), tool(work, revision)) as connection:
             asking = connection.client.with_options(on_progress=lambda params: None)
             if revision == LATEST:
                 await asking.call_tool("x")
             else:
                 meta = {**connection.client.link.meta, "io.modelcontextprotocol/logLevel": "debug"}
-                types, methods = bindings(revision).types, bindings(revision).methods
+                types, methods = checked.bindings(revision).types, checked.bindings(revision).methods
                 params = types.CallToolRequestParams.model_validate({"name": "x", "_meta": meta})
                 await asking.request(methods.CALL_TOOL, params)
             answered.set()
@@ -322,36 +310,40 @@ async def test_nothing_is_told_of_a_request_that_was_cancelled() -> None:
                 await ctx.progress(1)
                 await ctx.log("error", "cancelled")
 
-    async with played(tool(work)) as (raw, _):
+    async with checked.played(tool(work)) as (raw, _):
         await raw.introduce(LATEST)
-        await raw.send(request(1, "tools/call", {"name": "x", "_meta": {"progressToken": "t"}}))
+        await raw.send(checked.request(1, "tools/call", {"name": "x", "_meta": {"progressToken": "t"}}))
         await begun.wait()
-        await raw.send(notification("notifications/cancelled", {"requestId": 1}))
-        assert await raw.ask(request(2, "ping")) == answer(2, {})
+        await raw.send(checked.notification("notifications/cancelled", {"requestId": 1}))
+        assert await raw.ask(checked.request(2, "ping")) == checked.answer(2, {})
 
 
 async def test_tasks_are_for_those_who_ask(caplog: pytest.LogCaptureFixture) -> None:
     now = "2026-01-01T00:00:00Z"
     task = mcp.Task(task_id="t", status="working", ttl=None, created_at=now, last_updated_at=now)
-    async with played(made(LATEST, call_tool=lambda *_: mcp.CreateTaskResult(task=task))) as (raw, _):
+    async with checked.played(made(LATEST, call_tool=lambda *_: mcp.CreateTaskResult(task=task))) as (raw, _):
         await raw.introduce(LATEST)
-        assert (await raw.ask(request(1, "tools/call", {"name": "x", "task": {}})))["result"]["task"]["taskId"] == "t"
-        unasked = await raw.ask(request(2, "tools/call", {"name": "x"}))
+        assert (await raw.ask(checked.request(1, "tools/call", {"name": "x", "task": {}})))["result"]["task"][
+            "taskId"
+        ] == "t"
+        unasked = await raw.ask(checked.request(2, "tools/call", {"name": "x"}))
         said = "Internal error: the handler of tools/call returned CreateTaskResult without 'task'"
         assert (unasked["error"]["code"], unasked["error"]["message"].startswith(said)) == (-32603, True)
     assert "returned CreateTaskResult without 'task'" in caplog.text
 
 
-@pytest.mark.parametrize("revision", STATEFUL)  # the schema of later ones says it, so their models do not take more
+@pytest.mark.parametrize(
+    "revision", checked.STATEFUL
+)  # the schema of later ones says it, so their models do not take more
 async def test_no_more_than_a_hundred_completions(revision: str, caplog: pytest.LogCaptureFixture) -> None:
-    package: Any = bindings(revision)
+    package: Any = checked.bindings(revision)
 
     async def answering(self: Any, params: Any, ctx: Any) -> Any:
         count = int(params.argument.value)
         known = {"total": 5000} if count == 200 else {}
         return package.types.CompleteResult(completion={"values": [str(n) for n in range(count)], **known})
 
-    async with connected(package.Client(), made(revision, complete=answering)) as connection:
+    async with checked.connected(package.Client(), made(revision, complete=answering)) as connection:
 
         async def complete(count: int) -> Any:
             argument = {"name": "a", "value": str(count)}
@@ -403,13 +395,13 @@ async def test_nobody_writes_into_our_log() -> None:
     logger = logging.getLogger("mcp_bindgen")
     logger.addHandler(records)
     try:
-        async with played(made(LATEST, call_tool=fail)) as (raw, _):
+        async with checked.played(made(LATEST, call_tool=fail)) as (raw, _):
             await raw.introduce(LATEST)
             for n, name in enumerate(["a\nERROR forged\x1b[31m", "m" * 1_000_000]):
-                assert "error" in await raw.ask(request(n, name))
-            assert "error" in await raw.ask(request("c", "tools/call", {"name": "b\nERROR forged\x1b[31m"}))
-        async with connected(Client(), made(LATEST, call_tool=fail)) as connection:
-            await failure_of(connection.client.call_tool("x"))
+                assert "error" in await raw.ask(checked.request(n, name))
+            assert "error" in await raw.ask(checked.request("c", "tools/call", {"name": "b\nERROR forged\x1b[31m"}))
+        async with checked.connected(Client(), made(LATEST, call_tool=fail)) as connection:
+            await checked.failure_of(connection.client.call_tool("x"))
     finally:
         logger.removeHandler(records)
     assert records.lines
@@ -424,19 +416,19 @@ async def declines(self: Any, params: Any, ctx: Any) -> Any:
     raise NotImplementedError
 
 
-@pytest.mark.parametrize("revision", [*STATEFUL, STATELESS])
+@pytest.mark.parametrize("revision", [*checked.STATEFUL, checked.STATELESS])
 async def test_what_is_declared_and_not_listed_is_an_empty_list(revision: str) -> None:
-    package: Any = bindings(revision)
+    package: Any = checked.bindings(revision)
     declares = made(revision, extra_capabilities=lambda self: ALL)
     handles = made(revision, call_tool=declines, read_resource=declines)
     for server, prompts in ((declares, True), (handles, False)):
-        async with connected(package.Client(), server) as connection:
+        async with checked.connected(package.Client(), server) as connection:
             client: Any = connection.client
             assert ((await client.list_tools()).tools, (await client.list_resources()).resources) == ([], [])
             assert (await client.list_resource_templates()).resource_templates == []
             if prompts:
                 assert (await client.list_prompts()).prompts == []
-    async with connected(package.Client(), package.Server()) as connection:
+    async with checked.connected(package.Client(), package.Server()) as connection:
         methods = package.methods
         params = methods.LIST_TOOLS.params.model_validate({"_meta": connection.client.link.metadata()})
-        assert (await failure_of(connection.client.link.request(methods.LIST_TOOLS, params))).code == -32601
+        assert (await checked.failure_of(connection.client.link.request(methods.LIST_TOOLS, params))).code == -32601

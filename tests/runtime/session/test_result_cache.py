@@ -128,8 +128,7 @@ async def test_a_result_is_asked_for_once_while_it_is_fresh() -> None:
     async with reading(library, ResultCache(clock=clock)) as client:
         first = await client.list_tools()
         clock.now += 1.499
-        assert await client.list_tools() == first
-        assert library.asked == ["tools None"]
+        assert (await client.list_tools(), library.asked) == (first, ["tools None"])
         clock.now += 0.001
         library.edition = 2
         assert (await client.list_tools()).tools[0].name == "tool2"

@@ -16,23 +16,8 @@ import anyio.from_thread
 import anyio.to_thread
 import pytest
 
+from mcp_bindgen import runtime
 from mcp_bindgen.http import HttpApp
-from mcp_bindgen.runtime import (
-    CapabilityMissing,
-    ConnectionClosed,
-    Json,
-    Model,
-    Notification,
-    Options,
-    ProtocolError,
-    Request,
-    RequestTimeout,
-    Server,
-    UnsupportedRevision,
-    connect,
-    handles,
-    serve,
-)
 from mcp_bindgen.runtime.protocol.transport import Transport
 from mcp_bindgen.runtime.session.service import lifespans
 from mcp_bindgen.runtime.transports.memory import pair
@@ -178,17 +163,17 @@ async def test_more_capabilities_can_be_declared() -> None:
 
 @every_revision
 async def test_what_was_not_declared_is_not_sent(revision: str) -> None:
-    failures: list[CapabilityMissing] = []
+    failures: list[runtime.CapabilityMissing] = []
 
     async def call_tool(self: Any, params: Any, ctx: Any) -> Any:
         for attempt in (ctx.list_roots, ctx.notify_resource_list_changed):
-            failures.append(await failure_of(attempt(), CapabilityMissing))
+            failures.append(await failure_of(attempt(), runtime.CapabilityMissing))
         return said("done", revision)
 
     async with connected(client(revision), server(revision, call_tool=call_tool)) as connection:
         before = len(connection.ours.sent)
         for attempt in (connection.client.list_prompts, connection.client.notify_roots_list_changed):
-            failures.append(await failure_of(attempt(), CapabilityMissing))
+            failures.append(await failure_of(attempt(), runtime.CapabilityMissing))
         assert len(connection.ours.sent) == before
         await connection.client.call_tool("x")
         assert connection.theirs.methods() == []
@@ -458,9 +443,9 @@ async def test_progress_puts_the_timeout_off() -> None:
         walk = {"steps": 12, "pause": PATIENCE / 6}
         patient = connection.client.with_options(timeout=PATIENCE, on_progress=lambda params: None)
         assert text_of(await patient.call_tool("walk", walk)) == "there"
-        with pytest.raises(RequestTimeout):  # who does not ask for progress gets none
+        with pytest.raises(runtime.RequestTimeout):  # who does not ask for progress gets none
             await connection.client.with_options(timeout=PATIENCE).call_tool("walk", walk)
-        await failure_of(patient.with_options(total_timeout=PATIENCE).call_tool("walk", walk), RequestTimeout)
+        await failure_of(patient.with_options(total_timeout=PATIENCE).call_tool("walk", walk), runtime.RequestTimeout)
 
 
 @every_revision
@@ -476,7 +461,7 @@ async def test_who_does_not_wait_any_longer_says_so(revision: str, kind: str) ->
 
     async with connected(client(revision), server(revision, call_tool=call_tool)) as connection:
         view = connection.client.with_options(**{kind: 0.05})
-        await failure_of(view.call_tool("x"), RequestTimeout, match="tools/call")
+        await failure_of(view.call_tool("x"), runtime.RequestTimeout, match="tools/call")
         await until(lambda: cancelled)
         (told,) = connection.ours.params("notifications/cancelled")
         (asked,) = [message for message in connection.ours.sent if message.get("method") == "tools/call"]
@@ -490,13 +475,13 @@ async def test_clients_do_not_wait_for_ever_unless_they_are_told_to() -> None:
     assert LatestServer.options.timeout is None, "a person may be answering"
     async with connected(Latest(), Sleeper()) as connection:
         client = connection.client
-        assert client.options == Options(timeout=60.0, total_timeout=None)
+        assert client.options == runtime.Options(timeout=60.0, total_timeout=None)
         forever = client.with_options(timeout=None, total_timeout=5)
-        assert forever.options == Options(timeout=None, total_timeout=5)
+        assert forever.options == runtime.Options(timeout=None, total_timeout=5)
         assert forever.with_options().options == forever.options
-        assert forever.with_options(total_timeout=None).options == Options(timeout=None)
-        client.options = Options(timeout=0.05)
-        await failure_of(client.call_tool("sleep"), RequestTimeout, match="tools/call was not answered in time")
+        assert forever.with_options(total_timeout=None).options == runtime.Options(timeout=None)
+        client.options = runtime.Options(timeout=0.05)
+        await failure_of(client.call_tool("sleep"), runtime.RequestTimeout, match="tools/call was not answered in time")
         with anyio.move_on_after(0.2) as scope:
             await client.with_options(timeout=None).call_tool("sleep")
         assert scope.cancelled_caught
@@ -529,16 +514,16 @@ async def test_the_clock_does_not_run_while_somebody_answers() -> None:
         client = connection.client
         hasty = client.with_options(timeout=0.1)
         assert await outcome(hasty, "ask") == "0"
-        await failure_of(hasty.call_tool("ask", {"after": LONG}), RequestTimeout)  # it runs again afterwards
-        await failure_of(hasty.with_options(total_timeout=0.2).call_tool("ask"), RequestTimeout)
+        await failure_of(hasty.call_tool("ask", {"after": LONG}), runtime.RequestTimeout)  # it runs again afterwards
+        await failure_of(hasty.with_options(total_timeout=0.2).call_tool("ask"), runtime.RequestTimeout)
         client.calls = "sleep"
         await failure_of(hasty.call_tool("ask"), match="Internal error")  # its own call timed out
         assert client.begun == 4
 
 
 async def test_options_of_a_class_are_used() -> None:
-    async with connected(client(LATEST, options=Options(timeout=0.05)), Sleeper()) as connection:
-        await failure_of(connection.client.call_tool("sleep"), RequestTimeout)
+    async with connected(client(LATEST, options=runtime.Options(timeout=0.05)), Sleeper()) as connection:
+        await failure_of(connection.client.call_tool("sleep"), runtime.RequestTimeout)
 
 
 async def test_a_task_that_is_cancelled_gives_its_request_up() -> None:
@@ -553,8 +538,7 @@ async def test_a_task_that_is_cancelled_gives_its_request_up() -> None:
         assert theirs.waiting == 0
         told = [params["requestId"] for params in connection.ours.params("notifications/cancelled")]
         asked = [message["id"] for message in connection.ours.sent if message.get("method") == "tools/call"]
-        assert sorted(told) == asked
-        assert await outcome(connection.client, "quick") == "quick 0"
+        assert (sorted(told), await outcome(connection.client, "quick")) == (asked, "quick 0")
 
 
 async def test_a_request_that_is_given_up_at_once_is_cancelled_after_it_was_sent() -> None:
@@ -587,7 +571,7 @@ async def test_a_late_answer_is_no_answer_to_the_next_request() -> None:
             await raw.send(answer(asked["id"], {"content": [{"type": "text", "text": text}]}))
 
     async with scripted(Latest(), script) as caller:
-        await failure_of(caller.with_options(timeout=0.05).call_tool("x"), RequestTimeout)
+        await failure_of(caller.with_options(timeout=0.05).call_tool("x"), runtime.RequestTimeout)
         assert await outcome(caller, "y") == "right"
 
 
@@ -624,8 +608,8 @@ async def test_initialize_that_takes_too_long_is_not_cancelled() -> None:
     left, right = pair()
     recording = Recording(left, LATEST)
 
-    with pytest.raises(RequestTimeout):
-        async with client(LATEST, options=Options(timeout=0.05)).connected(recording):
+    with pytest.raises(runtime.RequestTimeout):
+        async with client(LATEST, options=runtime.Options(timeout=0.05)).connected(recording):
             raise AssertionError
     assert recording.methods() == ["initialize"]
     await right.close()
@@ -688,7 +672,7 @@ async def test_a_client_that_fails_fails_the_handler_that_asked() -> None:
         return f"{error.code} {error.message}"
 
     async def on_list_roots(self: Any, params: Any, ctx: Any) -> mcp.ListRootsResult:
-        raise ProtocolError(-1, "no home")
+        raise runtime.ProtocolError(-1, "no home")
 
     async with connected(client(LATEST, on_list_roots=on_list_roots), toolbox(ask)) as connection:
         assert await outcome(connection.client, "ask") == "-1 no home"
@@ -707,7 +691,7 @@ async def test_a_handler_that_is_cancelled_gives_its_own_requests_up() -> None:
             cancelled.append(True)
 
     async with connected(client(LATEST, on_list_roots=on_list_roots), toolbox(ask)) as connection:
-        await failure_of(connection.client.with_options(total_timeout=0.05).call_tool("ask"), RequestTimeout)
+        await failure_of(connection.client.with_options(total_timeout=0.05).call_tool("ask"), runtime.RequestTimeout)
         await until(lambda: cancelled)
         assert connection.theirs.methods() == ["roots/list", "notifications/cancelled"]
 
@@ -737,7 +721,7 @@ async def test_only_files_are_roots(revision: str, caplog: pytest.LogCaptureFixt
     async with connected(ours, server(revision, call_tool=call_tool)) as connection:
         assert text_of(await connection.client.call_tool("x")) == "2"
         uri = "https://example.com/secret"
-        error = await failure_of(connection.client.call_tool("x"), (ProtocolError, ValueError))
+        error = await failure_of(connection.client.call_tool("x"), (runtime.ProtocolError, ValueError))
         message = "the URI of a root must begin with file://: 'https://example.com/secret'"
         assert message in (str(error) if revision == STATELESS else caplog.text)
 
@@ -838,35 +822,35 @@ async def test_a_server_tells_all_its_clients() -> None:
 # --- methods of one's own -------------------------------------------------------------------------------------
 
 
-class Greeting(Model):
+class Greeting(runtime.Model):
     name: str
 
 
-SERVER_GREET: Request[Greeting, Greeting] = Request("acme/greet", "client", Greeting, Greeting)
-CLIENT_GREET: Request[Greeting, Json] = Request("acme/greet", "server", Greeting, Json)
-SHOUT: Notification[dict[str, int]] = Notification("acme/shout", "both", dict[str, int])
+SERVER_GREET: runtime.Request[Greeting, Greeting] = runtime.Request("acme/greet", "client", Greeting, Greeting)
+CLIENT_GREET: runtime.Request[Greeting, runtime.Json] = runtime.Request("acme/greet", "server", Greeting, runtime.Json)
+SHOUT: runtime.Notification[dict[str, int]] = runtime.Notification("acme/shout", "both", dict[str, int])
 
 
 async def test_both_sides_have_methods_of_their_own() -> None:
     shouts: list[Any] = []
 
     class Greeter(LatestServer):
-        @handles(SERVER_GREET)
+        @runtime.handles(SERVER_GREET)
         async def greet(self, params: Greeting, ctx: Context) -> Greeting:
             back = await ctx.request(CLIENT_GREET, Greeting(name="client"))
             await ctx.notify(SHOUT, {"server": 1})
             return Greeting(name=f"{params.name} {back}")
 
-        @handles(SHOUT)
+        @runtime.handles(SHOUT)
         def heard(self, params: dict[str, int], ctx: Context) -> None:
             shouts.append(params)
 
     class Greeted(Latest):
-        @handles(CLIENT_GREET)
+        @runtime.handles(CLIENT_GREET)
         def greet(self, params: Greeting, ctx: Any) -> Any:
             return {params.name: None}
 
-        @handles(SHOUT)
+        @runtime.handles(SHOUT)
         async def heard(self, params: dict[str, int], ctx: Any) -> None:
             shouts.append(params)
 
@@ -876,8 +860,8 @@ async def test_both_sides_have_methods_of_their_own() -> None:
         await connection.client.notify(SHOUT, {})
         await until(lambda: len(shouts) == 2)
         assert sorted(shouts, key=len) == [{}, {"server": 1}]
-        with pytest.raises(ProtocolError) as caught:
-            await connection.client.call(Request("acme/nope", "client", Greeting, Greeting), Greeting(name="x"))
+        with pytest.raises(runtime.ProtocolError) as caught:
+            await connection.client.call(runtime.Request("acme/nope", "client", Greeting, Greeting), Greeting(name="x"))
         assert caught.value.code == -32601
 
 
@@ -931,7 +915,7 @@ async def test_a_list_without_end_is_an_error(revision: str) -> None:
         for turns, most, read, message in cycles + endless:
             pages, period = 0, turns
             connection.client.max_pages = most
-            with pytest.raises(ProtocolError, match=message):
+            with pytest.raises(runtime.ProtocolError, match=message):
                 assert [tool async for tool in connection.client.iter_tools()] == []
             assert pages == read
 
@@ -939,7 +923,7 @@ async def test_a_list_without_end_is_an_error(revision: str) -> None:
 # --- revisions ------------------------------------------------------------------------------------------------
 
 
-def versatile() -> list[Server]:
+def versatile() -> list[runtime.Server]:
     """A server for each stateful revision, each of which says who it is."""
 
     def make(revision: str) -> Any:
@@ -982,8 +966,8 @@ async def test_no_revision_in_common(pairs: tuple[str, str]) -> None:
     ours, theirs = pairs
     left, right = pair()
     recording = Recording(left, ours)
-    async with running(serve(Recording(right, theirs), server(theirs), revisions=[theirs])):
-        with pytest.raises(UnsupportedRevision, match=theirs):
+    async with running(runtime.serve(Recording(right, theirs), server(theirs), revisions=[theirs])):
+        with pytest.raises(runtime.UnsupportedRevision, match=theirs):
             async with client(ours).connected(recording, exactly=True):
                 raise AssertionError
     assert recording.methods() == ["initialize"]
@@ -1019,7 +1003,7 @@ async def test_a_server_that_answers_initialize_itself() -> None:
         async def initialize(self, params: mcp.InitializeRequestParams, ctx: Context) -> mcp.InitializeResult:
             await anyio.sleep(0)
             if params.client_info.name == "rude":
-                raise ProtocolError(-1, "go away")
+                raise runtime.ProtocolError(-1, "go away")
             has, info = {"prompts": {}}, {"name": "custom", "version": "1"}
             result = {"capabilities": has, "protocolVersion": params.protocol_version, "serverInfo": info}
             return mcp.InitializeResult.model_validate(result)
@@ -1030,8 +1014,8 @@ async def test_a_server_that_answers_initialize_itself() -> None:
     async with connected(Latest(), Custom()) as connection:
         assert connection.client.server_capabilities == {"prompts": {}}
         assert connection.client.server_info.name == "custom"
-        await failure_of(connection.client.list_tools(), CapabilityMissing)
-    with pytest.raises(ProtocolError, match="go away"):
+        await failure_of(connection.client.list_tools(), runtime.CapabilityMissing)
+    with pytest.raises(runtime.ProtocolError, match="go away"):
         async with connected(Rude(), Custom()):
             raise AssertionError
 
@@ -1055,12 +1039,12 @@ async def test_when_the_server_goes_calls_fail() -> None:
     left, right = pair()
     raw = Raw(right)
     async with running(raw.welcome({"tools": {}})), Latest.connect(Recording(left, LATEST)) as caller:
-        asked = asyncio.gather(*(failure_of(caller.ping(), ConnectionClosed) for _ in range(3)))
+        asked = asyncio.gather(*(failure_of(caller.ping(), runtime.ConnectionClosed) for _ in range(3)))
         await anyio.wait_all_tasks_blocked()
         await raw.close()
         assert [str(failure) for failure in await asked] == ["the other side closed the connection"] * 3
-        await failure_of(caller.ping(), ConnectionClosed)
-        await failure_of(caller.notify(methods.INITIALIZED, mcp.NotificationParams()), ConnectionClosed)
+        await failure_of(caller.ping(), runtime.ConnectionClosed)
+        await failure_of(caller.notify(methods.INITIALIZED, mcp.NotificationParams()), runtime.ConnectionClosed)
 
 
 async def test_when_the_client_goes_handlers_are_cancelled() -> None:
@@ -1075,7 +1059,7 @@ async def test_when_the_client_goes_handlers_are_cancelled() -> None:
 async def test_a_client_leaves_while_its_calls_are_under_way() -> None:
     theirs = Sleeper()
     async with connected(Latest(), theirs) as connection:
-        asked = [failure_of(connection.client.call_tool("sleep"), ConnectionClosed) for _ in range(3)]
+        asked = [failure_of(connection.client.call_tool("sleep"), runtime.ConnectionClosed) for _ in range(3)]
         leaving = asyncio.gather(*asked)
         await until(lambda: theirs.waiting == 3)
     assert [str(error) for error in await leaving] == ["the connection was closed by this side"] * 3
@@ -1111,7 +1095,7 @@ async def test_a_server_may_be_refused() -> None:
     async def script(raw: Raw) -> None:
         await raw.send(refusal((await raw.receive())["id"], -7, "full"))
 
-    with pytest.raises(ProtocolError, match="full"):
+    with pytest.raises(runtime.ProtocolError, match="full"):
         async with scripted(Latest(), script):
             raise AssertionError
 
@@ -1156,17 +1140,17 @@ class Delaying(Transport):
 async def test_an_answer_that_comes_as_the_time_is_up_counts() -> None:
     left, right = pair()
     delaying = Delaying(left)
-    async with running(serve(right, Racing())), connect(delaying, Latest) as client:
+    async with running(runtime.serve(right, Racing())), runtime.connect(delaying, Latest) as client:
         delaying.seconds = 0.6  # both happen in one turn of the loop
         assert (await client.with_options(timeout=0.5).call_tool("timed")).content == []
 
 
 async def test_progress_that_comes_as_the_time_is_up_ends_no_connection() -> None:
     left, right = pair()
-    async with running(serve(right, Racing())), connect(left, Latest) as client:
+    async with running(runtime.serve(right, Racing())), runtime.connect(left, Latest) as client:
         hurried = client.with_options(timeout=5, total_timeout=0.02, on_progress=lambda params: None)
         for _ in range(20):
-            await failure_of(hurried.call_tool("endless"), RequestTimeout)
+            await failure_of(hurried.call_tool("endless"), runtime.RequestTimeout)
         await client.ping()
 
 
@@ -1195,8 +1179,8 @@ class Vanishing(Transport):
 
 
 async def test_a_server_that_is_gone_as_it_answers_the_handshake() -> None:
-    with pytest.raises(ConnectionClosed):
-        async with connect(Vanishing(), Latest) as client:
+    with pytest.raises(runtime.ConnectionClosed):
+        async with runtime.connect(Vanishing(), Latest) as client:
             await client.ping()
 
 

@@ -192,8 +192,7 @@ async def test_what_a_handler_asks_is_part_of_the_same_trace(seen: Seen) -> None
         await connection.client.call_tool("roots")
     call = seen.span(SpanKind.SERVER, "tools/call")
     asked, answered = (seen.span(kind, "roots/list") for kind in (SpanKind.CLIENT, SpanKind.SERVER))
-    assert asked.parent == call.context
-    assert ids(answered)[0] == ids(asked)[1]
+    assert (asked.parent, ids(answered)[0]) == (call.context, ids(asked)[1])
 
 
 @pytest.mark.parametrize("message", [request(1, "tools/call"), lone(1, "tools/call")], ids=[LATEST, STATELESS])
