@@ -93,17 +93,16 @@ def make_server(revision: str) -> Any:
             values = [params.argument.value + "!"]
             return types.CompleteResult(completion=types.CompleteResultCompletion(values=values))
 
-    if revision != STATELESS:
+        if revision != STATELESS:
 
-        async def subscribe(self: Any, params: Any, ctx: Any) -> Any:
-            self.subscribed.append(params.uri)
-            return types.EmptyResult()
+            async def subscribe(self, params: Any, ctx: Any) -> Any:
+                self.subscribed.append(params.uri)
+                return types.EmptyResult()
 
-        async def unsubscribe(self: Any, params: Any, ctx: Any) -> Any:
-            self.subscribed.remove(params.uri)
-            return types.EmptyResult()
+            async def unsubscribe(self, params: Any, ctx: Any) -> Any:
+                self.subscribed.remove(params.uri)
+                return types.EmptyResult()
 
-        Full.subscribe, Full.unsubscribe = subscribe, unsubscribe
     return Full()
 
 
@@ -133,12 +132,11 @@ def make_client(revision: str) -> Any:
         async def on_list_roots(self, *told: Any) -> Any:
             return types.ListRootsResult(roots=[types.Root(uri="file:///home")])
 
-    if "elicitation/create" in package.methods.METHODS:
+        if "elicitation/create" in package.methods.METHODS:
 
-        async def on_elicit(self: Any, params: Any, ctx: Any) -> Any:
-            return types.ElicitResult(action="accept", content={"name": "Ada"})
+            async def on_elicit(self, params: Any, ctx: Any) -> Any:
+                return types.ElicitResult(action="accept", content={"name": "Ada"})
 
-        Answering.on_elicit = on_elicit
     return Answering()
 
 

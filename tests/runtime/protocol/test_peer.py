@@ -80,6 +80,12 @@ def code_of(events: list[Event]) -> int:
     return event.error.code
 
 
+def asking() -> tuple[Peer, Any]:
+    """A client that has sent a ping, and the ping."""
+    peer = client()
+    return peer, peer.request(methods.PING, None)[0]
+
+
 def event_code(event: Answered) -> int:
     """The code of the error that a request ends with."""
     assert isinstance(event.error, ProtocolError)
@@ -155,8 +161,7 @@ def test_a_subscription_that_the_server_takes_back_waits_no_more() -> None:
 
 
 def test_a_text_is_no_number() -> None:
-    peer = client()
-    pending, _ = peer.request(methods.PING, None)
+    peer, pending = asking()
     assert (feed(peer, answer(str(pending.id), {})), feed(peer, refusal(str(pending.id), -1))) == ([], [])
     assert pending.id in peer.pending
     theirs = ready(LATEST)
@@ -166,8 +171,7 @@ def test_a_text_is_no_number() -> None:
 
 
 def test_a_whole_number_may_have_a_point() -> None:
-    peer = client()
-    pending, _ = peer.request(methods.PING, None)
+    peer, pending = asking()
     assert only(Answered, feed(peer, b'{"jsonrpc":"2.0","id":1.0,"result":{}}')).pending is pending
     theirs = ready(LATEST)
     assert asked(feed(theirs, b'{"jsonrpc":"2.0","id":7.0,"method":"ping"}')) == [7]
@@ -211,16 +215,14 @@ def test_an_answer_leaves_once() -> None:
 
 @pytest.mark.parametrize("id_", [99, "1", None, 1.5, True, [1]])
 def test_an_answer_to_nothing_is_ignored(id_: object) -> None:
-    peer = client()
-    pending, _ = peer.request(methods.PING, None)
+    peer, pending = asking()
     assert feed(peer, answer(id_, {})) == feed(peer, refusal(id_, -1)) == []
     assert feed(peer, {"jsonrpc": "2.0", "error": {"code": PARSE, "message": "what?"}}) == []
     assert list(peer.pending) == [pending.id]
 
 
 def test_a_late_answer_is_ignored() -> None:
-    peer = client()
-    pending, _ = peer.request(methods.PING, None)
+    peer, pending = asking()
     peer.cancel(pending, "enough")
     assert feed(peer, answer(pending.id, {})) == feed(peer, refusal(pending.id, 1)) == []
     again, _ = peer.request(methods.PING, None)
@@ -249,8 +251,7 @@ def test_an_invalid_result_fails_its_request(result: object) -> None:
     ],
 )
 def test_errors_are_read_however_badly_they_are_formed(body: object, code: int, message: str | None, data: Any) -> None:
-    peer = client()
-    pending, _ = peer.request(methods.PING, None)
+    peer, pending = asking()
     event = only(Answered, feed(peer, {"jsonrpc": "2.0", "id": pending.id, "error": body}))
     assert isinstance(event.error, ProtocolError)
     assert (event.error.code, event.error.data) == (code, data)
@@ -262,16 +263,15 @@ def test_what_is_both_result_and_error(order: list[str]) -> None:
     """Some sides send the other one as `null`."""
     error = {"code": 7, "message": "no"}
     for result, failed, expected in (({}, None, None), (None, error, 7)):
-        peer = client()
-        pending, _ = peer.request(methods.PING, None)
+        peer, pending = asking()
         message = {"jsonrpc": "2.0", "id": pending.id, "result": result, "error": failed}
         event = only(Answered, feed(peer, {name: message[name] for name in order}))
         assert getattr(event.error, "code", None) == expected
 
 
 def test_the_last_of_two_ids_counts() -> None:
-    peer = client()
-    first, second = peer.request(methods.PING, None)[0], peer.request(methods.PING, None)[0]
+    peer, first = asking()
+    second, _ = peer.request(methods.PING, None)
     event = only(Answered, feed(peer, b'{"jsonrpc":"2.0","id":%d,"result":{},"id":%d}' % (first.id, second.id)))
     assert event.pending is second
     assert list(peer.pending) == [first.id]
@@ -280,36 +280,18 @@ def test_the_last_of_two_ids_counts() -> None:
 # --- what cannot be used --------------------------------------------------------------------------------------
 
 
-@pytest.mark.parametrize(
-    "data",
-    [
-        b"",
-        b" ",
-        b"{",
-        b'{"jsonrpc":"2.0","id":1,"method":"ping"',
-        b'{"jsonrpc":"2.0","id":1,"method":"pi',
-        b'{"jsonrpc":"2.0","id":1,"method":"ping"}}',
-        b'{"jsonrpc":"2.0","id":1,"method":"ping"} {"jsonrpc":"2.0","id":2,"method":"ping"}',
-        b'{"jsonrpc":"2.0","id":NaN,"method":"ping"}',
-        b'{"jsonrpc":"2.0","id":1,"method":"ping","x":NaN}',
-        b'{"jsonrpc":"2.0","id":1,"method":"ping","x":-Infinity}',
-        b'{"jsonrpc":"2.0","id":1,"method":"ping","params":{"x":NaN}}',
-        b'{"jsonrpc":"2.0","id":1,"method":"ping","x":"\xff"}',
-        b'{"jsonrpc":"2.0","id":1,"method":"ping","params":{"x":"\xc3("}}',
-        b'{"jsonrpc":"2.0","id":1,"method":"ping","params":{"x":"\\ud800"}}',
-        b'{"jsonrpc":"2.0","id":"\\ud83d","method":"ping"}',
-        b'{"jsonrpc":"2.0","id":01,"method":"ping"}',
-        b"{'jsonrpc':'2.0','id':1,'method':'ping'}",
-        b'{"jsonrpc":"2.0","id":1,"method":"ping",}',
-        b'\xef\xbb\xbf{"jsonrpc":"2.0","id":1,"method":"ping"}',
-        b'{"jsonrpc":"2.0","id":1,"method":"ping"}\x00',
-        b"Server started!",
-        b"[" * 10_000 + b"]" * 10_000,
-        b'{"jsonrpc":"2.0","id":1,"method":"ping","params":' + b'{"a":' * 10_000 + b"1" + b"}" * 10_001,
-        b'{"jsonrpc":"2.0","id":' + b"1" * 10_000 + b',"method":"ping"}',
-    ],
-    ids=lambda data: repr(data[:60]),
-)
+PING = b'{"jsonrpc":"2.0","id":1,"method":"ping"'
+NO_JSON = [b"", b" ", b"{", PING, PING[:-3], PING + b"}}", PING + b"} " + PING + b"}", PING + b",}", PING + b"}\x00"]
+NO_JSON += [PING + b',"x":NaN}', PING + b',"x":-Infinity}', PING + b',"params":{"x":NaN}}', PING + b',"x":"\xff"}']
+NO_JSON += [PING + b',"params":{"x":"\xc3("}}', PING + b',"params":{"x":"\\ud800"}}', b"\xef\xbb\xbf" + PING + b"}"]
+NO_JSON += [
+    PING.replace(b":1,", id_) + b"}" for id_ in (b":NaN,", b':"\\ud83d",', b":01,", b":" + b"1" * 10_000 + b",")
+]
+NO_JSON += [PING.replace(b'"', b"'") + b"}", b"Server started!", b"[" * 10_000 + b"]" * 10_000]
+NO_JSON += [PING + b',"params":' + b'{"a":' * 10_000 + b"1" + b"}" * 10_001]
+
+
+@pytest.mark.parametrize("data", NO_JSON, ids=lambda data: repr(data[:60]))
 def test_what_is_no_json_is_a_parse_error(data: bytes) -> None:
     for peer in (ready(LATEST), client(), server()):
         events = feed(peer, data)
@@ -321,16 +303,14 @@ def test_what_is_no_json_is_a_parse_error(data: bytes) -> None:
     "data", [b'{"jsonrpc":"2.0","id":1,"result":{}', b'{"jsonrpc":"2.0","id":1,"result":{"x":NaN}}']
 )
 def test_a_damaged_answer_is_the_only_one(data: bytes) -> None:
-    peer = client()
-    pending, _ = peer.request(methods.PING, None)
+    peer, pending = asking()
     event = only(Answered, feed(peer, data))
     assert event.pending is pending
     assert (event_code(event), peer.pending) == (PARSE, {})
 
 
 def test_what_might_be_a_damaged_answer_answers_nothing() -> None:
-    peer = client()
-    pending, _ = peer.request(methods.PING, None)
+    peer, pending = asking()
     assert (code_of(feed(peer, b'{"jsonrpc":"2.0","id":1')), list(peer.pending)) == (PARSE, [pending.id])
 
 
@@ -429,8 +409,7 @@ def test_a_wrong_notification_is_silent() -> None:
 
 
 def test_what_is_too_large_is_told_to_those_who_wait() -> None:
-    peer = client()
-    pending, _ = peer.request(methods.PING, None)
+    peer, pending = asking()
     (refused,) = peer.receive_oversized(9, json.dumps(request(7, "ping")).encode()[:40])
     assert reply([refused]) == {**refusal(7, INVALID), "error": {"code": INVALID, "message": TOO_LARGE}}
     for head in (b"", b'{"jsonrpc":"2.0","id":7', b'{"params":{"id":7},"jsonrpc":"2.0","id":1', b"["):
@@ -634,8 +613,8 @@ def test_initialize_while_another_is_being_answered_is_refused() -> None:
 
 
 def test_a_closed_connection_is_silent() -> None:
-    peer = client()
-    first, second = peer.request(methods.PING, None)[0], peer.request(methods.PING, None)[0]
+    peer, first = asking()
+    second, _ = peer.request(methods.PING, None)
     feed(peer, ping(5))
     failed = peer.close("gone")
     assert [answered.pending for answered in failed] == [first, second]
@@ -701,8 +680,7 @@ def test_a_request_of_ours_is_given_up(revision: str) -> None:
 
 
 def test_what_is_answered_cannot_be_given_up() -> None:
-    peer = client()
-    pending, _ = peer.request(methods.PING, None)
+    peer, pending = asking()
     feed(peer, answer(pending.id, {}))
     assert peer.cancel(pending, "late") == b""
 
@@ -759,11 +737,8 @@ def test_asking_for_progress_keeps_what_else_is_said() -> None:
     meta = mcp.RequestMeta(**{"x/y": 2**60})
     params = mcp.CallToolRequestParams(name="a", arguments={"n": 10**30, "é": None}, meta=meta)
     pending, data = peer.request(methods.CALL_TOOL, params, progress=True)
-    assert json.loads(data)["params"] == {
-        "name": "a",
-        "arguments": {"n": 10**30, "é": None},
-        "_meta": {"x/y": 2**60, "progressToken": pending.id},
-    }
+    written = {"name": "a", "arguments": {"n": 10**30, "é": None}}
+    assert json.loads(data)["params"] == {**written, "_meta": {"x/y": 2**60, "progressToken": pending.id}}
 
 
 # --- the quick way and the slow way ---------------------------------------------------------------------------
@@ -778,15 +753,9 @@ run = settings(
 
 
 NUMERIC = st.sampled_from([0, 7, -1, 2**53 + 1, 10**30, "7", "0", "", "-1", "1.0", "é", "null"])
-NESTED = st.sampled_from(
-    [
-        {},
-        {"x": {"method": "ping", "jsonrpc": "1.0", "id": 3}},
-        {"trace": [{"method": "tools/list"}], "_meta": {}},
-        {"result": {}, "x": None},
-        {"error": {"code": 1, "message": ""}},
-    ]
-)
+MORE: list[Any] = [{}, {"x": {"method": "ping", "jsonrpc": "1.0", "id": 3}}, {"result": {}, "x": None}]
+MORE += [{"trace": [{"method": "tools/list"}], "_meta": {}}, {"error": {"code": 1, "message": ""}}]
+NESTED = st.sampled_from(MORE)
 
 
 @cache
@@ -799,12 +768,10 @@ def envelopes(revision: str, role: str) -> st.SearchStrategy[dict[str, Any]]:
     """The messages that a side of a revision may send."""
 
     def whole(message: dict[str, Any], id_: object, more: dict[str, Any]) -> dict[str, Any]:
-        envelope = {"jsonrpc": "2.0", "method": message["method"]}
-        if oracle(revision).methods[message["method"]].kind == "request":
-            envelope["id"] = id_
-        if "params" in message:
-            envelope["params"] = message["params"]
-        return {**more, **envelope}
+        is_request = oracle(revision).methods[message["method"]].kind == "request"
+        params = {"params": message["params"]} if "params" in message else {}
+        id_of = {"id": id_} if is_request else {}
+        return {**more, "jsonrpc": "2.0", "method": message["method"], **id_of, **params}
 
     kinds = st.one_of(instances(revision).of(f"{role}Request"), instances(revision).of(f"{role}Notification"))
     return st.builds(whole, kinds, NUMERIC, NESTED)
@@ -823,8 +790,7 @@ def test_the_quick_way_and_the_slow_way_agree(revision: str, role: str, data: st
     initialization = message["method"] == "initialize"
     assert expected[0][0] in ({"rejected"} if initialization else {"asked", "told", "cancel", "progress"})  # type: ignore[index]
     for text in (tidy, json.dumps(message), spelled(message, dice)):
-        assert essence(slow(peer).receive(text.encode())) == expected
-        assert essence(copied(peer).receive(text.encode())) == expected
+        assert [essence(one(peer).receive(text.encode())) for one in (slow, copied)] == [expected] * 2
 
 
 @every_revision
@@ -843,18 +809,15 @@ def test_answers_are_the_same_the_quick_way_and_the_slow_way(revision: str, data
     assert expected[0][-1] == "None"  # type: ignore[index]
     for message in (answer(pending.id, result), {**answer(pending.id, result), "more": [{"id": 9, "error": 1}]}):
         for text in (json.dumps(message), spelled(message, dice)):
-            assert essence(copied(peer).receive(text.encode())) == expected
-            assert essence(slow(peer).receive(text.encode())) == expected
+            assert [essence(one(peer).receive(text.encode())) for one in (copied, slow)] == [expected] * 2
 
 
 @pytest.mark.parametrize("depth", [10, 150, 190, 194, 195, 196, 197, 198, 199, 200, 201, 202, 250])
 def test_depth_is_the_same_the_quick_way_and_the_slow_way(depth: int) -> None:
     peer = ready(LATEST)
     nested = '{"a":' * depth + "1" + "}" * depth
-    for text in (
-        f'{{"jsonrpc":"2.0","id":1,"method":"tools/call","params":{{"name":"x","arguments":{nested}}}}}',
-        f'{{"jsonrpc":"2.0","id":1,"method":"ping","x":{nested}}}',
-    ):
+    nesting = '"method":"tools/call","params":{"name":"x","arguments":%s}', '"method":"ping","x":%s'
+    for text in (f'{{"jsonrpc":"2.0","id":1,{part % nested}}}' for part in nesting):
         assert essence(copied(peer).receive(text.encode())) == essence(slow(peer).receive(text.encode()))
 
 
