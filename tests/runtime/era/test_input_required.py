@@ -359,7 +359,7 @@ async def test_the_state_carries_the_answers_of_earlier_rounds() -> None:
 
 
 MODEL = {"model": "m", "role": "assistant", "content": {"type": "text", "text": "7"}}
-NO_ANSWERS = [5, None, {}, {"action": "perhaps"}, {"action": "accept", "content": 5}, {"roots": []}, MODEL]
+NO_ANSWERS: list[Any] = [5, None, {}, {"action": "perhaps"}, {"action": "accept", "content": 5}, {"roots": []}, MODEL]
 
 
 @pytest.mark.parametrize("responses", [5, "x", [], [ADA], *({"name": one} for one in [*NO_ANSWERS, {"result": ADA}])])
@@ -732,7 +732,7 @@ class Pays(v2026_07_28.Server):
         return mcp.GetPromptResult(messages=[])
 
 
-CALL = {"name": "pay", "arguments": {"to": "Ada", "sum": {"n": 1, "of": [1, 2]}}}
+CALL: dict[str, Any] = {"name": "pay", "arguments": {"to": "Ada", "sum": {"n": 1, "of": [1, 2]}}}
 SAME = {"arguments": {"sum": {"of": [1, 2], "n": 1}, "to": "Ada"}, "name": "pay"}
 
 
@@ -756,7 +756,11 @@ async def test_the_state_of_a_request_is_good_for_that_request() -> None:
         for call in (CALL, SAME):
             assert said(await retried(client, "tools/call", state, **call)) == "Ada Bob"
         given: Any = CALL["arguments"]
-        others = [{"name": "Pay"}, {"arguments": {**given, "to": "Eve"}}, {"arguments": {**given, "more": None}}]
+        others: list[Any] = [
+            {"name": "Pay"},
+            {"arguments": {**given, "to": "Eve"}},
+            {"arguments": {**given, "more": None}},
+        ]
         for call in ({"name": "pay"}, *({**CALL, **other} for other in [*others, {"extra": 1}])):
             assert (await retried(client, "tools/call", state, **call))["error"]["code"] == PARAMS
         named = await retried(client, "prompts/get", state, name="pay", arguments={"to": "Ada"})

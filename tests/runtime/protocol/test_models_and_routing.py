@@ -452,7 +452,7 @@ def test_a_walk_fetches_pages_until_there_is_none() -> None:
     schema = mcp.ToolInputSchema()
     tools = {name: mcp.Tool(name=name, input_schema=schema) for name in "abc"}
 
-    pages = {None: mcp.ListToolsResult(tools=[tools["a"], tools["b"]], next_cursor="")}
+    pages: dict[str | None, Any] = {None: mcp.ListToolsResult(tools=[tools["a"], tools["b"]], next_cursor="")}
     pages |= {"": mcp.ListToolsResult(tools=[], next_cursor="2"), "2": mcp.ListToolsResult(tools=[tools["c"]])}
     link = FakeLink(lambda params: pages[params.cursor])
 

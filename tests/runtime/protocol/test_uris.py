@@ -110,11 +110,10 @@ def test_names_are_compared_as_they_are(name: str) -> None:
 @pytest.mark.parametrize("unit", ["%", "%41", "/", "/..", "/a", "é", "%25", "note:", "?", "\\", "%2F", "/.", "a"])
 def test_hostile_uris_take_little_time(unit: str) -> None:
     uri = "note://" + unit * (60_000 // len(unit))
-    begun = time.perf_counter()
-    canonical(uri)
-    lineage(uri)
-    rule_keys(uri)
-    assert time.perf_counter() - begun < 1
+    begun = time.process_time()
+    for read in (canonical, lineage, rule_keys):
+        read(uri)
+    assert time.process_time() - begun < 5  # of the processor: a quadratic search takes minutes
 
 
 @pytest.mark.parametrize("odd", [{}, [], 5, None, True])

@@ -1004,7 +1004,8 @@ async def test_a_server_that_answers_initialize_itself() -> None:
             await anyio.sleep(0)
             if params.client_info.name == "rude":
                 raise runtime.ProtocolError(-1, "go away")
-            has, info = {"prompts": {}}, {"name": "custom", "version": "1"}
+            has: Any = {"prompts": {}}
+            info = {"name": "custom", "version": "1"}
             result = {"capabilities": has, "protocolVersion": params.protocol_version, "serverInfo": info}
             return mcp.InitializeResult.model_validate(result)
 
