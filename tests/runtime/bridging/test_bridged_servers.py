@@ -146,11 +146,8 @@ async def test_a_stateless_handler_is_told_what_the_connection_knows(wire: str) 
         meta = params.meta
         assert isinstance(meta, v2026_07_28.types.RequestMetaObject)
         assert (meta.protocol_version, meta.progress_token) == (STATELESS, 7)
-        assert (meta.client_info and meta.client_info.name, meta.client_capabilities.model_dump(), ctx.meta["a/b"]) == (
-            "test",
-            {},
-            1,
-        )
+        assert meta.client_info is not None
+        assert (meta.client_info.name, meta.client_capabilities.model_dump(), ctx.meta["a/b"]) == ("test", {}, 1)
         if "logging/setLevel" in checked.bindings(wire).methods.METHODS:
             await raw.ask(checked.request(2, "logging/setLevel", {"level": "error"}))
         await raw.ask(checked.request(3, "tools/call", {"name": "x"}))
