@@ -314,6 +314,6 @@ leave(7)
         process.stdout.close()
         process.stdin.close()
         try:
-            assert process.wait(10) == 7
+            assert process.wait(60) == 7
         finally:
             process.kill()

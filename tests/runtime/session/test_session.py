@@ -451,17 +451,17 @@ async def test_progress_puts_the_timeout_off() -> None:
 @every_revision
 @pytest.mark.parametrize("kind", ["timeout", "total_timeout"])
 async def test_who_does_not_wait_any_longer_says_so(revision: str, kind: str) -> None:
-    cancelled: list[str] = []
+    cancelled: list[bool] = []
 
-    async def call_tool(self: Any, params: Any, ctx: Any) -> Any:
+    async def wait(ctx: Any) -> None:
         try:
             await anyio.sleep(LONG)
         finally:
-            cancelled.append(params.name)
+            cancelled.append(True)
 
-    async with connected(client(revision), server(revision, call_tool=call_tool)) as connection:
+    async with connected(client(revision), toolbox(wait, revision=revision)) as connection:
         view = connection.client.with_options(**{kind: 0.05})
-        await failure_of(view.call_tool("x"), runtime.RequestTimeout, match="tools/call")
+        await failure_of(view.call_tool("wait"), runtime.RequestTimeout, match="tools/call")
         await until(lambda: cancelled)
         (told,) = connection.ours.params("notifications/cancelled")
         (asked,) = [message for message in connection.ours.sent if message.get("method") == "tools/call"]
@@ -698,12 +698,12 @@ async def test_a_handler_that_is_cancelled_gives_its_own_requests_up() -> None:
 
 @every_revision
 async def test_ping_works_both_ways(revision: str) -> None:
-    async def call_tool(self: Any, params: Any, ctx: Any) -> Any:
-        return said(str((await ctx.ping()).model_dump()), revision)
+    async def ping(ctx: Any) -> Any:
+        return (await ctx.ping()).model_dump()
 
-    async with connected(client(revision), server(revision, call_tool=call_tool)) as connection:
+    async with connected(client(revision), toolbox(ping, revision=revision)) as connection:
         assert (await connection.client.ping()).model_dump() == {}
-        assert text_of(await connection.client.call_tool("x")) == "{}"
+        assert await outcome(connection.client, "ping") == "{}"
 
 
 @pytest.mark.parametrize("revision", [*STATEFUL, STATELESS])

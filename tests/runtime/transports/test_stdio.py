@@ -147,7 +147,7 @@ class Child:
         while view:
             view = view[os.write(self.sink, view) :]
 
-    def receive(self, seconds: float = 10) -> Any:
+    def receive(self, seconds: float = 60) -> Any:
         """The next message."""
         deadline = time.monotonic() + seconds
         while not self.ready:
@@ -171,7 +171,7 @@ class Child:
 
     def end(self) -> tuple[int, bytes, bytes]:
         """Closes the input of the server; gives its exit code and what else it wrote."""
-        output, errors = self.process.communicate(timeout=10)
+        output, errors = self.process.communicate(timeout=60)
         return self.process.returncode, output, errors
 
 
@@ -195,7 +195,7 @@ def started(script: Path) -> Generator[Child]:
     finally:
         if child.process.returncode is None:
             child.process.kill()
-            child.process.communicate(timeout=10)
+            child.process.communicate(timeout=60)
 
 
 def call(id_: object, name: str, **arguments: object) -> dict[str, Any]:
@@ -369,12 +369,12 @@ def test_the_usual_limit_is_64_mib() -> None:
         before = memory(child.process.pid)
         text = b'{"jsonrpc":"2.0","id":1,"method":"tools/call","params":{"name":"echo","arguments":{"text":"%b"}}}\n'
         child.send(text % (b"x" * 65 * MIB))
-        refused = child.receive(30)
+        refused = child.receive()
         assert (refused["error"]["code"], refused["id"]) == (-32600, 1)
         assert str(64 * MIB) in refused["error"]["message"]
         child.alive()
         child.send(text % (b"x" * 10 * MIB))
-        assert len(child.receive(30)["result"]["content"][0]["text"]) == 10 * MIB
+        assert len(child.receive()["result"]["content"][0]["text"]) == 10 * MIB
         child.alive()
         if sys.platform == "linux":
             assert memory(child.process.pid) - before < 150 * MIB
@@ -534,7 +534,7 @@ def test_a_server_whose_client_is_killed_ends_by_itself(faulty: Path, tmp_path: 
         assert alive(server)
         time.sleep(0.1)
         client.kill()
-        client.communicate(timeout=10)
+        client.communicate(timeout=60)
         assert soon(lambda: not alive(server))
     finally:
         with suppress(ProcessLookupError):
@@ -618,7 +618,7 @@ def test_a_file_can_be_the_input(faulty: Path, tmp_path: Path, final: bytes) -> 
     source.write_bytes(b"".join(map(as_line, messages)).removesuffix(b"\n") + final)
     with source.open("rb") as stdin, sink.open("wb") as stdout:
         done = subprocess.run(
-            [sys.executable, str(faulty)], stdin=stdin, stdout=stdout, stderr=subprocess.PIPE, timeout=20
+            [sys.executable, str(faulty)], stdin=stdin, stdout=stdout, stderr=subprocess.PIPE, timeout=60
         )
     assert (done.returncode, done.stderr) == (0, b"")
     answered = [strictly(line) for line in sink.read_bytes().splitlines()]
@@ -645,7 +645,7 @@ def test_a_connection_that_is_reset_is_over(faulty: Path) -> None:
         assert strictly(ours.makefile("rb").readline())["id"] == 0
         ours.sendall(as_line(INITIALIZED) + as_line(call(1, "echo", text="x" * 1000)))
         time.sleep(0.2)
-    _, errors = process.communicate(timeout=10)
+    _, errors = process.communicate(timeout=60)
     assert process.returncode == 0
     assert b"Traceback" not in errors
 
@@ -658,7 +658,7 @@ def test_a_server_in_a_terminal_ends_on_ctrl_c(faulty: Path) -> None:
         assert process.stdout is not None
         assert strictly(process.stdout.readline())["id"] == 0
         process.send_signal(signal.SIGINT)
-        assert process.wait(10) == 130
+        assert process.wait(60) == 130
     finally:
         process.kill()
         process.communicate()
@@ -789,7 +789,7 @@ def test_an_interrupt_ends_a_server_whose_thread_waits_for_input() -> None:
         server.stdin.flush()
         assert select.select([server.stdout.fileno()], [], [], 60)[0]
         server.send_signal(signal.SIGINT)
-        assert server.wait(20) == 130
+        assert server.wait(60) == 130
 
 
 DEAF = """
