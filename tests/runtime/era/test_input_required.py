@@ -13,7 +13,8 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from mcp_bindgen import runtime, v2025_11_25, v2026_07_28
+import mcp_bindgen.runtime as runtime
+from mcp_bindgen import v2025_11_25, v2026_07_28
 from mcp_bindgen.runtime.protocol.access import RequestOrigin
 from mcp_bindgen.runtime.session.rounds import RequestStateSigner
 from mcp_bindgen.runtime.transports.memory import pair

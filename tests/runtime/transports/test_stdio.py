@@ -134,7 +134,7 @@ class Child:
 
     def __init__(self, script: Path) -> None:
         pipes: Any = dict.fromkeys(["stdin", "stdout", "stderr"], subprocess.PIPE)
-        self.process = subprocess.Popen([sys.executable, str(script)], bufsize=0, **pipes)
+        self.process: subprocess.Popen[bytes] = subprocess.Popen([sys.executable, str(script)], bufsize=0, **pipes)
         assert self.process.stdin is not None
         assert self.process.stdout is not None
         self.sink, self.source = self.process.stdin.fileno(), self.process.stdout.fileno()
