@@ -133,8 +133,9 @@ class Child:
     """A server process, driven by hand through its streams."""
 
     def __init__(self, script: Path) -> None:
-        pipes: Any = dict.fromkeys(["stdin", "stdout", "stderr"], subprocess.PIPE)
-        self.process: subprocess.Popen[bytes] = subprocess.Popen([sys.executable, str(script)], bufsize=0, **pipes)
+        pipe = subprocess.PIPE
+        command = [sys.executable, str(script)]
+        self.process = subprocess.Popen(command, bufsize=0, stdin=pipe, stdout=pipe, stderr=pipe)
         assert self.process.stdin is not None
         assert self.process.stdout is not None
         self.sink, self.source = self.process.stdin.fileno(), self.process.stdout.fileno()
