@@ -29,12 +29,12 @@ SOURCES = ("generator", "runtime", "features")
 NEAREST = {
     "app": ["runtime/contract"],
     "auth": ["runtime/auth"],
-    "bridging": ["runtime/endpoint", "runtime/bridges"],
+    "bridging": ["runtime/bridging"],
     "cluster": ["runtime/http/server"],
     "extensions": ["runtime/extensions"],
     "host": ["runtime/entrypoints"],
     "http": ["runtime/http"],
-    "runtime": ["runtime/core", "runtime/endpoint", "runtime/eras", "runtime/transports", "runtime/entrypoints"],
+    "runtime": ["runtime/protocol", "runtime/session", "runtime/era", "runtime/transports", "runtime/entrypoints"],
     "telemetry": ["runtime/telemetry"],
     "testing": ["test_extensions_page.py", "test_examples.py", "scaffold"],
 }

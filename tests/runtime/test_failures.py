@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 import asyncio
+import inspect
 import os
 from collections.abc import AsyncIterator, Callable, Mapping
 from contextlib import AbstractAsyncContextManager, asynccontextmanager
 from pathlib import Path
-from typing import Any
+from typing import Any, cast
 
 import httpx2
 import pytest
@@ -20,10 +21,9 @@ from mcp_bindgen.runtime.protocol.errors import INVALID_PARAMS, CapabilityMissin
 from mcp_bindgen.runtime.transports.memory import pair
 from mcp_bindgen.runtime.transports.stdio import Pipes
 from tests.runtime.http.test_legacy_sse import running as hosted
-from tests.support.checked_connections import STATELESS, bindings, running
+from tests.support.checked_connections import STATELESS, bindings, failure_of, running
 
 LATEST = "2025-11-25"
-INTERNAL = -32603
 
 
 class NotJson:
@@ -36,40 +36,34 @@ async def _cancel_what_is_awaited() -> None:
     await waiting
 
 
-async def _fail(kind: str, ctx: Any) -> Any:
-    await asyncio.sleep(0)
-    match kind:
-        case "protocol error":
-            raise ProtocolError(-32099, "no", {"why": "so"})
-        case "invalid params":
-            raise ProtocolError(INVALID_PARAMS, "not these")
-        case "exception":
-            raise LookupError("secret")
-        case "nothing":
-            return None
-        case "unwritable error":
-            raise ProtocolError(-32099, "no", NotJson())
-        case "cancelled inside":
-            await _cancel_what_is_awaited()
-        case "own capability":
-            raise CapabilityMissing("notifications/tools/list_changed", ("server", "tools", "listChanged"))
-        case "timeout":
-            raise TimeoutError("secret")
-        case _:
-            raise AssertionError(kind)
+def _recurse(ctx: Any) -> Any:
+    return _recurse(ctx)
 
 
-TABLE: Mapping[str, tuple[int, str, Any]] = {
-    "protocol error": (-32099, "no", {"why": "so"}),
-    "invalid params": (INVALID_PARAMS, "not these", None),
-    "exception": (INTERNAL, "Internal error", None),
-    "nothing": (INTERNAL, "Internal error: the handler of tools/call returned nothing, expected CallToolResult", None),
-    "unwritable error": (INTERNAL, "Internal error", None),
-    "cancelled inside": (INTERNAL, "Internal error", None),
-    "own capability": (INTERNAL, "Internal error", None),
-    "timeout": (INTERNAL, "Internal error", None),
+def _unwritable(ctx: Any) -> Any:
+    return bindings(ctx.revision).types.CallToolResult(content=[]).model_copy(update={"content": [NotJson()]})
+
+
+INTERNAL = (-32603, "Internal error", None)
+RETURNED = "Internal error: the handler of tools/call returned {}, expected CallToolResult"
+TABLE: Mapping[str, tuple[Any, tuple[int, str, Any]]] = {
+    "protocol error": (ProtocolError(-32099, "no", {"why": "so"}), (-32099, "no", {"why": "so"})),
+    "invalid params": (ProtocolError(INVALID_PARAMS, "not these"), (INVALID_PARAMS, "not these", None)),
+    "exception": (LookupError("secret"), INTERNAL),
+    "group": (ExceptionGroup("secret", [LookupError("secret")]), INTERNAL),
+    "nothing": (lambda ctx: None, (-32603, RETURNED.format("nothing"), None)),
+    "list": (lambda ctx: [1], (-32603, RETURNED.format("list"), None)),
+    "unwritable error": (ProtocolError(-32099, "no", NotJson()), INTERNAL),
+    "unwritable message": (ProtocolError(-32099, cast(Any, NotJson())), INTERNAL),
+    "unwritable result": (_unwritable, INTERNAL),
+    "cancelled": (asyncio.CancelledError(), INTERNAL),
+    "cancelled inside": (lambda ctx: _cancel_what_is_awaited(), INTERNAL),
+    "own capability": (CapabilityMissing("notifications/tools/list_changed", ("server", "tools")), INTERNAL),
+    "timeout": (TimeoutError("secret"), INTERNAL),
+    "recursion": (_recurse, INTERNAL),
+    "end of an iteration": (StopAsyncIteration(), INTERNAL),
 }
-"""What a handler does -> code, message and data of the error that its client gets."""
+"""Kind -> what a handler raises or returns, and code, message and data of the error that its client gets."""
 
 
 def failing(revision: str) -> Any:
@@ -80,7 +74,12 @@ def failing(revision: str) -> Any:
         info = package.types.Implementation(name="failing", version="1")
 
         async def call_tool(self, params: Any, ctx: Any) -> Any:
-            return await _fail(params.name, ctx)
+            await asyncio.sleep(0)
+            failure, _ = TABLE[params.name]
+            if isinstance(failure, BaseException):
+                raise failure
+            result = failure(ctx)
+            return await result if inspect.isawaitable(result) else result
 
     return Failing()
 
@@ -133,15 +132,16 @@ WAYS: Mapping[str, tuple[Way, str]] = {
 
 
 @pytest.mark.parametrize("name", WAYS)
-def test_a_failure_is_the_same_everywhere(name: str) -> None:
+def test_a_failure_is_the_same_everywhere(name: str, caplog: pytest.LogCaptureFixture) -> None:
     way, revision = WAYS[name]
 
     async def ask() -> None:
         async with way(revision) as client:
-            for kind, expected in TABLE.items():
-                with pytest.raises(ProtocolError) as caught:
-                    await client.call_tool(kind)
-                said = caught.value.message.partition(f" ({Path(__file__).name}:")[0].partition(" or ")[0]
-                assert (caught.value.code, said, caught.value.data) == expected, kind
+            for kind, (_, expected) in TABLE.items():
+                caplog.clear()
+                error = await failure_of(client.call_tool(kind))
+                said = error.message.partition(f" ({Path(__file__).name}:")[0].partition(" or ")[0]
+                assert (error.code, said, error.data) == expected, kind
+                assert bool(caplog.records) is (error.code == INTERNAL[0]), kind
 
     asyncio.run(asyncio.wait_for(ask(), 20))

@@ -17,8 +17,9 @@ from typing import Any, Generic, ParamSpec, TypeVar
 
 import anyio
 import jsonschema_rs
+import pytest
 
-from mcp_bindgen.runtime import Client, MethodNotFound, Server, Transport, serve
+from mcp_bindgen.runtime import Client, MethodNotFound, ProtocolError, Server, Transport, serve
 from mcp_bindgen.runtime.protocol.events import (
     Answered,
     CancelRequested,
@@ -45,6 +46,7 @@ ERROR_NEEDS_ID = STATEFUL[:-1]
 
 Arguments = ParamSpec("Arguments")
 AnyClient = TypeVar("AnyClient", bound=Client)
+AnyEvent = TypeVar("AnyEvent")
 
 
 def bindings(revision: str) -> ModuleType:
@@ -245,10 +247,9 @@ class Raw:
         self._waiting: list[bytes | Oversized | Lost] = []
 
     async def send(self, *messages: object) -> None:
-        """Sends messages: JSON documents, or bytes as they are."""
-        await self._transport.send(
-            [part if isinstance(part, bytes) else json.dumps(part).encode() for part in messages]
-        )
+        """Sends messages: JSON documents, or bytes and what a transport tells of a request as they are."""
+        sent: list[Any] = [part if isinstance(part, bytes | Lost) else json.dumps(part).encode() for part in messages]
+        await self._transport.send(sent)
 
     async def receive(self) -> Any:
         """The next message; fails when there is none."""
@@ -391,6 +392,19 @@ async def played(*servers: Server, revisions: Sequence[str] | None = None) -> As
 
 
 @asynccontextmanager
+async def scripted(
+    client: AnyClient, script: Callable[[Raw], Coroutine[Any, Any, None]], wire: str = ""
+) -> AsyncGenerator[AnyClient]:
+    """Connects a client to a server that `script` plays, of the client's revision unless `wire` names another one."""
+    left, right = pair()
+    raw, ours = Raw(right), Recording(left, wire or client.revision)
+    async with running(script(raw)), client.connected(ours) as connected:
+        yield connected
+    await raw.close()
+    ours.check()
+
+
+@asynccontextmanager
 async def running(work: Coroutine[Any, Any, None]) -> AsyncGenerator[None]:
     """Runs `work` beside the block, and waits for its end after the block; a block that fails ends it."""
     failures: list[Exception] = []
@@ -410,6 +424,17 @@ async def running(work: Coroutine[Any, Any, None]) -> AsyncGenerator[None]:
             tasks.cancel_scope.cancel()
     if failures:
         raise failures[0]
+
+
+async def failure_of(
+    work: Awaitable[object],
+    kind: type[Exception] | tuple[type[Exception], ...] = ProtocolError,
+    match: str | None = None,
+) -> Any:
+    """Return the error that `work` must end with."""
+    with pytest.raises(kind, match=match) as caught:
+        await work
+    return caught.value
 
 
 async def until(condition: Callable[[], object], seconds: float = 45) -> None:
@@ -448,10 +473,16 @@ def feed(peer: Peer, message: object) -> list[Event]:
     return peer.receive(message if isinstance(message, bytes) else json.dumps(message).encode())
 
 
+def only(kind: type[AnyEvent], events: list[Event]) -> AnyEvent:
+    """Return the one event, which has to be of a kind."""
+    (event,) = events
+    assert isinstance(event, kind)
+    return event
+
+
 def introduce(peer: Peer, revision: str) -> None:
     """Does the handshake with a server."""
-    (asked,) = feed(peer, initialize(revision))
-    assert isinstance(asked, Requested)
+    asked = only(Requested, feed(peer, initialize(revision)))
     peer.negotiated()
     peer.respond(asked.id, {})
     assert [type(event) for event in feed(peer, INITIALIZED)] == [Notified]

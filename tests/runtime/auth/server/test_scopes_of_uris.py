@@ -23,7 +23,7 @@ from mcp_bindgen.runtime import Identity
 from mcp_bindgen.runtime.protocol.access import InsufficientScope, RequestOrigin
 from mcp_bindgen.runtime.protocol.jsonrpc import typed_params
 from mcp_bindgen.runtime.protocol.request_scope import Negotiated, RequestScope
-from tests.runtime.core.test_uris import spellings
+from tests.runtime.protocol.test_uris import spellings
 from tests.support.checked_connections import bounded
 from tests.support.http_wires import listening
 from tests.support.protected import LATEST, STATELESS, Protected, answer, running, stateless

@@ -5,8 +5,8 @@ from __future__ import annotations
 import gc
 import json
 from contextlib import ExitStack, suppress
-from functools import partial
 from typing import Any
+from unittest.mock import Mock
 
 import anyio
 import pytest
@@ -16,24 +16,11 @@ from mcp_bindgen.cluster.broadcasts import Recorder
 from mcp_bindgen.runtime import CapabilityMissing, ConnectionClosed, serve
 from mcp_bindgen.runtime.protocol import uris
 from mcp_bindgen.runtime.protocol.request_scope import Negotiated, is_wanted
-from mcp_bindgen.runtime.protocol.transport import Transport
 from mcp_bindgen.runtime.session.server import attached
 from mcp_bindgen.runtime.session.subscriptions import Subscription
 from mcp_bindgen.runtime.transports.memory import pair
 from mcp_bindgen.v2026_07_28 import types as mcp
-from tests.support.checked_connections import (
-    INITIALIZED,
-    STATELESS,
-    Raw,
-    Recording,
-    initialize,
-    lone,
-    notification,
-    played,
-    request,
-    running,
-    until,
-)
+from tests.support import checked_connections as checked
 from tests.support.meta_keys import SERVER_INFO, SUBSCRIPTION
 
 LATEST = "2025-11-25"
@@ -92,18 +79,17 @@ class Before(v2025_11_25.Server):
 
 def listen(id_: object, **wanted: object) -> dict[str, Any]:
     """A request that listens."""
-    return lone(id_, "subscriptions/listen", notifications=wanted)
+    return checked.lone(id_, "subscriptions/listen", notifications=wanted)
 
 
-async def listening(client: Raw, id_: object, **wanted: object) -> Any:
+async def listening(client: checked.Raw, id_: object, **wanted: object) -> Any:
     """Listens, and gives what was agreed to."""
     told = await client.ask(listen(id_, **wanted))
-    assert told["method"] == ACKNOWLEDGED
-    assert told["params"]["_meta"] == {SUBSCRIPTION: id_}
+    assert (told["method"], told["params"]["_meta"]) == (ACKNOWLEDGED, {SUBSCRIPTION: id_})
     return told["params"]["notifications"]
 
 
-def heard(recording: Recording, id_: object) -> list[str]:
+def heard(recording: checked.Recording, id_: object) -> list[str]:
     """The methods of what was sent in the name of one subscription, after the agreement."""
     mine = [
         message
@@ -117,11 +103,11 @@ def heard(recording: Recording, id_: object) -> list[str]:
 @pytest.mark.parametrize("id_", [1, 0, "1", "", "é", -5, 10**20])
 async def test_the_agreement_comes_first_and_everything_has_the_id(id_: Any) -> None:
     server = Prompts()
-    async with played(server) as (client, recording):
+    async with checked.played(server) as (client, recording):
         agreed = await listening(client, id_, **EVERYTHING, resourceSubscriptions=["x:y"])
         assert agreed == {**EVERYTHING, "resourceSubscriptions": ["x:y"]}
         await server.tell()
-        await until(lambda: len(recording.sent) == 5)
+        await checked.until(lambda: len(recording.sent) == 5)
         assert heard(recording, id_) == [TOOLS, PROMPTS, RESOURCES, UPDATED]
 
 
@@ -143,83 +129,80 @@ async def test_only_what_was_asked_for_and_is_offered(
     wanted: dict[str, Any], agreed: dict[str, Any], expected: list[str]
 ) -> None:
     server = Changes()
-    async with played(server) as (client, recording):
+    async with checked.played(server) as (client, recording):
         assert await listening(client, 1, **wanted) == agreed
         for _ in range(2):
             await server.tell()
-        await client.ask(lone(2, "tools/list"))
+        await client.ask(checked.lone(2, "tools/list"))
         assert heard(recording, 1) == expected * 2
 
 
 @pytest.mark.parametrize("wanted", [5, None, [], {"toolsListChanged": 1}, {"resourceSubscriptions": "x:y"}])
 async def test_filters_that_are_none_are_invalid(wanted: object) -> None:
-    async with played(Changes()) as (client, _):
-        answered = await client.ask(lone(1, "subscriptions/listen", notifications=wanted))
-        assert answered["error"]["code"] == -32602
-        message = lone(2, "subscriptions/listen")
-        assert (await client.ask(message))["error"]["code"] == -32602
+    async with checked.played(Changes()) as (client, _):
+        assert (await client.ask(checked.lone(1, "subscriptions/listen", notifications=wanted)))["error"][
+            "code"
+        ] == -32602
+        assert (await client.ask(checked.lone(2, "subscriptions/listen")))["error"]["code"] == -32602
 
 
-@pytest.mark.parametrize(
-    ("followed", "changed", "heard_of"),
-    [
-        ("file:///a", "file:///a", True),
-        ("file:///a", "file:///a/b", True),
-        ("file:///a/", "file:///a/b/c", True),
-        ("file:///a", "file:///ab", False),
-        ("file:///a/b", "file:///a", False),
-        ("file:///a", "FILE:///%61", True),
-        ("FILE:///x/../%61/", "file:///a/b", True),
-        ("file:///a", "file:///A", False),
-        ("test://a?b", "test://a", False),
-        ("x:y", "x:y/", True),
-    ],
-)
-async def test_parts_of_a_resource(followed: str, changed: str, heard_of: bool) -> None:
+FOLLOWED = {
+    "file:///a": ("file:///a file:///a/b FILE:///%61", "file:///ab file:///A"),
+    "file:///a/": ("file:///a/b/c", ""),
+    "file:///a/b": ("", "file:///a"),
+    "FILE:///x/../%61/": ("file:///a/b", ""),
+    "test://a?b": ("", "test://a"),
+    "x:y": ("x:y/", ""),
+}
+"""Resource -> those whose changes are told to who follows it, and those whose are not."""
+
+
+@pytest.mark.parametrize("followed", FOLLOWED)
+async def test_parts_of_a_resource(followed: str) -> None:
+    told, untold = (uris.split() for uris in FOLLOWED[followed])
     server = Changes()
-    async with played(server) as (client, recording):
+    async with checked.played(server) as (client, recording):
         await listening(client, 1, resourceSubscriptions=["other:x", followed])
-        await server.update(changed)
-        await client.ask(lone(2, "tools/list"))
-        assert [params["uri"] for params in recording.params(UPDATED)] == [changed] * heard_of
+        for changed in (*told, *untold):
+            await server.update(changed)
+        await client.ask(checked.lone(2, "tools/list"))
+        assert [params["uri"] for params in recording.params(UPDATED)] == told
 
 
 async def test_several_subscriptions_on_one_connection() -> None:
     server = Prompts()
-    async with played(server) as (client, recording):
+    async with checked.played(server) as (client, recording):
         await listening(client, 1, toolsListChanged=True)
         await listening(client, "1", promptsListChanged=True)
         await listening(client, 2, **EVERYTHING)
         assert (await client.ask(listen(2, toolsListChanged=True)))["error"]["code"] == -32600
         await server.tell()
-        await until(lambda: len(recording.sent) == 9)
-        assert heard(recording, 1) == [TOOLS]
-        assert heard(recording, "1") == [PROMPTS]
+        await checked.until(lambda: len(recording.sent) == 9)
+        assert (heard(recording, 1), heard(recording, "1")) == ([TOOLS], [PROMPTS])
         assert heard(recording, 2) == [TOOLS, PROMPTS, RESOURCES]
-        await client.send(notification("notifications/cancelled", {"requestId": 2}))
-        await until(lambda: len(server.audience) == 3)
+        await client.send(checked.notification("notifications/cancelled", {"requestId": 2}))
+        await checked.until(lambda: len(server.audience) == 3)
         await server.tell()
-        await client.ask(lone(9, "tools/list"))
-        assert heard(recording, 1) == [TOOLS] * 2
-        assert len(heard(recording, 2)) == 3
+        await client.ask(checked.lone(9, "tools/list"))
+        assert (heard(recording, 1), len(heard(recording, 2))) == ([TOOLS] * 2, 3)
 
 
 async def test_a_client_that_cancels_hears_nothing_more_and_gets_no_answer() -> None:
     server = Changes()
-    async with played(server) as (client, recording):
+    async with checked.played(server) as (client, recording):
         for turn in range(3):
             await listening(client, "s", toolsListChanged=True)
-            await client.send(notification("notifications/cancelled", {"requestId": "s"}))
-            await until(lambda: not server.connections)
+            await client.send(checked.notification("notifications/cancelled", {"requestId": "s"}))
+            await checked.until(lambda: not server.connections)
             await server.update(f"x:{turn}")
-        await client.ask(lone(1, "tools/list"))
+        await client.ask(checked.lone(1, "tools/list"))
         assert recording.methods() == [ACKNOWLEDGED] * 3
         assert [message["id"] for message in recording.sent if "id" in message] == [1]
 
 
 async def test_the_server_ends_subscriptions_in_good_order() -> None:
     server = Changes()
-    async with played(server) as (client, _):
+    async with checked.played(server) as (client, _):
         await listening(client, 7, toolsListChanged=True)
         await server.broadcast(lambda one: one.notify_tool_list_changed())
         for link in server.audience:
@@ -227,8 +210,7 @@ async def test_the_server_ends_subscriptions_in_good_order() -> None:
                 link.end()
         assert (await client.receive())["method"] == TOOLS
         ended = await client.receive()
-        assert ended["id"] == 7
-        assert ended["result"]["resultType"] == "complete"
+        assert (ended["id"], ended["result"]["resultType"]) == (7, "complete")
         assert ended["result"]["_meta"][SUBSCRIPTION] == 7
         assert SERVER_INFO in ended["result"]["_meta"]
         assert not server.connections
@@ -238,7 +220,7 @@ async def test_the_server_ends_subscriptions_in_good_order() -> None:
 async def test_a_client_that_is_gone_leaves_nothing_behind() -> None:
     server = Changes()
     for _ in range(3):
-        async with played(server) as (client, _):
+        async with checked.played(server) as (client, _):
             await listening(client, 1, toolsListChanged=True)
             assert len(server.connections) == 1
         assert server.audience == []
@@ -248,55 +230,53 @@ async def test_a_client_that_is_gone_leaves_nothing_behind() -> None:
 
 async def test_nobody_is_told_who_did_not_ask() -> None:
     server = Changes()
-    async with played(server) as (client, recording):
-        await client.ask(lone(1, "tools/list"))
+    async with checked.played(server) as (client, recording):
+        await client.ask(checked.lone(1, "tools/list"))
         assert server.connections == []
         await server.broadcast(lambda one: one.notify_tool_list_changed())
-        await client.ask(lone(2, "tools/call", name="change"))
+        await client.ask(checked.lone(2, "tools/call", name="change"))
         assert recording.methods() == []
 
 
 async def test_changes_are_not_told_on_the_stream_of_a_request(caplog: pytest.LogCaptureFixture) -> None:
-    async with played(Changes()) as (client, recording):
+    async with checked.played(Changes()) as (client, recording):
         await listening(client, 1, toolsListChanged=True)
-        answered = await client.ask(lone(2, "tools/call", name="aside"))
-        assert answered["error"]["code"] == -32603
+        assert (await client.ask(checked.lone(2, "tools/call", name="aside")))["error"]["code"] == -32603
         assert "Server.broadcast" in caplog.text
         assert recording.methods() == [ACKNOWLEDGED]
 
 
 async def test_a_request_changes_what_a_subscription_hears_of() -> None:
-    async with played(Changes()) as (client, recording):
+    async with checked.played(Changes()) as (client, recording):
         await listening(client, "s", toolsListChanged=True, resourceSubscriptions=["x:y"])
-        await client.send(lone(2, "tools/call", name="change"), lone(3, "tools/call", name="x:y"))
-        await until(lambda: len(recording.sent) == 5)
+        await client.send(checked.lone(2, "tools/call", name="change"), checked.lone(3, "tools/call", name="x:y"))
+        await checked.until(lambda: len(recording.sent) == 5)
         assert heard(recording, "s") == [TOOLS, UPDATED]
 
 
 async def test_a_change_is_told_to_clients_of_both_eras() -> None:
     now, before = Changes(), Before()
-    async with played(now, before) as (modern, theirs), played(before, now) as (old, those):
+    async with checked.played(now, before) as (modern, theirs), checked.played(before, now) as (old, those):
         await listening(modern, 1, toolsListChanged=True)
         await listening(old, "both", toolsListChanged=True)
         await now.broadcast(lambda client: client.notify_tool_list_changed())
         await before.broadcast(lambda client: client.notify_tool_list_changed())  # nobody has shaken hands
-        await old.ask(initialize(LATEST))
-        await old.send(INITIALIZED)
-        await until(lambda: len(before.connections) == 1)
+        await old.ask(checked.initialize(LATEST))
+        await old.send(checked.INITIALIZED)
+        await checked.until(lambda: len(before.connections) == 1)
         assert len(now.connections) == 2
         for server in (now, before):
             await server.broadcast(lambda client: client.notify_tool_list_changed())
-        await modern.ask(lone(5, "tools/list"))
-        await old.ask(request(5, "tools/list"))
-        assert heard(theirs, 1) == [TOOLS] * 2
-        assert heard(those, "both") == [TOOLS] * 2
+        await modern.ask(checked.lone(5, "tools/list"))
+        await old.ask(checked.request(5, "tools/list"))
+        assert (heard(theirs, 1), heard(those, "both")) == ([TOOLS] * 2, [TOOLS] * 2)
         told = [message.get("params", {}) for message in those.sent if message.get("method") == TOOLS]
         assert len([params for params in told if "_meta" not in params]) == 1
 
 
 async def test_subscriptions_carry_nothing_else() -> None:
     server = Changes()
-    async with played(server) as (client, recording):
+    async with checked.played(server) as (client, recording):
         message = listen(1, toolsListChanged=True)
         message["params"]["_meta"]["io.modelcontextprotocol/logLevel"] = "debug"
         message["params"]["_meta"]["progressToken"] = "t"
@@ -307,7 +287,7 @@ async def test_subscriptions_carry_nothing_else() -> None:
         await context.notify_logging_message("error", "x")  # type: ignore[attr-defined]
         with pytest.raises(Exception, match="elicitation"):
             await context.elicit(mcp.ElicitRequestURLParams(message="", url="x:y"))  # type: ignore[attr-defined]
-        await client.ask(lone(2, "tools/list"))
+        await client.ask(checked.lone(2, "tools/list"))
         assert recording.methods() == [ACKNOWLEDGED]
 
 
@@ -317,30 +297,27 @@ async def test_subscriptions_carry_nothing_else() -> None:
 async def test_who_reads_slowly_delays_nobody_and_is_given_up_in_the_end() -> None:
     server = Changes()
     left, right = pair()
-    stuck = Raw(left)
+    stuck = checked.Raw(left)
 
     async def read() -> None:
         while True:
             await client.receive()
 
-    async with (
-        played(server) as (client, recording),
-        running(serve(right, server)),
-        anyio.create_task_group() as tasks,
-    ):
+    serving = checked.running(serve(right, server))
+    async with checked.played(server) as (client, recording), serving, anyio.create_task_group() as tasks:
         await listening(stuck, 1, toolsListChanged=True)
         await listening(client, 1, toolsListChanged=True)
         tasks.start_soon(read)
         with anyio.fail_after(10):
             for _ in range(900):  # more than a transport holds, less than a subscription does
                 await server.broadcast(lambda one: one.notify_tool_list_changed())
-        await until(lambda: len(recording.sent) == 901)
+        await checked.until(lambda: len(recording.sent) == 901)
         assert len(server.connections) == 2
         with anyio.fail_after(10):
             for count in range(1000, 1900, 100):
                 for _ in range(100):
                     await server.broadcast(lambda one: one.notify_tool_list_changed())
-                await until(partial(_more, recording, count))
+                await checked.until(lambda count=count: len(recording.sent) > count)  # type: ignore[misc]
         assert len(server.connections) == 1
         messages = [await stuck.receive() for _ in range(60)]
         assert {message["method"] for message in messages} == {TOOLS}
@@ -348,46 +325,26 @@ async def test_who_reads_slowly_delays_nobody_and_is_given_up_in_the_end() -> No
         await stuck.close()
 
 
-def _more(recording: Recording, than: int) -> bool:
-    return len(recording.sent) > than
-
-
-class Slow(Transport):
-    """A transport on which writing takes a moment.
-
-    Args:
-        transport: Does the work.
-    """
-
-    def __init__(self, transport: Any) -> None:
-        self._transport = transport
-
-    async def receive(self) -> Any:
-        return await self._transport.receive()
-
-    async def close(self) -> None:
-        await self._transport.close()
-
-    async def send(self, messages: Any) -> None:
-        await anyio.sleep(0.01)
-        await self._transport.send(messages)
-        await anyio.sleep(0.01)
-
-
-async def test_no_change_falls_between_the_agreement_and_the_first_one() -> None:
+async def test_no_change_falls_between_the_agreement_and_the_first_one(monkeypatch: pytest.MonkeyPatch) -> None:
     server = Changes()
     left, right = pair()
-    client = Raw(left)
-    recording = Recording(Slow(right), STATELESS)
+    client, recording, send = checked.Raw(left), checked.Recording(right, checked.STATELESS), right.send
     told = 0
-    async with running(serve(recording, server)):
+
+    async def send_slowly(messages: Any) -> None:
+        await anyio.sleep(0.01)
+        await send(messages)
+        await anyio.sleep(0.01)
+
+    monkeypatch.setattr(right, "send", send_slowly)
+    async with checked.running(serve(recording, server)):
         await client.send(listen(1, toolsListChanged=True))
-        await until(lambda: server.connections)
+        await checked.until(lambda: server.connections)
         while len(recording.sent) < 3:
             told += 1
             await server.broadcast(lambda one: one.notify_tool_list_changed())
             await anyio.sleep(0.001)
-        await until(lambda: len(recording.sent) == told + 1)
+        await checked.until(lambda: len(recording.sent) == told + 1)
         assert heard(recording, 1) == [TOOLS] * told
         await left.close()
     recording.check()
@@ -395,7 +352,7 @@ async def test_no_change_falls_between_the_agreement_and_the_first_one() -> None
 
 async def test_a_subscription_that_is_given_up_says_why() -> None:
     server = Changes()
-    async with played(server) as (client, _):
+    async with checked.played(server) as (client, _):
         await listening(client, 1, toolsListChanged=True)
         (context,) = server.connections
         method = v2026_07_28.methods.TOOL_LIST_CHANGED
@@ -413,16 +370,9 @@ async def test_a_subscription_that_is_given_up_says_why() -> None:
 
 def test_an_update_is_looked_up_and_not_compared_with_each_uri(monkeypatch: pytest.MonkeyPatch) -> None:
     method: Any = v2026_07_28.methods.METHODS[UPDATED]
-    kind = v2026_07_28.types.SubscriptionFilter
-    wanted = [kind(resource_subscriptions=[f"note://n{n}/{i}" for i in range(1000)]) for n in range(150)]
-    indexes = [method.filter.index(one) for one in wanted]
-    calls: list[str] = []
-    canonical = uris.canonical
-
-    def counted(uri: str) -> str:
-        calls.append(uri)
-        return canonical(uri)
-
+    followed = ([f"note://n{n}/{i}" for i in range(1000)] for n in range(150))
+    indexes = [method.filter.index(mcp.SubscriptionFilter(resource_subscriptions=one)) for one in followed]
+    counted = Mock(wraps=uris.canonical)
     monkeypatch.setattr(uris, "canonical", counted)
     params = method.params(uri="note://n3/5/below")
     assert [n for n, index in enumerate(indexes) if method.filter.asks_for(index, params)] == [3]
@@ -431,17 +381,13 @@ def test_an_update_is_looked_up_and_not_compared_with_each_uri(monkeypatch: pyte
     agreed.subscriptions = set(indexes[3])
     params = v2025_11_25.methods.METHODS[UPDATED].params(uri=params.uri)
     assert is_wanted(link, agreed, v2025_11_25.methods.METHODS[UPDATED], params)
-    assert len(calls) <= 2
+    assert counted.call_count <= 2
 
 
 async def test_others_run_while_many_clients_are_notified() -> None:
-    class Connected(Recorder):
-        @property
-        def ready(self) -> bool:
-            return True
-
     server, turns = Changes(), 0
-    links = [Connected(Negotiated(v2026_07_28.dispatcher.SERVER)) for _ in range(2_000)]
+    ready = type("Connected", (Recorder,), {"ready": True})
+    links = [ready(Negotiated(v2026_07_28.dispatcher.SERVER)) for _ in range(2_000)]
     for link in links:
         link.negotiated.declared["server"] = {"tools": {"listChanged": True}}
 

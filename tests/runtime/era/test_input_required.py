@@ -5,7 +5,6 @@ from __future__ import annotations
 import asyncio
 import base64
 import json
-from collections.abc import Awaitable, Callable
 from typing import Any
 
 import anyio
@@ -14,41 +13,20 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+import mcp_bindgen.runtime as runtime
 from mcp_bindgen import v2025_11_25, v2026_07_28
-from mcp_bindgen.runtime import (
-    CapabilityMissing,
-    MethodNotFound,
-    ProtocolError,
-    RequestTimeout,
-    UnexpectedAnswer,
-    serve,
-)
 from mcp_bindgen.runtime.protocol.access import RequestOrigin
 from mcp_bindgen.runtime.session.rounds import RequestStateSigner
 from mcp_bindgen.runtime.transports.memory import pair
 from mcp_bindgen.v2026_07_28 import types as mcp
-from tests.support.checked_connections import (
-    STATELESS,
-    Raw,
-    Recording,
-    answer,
-    bindings,
-    connected,
-    lone,
-    played,
-    refusal,
-    running,
-)
+from mcp_bindgen.v2026_07_28.methods import CALL_TOOL
+from tests.support import checked_connections as checked
 from tests.support.effort import examples
 from tests.support.meta_keys import CLIENT_CAPABILITIES, SERVER_INFO
 
 LATEST = "2025-11-25"
 ALL: dict[str, Any] = {"elicitation": {}, "sampling": {}, "roots": {}}
 INVALID, PARAMS, INTERNAL, LACKING = -32600, -32602, -32603, -32021
-
-Play = Callable[[Any, Any, Any, dict[str, Any]], Awaitable[str]]
-"""What a tool does: given itself, a context, the types of its revision and its arguments, it says something."""
-
 
 # --- handlers that serve both eras ----------------------------------------------------------------------------
 
@@ -67,8 +45,7 @@ def sample(types: Any, text: str = "?") -> Any:
 
 def roots(types: Any) -> Any:
     """A question for the roots."""
-    kind = getattr(types, "ListRootsRequestParams", None) or types.RequestParams
-    return kind()
+    return (getattr(types, "ListRootsRequestParams", None) or types.RequestParams)()
 
 
 class Asks:
@@ -79,37 +56,31 @@ class Asks:
         self.failures: list[BaseException] = []
 
     async def call_tool(self, params: Any, ctx: Any) -> Any:
-        types = bindings(ctx.revision).types
+        types = checked.bindings(ctx.revision).types
         self.runs.append(params.name)
-        said = await getattr(self, params.name)(ctx, types, params.arguments or {})
-        return types.CallToolResult(content=[types.TextContent(text=said)])
+        return types.CallToolResult(content=[types.TextContent(text=await getattr(self, params.name)(ctx, types))])
 
     async def read_resource(self, params: Any, ctx: Any) -> Any:
-        types = bindings(ctx.revision).types
+        types = checked.bindings(ctx.revision).types
         reply = await ctx.ask_params("who", form(types, params.uri))
-        return types.ReadResourceResult(
-            contents=[types.TextResourceContents(uri=params.uri, text=str(reply.content["x"]))]
-        )
+        contents = types.TextResourceContents(uri=params.uri, text=str(reply.content["x"]))
+        return types.ReadResourceResult(contents=[contents])
 
     async def get_prompt(self, params: Any, ctx: Any) -> Any:
-        types = bindings(ctx.revision).types
-        reply = await ctx.ask_params("who", form(types, params.name))
-        text = types.TextContent(text=str(reply.content["x"]))
+        types = checked.bindings(ctx.revision).types
+        text = types.TextContent(text=str((await ctx.ask_params("who", form(types, params.name))).content["x"]))
         return types.GetPromptResult(messages=[types.PromptMessage(role="user", content=text)])
 
-    async def one(self, ctx: Any, types: Any, arguments: Any) -> str:
+    async def one(self, ctx: Any, types: Any) -> str:
         reply = await ctx.ask_params("name", form(types, "Your name?"))
         return f"{reply.action} {(reply.content or {}).get('x')}"
 
-    async def three(self, ctx: Any, types: Any, arguments: Any) -> str:
-        replies = await asyncio.gather(
-            ctx.ask_params("name", form(types)),
-            ctx.ask_params("model", sample(types)),
-            ctx.ask_params("places", roots(types)),
-        )
-        return f"{replies[0].content['x']} {replies[1].content.text} {len(replies[2].roots)}"
+    async def three(self, ctx: Any, types: Any) -> str:
+        questions = {"name": form(types), "model": sample(types), "places": roots(types)}
+        name, model, places = await asyncio.gather(*(ctx.ask_params(key, one) for key, one in questions.items()))
+        return f"{name.content['x']} {model.content.text} {len(places.roots)}"
 
-    async def group(self, ctx: Any, types: Any, arguments: Any) -> str:
+    async def group(self, ctx: Any, types: Any) -> str:
         found: dict[str, Any] = {}
 
         async def ask(key: str, params: Any) -> None:
@@ -120,14 +91,13 @@ class Asks:
             tasks.start_soon(ask, "model", sample(types))
         return f"{found['name'].content['x']} {found['model'].content.text}"
 
-    async def rounds(self, ctx: Any, types: Any, arguments: Any) -> str:
+    async def rounds(self, ctx: Any, types: Any) -> str:
         said: list[str] = []
         for key in ("first", "second", "third"):
-            reply = await ctx.ask_params(key, form(types, f"{key} after {said}"))
-            said.append(reply.content["x"])
+            said.append((await ctx.ask_params(key, form(types, f"{key} after {said}"))).content["x"])
         return " ".join(said)
 
-    async def depends(self, ctx: Any, types: Any, arguments: Any) -> str:
+    async def depends(self, ctx: Any, types: Any) -> str:
         reply = await ctx.ask_params("which", form(types))
         if reply.action != "accept":
             return reply.action  # type: ignore[no-any-return]
@@ -135,13 +105,11 @@ class Asks:
         more = await ctx.ask_params(f"more-{reply.content['x']}", kind)
         return more.content.text if reply.content["x"] == "model" else more.content["x"]  # type: ignore[no-any-return]
 
-    async def unnamed(self, ctx: Any, types: Any, arguments: Any) -> str:
-        first = await ctx.elicit(form(types, "1"))
-        second = await ctx.elicit(form(types, "2"))
-        third = await ctx.list_roots()
-        return f"{first.content['x']} {second.content['x']} {len(third.roots)}"
+    async def unnamed(self, ctx: Any, types: Any) -> str:
+        first, second = [await ctx.elicit(form(types, message)) for message in "12"]
+        return f"{first.content['x']} {second.content['x']} {len((await ctx.list_roots()).roots)}"
 
-    async def careful(self, ctx: Any, types: Any, arguments: Any) -> str:
+    async def careful(self, ctx: Any, types: Any) -> str:
         try:
             reply = await ctx.ask_params("name", form(types))
         except Exception as error:  # what a handler does that survives everything
@@ -150,32 +118,31 @@ class Asks:
             self.runs.append("tidied")
         return str(reply.content["x"])
 
-    async def timed(self, ctx: Any, types: Any, arguments: Any) -> str:
+    async def timed(self, ctx: Any, types: Any) -> str:
         with anyio.fail_after(5):
             reply = await asyncio.wait_for(ctx.ask_params("name", form(types)), 5)
         async with asyncio.TaskGroup() as tasks:
             more = tasks.create_task(ctx.ask_params("model", sample(types)))
         return f"{reply.content['x']} {more.result().content.text}"
 
-    async def sampled(self, ctx: Any, types: Any, arguments: Any) -> str:
+    async def sampled(self, ctx: Any, types: Any) -> str:
         return str((await ctx.ask_params("model", sample(types))).content.text)
 
-    async def lacking(self, ctx: Any, types: Any, arguments: Any) -> str:
+    async def lacking(self, ctx: Any, types: Any) -> str:
         try:
             await ctx.ask_params("model", sample(types))
-        except CapabilityMissing as error:
+        except runtime.CapabilityMissing as error:
             self.failures.append(error)
             raise
         return "?"
 
-    async def lacking_in_group(self, ctx: Any, types: Any, arguments: Any) -> str:
+    async def lacking_in_group(self, ctx: Any, types: Any) -> str:
         async with anyio.create_task_group() as tasks:
-            tasks.start_soon(ctx.ask_params, "name", form(types))
-            tasks.start_soon(ctx.ask_params, "model", sample(types))
-            tasks.start_soon(ctx.ask_params, "places", roots(types))
+            for key, question in {"name": form(types), "model": sample(types), "places": roots(types)}.items():
+                tasks.start_soon(ctx.ask_params, key, question)
         return "?"
 
-    async def fails_beside(self, ctx: Any, types: Any, arguments: Any) -> str:
+    async def fails_beside(self, ctx: Any, types: Any) -> str:
         async def fail() -> None:
             raise ValueError("my fault")
 
@@ -184,7 +151,7 @@ class Asks:
             tasks.start_soon(fail)
         return "?"
 
-    async def swallows(self, ctx: Any, types: Any, arguments: Any) -> str:
+    async def swallows(self, ctx: Any, types: Any) -> str:
         try:
             await ctx.ask_params("name", form(types))
         except BaseException:
@@ -211,17 +178,17 @@ class Answers:
 
     async def on_elicit(self, params: Any, ctx: Any) -> Any:
         self.asked.append(params.message)
-        types = bindings(ctx.revision).types
-        return types.ElicitResult(action=self.action, content=self.content if self.action == "accept" else None)
+        content = self.content if self.action == "accept" else None
+        return checked.bindings(ctx.revision).types.ElicitResult(action=self.action, content=content)
 
     def on_create_message(self, params: Any, ctx: Any) -> Any:
         self.asked.append("model")
-        types = bindings(ctx.revision).types
+        types = checked.bindings(ctx.revision).types
         return types.CreateMessageResult(model="m", role="assistant", content=types.TextContent(text="42"))
 
     def on_list_roots(self, params: Any, ctx: Any) -> Any:
         self.asked.append("roots")
-        types = bindings(ctx.revision).types
+        types = checked.bindings(ctx.revision).types
         return types.ListRootsResult(roots=[types.Root(uri="file:///a")])
 
 
@@ -234,14 +201,17 @@ class AnswersThen(Answers, v2025_11_25.Client):
 
 
 SIDES: list[tuple[Any, Any]] = [(AnswersNow, AsksNow), (AnswersThen, AsksThen)]
-both_eras = pytest.mark.parametrize(("answers", "asks"), SIDES, ids=[STATELESS, LATEST])
+both_eras = pytest.mark.parametrize(("answers", "asks"), SIDES, ids=[checked.STATELESS, LATEST])
 
 
 async def called(client: Any, name: str) -> str:
     """The text that a tool gives."""
-    result = await client.call_tool(name)
-    text: str = result.content[0].text
-    return text
+    return str((await client.call_tool(name)).content[0].text)
+
+
+async def call(client: checked.Raw, name: str, capabilities: Any = ALL, **more: Any) -> Any:
+    """The answer to a call by hand."""
+    return await client.ask(checked.lone(1, "tools/call", capabilities, name=name, **more))
 
 
 # --- one code for both eras -----------------------------------------------------------------------------------
@@ -265,10 +235,9 @@ async def test_the_same_handler_asks_in_both_eras(
     answers: Any, asks: Any, tool: str, expected: str, asked: list[str]
 ) -> None:
     client, server = answers(), asks()
-    async with connected(client, server) as connection:
-        assert await called(client, tool) == expected
-        assert sorted(client.asked) == sorted(asked)
-        if client.revision == STATELESS:
+    async with checked.connected(client, server) as connection:
+        assert (await called(client, tool), sorted(client.asked)) == (expected, sorted(asked))
+        if client.revision == checked.STATELESS:
             assert not [message for message in connection.theirs.sent if "method" in message]
         else:
             assert server.runs.count(tool) == 1
@@ -276,13 +245,10 @@ async def test_the_same_handler_asks_in_both_eras(
 
 @both_eras
 async def test_prompts_and_resources_ask_as_well(answers: Any, asks: Any) -> None:
-    async with connected(answers(), asks()) as connection:
+    async with checked.connected(answers(), asks()) as connection:
         client: Any = connection.client
-        read = await client.read_resource("x:y")
-        assert read.contents[0].text == "Ada"
-        prompt = await client.get_prompt("p")
-        assert prompt.messages[0].content.text == "Ada"
-        assert client.asked == ["x:y", "p"]
+        assert (await client.read_resource("x:y")).contents[0].text == "Ada"
+        assert ((await client.get_prompt("p")).messages[0].content.text, client.asked) == ("Ada", ["x:y", "p"])
 
 
 @both_eras
@@ -291,8 +257,8 @@ async def test_somebody_who_does_not_answer_is_not_waited_for_beyond_the_total(a
         async def on_elicit(self, params: Any, ctx: Any) -> Any:
             await anyio.sleep_forever()
 
-    async with connected(Silent(), asks()) as connection:
-        with pytest.raises(RequestTimeout, match="tools/call was not answered in time"):
+    async with checked.connected(Silent(), asks()) as connection:
+        with pytest.raises(runtime.RequestTimeout, match="tools/call was not answered in time"):
             await connection.client.with_options(total_timeout=0.1).call_tool("one")
 
 
@@ -301,48 +267,36 @@ async def test_somebody_who_does_not_answer_is_not_waited_for_beyond_the_total(a
 async def test_no_is_an_answer(answers: Any, asks: Any, action: str) -> None:
     client = answers()
     client.action = action
-    async with connected(client, asks()):
-        assert await called(client, "one") == f"{action} None"
-        assert await called(client, "depends") == action
+    async with checked.connected(client, asks()):
+        assert (await called(client, "one"), await called(client, "depends")) == (f"{action} None", action)
 
 
 async def test_what_an_answer_decides_decides_what_comes_next() -> None:
     for answers, asks in SIDES:
         client = answers()
         client.content = {"x": "model"}
-        async with connected(client, asks()):
-            assert await called(client, "depends") == "42"
-            assert client.asked == ["?", "model"]
+        async with checked.connected(client, asks()):
+            assert (await called(client, "depends"), client.asked) == ("42", ["?", "model"])
 
 
 async def test_handlers_run_again_from_their_beginning() -> None:
     server = AsksNow()
-    async with connected(AnswersNow(), server) as connection:
-        assert await called(connection.client, "rounds") == "Ada Ada Ada"
-        assert server.runs == ["rounds"] * 4
+    async with checked.connected(AnswersNow(), server) as connection:
+        assert (await called(connection.client, "rounds"), server.runs) == ("Ada Ada Ada", ["rounds"] * 4)
         assert await called(connection.client, "careful") == "Ada"
         assert server.runs[4:] == ["careful", "tidied", "careful", "tidied"]
 
 
 async def test_who_catches_everything_goes_on_without_an_answer() -> None:
-    async with connected(AnswersNow(), AsksNow()) as connection:
+    async with checked.connected(AnswersNow(), AsksNow()) as connection:
         assert await called(connection.client, "swallows") == "did without"
 
 
 async def test_many_clients_of_one_server_ask_at_once() -> None:
     client = AnswersNow()
-    async with connected(client, AsksNow()):
-        names = ["one", "three", "rounds", "group"] * 5
-        found: dict[int, str] = {}
-
-        async def call(place: int, name: str) -> None:
-            found[place] = await called(client, name)
-
-        async with anyio.create_task_group() as tasks:
-            for place, name in enumerate(names):
-                tasks.start_soon(call, place, name)
-        expected = ["accept Ada", "Ada 42 1", "Ada Ada Ada", "Ada 42"] * 5
-        assert [found[place] for place in range(len(names))] == expected
+    async with checked.connected(client, AsksNow()):
+        expected = {"one": "accept Ada", "three": "Ada 42 1", "rounds": "Ada Ada Ada", "group": "Ada 42"}
+        assert (await asyncio.gather(*(called(client, name) for name in [*expected] * 5))) == [*expected.values()] * 5
 
 
 # --- what stands on the wire ----------------------------------------------------------------------------------
@@ -351,8 +305,7 @@ async def test_many_clients_of_one_server_ask_at_once() -> None:
 def said(message: Any) -> str:
     """The text of a tool's result."""
     assert message["result"]["resultType"] == "complete"
-    text: str = message["result"]["content"][0]["text"]
-    return text
+    return str(message["result"]["content"][0]["text"])
 
 
 def required(message: Any) -> Any:
@@ -368,112 +321,90 @@ ADA = {"action": "accept", "content": {"x": "Ada"}}
 
 
 async def test_a_question_is_a_result() -> None:
-    async with played(AsksNow()) as (client, _):
-        asked = required(await client.ask(lone(1, "tools/call", ALL, name="one")))
+    async with checked.played(AsksNow()) as (client, _):
+        asked = required(await call(client, "one"))
         question = asked["inputRequests"]["name"]
         assert (question["method"], question["params"]["message"]) == ("elicitation/create", "Your name?")
         assert "requestState" not in asked
-        replied = lone(2, "tools/call", ALL, name="one", inputResponses={"name": ADA})
-        assert said(await client.ask(replied)) == "accept Ada"
+        assert said(await call(client, "one", inputResponses={"name": ADA})) == "accept Ada"
 
 
 async def test_questions_that_are_asked_together_come_together() -> None:
-    async with played(AsksNow()) as (client, _):
+    async with checked.played(AsksNow()) as (client, _):
         for tool, keys in (("three", {"name", "model", "places"}), ("group", {"name", "model"})):
-            asked = required(await client.ask(lone(1, "tools/call", ALL, name=tool)))
-            assert set(asked["inputRequests"]) == keys
+            assert set(required(await call(client, tool))["inputRequests"]) == keys
 
 
 async def test_what_is_not_answered_is_asked_again_and_what_nobody_asked_is_ignored() -> None:
-    async with played(AsksNow()) as (client, _):
+    async with checked.played(AsksNow()) as (client, _):
         for wrong in ({}, {"nmae": ADA}, {"": ADA, "x": {"roots": []}}):
-            asked = required(await client.ask(lone(1, "tools/call", ALL, name="one", inputResponses=wrong)))
+            asked = required(await call(client, "one", inputResponses=wrong))
             assert set(asked["inputRequests"]) == {"name"}
-        more = {"name": ADA, "other": {"roots": []}}
-        assert said(await client.ask(lone(2, "tools/call", ALL, name="one", inputResponses=more))) == "accept Ada"
-        model = {"model": "m", "role": "assistant", "content": {"type": "text", "text": "7"}}
-        asked = required(await client.ask(lone(3, "tools/call", ALL, name="three", inputResponses={"model": model})))
+        assert said(await call(client, "one", inputResponses={"name": ADA, "other": {"roots": []}})) == "accept Ada"
+        asked = required(await call(client, "three", inputResponses={"model": MODEL}))
         assert set(asked["inputRequests"]) == {"name", "places"}
-        state = asked["requestState"]
         rest = {"name": ADA, "places": {"roots": []}}
-        last = lone(4, "tools/call", ALL, name="three", inputResponses=rest, requestState=state)
-        assert said(await client.ask(last)) == "Ada 7 0"
+        assert said(await call(client, "three", inputResponses=rest, requestState=asked["requestState"])) == "Ada 7 0"
 
 
 async def test_the_state_carries_the_answers_of_earlier_rounds() -> None:
-    async with played(AsksNow()) as (client, _):
+    async with checked.played(AsksNow()) as (client, _):
         state: dict[str, Any] = {}
         for key in ("first", "second", "third"):
-            asked = required(await client.ask(lone(1, "tools/call", ALL, name="rounds", **state)))
-            assert list(asked["inputRequests"]) == [key]
-            assert ("requestState" in asked) == (key != "first")
+            asked = required(await call(client, "rounds", **state))
+            assert (list(asked["inputRequests"]), "requestState" in asked) == ([key], key != "first")
             state = {"inputResponses": {key: {"action": "accept", "content": {"x": key}}}}
             if "requestState" in asked:
                 state["requestState"] = asked["requestState"]
-        assert said(await client.ask(lone(1, "tools/call", ALL, name="rounds", **state))) == "first second third"
+        assert said(await call(client, "rounds", **state)) == "first second third"
 
 
-@pytest.mark.parametrize(
-    "responses",
-    [
-        5,
-        "x",
-        [],
-        [ADA],
-        {"name": 5},
-        {"name": None},
-        {"name": {}},
-        {"name": {"action": "perhaps"}},
-        {"name": {"action": "accept", "content": 5}},
-        {"name": {"roots": []}},
-        {"name": {"model": "m", "role": "assistant", "content": {"type": "text", "text": "7"}}},
-        {"name": {"result": ADA}},
-    ],
-)
+MODEL = {"model": "m", "role": "assistant", "content": {"type": "text", "text": "7"}}
+NO_ANSWERS: list[Any] = [5, None, {}, {"action": "perhaps"}, {"action": "accept", "content": 5}, {"roots": []}, MODEL]
+
+
+@pytest.mark.parametrize("responses", [5, "x", [], [ADA], *({"name": one} for one in [*NO_ANSWERS, {"result": ADA}])])
 async def test_answers_that_are_none_are_invalid(responses: object) -> None:
-    async with played(AsksNow()) as (client, _):
-        answered = await client.ask(lone(1, "tools/call", ALL, name="one", inputResponses=responses))
+    async with checked.played(AsksNow()) as (client, _):
+        answered = await call(client, "one", inputResponses=responses)
         assert (answered["id"], answered["error"]["code"]) == (1, PARAMS)
         assert "inputResponses" in json.dumps(answered["error"])
 
 
 @pytest.mark.parametrize(("tool", "needed"), [("sampled", "sampling"), ("one", "elicitation"), ("lacking", "sampling")])
 async def test_what_the_client_did_not_declare_is_not_asked(tool: str, needed: str) -> None:
-    async with played(AsksNow()) as (client, _):
-        capabilities = {name: ALL[name] for name in ALL if name != needed}
-        answered = await client.ask(lone(1, "tools/call", capabilities, name=tool))
+    async with checked.played(AsksNow()) as (client, _):
+        answered = await call(client, tool, {name: ALL[name] for name in ALL if name != needed})
         assert answered["error"]["code"] == LACKING
         assert answered["error"]["data"] == {"requiredCapabilities": {needed: {}}}
 
 
 async def test_what_several_tasks_lack_is_said_together() -> None:
-    async with played(AsksNow()) as (client, _):
+    async with checked.played(AsksNow()) as (client, _):
         cases: list[tuple[dict[str, Any], set[str]]] = [({"elicitation": {}}, {"sampling", "roots"}), ({}, set(ALL))]
         for declared, lacking in cases:
-            answered = await client.ask(lone(1, "tools/call", declared, name="lacking_in_group"))
+            answered = await call(client, "lacking_in_group", declared)
             assert answered["error"]["code"] == LACKING
             assert set(answered["error"]["data"]["requiredCapabilities"]) <= lacking
-        answered = await client.ask(lone(1, "tools/call", {"elicitation": {}}, name="three"))
+        answered = await call(client, "three", {"elicitation": {}})
         assert answered["error"]["code"] == LACKING
 
 
 async def test_a_stateful_handler_is_told_what_its_client_cannot_do() -> None:
     server = AsksThen()
-    async with connected(v2025_11_25.Client(), server) as connection:
-        with pytest.raises(ProtocolError) as caught:
-            await connection.client.call_tool("lacking")
-        assert caught.value.code == INVALID
-        assert "'sampling'" in caught.value.message
-        assert [type(error) for error in server.failures] == [CapabilityMissing]
+    async with checked.connected(v2025_11_25.Client(), server) as connection:
+        caught = await checked.failure_of(connection.client.call_tool("lacking"))
+        assert caught.code == INVALID
+        assert "'sampling'" in caught.message
+        assert [type(error) for error in server.failures] == [runtime.CapabilityMissing]
         assert "sampling/createMessage" not in connection.theirs.methods()
 
 
 async def test_an_error_beside_a_question_is_an_error() -> None:
-    async with played(AsksNow()) as (client, _):
+    async with checked.played(AsksNow()) as (client, _):
         for _ in range(3):
-            answered = await client.ask(lone(1, "tools/call", ALL, name="fails_beside"))
-            assert answered["error"]["code"] == INTERNAL
-        assert said(await client.ask(lone(1, "tools/call", ALL, name="one", inputResponses={"name": ADA})))
+            assert (await call(client, "fails_beside"))["error"]["code"] == INTERNAL
+        assert said(await call(client, "one", inputResponses={"name": ADA}))
 
 
 class Elsewhere(v2026_07_28.Server):
@@ -488,12 +419,12 @@ class Elsewhere(v2026_07_28.Server):
 
 
 async def test_other_methods_cannot_ask(caplog: pytest.LogCaptureFixture) -> None:
-    async with played(Elsewhere()) as (client, _):
-        answered = await client.ask(lone(1, "tools/list", ALL))
+    async with checked.played(Elsewhere()) as (client, _):
+        answered = await client.ask(checked.lone(1, "tools/list", ALL))
         assert answered["error"]["code"] == INTERNAL
         assert "elicitation/create can only be asked while a request runs" in caplog.text
         wrong = {"ref": {"type": "ref/prompt", "name": "x"}, "argument": {"name": "a", "value": ""}}
-        answered = await client.ask(lone(2, "completion/complete", ALL, **wrong))
+        answered = await client.ask(checked.lone(2, "completion/complete", ALL, **wrong))
         assert answered["error"]["code"] == INTERNAL
 
 
@@ -518,7 +449,7 @@ class Threads(v2026_07_28.Server):
 @pytest.mark.parametrize("name", ["thread", "later"])
 async def test_blocking_handlers_ask_from_their_thread(name: str) -> None:
     client = AnswersNow()
-    async with connected(client, Threads()):
+    async with checked.connected(client, Threads()):
         for _ in range(3):
             assert await called(client, name) == "{'x': 'Ada'}"
         assert len(client.asked) == 3
@@ -543,49 +474,40 @@ class ByHand(v2026_07_28.Server):
             case "endless":
                 return mcp.InputRequiredResult(request_state=f"{len(self.seen)}")
             case "asks" if params.input_responses is None:
-                questions: dict[str, Any] = {
-                    "a": mcp.ElicitRequest(params=form(mcp)),
-                    "b": mcp.CreateMessageRequest(params=sample(mcp)),
-                }
-                return mcp.InputRequiredResult(input_requests=questions)
+                asked = mcp.ElicitRequest(params=form(mcp)), mcp.CreateMessageRequest(params=sample(mcp))
+                return mcp.InputRequiredResult(input_requests=dict(zip("ab", asked, strict=True)))
             case "mixed":
                 reply = await ctx.ask_params("first", form(mcp))
                 if params.request_state is None:
                     return mcp.InputRequiredResult(request_state=f"heard {reply.action}")
-            case _:
-                pass
         return mcp.CallToolResult(content=[mcp.TextContent(text=f"{params.request_state}")])
 
 
 async def test_a_state_of_ones_own_comes_back_as_it_was() -> None:
     server = ByHand()
-    async with played(server) as (client, _):
-        asked = required(await client.ask(lone(1, "tools/call", name="state")))
+    async with checked.played(server) as (client, _):
+        asked = required(await call(client, "state", {}))
         assert asked["requestState"] != "my own"
         assert "inputRequests" not in asked
-        again = lone(2, "tools/call", name="state", requestState=asked["requestState"])
-        assert said(await client.ask(again)) == "my own"
-        forged = lone(3, "tools/call", name="state", requestState="my own")
-        assert (await client.ask(forged))["error"]["code"] == PARAMS
-        asked = required(await client.ask(lone(4, "tools/call", ALL, name="mixed")))
+        assert said(await call(client, "state", {}, requestState=asked["requestState"])) == "my own"
+        assert (await call(client, "state", {}, requestState="my own"))["error"]["code"] == PARAMS
+        asked = required(await call(client, "mixed"))
         assert list(asked["inputRequests"]) == ["first"]
-        asked = required(await client.ask(lone(5, "tools/call", ALL, name="mixed", inputResponses={"first": ADA})))
-        last = lone(6, "tools/call", ALL, name="mixed", requestState=asked["requestState"])
-        assert said(await client.ask(last)) == "heard accept"
+        asked = required(await call(client, "mixed", inputResponses={"first": ADA}))
+        assert said(await call(client, "mixed", requestState=asked["requestState"])) == "heard accept"
 
 
 async def test_a_result_that_asks_always_has_something_to_come_back_with() -> None:
-    async with played(ByHand()) as (client, _):
-        assert "requestState" in required(await client.ask(lone(1, "tools/call", name="empty")))
+    async with checked.played(ByHand()) as (client, _):
+        assert "requestState" in required(await call(client, "empty", {}))
 
 
 async def test_questions_made_by_hand_need_capabilities_too() -> None:
-    async with played(ByHand()) as (client, _):
-        answered = await client.ask(lone(1, "tools/call", {"roots": {}}, name="asks"))
+    async with checked.played(ByHand()) as (client, _):
+        answered = await call(client, "asks", {"roots": {}})
         assert answered["error"]["code"] == LACKING
         assert answered["error"]["data"] == {"requiredCapabilities": {"elicitation": {}, "sampling": {}}}
-        asked = required(await client.ask(lone(1, "tools/call", ALL, name="asks")))
-        assert set(asked["inputRequests"]) == {"a", "b"}
+        assert set(required(await call(client, "asks"))["inputRequests"]) == {"a", "b"}
 
 
 # --- the client's loop ----------------------------------------------------------------------------------------
@@ -594,11 +516,9 @@ async def test_questions_made_by_hand_need_capabilities_too() -> None:
 async def test_a_client_answers_by_itself_and_gives_the_state_back_unread() -> None:
     server = ByHand()
     client = AnswersNow()
-    async with connected(client, server) as connection:
-        assert await called(client, "state") == "my own"
-        assert await called(client, "asks") == "None"
-        assert await called(client, "mixed") == "heard accept"
-        assert sorted(client.asked) == ["?", "?", "model"]
+    async with checked.connected(client, server) as connection:
+        assert (await called(client, "state"), await called(client, "asks")) == ("my own", "None")
+        assert (await called(client, "mixed"), sorted(client.asked)) == ("heard accept", ["?", "?", "model"])
         calls = [message for message in connection.ours.sent if message["method"] == "tools/call"]
         assert len({message["id"] for message in calls}) == len(calls) == 7
         answers = [message["result"] for message in connection.theirs.sent if "resultType" in message["result"]][1:]
@@ -609,9 +529,8 @@ async def test_a_client_answers_by_itself_and_gives_the_state_back_unread() -> N
 
 async def test_a_server_that_never_stops_asking_is_left() -> None:
     server = ByHand()
-    async with connected(AnswersNow(), server) as connection:
-        with pytest.raises(UnexpectedAnswer):
-            await connection.client.call_tool("endless")
+    async with checked.connected(AnswersNow(), server) as connection:
+        await checked.failure_of(connection.client.call_tool("endless"), runtime.UnexpectedAnswer)
     assert 8 <= len(server.seen) <= 100
 
 
@@ -620,14 +539,11 @@ async def test_questions_without_a_handler_are_an_error_of_the_caller() -> None:
         def extra_capabilities(self) -> Any:
             return ALL
 
-    async with connected(Deaf(), AsksNow()) as connection:
-        with pytest.raises(MethodNotFound, match="elicitation/create"):
-            await connection.client.call_tool("one")
-        result = await connection.client.request(
-            v2026_07_28.methods.CALL_TOOL,
-            mcp.CallToolRequestParams(name="one", meta=connection.client.metadata(mcp.RequestMetaObject, None)),
-        )
-        assert isinstance(result, mcp.InputRequiredResult)
+    async with checked.connected(Deaf(), AsksNow()) as connection:
+        await checked.failure_of(connection.client.call_tool("one"), runtime.MethodNotFound, match="elicitation/create")
+        meta = connection.client.metadata(mcp.RequestMetaObject, None)
+        asking = connection.client.request(CALL_TOOL, mcp.CallToolRequestParams(name="one", meta=meta))
+        assert isinstance(await asking, mcp.InputRequiredResult)
 
 
 async def test_a_handler_of_the_client_that_fails_ends_the_call() -> None:
@@ -635,9 +551,8 @@ async def test_a_handler_of_the_client_that_fails_ends_the_call() -> None:
         async def on_elicit(self, params: Any, ctx: Any) -> Any:
             raise LookupError("nobody is there")
 
-    async with connected(Fails(), AsksNow()) as connection:
-        with pytest.raises(LookupError, match="nobody is there"):
-            await connection.client.call_tool("one")
+    async with checked.connected(Fails(), AsksNow()) as connection:
+        await checked.failure_of(connection.client.call_tool("one"), LookupError, match="nobody is there")
         assert len(connection.ours.sent) == 2
 
 
@@ -646,74 +561,63 @@ async def test_handlers_of_the_client_may_give_plain_objects() -> None:
         def on_elicit(self, params: Any, ctx: Any) -> Any:
             return {"action": "accept", "content": {"x": "Ada"}}
 
-    async with connected(Plain(), AsksNow()) as connection:
+    async with checked.connected(Plain(), AsksNow()) as connection:
         assert await called(connection.client, "one") == "accept Ada"
 
 
 STATES = ["", "x", "é\u0000\u2028\U0001f600", '{"a": "\\n"}', "=" * 5000]
 
 
+DISCOVERED = {
+    "supportedVersions": [checked.STATELESS],
+    "capabilities": {"tools": {}},
+    "ttlMs": 0,
+    "cacheScope": "private",
+}
+
+
+async def reply(server: checked.Raw, **result: Any) -> Any:
+    """Answer the next request, by default with a complete result; return the request."""
+    asked = await server.receive()
+    await server.send(checked.answer(asked["id"], {"resultType": "complete", **result}))
+    return asked["params"]
+
+
 async def test_the_state_is_echoed_exactly() -> None:
-    left, right = pair()
-    server = Raw(right)
     seen: list[Any] = []
 
-    async def script() -> None:
-        asked = await server.receive()
-        capabilities = {"supportedVersions": [STATELESS], "capabilities": {"tools": {}}}
-        fresh = {"resultType": "complete", "ttlMs": 0, "cacheScope": "private"}
-        await server.send(answer(asked["id"], {**capabilities, **fresh}))
+    async def script(server: checked.Raw) -> None:
+        await reply(server, **DISCOVERED)
         for state in STATES:
-            asked = await server.receive()
-            await server.send(answer(asked["id"], {"resultType": "input_required", "requestState": state}))
-            again = await server.receive()
-            seen.append(again["params"]["requestState"])
-            await server.send(answer(again["id"], {"resultType": "complete", "content": []}))
-        asked = await server.receive()  # a question without a state, after a state
-        question = {"method": "roots/list"}
-        await server.send(answer(asked["id"], {"resultType": "input_required", "requestState": "old"}))
-        asked = await server.receive()
-        await server.send(answer(asked["id"], {"resultType": "input_required", "inputRequests": {"r": question}}))
+            await reply(server, resultType="input_required", requestState=state)
+            seen.append((await reply(server, content=[]))["requestState"])
+        await reply(server, resultType="input_required", requestState="old")  # then a question without a state
+        asked = await reply(server, resultType="input_required", inputRequests={"r": {"method": "roots/list"}})
         again = await server.receive()
         seen.append(again["params"].get("requestState"))
         assert again["params"]["inputResponses"] == {"r": {"roots": [{"uri": "file:///a"}]}}
-        assert again["params"]["name"] == "last"
-        assert again["params"]["arguments"] == {"n": 1}
-        assert again["params"]["_meta"][CLIENT_CAPABILITIES] == asked["params"]["_meta"][CLIENT_CAPABILITIES]
-        await server.send(answer(again["id"], {"content": []}))  # no resultType: complete
-        asked = await server.receive()
-        await server.send(refusal(asked["id"], PARAMS, "requestState has expired"))
+        assert (again["params"]["name"], again["params"]["arguments"]) == ("last", {"n": 1})
+        assert again["params"]["_meta"][CLIENT_CAPABILITIES] == asked["_meta"][CLIENT_CAPABILITIES]
+        await server.send(checked.answer(again["id"], {"content": []}))  # no resultType: complete
+        await server.send(checked.refusal((await server.receive())["id"], PARAMS, "requestState has expired"))
 
-    ours = Recording(left, STATELESS)
-    async with running(script()), AnswersNow().connected(ours) as client:
+    async with checked.scripted(AnswersNow(), script) as client:
         for _ in STATES:
             await client.call_tool("x")
         await client.call_tool("last", {"n": 1})
-        with pytest.raises(ProtocolError, match="expired"):
-            await client.call_tool("x")
-    await server.close()
-    ours.check()
+        await checked.failure_of(client.call_tool("x"), match="expired")
     assert seen == [*STATES, None]
 
 
 async def test_an_unknown_kind_of_result_is_invalid() -> None:
-    left, right = pair()
-    server = Raw(right)
+    async def script(server: checked.Raw) -> None:
+        await reply(server, **DISCOVERED)
+        await reply(server, resultType="novel", content=[])
+        await reply(server, resultType="input_required", inputRequests={"a": {"method": "no/such"}})
 
-    async def script() -> None:
-        for result in (
-            {"supportedVersions": [STATELESS], "capabilities": {"tools": {}}, "ttlMs": 0, "cacheScope": "private"},
-            {"resultType": "novel", "content": []},
-            {"resultType": "input_required", "inputRequests": {"a": {"method": "no/such"}}},
-        ):
-            asked = await server.receive()
-            await server.send(answer(asked["id"], {"resultType": "complete", **result}))
-
-    async with running(script()), AnswersNow().connected(Recording(left, STATELESS)) as client:
+    async with checked.scripted(AnswersNow(), script) as client:
         for _ in range(2):
-            with pytest.raises(ProtocolError):
-                await client.call_tool("x")
-    await server.close()
+            await checked.failure_of(client.call_tool("x"))
 
 
 # --- the state ------------------------------------------------------------------------------------------------
@@ -730,7 +634,7 @@ quick = settings(max_examples=examples(50, 150), deadline=None, derandomize=True
 
 def refused(seal: RequestStateSigner, text: str, purpose: object = PURPOSE) -> bool:
     """Whether a state is refused."""
-    with pytest.raises(ProtocolError) as caught:
+    with pytest.raises(runtime.ProtocolError) as caught:
         seal.verify(text, purpose)
     assert caught.value.code == PARAMS
     return True
@@ -785,8 +689,7 @@ def test_nothing_can_be_added(more: str, before: bool) -> None:
 
 def test_keys_can_be_replaced() -> None:
     old, both, new = RequestStateSigner([OTHER]), RequestStateSigner([KEY, OTHER]), RequestStateSigner([KEY])
-    assert both.verify(old.sign(1, PURPOSE), PURPOSE) == 1
-    assert new.verify(both.sign(2, PURPOSE), PURPOSE) == 2
+    assert (both.verify(old.sign(1, PURPOSE), PURPOSE), new.verify(both.sign(2, PURPOSE), PURPOSE)) == (1, 2)
     assert refused(new, old.sign(1, PURPOSE))
     assert refused(old, both.sign(2, PURPOSE))
     assert refused(RequestStateSigner(), RequestStateSigner().sign(1, PURPOSE))
@@ -805,7 +708,7 @@ def test_a_state_expires() -> None:
     now[0] += 59.9
     assert seal.verify(sealed, PURPOSE) == "x"
     now[0] += 0.2
-    with pytest.raises(ProtocolError, match="expired"):
+    with pytest.raises(runtime.ProtocolError, match="expired"):
         seal.verify(sealed, PURPOSE)
 
 
@@ -821,50 +724,45 @@ class Pays(v2026_07_28.Server):
         self.request_state_signer = RequestStateSigner([key], clock=lambda: self.now)
 
     async def call_tool(self, params: mcp.CallToolRequestParams, ctx: v2026_07_28.Context) -> mcp.CallToolResult:
-        first = await ctx.ask_params("a", form(mcp))
-        second = await ctx.ask_params("b", form(mcp))
-        assert first.content is not None
-        assert second.content is not None
-        return mcp.CallToolResult(content=[mcp.TextContent(text=f"{first.content['x']} {second.content['x']}")])
+        replies: list[Any] = [await ctx.ask_params(key, form(mcp)) for key in "ab"]
+        return mcp.CallToolResult(content=[mcp.TextContent(text=" ".join(one.content["x"] for one in replies))])
 
     async def get_prompt(self, params: mcp.GetPromptRequestParams, ctx: v2026_07_28.Context) -> Any:
-        await ctx.ask_params("a", form(mcp))
-        await ctx.ask_params("b", form(mcp))
+        for key in "ab":
+            await ctx.ask_params(key, form(mcp))
         return mcp.GetPromptResult(messages=[])
 
 
-CALL = {"name": "pay", "arguments": {"to": "Ada", "sum": {"n": 1, "of": [1, 2]}}}
+CALL: dict[str, Any] = {"name": "pay", "arguments": {"to": "Ada", "sum": {"n": 1, "of": [1, 2]}}}
 SAME = {"arguments": {"sum": {"of": [1, 2], "n": 1}, "to": "Ada"}, "name": "pay"}
 
 
-async def state_of(client: Raw, **call: Any) -> str:
+async def state_of(client: checked.Raw, **call: Any) -> str:
     """The state after the first answer."""
-    asked = required(await client.ask(lone(1, "tools/call", ALL, **call, inputResponses={"a": ADA})))
+    asked = required(await client.ask(checked.lone(1, "tools/call", ALL, **call, inputResponses={"a": ADA})))
     assert list(asked["inputRequests"]) == ["b"]
-    state: str = asked["requestState"]
-    return state
+    return str(asked["requestState"])
 
 
-async def retried(client: Raw, method: str, state: object, **call: Any) -> Any:
+async def retried(client: checked.Raw, method: str, state: object, **call: Any) -> Any:
     """The answer to a request with a state."""
     reply = {"b": {"action": "accept", "content": {"x": "Bob"}}}
-    return await client.ask(lone(2, method, ALL, **call, inputResponses=reply, requestState=state))
+    return await client.ask(checked.lone(2, method, ALL, **call, inputResponses=reply, requestState=state))
 
 
 async def test_the_state_of_a_request_is_good_for_that_request() -> None:
     server = Pays()
-    async with played(server) as (client, _):
+    async with checked.played(server) as (client, _):
         state = await state_of(client, **CALL)
         for call in (CALL, SAME):
             assert said(await retried(client, "tools/call", state, **call)) == "Ada Bob"
-        others: list[dict[str, Any]] = [
-            {**CALL, "name": "Pay"},
-            {**CALL, "arguments": {**CALL["arguments"], "to": "Eve"}},  # type: ignore[dict-item]
-            {**CALL, "arguments": {**CALL["arguments"], "more": None}},  # type: ignore[dict-item]
-            {"name": "pay"},
-            {**CALL, "extra": 1},
+        given: Any = CALL["arguments"]
+        others: list[Any] = [
+            {"name": "Pay"},
+            {"arguments": {**given, "to": "Eve"}},
+            {"arguments": {**given, "more": None}},
         ]
-        for call in others:
+        for call in ({"name": "pay"}, *({**CALL, **other} for other in [*others, {"extra": 1}])):
             assert (await retried(client, "tools/call", state, **call))["error"]["code"] == PARAMS
         named = await retried(client, "prompts/get", state, name="pay", arguments={"to": "Ada"})
         assert named["error"]["code"] == PARAMS
@@ -882,23 +780,22 @@ async def test_the_state_of_one_server_or_client_is_nothing_to_another() -> None
     class Other(Pays):
         info = mcp.Implementation(name="other", version="1")
 
-    async with played(Pays()) as (client, _):
+    async with checked.played(Pays()) as (client, _):
         state = await state_of(client, **CALL)
     for server, fine in ((Pays(), True), (Pays(key=OTHER), False), (Other(), False)):
-        async with played(server) as (client, _):
+        async with checked.played(server) as (client, _):
             answered = await retried(client, "tools/call", state, **CALL)
             assert ("result" in answered) is fine
     left, right = pair()
     right.origin = RequestOrigin(principal="somebody")
-    async with running(serve(right, Pays())):
-        answered = await retried(Raw(left), "tools/call", state, **CALL)
+    async with checked.running(runtime.serve(right, Pays())):
+        answered = await retried(checked.Raw(left), "tools/call", state, **CALL)
         assert answered["error"]["code"] == PARAMS
         await left.close()
 
 
 async def test_a_later_answer_replaces_an_earlier_one() -> None:
-    async with played(Pays()) as (client, _):
+    async with checked.played(Pays()) as (client, _):
         state = await state_of(client, **CALL)
         replies = {key: {"action": "accept", "content": {"x": key.upper()}} for key in ("a", "b")}
-        last = lone(3, "tools/call", ALL, **CALL, inputResponses=replies, requestState=state)
-        assert said(await client.ask(last)) == "A B"
+        assert said(await call(client, **CALL, inputResponses=replies, requestState=state)) == "A B"

@@ -1,7 +1,8 @@
-"""Questions in one line, the same in every revision: `await ctx.ask("Delete it?", bool)`."""
+"""Questions of servers: in one line, `await ctx.ask("Delete it?", bool)`, and only those that a client can answer."""
 
 from __future__ import annotations
 
+import asyncio
 import enum
 from collections.abc import Awaitable, Callable
 from dataclasses import dataclass
@@ -17,7 +18,18 @@ from pydantic import BaseModel, Field
 from typing_extensions import TypedDict
 
 from mcp_bindgen.runtime import CapabilityMissing, Context, NotAnswered, ProtocolError, Root, UnexpectedAnswer
-from tests.support.checked_connections import STATEFUL, STATELESS, bindings, connected
+from tests.support.checked_connections import (
+    STATEFUL,
+    STATELESS,
+    Raw,
+    answer,
+    bindings,
+    connected,
+    failure_of,
+    request,
+    scripted,
+    until,
+)
 from tests.support.effort import examples
 
 EVERY = [*STATEFUL, STATELESS]
@@ -69,11 +81,6 @@ async def conversation(
     given = iter(answers)
 
     class Asking(package.Server):  # type: ignore[misc]
-        info = mcp.Implementation(name="asking", version="1")
-
-        def list_tools(self, params: Any, ctx: Any) -> Any:
-            return mcp.ListToolsResult(tools=[])
-
         async def call_tool(self, params: Any, ctx: Any) -> Any:
             try:
                 said = repr(await handler(ctx))
@@ -81,24 +88,17 @@ async def conversation(
                 said = f"{type(error).__name__}: {error}"
             return mcp.CallToolResult(content=[mcp.TextContent(text=said)])
 
-    class Asked(package.Client):  # type: ignore[misc]
-        def answer_next(self, params: Any, kind: str) -> Any:
+    def answering(kind: str) -> Any:
+        def answer_next(self: Any, params: Any, ctx: Any) -> Any:
             asked.append(params.model_dump() if params is not None else None)
             return getattr(mcp, kind).model_validate(next(given))
 
-        if declares:
-            if revision in ASKING:
+        return answer_next
 
-                def on_elicit(self, params: Any, ctx: Any) -> Any:
-                    return self.answer_next(params, "ElicitResult")
-
-            def on_create_message(self, params: Any, ctx: Any) -> Any:
-                return self.answer_next(params, "CreateMessageResult")
-
-            def on_list_roots(self, params: Any, ctx: Any) -> Any:
-                return self.answer_next(params, "ListRootsResult")
-
-    async with connected(Asked(), Asking()) as connection:
+    kinds = {"on_create_message": "CreateMessageResult", "on_list_roots": "ListRootsResult"}
+    kinds |= {"on_elicit": "ElicitResult"} if revision in ASKING else {}
+    handlers = {name: answering(kind) for name, kind in kinds.items()} if declares else {}
+    async with connected(type("Asked", (package.Client,), handlers)(), Asking()) as connection:
         result = await connection.client.call_tool("x")
     return asked, result.content[0].text
 
@@ -155,8 +155,7 @@ async def test_a_flat_model_is_a_form(revision: str) -> None:
 async def test_dataclasses_and_typed_dicts_are_forms(revision: str) -> None:
     async def handler(ctx: Context) -> Any:
         point = await ctx.ask("Where?", Point)
-        named = await ctx.ask("Who?", Named)
-        return point.x, point.y, named["name"]
+        return point.x, point.y, (await ctx.ask("Who?", Named))["name"]
 
     _, said = await conversation(revision, handler, [accepting(x=1), accepting(name="Ada")])
     assert said == "(1, 0, 'Ada')"
@@ -171,11 +170,8 @@ async def test_several_of_a_choice_are_asked_for_where_forms_have_that(revision:
 
 
 async def test_what_a_revision_cannot_ask_for_is_said_before_anything_is_sent() -> None:
-    asked, said = await conversation("2025-06-18", lambda ctx: ctx.ask("Which?", list[Literal["a", "b"]]))
-    assert (asked, said) == (
-        [],
-        "TypeError: a form cannot ask for list: MCP 2025-06-18 has no such field",
-    )
+    found = await conversation("2025-06-18", lambda ctx: ctx.ask("Which?", list[Literal["a", "b"]]))
+    assert found == ([], "TypeError: a form cannot ask for list: MCP 2025-06-18 has no such field")
 
 
 @asking
@@ -276,9 +272,8 @@ async def test_a_client_that_cannot_ask_its_user_says_so(revision: str) -> None:
     async def ask(ctx: Context) -> Any:
         return await ctx.ask("Well?", bool)
 
-    asked, said = await conversation(revision, ask, declares=False)
     needs = "CapabilityMissing: elicitation/create needs the capability 'elicitation', which the client did not declare"
-    assert (asked, said) == ([], needs)
+    assert await conversation(revision, ask, declares=False) == ([], needs)
 
 
 @pytest.mark.parametrize("revision", STATEFUL[:2])
@@ -297,35 +292,26 @@ async def test_a_revision_without_questions_says_so(revision: str) -> None:
 async def test_questions_follow_each_other_and_go_together(revision: str) -> None:
     async def handler(ctx: Context) -> Any:
         name = await ctx.ask("Your name?", str)
-        found = dict[str, bool]()
-
-        async def ask(what: str) -> None:
-            found[what] = await ctx.ask(f"Does {name} like {what}?", bool)
-
-        async with anyio.create_task_group() as tasks:
-            tasks.start_soon(ask, "tea")
-            tasks.start_soon(ask, "rain")
-        return sorted(found.items())
+        return await asyncio.gather(*(ctx.ask(f"Does {name} like {what}?", bool) for what in ("tea", "rain")))
 
     yes = accepting(answer=True)
     asked, said = await conversation(revision, handler, [accepting(answer="Ada"), yes, yes])
-    assert said == "[('rain', True), ('tea', True)]"
+    assert said == "[True, True]"
     assert {one["message"] for one in asked} == {"Your name?", "Does Ada like tea?", "Does Ada like rain?"}
 
 
 @asking
 async def test_the_same_question_twice_needs_a_key(revision: str) -> None:
-    async def twice(ctx: Context) -> Any:
-        return [await ctx.ask("Again?", bool) for _ in range(2)]
+    def twice(*keys: str | None) -> Handler:
+        async def ask(ctx: Context) -> Any:
+            return [await ctx.ask("Again?", bool, key=key) for key in keys]
 
-    async def with_keys(ctx: Context) -> Any:
-        return [await ctx.ask("Again?", bool, key=key) for key in "ab"]
+        return ask
 
     answers = [accepting(answer=True), accepting(answer=False)]
-    _, said = await conversation(revision, twice, answers)
-    assert said == "ValueError: two questions have the key 'Again?': give each a key of its own, ask(..., key=...)"
-    _, said = await conversation(revision, with_keys, answers)
-    assert said == "[True, False]"
+    needs = "ValueError: two questions have the key 'Again?': give each a key of its own, ask(..., key=...)"
+    for keys, expected in (((None, None), needs), (("a", "b"), "[True, False]")):
+        assert (await conversation(revision, twice(*keys), answers))[1] == expected
 
 
 # --- models and roots -----------------------------------------------------------------------------------------
@@ -347,8 +333,7 @@ async def test_a_model_of_the_client_answers_in_one_line(revision: str) -> None:
 
 @every
 async def test_a_model_that_writes_no_text_is_an_error(revision: str) -> None:
-    image = {"type": "image", "data": "", "mimeType": "image/png"}
-    answer = {"role": "assistant", "model": "m", "content": image}
+    answer = {"role": "assistant", "model": "m", "content": {"type": "image", "data": "", "mimeType": "image/png"}}
     _, said = await conversation(revision, lambda ctx: ctx.sample("Paint me"), [answer])
     assert said.startswith("UnexpectedAnswer: sampling/createMessage was answered by ")
 
@@ -376,19 +361,17 @@ async def test_log_messages_have_a_method_for_each_common_level(revision: str) -
     heard: list[tuple[str, Any, Any]] = []
 
     class Logging(package.Server):  # type: ignore[misc]
-        info = package.types.Implementation(name="logging", version="1")
-
         async def call_tool(self, params: Any, ctx: Context) -> Any:
             for level in ("debug", "info", "warning", "error"):
                 await getattr(ctx, level)({"at": level}, "here")
             await ctx.log("alert", None)
             return package.types.CallToolResult(content=[])
 
-    class Hearing(package.Client):  # type: ignore[misc]
-        def on_logging_message(self, params: Any, ctx: Any) -> None:
-            heard.append((params.level, params.data, params.logger))
+    def hear(self: Any, params: Any, ctx: Any) -> None:
+        heard.append((params.level, params.data, params.logger))
 
-    async with connected(Hearing(), Logging()) as connection:
+    hearing = type("Hearing", (package.Client,), {"on_logging_message": hear})
+    async with connected(hearing(), Logging()) as connection:
         await connection.client.call_tool("x")
         await anyio.wait_all_tasks_blocked()
     said = [(level, {"at": level}, "here") for level in ("debug", "info", "warning", "error")]
@@ -397,3 +380,124 @@ async def test_log_messages_have_a_method_for_each_common_level(revision: str) -
 
 def test_a_protocol_error_is_no_answer_either() -> None:
     assert not issubclass(NotAnswered, ProtocolError)  # a handler's own trouble, not the client's request
+
+
+LATEST = "2025-11-25"
+BOTH = [LATEST, STATELESS]
+URL = {"mode": "url", "message": "Log in", "url": "https://example.com", "elicitationId": "1"}
+WHO = {"message": "Who?", "requestedSchema": {"type": "object", "properties": {}}}
+TOOLS = {"messages": [], "maxTokens": 1, "tools": []}
+CHOICE = {"messages": [], "maxTokens": 1, "toolChoice": {"mode": "auto"}}
+CONTEXT = {"messages": [], "maxTokens": 1, "includeContext": "allServers"}
+PLAIN = {"messages": [], "maxTokens": 1, "includeContext": "none"}
+
+CASES = [
+    (WHO, {"elicitation": {}}, None),
+    ({**WHO, "mode": "form"}, {"elicitation": {}}, None),
+    (WHO, {"elicitation": {"form": {}}}, None),
+    (WHO, {"elicitation": {"url": {}}}, "elicitation.form"),
+    (WHO, {}, "elicitation"),
+    (URL, {"elicitation": {}}, "elicitation.url"),
+    (URL, {"elicitation": {"form": {}}}, "elicitation.url"),
+    (URL, {"elicitation": {"url": {}}}, None),
+    (PLAIN, {"sampling": {}}, None),
+    (TOOLS, {"sampling": {}}, "sampling.tools"),
+    (TOOLS, {"sampling": {"context": {}}}, "sampling.tools"),
+    (TOOLS, {"sampling": {"tools": {}}}, None),
+    (CHOICE, {"sampling": {}}, "sampling.tools"),
+    (CONTEXT, {"sampling": {"tools": {}}}, "sampling.context"),
+    (CONTEXT, {"sampling": {"context": {}}}, None),
+]
+
+
+def params_of(types: Any, wire: dict[str, Any]) -> Any:
+    """Typed params."""
+    if "maxTokens" in wire:
+        return types.CreateMessageRequestParams.model_validate(wire)
+    kind = types.ElicitRequestURLParams if wire.get("mode") == "url" else types.ElicitRequestFormParams
+    return kind.model_validate(wire)
+
+
+def made_client(revision: str, declared: Any) -> tuple[Any, list[Any]]:
+    """A client that answers everything, but declares only what it is told to; and what it was asked."""
+    package: Any = bindings(revision)
+    asked: list[Any] = []
+
+    class Home(package.Client):  # type: ignore[misc]
+        async def on_elicit(self, params: Any, ctx: Any) -> Any:
+            asked.append(params)
+            return package.types.ElicitResult(action="decline")
+
+        async def on_create_message(self, params: Any, ctx: Any) -> Any:
+            asked.append(params)
+            text = package.types.TextContent(text="hm")
+            return package.types.CreateMessageResult(role="assistant", content=text, model="m")
+
+        def extra_capabilities(self) -> Any:
+            return declared
+
+    return Home(), asked
+
+
+@pytest.mark.parametrize("revision", BOTH)
+@pytest.mark.parametrize(("wire", "declared", "lacking"), CASES)
+async def test_servers_ask_only_what_was_declared(revision: str, wire: Any, declared: Any, lacking: str | None) -> None:
+    package: Any = bindings(revision)
+
+    class Asking(package.Server):  # type: ignore[misc]
+        async def call_tool(self, params: Any, ctx: Any) -> Any:
+            await ctx.ask_params("q", params_of(package.types, wire))
+            return package.types.CallToolResult(content=[])
+
+    client, asked = made_client(revision, declared)
+    if "elicitation" not in declared:
+        type(client).on_elicit = package.Client.on_elicit
+    if "sampling" not in declared:
+        type(client).on_create_message = package.Client.on_create_message
+
+    async with connected(client, Asking()) as connection:
+        if lacking is None:
+            await connection.client.call_tool("x")
+            assert len(asked) == 1
+            return
+        assert lacking in (await failure_of(connection.client.call_tool("x"))).message
+        assert not asked
+
+
+@pytest.mark.parametrize(("wire", "declared", "lacking"), CASES)
+async def test_clients_take_only_what_they_declared(wire: Any, declared: Any, lacking: str | None) -> None:
+    client, asked = made_client(LATEST, declared)
+    method = "sampling/createMessage" if "maxTokens" in wire else "elicitation/create"
+
+    answers: list[Any] = []
+
+    async def script(raw: Raw) -> None:
+        await raw.welcome()
+        answers.append(await raw.ask(request(1, method, wire)))
+
+    async with scripted(client, script):
+        await until(lambda: answers)
+    (said,) = answers
+    if lacking in (None, "elicitation", "sampling.context"):  # the last one is only for servers to ask
+        assert "result" in said
+        assert len(asked) == 1
+    else:
+        assert said["error"]["code"] == -32602
+        assert str(lacking) in said["error"]["message"]
+        assert not asked
+
+
+async def test_clients_refuse_what_a_result_asks_and_they_did_not_declare() -> None:
+    client, asked = made_client(STATELESS, {"elicitation": {"form": {}}})
+    fresh = {"resultType": "complete", "ttlMs": 0, "cacheScope": "private"}
+    question = {"method": "elicitation/create", "params": URL}
+
+    async def script(raw: Raw) -> None:
+        offers = {"supportedVersions": [STATELESS], "capabilities": {"tools": {}}}
+        await raw.send(answer((await raw.receive())["id"], {**offers, **fresh}))
+        asking = {"resultType": "input_required", "inputRequests": {"q": question}}
+        await raw.send(answer((await raw.receive())["id"], asking))
+
+    async with scripted(client, script) as caller:
+        assert (await failure_of(caller.call_tool("x"), match=r"elicitation\.url")).code == -32602
+        assert not asked

@@ -4,31 +4,21 @@ from __future__ import annotations
 
 import asyncio
 import contextvars
+import json
 import threading
-from collections.abc import AsyncGenerator
+import time
+from collections.abc import AsyncGenerator, Sequence
 from contextlib import asynccontextmanager
-from typing import Any, cast
+from typing import Any
 
 import anyio
 import anyio.from_thread
 import anyio.to_thread
 import pytest
 
-from mcp_bindgen.runtime import (
-    CapabilityMissing,
-    ConnectionClosed,
-    Json,
-    Model,
-    Notification,
-    Options,
-    ProtocolError,
-    Request,
-    RequestTimeout,
-    Server,
-    UnsupportedRevision,
-    handles,
-    serve,
-)
+from mcp_bindgen import runtime
+from mcp_bindgen.http import HttpApp
+from mcp_bindgen.runtime.protocol.transport import Transport
 from mcp_bindgen.runtime.session.service import lifespans
 from mcp_bindgen.runtime.transports.memory import pair
 from mcp_bindgen.v2025_11_25 import Client as Latest
@@ -44,12 +34,14 @@ from tests.support.checked_connections import (
     answer,
     bindings,
     connected,
+    failure_of,
     initialize,
     notification,
     played,
     refusal,
     request,
     running,
+    scripted,
     until,
 )
 
@@ -85,27 +77,32 @@ def text_of(result: Any) -> str:
     return str(block.text)
 
 
-class Tools(LatestServer):
-    """Answers `tools/call` by the method of that name."""
+def toolbox(*functions: Any, revision: str = LATEST, **handlers: Any) -> Any:
+    """A server whose tools are functions: each takes a context and arguments, and what it returns is said."""
+    known = {function.__name__: function for function in functions}
 
-    async def call_tool(self, params: mcp.CallToolRequestParams, ctx: Context) -> mcp.CallToolResult:
-        return cast(mcp.CallToolResult, said(str(await getattr(self, params.name)(ctx, **(params.arguments or {})))))
+    async def call_tool(self: Any, params: Any, ctx: Any) -> Any:
+        return said(str(await known[params.name](ctx, **(params.arguments or {}))), revision)
+
+    return server(revision, call_tool=call_tool, **handlers)
 
 
 async def outcome(client: Any, name: str, **arguments: Any) -> str:
-    """What a tool of `Tools` says."""
+    """What a tool says."""
     return text_of(await client.call_tool(name, arguments))
 
 
-class Sleeper(Tools):
-    """Has tools that wait; it knows how many do, and what became of them."""
+class Sleeper(LatestServer):
+    """Has a tool that waits; it knows how many wait, and what became of them."""
 
     def __init__(self) -> None:
         self.waiting = 0
         self.cancelled = 0
         self.go = anyio.Event()
 
-    async def sleep(self, ctx: Context) -> str:
+    async def call_tool(self, params: mcp.CallToolRequestParams, ctx: Context) -> Any:
+        if params.name == "quick":
+            return said(f"quick {(params.arguments or {}).get('n', 0)}")
         self.waiting += 1
         try:
             await self.go.wait()
@@ -114,17 +111,14 @@ class Sleeper(Tools):
             raise
         finally:
             self.waiting -= 1
-        return "rested"
-
-    async def quick(self, ctx: Context, n: int = 0) -> str:
-        return f"quick {n}"
-
-
-# --- capabilities ---------------------------------------------------------------------------------------------
+        return said("rested")
 
 
 async def handler(self: Any, params: Any, ctx: Any) -> Any:
     raise NotImplementedError
+
+
+# --- capabilities ---------------------------------------------------------------------------------------------
 
 
 @every_revision
@@ -140,16 +134,11 @@ async def test_capabilities_follow_from_the_handlers(revision: str) -> None:
     theirs.info = bindings(revision).types.Implementation(name="shop", version="3")
     theirs.instructions = "Be kind."
     async with connected(ours, theirs) as connection:
-        declared = connection.client.server_capabilities
-        assert declared == {
-            "logging": {},
-            "prompts": {"listChanged": True},
-            "resources": {"listChanged": True, "subscribe": True},
-            "tools": {"listChanged": True},
-            **({} if revision == "2024-11-05" else {"completions": {}}),
-        }
-        assert connection.client.server_info == theirs.info
-        assert connection.client.instructions == "Be kind."
+        lists = {"prompts": {"listChanged": True}, "tools": {"listChanged": True}}
+        lists |= {"logging": {}, "resources": {"listChanged": True, "subscribe": True}}
+        declared = lists | ({} if revision == "2024-11-05" else {"completions": {}})
+        assert connection.client.server_capabilities == declared
+        assert (connection.client.server_info, connection.client.instructions) == (theirs.info, "Be kind.")
         await until(lambda: seen)
         assert seen == [({"roots": {"listChanged": True}, "sampling": {}}, "mcp-bindgen", revision)]
 
@@ -163,51 +152,33 @@ async def test_who_offers_nothing_declares_nothing(revision: str) -> None:
 
 
 async def test_more_capabilities_can_be_declared() -> None:
-    class Shop(LatestServer):
-        list_tools = handler
-
-        def extra_capabilities(self) -> Any:
-            return {"tools": {"x/stock": True}, "experimental": {"x/y": {}}}
-
-    class Buyer(Latest):
-        def extra_capabilities(self) -> Any:
-            return {"elicitation": {"url": {}}}
-
-    async with connected(Buyer(), Shop()) as connection:
-        assert connection.client.server_capabilities == {
-            "logging": {},
-            "tools": {"listChanged": True, "x/stock": True},
-            "experimental": {"x/y": {}},
-        }
+    more = {"tools": {"x/stock": True}, "experimental": {"x/y": {}}}
+    shop = server(LATEST, list_tools=handler, extra_capabilities=lambda self: more)
+    buyer = client(LATEST, extra_capabilities=lambda self: {"elicitation": {"url": {}}})
+    async with connected(buyer, shop) as connection:
+        tools = {"listChanged": True, "x/stock": True}
+        assert connection.client.server_capabilities == {"logging": {}, **more, "tools": tools}
         assert connection.ours.sent[0]["params"]["capabilities"] == {"elicitation": {"url": {}}}
 
 
 @every_revision
 async def test_what_was_not_declared_is_not_sent(revision: str) -> None:
-    failures: list[CapabilityMissing] = []
+    failures: list[runtime.CapabilityMissing] = []
 
     async def call_tool(self: Any, params: Any, ctx: Any) -> Any:
         for attempt in (ctx.list_roots, ctx.notify_resource_list_changed):
-            with pytest.raises(CapabilityMissing) as caught:
-                await attempt()
-            failures.append(caught.value)
+            failures.append(await failure_of(attempt(), runtime.CapabilityMissing))
         return said("done", revision)
 
     async with connected(client(revision), server(revision, call_tool=call_tool)) as connection:
         before = len(connection.ours.sent)
         for attempt in (connection.client.list_prompts, connection.client.notify_roots_list_changed):
-            with pytest.raises(CapabilityMissing) as caught:
-                await attempt()
-            failures.append(caught.value)
+            failures.append(await failure_of(attempt(), runtime.CapabilityMissing))
         assert len(connection.ours.sent) == before
         await connection.client.call_tool("x")
         assert connection.theirs.methods() == []
-        assert [".".join(failure.capability) for failure in failures] == [
-            "server.prompts",
-            "client.roots.listChanged",
-            "client.roots",
-            "server.resources.listChanged",
-        ]
+        lacking = " ".join(".".join(failure.capability) for failure in failures)
+        assert lacking == "server.prompts client.roots.listChanged client.roots server.resources.listChanged"
         assert "'prompts', which the server did not declare" in str(failures[0])
 
 
@@ -217,9 +188,8 @@ async def test_who_lacks_what_a_handler_needs_is_told(revision: str) -> None:
         await ctx.list_roots()
 
     async with connected(client(revision), server(revision, call_tool=call_tool)) as connection:
-        with pytest.raises(ProtocolError, match="'roots', which the client did not declare") as caught:
-            await connection.client.call_tool("x")
-        assert caught.value.code == errors.INVALID_REQUEST
+        error = await failure_of(connection.client.call_tool("x"), match="'roots', which the client did not declare")
+        assert error.code == errors.INVALID_REQUEST
 
 
 # --- errors ---------------------------------------------------------------------------------------------------
@@ -234,91 +204,17 @@ async def test_a_crash_is_logged_here_and_not_told_there(revision: str, caplog: 
 
     async with connected(client(revision), server(revision, call_tool=call_tool)) as connection:
         for name in ("at once", "later"):
-            with pytest.raises(ProtocolError) as caught:
-                await connection.client.call_tool(name)
-            assert (caught.value.code, caught.value.message, caught.value.data) == (-32603, "Internal error", None)
+            error = await failure_of(connection.client.call_tool(name))
+            assert (error.code, error.message, error.data) == (-32603, "Internal error", None)
             assert not any("s3cret" in str(message) for message in connection.theirs.sent)
     assert [record.getMessage() for record in caplog.records] == ["the handler of tools/call failed"] * 2
     assert caplog.text.count("ValueError: the password is s3cret") == 2
     assert "Traceback" in caplog.text
 
 
-@every_revision
-async def test_an_error_that_a_handler_raises_arrives(revision: str) -> None:
-    data = {"why": [1, None, "é"]}
-
-    async def call_tool(self: Any, params: Any, ctx: Any) -> Any:
-        raise ProtocolError(-32042, "Not now.", data)
-
-    async with connected(client(revision), server(revision, call_tool=call_tool)) as connection:
-        with pytest.raises(ProtocolError) as caught:
-            await connection.client.call_tool("x")
-        assert (caught.value.code, caught.value.message, caught.value.data) == (-32042, "Not now.", data)
-
-
-class Clumsy(Tools):
-    """Fails in ways that a runtime does not expect."""
-
-    async def data(self, ctx: Context) -> str:
-        raise ProtocolError(1, "no", object())
-
-    async def message(self, ctx: Context) -> str:
-        raise ProtocolError(1, cast(Any, object()))
-
-    async def call_tool(self, params: mcp.CallToolRequestParams, ctx: Context) -> mcp.CallToolResult:
-        answered = await super().call_tool(params, ctx)
-        if params.name == "result":
-            cast(Any, answered).content = [object()]
-        return answered
-
-    async def result(self, ctx: Context) -> str:
-        return ""
-
-    async def cancelled(self, ctx: Context) -> str:
-        raise asyncio.CancelledError
-
-    async def awaited(self, ctx: Context) -> str:
-        task = asyncio.ensure_future(asyncio.sleep(LONG))
-        asyncio.get_running_loop().call_later(0.01, task.cancel)
-        await task
-        return "never"
-
-    async def recursion(self, ctx: Context) -> str:
-        return await self.recursion(ctx)
-
-    async def stop(self, ctx: Context) -> str:
-        raise StopAsyncIteration
-
-    async def quick(self, ctx: Context) -> str:
-        return "quick"
-
-
-@pytest.mark.parametrize("name", ["data", "message", "result", "cancelled", "awaited", "recursion", "stop", "nope"])
-async def test_no_failure_of_a_handler_ends_the_connection(name: str, caplog: pytest.LogCaptureFixture) -> None:
-    async with connected(Latest(), Clumsy()) as connection:
-        with pytest.raises(ProtocolError) as caught:
-            await connection.client.call_tool(name)
-        assert caught.value.code == -32603
-        assert caplog.records
-        assert await outcome(connection.client, "quick") == "quick"
-        assert not connection.client.link.peer.pending
-
-
-async def test_a_result_that_is_no_object_fails_here(caplog: pytest.LogCaptureFixture) -> None:
-    """Who forgets `return` reads it in the own log."""
-
-    async def call_tool(self: Any, params: Any, ctx: Any) -> None: ...
-
-    async with connected(Latest(), server(LATEST, call_tool=call_tool)) as connection:
-        with pytest.raises(ProtocolError):
-            await connection.client.call_tool("x")
-
-
 async def test_what_is_not_offered_is_refused() -> None:
     async with connected(Latest(), server(LATEST, list_tools=handler)) as connection:
-        with pytest.raises(ProtocolError) as caught:
-            await connection.client.call_tool("x")
-        assert caught.value.code == -32601
+        assert (await failure_of(connection.client.call_tool("x"))).code == -32601
     async with played(LatestServer()) as (raw, _):
         await raw.introduce(LATEST)
         for method in ("prompts/list", "tools/explode", "sampling/createMessage"):
@@ -340,29 +236,23 @@ async def test_handlers_that_block_run_in_threads(revision: str) -> None:
         together.wait()
         return said("done", revision)
 
-    pair_of = connected(client(revision), server(revision, call_tool=call_tool))
-    async with pair_of as connection, anyio.create_task_group() as tasks:
-        for _ in range(2):
-            tasks.start_soon(connection.client.call_tool, "x")
+    async with connected(client(revision), server(revision, call_tool=call_tool)) as connection:
+        called = asyncio.gather(*(connection.client.call_tool("x") for _ in range(2)))
         await until(lambda: together.n_waiting == 2)
         await connection.client.ping()
         await anyio.to_thread.run_sync(together.wait)
+        await called
 
 
 async def test_a_handler_in_a_thread_reaches_its_context() -> None:
-    class Threaded(LatestServer):
-        def call_tool(self, params: mcp.CallToolRequestParams, ctx: Context) -> mcp.CallToolResult:
-            anyio.from_thread.run(ctx.progress, 1)
-            return cast(mcp.CallToolResult, said(str(anyio.from_thread.run(ctx.list_roots).roots)))
+    def call_tool(self: Any, params: Any, ctx: Context) -> Any:
+        anyio.from_thread.run(ctx.progress, 1)
+        return said(str(anyio.from_thread.run(ctx.list_roots).roots))
 
-    class Home(Latest):
-        def on_list_roots(self, params: Any, ctx: Any) -> mcp.ListRootsResult:
-            return mcp.ListRootsResult(roots=[])
-
+    home = client(LATEST, on_list_roots=lambda self, params, ctx: mcp.ListRootsResult(roots=[]))
     seen: list[Any] = []
-    async with connected(Home(), Threaded()) as connection:
-        answered = await connection.client.with_options(on_progress=seen.append).call_tool("x")
-        assert text_of(answered) == "[]"
+    async with connected(home, server(LATEST, call_tool=call_tool)) as connection:
+        assert await outcome(connection.client.with_options(on_progress=seen.append), "x") == "[]"
         assert [params.progress for params in seen] == [1]
 
 
@@ -371,178 +261,141 @@ async def test_a_handler_may_return_something_to_await() -> None:
         await anyio.sleep(0)
         return said(text)
 
-    class Lazy(LatestServer):
-        def call_tool(self, params: mcp.CallToolRequestParams, ctx: Context) -> Any:
-            return later(params.name)
-
-    async with connected(Latest(), Lazy()) as connection:
-        assert text_of(await connection.client.call_tool("x")) == "x"
+    lazy = server(LATEST, call_tool=lambda self, params, ctx: later(params.name))
+    async with connected(Latest(), lazy) as connection:
+        assert await outcome(connection.client, "x") == "x"
 
 
 async def test_handlers_that_wait_hold_nobody_up() -> None:
     theirs = Sleeper()
     async with connected(Latest(), theirs) as connection:
-        done: list[str] = []
-
-        async def sleep() -> None:
-            done.append(await outcome(connection.client, "sleep"))
-
-        async with anyio.create_task_group() as tasks:
-            for _ in range(100):
-                tasks.start_soon(sleep)
-            await until(lambda: theirs.waiting == 100)
-            for n in range(50):
-                assert await outcome(connection.client, "quick", n=n) == f"quick {n}"
-            assert await connection.client.ping() == mcp.Result()
-            assert done == []
-            theirs.go.set()
-        assert done == ["rested"] * 100
+        sleeping = asyncio.gather(*(outcome(connection.client, "sleep") for _ in range(100)))
+        await until(lambda: theirs.waiting == 100)
+        for n in range(50):
+            assert await outcome(connection.client, "quick", n=n) == f"quick {n}"
+        assert await connection.client.ping() == mcp.Result()
+        assert not sleeping.done()
+        theirs.go.set()
+        assert await sleeping == ["rested"] * 100
         assert not connection.client.link.peer.pending
 
 
 async def test_answers_come_in_the_order_of_their_end() -> None:
-    class Turns(Tools):
-        async def wait(self, ctx: Context, turns: int) -> int:
-            for _ in range(turns):
-                await anyio.sleep(0.01)
-            return turns
+    async def wait(ctx: Context, turns: int) -> int:
+        for _ in range(turns):
+            await anyio.sleep(0.01)
+        return turns
 
-    done: list[str] = []
-    async with connected(Latest(), Turns()) as connection:
-
-        async def ask(turns: int) -> None:
-            done.append(await outcome(connection.client, "wait", turns=turns))
-
-        async with anyio.create_task_group() as tasks:
-            for turns in (15, 0, 8, 1):
-                tasks.start_soon(ask, turns)
-    assert done == ["0", "1", "8", "15"]
+    async with connected(Latest(), toolbox(wait)) as connection:
+        asked = [outcome(connection.client, "wait", turns=turns) for turns in (15, 0, 8, 1)]
+        assert [await one for one in asyncio.as_completed(asked)] == ["0", "1", "8", "15"]
 
 
 VARIABLE = contextvars.ContextVar("VARIABLE", default="clean")
 
 
 async def test_context_variables_stay_in_their_handler() -> None:
-    class Marking(Tools):
-        async def at_once(self, ctx: Context, mark: str) -> str:
-            before = VARIABLE.get()
-            VARIABLE.set(mark)
-            return f"{before} {VARIABLE.get()}"
-
-        async def later(self, ctx: Context, mark: str) -> str:
-            before = VARIABLE.get()
-            VARIABLE.set(mark)
+    async def mark(ctx: Context, mark: str, is_late: bool) -> str:
+        before = VARIABLE.get()
+        VARIABLE.set(mark)
+        if is_late:
             await anyio.sleep(0.01)
-            inside = await anyio.to_thread.run_sync(VARIABLE.get)
-            return f"{before} {VARIABLE.get()} {inside}"
+            assert await anyio.to_thread.run_sync(VARIABLE.get) == mark
+        return f"{before} {VARIABLE.get()}"
 
-    async with connected(Latest(), Marking()) as connection:
-        found: list[str] = []
-
-        async def ask(name: str, mark: str) -> None:
-            found.append(await outcome(connection.client, name, mark=mark))
-
-        async with anyio.create_task_group() as tasks:
-            for n in range(5):
-                tasks.start_soon(ask, "at_once", f"a{n}")
-                tasks.start_soon(ask, "later", f"b{n}")
-        assert sorted(found) == [f"clean a{n}" for n in range(5)] + [f"clean b{n} b{n}" for n in range(5)]
+    async with connected(Latest(), toolbox(mark)) as connection:
+        asked = [
+            outcome(connection.client, "mark", mark=f"{is_late} {n}", is_late=is_late)
+            for n in range(5)
+            for is_late in (False, True)
+        ]
+        expected = [f"clean {is_late} {n}" for n in range(5) for is_late in (False, True)]
+        assert await asyncio.gather(*asked) == expected
     assert VARIABLE.get() == "clean"
 
 
-class Scopes(Tools):
-    """Uses what anyio and asyncio have for structured concurrency."""
-
-    async def fail_after(self, ctx: Context) -> str:
-        try:
-            with anyio.fail_after(0.01):
-                await anyio.sleep(LONG)
-        except TimeoutError:
-            return "too slow"
-        return "never"
-
-    async def move_on_after(self, ctx: Context) -> str:
-        with anyio.move_on_after(0.01) as scope:
+async def fail_after(ctx: Context) -> str:
+    try:
+        with anyio.fail_after(0.01):
             await anyio.sleep(LONG)
-        return str(scope.cancelled_caught)
+    except TimeoutError:
+        return "too slow"
+    return "never"
 
-    async def at_once(self, ctx: Context) -> str:
-        with anyio.CancelScope() as scope:
-            scope.cancel()
-            await anyio.sleep(LONG)
-        return str(scope.cancelled_caught)
 
-    async def tasks(self, ctx: Context) -> str:
-        found: list[int] = []
-        added = [anyio.Event() for _ in range(3)]
+async def move_on_after(ctx: Context) -> str:
+    with anyio.move_on_after(0.01) as scope:
+        await anyio.sleep(LONG)
+    return str(scope.cancelled_caught)
 
-        async def add(n: int) -> None:
-            if n < 2:
-                await added[n + 1].wait()
-            found.append(n)
-            added[n].set()
 
-        async with anyio.create_task_group() as tasks:
-            for n in range(3):
-                tasks.start_soon(add, n)
-        return str(found)
+async def at_once(ctx: Context) -> str:
+    with anyio.CancelScope() as scope:
+        scope.cancel()
+        await anyio.sleep(LONG)
+    return str(scope.cancelled_caught)
 
-    async def failing_tasks(self, ctx: Context) -> str:
-        async def fail() -> None:
-            await anyio.sleep(0)
-            raise ValueError("one")
 
-        try:
-            async with anyio.create_task_group() as tasks:
-                tasks.start_soon(anyio.sleep, LONG)
-                tasks.start_soon(fail)
-        except ExceptionGroup as group:
-            return str(len(group.exceptions))
-        return "never"
+async def in_turns(ctx: Context) -> str:
+    found: list[int] = []
+    added = [anyio.Event() for _ in range(3)]
 
-    async def native(self, ctx: Context) -> str:
-        try:
-            async with asyncio.timeout(0.01):
-                await asyncio.sleep(LONG)
-        except TimeoutError:
-            return str(await asyncio.wait_for(asyncio.gather(asyncio.sleep(0, 1), asyncio.sleep(0, 2)), 5))
-        return "never"
+    async def add(n: int) -> None:
+        if n < 2:
+            await added[n + 1].wait()
+        found.append(n)
+        added[n].set()
 
-    async def shielded(self, ctx: Context) -> str:
-        with anyio.CancelScope(shield=True):
-            await anyio.sleep(0.01)
+    async with anyio.create_task_group() as tasks:
+        for n in range(3):
+            tasks.start_soon(add, n)
+    return str(found)
+
+
+async def failing_tasks(ctx: Context) -> str:
+    async def fail() -> None:
+        await anyio.sleep(0)
+        raise ValueError("one")
+
+    try:
         async with anyio.create_task_group() as tasks:
             tasks.start_soon(anyio.sleep, LONG)
-            tasks.cancel_scope.cancel()
-        await anyio.sleep(0)
-        return "alive"
+            tasks.start_soon(fail)
+    except ExceptionGroup as group:
+        return str(len(group.exceptions))
+    return "never"
 
 
-@pytest.mark.parametrize(
-    ("name", "text"),
-    [
-        ("fail_after", "too slow"),
-        ("move_on_after", "True"),
-        ("at_once", "True"),
-        ("tasks", "[2, 1, 0]"),
-        ("failing_tasks", "1"),
-        ("native", "[1, 2]"),
-        ("shielded", "alive"),
-    ],
-)
-async def test_structured_concurrency_works_in_handlers(name: str, text: str) -> None:
-    async with connected(Latest(), Scopes()) as connection:
+async def native(ctx: Context) -> str:
+    try:
+        async with asyncio.timeout(0.01):
+            await asyncio.sleep(LONG)
+    except TimeoutError:
+        return str(await asyncio.wait_for(asyncio.gather(asyncio.sleep(0, 1), asyncio.sleep(0, 2)), 5))
+    return "never"
+
+
+async def shielded(ctx: Context) -> str:
+    with anyio.CancelScope(shield=True):
+        await anyio.sleep(0.01)
+    async with anyio.create_task_group() as tasks:
+        tasks.start_soon(anyio.sleep, LONG)
+        tasks.cancel_scope.cancel()
+    await anyio.sleep(0)
+    return "alive"
+
+
+SCOPES = {fail_after: "too slow", move_on_after: "True", at_once: "True", in_turns: "[2, 1, 0]", failing_tasks: "1"}
+SCOPES |= {native: "[1, 2]", shielded: "alive"}
+
+
+@pytest.mark.parametrize("tool", SCOPES)
+async def test_structured_concurrency_works_in_handlers(tool: Any) -> None:
+    async with connected(Latest(), toolbox(tool)) as connection:
         for _ in range(3):
-            assert await outcome(connection.client, name) == text
-        results: list[str] = []
-
-        async def ask() -> None:
-            results.append(await outcome(connection.client, name))
-
-        async with anyio.create_task_group() as tasks:
-            for _ in range(10):
-                tasks.start_soon(ask)
-        assert results == [text] * 10
+            assert await outcome(connection.client, tool.__name__) == SCOPES[tool]
+        together = (outcome(connection.client, tool.__name__) for _ in range(10))
+        assert await asyncio.gather(*together) == [SCOPES[tool]] * 10
 
 
 # --- progress, timeouts, cancellation -------------------------------------------------------------------------
@@ -552,9 +405,10 @@ def striding(revision: str) -> Any:
     """A server with a tool that takes steps and says so."""
 
     async def call_tool(self: Any, params: Any, ctx: Any) -> Any:
-        for step in range(params.arguments["steps"]):
-            await anyio.sleep(params.arguments["pause"])
-            await ctx.progress(step, params.arguments["steps"], f"step {step}")
+        steps, pause = params.arguments["steps"], params.arguments["pause"]
+        for step in range(steps):
+            await anyio.sleep(pause)
+            await ctx.progress(step, steps, f"step {step}")
         return said("there", revision)
 
     return server(revision, call_tool=call_tool)
@@ -564,18 +418,11 @@ def striding(revision: str) -> Any:
 async def test_progress_arrives_where_it_was_asked_for(revision: str) -> None:
     async with connected(client(revision), striding(revision)) as connection:
         seen: list[list[Any]] = [[], []]
-
-        async def ask(mine: list[Any]) -> None:
-            view = connection.client.with_options(on_progress=mine.append)
-            assert text_of(await view.call_tool("walk", {"steps": 3, "pause": 0.001})) == "there"
-
-        async with anyio.create_task_group() as tasks:
-            for mine in seen:
-                tasks.start_soon(ask, mine)
+        views = [connection.client.with_options(on_progress=mine.append) for mine in seen]
+        assert await asyncio.gather(*(outcome(one, "walk", steps=3, pause=0.001) for one in views)) == ["there"] * 2
         for mine in seen:
             assert [(params.progress, params.total) for params in mine] == [(0, 3), (1, 3), (2, 3)]
-        tokens = {params.progress_token for mine in seen for params in mine}
-        assert len(tokens) == 2
+        assert len({params.progress_token for mine in seen for params in mine}) == 2
         before = len(connection.theirs.params("notifications/progress"))
         await connection.client.call_tool("walk", {"steps": 3, "pause": 0})
         assert len(connection.theirs.params("notifications/progress")) == before
@@ -596,28 +443,25 @@ async def test_progress_puts_the_timeout_off() -> None:
         walk = {"steps": 12, "pause": PATIENCE / 6}
         patient = connection.client.with_options(timeout=PATIENCE, on_progress=lambda params: None)
         assert text_of(await patient.call_tool("walk", walk)) == "there"
-        with pytest.raises(RequestTimeout):  # who does not ask for progress gets none
+        with pytest.raises(runtime.RequestTimeout):  # who does not ask for progress gets none
             await connection.client.with_options(timeout=PATIENCE).call_tool("walk", walk)
-        hurried = patient.with_options(total_timeout=PATIENCE)
-        with pytest.raises(RequestTimeout):
-            await hurried.call_tool("walk", walk)
+        await failure_of(patient.with_options(total_timeout=PATIENCE).call_tool("walk", walk), runtime.RequestTimeout)
 
 
 @every_revision
 @pytest.mark.parametrize("kind", ["timeout", "total_timeout"])
 async def test_who_does_not_wait_any_longer_says_so(revision: str, kind: str) -> None:
-    cancelled: list[str] = []
+    cancelled: list[bool] = []
 
-    async def call_tool(self: Any, params: Any, ctx: Any) -> Any:
+    async def wait(ctx: Any) -> None:
         try:
             await anyio.sleep(LONG)
         finally:
-            cancelled.append(params.name)
+            cancelled.append(True)
 
-    async with connected(client(revision), server(revision, call_tool=call_tool)) as connection:
+    async with connected(client(revision), toolbox(wait, revision=revision)) as connection:
         view = connection.client.with_options(**{kind: 0.05})
-        with pytest.raises(RequestTimeout, match="tools/call"):
-            await view.call_tool("x")
+        await failure_of(view.call_tool("wait"), runtime.RequestTimeout, match="tools/call")
         await until(lambda: cancelled)
         (told,) = connection.ours.params("notifications/cancelled")
         (asked,) = [message for message in connection.ours.sent if message.get("method") == "tools/call"]
@@ -631,33 +475,16 @@ async def test_clients_do_not_wait_for_ever_unless_they_are_told_to() -> None:
     assert LatestServer.options.timeout is None, "a person may be answering"
     async with connected(Latest(), Sleeper()) as connection:
         client = connection.client
-        assert client.options == Options(timeout=60.0, total_timeout=None)
+        assert client.options == runtime.Options(timeout=60.0, total_timeout=None)
         forever = client.with_options(timeout=None, total_timeout=5)
-        assert forever.options == Options(timeout=None, total_timeout=5)
+        assert forever.options == runtime.Options(timeout=None, total_timeout=5)
         assert forever.with_options().options == forever.options
-        assert forever.with_options(total_timeout=None).options == Options(timeout=None)
-        client.options = Options(timeout=0.05)
-        with pytest.raises(RequestTimeout, match="tools/call was not answered in time"):
-            await client.call_tool("sleep")
+        assert forever.with_options(total_timeout=None).options == runtime.Options(timeout=None)
+        client.options = runtime.Options(timeout=0.05)
+        await failure_of(client.call_tool("sleep"), runtime.RequestTimeout, match="tools/call was not answered in time")
         with anyio.move_on_after(0.2) as scope:
             await client.with_options(timeout=None).call_tool("sleep")
         assert scope.cancelled_caught
-
-
-class Asking(Tools):
-    """Asks the client, and then answers, or not."""
-
-    async def ask(self, ctx: Context) -> str:
-        return str(len((await ctx.list_roots()).roots))
-
-    async def ask_and_sleep(self, ctx: Context) -> str:
-        await ctx.list_roots()
-        await anyio.sleep(LONG)
-        return "never"
-
-    async def sleep(self, ctx: Context) -> str:
-        await anyio.sleep(LONG)
-        return "never"
 
 
 class Thinking(Latest):
@@ -675,31 +502,28 @@ class Thinking(Latest):
 
 
 async def test_the_clock_does_not_run_while_somebody_answers() -> None:
-    async with connected(Thinking(), Asking()) as connection:
+    async def ask(ctx: Context, after: float = 0) -> str:
+        roots = (await ctx.list_roots()).roots
+        await anyio.sleep(after)
+        return str(len(roots))
+
+    async def sleep(ctx: Context) -> None:
+        await anyio.sleep(LONG)
+
+    async with connected(Thinking(), toolbox(ask, sleep)) as connection:
         client = connection.client
         hasty = client.with_options(timeout=0.1)
         assert await outcome(hasty, "ask") == "0"
-        begun = anyio.current_time()
-        with pytest.raises(RequestTimeout):
-            await hasty.call_tool("ask_and_sleep")
-        assert 0.35 < anyio.current_time() - begun < 5, "it runs again afterwards"
-        begun = anyio.current_time()
-        with pytest.raises(RequestTimeout):
-            await hasty.with_options(total_timeout=0.2).call_tool("ask")
-        assert anyio.current_time() - begun < 0.3, "the total is the total"
+        await failure_of(hasty.call_tool("ask", {"after": LONG}), runtime.RequestTimeout)  # it runs again afterwards
+        await failure_of(hasty.with_options(total_timeout=0.2).call_tool("ask"), runtime.RequestTimeout)
         client.calls = "sleep"
-        with pytest.raises(ProtocolError, match="Internal error"):  # its own call timed out
-            await hasty.call_tool("ask")
+        await failure_of(hasty.call_tool("ask"), match="Internal error")  # its own call timed out
         assert client.begun == 4
 
 
 async def test_options_of_a_class_are_used() -> None:
-    class Hasty(Latest):
-        options = Options(timeout=0.05)
-
-    async with connected(Hasty(), Sleeper()) as connection:
-        with pytest.raises(RequestTimeout):
-            await connection.client.call_tool("sleep")
+    async with connected(client(LATEST, options=runtime.Options(timeout=0.05)), Sleeper()) as connection:
+        await failure_of(connection.client.call_tool("sleep"), runtime.RequestTimeout)
 
 
 async def test_a_task_that_is_cancelled_gives_its_request_up() -> None:
@@ -714,8 +538,7 @@ async def test_a_task_that_is_cancelled_gives_its_request_up() -> None:
         assert theirs.waiting == 0
         told = [params["requestId"] for params in connection.ours.params("notifications/cancelled")]
         asked = [message["id"] for message in connection.ours.sent if message.get("method") == "tools/call"]
-        assert sorted(told) == asked
-        assert await outcome(connection.client, "quick") == "quick 0"
+        assert (sorted(told), await outcome(connection.client, "quick")) == (asked, "quick 0")
 
 
 async def test_a_request_that_is_given_up_at_once_is_cancelled_after_it_was_sent() -> None:
@@ -740,39 +563,29 @@ async def test_a_request_that_is_given_up_at_once_is_cancelled_after_it_was_sent
 
 
 async def test_a_late_answer_is_no_answer_to_the_next_request() -> None:
-    left, right = pair()
-    raw = Raw(right)
-    answers: list[str] = []
-
-    async def script() -> None:
+    async def script(raw: Raw) -> None:
         await raw.welcome({"tools": {}})
         first = await raw.receive()
         assert (await raw.receive())["method"] == "notifications/cancelled"
-        second = await raw.receive()
-        for asked, text in ((first, "late"), (second, "right")):
+        for asked, text in ((first, "late"), (await raw.receive(), "right")):
             await raw.send(answer(asked["id"], {"content": [{"type": "text", "text": text}]}))
 
-    async with running(script()), Latest.connect(Recording(left, LATEST)) as caller:
-        with pytest.raises(RequestTimeout):
-            await caller.with_options(timeout=0.05).call_tool("x")
-        answers.append(text_of(await caller.call_tool("y")))
-    assert answers == ["right"]
-    await raw.close()
+    async with scripted(Latest(), script) as caller:
+        await failure_of(caller.with_options(timeout=0.05).call_tool("x"), runtime.RequestTimeout)
+        assert await outcome(caller, "y") == "right"
 
 
 async def test_a_handler_may_ignore_that_it_was_cancelled() -> None:
-    class Stubborn(Tools):
-        async def work(self, ctx: Context) -> str:
-            try:
-                await anyio.sleep(LONG)
-            except anyio.get_cancelled_exc_class():
-                with anyio.CancelScope(shield=True):
-                    await ctx.progress(1)  # it is not sent any more
-                    await ctx.notify_tool_list_changed()
-                raise
-            return "never"
+    async def work(ctx: Context) -> None:
+        try:
+            await anyio.sleep(LONG)
+        except anyio.get_cancelled_exc_class():
+            with anyio.CancelScope(shield=True):
+                await ctx.progress(1)  # it is not sent any more
+                await ctx.notify_tool_list_changed()
+            raise
 
-    async with played(Stubborn()) as (raw, _):
+    async with played(toolbox(work)) as (raw, _):
         await raw.introduce(LATEST)
         call = {"name": "work", "_meta": {"progressToken": "t"}}
         await raw.send(request(1, "tools/call", call), notification("notifications/cancelled", {"requestId": 1}))
@@ -784,13 +597,9 @@ async def test_cancelling_in_the_same_breath() -> None:
     theirs = Sleeper()
     async with played(theirs) as (raw, _):
         await raw.introduce(LATEST)
-        await raw.send(
-            request("a", "tools/call", {"name": "sleep"}),
-            notification("notifications/cancelled", {"requestId": "a"}),
-            request("b", "tools/call", {"name": "quick"}),
-            notification("notifications/cancelled", {"requestId": "b"}),
-            request("c", "ping"),
-        )
+        cancelling = {id_: notification("notifications/cancelled", {"requestId": id_}) for id_ in "ab"}
+        sleep, quick = (request(id_, "tools/call", {"name": name}) for id_, name in (("a", "sleep"), ("b", "quick")))
+        await raw.send(sleep, cancelling["a"], quick, cancelling["b"], request("c", "ping"))
         assert [(await raw.receive())["id"] for _ in range(2)] == ["b", "c"]
         await until(lambda: theirs.waiting == 0)
 
@@ -799,12 +608,9 @@ async def test_initialize_that_takes_too_long_is_not_cancelled() -> None:
     left, right = pair()
     recording = Recording(left, LATEST)
 
-    class Hasty(Latest):
-        options = Options(timeout=0.05)
-
-    with pytest.raises(RequestTimeout):
-        async with Hasty.connect(recording):
-            pass
+    with pytest.raises(runtime.RequestTimeout):
+        async with client(LATEST, options=runtime.Options(timeout=0.05)).connected(recording):
+            raise AssertionError
     assert recording.methods() == ["initialize"]
     await right.close()
 
@@ -814,8 +620,7 @@ async def test_initialize_that_takes_too_long_is_not_cancelled() -> None:
 
 @every_revision
 async def test_a_server_asks_its_client(revision: str) -> None:
-    package = bindings(revision)
-    types = package.types
+    types = bindings(revision).types
 
     async def call_tool(self: Any, params: Any, ctx: Any) -> Any:
         roots = await ctx.list_roots()
@@ -831,98 +636,74 @@ async def test_a_server_asks_its_client(revision: str) -> None:
         await anyio.sleep(0)
         return types.CreateMessageResult(model="m", role="assistant", content=types.TextContent(text="Ho!"))
 
-    asker = server(revision, call_tool=call_tool)
-    async with connected(
-        client(revision, on_list_roots=on_list_roots, on_create_message=on_create_message), asker
-    ) as connection:
-        results: list[str] = []
-
-        async def ask() -> None:
-            results.append(text_of(await connection.client.call_tool("x")))
-
-        async with anyio.create_task_group() as tasks:
-            for _ in range(20):
-                tasks.start_soon(ask)
-        assert results == ["1 Ho!"] * 20
+    ours = client(revision, on_list_roots=on_list_roots, on_create_message=on_create_message)
+    async with connected(ours, server(revision, call_tool=call_tool)) as connection:
+        assert await asyncio.gather(*(outcome(connection.client, "x") for _ in range(20))) == ["1 Ho!"] * 20
 
 
 async def test_questions_nest() -> None:
     """A tool samples, the client's model calls a tool, which elicits."""
 
-    class Deep(Tools):
-        async def outer(self, ctx: Context) -> str:
-            content = mcp.TextContent(text="go")
-            sampled = await ctx.create_message([mcp.SamplingMessage(role="user", content=content)], 1)
-            return f"outer({sampled.model})"
+    async def outer(ctx: Context) -> str:
+        message = mcp.SamplingMessage(role="user", content=mcp.TextContent(text="go"))
+        return f"outer({(await ctx.create_message([message], 1)).model})"
 
-        async def inner(self, ctx: Context) -> str:
-            schema = mcp.ElicitRequestFormParamsRequestedSchema(properties={})
-            form = mcp.ElicitRequestFormParams(message="Who?", requested_schema=schema)
-            answered = await ctx.elicit(form)
-            return f"inner({answered.action})"
+    async def inner(ctx: Context) -> str:
+        schema = mcp.ElicitRequestFormParamsRequestedSchema(properties={})
+        answered = await ctx.elicit(mcp.ElicitRequestFormParams(message="Who?", requested_schema=schema))
+        return f"inner({answered.action})"
 
     class Modelling(Latest):
         async def on_create_message(self, params: Any, ctx: Any) -> mcp.CreateMessageResult:
-            inner = await self.call_tool("inner")
-            return mcp.CreateMessageResult(
-                model=text_of(inner), role="assistant", content=mcp.TextContent(text="there")
-            )
+            content = mcp.TextContent(text="there")
+            return mcp.CreateMessageResult(model=await outcome(self, "inner"), role="assistant", content=content)
 
         async def on_elicit(self, params: Any, ctx: Any) -> mcp.ElicitResult:
             assert await self.ping() == mcp.Result()
             return mcp.ElicitResult(action="decline")
 
-    async with connected(Modelling(), Deep()) as connection:
+    async with connected(Modelling(), toolbox(outer, inner)) as connection:
         assert await outcome(connection.client, "outer") == "outer(inner(decline))"
 
 
 async def test_a_client_that_fails_fails_the_handler_that_asked() -> None:
-    class Curious(Tools):
-        async def ask(self, ctx: Context) -> str:
-            with pytest.raises(ProtocolError) as caught:
-                await ctx.list_roots()
-            return f"{caught.value.code} {caught.value.message}"
+    async def ask(ctx: Context) -> str:
+        error = await failure_of(ctx.list_roots())
+        return f"{error.code} {error.message}"
 
-    class Homeless(Latest):
-        async def on_list_roots(self, params: Any, ctx: Any) -> mcp.ListRootsResult:
-            raise ProtocolError(-1, "no home")
+    async def on_list_roots(self: Any, params: Any, ctx: Any) -> mcp.ListRootsResult:
+        raise runtime.ProtocolError(-1, "no home")
 
-    async with connected(Homeless(), Curious()) as connection:
+    async with connected(client(LATEST, on_list_roots=on_list_roots), toolbox(ask)) as connection:
         assert await outcome(connection.client, "ask") == "-1 no home"
 
 
 async def test_a_handler_that_is_cancelled_gives_its_own_requests_up() -> None:
-    asleep = Sleeper()
     cancelled: list[bool] = []
 
-    class Curious(Tools):
-        async def ask(self, ctx: Context) -> str:
-            await ctx.list_roots()
-            return "never"
+    async def ask(ctx: Context) -> None:
+        await ctx.list_roots()
 
-    class Slow(Latest):
-        async def on_list_roots(self, params: Any, ctx: Any) -> mcp.ListRootsResult:
-            try:
-                await asleep.go.wait()
-            finally:
-                cancelled.append(True)
-            return mcp.ListRootsResult(roots=[])
+    async def on_list_roots(self: Any, params: Any, ctx: Any) -> Any:
+        try:
+            await anyio.sleep_forever()
+        finally:
+            cancelled.append(True)
 
-    async with connected(Slow(), Curious()) as connection:
-        with pytest.raises(RequestTimeout):
-            await connection.client.with_options(total_timeout=0.05).call_tool("ask")
+    async with connected(client(LATEST, on_list_roots=on_list_roots), toolbox(ask)) as connection:
+        await failure_of(connection.client.with_options(total_timeout=0.05).call_tool("ask"), runtime.RequestTimeout)
         await until(lambda: cancelled)
         assert connection.theirs.methods() == ["roots/list", "notifications/cancelled"]
 
 
 @every_revision
 async def test_ping_works_both_ways(revision: str) -> None:
-    async def call_tool(self: Any, params: Any, ctx: Any) -> Any:
-        return said(str((await ctx.ping()).model_dump()), revision)
+    async def ping(ctx: Any) -> Any:
+        return (await ctx.ping()).model_dump()
 
-    async with connected(client(revision), server(revision, call_tool=call_tool)) as connection:
+    async with connected(client(revision), toolbox(ping, revision=revision)) as connection:
         assert (await connection.client.ping()).model_dump() == {}
-        assert text_of(await connection.client.call_tool("x")) == "{}"
+        assert await outcome(connection.client, "ping") == "{}"
 
 
 @pytest.mark.parametrize("revision", [*STATEFUL, STATELESS])
@@ -940,10 +721,9 @@ async def test_only_files_are_roots(revision: str, caplog: pytest.LogCaptureFixt
     async with connected(ours, server(revision, call_tool=call_tool)) as connection:
         assert text_of(await connection.client.call_tool("x")) == "2"
         uri = "https://example.com/secret"
-        with pytest.raises((ProtocolError, ValueError)) as caught:
-            await connection.client.call_tool("x")
+        error = await failure_of(connection.client.call_tool("x"), (runtime.ProtocolError, ValueError))
         message = "the URI of a root must begin with file://: 'https://example.com/secret'"
-        assert message in (str(caught.value) if revision == STATELESS else caplog.text)
+        assert message in (str(error) if revision == STATELESS else caplog.text)
 
 
 # --- telling --------------------------------------------------------------------------------------------------
@@ -974,84 +754,62 @@ async def test_a_client_hears_what_it_wants_to_hear(revision: str) -> None:
 
 
 async def test_each_client_has_its_own_level() -> None:
-    class Talking(Tools):
-        async def talk(self, ctx: Context) -> str:
-            await ctx.log("info", "hello")
-            return ""
+    async def talk(ctx: Context) -> None:
+        await ctx.log("info", "hello")
 
-    theirs = Talking()
+    theirs = toolbox(talk)
     async with connected(Latest(), theirs) as one, connected(Latest(), theirs) as two:
         await one.client.set_level("error")
         await outcome(one.client, "talk")
         await outcome(two.client, "talk")
-        assert one.theirs.methods() == []
-        assert two.theirs.methods() == ["notifications/message"]
+        assert (one.theirs.methods(), two.theirs.methods()) == ([], ["notifications/message"])
 
 
 async def test_notifications_reach_their_handlers() -> None:
     heard: list[str] = []
 
-    class Listening(Latest):
-        async def on_tool_list_changed(self, params: Any, ctx: Any) -> None:
-            heard.append("tools")
+    async def hear(self: Any, params: Any, ctx: Any) -> None:
+        heard.append("changed")
 
-        def on_resource_updated(self, params: Any, ctx: Any) -> None:
-            heard.append(params.uri)
+    async def tell(ctx: Context) -> None:
+        await ctx.notify_tool_list_changed()
+        await ctx.notify_resource_updated("x://y")
 
-        async def on_list_roots(self, params: Any, ctx: Any) -> mcp.ListRootsResult:
-            raise NotImplementedError
+    def on_resource_updated(self: Any, params: Any, ctx: Any) -> None:
+        heard.append(params.uri)
 
-    class Telling(Tools):
-        subscribe = handler
-
-        async def tell(self, ctx: Context) -> str:
-            await ctx.notify_tool_list_changed()
-            await ctx.notify_resource_updated("x://y")
-            return ""
-
-        async def on_roots_list_changed(self, params: Any, ctx: Any) -> None:
-            heard.append("roots")
-
-    async with connected(Listening(), Telling()) as connection:
+    handlers = {"on_tool_list_changed": hear, "on_resource_updated": on_resource_updated, "on_list_roots": handler}
+    async with connected(
+        client(LATEST, **handlers), toolbox(tell, subscribe=handler, on_roots_list_changed=hear)
+    ) as connection:
         await outcome(connection.client, "tell")
+        await until(lambda: sorted(heard) == ["changed", "x://y"])
         await connection.client.notify_roots_list_changed()
-        await until(lambda: len(heard) == 3)
-        assert sorted(heard) == ["roots", "tools", "x://y"]
+        await until(lambda: sorted(heard) == ["changed", "changed", "x://y"])
 
 
 async def test_a_notification_handler_that_fails_harms_nobody(caplog: pytest.LogCaptureFixture) -> None:
-    class Failing(Latest):
-        async def on_tool_list_changed(self, params: Any, ctx: Any) -> None:
-            raise ValueError("ouch")
+    async def on_tool_list_changed(self: Any, params: Any, ctx: Any) -> None:
+        raise ValueError("ouch")
 
-    class Telling(Tools):
-        async def tell(self, ctx: Context) -> str:
-            await ctx.notify_tool_list_changed()
-            return "told"
+    async def tell(ctx: Context) -> str:
+        await ctx.notify_tool_list_changed()
+        return "told"
 
-    async with connected(Failing(), Telling()) as connection:
+    async with connected(client(LATEST, on_tool_list_changed=on_tool_list_changed), toolbox(tell)) as connection:
         assert await outcome(connection.client, "tell") == "told"
         await until(lambda: "ValueError: ouch" in caplog.text)
 
 
 async def test_a_server_tells_all_its_clients() -> None:
-    class Quiet(LatestServer):
-        list_tools = handler
-
-    theirs = Quiet()
+    theirs = server(LATEST, list_tools=handler)
     assert theirs.connections == []
-    left, right = pair()
-    raw = Raw(left)
-    async with (
-        connected(Latest(), theirs) as one,
-        connected(Latest(), theirs) as two,
-        running(serve(Recording(right, LATEST), theirs)),
-    ):
+    async with connected(Latest(), theirs) as one, connected(Latest(), theirs) as two, played(theirs) as (raw, _):
         assert len(theirs.connections) <= 2
         await until(lambda: len(theirs.connections) == 2)
         await raw.ask(initialize(LATEST))  # a third one is not ready yet
         for context in theirs.connections:
-            await context.notify_tool_list_changed()  # type: ignore[attr-defined]
+            await context.notify_tool_list_changed()
         assert one.theirs.methods() == two.theirs.methods() == ["notifications/tools/list_changed"]
         await raw.send(INITIALIZED)
         await until(lambda: len(theirs.connections) == 3)
@@ -1064,35 +822,35 @@ async def test_a_server_tells_all_its_clients() -> None:
 # --- methods of one's own -------------------------------------------------------------------------------------
 
 
-class Greeting(Model):
+class Greeting(runtime.Model):
     name: str
 
 
-SERVER_GREET: Request[Greeting, Greeting] = Request("acme/greet", "client", Greeting, Greeting)
-CLIENT_GREET: Request[Greeting, Json] = Request("acme/greet", "server", Greeting, Json)
-SHOUT: Notification[dict[str, int]] = Notification("acme/shout", "both", dict[str, int])
+SERVER_GREET: runtime.Request[Greeting, Greeting] = runtime.Request("acme/greet", "client", Greeting, Greeting)
+CLIENT_GREET: runtime.Request[Greeting, runtime.Json] = runtime.Request("acme/greet", "server", Greeting, runtime.Json)
+SHOUT: runtime.Notification[dict[str, int]] = runtime.Notification("acme/shout", "both", dict[str, int])
 
 
 async def test_both_sides_have_methods_of_their_own() -> None:
     shouts: list[Any] = []
 
     class Greeter(LatestServer):
-        @handles(SERVER_GREET)
+        @runtime.handles(SERVER_GREET)
         async def greet(self, params: Greeting, ctx: Context) -> Greeting:
             back = await ctx.request(CLIENT_GREET, Greeting(name="client"))
             await ctx.notify(SHOUT, {"server": 1})
             return Greeting(name=f"{params.name} {back}")
 
-        @handles(SHOUT)
+        @runtime.handles(SHOUT)
         def heard(self, params: dict[str, int], ctx: Context) -> None:
             shouts.append(params)
 
     class Greeted(Latest):
-        @handles(CLIENT_GREET)
+        @runtime.handles(CLIENT_GREET)
         def greet(self, params: Greeting, ctx: Any) -> Any:
             return {params.name: None}
 
-        @handles(SHOUT)
+        @runtime.handles(SHOUT)
         async def heard(self, params: dict[str, int], ctx: Any) -> None:
             shouts.append(params)
 
@@ -1102,17 +860,14 @@ async def test_both_sides_have_methods_of_their_own() -> None:
         await connection.client.notify(SHOUT, {})
         await until(lambda: len(shouts) == 2)
         assert sorted(shouts, key=len) == [{}, {"server": 1}]
-        with pytest.raises(ProtocolError) as caught:
-            await connection.client.call(Request("acme/nope", "client", Greeting, Greeting), Greeting(name="x"))
+        with pytest.raises(runtime.ProtocolError) as caught:
+            await connection.client.call(runtime.Request("acme/nope", "client", Greeting, Greeting), Greeting(name="x"))
         assert caught.value.code == -32601
 
 
 async def test_methods_of_the_protocol_can_be_called_by_their_descriptor() -> None:
-    class Listing(LatestServer):
-        async def list_tools(self, params: Any, ctx: Context) -> mcp.ListToolsResult:
-            return mcp.ListToolsResult(tools=[])
-
-    async with connected(Latest(), Listing()) as connection:
+    listing = server(LATEST, list_tools=lambda self, params, ctx: mcp.ListToolsResult(tools=[]))
+    async with connected(Latest(), listing) as connection:
         answered = await connection.client.request(methods.LIST_TOOLS, mcp.PaginatedRequestParams())
         assert answered == mcp.ListToolsResult(tools=[])
 
@@ -1152,15 +907,15 @@ async def test_a_list_without_end_is_an_error(revision: str) -> None:
         return types.ListToolsResult(tools=[], next_cursor=str(pages % period))
 
     async with connected(client(revision), server(revision, list_tools=list_tools)) as connection:
-        for turns, most, read, message in [
-            (1, 1000, 2, "gives the cursor '0' twice"),
-            (3, 1000, 4, "gives the cursor '1' twice"),
+        cycles = [(1, 1000, 2, "gives the cursor '0' twice"), (3, 1000, 4, "gives the cursor '1' twice")]
+        endless = [
             (10**6, 5, 5, "more than 5 pages; max_pages allows more"),
             (10**6, 1000, 1000, "more than 1000 pages"),
-        ]:
+        ]
+        for turns, most, read, message in cycles + endless:
             pages, period = 0, turns
             connection.client.max_pages = most
-            with pytest.raises(ProtocolError, match=message):
+            with pytest.raises(runtime.ProtocolError, match=message):
                 assert [tool async for tool in connection.client.iter_tools()] == []
             assert pages == read
 
@@ -1168,7 +923,7 @@ async def test_a_list_without_end_is_an_error(revision: str) -> None:
 # --- revisions ------------------------------------------------------------------------------------------------
 
 
-def versatile() -> list[Server]:
+def versatile() -> list[runtime.Server]:
     """A server for each stateful revision, each of which says who it is."""
 
     def make(revision: str) -> Any:
@@ -1184,23 +939,17 @@ def versatile() -> list[Server]:
 
 async def test_one_endpoint_speaks_many_revisions() -> None:
     servers = versatile()
-    async with anyio.create_task_group() as tasks:
 
-        async def ask(revision: str) -> None:
-            async with connected(client(revision), *servers) as connection:
-                assert text_of(await connection.client.call_tool("x")) == f"{revision} {revision}"
-                for mine in servers:
-                    assert all(context.revision == mine.revision for context in mine.connections)
+    async def ask(revision: str) -> None:
+        async with connected(client(revision), *servers) as connection:
+            assert text_of(await connection.client.call_tool("x")) == f"{revision} {revision}"
+            for mine in servers:
+                assert all(context.revision == mine.revision for context in mine.connections)
 
-        for revision in STATEFUL:
-            for _ in range(3):
-                tasks.start_soon(ask, revision)
+    await asyncio.gather(*(ask(revision) for revision in STATEFUL * 3))
     for order in (servers[::-1], servers[1:] + servers[:1]):
-        left, right = pair()
-        async with running(serve(Recording(right, LATEST), *order)):
-            raw = Raw(left)
+        async with played(*order) as (raw, _):
             assert (await raw.introduce("1999-01-01"))["result"]["protocolVersion"] == LATEST
-            await raw.close()
 
 
 async def test_connections_belong_to_the_server_of_their_revision() -> None:
@@ -1212,14 +961,13 @@ async def test_connections_belong_to_the_server_of_their_revision() -> None:
         assert len(one.theirs.methods()) == len(two.theirs.methods()) == 1
 
 
-@pytest.mark.parametrize(
-    ("ours", "theirs"), [("2024-11-05", LATEST), (LATEST, "2024-11-05"), ("2025-06-18", "2025-03-26")]
-)
-async def test_no_revision_in_common(ours: str, theirs: str) -> None:
+@pytest.mark.parametrize("pairs", [("2024-11-05", LATEST), (LATEST, "2024-11-05"), ("2025-06-18", "2025-03-26")])
+async def test_no_revision_in_common(pairs: tuple[str, str]) -> None:
+    ours, theirs = pairs
     left, right = pair()
     recording = Recording(left, ours)
-    async with running(serve(Recording(right, theirs), server(theirs), revisions=[theirs])):
-        with pytest.raises(UnsupportedRevision, match=theirs):
+    async with running(runtime.serve(Recording(right, theirs), server(theirs), revisions=[theirs])):
+        with pytest.raises(runtime.UnsupportedRevision, match=theirs):
             async with client(ours).connected(recording, exactly=True):
                 raise AssertionError
     assert recording.methods() == ["initialize"]
@@ -1231,22 +979,21 @@ async def test_no_revision_in_common(ours: str, theirs: str) -> None:
 async def test_lifespans_are_entered_and_left() -> None:
     log: list[str] = []
 
-    class Shop(LatestServer):
-        def __init__(self, name: str) -> None:
-            self.name = name
-
+    def shop(name: str) -> Any:
         @asynccontextmanager
-        async def lifespan(self) -> AsyncGenerator[None]:
-            log.append(f"open {self.name}")
+        async def lifespan(self: Any) -> AsyncGenerator[None]:
+            log.append(f"open {name}")
             try:
                 yield
             finally:
-                log.append(f"close {self.name}")
+                log.append(f"close {name}")
 
-    async with lifespans([Shop("a"), Shop("b")]):
+        return server(LATEST, lifespan=lifespan)
+
+    async with lifespans([shop("a"), shop("b")]):
         log.append("serving")
     with pytest.raises(ValueError, match="inside"):
-        async with lifespans([Shop("c")]):
+        async with lifespans([shop("c")]):
             raise ValueError("inside")
     assert log == ["open a", "open b", "serving", "close b", "close a", "open c", "close c"]
 
@@ -1256,12 +1003,11 @@ async def test_a_server_that_answers_initialize_itself() -> None:
         async def initialize(self, params: mcp.InitializeRequestParams, ctx: Context) -> mcp.InitializeResult:
             await anyio.sleep(0)
             if params.client_info.name == "rude":
-                raise ProtocolError(-1, "go away")
-            return mcp.InitializeResult(
-                capabilities=mcp.ServerCapabilities(prompts=mcp.ServerCapabilitiesPrompts()),
-                protocol_version=params.protocol_version,
-                server_info=mcp.Implementation(name="custom", version="1"),
-            )
+                raise runtime.ProtocolError(-1, "go away")
+            has: Any = {"prompts": {}}
+            info = {"name": "custom", "version": "1"}
+            result = {"capabilities": has, "protocolVersion": params.protocol_version, "serverInfo": info}
+            return mcp.InitializeResult.model_validate(result)
 
     class Rude(Latest):
         info = mcp.Implementation(name="rude", version="1")
@@ -1269,13 +1015,10 @@ async def test_a_server_that_answers_initialize_itself() -> None:
     async with connected(Latest(), Custom()) as connection:
         assert connection.client.server_capabilities == {"prompts": {}}
         assert connection.client.server_info.name == "custom"
-        with pytest.raises(CapabilityMissing):
-            await connection.client.list_tools()
-    left, right = pair()
-    async with running(serve(Recording(right, LATEST), Custom())):
-        with pytest.raises(ProtocolError, match="go away"):
-            async with Rude().connected(Recording(left, LATEST)):
-                raise AssertionError
+        await failure_of(connection.client.list_tools(), runtime.CapabilityMissing)
+    with pytest.raises(runtime.ProtocolError, match="go away"):
+        async with connected(Rude(), Custom()):
+            raise AssertionError
 
 
 async def test_what_a_block_raises_comes_out_as_it_is() -> None:
@@ -1290,73 +1033,37 @@ async def test_what_a_block_raises_comes_out_as_it_is() -> None:
                 await connection.client.call_tool("sleep")
             raise KeyError("mine")
 
-    with pytest.raises(KeyError, match="mine"):
-        await fail_among_calls()
+    await failure_of(fail_among_calls(), KeyError, match="mine")
 
 
 async def test_when_the_server_goes_calls_fail() -> None:
     left, right = pair()
     raw = Raw(right)
-    async with _connected_to(raw, Recording(left, LATEST)) as caller:
-        failures: list[ConnectionClosed] = []
-
-        async def ask() -> None:
-            with pytest.raises(ConnectionClosed) as caught:
-                await caller.ping()
-            failures.append(caught.value)
-
-        async with anyio.create_task_group() as tasks:
-            for _ in range(3):
-                tasks.start_soon(ask)
-            await anyio.wait_all_tasks_blocked()
-            await raw.close()
-        assert len(failures) == 3
-        assert {str(failure) for failure in failures} == {"the other side closed the connection"}
-        await ask()
-        with pytest.raises(ConnectionClosed):
-            await caller.notify(methods.INITIALIZED, mcp.NotificationParams())
-
-
-@asynccontextmanager
-async def _connected_to(raw: Raw, transport: Any) -> AsyncGenerator[Latest]:
-    """A client that is connected to a server which is played by hand."""
-    async with running(raw.welcome({"tools": {}})), Latest.connect(transport) as caller:
-        yield caller
+    async with running(raw.welcome({"tools": {}})), Latest.connect(Recording(left, LATEST)) as caller:
+        asked = asyncio.gather(*(failure_of(caller.ping(), runtime.ConnectionClosed) for _ in range(3)))
+        await anyio.wait_all_tasks_blocked()
+        await raw.close()
+        assert [str(failure) for failure in await asked] == ["the other side closed the connection"] * 3
+        await failure_of(caller.ping(), runtime.ConnectionClosed)
+        await failure_of(caller.notify(methods.INITIALIZED, mcp.NotificationParams()), runtime.ConnectionClosed)
 
 
 async def test_when_the_client_goes_handlers_are_cancelled() -> None:
     theirs = Sleeper()
-    left, right = pair()
-    async with running(serve(Recording(right, LATEST), theirs)):
-        raw = Raw(left)
+    async with played(theirs) as (raw, _):
         await raw.introduce(LATEST)
         await raw.send(*(request(n, "tools/call", {"name": "sleep"}) for n in range(5)))
         await until(lambda: theirs.waiting == 5)
-        await raw.close()
     assert theirs.cancelled == 5
 
 
 async def test_a_client_leaves_while_its_calls_are_under_way() -> None:
     theirs = Sleeper()
-    left, right = pair()
-    failures: list[Exception] = []
-
-    async with (
-        running(serve(Recording(right, LATEST), theirs)),
-        anyio.create_task_group() as tasks,
-        Latest.connect(Recording(left, LATEST)) as caller,
-    ):
-
-        async def ask() -> None:
-            try:
-                await caller.call_tool("sleep")
-            except ConnectionClosed as error:
-                failures.append(error)
-
-        for _ in range(3):
-            tasks.start_soon(ask)
+    async with connected(Latest(), theirs) as connection:
+        asked = [failure_of(connection.client.call_tool("sleep"), runtime.ConnectionClosed) for _ in range(3)]
+        leaving = asyncio.gather(*asked)
         await until(lambda: theirs.waiting == 3)
-    assert [str(error) for error in failures] == ["the connection was closed by this side"] * 3
+    assert [str(error) for error in await leaving] == ["the connection was closed by this side"] * 3
     assert theirs.cancelled == 3
 
 
@@ -1386,15 +1093,125 @@ async def test_batches_are_answered_as_batches() -> None:
 
 
 async def test_a_server_may_be_refused() -> None:
+    async def script(raw: Raw) -> None:
+        await raw.send(refusal((await raw.receive())["id"], -7, "full"))
+
+    with pytest.raises(runtime.ProtocolError, match="full"):
+        async with scripted(Latest(), script):
+            raise AssertionError
+
+
+TOO_LONG = 10.0
+INFO = mcp.Implementation(name="racing", version="1")
+
+
+class Racing(LatestServer):
+    """A server whose tool answers at once, reports progress without end, or says very much."""
+
+    info = INFO
+
+    async def call_tool(self, params: mcp.CallToolRequestParams, ctx: Context) -> mcp.CallToolResult:
+        if params.name == "huge":
+            return mcp.CallToolResult(content=[mcp.TextContent(text="x" * 1_500_000)])
+        while params.name == "endless":
+            await ctx.progress(time.monotonic())
+            await asyncio.sleep(0)
+        return mcp.CallToolResult(content=[])
+
+
+class Delaying(Transport):
+    """A transport that holds the event loop up with a message in its hands, until a request's time is up."""
+
+    def __init__(self, inner: Transport) -> None:
+        self._inner = inner
+        self.seconds = 0.0
+
+    async def receive(self) -> Sequence[Any]:
+        messages = await self._inner.receive()
+        time.sleep(self.seconds)
+        return messages
+
+    async def send(self, messages: Sequence[bytes]) -> None:
+        await self._inner.send(messages)
+
+    async def close(self) -> None:
+        await self._inner.close()
+
+
+async def test_an_answer_that_comes_as_the_time_is_up_counts() -> None:
     left, right = pair()
-    raw = Raw(right)
+    delaying = Delaying(left)
+    async with running(runtime.serve(right, Racing())), runtime.connect(delaying, Latest) as client:
+        delaying.seconds = 0.6  # both happen in one turn of the loop
+        assert (await client.with_options(timeout=0.5).call_tool("timed")).content == []
 
-    async def script() -> None:
-        asked = await raw.receive()
-        await raw.send(refusal(asked["id"], -7, "full"))
 
-    async with running(script()):
-        with pytest.raises(ProtocolError, match="full"):
-            async with Latest.connect(Recording(left, LATEST)):
-                raise AssertionError
-    await raw.close()
+async def test_progress_that_comes_as_the_time_is_up_ends_no_connection() -> None:
+    left, right = pair()
+    async with running(runtime.serve(right, Racing())), runtime.connect(left, Latest) as client:
+        hurried = client.with_options(timeout=5, total_timeout=0.02, on_progress=lambda params: None)
+        for _ in range(20):
+            await failure_of(hurried.call_tool("endless"), runtime.RequestTimeout)
+        await client.ping()
+
+
+class Vanishing(Transport):
+    """A transport whose other side answers `initialize`, and is gone in the same moment."""
+
+    def __init__(self) -> None:
+        self._asked = asyncio.Event()
+        self._request: Any = None
+        self._answered = False
+
+    async def receive(self) -> Sequence[bytes]:
+        await self._asked.wait()
+        if self._answered:
+            return ()
+        self._answered = True
+        result = {"protocolVersion": "2025-11-25", "capabilities": {}, "serverInfo": {"name": "gone", "version": "1"}}
+        return [json.dumps({"jsonrpc": "2.0", "id": self._request["id"], "result": result}).encode()]
+
+    async def send(self, messages: Sequence[bytes]) -> None:
+        self._request = self._request or json.loads(messages[0])
+        self._asked.set()
+
+    async def close(self) -> None:
+        self._asked.set()
+
+
+async def test_a_server_that_is_gone_as_it_answers_the_handshake() -> None:
+    with pytest.raises(runtime.ConnectionClosed):
+        async with runtime.connect(Vanishing(), Latest) as client:
+            await client.ping()
+
+
+def test_a_large_answer_in_a_session_blocks_nobody() -> None:
+    async def post(app: HttpApp, message: Any, **headers: str) -> list[Any]:
+        sent: list[Any] = []
+        bodies = [{"type": "http.request", "body": json.dumps(message).encode()}]
+        known = {"host": "localhost", "content-type": "application/json", **headers}
+        known["accept"] = "application/json, text/event-stream"
+        raw = [(name.replace("_", "-").encode(), value.encode()) for name, value in known.items()]
+
+        async def receive() -> Any:
+            if bodies:
+                return bodies.pop()
+            return await asyncio.sleep(TOO_LONG)
+
+        async def send(part: Any) -> None:
+            sent.append(part)
+
+        await app({"type": "http", "method": "POST", "path": "/mcp", "headers": raw}, receive, send)
+        return sent
+
+    async def talk() -> None:
+        app = HttpApp(Racing())
+        async with app.lifespan():
+            begun = await post(app, initialize(revision="2025-11-25"))
+            session = dict(begun[0]["headers"])[b"mcp-session-id"].decode()
+            await post(app, {"jsonrpc": "2.0", "method": "notifications/initialized"}, mcp_session_id=session)
+            call = {"jsonrpc": "2.0", "id": 7, "method": "tools/call", "params": {"name": "huge", "arguments": {}}}
+            answer = await asyncio.wait_for(post(app, call, mcp_session_id=session), TOO_LONG)
+            assert sum(len(part.get("body", b"")) for part in answer) > 1_500_000
+
+    asyncio.run(talk())

@@ -50,8 +50,7 @@ def test_spellings_of_a_uri_have_one_canonical_form(pair: tuple[str, str]) -> No
 def test_a_canonical_form_is_its_own(text: str) -> None:
     for fold_host in (True, False):
         found = canonical(text, fold_host=fold_host)
-        assert canonical(found, fold_host=fold_host) == found
-        assert canonical(found) == canonical(text)
+        assert (canonical(found, fold_host=fold_host), canonical(found)) == (found, canonical(text))
 
 
 @pytest.mark.parametrize(
@@ -79,28 +78,11 @@ def test_canonical_forms(uri: str, form: str) -> None:
     assert canonical(uri) == form
 
 
-SAME_RULE = [
-    "note://pay/roll",
-    "NOTE://%50ay/%72oll",
-    "note:pay/roll",
-    "note:///pay/roll",
-    "note://pay%2Froll",
-    "note://pay%252Froll",
-    "note://pay/%2572oll",
-    "note://pay//roll/",
-    "note://x%2F..%2Fpay/roll",
-    "note://x/../pay/roll",
-    "note://pay./roll",
-    "note://pay:/roll",
-    "note:\\\\pay\\roll",
-    " note://pay/ro\tll",
-    "note://pay/roll%00",
-    "note://pay/roll?",
-    "note://pay/roll?a=b",
-    "note://pay/roll#c",
-    "note://pay/roll?a#c",
-    "note%3A//pay/roll",
-]
+SAME_RULE = ["note://pay/roll", "note:\\\\pay\\roll", " note://pay/ro\tll"]
+SAME_RULE += ["NOTE://%50ay/%72oll", "note:pay/roll", "note:///pay/roll", "note://pay%2Froll", "note://pay%252Froll"]
+SAME_RULE += ["note://pay/%2572oll", "note://pay//roll/", "note://x%2F..%2Fpay/roll", "note://x/../pay/roll"]
+SAME_RULE += ["note://pay./roll", "note://pay:/roll", "note://pay/roll%00", "note://pay/roll?", "note://pay/roll?a=b"]
+SAME_RULE += ["note://pay/roll#c", "note://pay/roll?a#c", "note%3A//pay/roll"]
 
 
 @pytest.mark.parametrize("uri", SAME_RULE)
@@ -128,11 +110,10 @@ def test_names_are_compared_as_they_are(name: str) -> None:
 @pytest.mark.parametrize("unit", ["%", "%41", "/", "/..", "/a", "é", "%25", "note:", "?", "\\", "%2F", "/.", "a"])
 def test_hostile_uris_take_little_time(unit: str) -> None:
     uri = "note://" + unit * (60_000 // len(unit))
-    begun = time.perf_counter()
-    canonical(uri)
-    lineage(uri)
-    rule_keys(uri)
-    assert time.perf_counter() - begun < 1
+    begun = time.process_time()
+    for read in (canonical, lineage, rule_keys):
+        read(uri)
+    assert time.process_time() - begun < 5  # of the processor: a quadratic search takes minutes
 
 
 @pytest.mark.parametrize("odd", [{}, [], 5, None, True])

@@ -40,6 +40,7 @@ from tests.support.checked_connections import (
     initialize,
     introduce,
     notification,
+    only,
     oracle,
     ready,
     refusal,
@@ -77,6 +78,29 @@ def code_of(events: list[Event]) -> int:
     (event,) = events
     assert isinstance(event, Rejected)
     return event.error.code
+
+
+def asking() -> tuple[Peer, Any]:
+    """A client that has sent a ping, and the ping."""
+    peer = client()
+    return peer, peer.request(methods.PING, None)[0]
+
+
+def event_code(event: Answered) -> int:
+    """The code of the error that a request ends with."""
+    assert isinstance(event.error, ProtocolError)
+    return event.error.code
+
+
+NO_ID = "no id"
+
+
+def refused(events: list[Event]) -> tuple[int, object]:
+    """The code of the one error, and the id to send it back to: `NO_ID` without one, `None` when nothing is sent."""
+    answered = reply(events)
+    id_ = answered if answered is None else answered.get("id", NO_ID)
+    assert (id_ is None) is (answered is None)
+    return code_of(events), id_
 
 
 def reply(events: list[Event]) -> Any:
@@ -122,8 +146,7 @@ def test_answers_find_their_request_in_any_order() -> None:
     peer = client()
     pending = [peer.request(methods.PING, None)[0] for _ in range(4)]
     for one in (pending[2], pending[0], pending[3]):
-        (event,) = feed(peer, answer(one.id, {"_meta": {"n": one.id}}))
-        assert isinstance(event, Answered)
+        event = only(Answered, feed(peer, answer(one.id, {"_meta": {"n": one.id}})))
         assert event.pending is one
         assert event.result == mcp.Result(meta={"n": one.id})
     assert list(peer.pending.values()) == [pending[1]]
@@ -133,17 +156,13 @@ def test_a_subscription_that_the_server_takes_back_waits_no_more() -> None:
     peer = client("2026-07-28")
     wanted = stateless.SubscriptionsListenRequestParams.model_construct(notifications=stateless.SubscriptionFilter())
     listening, _ = peer.request(SUBSCRIPTIONS_LISTEN, wanted)
-    taken_back = {"jsonrpc": "2.0", "method": "notifications/cancelled", "params": {"requestId": listening.id}}
-    (event,) = feed(peer, taken_back)
-    assert isinstance(event, Answered)
+    event = only(Answered, feed(peer, notification("notifications/cancelled", {"requestId": listening.id})))
     assert (event.pending, peer.pending) == (listening, {})
 
 
 def test_a_text_is_no_number() -> None:
-    peer = client()
-    pending, _ = peer.request(methods.PING, None)
-    assert feed(peer, answer(str(pending.id), {})) == []
-    assert feed(peer, refusal(str(pending.id), -1)) == []
+    peer, pending = asking()
+    assert (feed(peer, answer(str(pending.id), {})), feed(peer, refusal(str(pending.id), -1))) == ([], [])
     assert pending.id in peer.pending
     theirs = ready(LATEST)
     assert asked(feed(theirs, ping(1)) + feed(theirs, ping("1"))) == [1, "1"]
@@ -152,11 +171,8 @@ def test_a_text_is_no_number() -> None:
 
 
 def test_a_whole_number_may_have_a_point() -> None:
-    peer = client()
-    pending, _ = peer.request(methods.PING, None)
-    (event,) = feed(peer, b'{"jsonrpc":"2.0","id":1.0,"result":{}}')
-    assert isinstance(event, Answered)
-    assert event.pending is pending
+    peer, pending = asking()
+    assert only(Answered, feed(peer, b'{"jsonrpc":"2.0","id":1.0,"result":{}}')).pending is pending
     theirs = ready(LATEST)
     assert asked(feed(theirs, b'{"jsonrpc":"2.0","id":7.0,"method":"ping"}')) == [7]
     assert code_of(feed(theirs, ping(7))) == INVALID
@@ -165,16 +181,11 @@ def test_a_whole_number_may_have_a_point() -> None:
 @pytest.mark.parametrize("id_", [0, -1, 2**53 + 1, 10**400, "", "null", "\u0000", "é\U0001f600", 'a"b\\c\n'])
 def test_ids_come_back_as_they_were(id_: object) -> None:
     peer = ready(LATEST)
-    (event,) = feed(peer, ping(id_))
-    assert isinstance(event, Requested)
-    assert event.id == id_
-    assert json.loads(peer.respond(event.id, {})) == answer(id_, {})
+    event = only(Requested, feed(peer, ping(id_)))
+    assert (event.id, json.loads(peer.respond(event.id, {}))) == (id_, answer(id_, {}))
     assert asked(feed(peer, ping(id_))) == [id_]
-    assert json.loads(peer.fail(event.id, ProtocolError(5, "five", {"a": 1}))) == {
-        "jsonrpc": "2.0",
-        "id": id_,
-        "error": {"code": 5, "message": "five", "data": {"a": 1}},
-    }
+    failed = json.loads(peer.fail(event.id, ProtocolError(5, "five", {"a": 1})))
+    assert failed == {"jsonrpc": "2.0", "id": id_, "error": {"code": 5, "message": "five", "data": {"a": 1}}}
 
 
 def test_both_sides_ask_at_once() -> None:
@@ -183,20 +194,15 @@ def test_both_sides_ask_at_once() -> None:
     assert asked(feed(peer, ping(pending.id))) == [pending.id]
     assert json.loads(peer.respond(pending.id, {})) == answer(pending.id, {})
     assert pending.id in peer.pending
-    (event,) = feed(peer, answer(pending.id, {}))
-    assert isinstance(event, Answered)
-    assert not peer.pending
-    assert not peer.handling
+    only(Answered, feed(peer, answer(pending.id, {})))
+    assert (peer.pending, peer.handling) == ({}, {})
 
 
 def test_an_id_in_flight_is_refused() -> None:
     peer = ready(LATEST)
     assert asked(feed(peer, ping(3))) == [3]
-    events = feed(peer, call(3))
-    assert code_of(events) == INVALID
-    assert reply(events)["id"] == 3
-    assert json.loads(peer.respond(3, {})) == answer(3, {})
-    assert asked(feed(peer, call(3))) == [3]
+    assert refused(feed(peer, call(3))) == (INVALID, 3)
+    assert (json.loads(peer.respond(3, {})), asked(feed(peer, call(3)))) == (answer(3, {}), [3])
 
 
 def test_an_answer_leaves_once() -> None:
@@ -209,16 +215,14 @@ def test_an_answer_leaves_once() -> None:
 
 @pytest.mark.parametrize("id_", [99, "1", None, 1.5, True, [1]])
 def test_an_answer_to_nothing_is_ignored(id_: object) -> None:
-    peer = client()
-    pending, _ = peer.request(methods.PING, None)
+    peer, pending = asking()
     assert feed(peer, answer(id_, {})) == feed(peer, refusal(id_, -1)) == []
     assert feed(peer, {"jsonrpc": "2.0", "error": {"code": PARSE, "message": "what?"}}) == []
     assert list(peer.pending) == [pending.id]
 
 
 def test_a_late_answer_is_ignored() -> None:
-    peer = client()
-    pending, _ = peer.request(methods.PING, None)
+    peer, pending = asking()
     peer.cancel(pending, "enough")
     assert feed(peer, answer(pending.id, {})) == feed(peer, refusal(pending.id, 1)) == []
     again, _ = peer.request(methods.PING, None)
@@ -230,12 +234,8 @@ def test_a_late_answer_is_ignored() -> None:
 def test_an_invalid_result_fails_its_request(result: object) -> None:
     peer = client()
     pending, _ = peer.request(methods.LIST_TOOLS, None)
-    (event,) = feed(peer, answer(pending.id, result))
-    assert isinstance(event, Answered)
-    assert isinstance(event.error, ProtocolError)
-    assert event.error.code == INVALID
-    assert "tools/list" in str(event.error)
-    assert not peer.pending
+    event = only(Answered, feed(peer, answer(pending.id, result)))
+    assert (event_code(event), "tools/list" in str(event.error), peer.pending) == (INVALID, True, {})
 
 
 @pytest.mark.parametrize(
@@ -251,10 +251,8 @@ def test_an_invalid_result_fails_its_request(result: object) -> None:
     ],
 )
 def test_errors_are_read_however_badly_they_are_formed(body: object, code: int, message: str | None, data: Any) -> None:
-    peer = client()
-    pending, _ = peer.request(methods.PING, None)
-    (event,) = feed(peer, {"jsonrpc": "2.0", "id": pending.id, "error": body})
-    assert isinstance(event, Answered)
+    peer, pending = asking()
+    event = only(Answered, feed(peer, {"jsonrpc": "2.0", "id": pending.id, "error": body}))
     assert isinstance(event.error, ProtocolError)
     assert (event.error.code, event.error.data) == (code, data)
     assert message is None or event.error.message == message
@@ -265,19 +263,16 @@ def test_what_is_both_result_and_error(order: list[str]) -> None:
     """Some sides send the other one as `null`."""
     error = {"code": 7, "message": "no"}
     for result, failed, expected in (({}, None, None), (None, error, 7)):
-        peer = client()
-        pending, _ = peer.request(methods.PING, None)
+        peer, pending = asking()
         message = {"jsonrpc": "2.0", "id": pending.id, "result": result, "error": failed}
-        (event,) = feed(peer, {name: message[name] for name in order})
-        assert isinstance(event, Answered)
+        event = only(Answered, feed(peer, {name: message[name] for name in order}))
         assert getattr(event.error, "code", None) == expected
 
 
 def test_the_last_of_two_ids_counts() -> None:
-    peer = client()
-    first, second = peer.request(methods.PING, None)[0], peer.request(methods.PING, None)[0]
-    (event,) = feed(peer, b'{"jsonrpc":"2.0","id":%d,"result":{},"id":%d}' % (first.id, second.id))
-    assert isinstance(event, Answered)
+    peer, first = asking()
+    second, _ = peer.request(methods.PING, None)
+    event = only(Answered, feed(peer, b'{"jsonrpc":"2.0","id":%d,"result":{},"id":%d}' % (first.id, second.id)))
     assert event.pending is second
     assert list(peer.pending) == [first.id]
 
@@ -285,95 +280,60 @@ def test_the_last_of_two_ids_counts() -> None:
 # --- what cannot be used --------------------------------------------------------------------------------------
 
 
-@pytest.mark.parametrize(
-    "data",
-    [
-        b"",
-        b" ",
-        b"{",
-        b'{"jsonrpc":"2.0","id":1,"method":"ping"',
-        b'{"jsonrpc":"2.0","id":1,"method":"pi',
-        b'{"jsonrpc":"2.0","id":1,"method":"ping"}}',
-        b'{"jsonrpc":"2.0","id":1,"method":"ping"} {"jsonrpc":"2.0","id":2,"method":"ping"}',
-        b'{"jsonrpc":"2.0","id":NaN,"method":"ping"}',
-        b'{"jsonrpc":"2.0","id":1,"method":"ping","x":NaN}',
-        b'{"jsonrpc":"2.0","id":1,"method":"ping","x":-Infinity}',
-        b'{"jsonrpc":"2.0","id":1,"method":"ping","params":{"x":NaN}}',
-        b'{"jsonrpc":"2.0","id":1,"method":"ping","x":"\xff"}',
-        b'{"jsonrpc":"2.0","id":1,"method":"ping","params":{"x":"\xc3("}}',
-        b'{"jsonrpc":"2.0","id":1,"method":"ping","params":{"x":"\\ud800"}}',
-        b'{"jsonrpc":"2.0","id":"\\ud83d","method":"ping"}',
-        b'{"jsonrpc":"2.0","id":01,"method":"ping"}',
-        b"{'jsonrpc':'2.0','id':1,'method':'ping'}",
-        b'{"jsonrpc":"2.0","id":1,"method":"ping",}',
-        b'\xef\xbb\xbf{"jsonrpc":"2.0","id":1,"method":"ping"}',
-        b'{"jsonrpc":"2.0","id":1,"method":"ping"}\x00',
-        b"Server started!",
-        b"[" * 10_000 + b"]" * 10_000,
-        b'{"jsonrpc":"2.0","id":1,"method":"ping","params":' + b'{"a":' * 10_000 + b"1" + b"}" * 10_001,
-        b'{"jsonrpc":"2.0","id":' + b"1" * 10_000 + b',"method":"ping"}',
-    ],
-    ids=lambda data: repr(data[:60]),
-)
+PING = b'{"jsonrpc":"2.0","id":1,"method":"ping"'
+NO_JSON = [b"", b" ", b"{", PING, PING[:-3], PING + b"}}", PING + b"} " + PING + b"}", PING + b",}", PING + b"}\x00"]
+NO_JSON += [PING + b',"x":NaN}', PING + b',"x":-Infinity}', PING + b',"params":{"x":NaN}}', PING + b',"x":"\xff"}']
+NO_JSON += [PING + b',"params":{"x":"\xc3("}}', PING + b',"params":{"x":"\\ud800"}}', b"\xef\xbb\xbf" + PING + b"}"]
+NO_JSON += [
+    PING.replace(b":1,", id_) + b"}" for id_ in (b":NaN,", b':"\\ud83d",', b":01,", b":" + b"1" * 10_000 + b",")
+]
+NO_JSON += [PING.replace(b'"', b"'") + b"}", b"Server started!", b"[" * 10_000 + b"]" * 10_000]
+NO_JSON += [PING + b',"params":' + b'{"a":' * 10_000 + b"1" + b"}" * 10_001]
+
+
+@pytest.mark.parametrize("data", NO_JSON, ids=lambda data: repr(data[:60]))
 def test_what_is_no_json_is_a_parse_error(data: bytes) -> None:
     for peer in (ready(LATEST), client(), server()):
         events = feed(peer, data)
-        assert code_of(events) == PARSE
-        answered = reply(events)
-        assert "id" not in answered
-        assert answered["error"]["code"] == PARSE
-        assert not peer.handling
+        assert refused(events) == (PARSE, NO_ID)
+        assert (reply(events)["error"]["code"], peer.handling) == (PARSE, {})
 
 
 @pytest.mark.parametrize(
     "data", [b'{"jsonrpc":"2.0","id":1,"result":{}', b'{"jsonrpc":"2.0","id":1,"result":{"x":NaN}}']
 )
 def test_a_damaged_answer_is_the_only_one(data: bytes) -> None:
-    peer = client()
-    pending, _ = peer.request(methods.PING, None)
-    (event,) = feed(peer, data)
-    assert isinstance(event, Answered)
+    peer, pending = asking()
+    event = only(Answered, feed(peer, data))
     assert event.pending is pending
-    assert isinstance(event.error, ProtocolError)
-    assert event.error.code == PARSE
-    assert not peer.pending
+    assert (event_code(event), peer.pending) == (PARSE, {})
 
 
 def test_what_might_be_a_damaged_answer_answers_nothing() -> None:
-    peer = client()
-    pending, _ = peer.request(methods.PING, None)
-    assert code_of(feed(peer, b'{"jsonrpc":"2.0","id":1')) == PARSE
-    assert list(peer.pending) == [pending.id]
+    peer, pending = asking()
+    assert (code_of(feed(peer, b'{"jsonrpc":"2.0","id":1')), list(peer.pending)) == (PARSE, [pending.id])
 
 
 @pytest.mark.parametrize("message", [1, "ping", None, True, 1.5])
 def test_a_message_is_an_object(message: object) -> None:
-    events = feed(ready(LATEST), message)
-    assert code_of(events) == INVALID
-    assert "id" not in reply(events)
+    assert refused(feed(ready(LATEST), message)) == (INVALID, NO_ID)
 
 
 @pytest.mark.parametrize("version", [None, "1.0", 2.0, 2, "2.00", ["2.0"]])
 def test_the_version_is_two(version: object) -> None:
     for state in (ready(LATEST), server()):
-        events = feed(state, {**ping(5), "jsonrpc": version})
-        assert code_of(events) == INVALID
-        assert reply(events)["id"] == 5
+        assert refused(feed(state, {**ping(5), "jsonrpc": version})) == (INVALID, 5)
     without = {name: value for name, value in ping(5).items() if name != "jsonrpc"}
     assert reply(feed(ready(LATEST), without))["id"] == 5
     peer = client()
     peer.request(methods.PING, None)
-    assert code_of(feed(peer, {**answer(1, {}), "jsonrpc": version})) == INVALID
-    assert reply(feed(peer, {**answer(1, {}), "jsonrpc": version})) is None
+    assert refused(feed(peer, {**answer(1, {}), "jsonrpc": version})) == (INVALID, None)
 
 
 @pytest.mark.parametrize("id_", [None, True, False, 1.5, [1], {}, 1e-300])
 def test_an_id_is_a_text_or_a_whole_number(id_: object) -> None:
     peer = ready(LATEST)
-    events = feed(peer, ping(id_))
-    assert code_of(events) == INVALID
-    assert "id" not in reply(events)
-    assert not peer.handling
+    assert (refused(feed(peer, ping(id_))), peer.handling) == ((INVALID, NO_ID), {})
 
 
 def test_an_id_is_finite() -> None:
@@ -382,36 +342,25 @@ def test_an_id_is_finite() -> None:
 
 @pytest.mark.parametrize("method", [1, None, ["ping"], {"ping": 1}, True])
 def test_a_method_is_a_text(method: object) -> None:
-    events = feed(ready(LATEST), request(5, "ping") | {"method": method})
-    assert code_of(events) == INVALID
-    assert reply(events)["id"] == 5
-    events = feed(ready(LATEST), {"jsonrpc": "2.0", "method": method})
-    assert code_of(events) == INVALID
-    assert "id" not in reply(events)
+    assert refused(feed(ready(LATEST), request(5, "ping") | {"method": method})) == (INVALID, 5)
+    assert refused(feed(ready(LATEST), {"jsonrpc": "2.0", "method": method})) == (INVALID, NO_ID)
 
 
 @pytest.mark.parametrize("message", [{}, {"jsonrpc": "2.0"}, {"jsonrpc": "2.0", "id": 5}, {"foo": "boo"}])
 def test_what_is_neither_request_nor_answer_is_refused(message: dict[str, Any]) -> None:
     events = feed(ready(LATEST), message)
-    assert code_of(events) == INVALID
-    assert reply(events).get("id") == message.get("id")
+    assert (code_of(events), reply(events).get("id")) == (INVALID, message.get("id"))
 
 
 @pytest.mark.parametrize("method", ["tools/explode", "", "Ping", "ping ", "sampling/createMessage", "rpc.discover"])
 def test_an_unknown_method_is_refused(method: str) -> None:
-    events = feed(ready(LATEST), request(5, method))
-    assert code_of(events) == UNKNOWN
-    assert reply(events)["id"] == 5
-    events = feed(ready(LATEST), notification(method))
-    assert code_of(events) == UNKNOWN
-    assert reply(events) is None
+    assert refused(feed(ready(LATEST), request(5, method))) == (UNKNOWN, 5)
+    assert refused(feed(ready(LATEST), notification(method))) == (UNKNOWN, None)
 
 
 def test_requests_are_no_notifications() -> None:
-    events = feed(ready(LATEST), notification("ping"))
-    assert (code_of(events), reply(events)) == (UNKNOWN, None)
-    events = feed(ready(LATEST), request(5, "notifications/initialized"))
-    assert (code_of(events), reply(events)["id"]) == (UNKNOWN, 5)
+    assert refused(feed(ready(LATEST), notification("ping"))) == (UNKNOWN, None)
+    assert refused(feed(ready(LATEST), request(5, "notifications/initialized"))) == (UNKNOWN, 5)
 
 
 SECRET = "s3cret"
@@ -456,21 +405,18 @@ def test_errors_keep_to_the_schema(revision: str) -> None:
 
 
 def test_a_wrong_notification_is_silent() -> None:
-    events = feed(ready(LATEST), notification("notifications/cancelled", {"requestId": []}))
-    assert (code_of(events), reply(events)) == (PARAMS, None)
+    assert refused(feed(ready(LATEST), notification("notifications/cancelled", {"requestId": []}))) == (PARAMS, None)
 
 
 def test_what_is_too_large_is_told_to_those_who_wait() -> None:
-    peer = client()
-    pending, _ = peer.request(methods.PING, None)
+    peer, pending = asking()
     (refused,) = peer.receive_oversized(9, json.dumps(request(7, "ping")).encode()[:40])
     assert reply([refused]) == {**refusal(7, INVALID), "error": {"code": INVALID, "message": TOO_LARGE}}
     for head in (b"", b'{"jsonrpc":"2.0","id":7', b'{"params":{"id":7},"jsonrpc":"2.0","id":1', b"["):
         (refused,) = peer.receive_oversized(9, head)
         assert "id" not in reply([refused])
     assert peer.receive_oversized(9, b'{"jsonrpc":"2.0","id":99,"result":{') == []
-    (event,) = peer.receive_oversized(9, b'{"jsonrpc":"2.0","id":%d,"result":{' % pending.id)
-    assert isinstance(event, Answered)
+    event = only(Answered, peer.receive_oversized(9, b'{"jsonrpc":"2.0","id":%d,"result":{' % pending.id))
     assert event.pending is pending
     assert TOO_LARGE in str(event.error)
     assert not peer.pending
@@ -481,9 +427,7 @@ def test_what_is_too_large_is_told_to_those_who_wait() -> None:
 
 def test_params_may_be_absent_where_nothing_is_required() -> None:
     for message in (ping(), request(1, "ping", {})):
-        (event,) = feed(ready(LATEST), message)
-        assert isinstance(event, Requested)
-        assert event.params == PING_PARAMS
+        assert only(Requested, feed(ready(LATEST), message)).params == PING_PARAMS
 
 
 class Own(Server):
@@ -539,11 +483,9 @@ def test_the_answers_to_a_batch_leave_together() -> None:
     peer = ready(BATCHING)
     told = notification("notifications/roots/list_changed")
     events = feed(peer, [ping("a"), told, call("b"), 5, request("c", "nope"), call("d", 1), call("e")])
-    assert asked(events) == ["a", "b", "e"]
-    assert sum(isinstance(event, Notified) for event in events) == 1
+    assert (asked(events), sum(isinstance(event, Notified) for event in events)) == (["a", "b", "e"], 1)
     assert reply(events) is None
-    assert peer.respond("b", {"content": []}) == b""
-    assert peer.fail("e", ProtocolError(1, "one")) == b""
+    assert (peer.respond("b", {"content": []}), peer.fail("e", ProtocolError(1, "one"))) == (b"", b"")
     parts = json.loads(peer.respond("a", {}))
     assert oracle(BATCHING).problems("JSONRPCBatchResponse", [{"id": 0, **part} for part in parts]) == []
     assert [part.get("id") for part in parts] == [None, "c", "d", "b", "e", "a"]
@@ -553,8 +495,7 @@ def test_the_answers_to_a_batch_leave_together() -> None:
 
 def test_other_answers_do_not_wait_for_a_batch() -> None:
     peer = ready(BATCHING)
-    assert asked(feed(peer, [ping(1), ping(2)]) + feed(peer, ping(3))) == [1, 2, 3]
-    assert peer.respond(1, {}) == b""
+    assert (asked(feed(peer, [ping(1), ping(2)]) + feed(peer, ping(3))), peer.respond(1, {})) == ([1, 2, 3], b"")
     assert json.loads(peer.respond(3, {})) == answer(3, {})
     assert json.loads(peer.respond(2, {})) == [answer(1, {}), answer(2, {})]
 
@@ -580,8 +521,7 @@ def test_a_batch_of_garbage_is_answered_at_once() -> None:
 
 def test_an_id_is_used_once_in_a_batch() -> None:
     peer = ready(BATCHING)
-    events = feed(peer, [ping(1), ping(1)])
-    assert asked(events) == [1]
+    assert asked(feed(peer, [ping(1), ping(1)])) == [1]
     parts = json.loads(peer.respond(1, {}))
     assert [part["id"] for part in parts] == [1, 1]
     assert sorted("error" in part for part in parts) == [False, True]
@@ -590,8 +530,7 @@ def test_an_id_is_used_once_in_a_batch() -> None:
 def test_what_is_cancelled_is_not_owed() -> None:
     peer = ready(BATCHING)
     feed(peer, [ping(1), ping(2)])
-    assert peer.respond(1, {}) == b""
-    assert json.loads(peer.drop(2)) == [answer(1, {})]
+    assert (peer.respond(1, {}), json.loads(peer.drop(2))) == (b"", [answer(1, {})])
     feed(peer, [ping(3), ping(4)])
     assert peer.drop(3) == peer.drop(4) == b""
 
@@ -631,14 +570,11 @@ def test_other_revisions_have_no_batches(revision: str) -> None:
 @every_revision
 def test_before_the_handshake_is_over_there_is_only_ping(revision: str) -> None:
     peer = server(revision)
-    assert asked(feed(peer, ping("a"))) == ["a"]
-    assert code_of(feed(peer, request(1, "tools/list"))) == INVALID
-    assert code_of(feed(peer, request(1, "nope"))) == INVALID
-    assert asked(feed(peer, initialize(revision))) == [0]
+    assert (asked(feed(peer, ping("a"))), code_of(feed(peer, request(1, "tools/list")))) == (["a"], INVALID)
+    assert (code_of(feed(peer, request(1, "nope"))), asked(feed(peer, initialize(revision)))) == (INVALID, [0])
     peer.negotiated()
     peer.respond(0, {})
-    assert asked(feed(peer, ping("b"))) == ["b"]
-    assert code_of(feed(peer, request(1, "tools/list"))) == INVALID
+    assert (asked(feed(peer, ping("b"))), code_of(feed(peer, request(1, "tools/list")))) == (["b"], INVALID)
     assert code_of(feed(peer, initialize(revision, id_=2))) == INVALID
     feed(peer, INITIALIZED)
     assert asked(feed(peer, request(1, "tools/list"))) == [1]
@@ -646,8 +582,7 @@ def test_before_the_handshake_is_over_there_is_only_ping(revision: str) -> None:
 
 def test_a_client_that_waits_for_its_handshake_answers_ping_only() -> None:
     peer = Peer("client", {LATEST: takes(LATEST, "client")})
-    assert asked(feed(peer, ping(1))) == [1]
-    assert code_of(feed(peer, request(2, "roots/list"))) == INVALID
+    assert (asked(feed(peer, ping(1))), code_of(feed(peer, request(2, "roots/list")))) == ([1], INVALID)
     peer.negotiated()
     assert asked(feed(peer, request(2, "roots/list"))) == [2]
 
@@ -665,9 +600,7 @@ def test_initialized_counts_after_initialize_only() -> None:
 def test_a_second_initialize_is_refused(revision: str, spelling: str) -> None:
     peer = ready(revision)
     message = json.dumps(initialize(revision, id_=9)).replace('"method"', spelling).encode()
-    events = peer.receive(message)
-    assert code_of(events) == INVALID
-    assert reply(events)["id"] == 9
+    assert refused(peer.receive(message)) == (INVALID, 9)
     assert peer.state is State.READY
 
 
@@ -680,8 +613,8 @@ def test_initialize_while_another_is_being_answered_is_refused() -> None:
 
 
 def test_a_closed_connection_is_silent() -> None:
-    peer = client()
-    first, second = peer.request(methods.PING, None)[0], peer.request(methods.PING, None)[0]
+    peer, first = asking()
+    second, _ = peer.request(methods.PING, None)
     feed(peer, ping(5))
     failed = peer.close("gone")
     assert [answered.pending for answered in failed] == [first, second]
@@ -701,8 +634,7 @@ def test_a_closed_connection_is_silent() -> None:
 @pytest.mark.parametrize("wanted", STATEFUL)
 def test_a_server_speaks_the_revision_of_the_client_if_it_can(wanted: str) -> None:
     peer = server(*STATEFUL)
-    (event,) = feed(peer, initialize(wanted))
-    assert isinstance(event, Requested)
+    event = only(Requested, feed(peer, initialize(wanted)))
     assert peer.dispatcher.revision.name == wanted
     assert type(event.params) is bindings(wanted).types.InitializeRequestParams
 
@@ -710,16 +642,14 @@ def test_a_server_speaks_the_revision_of_the_client_if_it_can(wanted: str) -> No
 @pytest.mark.parametrize("wanted", ["1999-01-01", "2099-01-01", "2026-07-28", "", "latest"])
 def test_a_server_offers_its_best_to_others(wanted: str) -> None:
     peer = server(*STATEFUL[:3])
-    assert asked(feed(peer, initialize(wanted))) == [0]
-    assert peer.dispatcher.revision.name == STATEFUL[2]
+    assert (asked(feed(peer, initialize(wanted))), peer.dispatcher.revision.name) == ([0], STATEFUL[2])
 
 
 def test_a_failed_attempt_leaves_no_trace() -> None:
     peer = server(*STATEFUL)
     broken = initialize("2024-11-05")
     del broken["params"]["clientInfo"]
-    assert code_of(feed(peer, broken)) == PARAMS
-    assert asked(feed(peer, initialize("1999-01-01"))) == [0]
+    assert (code_of(feed(peer, broken)), asked(feed(peer, initialize("1999-01-01")))) == (PARAMS, [0])
     assert peer.dispatcher.revision.name == LATEST
 
 
@@ -734,8 +664,7 @@ def test_each_revision_has_its_own_methods() -> None:
     for revision, known in (("2024-11-05", False), (LATEST, True)):
         peer = server(*STATEFUL)
         introduce(peer, revision)
-        events = feed(peer, request(1, "tasks/list"))
-        assert (asked(events) == [1]) is known
+        assert (asked(feed(peer, request(1, "tasks/list"))) == [1]) is known
 
 
 # --- cancellation and progress --------------------------------------------------------------------------------
@@ -747,23 +676,19 @@ def test_a_request_of_ours_is_given_up(revision: str) -> None:
     pending, _ = peer.request(bindings(revision).methods.PING, None)
     message = json.loads(peer.cancel(pending, "enough"))
     assert message == notification("notifications/cancelled", {"requestId": pending.id, "reason": "enough"})
-    assert oracle(revision).message(message) == []
-    assert peer.cancel(pending, "again") == b""
+    assert (oracle(revision).message(message), peer.cancel(pending, "again")) == ([], b"")
 
 
 def test_what_is_answered_cannot_be_given_up() -> None:
-    peer = client()
-    pending, _ = peer.request(methods.PING, None)
+    peer, pending = asking()
     feed(peer, answer(pending.id, {}))
     assert peer.cancel(pending, "late") == b""
 
 
 def test_initialize_is_not_cancelled() -> None:
     ours = Peer("client", {LATEST: takes(LATEST, "client")})
-    params = typed_params(methods.INITIALIZE, initialize(LATEST)["params"])
-    pending, _ = ours.request(methods.INITIALIZE, params)
-    assert ours.cancel(pending, "too slow") == b""
-    assert feed(ours, answer(pending.id, {})) == []
+    pending, _ = ours.request(methods.INITIALIZE, typed_params(methods.INITIALIZE, initialize(LATEST)["params"]))
+    assert (ours.cancel(pending, "too slow"), feed(ours, answer(pending.id, {}))) == (b"", [])
     theirs = server()
     assert asked(feed(theirs, initialize(LATEST))) == [0]
     events = feed(theirs, notification("notifications/cancelled", {"requestId": 0}))
@@ -785,8 +710,7 @@ def test_a_request_of_theirs_is_given_up(id_: object) -> None:
 def test_cancelling_something_else_cancels_nothing(id_: object) -> None:
     peer = ready(LATEST)
     feed(peer, ping(5))
-    params = {} if id_ is None else {"requestId": id_}
-    events = feed(peer, notification("notifications/cancelled", params))
+    events = feed(peer, notification("notifications/cancelled", {} if id_ is None else {"requestId": id_}))
     assert [type(event) for event in events] == [Notified]
     assert list(peer.handling) == [5]
 
@@ -799,8 +723,7 @@ def test_progress_finds_its_request() -> None:
     assert json.loads(data)["params"] == {"_meta": {"progressToken": second.id}}
     for one in (second, first):
         wire = {"progressToken": one.id, "progress": 0.5, "total": 1}
-        (event,) = feed(peer, notification("notifications/progress", wire))
-        assert isinstance(event, Progressed)
+        event = only(Progressed, feed(peer, notification("notifications/progress", wire)))
         assert event.pending is one
         assert event.params.progress == 0.5
     peer.cancel(first, "enough")
@@ -814,11 +737,8 @@ def test_asking_for_progress_keeps_what_else_is_said() -> None:
     meta = mcp.RequestMeta(**{"x/y": 2**60})
     params = mcp.CallToolRequestParams(name="a", arguments={"n": 10**30, "é": None}, meta=meta)
     pending, data = peer.request(methods.CALL_TOOL, params, progress=True)
-    assert json.loads(data)["params"] == {
-        "name": "a",
-        "arguments": {"n": 10**30, "é": None},
-        "_meta": {"x/y": 2**60, "progressToken": pending.id},
-    }
+    written = {"name": "a", "arguments": {"n": 10**30, "é": None}}
+    assert json.loads(data)["params"] == {**written, "_meta": {"x/y": 2**60, "progressToken": pending.id}}
 
 
 # --- the quick way and the slow way ---------------------------------------------------------------------------
@@ -833,15 +753,9 @@ run = settings(
 
 
 NUMERIC = st.sampled_from([0, 7, -1, 2**53 + 1, 10**30, "7", "0", "", "-1", "1.0", "é", "null"])
-NESTED = st.sampled_from(
-    [
-        {},
-        {"x": {"method": "ping", "jsonrpc": "1.0", "id": 3}},
-        {"trace": [{"method": "tools/list"}], "_meta": {}},
-        {"result": {}, "x": None},
-        {"error": {"code": 1, "message": ""}},
-    ]
-)
+MORE: list[Any] = [{}, {"x": {"method": "ping", "jsonrpc": "1.0", "id": 3}}, {"result": {}, "x": None}]
+MORE += [{"trace": [{"method": "tools/list"}], "_meta": {}}, {"error": {"code": 1, "message": ""}}]
+NESTED = st.sampled_from(MORE)
 
 
 @cache
@@ -854,12 +768,10 @@ def envelopes(revision: str, role: str) -> st.SearchStrategy[dict[str, Any]]:
     """The messages that a side of a revision may send."""
 
     def whole(message: dict[str, Any], id_: object, more: dict[str, Any]) -> dict[str, Any]:
-        envelope = {"jsonrpc": "2.0", "method": message["method"]}
-        if oracle(revision).methods[message["method"]].kind == "request":
-            envelope["id"] = id_
-        if "params" in message:
-            envelope["params"] = message["params"]
-        return {**more, **envelope}
+        is_request = oracle(revision).methods[message["method"]].kind == "request"
+        params = {"params": message["params"]} if "params" in message else {}
+        id_of = {"id": id_} if is_request else {}
+        return {**more, "jsonrpc": "2.0", "method": message["method"], **id_of, **params}
 
     kinds = st.one_of(instances(revision).of(f"{role}Request"), instances(revision).of(f"{role}Notification"))
     return st.builds(whole, kinds, NUMERIC, NESTED)
@@ -878,8 +790,7 @@ def test_the_quick_way_and_the_slow_way_agree(revision: str, role: str, data: st
     initialization = message["method"] == "initialize"
     assert expected[0][0] in ({"rejected"} if initialization else {"asked", "told", "cancel", "progress"})  # type: ignore[index]
     for text in (tidy, json.dumps(message), spelled(message, dice)):
-        assert essence(slow(peer).receive(text.encode())) == expected
-        assert essence(copied(peer).receive(text.encode())) == expected
+        assert [essence(one(peer).receive(text.encode())) for one in (slow, copied)] == [expected] * 2
 
 
 @every_revision
@@ -898,18 +809,15 @@ def test_answers_are_the_same_the_quick_way_and_the_slow_way(revision: str, data
     assert expected[0][-1] == "None"  # type: ignore[index]
     for message in (answer(pending.id, result), {**answer(pending.id, result), "more": [{"id": 9, "error": 1}]}):
         for text in (json.dumps(message), spelled(message, dice)):
-            assert essence(copied(peer).receive(text.encode())) == expected
-            assert essence(slow(peer).receive(text.encode())) == expected
+            assert [essence(one(peer).receive(text.encode())) for one in (copied, slow)] == [expected] * 2
 
 
 @pytest.mark.parametrize("depth", [10, 150, 190, 194, 195, 196, 197, 198, 199, 200, 201, 202, 250])
 def test_depth_is_the_same_the_quick_way_and_the_slow_way(depth: int) -> None:
     peer = ready(LATEST)
     nested = '{"a":' * depth + "1" + "}" * depth
-    for text in (
-        f'{{"jsonrpc":"2.0","id":1,"method":"tools/call","params":{{"name":"x","arguments":{nested}}}}}',
-        f'{{"jsonrpc":"2.0","id":1,"method":"ping","x":{nested}}}',
-    ):
+    nesting = '"method":"tools/call","params":{"name":"x","arguments":%s}', '"method":"ping","x":%s'
+    for text in (f'{{"jsonrpc":"2.0","id":1,{part % nested}}}' for part in nesting):
         assert essence(copied(peer).receive(text.encode())) == essence(slow(peer).receive(text.encode()))
 
 
@@ -923,9 +831,7 @@ def test_a_stateless_client_answers_no_requests(message: Any) -> None:
         async def own(self, params: Any, ctx: Any) -> Any:
             raise AssertionError
 
-    peer = ready(STATELESS, "client", Own)
-    (event,) = feed(peer, message)
-    assert isinstance(event, Rejected)
+    event = only(Rejected, feed(ready(STATELESS, "client", Own), message))
     assert event.reply == b""
     assert "Invalid request" in str(event.error)
 
@@ -945,3 +851,112 @@ def test_an_array_of_answers_is_an_error_where_there_are_no_batches(revision: st
     else:
         assert len(events) == 2
         assert all("batches are not part of this revision" in str(event.error) for event in answers)
+
+
+REVISIONS = [*STATEFUL, STATELESS]
+GOOD = {"name": "good", "inputSchema": {"type": "object"}}
+BAD_SCHEMA = {"name": "b", "inputSchema": {"type": "object", "properties": {"x/y\n": 1}}}
+TEXT = {"type": "text", "text": "hi"}
+
+every = pytest.mark.parametrize("revision", REVISIONS)
+
+
+def client_peer(revision: str) -> Peer:
+    """The peer of a client, ready to ask."""
+    return ready(revision, "client", bindings(revision).Client)
+
+
+def heard(peer: Peer, name: str, result: Any) -> Answered:
+    """The event when a request is answered."""
+    method = peer.dispatcher.revision.request(name)
+    pending, _ = peer.request(method, None if method.params is None else method.params.model_construct())
+    return only(Answered, feed(peer, answer(pending.id, result)))
+
+
+def result(revision: str, **members: Any) -> dict[str, Any]:
+    """A result in wire form."""
+    stateless = {"resultType": "complete", "ttlMs": 0, "cacheScope": "private"} if revision == STATELESS else {}
+    return {**stateless, **members}
+
+
+@every
+def test_one_bad_entry_costs_itself_alone(revision: str) -> None:
+    peer = client_peer(revision)
+    tools = [BAD_SCHEMA, GOOD, {"inputSchema": {"type": "object"}}, {**GOOD, "description": 3}, 7, GOOD]
+    event = heard(peer, "tools/list", result(revision, tools=tools, nextCursor="2"))
+    assert event.error is None
+    found = {(one.method, one.pointer) for one in peer.invalid_items}
+    expected = {"/tools/0/inputSchema/properties/x~1y\\n", "/tools/2/name", "/tools/3/description", "/tools/4"}
+    if revision == STATELESS:
+        expected.discard("/tools/0/inputSchema/properties/x~1y\\n")  # any schema may stand there
+    assert found == {("tools/list", pointer) for pointer in expected}
+    assert (len(event.result.tools), event.result.next_cursor) == (6 - len(expected), "2")
+    known = dict(peer.invalid_items)
+    heard(peer, "tools/list", result(revision, tools=tools))
+    assert peer.invalid_items == known, "each is reported once"
+
+
+@every
+@pytest.mark.parametrize(
+    ("method", "member", "good", "bad"),
+    [
+        ("prompts/list", "prompts", {"name": "p"}, {"title": "no name"}),
+        ("resources/list", "resources", {"uri": "a:b", "name": "r"}, {"uri": 3, "name": "r"}),
+        ("resources/templates/list", "resourceTemplates", {"uriTemplate": "a:{b}", "name": "r"}, {"name": "r"}),
+        ("resources/read", "contents", {"uri": "a:b", "text": "t"}, {"text": "t"}),
+        ("tools/call", "content", TEXT, {"type": "text"}),
+        ("prompts/get", "messages", {"role": "user", "content": TEXT}, {"role": "nobody", "content": TEXT}),
+    ],
+)
+def test_every_list_of_models_can_be_kept(revision: str, method: str, member: str, good: Any, bad: Any) -> None:
+    peer = client_peer(revision)
+    event = heard(peer, method, result(revision, **{member: [good, bad]}))
+    assert event.error is None
+    assert json.loads(event.result.model_dump_json())[member] == [good]
+    (one,) = peer.invalid_items
+    assert one.method == method
+    assert one.pointer.startswith(f"/{member}/1")
+    assert one.problem
+    assert "\n" not in str(one)
+
+
+@every
+def test_structured_content_alone_is_a_result(revision: str) -> None:
+    peer = client_peer(revision)
+    event = heard(peer, "tools/call", result(revision, structuredContent={"a": 1}))
+    assert event.error is None
+    assert (event.result.content, event.result.model_dump()["structuredContent"]) == ([], {"a": 1})
+    assert [one.pointer for one in peer.invalid_items] == ["/content"]
+
+
+@every
+def test_what_is_no_list_at_all_is_an_error(revision: str) -> None:
+    peer = client_peer(revision)
+    wires: list[dict[str, Any]] = [{}, {"tools": {}}, {"tools": [{}], "nextCursor": 3}]
+    for wire in wires:
+        assert isinstance(heard(peer, "tools/list", result(revision, **wire)).error, ProtocolError)
+    assert isinstance(heard(peer, "tools/call", result(revision)).error, ProtocolError)
+    assert not peer.invalid_items, "a result that is refused as a whole is not reported in parts"
+
+
+def test_a_negative_lifetime_means_none() -> None:
+    peer = client_peer(STATELESS)
+    for value in (-1, -5.0):
+        event = heard(peer, "tools/list", result(STATELESS, tools=[GOOD]) | {"ttlMs": value})
+        assert event.error is None
+        assert (event.result.ttl_ms, len(event.result.tools)) == (0, 1)
+    assert not peer.invalid_items
+    assert heard(peer, "tools/list", result(STATELESS, tools=[]) | {"ttlMs": "-1"}).error is not None
+
+
+def test_only_clients_mend() -> None:
+    peer = ready("2025-11-25", "server", bindings("2025-11-25").Server)
+    assert heard(peer, "roots/list", {"roots": [{"uri": "file:///a"}, {}]}).error is not None
+    assert heard(peer, "roots/list", {"roots": [{"uri": "file:///a"}]}).error is None
+
+
+def test_the_records_are_bounded() -> None:
+    peer = client_peer("2025-11-25")
+    event = heard(peer, "tools/list", {"tools": [{"name": n} for n in range(1500)] + [GOOD]})
+    assert [tool.name for tool in event.result.tools] == ["good"]
+    assert len(peer.invalid_items) == 1000

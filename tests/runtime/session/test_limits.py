@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import asyncio
+import json
 import subprocess
 import sys
 import threading
@@ -16,20 +18,12 @@ from mcp_bindgen.runtime.threads import thread_limiter
 from mcp_bindgen.runtime.transports.memory import pair
 from mcp_bindgen.v2025_11_25 import Client, Context, Server
 from mcp_bindgen.v2025_11_25 import types as mcp
-from tests.support.checked_connections import (
-    Raw,
-    answer,
-    notification,
-    pipe_pair,
-    played,
-    request,
-    running,
-    until,
-)
+from tests.support import checked_connections as checked
+from tests.support.commands import execute
 
 LATEST = "2025-11-25"
 LARGE = 100_000
-both_ways = pytest.mark.parametrize("make", [pair, pipe_pair])
+both_ways = pytest.mark.parametrize("make", [pair, checked.pipe_pair])
 Make = Callable[[], tuple[Transport, Transport]]
 
 
@@ -40,7 +34,7 @@ def said(text: str) -> mcp.CallToolResult:
 
 def call(id_: object, name: str = "wait") -> dict[str, Any]:
     """A call of a tool."""
-    return request(id_, "tools/call", {"name": name})
+    return checked.request(id_, "tools/call", {"name": name})
 
 
 class Waiting(Server):
@@ -78,18 +72,16 @@ async def test_what_waits_is_cancelled_until_it_begins(turns: int) -> None:
                 await anyio.sleep_forever()
             return await super().call_tool(params, ctx)
 
-    left, right = pair()
-    raw, server = Raw(left), Stuck(in_flight=1)
-    async with running(serve(right, server)):
+    server = Stuck(in_flight=1)
+    async with checked.played(server) as (raw, _):
         await raw.introduce(LATEST)
         await raw.send(call(1), call(2, "stick"))
-        await until(lambda: server.waiting == 1)
+        await checked.until(lambda: server.waiting == 1)
         server.go.set()
         for _ in range(turns):
             await anyio.sleep(0)
-        await raw.send(notification("notifications/cancelled", {"requestId": 2}), call(3))
+        await raw.send(checked.notification("notifications/cancelled", {"requestId": 2}), call(3))
         assert [(await raw.receive())["id"] for _ in range(2)] == [1, 3]
-        await raw.close()
 
 
 # --- answers that are not read --------------------------------------------------------------------------------
@@ -110,9 +102,7 @@ async def test_two_sides_with_much_to_say_do_not_block_each_other(make: Make) ->
     class Curious(Server):
         async def call_tool(self, params: mcp.CallToolRequestParams, ctx: Context) -> mcp.CallToolResult:
             if params.name == "ask":
-                async with anyio.create_task_group() as tasks:
-                    for _ in range(most):
-                        tasks.start_soon(ctx.list_roots)
+                await asyncio.gather(*(ctx.list_roots() for _ in range(most)))
             else:
                 await all_arrived("calls")
             return said("x" * LARGE)
@@ -123,16 +113,14 @@ async def test_two_sides_with_much_to_say_do_not_block_each_other(make: Make) ->
             return mcp.ListRootsResult(roots=[mcp.Root(uri="file:///" + "r" * LARGE)])
 
     left, right = make()
-    async with running(serve(right, Curious())), Home.connect(left) as client, anyio.create_task_group() as tasks:
-        tasks.start_soon(client.call_tool, "ask")
-        for _ in range(most):
-            tasks.start_soon(client.call_tool, "tell")
+    async with checked.running(serve(right, Curious())), Home.connect(left) as client:
+        await asyncio.gather(*(client.call_tool(name) for name in ("ask", *["tell"] * most)))
 
 
 @both_ways
 async def test_who_does_not_read_is_cut_off_in_the_end(make: Make, caplog: pytest.LogCaptureFixture) -> None:
     left, right = make()
-    raw = Raw(left)
+    raw = checked.Raw(left)
     slow = Waiting(max_unsent_bytes=LARGE, waiting=10, write_timeout=0.05)
     async with anyio.create_task_group() as tasks:
         tasks.start_soon(serve, right, slow)
@@ -142,8 +130,7 @@ async def test_who_does_not_read_is_cut_off_in_the_end(make: Make, caplog: pytes
             for n in range(10_000):
                 await raw.send(call(n, "large"))
 
-        with pytest.raises(ConnectionClosed):
-            await ask_for_ever()
+        await checked.failure_of(ask_for_ever(), ConnectionClosed)
     assert "the other side does not read" in caplog.text
     await raw.close()
 
@@ -153,7 +140,7 @@ async def test_who_does_not_read_is_cut_off_in_the_end(make: Make, caplog: pytes
 
 async def test_more_than_can_be_handled_waits_and_more_than_that_is_refused() -> None:
     busy = Waiting(in_flight=4, waiting=8)
-    async with played(busy) as (raw, _):
+    async with checked.played(busy) as (raw, _):
         await raw.introduce(LATEST)
         for n in range(20):
             await raw.send(call(n))
@@ -161,13 +148,12 @@ async def test_more_than_can_be_handled_waits_and_more_than_that_is_refused() ->
         assert [one["id"] for one in refused] == list(range(12, 20))
         assert {one["error"]["code"] for one in refused} == {-32000}
         assert refused[0]["error"]["message"] == "Too many requests at once: 8 messages wait to be handled"
-        assert await raw.ask(request("p", "ping")) == answer("p", {})
+        assert await raw.ask(checked.request("p", "ping")) == checked.answer("p", {})
         for n in (0, 5):  # one at work, one that waits for its turn
-            await raw.send(notification("notifications/cancelled", {"requestId": n}))
-        assert await raw.ask(request("q", "ping")) == answer("q", {})
+            await raw.send(checked.notification("notifications/cancelled", {"requestId": n}))
+        assert await raw.ask(checked.request("q", "ping")) == checked.answer("q", {})
         busy.go.set()
-        done = [(await raw.receive())["id"] for _ in range(10)]
-        assert sorted(done) == [1, 2, 3, 4, 6, 7, 8, 9, 10, 11]
+        assert sorted([(await raw.receive())["id"] for _ in range(10)]) == [1, 2, 3, 4, 6, 7, 8, 9, 10, 11]
         assert busy.most == 4
 
 
@@ -178,25 +164,23 @@ async def test_answers_are_read_while_requests_wait_for_their_turn() -> None:
         async def call_tool(self, params: mcp.CallToolRequestParams, ctx: Context) -> mcp.CallToolResult:
             return said(str(len((await ctx.list_roots()).roots)))
 
-    async with played(Asking()) as (raw, _):
+    async with checked.played(Asking()) as (raw, _):
         await raw.introduce(LATEST, {"roots": {}})
         await raw.send(*(call(n) for n in ("a", "b", "c")))
         for id_ in ("a", "b", "c"):
-            asked = await raw.receive()
-            await raw.send(answer(asked["id"], {"roots": []}))
+            await raw.send(checked.answer((await raw.receive())["id"], {"roots": []}))
             assert (await raw.receive())["id"] == id_
 
 
 async def test_notifications_count_too(caplog: pytest.LogCaptureFixture) -> None:
     busy = Waiting(in_flight=3, waiting=5)
-    async with played(busy) as (raw, _):
+    async with checked.played(busy) as (raw, _):
         await raw.introduce(LATEST)
         for _ in range(20):
-            await raw.send(notification("notifications/roots/list_changed"))
-        assert await raw.ask(request("p", "ping")) == answer("p", {})
-        assert busy.waiting == 3
+            await raw.send(checked.notification("notifications/roots/list_changed"))
+        assert (await raw.ask(checked.request("p", "ping")), busy.waiting) == (checked.answer("p", {}), 3)
         busy.go.set()
-        await until(lambda: busy.waiting == 0)
+        await checked.until(lambda: busy.waiting == 0)
         assert (await raw.ask(call("q", "quick")))["id"] == "q"
     assert caplog.text.count("Too many requests at once: 5 messages wait") == 1
 
@@ -215,15 +199,15 @@ async def test_a_shield_protects_from_the_cancellation_of_a_request() -> None:
             raise AssertionError
 
     careful = Careful()
-    async with played(careful) as (raw, _):
+    async with checked.played(careful) as (raw, _):
         await raw.introduce(LATEST)
         await raw.send(call(1))
         await careful.begun.wait()
-        await raw.send(notification("notifications/cancelled", {"requestId": 1}))
-        assert await raw.ask(request(2, "ping")) == answer(2, {})
+        await raw.send(checked.notification("notifications/cancelled", {"requestId": 1}))
+        assert await raw.ask(checked.request(2, "ping")) == checked.answer(2, {})
         assert not careful.saved
-        await until(lambda: careful.saved)
-        assert await raw.ask(request(3, "ping")) == answer(3, {})
+        await checked.until(lambda: careful.saved)
+        assert await raw.ask(checked.request(3, "ping")) == checked.answer(3, {})
 
 
 # --- handlers that block --------------------------------------------------------------------------------------
@@ -248,21 +232,23 @@ async def test_a_thread_counts_until_it_ends_and_each_connection_has_its_own() -
     blocking = Blocking(threads=3)
     before = threading.active_count()
     try:
-        async with played(blocking) as (greedy, _), played(blocking) as (modest, _):
+        async with checked.played(blocking) as (greedy, _), checked.played(blocking) as (modest, _):
             await greedy.introduce(LATEST)
             await modest.introduce(LATEST)
             for n in range(3):
                 await greedy.send(call(n))
-                await until(lambda n=n: len(blocking.blocked) == n + 1)  # type: ignore[misc]
-                await greedy.send(notification("notifications/cancelled", {"requestId": n}))
+                await checked.until(lambda n=n: len(blocking.blocked) == n + 1)  # type: ignore[misc]
+                await greedy.send(checked.notification("notifications/cancelled", {"requestId": n}))
             await greedy.send(*(call(n) for n in range(3, 20)))
-            assert await greedy.ask(request("p", "ping")) == answer("p", {})
-            assert len(blocking.blocked) == 3
+            assert (await greedy.ask(checked.request("p", "ping")), len(blocking.blocked)) == (
+                checked.answer("p", {}),
+                3,
+            )
             assert threading.active_count() <= before + 3
             assert (await modest.ask(call("q", "quick")))["result"]["content"][0]["text"] == "quick"
             blocking.go.set()
             assert {(await greedy.receive())["id"] for _ in range(3, 20)} == set(range(3, 20))
-            await until(lambda: thread_limiter().borrowed_tokens == 0)
+            await checked.until(lambda: thread_limiter().borrowed_tokens == 0)
     finally:
         blocking.go.set()
 
@@ -271,12 +257,11 @@ async def test_all_connections_share_the_threads_of_the_process() -> None:
     blocking = Blocking()
     thread_limiter().total_tokens = 2
     try:
-        async with played(blocking) as (raw, _):
+        async with checked.played(blocking) as (raw, _):
             await raw.introduce(LATEST)
             await raw.send(*(call(n) for n in range(5)))
-            await until(lambda: len(blocking.blocked) == 2)
-            assert await raw.ask(request("p", "ping")) == answer("p", {})
-            assert len(blocking.blocked) == 2
+            await checked.until(lambda: len(blocking.blocked) == 2)
+            assert (await raw.ask(checked.request("p", "ping")), len(blocking.blocked)) == (checked.answer("p", {}), 2)
             blocking.go.set()
             assert {(await raw.receive())["id"] for _ in range(5)} == set(range(5))
     finally:
@@ -287,30 +272,17 @@ BLOCKED = """
 import time
 from mcp_bindgen.runtime import run
 from mcp_bindgen.v2025_11_25 import Server, types as mcp
-
 class Blocked(Server):
     info = mcp.Implementation(name="blocked", version="1")
-
     def call_tool(self, params, ctx):
         time.sleep(3600)
-
 run(Blocked())
 """
 
 
 def test_a_handler_that_blocks_keeps_no_process_alive() -> None:
-    lines = "\n".join(
-        [
-            '{"jsonrpc":"2.0","id":0,"method":"initialize","params":{"protocolVersion":"2025-11-25","capabilities":{},'
-            '"clientInfo":{"name":"x","version":"1"}}}',
-            '{"jsonrpc":"2.0","method":"notifications/initialized"}',
-            '{"jsonrpc":"2.0","id":1,"method":"tools/call","params":{"name":"x"}}',
-            "",
-        ]
-    )
-    done = subprocess.run(
-        [sys.executable, "-c", BLOCKED], input=lines, capture_output=True, text=True, timeout=15, check=False
-    )
+    lines = "".join(f"{json.dumps(one)}\n" for one in (checked.initialize(LATEST), checked.INITIALIZED, call(1)))
+    done = execute(sys.executable, "-c", BLOCKED, stdin=lines)
     assert done.returncode == 0
     assert '"id":0' in done.stdout
     assert "handlers still block: 1" in done.stderr
@@ -323,13 +295,11 @@ import io, sys, threading
 import anyio
 from mcp_bindgen.runtime.concurrency import leave
 from mcp_bindgen.runtime.threads import in_thread
-
 async def main():
     async with anyio.create_task_group() as tasks:
         tasks.start_soon(in_thread(lambda context: threading.Event().wait()), None)
         await anyio.sleep(0.05)
         tasks.cancel_scope.cancel()
-
 anyio.run(main)
 sys.stdin.read()
 sys.stdout = io.TextIOWrapper(io.BufferedWriter(io.FileIO(1, "w")))
@@ -344,6 +314,6 @@ leave(7)
         process.stdout.close()
         process.stdin.close()
         try:
-            assert process.wait(10) == 7
+            assert process.wait(60) == 7
         finally:
             process.kill()

@@ -1,4 +1,4 @@
-"""A server of one revision serves all: every feature, both eras, each message held against the schema of the wire."""
+"""A server of one revision serves all; each message is held against the schema of the wire."""
 
 from __future__ import annotations
 
@@ -6,7 +6,6 @@ import json
 import sys
 from collections.abc import AsyncGenerator, Collection
 from contextlib import asynccontextmanager
-from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -17,24 +16,17 @@ import pytest
 from mcp_bindgen import v2024_11_05, v2025_11_25, v2026_07_28
 from mcp_bindgen.http import HttpApp
 from mcp_bindgen.http.server.access import GuardedService
-from mcp_bindgen.runtime import Context, ProtocolError, Request, Server, connect, handles
+from mcp_bindgen.runtime import Context, ProtocolError, Request, Server, UnsupportedRevision, connect, handles, serve
+from mcp_bindgen.runtime.protocol.bridging import BRIDGING, MISSING
 from mcp_bindgen.runtime.session.service import Service
+from mcp_bindgen.runtime.transports.memory import pair
 from tests.interop import ours
 from tests.interop.full_server import server
 from tests.interop.ours import text
 from tests.interop.report import FEATURES, REVISIONS, STATEFUL, STATELESS, Report
-from tests.support.checked_connections import (
-    Recording,
-    bindings,
-    bounded,
-    connected,
-    initialize,
-    lone,
-    played,
-    request,
-    until,
-)
+from tests.support import checked_connections as checked
 from tests.support.commands import ROOT, execute
+from tests.support.effort import cases
 from tests.support.http_wires import listening
 
 NEWEST_STATEFUL = STATEFUL[-1]
@@ -56,20 +48,21 @@ def lacks(home: str, wire: str) -> set[str]:
 
 @pytest.mark.parametrize("wire", REVISIONS)
 @pytest.mark.parametrize("home", [NEWEST_STATEFUL, STATELESS, REVISIONS[0]])
-def test_clients_of_every_revision_find_all_that_a_server_of_one_offers(home: str, wire: str) -> None:
-    @bounded()
-    async def talk() -> None:
-        report = Report(f"a server of {home}", wire, "stdio", without=frozenset({"shutdown", *lacks(home, wire)}))
-        full, client = server(home), ours.client(wire, ours.ROOTS)
-        async with full.lifespan(), connected(client, full):
-            await ours.converse(report, client)
-        report.works.append("valid messages")
-        report.check()
-
-    talk()
+async def test_clients_of_every_revision_find_all_that_a_server_of_one_offers(home: str, wire: str) -> None:
+    report = Report(f"a server of {home}", wire, "stdio", without=frozenset({"shutdown", *lacks(home, wire)}))
+    full, client = server(home), ours.client(wire, ours.ROOTS)
+    async with full.lifespan(), checked.connected(client, full):
+        await ours.converse(report, client)
+    report.works.append("valid messages")
+    report.check()
 
 
 # --- what passes, and what does not ---------------------------------------------------------------------------
+
+
+def asking(wire: str, method: str, **params: Any) -> Any:
+    """A request in the form that a revision has for it."""
+    return checked.lone(1, method, **params) if wire == STATELESS else checked.request(1, method, params)
 
 
 class Old(v2025_11_25.Server):
@@ -121,9 +114,9 @@ def doing(kind: Any, work: Any) -> Any:
 
 
 @asynccontextmanager
-async def by_hand(wire: str, *servers: Server) -> AsyncGenerator[tuple[Any, Recording]]:
+async def by_hand(wire: str, *servers: Server) -> AsyncGenerator[tuple[Any, checked.Recording]]:
     """A client played by hand; what servers send is held against the schema of the revision of the wire."""
-    async with played(*servers, revisions=[wire]) as (raw, sent):
+    async with checked.played(*servers, revisions=[wire]) as (raw, sent):
         if wire != STATELESS:
             await raw.introduce(wire)
         yield raw, sent
@@ -132,7 +125,7 @@ async def by_hand(wire: str, *servers: Server) -> AsyncGenerator[tuple[Any, Reco
 @pytest.mark.parametrize("wire", [one for one in REVISIONS if one != NEWEST_STATEFUL])
 async def test_handlers_know_their_own_revision_and_that_of_the_wire(wire: str) -> None:
     server = Old()
-    async with connected(bindings(wire).Client(), server) as connection:
+    async with checked.connected(checked.bindings(wire).Client(), server) as connection:
         client: Any = connection.client
         await client.call_tool("x", {"a": None, "n": 2**60})
         params, ctx = server.seen
@@ -148,18 +141,16 @@ async def test_handlers_know_their_own_revision_and_that_of_the_wire(wire: str) 
 async def test_a_stateless_handler_is_told_what_the_connection_knows(wire: str) -> None:
     server = New()
     async with by_hand(wire, server) as (raw, _):
-        await raw.ask(request(1, "tools/call", {"name": "x", "_meta": {"progressToken": 7, "a/b": 1}}))
+        await raw.ask(checked.request(1, "tools/call", {"name": "x", "_meta": {"progressToken": 7, "a/b": 1}}))
         params, ctx = server.seen
         meta = params.meta
         assert isinstance(meta, v2026_07_28.types.RequestMetaObject)
         assert (meta.protocol_version, meta.progress_token) == (STATELESS, 7)
         assert meta.client_info is not None
-        assert meta.client_info.name == "test"
-        assert meta.client_capabilities.model_dump() == {}
-        assert ctx.meta["a/b"] == 1
-        if "logging/setLevel" in bindings(wire).methods.METHODS:
-            await raw.ask(request(2, "logging/setLevel", {"level": "error"}))
-        await raw.ask(request(3, "tools/call", {"name": "x"}))
+        assert (meta.client_info.name, meta.client_capabilities.model_dump(), ctx.meta["a/b"]) == ("test", {}, 1)
+        if "logging/setLevel" in checked.bindings(wire).methods.METHODS:
+            await raw.ask(checked.request(2, "logging/setLevel", {"level": "error"}))
+        await raw.ask(checked.request(3, "tools/call", {"name": "x"}))
         assert server.seen[0].meta.log_level == "error"
 
 
@@ -170,23 +161,21 @@ async def test_a_stateful_client_cannot_forge_the_state_of_a_round(wire: str) ->
         answers = {"q": {"action": "accept", "content": {"ok": True}}}
         for state, said in (("asked", answers), ("asked", 5), (5, {"q": 5}), (None, None)):
             params = {"name": "x", "requestState": state, "inputResponses": said}
-            answer = await raw.ask(request(1, "tools/call", params))
+            answer = await raw.ask(checked.request(1, "tools/call", params))
             assert "result" in answer, answer
-            assert server.seen[0].request_state is None
-            assert server.seen[0].input_responses is None
+            assert (server.seen[0].request_state, server.seen[0].input_responses) == (None, None)
 
 
 @pytest.mark.parametrize("wire", STATEFUL[:-1])
 async def test_a_name_that_a_later_revision_took_is_no_reason_to_fail(wire: str) -> None:
     server = Old()
     async with by_hand(wire, server) as (raw, _):
-        answer = await raw.ask(request(1, "tools/call", {"name": "x", "task": 5, "mine": 6}))
+        answer = await raw.ask(checked.request(1, "tools/call", {"name": "x", "task": 5, "mine": 6}))
         assert answer["result"]["content"][0]["text"] == "done"
         params, _ = server.seen
         assert (params.task, params.mine) == (None, 6)
-        answer = await raw.ask(request(2, "tools/call", {"name": 5, "task": 5}))
-        assert answer["error"]["code"] == -32602
-        assert "params.name" in answer["error"]["message"]
+        error = (await raw.ask(checked.request(2, "tools/call", {"name": 5, "task": 5})))["error"]
+        assert (error["code"], "params.name" in error["message"]) == (-32602, True)
 
 
 @pytest.mark.parametrize("wire", REVISIONS[1:])
@@ -199,11 +188,8 @@ async def test_an_own_member_whose_name_a_later_revision_took_is_not_told_to_its
             return mcp.ListToolsResult(tools=[mcp.Tool(name="x", input_schema=mcp.ToolInputSchema(), **own)])
 
     async with by_hand(wire, Odd()) as (raw, _):
-        asked = lone(1, "tools/list") if wire == STATELESS else request(1, "tools/list")
-        (tool,) = (await raw.ask(asked))["result"]["tools"]
-        assert tool["mine"] == 6
-        assert "annotations" not in tool
-        assert ("icons" in tool) == (wire < "2025-11-25")
+        (tool,) = (await raw.ask(asking(wire, "tools/list")))["result"]["tools"]
+        assert (tool["mine"], "annotations" in tool, "icons" in tool) == (6, False, wire < "2025-11-25")
 
 
 async def ask_by_hand(params: Any, ctx: Any) -> Any:
@@ -212,35 +198,30 @@ async def ask_by_hand(params: Any, ctx: Any) -> Any:
     answers, state = params.input_responses or {}, params.request_state
     if state == "twice":
         return mcp.CallToolResult(content=[mcp.TextContent(text=answers["again"].action)])
-    kind = mcp.ElicitRequestFormParamsRequestedSchema
-    form = mcp.ElicitRequestFormParams(
-        message="?", requested_schema=kind(properties={"a": mcp.StringSchema(type="string")})
-    )
-    key = "once" if state is None else "again"
     assert state is None or answers["once"].content == {"a": "b"}
-    return mcp.InputRequiredResult(
-        input_requests={key: mcp.ElicitRequest(params=form)}, request_state="once" if state is None else "twice"
-    )
+    schema = mcp.ElicitRequestFormParamsRequestedSchema(properties={"a": mcp.StringSchema(type="string")})
+    question = mcp.ElicitRequest(params=mcp.ElicitRequestFormParams(message="?", requested_schema=schema))
+    key, state = ("once", "once") if state is None else ("again", "twice")
+    return mcp.InputRequiredResult(input_requests={key: question}, request_state=state)
 
 
 @pytest.mark.parametrize("wire", [*STATEFUL[2:], STATELESS])
 async def test_results_that_ask_become_requests(wire: str) -> None:
-    package: Any = bindings(wire)
+    package: Any = checked.bindings(wire)
 
     class Asked(package.Client):  # type: ignore[misc]
         def on_elicit(self, params: Any, ctx: Any) -> Any:
             return package.types.ElicitResult(action="accept", content={"a": "b"})
 
-    async with connected(Asked(), doing(New, ask_by_hand)) as connection:
-        result = await connection.client.call_tool("x")
-        assert result.content[0].text == "accept"
+    async with checked.connected(Asked(), doing(New, ask_by_hand)) as connection:
+        assert (await connection.client.call_tool("x")).content[0].text == "accept"
         assert connection.theirs.methods().count("elicitation/create") == (0 if wire == STATELESS else 2)
 
 
 @pytest.mark.parametrize("wire", STATEFUL)
 async def test_what_the_client_lacks_is_told_in_the_words_of_the_handler(wire: str) -> None:
     async with by_hand(wire, doing(New, ask_by_hand)) as (raw, _):
-        answer = await raw.ask(request(1, "tools/call", {"name": "x"}))
+        answer = await raw.ask(checked.request(1, "tools/call", {"name": "x"}))
         assert "the capability 'elicitation'" in answer["error"]["message"]
 
 
@@ -265,7 +246,7 @@ async def test_errors_that_want_a_visit_ask_for_it_where_results_ask() -> None:
             return v2026_07_28.types.ElicitResult(action="accept")
 
     server = doing(Old, pay)
-    async with connected(Pays(), server) as connection:
+    async with checked.connected(Pays(), server) as connection:
         assert text(await connection.client.call_tool("x")) == "paid"
     assert (visited, asked) == (["https://example.com/pay"], 2)
 
@@ -273,14 +254,10 @@ async def test_errors_that_want_a_visit_ask_for_it_where_results_ask() -> None:
         visited.clear()
         return await pay(params, ctx)
 
-    async with connected(Pays(), doing(Old, never)) as connection:
-        with pytest.raises(ProtocolError, match="Pay first") as caught:
-            await connection.client.call_tool("x")
-        assert caught.value.code == -32042
-    async with connected(bindings(NEWEST_STATEFUL).Client(), doing(Old, never)) as connection:
-        with pytest.raises(ProtocolError) as caught:
-            await connection.client.call_tool("x")
-        assert caught.value.code == -32042
+    async with checked.connected(Pays(), doing(Old, never)) as connection:
+        assert (await checked.failure_of(connection.client.call_tool("x"), match="Pay first")).code == -32042
+    async with checked.connected(checked.bindings(NEWEST_STATEFUL).Client(), doing(Old, never)) as connection:
+        assert (await checked.failure_of(connection.client.call_tool("x"))).code == -32042
 
 
 async def test_what_cannot_be_said_is_a_result_of_the_tool(caplog: pytest.LogCaptureFixture) -> None:
@@ -292,9 +269,9 @@ async def test_what_cannot_be_said_is_a_result_of_the_tool(caplog: pytest.LogCap
         await ctx.elicit(mcp.ElicitRequestFormParams(message="?", requested_schema=form))
         raise AssertionError
 
-    async with played(doing(Old, choose), revisions=["2025-06-18"]) as (raw, _):
+    async with checked.played(doing(Old, choose), revisions=["2025-06-18"]) as (raw, _):
         await raw.introduce("2025-06-18", {"elicitation": {}})
-        answer = await raw.ask(request(1, "tools/call", {"name": "x"}))
+        answer = await raw.ask(checked.request(1, "tools/call", {"name": "x"}))
         assert answer["result"]["isError"] is True
         assert "2025-06-18" in answer["result"]["content"][0]["text"]
 
@@ -309,11 +286,10 @@ async def test_a_loss_is_logged_once_for_each_connection(caplog: pytest.LogCaptu
     for _ in range(2):
         async with by_hand("2024-11-05", server) as (raw, _):
             for number in range(1, 3):
-                answer = await raw.ask(request(number, "tools/call", {"name": "x"}))
+                answer = await raw.ask(checked.request(number, "tools/call", {"name": "x"}))
                 assert answer["result"]["content"][0]["type"] == "resource"
     said = [record.getMessage() for record in caplog.records if "audio" in record.getMessage()]
-    assert len(said) == 2
-    assert said[0].startswith("to a client of 2024-11-05: ")
+    assert [line.startswith("to a client of 2024-11-05: ") for line in said] == [True, True]
 
 
 @pytest.mark.parametrize("wire", REVISIONS)
@@ -322,14 +298,11 @@ async def test_a_handler_that_returns_the_wrong_kind_is_told_so(wire: str, caplo
         return "text"
 
     async with by_hand(wire, doing(Old, wrong)) as (raw, _):
-        asked = lone(1, "tools/call", name="x") if wire == STATELESS else request(1, "tools/call", {"name": "x"})
-        assert (await raw.ask(asked))["error"]["code"] == -32603
+        assert (await raw.ask(asking(wire, "tools/call", name="x")))["error"]["code"] == -32603
     assert "returned str, expected CallToolResult" in caplog.text
 
 
-OWN: Request[dict[str, Any], dict[str, Any]] = Request(
-    "acme/own", sender="client", params=dict[str, Any], result=dict[str, Any]
-)
+OWN: Request[dict[str, Any], dict[str, Any]] = Request("acme/own", "client", dict[str, Any], dict[str, Any])
 
 
 class Extended(Old):
@@ -343,10 +316,8 @@ class Extended(Old):
 @pytest.mark.parametrize("wire", REVISIONS)
 async def test_own_methods_pass_as_they_are(wire: str) -> None:
     async with by_hand(wire, Extended()) as (raw, _):
-        asked = lone(1, "acme/own", a=[1, None]) if wire == STATELESS else request(1, "acme/own", {"a": [1, None]})
-        result = (await raw.ask(asked))["result"]
-        assert result["said"]["a"] == [1, None]
-        assert result["revision"] == wire
+        result = (await raw.ask(asking(wire, "acme/own", a=[1, None])))["result"]
+        assert (result["said"]["a"], result["revision"]) == ([1, None], wire)
 
 
 @pytest.mark.parametrize("wire", REVISIONS)
@@ -355,12 +326,10 @@ async def test_extras_and_meta_survive(wire: str) -> None:
         return said("x", meta={"a/b": ctx.meta.get("a/b")}, mine=params.model_extra.get("mine"))
 
     async with by_hand(wire, doing(Old, echo)) as (raw, _):
-        more = {"name": "x", "mine": [{"b": None}]}
-        asked = lone(1, "tools/call", **more) if wire == STATELESS else request(1, "tools/call", more)
+        asked = asking(wire, "tools/call", name="x", mine=[{"b": None}])
         asked["params"].setdefault("_meta", {})["a/b"] = {"c": 1.0}
         result = (await raw.ask(asked))["result"]
-        assert result["mine"] == [{"b": None}]
-        assert result["_meta"]["a/b"] == {"c": 1.0}
+        assert (result["mine"], result["_meta"]["a/b"]) == ([{"b": None}], {"c": 1.0})
 
 
 # --- subscriptions across the eras ----------------------------------------------------------------------------
@@ -389,32 +358,27 @@ class Followed(Old):
 async def test_whoever_listens_is_subscribed_and_unsubscribed() -> None:
     mcp = v2026_07_28.types
     server = Followed()
-    async with connected(v2026_07_28.Client(), server) as connection:
+    async with checked.connected(v2026_07_28.Client(), server) as connection:
         wanted = mcp.SubscriptionFilter(resource_subscriptions=["x:a", "x:bad", "x:a"])
         async with connection.client.subscribed(wanted) as agreed:
-            assert agreed.resource_subscriptions == ["x:a"]
-            assert server.log == [("subscribe", "x:a")]
+            assert (agreed.resource_subscriptions, server.log) == (["x:a"], [("subscribe", "x:a")])
             (client,) = server.connections
             assert client.wire_revision == STATELESS
             await server.broadcast(lambda each: each.notify_resource_updated("x:a"))
-            await until(lambda: connection.theirs.methods().count("notifications/resources/updated") == 1)
-        await until(lambda: server.log[1:] == [("unsubscribe", "x:a")])
-
-
-async def told(uri: str, client: Any) -> None:
-    await client.notify_resource_updated(uri)
+            await checked.until(lambda: connection.theirs.methods().count("notifications/resources/updated") == 1)
+        await checked.until(lambda: server.log[1:] == [("unsubscribe", "x:a")])
 
 
 async def test_clients_that_subscribe_hear_of_a_stateless_server_what_they_follow() -> None:
     server = New()
     async with by_hand("2025-06-18", server) as (raw, sent):
-        assert (await raw.ask(request(1, "resources/subscribe", {"uri": "x:a"})))["result"] == {}
+        assert (await raw.ask(checked.request(1, "resources/subscribe", {"uri": "x:a"})))["result"] == {}
         for uri in ("x:b", "x:a"):
-            await server.broadcast(partial(told, uri))
+            await server.broadcast(lambda each, uri=uri: each.notify_resource_updated(uri))  # type: ignore[misc]
         assert (await raw.receive())["params"] == {"uri": "x:a"}
-        await raw.ask(request(2, "resources/unsubscribe", {"uri": "x:a"}))
+        await raw.ask(checked.request(2, "resources/unsubscribe", {"uri": "x:a"}))
         await server.broadcast(lambda each: each.notify_resource_updated("x:a"))
-        await raw.ask(request(3, "ping"))
+        await raw.ask(checked.request(3, "ping"))
         assert sent.methods() == ["notifications/resources/updated"]
 
 
@@ -424,11 +388,8 @@ async def test_a_stateless_server_answers_stateful_clients_without_sessions() ->
     transport = httpx2.ASGITransport(app)
     async with app.lifespan(), httpx2.AsyncClient(transport=transport, base_url="http://test") as http:
         for wire in STATEFUL[1:]:
-            answer = await http.post(
-                "/mcp",
-                json=request(1, "tools/call", {"name": "x"}),
-                headers={"accept": "application/json, text/event-stream", "mcp-protocol-version": wire},
-            )
+            headers = {"accept": "application/json, text/event-stream", "mcp-protocol-version": wire}
+            answer = await http.post("/mcp", json=checked.request(1, "tools/call", {"name": "x"}), headers=headers)
             assert answer.json()["result"]["content"] == []
             assert server.seen[0].meta.client_info is None
 
@@ -480,7 +441,7 @@ async def test_the_nearest_server_serves_a_revision_and_explicit_ones_win() -> N
     ours = {revision: server(revision) for revision in ("2024-11-05", NEWEST_STATEFUL)}
     expected = dict(zip(REVISIONS, ["2024-11-05", "2024-11-05", *[NEWEST_STATEFUL] * 3], strict=True))
     for wire, home in expected.items():
-        async with connected(bindings(wire).Client(), *ours.values()) as connection:
+        async with checked.connected(checked.bindings(wire).Client(), *ours.values()) as connection:
             await connection.client.list_tools()
             if wire != STATELESS:
                 assert [one.wire_revision for one in ours[home].connections] == [wire]
@@ -497,18 +458,16 @@ def test_revisions_that_cannot_be_served_are_refused_by_name(wanted: list[str], 
 
 
 async def test_only_wanted_revisions_are_served() -> None:
-    async with played(Old(), revisions=["2025-03-26"]) as (raw, _):
-        answer = await raw.ask(initialize("2025-11-25"))
-        assert answer["result"]["protocolVersion"] == "2025-03-26"
+    async with checked.played(Old(), revisions=["2025-03-26"]) as (raw, _):
+        assert (await raw.ask(checked.initialize("2025-11-25")))["result"]["protocolVersion"] == "2025-03-26"
 
 
 def test_what_clients_of_a_revision_miss_is_told_at_the_start(caplog: pytest.LogCaptureFixture) -> None:
     with caplog.at_level("INFO", logger="mcp_bindgen"):
         Service([Old()])
     lines = [record.getMessage() for record in caplog.records]
-    assert [line.partition(" miss of Old: ")[0] for line in lines] == [
-        f"clients of {one}" for one in REVISIONS if one != NEWEST_STATEFUL
-    ]
+    foreign = [f"clients of {one}" for one in REVISIONS if one != NEWEST_STATEFUL]
+    assert [line.partition(" miss of Old: ")[0] for line in lines] == foreign
     assert "tools/call: MCP 2024-11-05 has no audio" in lines[0]
 
 
@@ -534,10 +493,8 @@ print(json.dumps([before, loaded()]))
     assert done.returncode == 0, done.stderr
     before, after = json.loads(done.stdout)
     assert before == ["mcp_bindgen.v2025_11_25.types"]
-    assert [name for name in after if name.endswith(".types")] == [
-        "mcp_bindgen.v2024_11_05.types",
-        "mcp_bindgen.v2025_11_25.types",
-    ]
+    loaded = [f"mcp_bindgen.{revision}.types" for revision in ("v2024_11_05", "v2025_11_25")]
+    assert [name for name in after if name.endswith(".types")] == loaded
 
 
 @pytest.mark.parametrize("wire", STATEFUL)
@@ -545,7 +502,7 @@ async def test_what_an_old_client_says_of_a_request_may_be_anything(wire: str) -
     server = New()
     async with by_hand(wire, server) as (raw, _):
         for meta in (None, 5, {}, {"progressToken": [1], "a/b": 1}):
-            answer = await raw.ask(request(1, "tools/call", {"name": "x", "_meta": meta}))
+            answer = await raw.ask(checked.request(1, "tools/call", {"name": "x", "_meta": meta}))
             if "error" in answer:  # what the revision itself has a type for
                 assert (answer["error"]["code"], wire > STATEFUL[0]) == (-32602, True)
             elif isinstance(meta, dict) and "a/b" in meta:
@@ -553,18 +510,10 @@ async def test_what_an_old_client_says_of_a_request_may_be_anything(wire: str) -
                 assert server.seen[0].meta.progress_token is None
 
 
-@pytest.mark.anyio
 async def test_what_a_handler_tells_its_client_reaches_no_other_principal() -> None:
-    class Tells(v2025_11_25.Server):
-        info = v2025_11_25.types.Implementation(name="tells", version="1")
-        notifies_of_list_changes = True
-
-        async def list_tools(self, params: Any, ctx: Any) -> Any:
-            return v2025_11_25.types.ListToolsResult(tools=[])
-
-        async def call_tool(self, params: Any, ctx: Any) -> Any:
-            await ctx.notify_tool_list_changed()
-            return v2025_11_25.types.CallToolResult(content=[])
+    async def tell(params: Any, ctx: Any) -> Any:
+        await ctx.notify_tool_list_changed()
+        return said()
 
     class Listens(v2026_07_28.Client):
         def __init__(self) -> None:
@@ -574,20 +523,84 @@ async def test_what_a_handler_tells_its_client_reaches_no_other_principal() -> N
         def on_tool_list_changed(self, params: Any, ctx: Any) -> None:
             self.heard.set()
 
-    app = HttpApp(Tells(), principal=lambda scope: dict(scope["headers"])[b"x-who"].decode())
+    app = HttpApp(doing(Old, tell), principal=lambda scope: dict(scope["headers"])[b"x-who"].decode())
     ada, eve = Listens(), Listens()
     wanted = v2026_07_28.types.SubscriptionFilter(tools_list_changed=True)
     async with listening(app) as port:
         url = f"http://127.0.0.1:{port}/mcp"
-        async with (
-            connect(url, ada, headers={"x-who": "ada"}),
-            connect(url, eve, headers={"x-who": "eve"}),
-            ada.subscribed(wanted),
-            eve.subscribed(wanted),
-        ):
+        here, there = (connect(url, client, headers={"x-who": who}) for client, who in ((ada, "ada"), (eve, "eve")))
+        async with here, there, ada.subscribed(wanted), eve.subscribed(wanted):
             await ada.call_tool("any")
             with anyio.fail_after(3):
                 await ada.heard.wait()
             with anyio.move_on_after(0.1):
                 await eve.heard.wait()
     assert not eve.heard.is_set()
+
+
+LOADED = """
+import json, sys
+from mcp_bindgen.{package} import Server
+from mcp_bindgen.runtime.session.service import Service
+from mcp_bindgen.runtime.protocol.transport import Transport
+peer = Service([Server()]).session(type("T", (Transport,), {{}})()).peer
+def loaded():
+    return any(name.startswith("mcp_bindgen.bridging") for name in sys.modules)
+found = []
+for message in {messages}:
+    peer.receive(json.dumps(message).encode())
+    found.append([loaded(), peer.dispatcher.revision.name])
+print(json.dumps(found))
+"""
+META = "io.modelcontextprotocol/protocolVersion"
+
+
+def list_tools(**meta: Any) -> dict[str, Any]:
+    return {"jsonrpc": "2.0", "id": 2, "method": "tools/list", "params": {"_meta": meta} if meta else {}}
+
+
+CONVERSATIONS: list[Any] = [
+    ("v2025_11_25", [checked.initialize("2025-11-25"), list_tools()], [[False, "2025-11-25"]] * 2),
+    ("v2025_11_25", [checked.initialize("2024-11-05")], [[True, "2024-11-05"]]),
+    ("v2025_11_25", [checked.initialize("1999-01-01")], [[True, "2025-11-25"]]),
+    (
+        "v2025_11_25",
+        [checked.initialize("2025-11-25"), list_tools(**{META: "2026-07-28"})],
+        [[False, "2025-11-25"], [True, "2025-11-25"]],
+    ),
+    ("v2026_07_28", [list_tools(**{META: "2026-07-28"})], [[False, "2026-07-28"]]),
+    ("v2026_07_28", [checked.initialize("2025-11-25")], [[True, "2025-11-25"]]),
+]
+"""A package of bindings, messages, and after each whether conversions are loaded, and the revision."""
+
+
+@pytest.mark.parametrize(("package", "messages", "expected"), cases(CONVERSATIONS, quick=CONVERSATIONS[:2]))
+def test_conversion_is_loaded_for_foreign_revisions_only(
+    package: str, messages: list[Any], expected: list[list[Any]]
+) -> None:
+    done = execute(sys.executable, "-c", LOADED.format(package=package, messages=messages))
+    assert done.returncode == 0, done.stderr
+    assert json.loads(done.stdout) == expected
+
+
+@pytest.fixture
+def without(monkeypatch: pytest.MonkeyPatch) -> None:
+    """An installation without the conversion between revisions."""
+    monkeypatch.setattr(BRIDGING, "objects", ())
+
+
+@pytest.mark.usefixtures("without")
+def test_a_server_serves_its_own_revision() -> None:
+    assert Service([v2025_11_25.Server()]).supported == ["2025-11-25"]
+    with pytest.raises(ValueError, match=f"1999-01-01 cannot be served; {MISSING}; there are 2025-11-25"):
+        Service([v2025_11_25.Server()], revisions=["1999-01-01", "2025-11-25"])
+
+
+@pytest.mark.usefixtures("without")
+@pytest.mark.parametrize("package", [v2024_11_05, v2026_07_28])
+async def test_a_client_speaks_its_own_revision(package: Any) -> None:
+    left, right = pair()
+    async with checked.running(serve(right, v2025_11_25.Server())):
+        with pytest.raises(UnsupportedRevision, match=rf"{package.Client.revision} \({MISSING}\)"):
+            async with package.Client().connected(left):
+                pass

@@ -27,6 +27,7 @@ from tests.support.checked_connections import (
     INITIALIZED,
     STATEFUL,
     STATELESS,
+    answer,
     bindings,
     connected,
     copied,
@@ -35,9 +36,11 @@ from tests.support.checked_connections import (
     initialize,
     lone,
     notification,
+    only,
     oracle,
     own,
     played,
+    refusal,
     request,
     slow,
     spelled,
@@ -47,11 +50,10 @@ from tests.support.checked_connections import (
 )
 from tests.support.effort import examples
 from tests.support.json_instances import Instances
-from tests.support.meta_keys import CLIENT_CAPABILITIES, CLIENT_INFO, SERVER_INFO, VERSION
+from tests.support.meta_keys import CLIENT_CAPABILITIES, CLIENT_INFO, LOG_LEVEL, SERVER_INFO, VERSION
 
 EVERY = [*STATEFUL, STATELESS]
 LATEST = STATEFUL[-1]
-LOG_LEVEL = "io.modelcontextprotocol/logLevel"
 PARSE, INVALID, UNKNOWN, PARAMS, INTERNAL = -32700, -32600, -32601, -32602, -32603
 UNSUPPORTED = -32022
 
@@ -67,8 +69,7 @@ class Works:
         self.go = anyio.Event()
 
     async def list_tools(self, params: Any, ctx: Any) -> Any:
-        types = bindings(ctx.revision).types
-        return types.ListToolsResult(tools=[])
+        return bindings(ctx.revision).types.ListToolsResult(tools=[])
 
     async def call_tool(self, params: Any, ctx: Any) -> Any:
         types = bindings(ctx.revision).types
@@ -94,14 +95,12 @@ def works(revision: str) -> Any:
 
 def text(answered: Any) -> str:
     """The text of the one content of a tool's result."""
-    found: str = answered["result"]["content"][0]["text"]
-    return found
+    return str(answered["result"]["content"][0]["text"])
 
 
 def code(answered: Any) -> int:
     """The code of an error."""
-    found: int = answered["error"]["code"]
-    return found
+    return int(answered["error"]["code"])
 
 
 # --- several eras on one connection ---------------------------------------------------------------------------
@@ -110,8 +109,7 @@ def code(answered: Any) -> int:
 async def test_stateless_requests_before_during_and_after_a_handshake() -> None:
     async with played(*map(works, [LATEST, *STATEFUL[:-1], STATELESS])) as (client, _):
         assert text(await client.ask(lone(1, "tools/call", name="x"))) == f"{STATELESS} test []"
-        answered = await client.ask(initialize(LATEST, {"roots": {}}, id_=2))
-        assert answered["result"]["protocolVersion"] == LATEST
+        assert (await client.ask(initialize(LATEST, {"roots": {}}, id_=2)))["result"]["protocolVersion"] == LATEST
         between = await client.ask(lone(3, "tools/call", {"sampling": {}}, name="x"))
         assert text(between) == f"{STATELESS} test ['sampling']"
         assert code(await client.ask(request(4, "tools/call", {"name": "x"}))) == INVALID
@@ -136,16 +134,14 @@ async def test_each_revision_is_served_beside_the_stateless_one(revision: str) -
 
 async def test_an_initialize_that_names_a_stateless_revision_gets_the_newest_that_has_one() -> None:
     async with played(works(LATEST), works(STATELESS)) as (client, _):
-        answered = await client.introduce(STATELESS)
-        assert answered["result"]["protocolVersion"] == LATEST
+        assert (await client.introduce(STATELESS))["result"]["protocolVersion"] == LATEST
 
 
 async def test_initialize_to_a_stateless_server_names_what_it_speaks() -> None:
     async with played(works(STATELESS)) as (client, _):
         for message in (initialize(LATEST), lone(7, "initialize", protocolVersion=LATEST, capabilities={})):
             answered = await client.ask(message)
-            assert answered["id"] == message["id"]
-            assert code(answered) == UNKNOWN
+            assert (answered["id"], code(answered)) == (message["id"], UNKNOWN)
             assert answered["error"]["data"] == {"supported": [STATELESS]}
         assert text(await client.ask(lone(8, "tools/call", name="x"))) == f"{STATELESS} test []"
 
@@ -155,8 +151,7 @@ async def test_an_initialize_in_stateless_dress_is_no_handshake() -> None:
         message = initialize(LATEST)
         message["params"]["_meta"] = stating()
         answered = await client.ask(message)
-        assert code(answered) == UNKNOWN
-        assert answered["error"]["data"] == {"supported": [STATELESS, LATEST]}
+        assert (code(answered), answered["error"]["data"]) == (UNKNOWN, {"supported": [STATELESS, LATEST]})
         assert (await client.introduce(LATEST))["result"]["protocolVersion"] == LATEST
 
 
@@ -168,8 +163,7 @@ async def test_other_versions_are_refused_by_name(stated: str, handshake: bool) 
             await client.introduce(LATEST)
         for method in ("tools/list", "server/discover", "no/such"):
             answered = await client.ask(request(5, method, {"_meta": stating(revision=stated)}))
-            assert answered["id"] == 5
-            assert code(answered) == UNSUPPORTED
+            assert (answered["id"], code(answered)) == (5, UNSUPPORTED)
             assert answered["error"]["data"] == {"supported": [STATELESS, LATEST], "requested": stated}
 
 
@@ -179,8 +173,7 @@ async def test_versions_that_are_no_text_are_invalid(stated: object, handshake: 
     async with played(works(LATEST), works(STATELESS)) as (client, _):
         if handshake:
             await client.introduce(LATEST)
-        answered = await client.ask(request(5, "tools/list", {"_meta": stating(revision=stated)}))
-        assert code(answered) == PARAMS
+        assert code(await client.ask(request(5, "tools/list", {"_meta": stating(revision=stated)}))) == PARAMS
 
 
 @pytest.mark.parametrize("missing", [VERSION, CLIENT_CAPABILITIES, "_meta", "params"])
@@ -233,8 +226,7 @@ async def test_ids_in_use_are_refused_in_both_eras() -> None:
         assert code(await client.ask(request(1, "tools/call", {"name": "x"}))) == INVALID
         assert (await client.ask(lone("1", "tools/list")))["id"] == "1"
         server.go.set()
-        assert (await client.receive())["id"] == 1
-        assert (await client.ask(request(1, "tools/list")))["id"] == 1
+        assert ((await client.receive())["id"], (await client.ask(request(1, "tools/list")))["id"]) == (1, 1)
 
 
 async def test_cancelling_in_each_era_and_state() -> None:
@@ -244,8 +236,7 @@ async def test_cancelling_in_each_era_and_state() -> None:
         await client.send(notification("notifications/cancelled", {"requestId": "a", "reason": "enough"}))
         await until(lambda: server.stopped == [STATELESS])
         await client.send(lone("b", "tools/call", name="wait"))
-        cancelled = {"requestId": "b", "_meta": {VERSION: STATELESS}}
-        await client.send(notification("notifications/cancelled", cancelled))
+        await client.send(notification("notifications/cancelled", {"requestId": "b", "_meta": {VERSION: STATELESS}}))
         await until(lambda: server.stopped == [STATELESS] * 2)
         await client.introduce(LATEST)
         await client.send(request("a", "tools/call", {"name": "wait"}), lone("b", "tools/call", name="wait"))
@@ -261,14 +252,11 @@ async def test_batches_are_not_for_stateless_requests() -> None:
         await client.introduce("2025-03-26")
         answered = await client.ask([request(1, "tools/list"), lone(2, "tools/list"), lone(3, "initialize")])
         by_id = {part["id"]: part for part in answered}
-        assert by_id[1]["result"] == {"tools": []}
-        assert code(by_id[2]) == INVALID
-        assert code(by_id[3]) == INVALID
-    async with played(works(LATEST), works(STATELESS)) as (client, _):
-        for batch in ([lone(1, "tools/list")], []):
-            assert code(await client.ask(batch)) == INVALID
-    async with played(works(STATELESS)) as (client, _):
-        assert code(await client.ask([lone(1, "tools/list")])) == INVALID
+        assert (by_id[1]["result"], code(by_id[2]), code(by_id[3])) == ({"tools": []}, INVALID, INVALID)
+    for servers in ([works(LATEST), works(STATELESS)], [works(STATELESS)]):
+        async with played(*servers) as (client, _):
+            for batch in ([lone(1, "tools/list")], []):
+                assert code(await client.ask(batch)) == INVALID
 
 
 @pytest.mark.parametrize(
@@ -283,9 +271,7 @@ async def test_what_cannot_be_read(data: bytes, expected: int) -> None:
 
 async def test_answers_that_nobody_asked_for_are_ignored() -> None:
     async with played(works(STATELESS)) as (client, recording):
-        parts: list[dict[str, Any]] = [{"result": {}}, {"error": {"code": 1, "message": "x"}}]
-        for part in parts:
-            await client.send({"jsonrpc": "2.0", "id": 1, **part})
+        await client.send(answer(1, {}), refusal(1, 1))
         await client.ask(lone(1, "tools/list"))
         assert len(recording.sent) == 1
 
@@ -321,8 +307,7 @@ def dual(kind: str) -> Peer:
     served = {"both": [LATEST, STATELESS], "ready": [LATEST, STATELESS], "batching": ["2025-03-26", STATELESS]}
     peer = Peer("server", {one: takes(one, "server", KINDS[one]) for one in served.get(kind, [STATELESS])})
     if kind in ("ready", "batching"):
-        (asked,) = feed(peer, initialize(served[kind][0]))
-        assert isinstance(asked, Requested)
+        asked = only(Requested, feed(peer, initialize(served[kind][0])))
         peer.negotiated()
         peer.respond(asked.id, {})
         feed(peer, INITIALIZED)
@@ -344,9 +329,8 @@ def said(events: list[Event]) -> list[object]:
 @given(data=st.data())
 def test_the_quick_way_and_the_slow_way_agree(kind: str, revision: str, data: st.DataObject) -> None:
     message = data.draw(messages(revision))
-    tidy: dict[str, Any] = {"jsonrpc": "2.0", "method": message["method"]}
-    if oracle(revision).methods[message["method"]].kind == "request":
-        tidy = {"jsonrpc": "2.0", "id": data.draw(IDS), "method": message["method"]}
+    is_request = oracle(revision).methods[message["method"]].kind == "request"
+    tidy = request(data.draw(IDS), message["method"]) if is_request else notification(message["method"])
     params = message.get("params")
     if params is not None:
         tidy["params"] = params
@@ -388,28 +372,20 @@ def test_odd_spellings_mean_the_same_both_ways(kind: str, odd: str) -> None:
 def test_notifications_are_in_the_words_that_they_name_or_else_in_those_of_the_connection() -> None:
     peer = dual("ready")
     for meta, revision in (({}, LATEST), ({VERSION: STATELESS}, STATELESS)):
-        (told,) = feed(peer, notification("notifications/cancelled", {"requestId": 9, "_meta": meta}))
-        assert isinstance(told, Notified)
+        told = only(Notified, feed(peer, notification("notifications/cancelled", {"requestId": 9, "_meta": meta})))
         assert told.dispatcher.revision.name == revision
         assert type(told.params) is bindings(revision).types.CancelledNotificationParams
 
 
 def test_a_cancelled_request_is_told_before_any_handshake() -> None:
     peer = dual("both")
-    (asked,) = feed(peer, lone(1, "tools/call", name="x"))
-    assert isinstance(asked, Requested)
-    (told,) = feed(peer, notification("notifications/cancelled", {"requestId": 1}))
-    assert isinstance(told, CancelRequested)
-    (refused,) = feed(peer, notification("notifications/progress", {"progressToken": 1, "progress": 1}))
-    assert isinstance(refused, Rejected)
+    only(Requested, feed(peer, lone(1, "tools/call", name="x")))
+    only(CancelRequested, feed(peer, notification("notifications/cancelled", {"requestId": 1})))
+    refused = only(Rejected, feed(peer, notification("notifications/progress", {"progressToken": 1, "progress": 1})))
     assert refused.reply == b""
 
 
 # --- discovery and what every result has ----------------------------------------------------------------------
-
-
-class Bare(v2026_07_28.Server):
-    """Offers nothing."""
 
 
 class Full(v2026_07_28.Server):
@@ -448,18 +424,15 @@ class Full(v2026_07_28.Server):
 
 
 async def test_discovery_tells_what_the_handlers_can_do() -> None:
-    async with played(Bare()) as (client, _):
+    async with played(v2026_07_28.Server()) as (client, _):
         answered = (await client.ask(lone(1, "server/discover")))["result"]
-        assert answered["supportedVersions"] == [STATELESS]
-        assert answered["capabilities"] == {"logging": {}}
+        assert (answered["supportedVersions"], answered["capabilities"]) == ([STATELESS], {"logging": {}})
         assert answered["_meta"][SERVER_INFO] == {"name": "mcp-bindgen", "version": "0"}
-        assert (answered["resultType"], answered["cacheScope"]) == ("complete", "private")
-        assert answered["ttlMs"] == 0
+        assert (answered["resultType"], answered["cacheScope"], answered["ttlMs"]) == ("complete", "private", 0)
         assert "instructions" not in answered
     async with played(Full(), works(LATEST)) as (client, _):
         answered = (await client.ask(lone(1, "server/discover")))["result"]
-        assert answered["supportedVersions"] == [STATELESS, LATEST]
-        assert answered["instructions"] == "Ask."
+        assert (answered["supportedVersions"], answered["instructions"]) == ([STATELESS, LATEST], "Ask.")
         assert answered["capabilities"] == {
             "completions": {},
             "logging": {},
@@ -470,22 +443,15 @@ async def test_discovery_tells_what_the_handlers_can_do() -> None:
 
 
 async def test_every_result_names_its_server_and_says_that_it_is_one() -> None:
-    asked = {
-        "tools/list": {},
-        "prompts/list": {},
-        "resources/list": {},
-        "resources/templates/list": {},
-        "resources/read": {"uri": "x:y"},
-        "prompts/get": {"name": "x"},
-        "tools/call": {"name": "x"},
-        "server/discover": {},
-        "completion/complete": {"ref": {"type": "ref/prompt", "name": "x"}, "argument": {"name": "a", "value": ""}},
-    }
+    bare = ["tools/list", "prompts/list", "resources/list", "resources/templates/list", "server/discover"]
+    completion = {"ref": {"type": "ref/prompt", "name": "x"}, "argument": {"name": "a", "value": ""}}
+    asked: dict[str, Any] = {**{name: {} for name in bare}, "prompts/get": {"name": "x"}, "tools/call": {"name": "x"}}
+    asked |= {"resources/read": {"uri": "x:y"}, "completion/complete": completion}
     server = Full()
     kept = [server.tools.model_dump(), server.own.model_dump(), server.lasting.model_dump()]
     async with played(server) as (client, _):
         for method in [*asked, *asked]:
-            result = (await client.ask(lone(1, method, **asked[method])))["result"]  # type: ignore[arg-type]
+            result = (await client.ask(lone(1, method, **asked[method])))["result"]
             assert result["resultType"] == "complete"
             named = result["_meta"].pop(SERVER_INFO)
             assert named["name"] == ("somebody else" if method == "prompts/get" else "full")
@@ -505,9 +471,8 @@ async def test_every_result_names_its_server_and_says_that_it_is_one() -> None:
 async def test_a_server_may_answer_discovery_itself() -> None:
     class Own(v2026_07_28.Server):
         def discover(self, params: mcp.RequestParams, ctx: v2026_07_28.Context) -> mcp.DiscoverResult:
-            return mcp.DiscoverResult(
-                supported_versions=[STATELESS], capabilities=mcp.ServerCapabilities(), ttl_ms=60_000
-            )
+            none = mcp.ServerCapabilities()
+            return mcp.DiscoverResult(supported_versions=[STATELESS], capabilities=none, ttl_ms=60_000)
 
     async with played(Own()) as (client, _):
         answered = (await client.ask(lone(1, "server/discover")))["result"]
@@ -515,37 +480,9 @@ async def test_a_server_may_answer_discovery_itself() -> None:
         assert SERVER_INFO in answered["_meta"]
 
 
-# --- handlers that go wrong -----------------------------------------------------------------------------------
-
-
-@pytest.mark.parametrize(
-    ("answer", "expected"),
-    [
-        (ProtocolError(-7, "seven", {"a": 1}), -7),
-        (ValueError("x"), INTERNAL),
-        (None, INTERNAL),
-        ([1], INTERNAL),
-        (ExceptionGroup("x", [ValueError()]), INTERNAL),
-    ],
-)
-async def test_handlers_that_fail_answer_with_an_error(answer: Any, expected: int) -> None:
-    class Failing(v2026_07_28.Server):
-        async def call_tool(self, params: Any, ctx: Any) -> Any:
-            if isinstance(answer, Exception):
-                raise answer
-            return answer
-
-        async def list_tools(self, params: Any, ctx: Any) -> Any:
-            return await self.call_tool(params, ctx)
-
-    async with played(Failing()) as (client, _):
-        assert code(await client.ask(lone(1, "tools/call", name="x"))) == expected
-        assert code(await client.ask(lone(2, "tools/list"))) == expected
-        assert "result" in await client.ask(lone(3, "server/discover"))
-
+# --- methods of a server's own --------------------------------------------------------------------------------
 
 ECHO: Request[Any, Any] = Request("acme/echo", "client", dict[str, Json], dict[str, Json])
-COUNT: Request[Any, Any] = Request("acme/count", "client", None, dict[str, Json])
 HELLO: Notification[Any] = Notification("acme/hello", "client", dict[str, Json])
 
 
@@ -588,6 +525,11 @@ async def test_methods_of_ones_own_in_the_stateless_era() -> None:
 # --- progress and log -----------------------------------------------------------------------------------------
 
 
+def call(meta: dict[str, Any]) -> dict[str, Any]:
+    """A call that says more in its `_meta`."""
+    return request(1, "tools/call", {"name": "x", "_meta": {**stating(), **meta}})
+
+
 class Talks(v2026_07_28.Server):
     """Says much while it works, in every way there is."""
 
@@ -601,22 +543,14 @@ class Talks(v2026_07_28.Server):
         return mcp.CallToolResult(content=[])
 
 
-@pytest.mark.parametrize(
-    ("level", "expected"),
-    [
-        (None, []),
-        ("debug", ["debug", "error", "info", "alert"]),
-        ("info", ["error", "info", "alert"]),
-        ("error", ["error", "alert"]),
-        ("emergency", []),
-    ],
-)
-async def test_log_messages_come_only_to_requests_that_want_them(level: str | None, expected: list[str]) -> None:
+LOGGED = {None: "", "debug": "debug error info alert", "info": "error info alert", "error": "error alert"}
+
+
+@pytest.mark.parametrize("level", [*LOGGED, "emergency"])
+async def test_log_messages_come_only_to_requests_that_want_them(level: str | None) -> None:
+    expected = LOGGED.get(level, "").split()
     async with played(Talks()) as (client, recording):
-        message = lone(1, "tools/call", name="x")
-        if level is not None:
-            message["params"]["_meta"][LOG_LEVEL] = level
-        await client.send(message)
+        await client.send(call({} if level is None else {LOG_LEVEL: level}))
         await until(lambda: recording.sent and "result" in recording.sent[-1])
         assert [params["level"] for params in recording.params("notifications/message")] == expected
         assert recording.methods() == ["notifications/message"] * len(expected)
@@ -628,24 +562,17 @@ async def test_log_messages_come_only_to_requests_that_want_them(level: str | No
 @pytest.mark.parametrize("token", [0, "t", "", 10**20])
 async def test_progress_comes_only_to_requests_that_want_it(token: object) -> None:
     async with played(Talks()) as (client, recording):
-        message = lone(1, "tools/call", name="x")
-        message["params"]["_meta"]["progressToken"] = token
-        await client.send(message)
+        await client.send(call({"progressToken": token}))
         await until(lambda: recording.sent and "result" in recording.sent[-1])
-        assert [(one["progressToken"], one["progress"]) for one in recording.params("notifications/progress")] == [
-            (token, 0.1),
-            (token, 1.0),
-        ]
+        told = recording.params("notifications/progress")
+        assert [(one["progressToken"], one["progress"]) for one in told] == [(token, 0.1), (token, 1.0)]
         assert len(recording.sent) == 3
 
 
 @pytest.mark.parametrize("level", ["verbose", "INFO", "", 5, [], True])
 async def test_levels_that_do_not_exist_are_invalid(level: object) -> None:
     async with played(Talks()) as (client, recording):
-        message = lone(1, "tools/call", name="x")
-        message["params"]["_meta"][LOG_LEVEL] = level
-        assert code(await client.ask(message)) == PARAMS
-        assert len(recording.sent) == 1
+        assert (code(await client.ask(call({LOG_LEVEL: level}))), len(recording.sent)) == (PARAMS, 1)
 
 
 async def test_a_level_that_a_handler_invents_is_its_own_fault() -> None:
@@ -655,10 +582,7 @@ async def test_a_level_that_a_handler_invents_is_its_own_fault() -> None:
             return mcp.CallToolResult(content=[])
 
     async with played(Invents()) as (client, recording):
-        message = lone(1, "tools/call", name="x")
-        message["params"]["_meta"][LOG_LEVEL] = "debug"
-        assert code(await client.ask(message)) == INTERNAL
-        assert recording.methods() == []
+        assert (code(await client.ask(call({LOG_LEVEL: "debug"}))), recording.methods()) == (INTERNAL, [])
 
 
 # --- our client -----------------------------------------------------------------------------------------------
@@ -682,19 +606,14 @@ async def test_a_client_says_on_every_request_who_it_is() -> None:
         assert len(set(ids)) == len(ids) == 2
         for message in connection.ours.sent:
             meta = message["params"]["_meta"]
-            assert meta[VERSION] == STATELESS
-            assert meta[CLIENT_INFO] == {"name": "person", "version": "2"}
+            assert (meta[VERSION], meta[CLIENT_INFO]) == (STATELESS, {"name": "person", "version": "2"})
             assert meta[CLIENT_CAPABILITIES] == {"elicitation": {}}
     assert seen == [0.1, 1.0]
 
 
 async def test_clients_and_servers_without_a_common_revision_say_so() -> None:
-    pairs = [
-        (v2025_11_25.Client(), Bare()),
-        (v2026_07_28.Client(), works(LATEST)),
-        (v2024_11_05.Client(), works(LATEST)),
-    ]
-    for client, server in pairs:
+    strangers = [(client, works(LATEST)) for client in (v2026_07_28.Client(), v2024_11_05.Client())]
+    for client, server in [(v2025_11_25.Client(), v2026_07_28.Server()), *strangers]:
         with pytest.raises((UnsupportedRevision, ConnectionClosed, ProtocolError)):
             async with connected(client, server, revisions=own(server), exactly=True):
                 pass
@@ -702,11 +621,10 @@ async def test_clients_and_servers_without_a_common_revision_say_so() -> None:
 
 def test_a_server_can_take_back_a_subscription_and_nothing_else() -> None:
     peer = Peer("client", {STATELESS: takes(STATELESS, "client")})
-    methods = v2026_07_28.methods.METHODS
+    methods: Any = v2026_07_28.methods.METHODS
     params = {"_meta": stating(), "name": "x", "notifications": {}}
     for name, ends in (("subscriptions/listen", True), ("tools/call", False)):
-        method: Any = methods[name]
-        pending, _ = peer.request(method, typed_params(method, params))
+        pending, _ = peer.request(methods[name], typed_params(methods[name], params))
         (event,) = feed(peer, notification("notifications/cancelled", {"requestId": pending.id}))
         assert isinstance(event, Answered) is ends
         assert (pending.id in peer.pending) is not ends
@@ -717,16 +635,13 @@ def test_a_server_can_take_back_a_subscription_and_nothing_else() -> None:
 SCRIPT = """
 from mcp_bindgen import v2025_11_25, v2026_07_28
 from mcp_bindgen.runtime import run
-
 class New(v2026_07_28.Server):
     async def call_tool(self, params, ctx):
         print("not for the client")
         return v2026_07_28.types.CallToolResult(content=[v2026_07_28.types.TextContent(text=ctx.revision)])
-
 class Old(v2025_11_25.Server):
     async def call_tool(self, params, ctx):
         return v2025_11_25.types.CallToolResult(content=[v2025_11_25.types.TextContent(text=ctx.revision)])
-
 run(Old(), New(), revisions=[Old.revision, New.revision])
 """
 
@@ -734,26 +649,12 @@ run(Old(), New(), revisions=[Old.revision, New.revision])
 async def test_one_process_serves_both_eras(tmp_path: Path) -> None:
     script = tmp_path / "server.py"
     script.write_text(SCRIPT)
-    child = await anyio.open_process([sys.executable, str(script)], stderr=None)
-    assert child.stdin is not None
-    assert child.stdout is not None
-    said = [
-        lone(1, "tools/call", name="x"),
-        initialize(LATEST, id_=2),
-        lone(3, "server/discover"),
-        INITIALIZED,
-        request(4, "tools/call", {"name": "x"}),
-        lone(5, "tools/call", name="x"),
-        request(6, "tools/list", {"_meta": stating(revision="1999-01-01")}),
-    ]
-    await child.stdin.send(b"".join(json.dumps(message).encode() + b"\n" for message in said))
-    await child.stdin.aclose()
-    output = b""
-    async for chunk in child.stdout:
-        output += chunk
-    await child.wait()
-    answers = {message["id"]: message for message in map(json.loads, output.splitlines())}
+    said = [lone(1, "tools/call", name="x"), initialize(LATEST, id_=2), lone(3, "server/discover"), INITIALIZED]
+    said += [request(4, "tools/call", {"name": "x"}), lone(5, "tools/call", name="x")]
+    said.append(request(6, "tools/list", {"_meta": stating(revision="1999-01-01")}))
+    lines = b"".join(json.dumps(message).encode() + b"\n" for message in said)
+    done = await anyio.run_process([sys.executable, str(script)], input=lines, stderr=None)
+    answers = {message["id"]: message for message in map(json.loads, done.stdout.splitlines())}
     assert sorted(answers) == [1, 2, 3, 4, 5, 6]
     assert [text(answers[id_]) for id_ in (1, 4, 5)] == [STATELESS, LATEST, STATELESS]
-    assert answers[3]["result"]["supportedVersions"] == [STATELESS, LATEST]
-    assert code(answers[6]) == UNSUPPORTED
+    assert (answers[3]["result"]["supportedVersions"], code(answers[6])) == ([STATELESS, LATEST], UNSUPPORTED)

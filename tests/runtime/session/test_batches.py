@@ -16,20 +16,10 @@ from mcp_bindgen.auth import ResourceServer, StaticTokens
 from mcp_bindgen.http.server.app import HttpApp
 from mcp_bindgen.http.server.legacy_sse import SseApp
 from mcp_bindgen.runtime import Identity, Limits
-from mcp_bindgen.runtime.protocol.errors import ProtocolError
 from mcp_bindgen.runtime.protocol.transport import Transport
 from mcp_bindgen.runtime.session.service import serve
 from mcp_bindgen.runtime.transports.memory import pair
-from tests.support.checked_connections import (
-    INITIALIZED,
-    Raw,
-    answer,
-    initialize,
-    notification,
-    pipe_pair,
-    request,
-    running,
-)
+from tests.support import checked_connections as checked
 from tests.support.http_wires import wires
 
 BATCHING = "2025-03-26"
@@ -63,12 +53,12 @@ def compute() -> None:
 @asynccontextmanager
 async def over_messages(ends: tuple[Transport, Transport], server: Any) -> AsyncGenerator[Ask]:
     left, right = ends
-    async with running(serve(right, server, revisions=[BATCHING])):
-        raw = Raw(left)
+    async with checked.running(serve(right, server, revisions=[BATCHING])):
+        raw = checked.Raw(left)
         await raw.introduce(BATCHING)
 
         async def ask(batch: Any) -> Any:
-            await raw.send(batch, request("last", "ping"))
+            await raw.send(batch, checked.request("last", "ping"))
             first = await raw.receive()
             if isinstance(first, dict) and first.get("id") == "last":
                 return None
@@ -103,13 +93,13 @@ async def over_sse(server: Any) -> AsyncGenerator[Ask]:
         stream = await http.ask("GET", path="/sse")
         await stream.until(lambda received: b"\n\n" in received.partition(b"data: ")[2])
         path = stream.received.partition(b"data: ")[2].split()[0].decode()
-        for message in (initialize(BATCHING), INITIALIZED):
+        for message in (checked.initialize(BATCHING), checked.INITIALIZED):
             assert await (await http.ask("POST", message, path)).status() == 202
         await stream.until(lambda received: b'"result"' in received)
 
         async def ask(batch: Any) -> Any:
             stream.received = b""
-            for message in (batch, request("last", "ping")):
+            for message in (batch, checked.request("last", "ping")):
                 assert await (await http.ask("POST", message, path)).status() == 202
             await stream.until(lambda received: b'"id":"last"' in received and received.endswith(b"\n\n\r\n"))
             found = [json.loads(part.split(b"\n")[0]) for part in stream.received.split(b"data: ")[1:]]
@@ -120,7 +110,7 @@ async def over_sse(server: Any) -> AsyncGenerator[Ask]:
 
 TRANSPORTS: dict[str, Callable[[Any], Any]] = {
     "memory": lambda server: over_messages(pair(), server),
-    "pipes": lambda server: over_messages(pipe_pair(), server),
+    "pipes": lambda server: over_messages(checked.pipe_pair(), server),
     "http": lambda server: over_http(server, True),
     "no sessions": lambda server: over_http(server, False),
     "sse": over_sse,
@@ -163,16 +153,16 @@ async def turns_of_others() -> AsyncGenerator[Turns]:
 
 
 def calls(count: int, arguments: Any) -> list[Any]:
-    return [request(n, "tools/call", {"name": "x", "arguments": arguments}) for n in range(1, count + 1)]
+    return [checked.request(n, "tools/call", {"name": "x", "arguments": arguments}) for n in range(1, count + 1)]
 
 
 KINDS: dict[str, list[Any]] = {
     "calls": calls(MOST, {}),
     "large calls": calls(MOST, {"text": "x" * 3500}),
     "calls with many values": calls(MOST, {"a": [{"b": 1}] * 35}),
-    "notifications": [notification("notifications/roots/list_changed")] * MOST,
-    "invalid params": [request(n, "tools/call", {"name": n, "arguments": ["x"] * 80}) for n in range(MOST)],
-    "unknown methods": [request(n, "nope") for n in range(MOST)],
+    "notifications": [checked.notification("notifications/roots/list_changed")] * MOST,
+    "invalid params": [checked.request(n, "tools/call", {"name": n, "arguments": ["x"] * 80}) for n in range(MOST)],
+    "unknown methods": [checked.request(n, "nope") for n in range(MOST)],
 }
 
 
@@ -191,7 +181,9 @@ async def test_a_batch_leaves_the_event_loop_to_others(over: str, kind: str) -> 
     assert turns.longest < 10
 
 
-@pytest.mark.parametrize("member", [request(1, "ping"), INITIALIZED, answer(1, {}), 1, request(1, "nope")])
+@pytest.mark.parametrize(
+    "member", [checked.request(1, "ping"), checked.INITIALIZED, checked.answer(1, {}), 1, checked.request(1, "nope")]
+)
 @OVER
 async def test_a_batch_of_too_many_messages_is_refused_as_a_whole(over: str, member: Any) -> None:
     async with TRANSPORTS[over](Busy()) as ask:
@@ -203,9 +195,13 @@ async def test_a_batch_of_too_many_messages_is_refused_as_a_whole(over: str, mem
 @OVER
 async def test_only_what_is_wrong_with_a_batch_is_logged(over: str, caplog: pytest.LogCaptureFixture) -> None:
     async with TRANSPORTS[over](Busy()) as ask:
-        assert len(await ask([request(1, "ping"), notification("notifications/roots/list_changed")])) == 1
+        assert (
+            len(await ask([checked.request(1, "ping"), checked.notification("notifications/roots/list_changed")])) == 1
+        )
         assert not [record for record in caplog.records if record.name == "mcp_bindgen"]
-        assert len(await ask([request(2, "nope"), notification("notifications/roots/list_changed")])) == 1
+        assert (
+            len(await ask([checked.request(2, "nope"), checked.notification("notifications/roots/list_changed")])) == 1
+        )
     logged = [record.message for record in caplog.records if record.name == "mcp_bindgen"]
     assert logged == ([] if over == "no sessions" else ["Method not found: nope (-32601)"])
 
@@ -242,7 +238,7 @@ async def test_a_batch_that_needs_scopes_leaves_the_event_loop_to_others() -> No
     app = HttpApp(Scoped(), revisions=[BATCHING], auth=auth)
     bearer = {"authorization": "Bearer the-token-of-alice"}
     async with wires(app) as http:
-        begun = await http.ask("POST", initialize(BATCHING), **bearer)
+        begun = await http.ask("POST", checked.initialize(BATCHING), **bearer)
         assert await begun.status() == 200, begun.received
         async with turns_of_others() as turns:
             wire = await http.ask("POST", calls(MOST, {}), mcp_session_id=begun.headers["mcp-session-id"], **bearer)
@@ -263,23 +259,19 @@ async def test_a_client_reads_a_batch_in_turns_and_has_the_same_limit() -> None:
             told += 1
             compute()
 
-    left, right = pair()
-    raw = Raw(right)
-    message = notification("notifications/message", {"level": "info", "data": "x"})
+    message = checked.notification("notifications/message", {"level": "info", "data": "x"})
 
-    async def script() -> None:
+    async def script(raw: checked.Raw) -> None:
         await raw.welcome()
         asked = await raw.receive()
         async with turns_of_others() as turns:
-            await raw.send([*[message] * (MOST - 1), answer(asked["id"], {})])
+            await raw.send([*[message] * (MOST - 1), checked.answer(asked["id"], {})])
             asked = await raw.receive()
         assert turns.longest < 10
-        await raw.send([*[message] * MOST, answer(asked["id"], {})])
+        await raw.send([*[message] * MOST, checked.answer(asked["id"], {})])
 
-    async with running(script()), Client().connected(left) as connected:
+    async with checked.scripted(Client(), script) as connected:
         await connected.ping()
         assert told == MOST - 1
-        with pytest.raises(ProtocolError, match="send at most 1000"):
-            await connected.ping()
+        await checked.failure_of(connected.ping(), match="send at most 1000")
         assert told == MOST - 1
-    await raw.close()

@@ -46,8 +46,7 @@ def test_below_a_place_that_no_claim_leads_to_all_claims_count() -> None:
 @pytest.mark.parametrize("location", [(), ("tools", 7, "title"), ("tools", -1), ("nothing",)])
 def test_what_is_no_claim_stays(location: tuple[str | int, ...]) -> None:
     value = copy.deepcopy(TOOLS)
-    assert drop_collisions(value, [location], {"icons"}) == []
-    assert value == TOOLS
+    assert (drop_collisions(value, [location], {"icons"}), value) == ([], TOOLS)
 
 
 def test_a_long_location_takes_no_long_time() -> None:
@@ -80,8 +79,7 @@ def listed(count: int) -> dict[str, Any]:
 
 @pytest.mark.parametrize("revision", ["2025-11-25", "2026-07-28"])
 def test_a_payload_is_read_without_what_does_not_fit_and_with_all_else(revision: str) -> None:
-    method = bindings(revision).methods.METHODS["tools/list"]
-    read = partial(jsonrpc.typed_result, method)
+    read = partial(jsonrpc.typed_result, bindings(revision).methods.METHODS["tools/list"])
     result = read_without_collisions(read, listed(4), frozenset({"title", "icons"}))
     assert [(tool.title, tool.icons) for tool in result.tools] == [("fits", None), (None, None)] * 2
     assert result.tools[1].model_extra == {"own": 7}

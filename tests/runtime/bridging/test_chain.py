@@ -65,8 +65,7 @@ def test_where_no_guard_fires_nothing_is_converted(value: dict[str, int]) -> Non
 
 
 def test_a_chain_with_a_step_that_always_converts_always_does() -> None:
-    always = Step("3", "4", params={"m": Conversion(lambda value, notes: value)})
-    conversion = Chain(ONE, TWO, always).params("m")
+    conversion = Chain(ONE, TWO, Step("3", "4", params={"m": Conversion(lambda value, notes: value)})).params("m")
     assert conversion is not None
     assert conversion.prefilter == ()
     assert conversion.may_apply(b"{}")
@@ -110,8 +109,7 @@ def test_a_loss_is_told_once() -> None:
 
 def test_a_refusal_says_where_and_why() -> None:
     error = NotConvertible("AudioContent", "there is no audio", "client.sampling")
-    assert error.message == "AudioContent: there is no audio"
-    assert error.capability == "client.sampling"
+    assert (error.message, error.capability) == ("AudioContent: there is no audio", "client.sampling")
 
 
 @pytest.fixture
@@ -133,8 +131,7 @@ def users(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
 
 @pytest.mark.usefixtures("users")
 def test_packages_in_the_users_folder_count_where_they_are_asked_for() -> None:
-    new = set(packages(users=True)) - set(packages())
-    assert new == {"v9001_01_01", "v9002_01_01", "vnext"}
+    assert (set(packages(users=True)) - set(packages())) == {"v9001_01_01", "v9002_01_01", "vnext"}
     assert packages(users=True)[-3:] == ("v9001_01_01", "v9002_01_01", "vnext")
 
 

@@ -64,9 +64,6 @@ METADATA: dict[str, Any] = {
 }
 EMPTY_FORM: dict[str, Any] = {"message": "Who?", "requestedSchema": {"type": "object", "properties": {}}}
 
-Params = TypeVar("Params")
-Answer = TypeVar("Answer")
-
 every_revision = pytest.mark.parametrize("revision", REVISIONS)
 
 
@@ -79,19 +76,11 @@ class FakeLink(runtime.Link):
         self.introductions = 0
         self.sent: list[tuple[str, Any]] = []
 
-    async def request(
-        self,
-        method: Request[Params, Any, Answer],
-        params: Params,
-        options: object = None,
-        *,
-        related: object = None,
-    ) -> Answer:
+    async def request(self, method: Any, params: Any, options: object = None, *, related: object = None) -> Any:
         self.keep(method, params)
-        answer: Answer = self.answer
-        return answer
+        return self.answer(params) if callable(self.answer) else self.answer
 
-    async def notify(self, method: Notification[Params], params: Params, *, related: object = None) -> None:
+    async def notify(self, method: Any, params: Any, *, related: object = None) -> None:
         self.keep(method, params)
 
     def metadata(self) -> Mapping[str, Any]:
@@ -160,10 +149,7 @@ def refused(method: str, params: str | None) -> InvalidParams:
 def sides(revision: str) -> list[tuple[Dispatcher, Any]]:
     """The two dispatchers of a revision, each with a target that overrides nothing."""
     package = import_module(f"mcp_bindgen.{revision}")
-    return [
-        (package.dispatcher.SERVER, package.Server()),
-        (package.dispatcher.CLIENT, package.Client()),
-    ]
+    return [(package.dispatcher.SERVER, package.Server()), (package.dispatcher.CLIENT, package.Client())]
 
 
 # --- dispatching ----------------------------------------------------------------------------------------------
@@ -172,8 +158,7 @@ def sides(revision: str) -> list[tuple[Dispatcher, Any]]:
 def test_coroutines_and_plain_functions_are_handlers() -> None:
     answer = serve("tools/call", b'{"name":"echo","arguments":{"n":1.0,"none":null}}')
     assert isinstance(answer, mcp.CallToolResult)
-    assert answer.structured_content == {"n": 1.0, "none": None}
-    assert serve("ping", "{}").meta == {"pong": True}
+    assert (answer.structured_content, serve("ping", "{}").meta) == ({"n": 1.0, "none": None}, {"pong": True})
 
 
 def test_a_handler_gets_the_context() -> None:
@@ -185,32 +170,26 @@ def test_a_handler_gets_the_context() -> None:
 
 @pytest.mark.parametrize("method", ["ping", "tools/list", "notifications/initialized"])
 def test_absent_params_are_empty_where_they_are_optional(method: str) -> None:
-    class Listener(Server):
-        def ping(self, params: mcp.RequestParams, ctx: Context) -> mcp.EmptyResult:
-            return mcp.Result(meta={"params": params.model_dump()})
+    heard: list[Any] = []
 
-        def list_tools(self, params: mcp.PaginatedRequestParams, ctx: Context) -> mcp.ListToolsResult:
-            return mcp.ListToolsResult(tools=[], meta={"params": params.model_dump()})
+    def hear(self: Any, params: Any, ctx: Any) -> Any:
+        heard.append(params)
 
-        def on_initialized(self, params: mcp.NotificationParams, ctx: Context) -> None:
-            assert params == mcp.NotificationParams()
-
-    answer = serve(method, None, server=Listener())
-    assert answer is None if method.startswith("notifications/") else answer.meta == {"params": {}}
+    kind = type("Listener", (Server,), {"ping": hear, "list_tools": hear, "on_initialized": hear})
+    serve(method, None, server=kind())
+    assert heard == [dispatcher.SERVER.routes[method].method.params()]
 
 
 @pytest.mark.parametrize("method", ["tools/call", "completion/complete", "notifications/progress"])
 def test_absent_params_are_refused_where_they_are_required(method: str) -> None:
-    error = refused(method, None)
-    assert error.data == [{"path": "params", "problem": "Field required"}]
+    assert refused(method, None).data == [{"path": "params", "problem": "Field required"}]
 
 
 @pytest.mark.parametrize("method", ["tools/cull", "", "TOOLS/CALL", "roots/list", "notifications/message"])
 def test_what_this_side_does_not_take_is_not_found(method: str) -> None:
     with pytest.raises(MethodNotFound) as caught:
         serve(method, "{}")
-    assert caught.value.code == -32601
-    assert caught.value.message == f"Method not found: {method}"
+    assert (caught.value.code, caught.value.message) == (-32601, f"Method not found: {method}")
 
 
 @every_revision
@@ -239,17 +218,10 @@ def test_params_of_what_is_not_offered_do_not_matter(params: str | None) -> None
 
 
 def test_offered_are_the_overridden_ones() -> None:
-    class Tools(Server):
-        def list_tools(self, params: mcp.PaginatedRequestParams, ctx: Context) -> mcp.ListToolsResult:
-            return mcp.ListToolsResult(tools=[])
-
-    class Both(Tools, Echo):
-        pass
-
+    tools = type("Tools", (Server,), {"list_tools": lambda self, params, ctx: mcp.ListToolsResult(tools=[])})
     echoes = {"tools/call", "ping", "completion/complete", "notifications/progress"}
-    assert set(dispatcher.SERVER.offered(Echo())) == echoes
-    assert set(dispatcher.SERVER.offered(Tools())) == {"tools/list"}
-    assert set(dispatcher.SERVER.offered(Both())) == {"tools/list", *echoes}
+    for kind, offered in (((Echo,), echoes), ((tools,), {"tools/list"}), ((tools, Echo), {"tools/list", *echoes})):
+        assert set(dispatcher.SERVER.offered(type("Made", kind, {})())) == offered
     assert set(dispatcher.CLIENT.offered(Asked())) == {"elicitation/create"}
 
 
@@ -291,35 +263,30 @@ def test_methods_without_params() -> None:
 # --- params that do not fit -----------------------------------------------------------------------------------
 
 
-@pytest.mark.parametrize(
-    ("method", "params", "problems"),
-    [
-        ("tools/call", "{}", {"params.name": "Field required"}),
-        ("tools/call", '{"name":1}', {"params.name": "Input should be a valid string"}),
-        ("tools/call", "[]", {"params": "Input should be an object"}),
-        ("ping", "null", {"params": "Input should be an object"}),
-        (
-            "tools/call",
-            '{"name":"echo","arguments":{"n":[NaN]}}',
-            {"params.arguments.n": "Input should be a JSON value with finite numbers"},
-        ),
-        ("tools/call", '{"name":"echo","_meta":[]}', {"params._meta": "Input should be an object"}),
-        (
-            "notifications/progress",
-            '{"progressToken":"t","progress":"1"}',
-            {"params.progress": "Input should be a valid number"},
-        ),
-        (
-            "completion/complete",
-            '{"argument":{"name":1},"ref":{"type":"ref/resource","uri":"x:"}}',
-            {"params.argument.name": "Input should be a valid string", "params.argument.value": "Field required"},
-        ),
-    ],
-)
-def test_invalid_params_say_where_and_what(method: str, params: str, problems: dict[str, str]) -> None:
+STRING, OBJECT = "Input should be a valid string", "Input should be an object"
+FINITE, RESOURCE = "Input should be a JSON value with finite numbers", '"ref":{"type":"ref/resource","uri":"x:"}'
+PROBLEMS = [
+    ("tools/call", "{}", "name", "Field required"),
+    ("tools/call", '{"name":1}', "name", STRING),
+    ("tools/call", "[]", "", OBJECT),
+    ("ping", "null", "", OBJECT),
+    ("tools/call", '{"name":"echo","arguments":{"n":[NaN]}}', "arguments.n", FINITE),
+    ("tools/call", '{"name":"echo","_meta":[]}', "_meta", OBJECT),
+    ("notifications/progress", '{"progressToken":"t","progress":"1"}', "progress", "Input should be a valid number"),
+    ("completion/complete", f'{{"argument":{{"name":1,"value":""}},{RESOURCE}}}', "argument.name", STRING),
+]
+
+
+@pytest.mark.parametrize(("method", "params", "path", "problem"), PROBLEMS)
+def test_invalid_params_say_where_and_what(method: str, params: str, path: str, problem: str) -> None:
     error = refused(method, params)
-    assert error.code == -32602
-    assert {problem["path"]: problem["problem"] for problem in error.data} == problems
+    assert (error.code, error.data) == (-32602, [{"path": f"params.{path}".rstrip("."), "problem": problem}])
+
+
+def test_invalid_params_say_each_problem() -> None:
+    error = refused("completion/complete", f'{{"argument":{{"name":1}},{RESOURCE}}}')
+    expected = [("params.argument.name", STRING), ("params.argument.value", "Field required")]
+    assert [(problem["path"], problem["problem"]) for problem in error.data] == expected
 
 
 @pytest.mark.parametrize(
@@ -344,10 +311,9 @@ def test_params_that_are_not_json_are_invalid(params: str) -> None:
 
 def test_invalid_params_are_one_line_without_a_trace() -> None:
     error = refused("tools/call", '{"name":"x","arguments":[]}')
-    assert str(error) == "Invalid params of tools/call: params.arguments: Input should be an object (-32602)"
-    assert error.message == "Invalid params of tools/call: params.arguments: Input should be an object"
-    assert error.__cause__ is None
-    assert error.__suppress_context__
+    message = "Invalid params of tools/call: params.arguments: Input should be an object"
+    assert (str(error), error.message) == (f"{message} (-32602)", message)
+    assert (error.__cause__, error.__suppress_context__) == (None, True)
     assert json.loads(json.dumps(error.data)) == error.data
 
 
@@ -368,9 +334,8 @@ def test_errors_are_what_json_rpc_says() -> None:
 
 RESULT = mcp.CallToolResult(content=[])
 NOW = "2025-11-25T00:00:00Z"
-LATER = mcp.CreateTaskResult(
-    task=mcp.Task(created_at=NOW, last_updated_at=NOW, status="working", task_id="1", ttl=None)
-)
+TASK = mcp.Task(created_at=NOW, last_updated_at=NOW, status="working", task_id="1", ttl=None)
+LATER = mcp.CreateTaskResult(task=TASK)
 
 
 def test_a_call_returns_the_usual_result() -> None:
@@ -408,10 +373,8 @@ def test_metadata_of_the_link_and_of_the_caller_are_merged() -> None:
     assert caller.metadata(stateless.RequestMetaObject, None).model_dump() == METADATA
     more = {"progressToken": 7, "org.example/x": None, "io.modelcontextprotocol/protocolVersion": "DRAFT"}
     asyncio.run(caller.call_tool("echo", {"message": "hi"}, meta=more))
-    assert link.sent == [
-        ("tools/call", {"name": "echo", "arguments": {"message": "hi"}, "_meta": {**METADATA, **more}})
-    ]
-    assert link.said == METADATA
+    sent = {"name": "echo", "arguments": {"message": "hi"}, "_meta": {**METADATA, **more}}
+    assert (link.sent, link.said) == ([("tools/call", sent)], METADATA)
 
 
 def test_metadata_that_a_revision_requires_must_come_from_somewhere() -> None:
@@ -448,19 +411,14 @@ def test_arguments_become_params() -> None:
         await client.notify_roots_list_changed()
 
     asyncio.run(calls())
+    completion = {"argument": {"name": "city", "value": "Be"}, "ref": {"type": "ref/prompt", "name": "weather"}}
+    completion["context"] = {"arguments": {"country": "DE"}}  # type: ignore[dict-item]
     assert link.sent == [
         ("tools/call", {"name": "echo", "arguments": {"deep": [1, 1.0, None, {"a": True}]}, "_meta": {}}),
         ("tools/list", {}),
         ("tools/list", {"cursor": "next"}),
         ("logging/setLevel", {"level": "warning"}),
-        (
-            "completion/complete",
-            {
-                "argument": {"name": "city", "value": "Be"},
-                "ref": {"type": "ref/prompt", "name": "weather"},
-                "context": {"arguments": {"country": "DE"}},
-            },
-        ),
+        ("completion/complete", completion),
         ("resources/read", {"uri": "test://x", "_meta": {"progressToken": "t"}}),
         ("notifications/roots/list_changed", {}),
     ]
@@ -494,25 +452,9 @@ def test_a_walk_fetches_pages_until_there_is_none() -> None:
     schema = mcp.ToolInputSchema()
     tools = {name: mcp.Tool(name=name, input_schema=schema) for name in "abc"}
 
-    class Pages(FakeLink):
-        async def request(
-            self,
-            method: Request[Params, Any, Answer],
-            params: Params,
-            options: object = None,
-            *,
-            related: object = None,
-        ) -> Answer:
-            self.keep(method, params)
-            found: dict[str | None, Any] = {
-                None: mcp.ListToolsResult(tools=[tools["a"], tools["b"]], next_cursor=""),
-                "": mcp.ListToolsResult(tools=[], next_cursor="2"),
-                "2": mcp.ListToolsResult(tools=[tools["c"]]),
-            }
-            answer: Answer = found[cast(mcp.PaginatedRequestParams, params).cursor]
-            return answer
-
-    link = Pages()
+    pages: dict[str | None, Any] = {None: mcp.ListToolsResult(tools=[tools["a"], tools["b"]], next_cursor="")}
+    pages |= {"": mcp.ListToolsResult(tools=[], next_cursor="2"), "2": mcp.ListToolsResult(tools=[tools["c"]])}
+    link = FakeLink(lambda params: pages[params.cursor])
 
     async def names() -> list[str]:
         return [tool.name async for tool in linked(Client, link).iter_tools()]
@@ -755,37 +697,22 @@ BOOLEAN = TypeAdapter[Any](Boolean)
 JSON = TypeAdapter[Any](Json)
 
 
-READS: list[tuple[TypeAdapter[Any], str, Any]] = [
-    (INTEGER, "1", 1),
-    (INTEGER, "1.0", 1),
-    (INTEGER, "-0.0", 0),
-    (INTEGER, "1e3", 1000),
-    (INTEGER, str(BIG), BIG),
-    (INTEGER, str(10**30), 10**30),
-    (NUMBER, "1", 1),
-    (NUMBER, "1.0", 1.0),
-    (NUMBER, "0.5", 0.5),
-    (NUMBER, str(BIG), BIG),
-    (NUMBER, str(10**30), 10**30),
-    (BOOLEAN, "true", True),
-    (BOOLEAN, "false", False),
-    (JSON, "null", None),
-    (JSON, "true", True),
-    (JSON, "1", 1),
-    (JSON, "1.0", 1.0),
-    (JSON, str(BIG), BIG),
-    (JSON, '"1"', "1"),
-    (JSON, '[1,[],{"a":{"b":null}}]', [1, [], {"a": {"b": None}}]),
+HUGE = {str(BIG): BIG, str(10**30): 10**30}
+NESTED = [1, [], {"a": {"b": None}}]
+READ: list[tuple[TypeAdapter[Any], dict[str, Any]]] = [
+    (INTEGER, {"1": 1, "1.0": 1, "-0.0": 0, "1e3": 1000, **HUGE}),
+    (NUMBER, {"1": 1, "1.0": 1.0, "0.5": 0.5, **HUGE}),
+    (BOOLEAN, {"true": True, "false": False}),
+    (JSON, {"null": None, "true": True, "1": 1, "1.0": 1.0, '"1"': "1", json.dumps(NESTED): NESTED, **HUGE}),
 ]
+READS = [(adapter, *case) for adapter, values in READ for case in values.items()]
 
 
 @pytest.mark.parametrize(("adapter", "text", "value"), READS, ids=lambda part: part if isinstance(part, str) else "")
 def test_values_are_read_as_json_has_them(adapter: TypeAdapter[Any], text: str, value: Any) -> None:
-    for read in (adapter.validate_json(text), adapter.validate_python(json.loads(text))):
-        assert read == value
-        assert type(read) is type(value)
-    assert json.loads(adapter.dump_json(value)) == value
-    assert type(json.loads(adapter.dump_json(value))) is type(value)
+    written = json.loads(adapter.dump_json(value))
+    for read in (adapter.validate_json(text), adapter.validate_python(json.loads(text)), written):
+        assert (read, type(read)) == (value, type(value))
 
 
 @pytest.mark.parametrize(
@@ -826,11 +753,8 @@ def test_what_json_cannot_say_is_no_json(value: object) -> None:
 
 def test_the_runtime_has_the_error_codes_of_the_schema() -> None:
     codes = stateless_errors
-    assert errors.PARSE_ERROR == codes.PARSE_ERROR
-    assert errors.INVALID_REQUEST == codes.INVALID_REQUEST
-    assert errors.METHOD_NOT_FOUND == codes.METHOD_NOT_FOUND
-    assert errors.INVALID_PARAMS == codes.INVALID_PARAMS
-    assert errors.INTERNAL_ERROR == codes.INTERNAL_ERROR
+    for name in ("PARSE_ERROR", "INVALID_REQUEST", "METHOD_NOT_FOUND", "INVALID_PARAMS", "INTERNAL_ERROR"):
+        assert getattr(errors, name) == getattr(codes, name)
     revision = stateless_package.REVISION
     assert {getattr(codes, name) for name in revision.errors} == set(revision.errors.values())
     assert {UNSUPPORTED, MISSING, "HEADER_MISMATCH"} == set(revision.errors)

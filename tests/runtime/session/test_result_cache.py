@@ -20,7 +20,16 @@ from mcp_bindgen.v2026_07_28 import REVISION, Client, Server, methods
 from mcp_bindgen.v2026_07_28 import types as mcp
 from tests.runtime.entrypoints.test_connect import discovered, listening, posted
 from tests.runtime.entrypoints.test_connect import server as echo
-from tests.support.checked_connections import STATELESS, Recording, bounded, refusal, running, stating, until
+from tests.support.checked_connections import (
+    STATELESS,
+    Recording,
+    bounded,
+    failure_of,
+    refusal,
+    running,
+    stating,
+    until,
+)
 from tests.support.scripted_http_server import Heard, serving
 
 SCHEMA = mcp.ToolInputSchema()
@@ -43,27 +52,23 @@ class Library(Server):
         tool = mcp.Tool(name=f"tool{self.edition}", input_schema=SCHEMA)
         return mcp.ListToolsResult(tools=[tool], next_cursor="2" if params.cursor is None else None, **self.hints)
 
-    async def call_tool(self, params: mcp.CallToolRequestParams, ctx: Any) -> mcp.CallToolResult:
+    async def call_tool(self, params: Any, ctx: Any) -> mcp.CallToolResult:
         self.asked.append("call")
         return mcp.CallToolResult(content=[])
 
-    async def list_prompts(self, params: mcp.PaginatedRequestParams, ctx: Any) -> mcp.ListPromptsResult:
+    async def list_prompts(self, params: Any, ctx: Any) -> mcp.ListPromptsResult:
         self.asked.append("prompts")
         return mcp.ListPromptsResult(prompts=[], **self.hints)
 
-    async def list_resources(self, params: mcp.PaginatedRequestParams, ctx: Any) -> mcp.ListResourcesResult:
+    async def list_resources(self, params: Any, ctx: Any) -> mcp.ListResourcesResult:
         self.asked.append("resources")
         return mcp.ListResourcesResult(resources=[], **self.hints)
 
-    async def list_resource_templates(
-        self, params: mcp.PaginatedRequestParams, ctx: Any
-    ) -> mcp.ListResourceTemplatesResult:
+    async def list_resource_templates(self, params: Any, ctx: Any) -> mcp.ListResourceTemplatesResult:
         self.asked.append("templates")
         return mcp.ListResourceTemplatesResult(resource_templates=[], **self.hints)
 
-    async def read_resource(
-        self, params: mcp.ReadResourceRequestParams, ctx: Any
-    ) -> mcp.ReadResourceResult | mcp.InputRequiredResult:
+    async def read_resource(self, params: mcp.ReadResourceRequestParams, ctx: Any) -> Any:
         self.asked.append(f"read {params.uri}")
         if params.uri == "book:asks":
             await ctx.ask_params("name", mcp.ListRootsRequestParams())
@@ -88,13 +93,23 @@ class Clock:
 
 
 @asynccontextmanager
-async def reading(server: Any, cache: ResultCache | None) -> AsyncGenerator[Any]:
+async def reading(server: Any, cache: ResultCache | None = None, kind: Any = Reading) -> AsyncGenerator[Any]:
     """A client of a server in memory."""
     left, right = pair()
-    ours = Recording(left, STATELESS)
-    async with running(serve(right, server)), connect(ours, Reading, cache=cache) as client:
+    ours = Recording(left, kind.revision)
+    options: Any = {} if cache is None else {"cache": cache}
+    async with running(serve(right, server)), connect(ours, kind, **options) as client:
         yield client
     ours.check()
+
+
+async def read_everything(client: Any) -> None:
+    """Asks for all that can be kept."""
+    assert [tool.name async for tool in client.iter_tools()] == ["tool1", "tool1"]
+    for ask in (client.list_prompts, client.list_resources, client.list_resource_templates):
+        await ask()
+    for uri in ("book:1", "book:2"):
+        await client.read_resource(uri)
 
 
 # --- what is kept ---------------------------------------------------------------------------------------------
@@ -102,7 +117,7 @@ async def reading(server: Any, cache: ResultCache | None) -> AsyncGenerator[Any]
 
 async def test_without_a_cache_everything_is_asked() -> None:
     library = Library()
-    async with reading(library, None) as client:
+    async with reading(library) as client:
         for _ in range(2):
             await client.list_tools()
     assert library.asked == ["tools None"] * 2
@@ -113,8 +128,7 @@ async def test_a_result_is_asked_for_once_while_it_is_fresh() -> None:
     async with reading(library, ResultCache(clock=clock)) as client:
         first = await client.list_tools()
         clock.now += 1.499
-        assert await client.list_tools() == first
-        assert library.asked == ["tools None"]
+        assert (await client.list_tools(), library.asked) == (first, ["tools None"])
         clock.now += 0.001
         library.edition = 2
         assert (await client.list_tools()).tools[0].name == "tool2"
@@ -128,12 +142,7 @@ async def test_everything_that_may_be_kept_is_and_nothing_else() -> None:
     async with reading(library, ResultCache()) as client:
         asked = mcp.RequestParams(meta=client.metadata(mcp.RequestMetaObject, None))
         for _ in range(2):
-            assert [tool.name async for tool in client.iter_tools()] == ["tool1", "tool1"]
-            await client.list_prompts()
-            await client.list_resources()
-            await client.list_resource_templates()
-            await client.read_resource("book:1")
-            await client.read_resource("book:2")
+            await read_everything(client)
             await client.call_tool("tool1")
             await client.request(methods.DISCOVER, asked)
     once = ["tools None", "tools 2", "prompts", "resources", "templates", "read book:1", "read book:2", "call"]
@@ -159,9 +168,8 @@ async def test_a_result_that_needed_answers_is_not_kept() -> None:
 
 
 async def test_stateful_results_are_not_kept() -> None:
-    left, right = pair()
     cache = ResultCache()
-    async with running(serve(right, echo("2025-11-25"))), connect(left, OldClient, cache=cache) as client:
+    async with reading(echo("2025-11-25"), cache, OldClient) as client:
         await client.list_tools()
         assert len(cache) == 0
 
@@ -253,12 +261,8 @@ async def test_servers_do_not_share() -> None:
 
 
 async def test_a_class_can_have_a_cache() -> None:
-    class Remembering(Reading):
-        cache = ResultCache()
-
     library = Library()
-    left, right = pair()
-    async with running(serve(right, library)), Remembering.connect(left) as client:
+    async with reading(library, kind=type("Remembering", (Reading,), {"cache": ResultCache()})) as client:
         await client.list_tools()
         await client.list_tools()
     assert library.asked == ["tools None"]
@@ -272,8 +276,7 @@ async def test_tools_that_want_headers_are_known_from_the_cache() -> None:
             self.asked.append("tools")
             wanted = {"city": {"type": "string", "x-mcp-header": "City"}}
             schema = mcp.ToolInputSchema.model_validate({"type": "object", "properties": wanted})
-            tool = mcp.Tool(name="forecast", input_schema=schema)
-            return mcp.ListToolsResult(tools=[tool], **self.hints)
+            return mcp.ListToolsResult(tools=[mcp.Tool(name="forecast", input_schema=schema)], **self.hints)
 
     library, cache = Choosy(scope="public"), ResultCache()
     app = HttpApp(library)
@@ -318,47 +321,27 @@ CHANGES: list[tuple[Any, Any, set[str]]] = [
 ]
 
 
-async def read_everything(client: Any) -> None:
-    """Asks for all that can be kept."""
-    assert len([tool async for tool in client.iter_tools()]) == 2
-    await client.list_prompts()
-    await client.list_resources()
-    await client.list_resource_templates()
-    await client.read_resource("book:1")
-    await client.read_resource("book:2")
-
-
 @pytest.mark.parametrize(("tell", "arguments", "again"), CHANGES)
-def test_news_of_a_change_make_stale_what_they_are_about(tell: str, arguments: Any, again: set[str]) -> None:
-    @bounded()
-    async def change() -> None:
-        heard: list[str] = []
+async def test_news_of_a_change_make_stale_what_they_are_about(tell: str, arguments: Any, again: set[str]) -> None:
+    heard: list[str] = []
 
-        class Listener(Reading):
-            async def on_tool_list_changed(self, params: Any, ctx: Any) -> None:
-                heard.append("tools")
+    class Listener(Reading):
+        async def on_tool_list_changed(self, params: Any, ctx: Any) -> None:
+            heard.append("tools")
 
-        library, cache = Library(), ResultCache()
-        left, right = pair()
-        async with running(serve(right, library)), connect(left, Listener, cache=cache) as client:
-            wanted = mcp.SubscriptionFilter(
-                tools_list_changed=True,
-                prompts_list_changed=True,
-                resources_list_changed=True,
-                resource_subscriptions=["book:1", "book:2"],
-            )
-            async with client.subscribed(wanted):
-                await read_everything(client)
-                kept = len(cache)
-                library.asked.clear()
-                await library.broadcast(lambda link: getattr(link, tell)(*arguments))
-                await until(lambda: len(cache) < kept)
-                await read_everything(client)
-            assert set(library.asked) == again
-            assert len(library.asked) == len(again)
-            assert heard == (["tools"] if "tools None" in again else [])
-
-    change()
+    library, cache = Library(), ResultCache()
+    lists = dict.fromkeys(["tools_list_changed", "prompts_list_changed", "resources_list_changed"], True)
+    wanted: Any = {**lists, "resource_subscriptions": ["book:1", "book:2"]}
+    async with reading(library, cache, Listener) as client:
+        async with client.subscribed(mcp.SubscriptionFilter(**wanted)):
+            await read_everything(client)
+            kept = len(cache)
+            library.asked.clear()
+            await library.broadcast(lambda link: getattr(link, tell)(*arguments))
+            await until(lambda: len(cache) < kept)
+            await read_everything(client)
+        assert (set(library.asked), len(library.asked)) == (again, len(again))
+        assert heard == (["tools"] if "tools None" in again else [])
 
 
 async def test_a_result_that_is_older_than_the_news_is_not_kept() -> None:
@@ -382,8 +365,7 @@ async def test_a_cursor_that_does_not_hold_any_longer_takes_its_list_with_it() -
         await client.list_prompts()
         [tool async for tool in client.iter_tools()]
         assert len(cache) == 3
-        with pytest.raises(ProtocolError, match="no such page"):
-            await client.list_tools("3")
+        await failure_of(client.list_tools("3"), match="no such page")
         assert len(cache) == 1
         [tool async for tool in client.iter_tools()]
     assert library.asked == ["prompts", "tools None", "tools 2", "tools 3", "tools None", "tools 2"]
@@ -394,8 +376,8 @@ async def test_other_errors_take_nothing_with_them() -> None:
 
     async with reading(library, cache) as client:
         await client.list_tools()
-        with pytest.raises(MethodNotFound):
-            await cache.through(client._scope, methods.LIST_TOOLS, PARAMS, _refuse, fresh=True)
+        asking = cache.through(client._scope, methods.LIST_TOOLS, PARAMS, _refuse, fresh=True)
+        await failure_of(asking, MethodNotFound)
         assert len(cache) == 1
 
 
@@ -431,12 +413,10 @@ def test_a_cache_behaves_like_its_description(steps: list[Any], limit: int, scop
                     async def ask(server: str = server, ttl: int = ttl) -> Any:
                         text = f"{server}{truth[server]}"
                         until[scope if scope == "public" else reader, server, truth[server]] = clock.now + ttl
-                        return mcp.ListPromptsResult(
-                            prompts=[mcp.Prompt(name=text)], ttl_ms=ttl * 1000, cache_scope=scope
-                        )
+                        kept: Any = {"ttl_ms": ttl * 1000, "cache_scope": scope}
+                        return mcp.ListPromptsResult(prompts=[mcp.Prompt(name=text)], **kept)
 
-                    mine = CacheScope(server, reader)
-                    found = await cache.through(mine, methods.LIST_PROMPTS, PARAMS, ask)
+                    found = await cache.through(CacheScope(server, reader), methods.LIST_PROMPTS, PARAMS, ask)
                     assert found.prompts[0].name == f"{server}{truth[server]}"
                     key = (scope if scope == "public" else reader, server, truth[server])
                     assert until[key] > clock.now or found.ttl_ms == ttl * 1000

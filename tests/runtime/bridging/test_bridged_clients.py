@@ -1,0 +1,492 @@
+"""A client of each revision talks to servers of all others, whatever they do; its messages keep to their schema."""
+
+from __future__ import annotations
+
+import gc
+import itertools
+import logging
+import weakref
+from collections.abc import AsyncGenerator
+from contextlib import asynccontextmanager
+from dataclasses import replace
+from typing import Any
+
+import anyio
+import pytest
+from pydantic import TypeAdapter
+
+from mcp_bindgen.bridging.step import NotConvertible
+from mcp_bindgen.host.result_cache import ResultCache
+from mcp_bindgen.runtime import AuthorizationError, ProtocolError, Request, RequestTimeout, connect, handles, serve
+from mcp_bindgen.runtime.protocol import jsonrpc
+from mcp_bindgen.runtime.protocol.errors import SessionLost
+from mcp_bindgen.runtime.protocol.transport import Lost
+from mcp_bindgen.runtime.transports.memory import pair
+from tests.support.checked_connections import (
+    INITIALIZED,
+    STATEFUL,
+    STATELESS,
+    Raw,
+    Recording,
+    answer,
+    bindings,
+    failure_of,
+    notification,
+    refusal,
+    request,
+    running,
+    scripted,
+    until,
+)
+
+REVISIONS = [*STATEFUL, STATELESS]
+PAIRS = [(home, wire) for home, wire in itertools.product(REVISIONS, REVISIONS) if home != wire]
+OLD, NEW = "2024-11-05", "2025-11-25"
+URI = "file:///notes.txt"
+FORM = {"message": "Name?", "requestedSchema": {"type": "object", "properties": {"name": {"type": "string"}}}}
+SAMPLING = {"messages": [{"role": "user", "content": {"type": "text", "text": "Hi?"}}], "maxTokens": 5}
+
+every_pair = pytest.mark.parametrize(("home", "wire"), PAIRS)
+
+
+def make_server(revision: str) -> Any:
+    """Make a server of one revision that asks, tells and is subscribed to."""
+    package = bindings(revision)
+    types = package.types
+
+    class Full(package.Server):  # type: ignore[misc, name-defined]
+        info = types.Implementation(name="full", version="1")
+
+        def __init__(self) -> None:
+            self.subscribed: list[str] = []
+
+        def extra_capabilities(self) -> Any:
+            return {"resources": {"subscribe": True}, "tools": {"listChanged": True}}
+
+        async def list_tools(self, params: Any, ctx: Any) -> Any:
+            return types.ListToolsResult(tools=[types.Tool(name="hi", input_schema=types.ToolInputSchema())])
+
+        async def call_tool(self, params: Any, ctx: Any) -> Any:
+            text = "done"
+            if params.name == "fails":
+                raise ProtocolError(-32002 if revision < STATELESS else -32602, "no such thing")
+            if params.name == "ask":
+                text = (await self._ask(ctx, "elicitation/create", FORM)).content["name"]
+            elif params.name == "sample":
+                content = (await self._ask(ctx, "sampling/createMessage", SAMPLING)).content
+                text = (content[0] if isinstance(content, list) else content).text
+            elif params.name == "roots":
+                text = (await self._ask(ctx, "roots/list", None)).roots[0].uri
+            else:
+                await ctx.progress(1, 2)
+                await ctx.log("info", "at work")
+            return types.CallToolResult(content=[types.TextContent(text=text)])
+
+        async def _ask(self, ctx: Any, name: str, params: Any) -> Any:
+            method = package.methods.METHODS[name]
+            return await ctx.ask_by(name, method, params and TypeAdapter(method.params).validate_python(params))
+
+        async def list_resources(self, params: Any, ctx: Any) -> Any:
+            return types.ListResourcesResult(resources=[])
+
+        async def complete(self, params: Any, ctx: Any) -> Any:
+            values = [params.argument.value + "!"]
+            return types.CompleteResult(completion=types.CompleteResultCompletion(values=values))
+
+        if revision != STATELESS:
+
+            async def subscribe(self, params: Any, ctx: Any) -> Any:
+                self.subscribed.append(params.uri)
+                return types.EmptyResult()
+
+            async def unsubscribe(self, params: Any, ctx: Any) -> Any:
+                self.subscribed.remove(params.uri)
+                return types.EmptyResult()
+
+    return Full()
+
+
+def make_client(revision: str) -> Any:
+    """Make a client of one revision that answers everything and writes down what it is told."""
+    package = bindings(revision)
+    types = package.types
+
+    class Answering(package.Client):  # type: ignore[misc, name-defined]
+        def __init__(self) -> None:
+            self.told: list[Any] = []
+
+        async def on_tool_list_changed(self, params: Any, ctx: Any) -> None:
+            self.told.append("tools")
+
+        async def on_resource_updated(self, params: Any, ctx: Any) -> None:
+            self.told.append(params.uri)
+
+        async def on_logging_message(self, params: Any, ctx: Any) -> None:
+            assert isinstance(params, types.LoggingMessageNotificationParams)
+            self.told.append(params.data)
+
+        async def on_create_message(self, params: Any, ctx: Any) -> Any:
+            assert isinstance(params, package.methods.CREATE_MESSAGE.params)
+            return types.CreateMessageResult(role="assistant", model="m", content=types.TextContent(text="sampled"))
+
+        async def on_list_roots(self, *told: Any) -> Any:
+            return types.ListRootsResult(roots=[types.Root(uri="file:///home")])
+
+        if "elicitation/create" in package.methods.METHODS:
+
+            async def on_elicit(self, params: Any, ctx: Any) -> Any:
+                return types.ElicitResult(action="accept", content={"name": "Ada"})
+
+    return Answering()
+
+
+@asynccontextmanager
+async def bridged(home: str, wire: str) -> AsyncGenerator[tuple[Any, Any, Recording]]:
+    """Connect a client to a server of another revision; both must keep to the schema of the server's."""
+    left, right = pair()
+    ours, theirs = Recording(left, wire), Recording(right, wire)
+    server, client = make_server(wire), make_client(home)
+    async with running(serve(theirs, server, revisions=[wire])), client.connected(ours) as connected:
+        assert connected is client
+        yield client, server, ours
+    ours.check()
+    theirs.check()
+
+
+@every_pair
+async def test_calls_have_the_types_of_the_client_and_the_messages_of_the_server(home: str, wire: str) -> None:
+    types = bindings(home).types
+    async with bridged(home, wire) as (client, _, ours):
+        assert (client.revision, client.wire_revision) == (home, wire)
+        assert isinstance(client.server_info, types.Implementation)
+        assert [tool.name async for tool in client.iter_tools()] == ["hi"]
+        progress: list[Any] = []
+        result = await client.with_options(on_progress=progress.append).call_tool("hi", {})
+        assert isinstance(result, types.CallToolResult)
+        assert result.content == [types.TextContent(text="done")]
+        told = [(type(one).__name__, one.progress, one.total) for one in progress]
+        assert told == [("ProgressNotificationParams", 1, 2)]
+        reference = types.PromptReference(name="x")
+        completed = await client.complete(reference, types.CompleteRequestParamsArgument(name="a", value="b"))
+        assert completed.completion.values == ["b!"]
+        await failure_of(client.call_tool("fails"), match="no such thing")
+    assert {"tools/list", "tools/call", "completion/complete"} <= set(ours.methods())
+
+
+@every_pair
+async def test_handlers_of_the_client_answer_whatever_the_era(home: str, wire: str) -> None:
+    async with bridged(home, wire) as (client, _, _):
+        expected = {"sample": "sampled", "roots": "file:///home"}
+        if min(home, wire) >= "2025-06-18":
+            expected["ask"] = "Ada"
+        for name, text in expected.items():
+            assert (await client.call_tool(name)).content[0].text == text
+
+
+@every_pair
+async def test_news_reach_a_client_as_its_era_has_it(home: str, wire: str) -> None:
+    async with bridged(home, wire) as (client, server, ours):
+
+        async def tell() -> None:
+            await server.broadcast(lambda one: one.notify_resource_updated(URI))
+            await server.broadcast(lambda one: one.notify_resource_updated("file:///other.txt"))
+            await server.broadcast(lambda one: one.notify_tool_list_changed())
+
+        if home == STATELESS:
+            await server.broadcast(lambda one: one.notify_tool_list_changed())
+            wanted = bindings(home).types.SubscriptionFilter(tools_list_changed=True, resource_subscriptions=[URI])
+            async with client.subscribed(wanted) as agreed:
+                assert agreed == wanted
+                await tell()
+                await until(lambda: "tools" in client.told)
+            assert server.subscribed == []
+            await tell()
+            await client.list_tools()
+            assert client.told == [URI, "tools"]
+        else:
+            await client.subscribe(URI)
+            await tell()
+            await until(lambda: "tools" in client.told)
+            client.told = [one for one in client.told if one != "file:///other.txt"]  # the server's own doing
+            assert client.told == [URI, "tools"]
+            await client.unsubscribe(URI)
+            await server.broadcast(lambda one: one.notify_resource_updated(URI))
+            await client.list_tools()
+            if wire == STATELESS:
+                assert client.told == [URI, "tools"]
+    assert ours.params("resources/unsubscribe") == ([{"uri": URI}] if wire != STATELESS else [])
+
+
+@every_pair
+async def test_levels_of_log_messages_are_said_as_the_server_wants_it(home: str, wire: str) -> None:
+    async with bridged(home, wire) as (client, _, ours):
+        if home == STATELESS:
+            await client.call_tool("hi", {}, meta={bindings(home).REVISION.meta_keys["log_level"]: "info"})
+            assert ours.params("logging/setLevel") == [{"level": "info"}]
+        else:
+            await client.call_tool("hi", {})
+            await until(lambda: client.told == ["at work"])
+            await client.set_level("error")
+            await client.ping()
+        await client.call_tool("hi", {})
+        await client.list_tools()
+        assert client.told == ["at work"] * (1 + (home == STATELESS))
+
+
+async def test_what_a_server_cannot_be_asked_is_an_error_before_anything_is_sent() -> None:
+    async with bridged("2026-07-28", "2025-11-25") as (client, _, ours):
+        sent = len(ours.sent)
+        method = bindings("2026-07-28").methods.METHODS["server/discover"]
+        params = method.params(meta=client.metadata(bindings("2026-07-28").types.RequestMetaObject, None))
+        await failure_of(client.request(method, params), NotConvertible, match=r"server/discover.*MCP 2025-11-25")
+        assert len(ours.sent) == sent
+
+
+async def test_a_member_that_a_later_revision_has_another_use_for_does_no_harm(caplog: Any) -> None:
+    caplog.set_level(logging.DEBUG)
+
+    async def old(raw: Raw) -> None:
+        await welcome(raw, OLD, {"tools": {}})
+        assert await raw.receive() == INITIALIZED
+        tool = {"name": "hi", "title": 5, "icons": "none", "own": 1, "inputSchema": {"type": "object"}}
+        await raw.send(answer((await raw.receive())["id"], {"tools": [tool]}))
+
+    async with scripted(make_client(NEW), old, OLD) as client:
+        (tool,) = (await client.list_tools()).tools
+    assert (tool.name, tool.title, tool.icons, tool.model_extra) == ("hi", None, None, {"own": 1})
+    assert client.invalid_items == ()
+    assert "icons, title" in caplog.text
+
+
+async def test_results_are_cached_as_the_server_says() -> None:
+    class Lasting(type(make_server(STATELESS))):  # type: ignore[misc]
+        async def list_tools(self, params: Any, ctx: Any) -> Any:
+            return (await super().list_tools(params, ctx)).model_copy(update={"ttl_ms": 60_000})
+
+    left, right = pair()
+    client = make_client("2025-06-18")
+    client.cache = ResultCache()
+    ours = Recording(left, STATELESS)
+    async with running(serve(right, Lasting(), revisions=[STATELESS])), client.connected(ours):
+        for _ in range(3):
+            await client.list_tools()
+        assert ours.methods().count("tools/list") == 1
+        await client.with_options(fresh=True).list_tools()
+        assert ours.methods().count("tools/list") == 2
+
+
+async def test_the_nearest_of_several_clients_goes_on() -> None:
+    left, right = pair()
+    clients = [make_client("2024-11-05"), make_client("2025-11-25")]
+    serving = serve(right, make_server("2025-06-18"), revisions=["2025-06-18"])
+    async with running(serving), connect(left, *clients) as client:
+        assert client is clients[1]
+        assert (await client.call_tool("hi")).content[0].text == "done"
+
+
+async def test_methods_of_ones_own_pass_as_they_are() -> None:
+    for home, wire in (("2025-11-25", STATELESS), (STATELESS, "2025-11-25")):
+
+        class Echo(bindings(wire).Server):  # type: ignore[misc]
+            @handles(ECHO)
+            async def answer(self, params: Any, ctx: Any) -> Any:
+                return {"got": params["x"]}
+
+        left, right = pair()
+        client = make_client(home)
+        async with running(serve(right, Echo(), revisions=[wire])), client.connected(left):
+            assert (await client.request(ECHO, {"x": 1}))["got"] == 1
+            await failure_of(client.request(replace(ECHO, name="acme/none"), {}), match="acme/none")
+
+
+# --- servers that are odd or forgetful ----------------------------------------------------------------------------
+
+ECHO: Any = Request("acme/echo", sender="both", params=dict[str, Any], result=dict[str, Any])
+
+
+def filter_of(**wanted: Any) -> Any:
+    return bindings(STATELESS).types.SubscriptionFilter(**wanted)
+
+
+async def welcome(raw: Raw, revision: str, capabilities: Any = None, **info: Any) -> None:
+    """Answer a handshake, or a probe and a handshake, in one revision."""
+    asked = await raw.receive()
+    if asked["method"] == "server/discover":
+        await raw.send(refusal(asked["id"], -32601))
+        asked = await raw.receive()
+    told = {"name": "raw", "version": "0", **info}
+    result = {"protocolVersion": revision, "capabilities": capabilities or {}, "serverInfo": told}
+    await raw.send(answer(asked["id"], result))
+
+
+@pytest.mark.full
+async def test_connections_and_calls_leave_nothing_behind() -> None:
+    class Echo(bindings(NEW).Server):  # type: ignore[misc]
+        @handles(ECHO)
+        async def answer(self, params: Any, ctx: Any) -> Any:
+            return params
+
+    carriers: list[Any] = []
+    for home, wire in ((NEW, STATELESS), (STATELESS, NEW)):
+        async with bridged(home, wire) as (client, _, _):
+            await client.call_tool("hi")
+            carriers.append(weakref.ref(type(client._bridge.wire_client)))
+        del client
+    readers = []
+    for _ in range(3):
+        left, right = pair()
+        own = make_client(STATELESS)
+        async with running(serve(right, Echo(), revisions=[NEW])), own.connected(left):
+            for said in ({"_meta": None}, {"_meta": 5}, {"_meta": {"a": 1}, "b": 2}):
+                assert (await own.request(ECHO, said)).get("b") == said.get("b")
+        readers.append(jsonrpc.answer_reader.cache_info().currsize)
+    gc.collect()
+    assert [ref() for ref in carriers] == [None, None]
+    assert readers[0] == readers[-1]
+
+
+async def test_what_an_old_server_says_of_itself_and_of_progress_may_clash() -> None:
+    async def old(raw: Raw) -> None:
+        await welcome(raw, OLD, {"tools": {}}, title=5, icons="none")
+        assert await raw.receive() == INITIALIZED
+        asked = await raw.receive()
+        told = {"progressToken": asked["params"]["_meta"]["progressToken"], "progress": 1, "message": 5}
+        await raw.send(notification("notifications/progress", told), answer(asked["id"], {"content": []}))
+
+    progress: list[Any] = []
+    async with scripted(make_client(NEW), old, OLD) as client:
+        assert (client.server_info.name, client.server_info.title) == ("raw", None)
+        await client.with_options(on_progress=progress.append).call_tool("x")
+    assert [(one.progress, one.message) for one in progress] == [(1, None)]
+
+
+async def test_a_server_may_speak_as_soon_as_the_handshake_ends() -> None:
+    answers: list[Any] = []
+
+    async def hasty(raw: Raw) -> None:
+        await raw.send(refusal((await raw.receive())["id"], -32601))
+        result = {"protocolVersion": NEW, "capabilities": {}, "serverInfo": {"name": "raw", "version": "0"}}
+        await raw.send(answer((await raw.receive())["id"], result), request("r", "roots/list"))
+        answers.extend([await raw.receive(), await raw.receive()])
+
+    async with scripted(make_client(STATELESS), hasty, NEW):
+        await until(lambda: len(answers) == 2)
+    assert INITIALIZED in answers
+    assert [one["result"]["roots"] for one in answers if "id" in one] == [[{"uri": "file:///home"}]]
+
+
+async def test_a_ping_asks_the_server_whatever_the_cache_knows_and_in_time() -> None:
+    types = bindings(STATELESS).types
+
+    class Lasting(type(make_server(STATELESS))):  # type: ignore[misc]
+        slow = False
+
+        async def discover(self, params: Any, ctx: Any) -> Any:
+            await anyio.sleep(30 if self.slow else 0)
+            kept: Any = {"capabilities": types.ServerCapabilities(), "ttl_ms": 60_000, "cache_scope": "public"}
+            return types.DiscoverResult(supported_versions=[STATELESS], **kept)
+
+    left, right = pair()
+    client, server = make_client(NEW), Lasting()
+    client.cache = ResultCache()
+    ours = Recording(left, STATELESS)
+    async with running(serve(right, server, revisions=[STATELESS])), client.connected(ours):
+        before = ours.methods().count("server/discover")
+        for _ in range(2):
+            await client.ping()
+        assert ours.methods().count("server/discover") == before + 2
+        server.slow = True
+        await failure_of(client.with_options(timeout=0.05).ping(), RequestTimeout)
+
+
+async def test_a_notification_that_the_server_has_no_words_for_is_not_sent() -> None:
+    async with bridged(NEW, STATELESS) as (client, _, ours):
+        methods = bindings(NEW).methods.METHODS
+        for name, params in (("notifications/cancelled", {}), ("notifications/roots/list_changed", None)):
+            method = methods[name]
+            await client.notify(method, None if params is None else jsonrpc.typed_params(method, params))
+        await client.ping()
+        assert not [name for name in ours.methods() if name.startswith("notifications/")]
+
+
+async def test_those_who_follow_one_resource_share_one_subscription() -> None:
+    async with bridged(STATELESS, NEW) as (client, server, ours):
+
+        async def follow(seconds: float) -> None:
+            async with client.subscribed(filter_of(resource_subscriptions=[URI])) as agreed:
+                assert agreed.resource_subscriptions == [URI]
+                await anyio.sleep(seconds)
+                assert server.subscribed == [URI]
+
+        async with anyio.create_task_group() as tasks:
+            for number in range(4):
+                tasks.start_soon(follow, number * 0.02)
+        assert server.subscribed == []
+        named = [name for name in ours.methods() if "subscribe" in name]
+        assert named == ["resources/subscribe", "resources/unsubscribe"]
+
+
+async def test_a_resource_that_cannot_be_followed_is_left_out_of_what_is_agreed() -> None:
+    async with bridged(STATELESS, NEW) as (client, server, _):
+        follow = type(server).subscribe
+
+        async def picky(self: Any, params: Any, ctx: Any) -> Any:
+            if params.uri != URI:
+                raise ProtocolError(-32002, "no such resource")
+            return await follow(self, params, ctx)
+
+        type(server).subscribe = picky
+        async with client.subscribed(filter_of(resource_subscriptions=["file:///none", URI])) as agreed:
+            assert agreed.resource_subscriptions == [URI]
+
+
+def lost(asked: Any, error: Exception) -> Any:
+    """What a transport tells of a request that it could not carry."""
+    return Lost(asked["id"], error)
+
+
+async def test_what_a_server_forgets_with_a_session_is_said_again() -> None:
+    said: list[Any] = []
+    capabilities = {"tools": {}, "logging": {}, "resources": {"subscribe": True}}
+
+    async def forgetful(raw: Raw) -> None:
+        await welcome(raw, NEW, capabilities)
+        while said.count("tools/call") < 3:
+            asked = await raw.receive()
+            said.append(asked["method"])
+            if asked["method"] == "tools/call" and said.count("tools/call") == 1:
+                await raw.send(lost(asked, SessionLost("forgotten")))
+                await welcome(raw, NEW, capabilities)
+            elif "id" in asked:
+                await raw.send(answer(asked["id"], {"content": []} if asked["method"] == "tools/call" else {}))
+
+    level = {bindings(STATELESS).REVISION.meta_keys["log_level"]: "error"}
+    async with scripted(make_client(STATELESS), forgetful, NEW) as client:
+        async with client.subscribed(filter_of(resource_subscriptions=[URI])):
+            await client.call_tool("x", meta=level)
+        await client.call_tool("x", meta=level)
+    subscribe, unsubscribe, level_set = "resources/subscribe", "resources/unsubscribe", "logging/setLevel"
+    once, again = [subscribe, level_set, "tools/call"], [level_set, subscribe, "tools/call"]
+    assert [one for one in said if not one.startswith("notifications/")] == [*once, *again, unsubscribe, "tools/call"]
+
+
+async def test_a_client_that_may_not_listen_goes_on() -> None:
+    refused = anyio.Event()
+    more = {"resultType": "complete", "ttlMs": 0, "cacheScope": "private"}
+    discovered = {"supportedVersions": [STATELESS], "capabilities": {"tools": {"listChanged": True}}, **more}
+
+    async def strict(raw: Raw) -> None:
+        while (asked := await raw.receive())["method"] != "tools/call":
+            match asked["method"]:
+                case "subscriptions/listen":
+                    await raw.send(lost(asked, AuthorizationError("not you")))
+                    refused.set()
+                case "initialize":
+                    await raw.send(refusal(asked["id"], -32601))
+                case "server/discover":
+                    await raw.send(answer(asked["id"], discovered))
+        await raw.send(answer(asked["id"], {"resultType": "complete", "content": []}))
+
+    async with scripted(make_client(NEW), strict, STATELESS) as client:
+        await refused.wait()
+        assert (await client.call_tool("x")).content == []

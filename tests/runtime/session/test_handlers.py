@@ -1,0 +1,434 @@
+"""What authors of servers get wrong: it is told at once, the other side need not suffer, and logs stay harmless."""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+from pathlib import Path
+from typing import Any
+
+import anyio
+import pytest
+
+import mcp_bindgen.app as app
+from mcp_bindgen import v2025_11_25, v2026_07_28
+from mcp_bindgen.runtime import ProtocolError, connect, serve
+from mcp_bindgen.runtime.logs import MAX_CHARACTERS, harmless
+from mcp_bindgen.runtime.protocol.routing import did_you_mean
+from mcp_bindgen.runtime.transports.memory import pair
+from mcp_bindgen.v2025_11_25 import Client, Server
+from mcp_bindgen.v2025_11_25 import types as mcp
+from tests.runtime.contract.weather.base import ForecastContract
+from tests.support import checked_connections as checked
+
+every = pytest.mark.parametrize("revision", [*checked.STATEFUL, checked.STATELESS])
+
+
+def made(revision: str, **handlers: Any) -> Any:
+    """A server with handlers."""
+    return type("Made", (checked.bindings(revision).Server,), handlers)()
+
+
+def handler(self: Any, params: Any, ctx: Any) -> None: ...
+
+
+def other(self: Any, a: Any, b: Any) -> None: ...
+
+
+def helper(self: Any) -> None: ...
+
+
+# --- names of handlers ----------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(
+    ("side", "name", "function", "meant"),
+    [
+        ("Server", "list_promts", handler, "list_prompts"),
+        ("Server", "call_tools", handler, "call_tool"),
+        ("Server", "list_promts", other, "list_prompts"),
+        ("Client", "on_tools_list_changed", handler, "on_tool_list_changed"),
+        ("Client", "on_logging_mesage", other, "on_logging_message"),
+    ],
+)
+@every
+def test_a_misspelt_handler_is_told_when_its_class_is_made(
+    revision: str, side: str, name: str, function: Any, meant: str
+) -> None:
+    base = getattr(checked.bindings(revision), side)
+    with pytest.raises(TypeError) as caught:
+        type("Mine", (base,), {name: function})
+    place = f"{__file__}:{function.__code__.co_firstlineno}"
+    assert str(caught.value).startswith(
+        f"{place}: Mine.{name} handles nothing of MCP {revision}; did you mean {meant!r}?"
+    )
+
+
+@pytest.mark.parametrize(
+    ("name", "function"),
+    [
+        ("_list_promts", handler),
+        ("list_promts", helper),
+        ("reload", handler),
+        ("list_prompts", handler),
+        ("lifespan", helper),
+        ("list_promts", staticmethod(handler)),
+        ("list_promts", property(helper)),
+    ],
+)
+@every
+def test_what_is_no_misspelt_handler_is_let_be(revision: str, name: str, function: Any) -> None:
+    type("More", (type("Mine", (checked.bindings(revision).Server,), {name: function}),), {name: function})
+
+
+# --- what handlers return -------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("returned", [[], "tools", 3, True, "prompts"])
+@every
+async def test_a_wrong_return_type_is_told_with_the_line(
+    revision: str, returned: Any, caplog: pytest.LogCaptureFixture
+) -> None:
+    package: Any = checked.bindings(revision)
+    if returned == "prompts":
+        returned = package.types.ListPromptsResult(prompts=[])
+
+    async def list_tools(self: Any, params: Any, ctx: Any) -> Any:
+        return returned
+
+    async with checked.connected(package.Client(), made(revision, list_tools=list_tools)) as connection:
+        error = await checked.failure_of(connection.client.list_tools())
+    line = list_tools.__code__.co_firstlineno
+    said = f"the handler of tools/list returned {type(returned).__name__}, expected ListToolsResult"
+    assert error.message == f"Internal error: {said} ({Path(__file__).name}:{line})"
+    assert f"WrongResult: {said} ({__file__}:{line})" in caplog.text
+
+
+@every
+async def test_results_of_other_revisions_and_in_wire_form_are_taken(revision: str) -> None:
+    package: Any = checked.bindings(revision)
+
+    foreign = (v2026_07_28 if package is v2025_11_25 else v2025_11_25).types.ListToolsResult(tools=[])
+    free = made(revision, list_tools=lambda *_: foreign, list_prompts=lambda *_: {"prompts": []})
+    async with checked.connected(package.Client(), free) as connection:
+        assert (await connection.client.list_tools()).tools == []
+        assert (await connection.client.list_prompts()).prompts == []
+
+
+# --- contracts ------------------------------------------------------------------------------------------------
+
+
+def test_a_method_that_a_contract_wants_is_missed_before_anything_starts() -> None:
+    class Nearly(ForecastContract):
+        async def get_forcast(self, arguments: Any, ctx: Any) -> Any: ...
+
+    with pytest.raises(TypeError) as caught:
+        Nearly()  # type: ignore[abstract]
+    said = "Nearly misses get_forecast, for the tool 'get-forecast'; did you mean it by get_forcast?"
+    assert str(caught.value) == said
+
+
+# --- answers and targets --------------------------------------------------------------------------------------
+
+
+@every
+async def test_an_answer_that_is_invalid_is_called_an_answer(revision: str) -> None:
+    left, right = pair()
+    wrong = made(revision, list_tools=lambda *_: {"tools": 3})
+    async with checked.running(serve(right, wrong)), connect(left, checked.bindings(revision).Client) as client:
+        with pytest.raises(
+            ProtocolError, match=r"Invalid answer: the result of tools/list is not valid: result\.tools"
+        ):
+            await client.list_tools()
+
+
+async def test_a_file_of_servers_is_no_server(tmp_path: Any) -> None:
+    config = tmp_path / "mcp.json"
+    config.write_text('{"mcpServers": {"a": {"command": "x"}, "b": {"command": "y"}}}')
+    with pytest.raises(ValueError, match="is a file of servers") as caught:
+        async with connect(str(config)):
+            pass
+    assert str(caught.value) == f"{config} is a file of servers; connect to one of its entries"
+
+
+# --- suggestions ----------------------------------------------------------------------------------------------
+
+
+def test_suggestions_stay_small_and_quick() -> None:
+    assert did_you_mean("list_promts", ["list_prompts", "other"]) == "; did you mean 'list_prompts'?"
+    assert did_you_mean("something", ["else"]) == ""
+    assert did_you_mean("tool-1x" + "y" * 1_000_000, [f"tool-{number}" for number in range(100_000)]) == ""
+    assert app.missing_method(ForecastContract, "get_forecast").startswith("ForecastContract misses get_forecast")
+
+
+LATEST = "2025-11-25"
+REVISIONS = [*checked.STATEFUL, checked.STATELESS]
+every_revision = pytest.mark.parametrize("revision", REVISIONS)
+
+
+def tool(work: Any, revision: str = LATEST) -> Any:
+    """A server whose tools do one thing."""
+    package: Any = checked.bindings(revision)
+
+    async def call_tool(self: Any, params: Any, ctx: Any) -> Any:
+        await work(params, ctx)
+        return package.types.CallToolResult(content=[])
+
+    return made(revision, call_tool=call_tool)
+
+
+@every_revision
+async def test_progress_only_grows(revision: str, caplog: pytest.LogCaptureFixture) -> None:
+    async def work(params: Any, ctx: Any) -> None:
+        for amount in (1, 3, 3, 2, 3.5, -1, 4):
+            await ctx.progress(amount)
+
+    seen: list[Any] = []
+    async with checked.connected(checked.bindings(revision).Client(), tool(work, revision)) as connection:
+        asking = connection.client.with_options(on_progress=lambda params: seen.append(params.progress))
+        await asking.call_tool("x")
+        await asking.call_tool("x")
+    assert seen == [1, 3, 3.5, 4] * 2
+    assert "progress 2 after 3 is not sent: it must increase" in caplog.text
+
+
+@every_revision
+async def test_asynchronous_progress_callbacks_are_awaited_in_order(
+    revision: str, caplog: pytest.LogCaptureFixture
+) -> None:
+    async def work(params: Any, ctx: Any) -> None:
+        for amount in range(1, 6):
+            await ctx.progress(amount)
+
+    seen: list[Any] = []
+
+    async def on_progress(params: Any) -> None:
+        await anyio.sleep(0.01 / params.progress)
+        if params.progress == 3:
+            raise ValueError("three")
+        seen.append(params.progress)
+
+    async with checked.connected(checked.bindings(revision).Client(), tool(work, revision)) as connection:
+        await connection.client.with_options(on_progress=on_progress).call_tool("x")
+    assert (seen, caplog.text.count("the progress callback of tools/call failed")) == ([1, 2, 4, 5], 1)
+
+
+async def test_a_request_that_fails_cancels_its_progress_callback() -> None:
+    started, ended = anyio.Event(), anyio.Event()
+
+    async def work(params: Any, ctx: Any) -> None:
+        await ctx.progress(1)
+        await started.wait()
+        raise ProtocolError(-32000, "no")
+
+    async def on_progress(params: Any) -> None:
+        started.set()
+        try:
+            await anyio.sleep_forever()
+        finally:
+            ended.set()
+
+    async with checked.connected(checked.bindings(LATEST).Client(), tool(work)) as connection:
+        await checked.failure_of(connection.client.with_options(on_progress=on_progress).call_tool("x"))
+        await ended.wait()
+
+
+@every_revision
+async def test_a_progress_callback_cannot_cancel_its_caller_or_outlast_total_timeout(
+    revision: str, caplog: pytest.LogCaptureFixture
+) -> None:
+    async def work(params: Any, ctx: Any) -> None:
+        await ctx.progress(1)
+        await ctx.progress(2)
+
+    seen: list[Any] = []
+
+    async def on_progress(params: Any) -> None:
+        seen.append(params.progress)
+        if params.progress == 2:
+            await anyio.sleep_forever()
+        ended = asyncio.create_task(anyio.sleep_forever())
+        ended.cancel()
+        await ended
+
+    async with checked.connected(checked.bindings(revision).Client(), tool(work, revision)) as connection:
+        await connection.client.with_options(on_progress=on_progress, total_timeout=1).call_tool("x")
+    assert seen == [1, 2]
+    assert "has not ended within total_timeout" in caplog.text
+
+
+async def test_a_server_that_is_asked_what_it_speaks_has_nothing_to_complain_of(
+    caplog: pytest.LogCaptureFixture,
+) -> None:
+    """Clients of both eras ask each server a question that only the newer ones know."""
+    async with checked.played(Server()) as (client, _):
+        await client.send(checked.request(1, "server/discover"))
+        refused = await client.receive()
+    assert refused["error"]["message"] == "Invalid request: the connection is not initialized"
+    assert not [record for record in caplog.records if record.levelno >= logging.INFO]
+
+
+@pytest.mark.parametrize("revision", [LATEST, checked.STATELESS])
+async def test_nothing_is_told_of_a_request_that_is_over(revision: str) -> None:
+    answered, told = anyio.Event(), anyio.Event()
+
+    async def afterwards(ctx: Any) -> None:
+        await answered.wait()
+        await ctx.progress(2)
+        await ctx.log("error", "late")
+        told.set()
+
+    async with anyio.create_task_group() as tasks:
+
+        async def work(params: Any, ctx: Any) -> None:
+            await ctx.progress(1)
+            tasks.start_soon(afterwards, ctx)
+
+        async with checked.connected(checked.bindings(revision).Client(), tool(work, revision)) as connection:
+            asking = connection.client.with_options(on_progress=lambda params: None)
+            if revision == LATEST:
+                await asking.call_tool("x")
+            else:
+                meta = {**connection.client.link.meta, "io.modelcontextprotocol/logLevel": "debug"}
+                types, methods = checked.bindings(revision).types, checked.bindings(revision).methods
+                params = types.CallToolRequestParams.model_validate({"name": "x", "_meta": meta})
+                await asking.request(methods.CALL_TOOL, params)
+            answered.set()
+            await told.wait()
+            assert connection.theirs.methods() == ["notifications/progress"]
+
+
+async def test_nothing_is_told_of_a_request_that_was_cancelled() -> None:
+    begun = anyio.Event()
+
+    async def work(params: Any, ctx: Any) -> None:
+        try:
+            begun.set()
+            await anyio.sleep(20)
+        finally:
+            with anyio.CancelScope(shield=True):
+                await ctx.progress(1)
+                await ctx.log("error", "cancelled")
+
+    async with checked.played(tool(work)) as (raw, _):
+        await raw.introduce(LATEST)
+        await raw.send(checked.request(1, "tools/call", {"name": "x", "_meta": {"progressToken": "t"}}))
+        await begun.wait()
+        await raw.send(checked.notification("notifications/cancelled", {"requestId": 1}))
+        assert await raw.ask(checked.request(2, "ping")) == checked.answer(2, {})
+
+
+async def test_tasks_are_for_those_who_ask(caplog: pytest.LogCaptureFixture) -> None:
+    now = "2026-01-01T00:00:00Z"
+    task = mcp.Task(task_id="t", status="working", ttl=None, created_at=now, last_updated_at=now)
+    async with checked.played(made(LATEST, call_tool=lambda *_: mcp.CreateTaskResult(task=task))) as (raw, _):
+        await raw.introduce(LATEST)
+        assert (await raw.ask(checked.request(1, "tools/call", {"name": "x", "task": {}})))["result"]["task"][
+            "taskId"
+        ] == "t"
+        unasked = await raw.ask(checked.request(2, "tools/call", {"name": "x"}))
+        said = "Internal error: the handler of tools/call returned CreateTaskResult without 'task'"
+        assert (unasked["error"]["code"], unasked["error"]["message"].startswith(said)) == (-32603, True)
+    assert "returned CreateTaskResult without 'task'" in caplog.text
+
+
+@pytest.mark.parametrize(
+    "revision", checked.STATEFUL
+)  # the schema of later ones says it, so their models do not take more
+async def test_no_more_than_a_hundred_completions(revision: str, caplog: pytest.LogCaptureFixture) -> None:
+    package: Any = checked.bindings(revision)
+
+    async def answering(self: Any, params: Any, ctx: Any) -> Any:
+        count = int(params.argument.value)
+        known = {"total": 5000} if count == 200 else {}
+        return package.types.CompleteResult(completion={"values": [str(n) for n in range(count)], **known})
+
+    async with checked.connected(package.Client(), made(revision, complete=answering)) as connection:
+
+        async def complete(count: int) -> Any:
+            argument = {"name": "a", "value": str(count)}
+            return (await connection.client.complete({"type": "ref/prompt", "name": "p"}, argument)).completion
+
+        assert len((await complete(100)).values) == 100
+        assert not caplog.records
+        found = await complete(101)
+        assert (found.values, found.total, found.has_more) == ([str(n) for n in range(100)], 101, True)
+        found = await complete(200)
+        assert (len(found.values), found.total, found.has_more) == (100, 5000, True)
+    assert "1 values beyond the first 100 are not sent" in caplog.text
+
+
+# --- logs -----------------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(
+    ("text", "shown"),
+    [
+        ("plain text, ümläute", "plain text, ümläute"),
+        ("a\nERROR forged", "a\\nERROR forged"),
+        ("\x1b[2J\x07\r", "\\x1b[2J\\x07\\r"),
+        ("\u202eevil\u2028\x9b", "\\u202eevil\\u2028\\x9b"),
+        ("\ud800", "\\ud800"),
+        ("x" * (MAX_CHARACTERS + 1), "x" * MAX_CHARACTERS + f"... ({MAX_CHARACTERS + 1} characters)"),
+    ],
+)
+def test_text_of_others_is_harmless(text: str, shown: str) -> None:
+    assert harmless(text) == shown
+
+
+class Records(logging.Handler):
+    """Formats records as a file would."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.lines: list[str] = []
+
+    def emit(self, record: logging.LogRecord) -> None:
+        self.lines += self.format(record).split("\n")
+
+
+async def test_nobody_writes_into_our_log() -> None:
+    async def fail(self: Any, params: Any, ctx: Any) -> Any:
+        raise ValueError(f"unknown: {params.name}")
+
+    records = Records()
+    logger = logging.getLogger("mcp_bindgen")
+    logger.addHandler(records)
+    try:
+        async with checked.played(made(LATEST, call_tool=fail)) as (raw, _):
+            await raw.introduce(LATEST)
+            for n, name in enumerate(["a\nERROR forged\x1b[31m", "m" * 1_000_000]):
+                assert "error" in await raw.ask(checked.request(n, name))
+            assert "error" in await raw.ask(checked.request("c", "tools/call", {"name": "b\nERROR forged\x1b[31m"}))
+        async with checked.connected(Client(), made(LATEST, call_tool=fail)) as connection:
+            await checked.failure_of(connection.client.call_tool("x"))
+    finally:
+        logger.removeHandler(records)
+    assert records.lines
+    assert not any(line.startswith("ERROR forged") for line in records.lines)
+    assert all(line.isprintable() and len(line) < 3000 for line in records.lines)
+
+
+ALL: dict[str, dict[str, str]] = {"tools": {}, "prompts": {}, "resources": {}}
+
+
+async def declines(self: Any, params: Any, ctx: Any) -> Any:
+    raise NotImplementedError
+
+
+@pytest.mark.parametrize("revision", [*checked.STATEFUL, checked.STATELESS])
+async def test_what_is_declared_and_not_listed_is_an_empty_list(revision: str) -> None:
+    package: Any = checked.bindings(revision)
+    declares = made(revision, extra_capabilities=lambda self: ALL)
+    handles = made(revision, call_tool=declines, read_resource=declines)
+    for server, prompts in ((declares, True), (handles, False)):
+        async with checked.connected(package.Client(), server) as connection:
+            client: Any = connection.client
+            assert ((await client.list_tools()).tools, (await client.list_resources()).resources) == ([], [])
+            assert (await client.list_resource_templates()).resource_templates == []
+            if prompts:
+                assert (await client.list_prompts()).prompts == []
+    async with checked.connected(package.Client(), package.Server()) as connection:
+        methods = package.methods
+        params = methods.LIST_TOOLS.params.model_validate({"_meta": connection.client.link.metadata()})
+        assert (await checked.failure_of(connection.client.link.request(methods.LIST_TOOLS, params))).code == -32601
