@@ -79,7 +79,7 @@ def serve(path: str, program: str, *modules: str) -> None:
         listener.bind(f"{path}.new")
         listener.listen(100)
         os.rename(f"{path}.new", path)  # noqa: PTH104
-        while listener in select.select([listener, 0], [], [])[0]:  # until the tests are gone
+        while listener.fileno() in select.select([listener.fileno(), 0], [], [])[0]:  # until the tests are gone
             line, _ = listener.accept()
             if os.fork():
                 line.close()
