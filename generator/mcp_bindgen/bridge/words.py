@@ -69,14 +69,6 @@ def _fate(place: Place) -> str:
     return _ACTIONS[rule.action]
 
 
-def step_words(plan: Plan) -> Iterator[str]:
-    """Yield the description of a step, line by line."""
-    for section in sections(plan):
-        yield section.title
-        for names, reason in section.entries:
-            yield f"  {', '.join(names)}{f': {reason}' if reason else ''}"
-
-
 def missing_rules(plan: Plan) -> str:
     """Return the rules that a step lacks, as TOML to paste, complete and to be changed; empty where none is missing."""
     lines = [f'{_key(place.path)} = {{ do = "refuse", because = {quoted(place.words)} }}' for place in plan.missing]
