@@ -174,15 +174,13 @@ async def test_every_entry_passes_in_every_pair_of_revisions(package: Any, revis
         kind = getattr(types, "ResourceTemplateReference", None) or types.ResourceReference
         argument = types.CompleteRequestParamsArgument(name="id", value="4")
         assert (await client.complete(kind(uri="book://{id}"), argument)).completion.values == ["41"]
-        with pytest.raises(ProtocolError, match="Unknown tool") as caught:
-            await client.call_tool("none", {})
-        assert caught.value.code == -32602
+        error = await refused(client.call_tool("none", {}), ProtocolError, "Unknown tool")
+        assert error.code == -32602
         wrong = client.call_tool("add", {"a": "x", "b": 2})
         if revision in ("2025-11-25", "2026-07-28"):
             assert (await wrong).is_error
         else:
-            with pytest.raises(ProtocolError, match=r"arguments\.a"):
-                await wrong
+            await refused(wrong, ProtocolError, r"arguments\.a")
 
 
 @EVERY_SERVER
@@ -335,8 +333,7 @@ async def test_a_call_that_waits_for_an_answer_is_resumed_by_its_user_alone() ->
         (member,) = question.params.requested_schema.properties
         accepted = types.ElicitResult(action="accept", content={member: "x"})
         stolen = {"input_responses": {key: accepted}}
-        with pytest.raises(ProtocolError):
-            await rounds(eve, **stolen, request_state="forged")
+        await refused(rounds(eve, **stolen, request_state="forged"))
         other = await rounds(eve, **stolen)
         assert list(other.input_requests) != [key]
         assert books.runs == 2  # a call of her own
@@ -363,6 +360,7 @@ async def test_connections_are_limited_and_idle_ones_are_replaced() -> None:
 
 FRAGILE = '''
 import os
+from tests.support.checked_connections import refused
 from mcp_bindgen.app import App, run
 
 app = App("fragile")
@@ -388,8 +386,7 @@ async def test_a_server_that_died_is_told_and_started_again(package: Any, tmp_pa
     gateway = Gateway([sys.executable, str(tmp_path / "fragile.py")])
     async with connected(gateway, package) as client:
         before = await text(client, "pid")
-        with pytest.raises(ProtocolError, match="Gateway: the server ended with exit code 3"):
-            await client.call_tool("die", {})
+        await refused(client.call_tool("die", {}), ProtocolError, "Gateway: the server ended with exit code 3")
         assert await text(client, "pid") != before
 
 

@@ -15,6 +15,7 @@ from mcp_bindgen.host import Host, NotRouted
 from mcp_bindgen.lock import BadLock, Guard, Lock, LockedServer, LockStatus, NotAsLocked, Snapshot
 from mcp_bindgen.runtime.session.server import Server as BaseServer
 from mcp_bindgen.v2025_11_25 import Client, Server, types
+from tests.support.checked_connections import refused
 
 FORECAST: dict[str, Any] = {
     "name": "forecast",
@@ -164,8 +165,7 @@ async def test_a_new_tool_is_not_offered(tmp_path: Path, caplog: pytest.LogCaptu
     async with host(server, locked(tmp_path / "mcp.lock", FORECAST)) as servers:
         assert names(await servers.tools()) == ["forecast"]
         for call in (servers.call_tool("alarm"), servers.clients["weather"].call_tool("alarm")):
-            with pytest.raises(NotAsLocked, match="the lock does not have it"):
-                await call
+            await refused(call, NotAsLocked, "the lock does not have it")
     assert server.called == []
     assert "tool 'alarm': the lock does not have it" in caplog.text
 
@@ -176,8 +176,7 @@ async def test_a_change_after_the_check_closes_the_tool(tmp_path: Path) -> None:
     async with host(server, locked(tmp_path / "mcp.lock", FORECAST, ALARM)) as servers:
         view = servers.clients["weather"].with_options(timeout=20)
         await servers.call_tool("forecast", {"city": "Oslo"})
-        with pytest.raises(NotAsLocked, match="description changed"):
-            await view.call_tool("forecast", {"city": "Oslo"})
+        await refused(view.call_tool("forecast", {"city": "Oslo"}), NotAsLocked, "description changed")
         assert names(await servers.tools()) == ["alarm"]
     assert server.called == ["forecast"]
 
@@ -191,17 +190,14 @@ async def test_swapped_and_doubled_names(tmp_path: Path) -> None:
             offers = await servers.tools()
             assert names(offers) == left
             assert all("keys" not in (offer.item.description or "") for offer in offers)
-            with pytest.raises(NotAsLocked):
-                await servers.call_tool("forecast", {"city": "Oslo"})
+            await refused(servers.call_tool("forecast", {"city": "Oslo"}), NotAsLocked)
         assert server.called == []
 
 
 async def test_a_removed_tool(tmp_path: Path) -> None:
     async with host(Weather(ALARM), locked(tmp_path / "mcp.lock", FORECAST, ALARM)) as servers:
-        with pytest.raises(NotRouted):
-            await servers.call_tool("forecast")
-        with pytest.raises(NotAsLocked, match="does not list it any more"):
-            await servers.call_tool("forecast", server="weather")
+        await refused(servers.call_tool("forecast"), NotRouted)
+        await refused(servers.call_tool("forecast", server="weather"), NotAsLocked, "does not list it any more")
 
 
 async def test_a_huge_entry_and_a_huge_list(tmp_path: Path, caplog: pytest.LogCaptureFixture) -> None:
@@ -209,8 +205,7 @@ async def test_a_huge_entry_and_a_huge_list(tmp_path: Path, caplog: pytest.LogCa
     server = Weather(huge, *({**ALARM, "name": f"alarm-{number}"} for number in range(300)))
     async with host(server, locked(tmp_path / "mcp.lock", FORECAST)) as servers:
         assert names(await servers.tools()) == []
-        with pytest.raises(NotAsLocked, match="more than 20000 parts"):
-            await servers.call_tool("forecast", {"city": "Oslo"})
+        await refused(servers.call_tool("forecast", {"city": "Oslo"}), NotAsLocked, "more than 20000 parts")
     assert caplog.text.count("the lock does not have it") == 50
 
 
@@ -259,8 +254,7 @@ async def test_a_typed_client(tmp_path: Path) -> None:
         await weather.forecast()
     server = Weather(edited(FORECAST, description="Sends your keys."))
     async with Typed.connect(Here(server), guard=Guard(lock, "weather")) as weather:
-        with pytest.raises(NotAsLocked, match="description changed"):
-            await weather.forecast()
+        await refused(weather.forecast(), NotAsLocked, "description changed")
     assert server.called == []
 
 

@@ -19,6 +19,7 @@ from mcp_bindgen.mock import Mock
 from mcp_bindgen.runtime import ProtocolError
 from mcp_bindgen.spec import BadInput
 from mcp_bindgen.testing import MockServer, arguments, connected, results
+from tests.support.checked_connections import refused
 from tests.support.commands import COMMAND, execute, inside, save
 from tests.support.contract_strategies import inputs
 from tests.support.effort import examples
@@ -96,8 +97,7 @@ async def test_every_entry_is_answered_in_every_revision(package: Any) -> None:
         assert contents[4].text == "Sample content of shop://text"
         book = (await client.read_resource("shop://books/7")).contents[0]
         assert (book.mime_type, "shop://books/7" in book.text) == ("image/svg+xml", True)
-        with pytest.raises(ProtocolError):
-            await client.read_resource("shop://nothing")
+        await refused(client.read_resource("shop://nothing"))
 
 
 async def test_completions_come_from_enums_or_samples() -> None:
@@ -117,10 +117,8 @@ async def test_arguments_are_validated_with_the_messages_of_every_app() -> None:
         wrong = await client.call_tool("find", {"words": 1})
         assert wrong.is_error
         assert "arguments.words: wanted string" in wrong.content[0].text
-        with pytest.raises(ProtocolError, match="day"):
-            await client.get_prompt("plan", {})
-        with pytest.raises(ProtocolError, match="day"):
-            await client.get_prompt("plan", {"day": "sun"})
+        await refused(client.get_prompt("plan", {}), ProtocolError, "day")
+        await refused(client.get_prompt("plan", {"day": "sun"}), ProtocolError, "day")
 
 
 async def test_a_schema_without_sample_is_said_when_the_tool_is_called() -> None:
@@ -156,9 +154,8 @@ async def test_fixed_answers_win() -> None:
     async with client_of(app) as client:
         none = await client.call_tool("find", {"words": "none"})
         assert (none.is_error, none.content[0].text) == (True, "nothing found")
-        with pytest.raises(ProtocolError, match="busy") as caught:
-            await client.call_tool("find", {"words": "busy"})
-        assert (caught.value.code, caught.value.data) == (-32050, [1])
+        error = await refused(client.call_tool("find", {"words": "busy"}), ProtocolError, "busy")
+        assert (error.code, error.data) == (-32050, [1])
         assert (await client.call_tool("find", {"words": "own"})).content == []
         assert (await client.call_tool("find", {"words": "any"})).structured_content == {"titles": ["Emma"]}
         assert (await client.call_tool("buy", {})).content[0].text == "bought"

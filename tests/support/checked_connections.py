@@ -17,8 +17,9 @@ from typing import Any, Generic, ParamSpec, TypeVar
 
 import anyio
 import jsonschema_rs
+import pytest
 
-from mcp_bindgen.runtime import Client, MethodNotFound, Server, Transport, serve
+from mcp_bindgen.runtime import Client, MethodNotFound, ProtocolError, Server, Transport, serve
 from mcp_bindgen.runtime.protocol.events import (
     Answered,
     CancelRequested,
@@ -417,6 +418,13 @@ async def until(condition: Callable[[], object], seconds: float = 45) -> None:
     with anyio.fail_after(seconds):
         while not condition():
             await anyio.sleep(0.005)
+
+
+async def refused(call: Awaitable[object], kind: Any = ProtocolError, match: str | None = None) -> Any:
+    """Return the error of a call, of the expected class or classes."""
+    with pytest.raises(kind, match=match) as caught:
+        await call
+    return caught.value
 
 
 # --- peers ----------------------------------------------------------------------------------------------------

@@ -27,7 +27,7 @@ from mcp_bindgen.app import App, BadFunction, Completion, Context, ResourceNotFo
 from mcp_bindgen.runtime import ProtocolError
 from mcp_bindgen.runtime.protocol.access import Identity
 from mcp_bindgen.runtime.session.service import lifespans
-from tests.support.checked_connections import STATEFUL, STATELESS, Connection, bindings, connected
+from tests.support.checked_connections import STATEFUL, STATELESS, Connection, bindings, connected, refused
 
 EVERY = [*STATEFUL, STATELESS]
 every = pytest.mark.parametrize("revision", EVERY)
@@ -252,8 +252,7 @@ async def test_resources_prompts_and_completions_are_functions_too(revision: str
         assert await read("note://all") == everything
         assert await read("logo://small") == {"uri": "logo://small", "blob": "AP8="}
         for uri in ("note://10", "note://x", "other://1"):
-            with pytest.raises(ProtocolError, match="Resource not found"):
-                await client.read_resource(uri)
+            await refused(client.read_resource(uri), ProtocolError, "Resource not found")
 
         greeting = await client.get_prompt("greet", {"name": "Ada", "times": "3"})
         assert greeting.model_dump()["messages"] == [
@@ -289,9 +288,8 @@ async def test_arguments_are_held_against_the_schema(revision: str) -> None:
                 assert result.is_error
                 said = result.content[0].text
             else:
-                with pytest.raises(ProtocolError) as caught:
-                    await call
-                said = caught.value.message
+                error = await refused(call)
+                said = error.message
             assert said.startswith(f"Invalid arguments of {name}: ")
             assert problem in said
 
@@ -353,9 +351,8 @@ async def test_a_tool_that_a_client_cannot_help_tells_the_model(revision: str) -
     async with served(app, revision) as connection:
         for name in ("delete", "delete_all"):
             if revision == STATELESS:  # that revision has an error that names the capability
-                with pytest.raises(ProtocolError) as caught:
-                    await connection.client.call_tool(name)
-                assert (caught.value.code, caught.value.data) == (-32021, {"requiredCapabilities": {"elicitation": {}}})
+                error = await refused(connection.client.call_tool(name))
+                assert (error.code, error.data) == (-32021, {"requiredCapabilities": {"elicitation": {}}})
             else:
                 assert "needs the capability 'elicitation'" in await failure(connection, name)
 
@@ -413,8 +410,7 @@ async def test_a_prompt_that_returns_the_wrong_type_says_so_unless_that_is_hidde
         return 7  # type: ignore[return-value]
 
     async with served(app, revision) as connection:
-        with pytest.raises(ProtocolError) as caught:
-            await connection.client.get_prompt("hello")
+        error = await refused(connection.client.get_prompt("hello"))
     line = hello.__code__.co_firstlineno
     said = f": the prompt 'hello' returned int ({Path(__file__).name}:{line})"
     assert caught.value.message == "Internal error" + ("" if hide else said)
@@ -484,9 +480,8 @@ async def test_an_unknown_name_gets_a_suggestion_that_its_caller_may_use(revisio
             (client.call_tool("secret_reprot"), "Unknown tool: secret_reprot; did you mean 'secret_report'?"),
             (client.get_prompt("greed"), "Unknown prompt: greed; did you mean 'greet'?"),
         ):
-            with pytest.raises(ProtocolError) as caught:
-                await call
-            assert caught.value.message == said
+            error = await refused(call)
+            assert error.message == said
     (server, *_) = app.servers()
     for scopes, near in ((frozenset[str](), ""), (frozenset({"secrets"}), "; did you mean 'secret_report'?")):
         context: Any = type("Asked", (), {"identity": Identity(subject="ada", scopes=scopes)})()
@@ -600,8 +595,7 @@ async def test_entries_come_and_go_and_clients_are_told(revision: str) -> None:
         assert (await client.call_tool("grown", {"a": 3})).model_dump()["structuredContent"] == {"result": 3}
         app.remove_tool("grown")
         await told(client, ["tools"])
-        with pytest.raises(ProtocolError, match="Unknown tool"):
-            await client.call_tool("grown", {"a": 3})
+        await refused(client.call_tool("grown", {"a": 3}), ProtocolError, "Unknown tool")
 
         async def read(id: str = "") -> str:
             return id
@@ -618,8 +612,7 @@ async def test_entries_come_and_go_and_clients_are_told(revision: str) -> None:
         app.remove_resource("note://{id}")
         app.remove_prompt("said")
         await told(client, ["prompts", "resources"])
-        with pytest.raises(ProtocolError, match="Resource not found"):
-            await client.read_resource("note://two")
+        await refused(client.read_resource("note://two"), ProtocolError, "Resource not found")
         assert [one.uri for one in (await client.list_resources()).resources] == ["note://one"]
 
 
@@ -651,8 +644,7 @@ async def test_subscribers_hear_of_new_contents(revision: str) -> None:
         app.updated("note://1")
         app.updated("note://3")
         await told(client, ["note://3"])
-        with pytest.raises(ProtocolError, match="Resource not found"):
-            await client.subscribe("other://1")
+        await refused(client.subscribe("other://1"), ProtocolError, "Resource not found")
 
 
 async def test_those_who_listen_hear_of_all_that_changes() -> None:
@@ -708,8 +700,7 @@ async def test_a_client_follows_only_so_many_resources(monkeypatch: pytest.Monke
     async with served(app, STATEFUL[3]) as connection:
         for id in "ab":
             await connection.client.subscribe(f"note://{id}")
-        with pytest.raises(ProtocolError, match="too many subscriptions"):
-            await connection.client.subscribe("note://c")
+        await refused(connection.client.subscribe("note://c"), ProtocolError, "too many subscriptions")
         await connection.client.subscribe("note://a")
         await connection.client.unsubscribe("note://a")
         await connection.client.subscribe("note://c")
@@ -729,12 +720,10 @@ async def test_what_a_client_follows_is_limited_whatever_the_server_takes() -> N
     async with connected(v2025_11_25.Client(), Takes()) as connection:
         for number in range(3):
             await connection.client.subscribe(f"note://{number}" + "x" * 80_000)
-        with pytest.raises(ProtocolError, match="too many subscriptions"):
-            await connection.client.subscribe("note://3" + "x" * 80_000)
+        await refused(connection.client.subscribe("note://3" + "x" * 80_000), ProtocolError, "too many subscriptions")
         for number in range(997):
             await connection.client.subscribe(f"n:{number}")
-        with pytest.raises(ProtocolError, match="too many subscriptions"):
-            await connection.client.subscribe("n:997")
+        await refused(connection.client.subscribe("n:997"), ProtocolError, "too many subscriptions")
     assert len(asked) == 1000
 
 

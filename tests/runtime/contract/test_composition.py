@@ -32,6 +32,7 @@ from mcp_bindgen.http import SqliteEventStore
 from mcp_bindgen.runtime import ProtocolError
 from mcp_bindgen.runtime.protocol.errors import SessionRequired
 from mcp_bindgen.testing import connected
+from tests.support.checked_connections import refused
 
 PACKAGES = pytest.mark.parametrize("package", [v2025_11_25, v2026_07_28])
 PNG = b"\x89PNG\r\n\x1a\n"
@@ -202,10 +203,8 @@ async def test_disabled_entries_are_neither_listed_nor_called(package: Any) -> N
     app.disable("book://{title}")
     async with connected(package.Client(), app) as client:
         assert await names_of(client) == ["find"]
-        with pytest.raises(ProtocolError, match="Unknown tool: drop"):
-            await client.call_tool("drop", {"title": "Emma"})
-        with pytest.raises(ProtocolError, match="Resource not found"):
-            await client.read_resource("book://Emma")
+        await refused(client.call_tool("drop", {"title": "Emma"}), ProtocolError, "Unknown tool: drop")
+        await refused(client.read_resource("book://Emma"), ProtocolError, "Resource not found")
         app.enable("drop")
         assert await names_of(client) == ["find", "drop"]
 
@@ -343,8 +342,7 @@ async def test_a_proxy_offers_what_a_server_of_any_revision_has(package: Any, th
             assert found.contents[0].text == "Emma: book://Emma"
             prompt = await client.get_prompt("far_summarize", {"title": "x"})
             assert prompt.messages[0].content.text == "Summarize x"
-            with pytest.raises(ProtocolError, match="there is no book 'Ulysses'"):
-                await client.read_resource("book://far/Ulysses")
+            await refused(client.read_resource("book://far/Ulysses"), ProtocolError, "there is no book 'Ulysses'")
     assert library.document["tools"] == []
 
 

@@ -11,12 +11,12 @@ import pytest
 from mcp_bindgen import v2026_07_28
 from mcp_bindgen.app import App
 from mcp_bindgen.extensions.skills import BadSkill, load_skill
-from mcp_bindgen.runtime import CapabilityMissing, ProtocolError
+from mcp_bindgen.runtime import CapabilityMissing
 from mcp_bindgen.runtime.session.service import lifespans
 from mcp_bindgen.v2026_07_28 import types as mcp
 from mcp_bindgen.v2026_07_28.extensions import apps, skills
 from tests.runtime.contract.test_apps import every, served
-from tests.support.checked_connections import connected
+from tests.support.checked_connections import connected, refused
 
 HTML = "<!doctype html><title>Board</title>"
 UI = {"io.modelcontextprotocol/ui": {"mimeTypes": ["text/html;profile=mcp-app"]}}
@@ -72,9 +72,8 @@ async def test_other_clients_get_the_text_of_tools_and_know_nothing_of_those_for
         assert "_meta" not in tool
         assert (await connection.client.call_tool("roll")).content[0].text == "4"
         for name in ("history", "histroy", "nothing"):
-            with pytest.raises(ProtocolError) as refused:
-                await connection.client.call_tool(name)
-            assert refused.value.message == f"Unknown tool: {name}"
+            refused = await refused(connection.client.call_tool(name))
+            assert refused.message == f"Unknown tool: {name}"
 
 
 def test_a_tool_cannot_be_shown_by_what_is_not_there() -> None:
@@ -114,8 +113,7 @@ async def test_files_of_skills_are_resources_in_every_revision(revision: str, fo
         for path in ("references/../SKILL.md", "%53KILL.md"):  # other spellings of the same URI
             assert (await client.read_resource(f"{root}/{path}")).contents[0].text.startswith("---")
         for path in ("../../../etc/passwd", "references", "references%2F..%2FSKILL.md", "", "%2553KILL.md"):
-            with pytest.raises(ProtocolError):
-                await client.read_resource(f"{root}/{path}")
+            await refused(client.read_resource(f"{root}/{path}"))
 
 
 def test_two_folders_cannot_have_the_same_skill(folder: Path) -> None:
@@ -155,9 +153,8 @@ async def test_clients_of_the_extension_list_and_load_the_skills_of_an_app(folde
             client.read_resource_directory("skill://tea/brewing/../.."),
             client.list_skills("elsewhere"),
         ):
-            with pytest.raises(ProtocolError) as refused:
-                await ask
-            assert refused.value.code == -32602
+            refused = await refused(ask)
+            assert refused.code == -32602
 
 
 class ByHand(skills.Server):
@@ -172,8 +169,7 @@ class ByHand(skills.Server):
 async def test_nobody_reads_directories_of_a_server_that_does_not_declare_to_have_them() -> None:
     async with connected(Agent(), ByHand()) as connection:
         assert connection.client.extension(skills.EXTENSION) == skills.types.SkillsExtensionCapability()
-        with pytest.raises(CapabilityMissing, match="directoryRead"):
-            await connection.client.read_resource_directory("skill://tea")
+        await refused(connection.client.read_resource_directory("skill://tea"), CapabilityMissing, "directoryRead")
 
 
 async def test_skills_are_listed_for_clients_that_declare_nothing() -> None:

@@ -26,7 +26,7 @@ from mcp_bindgen import v2024_11_05, v2025_11_25, v2026_07_28
 from mcp_bindgen.app import errors
 from mcp_bindgen.app import validation as _validation
 from mcp_bindgen.runtime import Context as AnyContext
-from mcp_bindgen.runtime import Integer, Nullable, ProtocolError, serve
+from mcp_bindgen.runtime import Integer, Nullable, serve
 from mcp_bindgen.runtime.model.scalars import Constant
 from mcp_bindgen.runtime.session.service import lifespans
 from mcp_bindgen.runtime.transports.memory import pair
@@ -148,13 +148,6 @@ class Keeping(ForecastContract):
 
     async def get_forecast(self, arguments: models.GetForecastInput, ctx: Any) -> Any:
         return models.GetForecastOutput(summary=arguments.city, temperatures=[])
-
-
-async def refused(call: Any) -> ProtocolError:
-    """The error that answers a call."""
-    with pytest.raises(ProtocolError) as caught:
-        await call
-    return caught.value
 
 
 def document() -> dict[str, Any]:
@@ -874,10 +867,8 @@ async def test_a_typed_client() -> None:
         assert (forecast.summary, forecast.unit) == ("Oslo: snow", "celsius")
         await client.get_forecast("Oslo", days=1, unit=None)
         assert [one.model_fields_set for one in weather.asked] == [{"city"}, {"city", "days", "unit"}]
-        with pytest.raises(app.ToolError, match="no such city"):
-            await client.get_forecast("nowhere")
-        with pytest.raises(app.ToolError, match="maximum of 14"):
-            await client.get_forecast("Oslo", days=99)
+        await refused(client.get_forecast("nowhere"), app.ToolError, "no such city")
+        await refused(client.get_forecast("Oslo", days=99), app.ToolError, "maximum of 14")
         (block,) = await client.say("hi")
         assert isinstance(block, v2025_11_25.types.TextContent)
         assert "formal" in str(await client.prompt_greeting("Ada", style="formal"))
@@ -936,8 +927,7 @@ async def test_the_official_client_is_served() -> None:
         result = await client.call_tool("get-forecast", {"city": "Oslo", "days": 2})
         assert result.structured_content == {"summary": "snow", "temperatures": [-3, -3]}
         assert (await client.call_tool("get-forecast", {"city": "Rome"})).is_error
-        with pytest.raises(MCPError, match="Unknown tool: forecast; did you mean 'get-forecast'"):
-            await client.call_tool("forecast", {})
+        await refused(client.call_tool("forecast", {}), MCPError, "Unknown tool: forecast; did you mean 'get-forecast'")
         told = await client.call_tool("get-forecast", {"city": "Oslo", "days": 0})
         assert "Invalid arguments of get-forecast" in str(told.content)
 
@@ -949,6 +939,7 @@ from mcp_bindgen import app
 from mcp_bindgen.runtime import run
 from mcp_bindgen.v2025_11_25 import Client, types
 from tests.runtime.contract.weather import models
+from tests.support.checked_connections import refused
 from tests.runtime.contract.weather.base import Context, ForecastContract
 
 

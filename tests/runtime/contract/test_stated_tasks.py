@@ -4,16 +4,13 @@ from __future__ import annotations
 
 from typing import Any
 
-import pytest
-
 import mcp_bindgen.app as app
 from mcp_bindgen import v2026_07_28
 from mcp_bindgen.extensions.tasks import task
-from mcp_bindgen.runtime import ProtocolError
 from mcp_bindgen.runtime.session.service import lifespans
 from mcp_bindgen.v2026_07_28 import types as mcp
 from mcp_bindgen.v2026_07_28.extensions import tasks
-from tests.support.checked_connections import connected
+from tests.support.checked_connections import connected, refused
 
 TOOLS = [
     {"name": name, "inputSchema": {"type": "object"}, **({"execution": {"taskSupport": said}} if said else {})}
@@ -74,7 +71,6 @@ async def test_clients_that_know_no_tasks_wait_or_are_refused() -> None:
     async with lifespans(servers), connected(v2026_07_28.Client(), *servers) as connection:
         assert text(await connection.client.call_tool("may")) == "may"
         for name in ("must", "marked"):
-            with pytest.raises(ProtocolError) as refused:
-                await connection.client.call_tool(name)
-            assert refused.value.code == v2026_07_28.errors.MISSING_REQUIRED_CLIENT_CAPABILITY
-            assert refused.value.data == {"requiredCapabilities": {"extensions": {tasks.EXTENSION.id: {}}}}
+            refused = await refused(connection.client.call_tool(name))
+            assert refused.code == v2026_07_28.errors.MISSING_REQUIRED_CLIENT_CAPABILITY
+            assert refused.data == {"requiredCapabilities": {"extensions": {tasks.EXTENSION.id: {}}}}

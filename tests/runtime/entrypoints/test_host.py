@@ -31,6 +31,7 @@ SERVER = """
 import json, os, subprocess, sys
 import anyio
 from mcp_bindgen.runtime import run
+from tests.support.checked_connections import refused
 from mcp_bindgen.v2025_11_25 import Server, types as mcp
 
 NAME, TOOLS = sys.argv[1], sys.argv[2].split(",")
@@ -153,26 +154,19 @@ async def test_calls_find_their_server(entry: Entry) -> None:
         assert text(await host.call_tool("b", {"x": 1})) == "two: b"
         assert text(await host.call_tool("shared", server="one")) == "one: shared"
         assert text(await host.call_tool("not listed", server="one")) == "one: not listed"
-        with pytest.raises(NotRouted, match="several servers offer a tool 'shared'; say which: one, two"):
-            await host.call_tool("shared")
-        with pytest.raises(NotRouted, match="no server offers a tool 'sharde'; did you mean shared"):
-            await host.call_tool("sharde")
-        with pytest.raises(NotRouted, match="no server offers a tool 'zzz'; there are: a, b, die, shared"):
-            await host.call_tool("zzz")
-        with pytest.raises(NotRouted, match="no server 'tow'; did you mean two"):
-            await host.call_tool("b", server="tow")
-        with pytest.raises(ConnectionClosed):
-            await host.call_tool("die")
+        await refused(host.call_tool("shared"), NotRouted, "several servers offer a tool 'shared'; say which: one, two")
+        await refused(host.call_tool("sharde"), NotRouted, "no server offers a tool 'sharde'; did you mean shared")
+        await refused(host.call_tool("zzz"), NotRouted, "no server offers a tool 'zzz'; there are: a, b, die, shared")
+        await refused(host.call_tool("b", server="tow"), NotRouted, "no server 'tow'; did you mean two")
+        await refused(host.call_tool("die"), ConnectionClosed)
         assert text(await host.call_tool("shared")) == "one: shared"
 
 
 async def test_a_host_without_servers() -> None:
     async with Host[Client]({}, Client) as host:
         assert await host.tools() == []
-        with pytest.raises(NotRouted, match="no server offers a tool 'a'; there are none"):
-            await host.call_tool("a")
-        with pytest.raises(NotRouted, match="no server 'b'; there are none"):
-            await host.call_tool("a", server="b")
+        await refused(host.call_tool("a"), NotRouted, "no server offers a tool 'a'; there are none")
+        await refused(host.call_tool("a", server="b"), NotRouted, "no server 'b'; there are none")
 
 
 # --- failures -------------------------------------------------------------------------------------------------
@@ -223,16 +217,13 @@ async def test_a_slow_server_holds_up_nobody(tmp_path: Path) -> None:
 
 async def test_a_server_that_dies_while_it_is_called(entry: Entry, caplog: pytest.LogCaptureFixture) -> None:
     async with Host({"frail": entry("frail", "die,a"), "fine": entry("fine", "b")}, Client, restarts=0) as host:
-        with pytest.raises(ConnectionClosed):
-            await host.call_tool("die")
+        await refused(host.call_tool("die"), ConnectionClosed)
         assert list(host.failures) == ["frail"]
         assert list(host.clients) == ["fine"]
-        with pytest.raises(ConnectionClosed, match="the server 'frail' is not there"):
-            await host.call_tool("a", server="frail")
+        await refused(host.call_tool("a", server="frail"), ConnectionClosed, "the server 'frail' is not there")
         assert [offer.item.name for offer in await host.tools()] == ["b"]
         assert text(await host.call_tool("b")) == "fine: b"
-        with pytest.raises(ConnectionClosed, match="the server 'frail' is not there: "):
-            await host.call_tool("die")
+        await refused(host.call_tool("die"), ConnectionClosed, "the server 'frail' is not there: ")
     warnings = [record for record in caplog.records if record.levelno >= logging.WARNING]
     assert [record.getMessage().split(":")[0] for record in warnings] == ["MCP server frail"]
 
@@ -255,14 +246,12 @@ async def test_a_server_that_died_is_started_again_by_the_next_call(entry: Entry
             async with anyio.create_task_group() as tasks:
 
                 async def wait(lost: list[Exception] = lost) -> None:
-                    with pytest.raises(ConnectionClosed) as caught:
-                        await host.call_tool("wait")
-                    lost.append(caught.value)
+                    error = await refused(host.call_tool("wait"), ConnectionClosed)
+                    lost.append(error)
 
                 tasks.start_soon(wait)
                 await until(lambda: host.clients["frail"].link.peer.pending)
-                with pytest.raises(ConnectionClosed):
-                    await host.call_tool("die")
+                await refused(host.call_tool("die"), ConnectionClosed)
             assert lost, "what was under way fails, and is not sent again"
             assert list(host.failures) == ["frail"]
             both: list[str] = []
@@ -285,11 +274,9 @@ async def test_a_server_that_keeps_dying_is_given_up(entry: Entry, tmp_path: Pat
     async with Host({"frail": entry("frail", "die")}, Client, restarts=2, restart_pause=0.2) as host:
         begun = anyio.current_time()
         for _ in range(3):
-            with pytest.raises(ConnectionClosed):
-                await host.call_tool("die")
+            await refused(host.call_tool("die"), ConnectionClosed)
         assert anyio.current_time() - begun > 0.6, "the pause grows"
-        with pytest.raises(ConnectionClosed, match="the server 'frail' is not there"):
-            await host.call_tool("die", server="frail")
+        await refused(host.call_tool("die", server="frail"), ConnectionClosed, "the server 'frail' is not there")
         assert len(processes(tmp_path)) == 6
         assert await host.tools() == []
 
@@ -297,8 +284,7 @@ async def test_a_server_that_keeps_dying_is_given_up(entry: Entry, tmp_path: Pat
 @pytest.mark.full
 async def test_callers_that_give_up_stop_no_restart(entry: Entry, tmp_path: Path) -> None:
     async with Host({"frail": entry("frail", "die,a")}, Client, restarts=1, restart_pause=0) as host:
-        with pytest.raises(ConnectionClosed):
-            await host.call_tool("die")
+        await refused(host.call_tool("die"), ConnectionClosed)
         for _ in range(3):
             with anyio.move_on_after(0.05):
                 await host.call_tool("a")
@@ -309,12 +295,10 @@ async def test_callers_that_give_up_stop_no_restart(entry: Entry, tmp_path: Path
 async def test_nobody_waits_for_a_restart_when_the_host_ends(entry: Entry) -> None:
     host = Host({"frail": entry("frail", "die,a")}, Client, restart_pause=600)
     async with anyio.create_task_group() as tasks, host:
-        with pytest.raises(ConnectionClosed):
-            await host.call_tool("die")
+        await refused(host.call_tool("die"), ConnectionClosed)
 
         async def call() -> None:
-            with pytest.raises((ConnectionClosed, NotRouted)):
-                await host.call_tool("a")
+            await refused(host.call_tool("a"), (ConnectionClosed, NotRouted))
 
         tasks.start_soon(call)
         await anyio.wait_all_tasks_blocked()
@@ -326,8 +310,7 @@ async def test_a_tool_that_nobody_offers_is_not_looked_for_each_time(entry: Entr
 
         async def listed() -> int:
             before = client.link.peer.request(methods.PING, None)[0].id
-            with pytest.raises(NotRouted, match="no server offers a tool 'zzz'"):
-                await host.call_tool("zzz")
+            await refused(host.call_tool("zzz"), NotRouted, "no server offers a tool 'zzz'")
             return client.link.peer.request(methods.PING, None)[0].id - before - 1
 
         assert await listed() == 2, "two pages"
@@ -341,8 +324,7 @@ async def test_a_tool_that_nobody_offers_is_not_looked_for_each_time(entry: Entr
 async def test_the_error_of_a_tool_is_no_failure(entry: Entry) -> None:
     weather = {"command": sys.executable, "args": [str(ROOT / "examples" / "weather_server.py")]}
     async with Host({"weather": weather}, Client) as host:
-        with pytest.raises(ProtocolError, match="no tool"):
-            await host.call_tool("nothing", server="weather")
+        await refused(host.call_tool("nothing", server="weather"), ProtocolError, "no tool")
         assert host.failures == {}
         assert list(host.clients) == ["weather"]
 
@@ -460,8 +442,7 @@ async def test_a_bad_configuration(document: object, message: str, tmp_path: Pat
     try:
         async with Host.from_config(path, client=Client) as host:
             found = host.failures["x"]
-            with pytest.raises(ConnectionClosed, match="the server 'x' is not there"):
-                await host.call_tool("a", server="x")
+            await refused(host.call_tool("a", server="x"), ConnectionClosed, "the server 'x' is not there")
     except BadConfig as error:
         found = error
     assert isinstance(found, BadConfig)
@@ -532,21 +513,17 @@ async def test_servers_come_and_go_while_the_host_runs(entry: Entry) -> None:
     async with Host({"one": entry("one", "a"), "off": off}, Client, background=True) as host:
         seen = [(status.name, status.state) async for status in host.started()]
         assert sorted(seen) == [("off", "disabled"), ("one", "ready")]
-        with pytest.raises(NotRouted, match="the server 'off' is not there: it is disabled"):
-            await host.call_tool("z", server="off")
+        await refused(host.call_tool("z", server="off"), NotRouted, "the server 'off' is not there: it is disabled")
         await host.add("two", entry("two", "b"))
-        with pytest.raises(ValueError, match="there is a server 'two' already"):
-            await host.add("two", entry("two", "b"))
-        with pytest.raises(BadConfig, match="needs either"):
-            await host.add("bad", {})
+        await refused(host.add("two", entry("two", "b")), ValueError, "there is a server 'two' already")
+        await refused(host.add("bad", {}), BadConfig, "needs either")
         assert text(await host.call_tool("b", server="two")) == "two: b", "who names it waits for it"
         assert text(await host.call_tool("a")) == "one: a"
         pid = pid_of(host.clients["one"])
         await host.remove("one")
         await until(lambda: not alive(pid))
         assert [offer.item.name for offer in await host.tools()] == ["b"]
-        with pytest.raises(NotRouted, match="no server 'one'; there are: off, two"):
-            await host.call_tool("a", server="one")
+        await refused(host.call_tool("a", server="one"), NotRouted, "no server 'one'; there are: off, two")
         await host.add("one", entry("one", "c"))
         assert [status.name async for status in host.started() if status.name == "one"] == ["one"]
         assert text(await host.call_tool("c", server="one")) == "one: c"
@@ -595,12 +572,10 @@ async def test_one_that_keeps_dying_in_the_background_is_given_up(entry: Entry, 
 
             tasks.start_soon(watch)
             for _ in range(3):
-                with pytest.raises(ConnectionClosed):
-                    await host.call_tool("die", server="frail")
+                await refused(host.call_tool("die", server="frail"), ConnectionClosed)
         assert len(processes(tmp_path)) == 6
         assert changes.count("ready") == 3
-        with pytest.raises(ConnectionClosed, match="the server 'frail' is not there"):
-            await host.call_tool("die", server="frail")
+        await refused(host.call_tool("die", server="frail"), ConnectionClosed, "the server 'frail' is not there")
 
 
 async def first(changes: AsyncIterator[Status], state: str, times: int) -> AsyncIterator[Status]:
@@ -634,8 +609,7 @@ async def test_one_that_crashes_at_its_first_start_is_started_again_in_the_backg
         seen = [status.state async for status in first(host.changes(), "failed", 2)]
         assert "ready" not in seen
         await anyio.sleep(0.3)
-        with pytest.raises(ConnectionClosed, match="its stderr ends: not yet"):
-            await host.call_tool("hello", server="late")
+        await refused(host.call_tool("hello", server="late"), ConnectionClosed, "its stderr ends: not yet")
 
 
 @pytest.mark.full
@@ -643,8 +617,7 @@ async def test_a_server_that_was_removed_does_not_come_back_under_the_name_of_an
     entry: Entry, tmp_path: Path
 ) -> None:
     async with Host({"one": entry("one", "die")}, Client, restart_pause=0.3, background=True) as host:
-        with pytest.raises(ConnectionClosed):
-            await host.call_tool("die", server="one")
+        await refused(host.call_tool("die", server="one"), ConnectionClosed)
         await host.remove("one")
         await host.add("one", entry("other", "a"))
         assert text(await host.call_tool("a", server="one")) == "other: a"

@@ -25,6 +25,7 @@ from mcp_bindgen.runtime.protocol.errors import AuthorizationError
 from mcp_bindgen.v2025_11_25 import Client
 from mcp_bindgen.v2026_07_28 import Client as Stateless
 from tests.support.authorization_world import CALLBACK, agree
+from tests.support.checked_connections import refused
 from tests.support.guarded import Guarded, guarded
 
 PROGRAM = {"clientId": "robot", "clientSecret": "${ROBOT}", "type": "client_credentials"}
@@ -78,8 +79,7 @@ async def test_a_host_asks_nobody_and_says_which_command_does(
         assert str(failure) in caplog.text
         assert await host.tools() == []
         for _ in range(5):  # which does not use up the restarts of a server that dies
-            with pytest.raises(LoginNeeded):
-                await host.call_tool("whoami", server="files")
+            await refused(host.call_tool("whoami", server="files"), LoginNeeded)
         assert len(servers.world.queries) == asked
         await logged_in(servers, store)
         assert await whoami(host, "files") == "ada"  # without a restart of the host
@@ -113,9 +113,8 @@ async def test_a_call_that_needs_more_says_which_scopes_and_the_host_goes_on(ser
     store = MemoryStore()
     await logged_in(servers, store)
     async with Host({"a": {"url": servers.url}}, Stateless, store=store) as host:
-        with pytest.raises(LoginNeeded) as caught:
-            await host.call_tool("delete", server="a")
-        assert caught.value.command == f"mcp-bindgen login {servers.url} --scope 'mcp:read mcp:write'"
+        error = await refused(host.call_tool("delete", server="a"), LoginNeeded)
+        assert error.command == f"mcp-bindgen login {servers.url} --scope 'mcp:read mcp:write'"
         assert await whoami(host) == "ada"
         await logged_in(servers, store, AuthSettings(scopes=("mcp:read", "mcp:write")))
         result: Any = await host.call_tool("delete", server="a")
@@ -128,8 +127,7 @@ async def test_a_login_that_ends_while_connected_is_named_and_the_next_one_is_us
     async with Host({"a": {"url": servers.url}}, Stateless, store=store) as host:
         assert await whoami(host) == "ada"
         servers.world.families.clear()  # somebody has revoked everything
-        with pytest.raises(LoginNeeded):
-            await whoami(host)
+        await refused(whoami(host), LoginNeeded)
         await logged_in(servers, store)
         assert await whoami(host) == "ada"
 
