@@ -20,7 +20,7 @@ from mcp_bindgen.runtime.concurrency import background_tasks
 from mcp_bindgen.runtime.session.service import lifespans
 from mcp_bindgen.runtime.session.targets import Address
 from mcp_bindgen.runtime.transports.memory import pair
-from tests.support.checked_connections import until
+from tests.support.checked_connections import refused, until
 from tests.support.http_wires import listening, who
 
 PACKAGES = [v2024_11_05, v2025_06_18, v2025_11_25, v2026_07_28]
@@ -360,7 +360,6 @@ async def test_connections_are_limited_and_idle_ones_are_replaced() -> None:
 
 FRAGILE = '''
 import os
-from tests.support.checked_connections import refused
 from mcp_bindgen.app import App, run
 
 app = App("fragile")

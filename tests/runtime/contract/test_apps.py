@@ -413,7 +413,7 @@ async def test_a_prompt_that_returns_the_wrong_type_says_so_unless_that_is_hidde
         error = await refused(connection.client.get_prompt("hello"))
     line = hello.__code__.co_firstlineno
     said = f": the prompt 'hello' returned int ({Path(__file__).name}:{line})"
-    assert caught.value.message == "Internal error" + ("" if hide else said)
+    assert error.message == "Internal error" + ("" if hide else said)
     assert f"returned int ({__file__}:{line})" in caplog.text
 
 

@@ -72,8 +72,8 @@ async def test_other_clients_get_the_text_of_tools_and_know_nothing_of_those_for
         assert "_meta" not in tool
         assert (await connection.client.call_tool("roll")).content[0].text == "4"
         for name in ("history", "histroy", "nothing"):
-            refused = await refused(connection.client.call_tool(name))
-            assert refused.message == f"Unknown tool: {name}"
+            error = await refused(connection.client.call_tool(name))
+            assert error.message == f"Unknown tool: {name}"
 
 
 def test_a_tool_cannot_be_shown_by_what_is_not_there() -> None:
@@ -153,8 +153,8 @@ async def test_clients_of_the_extension_list_and_load_the_skills_of_an_app(folde
             client.read_resource_directory("skill://tea/brewing/../.."),
             client.list_skills("elsewhere"),
         ):
-            refused = await refused(ask)
-            assert refused.code == -32602
+            error = await refused(ask)
+            assert error.code == -32602
 
 
 class ByHand(skills.Server):

@@ -40,6 +40,7 @@ from tests.support.checked_connections import (
     connected,
     lone,
     played,
+    refused,
     request,
     running,
 )
@@ -939,7 +940,6 @@ from mcp_bindgen import app
 from mcp_bindgen.runtime import run
 from mcp_bindgen.v2025_11_25 import Client, types
 from tests.runtime.contract.weather import models
-from tests.support.checked_connections import refused
 from tests.runtime.contract.weather.base import Context, ForecastContract
 
 

@@ -71,6 +71,6 @@ async def test_clients_that_know_no_tasks_wait_or_are_refused() -> None:
     async with lifespans(servers), connected(v2026_07_28.Client(), *servers) as connection:
         assert text(await connection.client.call_tool("may")) == "may"
         for name in ("must", "marked"):
-            refused = await refused(connection.client.call_tool(name))
-            assert refused.code == v2026_07_28.errors.MISSING_REQUIRED_CLIENT_CAPABILITY
-            assert refused.data == {"requiredCapabilities": {"extensions": {tasks.EXTENSION.id: {}}}}
+            error = await refused(connection.client.call_tool(name))
+            assert error.code == v2026_07_28.errors.MISSING_REQUIRED_CLIENT_CAPABILITY
+            assert error.data == {"requiredCapabilities": {"extensions": {tasks.EXTENSION.id: {}}}}

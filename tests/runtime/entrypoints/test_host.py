@@ -21,7 +21,7 @@ from mcp_bindgen.http import HttpApp
 from mcp_bindgen.runtime import ConnectionClosed, ProtocolError
 from mcp_bindgen.v2025_11_25 import Client, Context, Server, methods
 from mcp_bindgen.v2025_11_25 import types as mcp
-from tests.support.checked_connections import until
+from tests.support.checked_connections import refused, until
 from tests.support.http_wires import listening
 from tests.support.processes import alive
 
@@ -31,7 +31,6 @@ SERVER = """
 import json, os, subprocess, sys
 import anyio
 from mcp_bindgen.runtime import run
-from tests.support.checked_connections import refused
 from mcp_bindgen.v2025_11_25 import Server, types as mcp
 
 NAME, TOOLS = sys.argv[1], sys.argv[2].split(",")
