@@ -196,7 +196,7 @@ ONE_PART: list[tuple[str, dict[str, Any], Mark, set[str]]] = [
 ]
 
 
-def small_contract(document: dict[str, Any], **members: Any) -> app.Contract:
+def small_contract(document: dict[str, Any], **members: Any) -> Any:
     """A contract of one revision."""
     members = {"catalog": app.Catalog.of(document), "revisions": (v2025_11_25,), **members}
     return type("Small", (app.Contract,), members)()
