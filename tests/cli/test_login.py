@@ -79,9 +79,8 @@ def one_line(done: Done, code: int = 2) -> str:
 
 def kept() -> list[dict[str, Any]]:
     """Return what `auth list --json` shows."""
-    done = inside("auth", "list", "--json")
-    assert (done.returncode, done.stderr) == (0, "")
-    found: list[dict[str, Any]] = json.loads(done.stdout)
+    printed = answered("auth", "list", "--json")
+    found: list[dict[str, Any]] = json.loads(printed)
     return found
 
 
