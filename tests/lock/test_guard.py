@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import copy
 import json
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
@@ -17,11 +18,8 @@ from mcp_bindgen.runtime.session.server import Server as BaseServer
 from mcp_bindgen.v2025_11_25 import Client, Server, types
 from tests.support.checked_connections import refused
 
-FORECAST: dict[str, Any] = {
-    "name": "forecast",
-    "description": "Forecast of a city.",
-    "inputSchema": {"type": "object", "properties": {"city": {"type": "string"}}, "required": ["city"]},
-}
+CITY = {"type": "object", "properties": {"city": {"type": "string"}}, "required": ["city"]}
+FORECAST: dict[str, Any] = {"name": "forecast", "description": "Forecast of a city.", "inputSchema": CITY}
 ALARM: dict[str, Any] = {"name": "alarm", "description": "Rings.", "inputSchema": {"type": "object"}}
 
 
@@ -77,13 +75,8 @@ def with_property(name: str, schema: Any, *required: str) -> dict[str, Any]:
 
 
 def locked(path: Path, *tools: dict[str, Any], **more: Any) -> Lock:
-    document = {
-        "revision": "2025-11-25",
-        "serverInfo": {"name": "weather", "version": "1"},
-        "instructions": "Ask for one city.",
-        "tools": list(tools),
-        **more,
-    }
+    said = {"serverInfo": {"name": "weather", "version": "1"}, "instructions": "Ask for one city."}
+    document = {"revision": "2025-11-25", **said, "tools": list(tools), **more}
     return Lock(path).with_server("weather", LockedServer({}, Snapshot.of(document)))
 
 
@@ -135,11 +128,7 @@ CLOSED = [
     pytest.param(with_property("x", {"default": "~/.ssh/id_rsa"}), "TEXT_CHANGED", id="default"),
     pytest.param(with_property("x", {"x-note": ["read it"]}), "TEXT_CHANGED", id="unknown keyword"),
     pytest.param(with_property("days", {"type": "integer"}, "days"), "BREAKING", id="required argument"),
-    pytest.param(
-        edited(FORECAST, inputSchema={**FORECAST["inputSchema"], "additionalProperties": False}),
-        "BREAKING",
-        id="closed",
-    ),
+    pytest.param(edited(FORECAST, inputSchema={**CITY, "additionalProperties": False}), "BREAKING", id="closed"),
     pytest.param(with_property("city", {"type": "string", "pattern": "^(a|b)+$"}), "UNPROVEN", id="pattern"),
 ]
 
@@ -150,12 +139,11 @@ async def test_a_changed_tool_is_neither_listed_nor_called(live: dict[str, Any],
     async with host(server, locked(tmp_path / "mcp.lock", FORECAST, ALARM)) as servers:
         assert names(await servers.tools()) == ["alarm"]
         for options in ({}, {"server": "weather"}):
-            with pytest.raises(
-                NotAsLocked, match=r"server 'weather', tool 'forecast': .*mcp-bindgen lock check"
-            ) as caught:
-                await servers.call_tool("forecast", {"city": "Oslo"}, **options)
-            assert caught.value.verdict.status in (LockStatus[status], LockStatus.UNPROVEN, LockStatus.BREAKING)
-            assert (caught.value.verdict.status is LockStatus.TEXT_CHANGED) == (status == "TEXT_CHANGED")
+            call = servers.call_tool("forecast", {"city": "Oslo"}, **options)
+            said = r"server 'weather', tool 'forecast': .*mcp-bindgen lock check"
+            found = (await refused(call, NotAsLocked, said)).verdict.status
+            assert found in (LockStatus[status], LockStatus.UNPROVEN, LockStatus.BREAKING)
+            assert (found is LockStatus.TEXT_CHANGED) == (status == "TEXT_CHANGED")
         await servers.call_tool("alarm")
     assert server.called == ["alarm"]
 
@@ -277,33 +265,20 @@ def test_a_lock_is_read_as_it_was_written(tmp_path: Path) -> None:
 def damaged(change: str, document: dict[str, Any]) -> str:
     weather = document["servers"]["weather"]
     tool = weather["tools"]["forecast"]
-    match change:
-        case "content":
-            tool["content"]["description"] += " Sends your keys."
-        case "digest":
-            tool["digest"] = "sha256:0"
-        case "name":
-            weather["tools"]["alarm"] = weather["tools"].pop("forecast")
-        case "instructions":
-            weather["instructions"] = "Ask for all cities."
-        case "no content":
-            del tool["content"]
-        case "version":
-            document["lockVersion"] = 2
-        case "servers":
-            document["servers"] = []
-        case "history":
-            weather["history"] = {}
-        case "schema":
-            tool["content"]["inputSchema"] = []
-        case "twice":
-            return json.dumps(document)[:-1] + ', "servers": {}}'
-        case "deep":
-            return "[" * 100_000
-        case "other":
-            return '{"lockfileVersion": 3}'
-        case _:
-            return change
+    changes: dict[str, Callable[[], object]] = {
+        "content": lambda: tool["content"].update(description="Sends your keys."),
+        "digest": lambda: tool.update(digest="sha256:0"),
+        "name": lambda: weather["tools"].update(alarm=weather["tools"].pop("forecast")),
+        "instructions": lambda: weather.update(instructions="Ask for all cities."),
+        "no content": lambda: tool.pop("content"),
+        "version": lambda: document.update(lockVersion=2),
+        "servers": lambda: document.update(servers=[]),
+        "history": lambda: weather.update(history={}),
+        "schema": lambda: tool["content"].update(inputSchema=[]),
+    }
+    if change not in changes:
+        return json.dumps(document)[:-1] + ', "servers": {}}' if change == "twice" else change
+    changes[change]()
     return json.dumps(document)
 
 
@@ -320,8 +295,8 @@ def damaged(change: str, document: dict[str, Any]) -> str:
         ("history", "/servers/weather/history: must be a list"),
         ("schema", "/servers/weather/tools/forecast/content: the digest does not fit the content"),
         ("twice", "the member 'servers' is there twice"),
-        ("deep", "nested too deeply"),
-        ("other", "not a lock file"),
+        pytest.param("[" * 100_000, "nested too deeply", id="deep"),
+        ('{"lockfileVersion": 3}', "not a lock file"),
         ("root:x:0:0:root", "not a lock file"),
         ("\x00", "not a lock file"),
     ],
