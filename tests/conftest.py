@@ -79,6 +79,13 @@ def pytest_ignore_collect(collection_path: Path, config: pytest.Config) -> bool 
     return True if found is not None and f"not {found[1]}" in config.option.markexpr else None
 
 
+def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
+    """Measure coverage, with `--cov`, for what `make test` runs: tracing takes as long as a test itself."""
+    for item in items:
+        if item.get_closest_marker("full"):
+            item.add_marker(pytest.mark.no_cover)
+
+
 @pytest.hookimpl(optionalhook=True)
 def pytest_xdist_auto_num_workers() -> int:
     """Return how many processes `-n auto` takes: three for two processors, as tests wait for a third of their time."""
