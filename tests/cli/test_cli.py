@@ -273,7 +273,7 @@ def test_methods_as_json() -> None:
 
 @pytest.mark.parametrize("colour", cases([{}, {"NO_COLOR": "1"}, {"FORCE_COLOR": "1"}], quick=[{}]), ids=str)
 def test_methods_in_a_pipe_are_one_line_each(colour: dict[str, str]) -> None:
-    done = bindgen("methods", "2026-07-28", COLUMNS="40", **colour)
+    done = bindgen("methods", "2026-07-28", cwd=None, COLUMNS="40", **colour)
     lines = re.sub(r"\x1b\[[\d;]*m", "", done.stdout).splitlines()
     assert (done.returncode, len(lines)) == (0, 1 + 21)
     assert lines[0].split() == ["METHOD", "KIND", "SENDER", "CARRIER", "PARAMS", "RESULT", "NEEDS"]

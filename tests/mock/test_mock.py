@@ -199,7 +199,8 @@ async def test_a_mock_server_over_http_and_as_a_command() -> None:
     with MockServer(CONTRACT, {"buy": [{"result": "bought"}]}, seed=3) as server:
         told = []
         for target in (server.url, server.command, server.app):
-            async with v2025_11_25.Client.connect(target) as client:
+            opened: AbstractAsyncContextManager[Any] = v2025_11_25.Client.connect(target)
+            async with opened as client:
                 told.append((await client.call_tool("find", {"words": "a"})).structured_content)
                 assert (await client.call_tool("buy", {})).content[0].text == "bought"
     assert told[0] == told[1] == told[2]

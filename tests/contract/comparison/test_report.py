@@ -47,7 +47,7 @@ def said(old: Schema, new: Schema) -> list[tuple[str, str]]:
 
 UNNAMED = "argument unit is no named member any more, but the object takes it unnamed, as any JSON; it was string"
 DAY, DATE, DIGITS = ({"type": "string", **more} for more in ({}, {"format": "date"}, {"pattern": "^[0-9]+$"}))
-CHANGES: list[tuple[Schema, Schema, str, str]] = [
+CHANGES: list[Any] = [
     (record(city=TEXT), record("city", city=TEXT), "argument city is required now", "breaking safe"),
     (record(u={"enum": ["c", "f"]}), record(u={"enum": ["c"]}), 'argument u may not be "f" any more', "breaking safe"),
     (record(u={"enum": ["c"]}), record(u={"enum": ["c", "f"]}), 'argument u may be "f"', "safe breaking"),
@@ -169,7 +169,8 @@ def test_what_a_tool_says_of_itself() -> None:
 
 
 def test_scopes() -> None:
-    old, new = (forecast(record(), **{"x-mcp-scopes": scopes}) for scopes in (["a", "b"], ["b", "c"]))
+    states: list[Schema] = [{"x-mcp-scopes": scopes} for scopes in (["a", "b"], ["b", "c"])]
+    old, new = (forecast(record(), **state) for state in states)
     assert said(old, new) == [
         ("tool get-forecast needs the scope c", "risky safe"),
         ("tool get-forecast does not need the scope a any more", "safe risky"),

@@ -287,8 +287,8 @@ def test_auth_is_for_urls() -> None:
         read_entry("x", {"command": "x", "auth": {}})
 
 
-SECRETS = {"client_id": "a", "client_secret": "hidden", "issuer": "c"}
-PROVIDER = {"provider": "e", "provider_client_id": "f", "provider_client_secret": "hidden"}
+SECRETS: dict[str, Any] = {"client_id": "a", "client_secret": "hidden", "issuer": "c"}
+PROVIDER: dict[str, Any] = {"provider": "e", "provider_client_id": "f", "provider_client_secret": "hidden"}
 
 
 @pytest.mark.parametrize(
