@@ -11,7 +11,7 @@ from pathlib import Path
 import pytest
 
 from mcp_bindgen.spec import Store
-from tests.support.commands import ROOT, execute, inside
+from tests.support.commands import ROOT, answered, complaint, execute, inside
 
 WEATHER = """
 from mcp_bindgen.v2025_11_25 import Server
@@ -25,16 +25,15 @@ RUN = "import sys; from mcp_bindgen.cli import main; main()"
 
 
 def test_every_step_is_told() -> None:
-    done = inside("bridges")
-    assert (done.returncode, done.stderr) == (0, "")
+    printed = answered("bridges")
     revisions = list(Store().pins)
     for old, new in pairwise(revisions):
-        assert f"{old} -> {new}\n" in done.stdout
-        assert f"{new} -> {old}\n" in done.stdout
+        assert f"{old} -> {new}\n" in printed
+        assert f"{new} -> {old}\n" in printed
     assert (
         "PromptMessage.content.AudioContent, CallToolResult.content.AudioContent: MCP 2024-11-05 has no audio: "
         "it is sent as an embedded resource with its data and media type "
-    ) in " ".join(done.stdout.split())
+    ) in " ".join(printed.split())
 
 
 def test_steps_and_what_peers_miss_are_told_as_json() -> None:
@@ -85,7 +84,4 @@ def test_what_peers_miss_of_a_class_is_told(tmp_path: Path) -> None:
     ],
 )
 def test_what_is_no_class_is_refused(subject: str, says: str) -> None:
-    done = inside("bridges", subject)
-    assert (done.returncode, done.stdout) == (2, "")
-    assert says in done.stderr
-    assert done.stderr.count("\n") == 1
+    assert says in complaint("bridges", subject)

@@ -5,7 +5,6 @@ from __future__ import annotations
 import json
 import os
 import pty
-import re
 import subprocess
 import sys
 from collections.abc import Iterator
@@ -17,7 +16,7 @@ import pytest
 from mcp_bindgen.cli.live import Access, offers
 from mcp_bindgen.contract.document import read_contract
 from mcp_bindgen.spec import BadInput
-from tests.support.commands import COMMAND, ROOT, Done, bindgen, inside, save
+from tests.support.commands import COMMAND, ROOT, Done, answered, complaint, inside, save
 
 EXAMPLE = ROOT / "examples" / "weather_server.py"
 WEATHER = f"'{sys.executable}' '{EXAMPLE}'"
@@ -45,6 +44,7 @@ run(Verbatim())
 """
 
 STUCK = VERBATIM.replace("str(page + 1)", "'0'")
+TEXT = {"type": "string"}
 
 
 def tool(name: str, **properties: Any) -> dict[str, Any]:
@@ -58,33 +58,24 @@ def served(tmp_path: Path) -> str:
     """A server that lists tools one by one, as they stand in a file."""
     script = tmp_path / "verbatim_server.py"
     script.write_text(VERBATIM, "utf-8")
-    tools = [tool("z-last", b={"type": "string"}, a={}), tool("a.first"), tool("é")]
-    save(tmp_path / "tools.json", {"tools": tools})
+    save(tmp_path / "tools.json", {"tools": [tool("z-last", b=TEXT, a={}), tool("a.first"), tool("é")]})
     return f"'{sys.executable}' '{script}'"
 
 
 @pytest.fixture
 def files(tmp_path: Path) -> tuple[Path, Path]:
     """An old contract and a new one that breaks its clients."""
-    old = tool("find", q={"type": "string"})
-    new = tool("find", q={"type": "string"})
+    old, new = tool("find", q=TEXT), tool("find", q=TEXT)
     new["inputSchema"]["required"] = ["q"]
     return save(tmp_path / "old.json", {"tools": [old]}), save(tmp_path / "new.json", {"tools": [new]})
 
 
-def refused(*arguments: object) -> str:
-    """The one line with which a command is refused."""
-    done = inside("contract", *arguments)
-    assert (done.returncode, done.stdout) == (2, ""), done.stderr
-    assert re.fullmatch(r"error: [^\n]+\n", done.stderr), done.stderr
-    return done.stderr.strip()
-
-
-def answered(*arguments: object, code: int = 0) -> str:
-    """What a command prints; it says nothing else."""
-    done: Done = inside("contract", *arguments)
-    assert (done.returncode, done.stderr) == (code, ""), done.stderr
-    return done.stdout
+@pytest.fixture
+def project(tmp_path: Path) -> Path:
+    """A server project with one tool."""
+    contract = save(tmp_path / "contract.json", {"tools": [tool("find", q=TEXT)]})
+    assert inside("scaffold", "server", "finder", "--contract", contract, "--out", tmp_path).returncode == 0
+    return tmp_path / "finder"
 
 
 # --- export ---------------------------------------------------------------------------------------------------
@@ -92,13 +83,10 @@ def answered(*arguments: object, code: int = 0) -> str:
 
 @pytest.mark.full
 def test_a_server_is_written_down() -> None:
-    done = bindgen("contract", "export", WEATHER)
-    assert (done.returncode, done.stderr) == (0, "")
-    document = json.loads(done.stdout)
+    document = json.loads(answered("contract", "export", WEATHER))
     assert list(document) == ["serverInfo", "revision", "tools", "prompts", "resources", "resourceTemplates"]
     assert document["resourceTemplates"] == []  # resources are declared, and there is no handler for these
-    assert document["serverInfo"]["name"] == "weather"
-    assert document["revision"] == "2026-07-28"
+    assert (document["serverInfo"]["name"], document["revision"]) == ("weather", "2026-07-28")
     assert [entry["name"] for entry in document["tools"]] == ["forecast", "await_sun"]
 
 
@@ -112,11 +100,11 @@ def test_entries_stand_there_as_the_server_says_them(served: str, tmp_path: Path
 @pytest.mark.full
 @pytest.mark.parametrize("name", ["contract.json", "contract.yaml"])
 def test_a_contract_in_a_file(served: str, tmp_path: Path, name: str) -> None:
-    assert answered("export", served, "--out", tmp_path / name) == ""
+    assert answered("contract", "export", served, "--out", tmp_path / name) == ""
     contract = read_contract(tmp_path / name)
     assert [one.name for one in contract.tools] == ["z-last", "a.first", "é"]
     assert [dict(one.raw) for one in contract.tools] == offers(served).document["tools"]
-    assert answered("diff", tmp_path / name, served) == "Nothing changed.\n"
+    assert answered("contract", "diff", tmp_path / name, served) == "Nothing changed.\n"
 
 
 @pytest.mark.full
@@ -148,8 +136,7 @@ def test_all_ways_to_a_server_give_the_same(url: str, tmp_path: Path) -> None:
 def test_what_may_be_secret_in_a_url_is_not_written_down(url: str, tmp_path: Path) -> None:
     out = tmp_path / "weather.py"
     private = url.replace("http://", "http://ada:hunter2@") + "?key=s3cret"
-    done = inside("client", "--from", private, "--out", out)
-    assert done.returncode == 0, done.stderr
+    assert inside("client", "--from", private, "--out", out).returncode == 0
     written = out.read_text() + out.with_name("weather.contract.json").read_text()
     assert f"--from '{url}?...'" in written
     assert "hunter2" not in written
@@ -158,7 +145,7 @@ def test_what_may_be_secret_in_a_url_is_not_written_down(url: str, tmp_path: Pat
 
 def test_a_list_without_end_is_refused(served: str, tmp_path: Path) -> None:
     (tmp_path / "verbatim_server.py").write_text(STUCK, "utf-8")
-    assert "gives the cursor '0' twice" in refused("export", served)
+    assert "gives the cursor '0' twice" in complaint("contract", "export", served)
 
 
 @pytest.mark.full
@@ -178,26 +165,28 @@ def test_waiting_is_shown_on_a_terminal_only() -> None:
 
 def test_servers_that_cannot_be_reached(tmp_path: Path) -> None:
     config = save(tmp_path / "mcp.json", {"mcpServers": {"weather": {"url": "http://127.0.0.1:9/mcp"}, "odd": {}}})
-    assert f"{config}: no server 'wether'; did you mean weather?" in refused("export", f"{config}#wether")
-    assert f"{config}: server 'odd': it needs either" in refused("export", f"{config}#odd")
-    assert "--env is for servers that are started here" in refused("export", f"{config}#weather", "--env", "A=1")
-    assert "No such file" in refused("export", f"{tmp_path}/no.json#weather")
-    assert "cannot connect to 'no-such-program'" in refused("export", "no-such-program")
-    assert "did you mean 2025-11-25?" in refused("export", WEATHER, "--revision", "2025-11-52")
+    assert f"{config}: no server 'wether'; did you mean weather?" in complaint("contract", "export", f"{config}#wether")
+    assert f"{config}: server 'odd': it needs either" in complaint("contract", "export", f"{config}#odd")
+    assert "--env is for servers that are started here" in complaint(
+        "contract", "export", f"{config}#weather", "--env", "A=1"
+    )
+    assert "No such file" in complaint("contract", "export", f"{tmp_path}/no.json#weather")
+    assert "cannot connect to 'no-such-program'" in complaint("contract", "export", "no-such-program")
+    assert "did you mean 2025-11-25?" in complaint("contract", "export", WEATHER, "--revision", "2025-11-52")
 
 
 def test_a_server_that_refuses_to_list(served: str, tmp_path: Path) -> None:
     code = VERBATIM.replace("page = int(params.cursor or 0)", "raise ValueError('no')")
     (tmp_path / "verbatim_server.py").write_text(code, "utf-8")
-    assert "does not list its tools, prompts and resources: Internal error" in refused("export", served)
+    assert "does not list its tools, prompts and resources: Internal error" in complaint("contract", "export", served)
 
 
 # --- entries that are not valid -------------------------------------------------------------------------------
 
 BAD = [
-    tool("find", q={"type": "string"}),
+    tool("find", q=TEXT),
     {**tool("null"), "annotations": []},
-    tool("find", other={"type": "string"}),
+    tool("find", other=TEXT),
     tool("strange", x={"type": "any"}),
     {"name": "bare", "inputSchema": {}},
     tool("lost", x={"$ref": "#/$defs/Nothing"}),
@@ -219,38 +208,34 @@ def careless(served: str, tmp_path: Path) -> str:
     return served
 
 
-def check_reported(stderr: str, word: str) -> None:
-    """One line says how many entries are left out, and one line each says which and why."""
-    first, *rest = stderr.splitlines()
+def reporting(*words: object, code: int = 0, word: str = "warning") -> Done:
+    """A command that says in one line how many entries are left out, and in one line each which and why."""
+    done = inside(*words)
+    first, *rest = done.stderr.splitlines()
     assert first == f"{word}: 5 entries of the server are not valid, and left out:"
     assert len(rest) == len(LEFT_OUT)
     assert all(line.startswith(f"  {said}") for line, said in zip(rest, LEFT_OUT, strict=True)), rest
+    assert done.returncode == code
+    return done
 
 
 @pytest.mark.full
 def test_entries_that_are_not_valid_are_left_out(careless: str, tmp_path: Path) -> None:
-    done = inside("contract", "export", careless)
-    assert done.returncode == 0
-    assert json.loads(done.stdout)["tools"] == [BAD[0], BAD[6]]
-    check_reported(done.stderr, "warning")
-    file = save(tmp_path / "contract.json", json.loads(done.stdout))
-    done = inside("contract", "diff", file, careless)
-    assert (done.returncode, done.stdout) == (0, "Nothing changed.\n")
-    check_reported(done.stderr, "warning")
+    document = json.loads(reporting("contract", "export", careless).stdout)
+    assert document["tools"] == [BAD[0], BAD[6]]
+    file = save(tmp_path / "contract.json", document)
+    assert reporting("contract", "diff", file, careless).stdout == "Nothing changed.\n"
 
 
 @pytest.mark.full
 def test_a_typed_client_is_made_of_the_rest(careless: str, tmp_path: Path) -> None:
     out = tmp_path / "careless.py"
-    done = inside("client", "--from", careless, "--out", out)
-    assert (done.returncode, done.stdout.splitlines()[-1]) == (0, "CarelessClient: 2 tools, MCP 2026-07-28")
-    check_reported(done.stderr, "warning")
+    done = reporting("client", "--from", careless, "--out", out)
+    assert done.stdout.splitlines()[-1] == "CarelessClient: 2 tools, MCP 2026-07-28"
     saved = json.loads(out.with_name("careless.contract.json").read_text("utf-8"))
     assert [one["name"] for one in saved["tools"]] == ["find", "free"]
     assert [f"  {one}" for one in saved["generated"]["leftOut"]] == done.stderr.splitlines()[1:]
-    done = inside("client", "--from", careless, "--out", out, "--check")
-    assert (done.returncode, done.stdout) == (0, "Nothing changed.\n")
-    check_reported(done.stderr, "warning")
+    assert reporting("client", "--from", careless, "--out", out, "--check").stdout == "Nothing changed.\n"
 
 
 @pytest.mark.full
@@ -265,9 +250,7 @@ def test_strict_commands_end_with_1(careless: str, tmp_path: Path, command: str)
     }
     if command == "check":
         assert inside(*words["client"]).returncode == 0
-    done = inside(*words[command], "--strict")
-    assert (done.returncode, done.stdout) == (1, "")
-    check_reported(done.stderr, "error")
+    assert reporting(*words[command], "--strict", code=1, word="error").stdout == ""
     assert out.exists() == (command == "check")
 
 
@@ -292,9 +275,8 @@ def test_optional_members_that_are_null_are_absent(served: str, tmp_path: Path) 
     schema = {"type": "object", "properties": {"x": {"type": ["string", "null"], "default": None, "enum": [None, "a"]}}}
     entry = {"name": "null", "description": None, "annotations": {"title": None}, "inputSchema": schema}
     save(tmp_path / "tools.json", {"tools": [entry]})
-    done = inside("contract", "export", served, "--strict")
-    assert (done.returncode, done.stderr) == (0, "")
-    assert json.loads(done.stdout)["tools"] == [{"name": "null", "annotations": {}, "inputSchema": schema}]
+    listed = json.loads(answered("contract", "export", served, "--strict"))["tools"]
+    assert listed == [{"name": "null", "annotations": {}, "inputSchema": schema}]
 
 
 @pytest.mark.parametrize("command", ["export", "client"])
@@ -309,134 +291,121 @@ def test_a_list_without_a_valid_entry_ends_with_1(served: str, tmp_path: Path, c
 
 def test_files_are_exact(tmp_path: Path) -> None:
     """Who owns a contract can correct it."""
-    assert "annotations" in refused("diff", save(tmp_path / "a.json", {"tools": BAD}), tmp_path / "a.json")
+    assert "annotations" in complaint(
+        "contract", "diff", save(tmp_path / "a.json", {"tools": BAD}), tmp_path / "a.json"
+    )
 
 
 # --- diff -----------------------------------------------------------------------------------------------------
 
 
 def test_a_change_that_breaks_ends_with_1(files: tuple[Path, Path]) -> None:
-    done = bindgen("contract", "diff", *files)
-    assert (done.returncode, done.stderr) == (1, "")
-    assert done.stdout == (
-        "Existing clients break: 1 change (1 breaking).\n"
-        "\n"
+    assert answered("contract", "diff", *files, code=1) == (
+        "Existing clients break: 1 change (1 breaking).\n\n"
         f"Breaks existing clients (1) {'-' * 52}\n"
-        "  find: argument q is required now\n"
-        "    Always send it.\n"
+        "  find: argument q is required now\n    Always send it.\n"
     )
 
 
 def test_what_ends_with_1_can_be_chosen(files: tuple[Path, Path]) -> None:
     old, new = files
-    answered("diff", old, new, "--fail-on", "never")
-    answered("diff", new, old)
-    answered("diff", new, old, "--fail-on", "risky")
-    answered("diff", new, old, "--fail-on", "any", code=1)
-    answered("diff", old, old, "--fail-on", "any")
+    answered("contract", "diff", old, new, "--fail-on", "never")
+    answered("contract", "diff", new, old)
+    answered("contract", "diff", new, old, "--fail-on", "risky")
+    answered("contract", "diff", new, old, "--fail-on", "any", code=1)
+    answered("contract", "diff", old, old, "--fail-on", "any")
 
 
 def test_other_forms_of_the_report(files: tuple[Path, Path], tmp_path: Path) -> None:
-    document = json.loads(answered("diff", *files, "--format", "json", code=1))
+    document = json.loads(answered("contract", "diff", *files, "--format", "json", code=1))
     assert (document["breaking"], document["reverseBreaking"]) == (True, False)
     assert document["findings"][0]["example"]["instance"] == {}
-    assert answered("diff", *files, "--format", "markdown", code=1).startswith("# Existing clients break: 1 change")
-    assert answered("diff", *files, "--format", "json", "--out", tmp_path / "d.json", code=1) == ""
+    assert answered("contract", "diff", *files, "--format", "markdown", code=1).startswith(
+        "# Existing clients break: 1 change"
+    )
+    assert answered("contract", "diff", *files, "--format", "json", "--out", tmp_path / "d.json", code=1) == ""
     assert json.loads((tmp_path / "d.json").read_text("utf-8")) == document
-    assert "Old allows, new refuses: {}" in answered("diff", *files, "--witness", code=1)
+    assert "Old allows, new refuses: {}" in answered("contract", "diff", *files, "--witness", code=1)
 
 
 @pytest.mark.full
 def test_a_saved_contract_and_a_live_server(tmp_path: Path) -> None:
     saved = tmp_path / "weather.json"
-    answered("export", WEATHER, "--out", saved)
-    assert answered("diff", saved, WEATHER) == "Nothing changed.\n"
+    answered("contract", "export", WEATHER, "--out", saved)
+    assert answered("contract", "diff", saved, WEATHER) == "Nothing changed.\n"
     document = json.loads(saved.read_text("utf-8"))
     del document["tools"][1]
     document["tools"][0]["inputSchema"]["properties"]["days"]["maximum"] = 1
-    lines = answered("diff", WEATHER, save(saved, document), code=1).splitlines()
+    lines = answered("contract", "diff", WEATHER, save(saved, document), code=1).splitlines()
     assert "  tool await_sun is gone" in lines
     assert any(line.startswith("  forecast: argument days was ") for line in lines)
 
 
 def test_files_that_are_no_contract(tmp_path: Path, files: tuple[Path, Path]) -> None:
     old, _ = files
-    assert "no.json" in refused("diff", old, tmp_path / "no.json")
+    assert "no.json" in complaint("contract", "diff", old, tmp_path / "no.json")
     broken = save(tmp_path / "broken.json", {"tools": [{"name": "x"}]})
-    assert "broken.json#/tools/0" in refused("diff", broken, old)
+    assert "broken.json#/tools/0" in complaint("contract", "diff", broken, old)
 
 
 # --- projects -------------------------------------------------------------------------------------------------
 
 
+KEEPS, UP_TO_DATE = "The project keeps to its contract.\n", "Everything is up to date.\n"
+
+
 @pytest.mark.full
-def test_a_project_is_checked_and_written_again(tmp_path: Path) -> None:
-    contract = save(tmp_path / "contract.json", {"tools": [tool("find", q={"type": "string"})]})
-    assert inside("scaffold", "server", "finder", "--contract", contract, "--out", tmp_path).returncode == 0
-    project = tmp_path / "finder"
-    assert answered("check", project) == "The project keeps to its contract.\n"
-    assert answered("generate", project) == "Everything is up to date.\n"
+def test_a_project_is_checked_and_written_again(project: Path) -> None:
+    assert (answered("contract", "check", project), answered("contract", "generate", project)) == (KEEPS, UP_TO_DATE)
     (models,) = project.rglob("models.py")
     text = models.read_text("utf-8")
     models.write_text(f"{text}# mine\n", "utf-8")
-    assert "was edited" in answered("check", project, code=1)
-    assert "was left" in answered("generate", project, code=1)
+    assert "was edited" in answered("contract", "check", project, code=1)
+    assert "was left" in answered("contract", "generate", project, code=1)
     assert models.read_text("utf-8") == f"{text}# mine\n"
-    assert "is now models.py.edited" in answered("generate", project, "--force")
+    assert "is now models.py.edited" in answered("contract", "generate", project, "--force")
     assert models.read_text("utf-8") == text
-    assert answered("check", project) == "The project keeps to its contract.\n"
+    assert answered("contract", "check", project) == KEEPS
 
 
 @pytest.mark.full
-def test_what_is_new_in_a_contract_is_offered_as_methods_to_paste(tmp_path: Path) -> None:
-    contract = save(tmp_path / "contract.json", {"tools": [tool("find", q={"type": "string"})]})
-    assert inside("scaffold", "server", "finder", "--contract", contract, "--out", tmp_path).returncode == 0
-    project, text = tmp_path / "finder", {"type": "string"}
+def test_what_is_new_in_a_contract_is_offered_as_methods_to_paste(project: Path) -> None:
     output = {"type": "object", "properties": {"n": {"type": "integer"}}, "required": ["n"]}
-    more = [tool("find", q=text), {**tool("count", q=text), "outputSchema": output}, tool("sort-all")]
+    more = [tool("find", q=TEXT), {**tool("count", q=TEXT), "outputSchema": output}, tool("sort-all")]
     save(project / "contract.json", {"tools": more})
-    said = answered("generate", project)
+    said = answered("contract", "generate", project)
     assert f"Missing methods; paste them into your class below {project / 'src' / 'finder'}:" in said
     methods = said.partition(":\n\n")[2]
-    assert methods.startswith(
-        "    async def count(self, arguments: models.CountInput, ctx: Context) -> models.CountOutput:"
-    )
-    assert answered("generate", project).endswith(methods), "until they are there"
+    count = "    async def count(self, arguments: models.CountInput, ctx: Context) -> models.CountOutput:"
+    assert methods.startswith(count)
+    assert answered("contract", "generate", project).endswith(methods), "until they are there"
     server = project / "src" / "finder" / "server.py"
     server.write_text(f"{server.read_text('utf-8')}\n{methods}", "utf-8")
-    assert answered("check", project) == "The project keeps to its contract.\n"
-    assert answered("generate", project) == "Everything is up to date.\n"
+    assert (answered("contract", "check", project), answered("contract", "generate", project)) == (KEEPS, UP_TO_DATE)
 
 
 @pytest.mark.full
-def test_a_server_with_a_contract_speaks_one_more_revision(tmp_path: Path) -> None:
-    contract = save(tmp_path / "contract.json", {"tools": [tool("find", q={"type": "string"})]})
-    assert inside("scaffold", "server", "finder", "--contract", contract, "--out", tmp_path).returncode == 0
-    project = tmp_path / "finder"
+def test_a_server_with_a_contract_speaks_one_more_revision(project: Path) -> None:
     server = (project / "src" / "finder" / "server.py").read_bytes()
-    done = inside("upgrade", project, "--add", "2026-07-28")
-    assert (done.returncode, done.stdout) == (0, "finder: MCP 2025-11-25 and 2026-07-28\n")
+    added = inside("upgrade", project, "--add", "2026-07-28")
+    assert (added.returncode, added.stdout) == (0, "finder: MCP 2025-11-25 and 2026-07-28\n")
     assert 'revisions = ["2025-11-25", "2026-07-28"]' in (project / "pyproject.toml").read_text("utf-8")
     assert (project / "src" / "finder" / "server.py").read_bytes() == server
-    assert json.loads(answered("check", project, "--format", "json")) == []
-    command = f"'{sys.executable}' -m finder"
+    assert json.loads(answered("contract", "check", project, "--format", "json")) == []
     for revision in ("2025-11-25", "2026-07-28"):
-        words = ("call", command, "--revision", revision, "--env", f"PYTHONPATH={project / 'src'}")
-        assert "find" in inside(*words).stdout
+        options = ("--revision", revision, "--env", f"PYTHONPATH={project / 'src'}")
+        assert "find" in inside("call", f"'{sys.executable}' -m finder", *options).stdout
     assert "speaks MCP 2026-07-28 already" in inside("upgrade", project, "--add", "2026-07-28").stdout
 
 
 @pytest.mark.full
-def test_problems_and_schemas_are_listed_for_programs(tmp_path: Path) -> None:
-    contract = save(tmp_path / "contract.json", {"tools": [tool("find", q={"type": "string"})]})
-    assert inside("scaffold", "server", "finder", "--contract", contract, "--out", tmp_path).returncode == 0
-    server = tmp_path / "finder" / "src" / "finder" / "server.py"
+def test_problems_and_schemas_are_listed_for_programs(project: Path) -> None:
+    server = project / "src" / "finder" / "server.py"
     server.write_text(server.read_text("utf-8").replace("def find", "def fund"), "utf-8")
-    (problem,) = json.loads(answered("check", tmp_path / "finder", "--format", "json", code=1))
+    (problem,) = json.loads(answered("contract", "check", project, "--format", "json", code=1))
     assert problem["line"] > 0
     assert (problem["rule"], problem["fix"]) == ("method-missing", "Rename fund, if it is meant.")
-    annotations = answered("check", tmp_path / "finder", "--format", "github", code=1)
-    assert f"line={problem['line']}," in annotations
+    assert f"line={problem['line']}," in answered("contract", "check", project, "--format", "github", code=1)
     listed = json.loads(inside("schema", "list", "--json").stdout)
     newest = next(one for one in listed if one["name"] == "2026-07-28")
     assert {"era": "stateless", "from": "mcp-bindgen"}.items() <= newest.items()
@@ -456,18 +425,11 @@ def test_a_name_that_hosts_may_refuse_is_said_and_kept(tmp_path: Path) -> None:
 
 
 def test_a_folder_that_is_no_project(tmp_path: Path) -> None:
-    assert str(tmp_path) in refused("check", tmp_path)
-    assert str(tmp_path) in refused("generate", tmp_path)
+    assert str(tmp_path) in complaint("contract", "check", tmp_path)
+    assert str(tmp_path) in complaint("contract", "generate", tmp_path)
 
 
 # --- help -----------------------------------------------------------------------------------------------------
-
-
-@pytest.mark.parametrize("command", ["export", "diff", "from-module", "check", "generate"])
-def test_help_has_examples(command: str) -> None:
-    done = inside("contract", command, "--help")
-    assert done.returncode == 0
-    assert f"mcp-bindgen contract {command} " in done.stdout or f"mcp-bindgen contract {command}`" in done.stdout
 
 
 def test_offers_says_what_went_wrong_in_one_error() -> None:
@@ -492,18 +454,15 @@ run(Gated())
 
 @pytest.mark.full
 def test_a_typed_client_declares_what_servers_want_to_see(tmp_path: Path) -> None:
-    server = tmp_path / "server.py"
+    server, out = tmp_path / "server.py", tmp_path / "gated.py"
     server.write_text(GATED)
-    command, out = f"{sys.executable} {server}", tmp_path / "gated.py"
-    for declared, count in ((), 1), (("--declare", "elicitation,roots"), 3):
-        done = inside("client", "--from", command, "--out", out, *declared)
+    words, both = ("client", "--from", f"{sys.executable} {server}", "--out", out), ("--declare", "elicitation,roots")
+    for declared, count in ((), 1), (both, 3):
+        done = inside(*words, *declared)
         assert done.returncode == 0, done.stderr
         assert done.stdout.splitlines()[-1] == f"GatedClient: {count} tool{'s' * (count > 1)}, MCP 2026-07-28"
     assert "--declare elicitation,roots" in out.read_text()
-    assert inside("client", "--from", command, "--out", out, "--check").returncode == 1
-    assert (
-        inside("client", "--from", command, "--out", out, "--check", "--declare", "elicitation,roots").returncode == 0
-    )
-    done = inside("client", "--from", command, "--out", out, "--declare", "elicitatoin")
-    assert done.returncode == 2
-    assert done.stderr == "error: --declare elicitatoin: clients have no such capability; there is elicitation\n"
+    assert inside(*words, "--check").returncode == 1
+    assert inside(*words, "--check", *both).returncode == 0
+    said = "error: --declare elicitatoin: clients have no such capability; there is elicitation"
+    assert complaint(*words, "--declare", "elicitatoin") == said

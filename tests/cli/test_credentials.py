@@ -13,7 +13,7 @@ import pytest
 
 from mcp_bindgen.host import Host, TokenNeeded
 from mcp_bindgen.v2025_11_25 import Client
-from tests.support.commands import COMMAND, ROOT, execute, inside
+from tests.support.commands import COMMAND, ROOT, answered, complaint, execute, inside
 from tests.support.processes import free_port
 
 KEY = "0123456789abcdef0123"
@@ -45,8 +45,7 @@ def test_an_api_key_is_sent_or_asked_for(tmp_path: Path, monkeypatch: pytest.Mon
     monkeypatch.setenv("WRONG", f"{KEY}0")
     with running("api_key_server.py") as (url, _):
         for credentials in (("--bearer-env", "KEY"), ("--header", f"X-API-Key={KEY}")):
-            done = inside("call", url, *WHOAMI, *credentials)
-            assert (done.returncode, done.stdout, done.stderr) == (0, "alice\n", ""), credentials
+            assert answered("call", url, *WHOAMI, *credentials) == "alice\n"
             words = f"mcp-bindgen call {' '.join(credentials)} {url} tools/call who"
             done = execute(COMMAND, COMP_WORDS=words, COMP_CWORD="6", _MCP_BINDGEN_COMPLETE="complete_bash")
             assert done.stdout.split() == ["whoami"], credentials
@@ -56,13 +55,11 @@ def test_an_api_key_is_sent_or_asked_for(tmp_path: Path, monkeypatch: pytest.Mon
         assert "--header X-API-Key=..." in module.read_text("utf-8"), done.stderr
         assert KEY not in module.read_text("utf-8")
         for command in (("call", url), ("login", url, "--no-browser")):
-            done = inside(*command)
-            assert (done.returncode, done.stderr.count("\n")) == (2, 1)
-            assert f"{url} wants a token and names no authorization server; pass an API key" in done.stderr
-            assert "--bearer-env KEY" in done.stderr
-        done = inside("call", url, "--bearer-env", "WRONG")
-        assert (done.returncode, done.stderr.count("\n")) == (2, 1)
-        assert "401 Unauthorized, which refuses these credentials: the token is unknown here" in done.stderr
+            said = complaint(*command)
+            assert f"{url} wants a token and names no authorization server; pass an API key" in said
+            assert "--bearer-env KEY" in said
+        said = complaint("call", url, "--bearer-env", "WRONG")
+        assert "401 Unauthorized, which refuses these credentials: the token is unknown here" in said
 
         async def failure() -> Exception:
             async with Host({"keyed": {"url": url}}, Client) as host:
@@ -74,8 +71,7 @@ def test_an_api_key_is_sent_or_asked_for(tmp_path: Path, monkeypatch: pytest.Mon
 def test_a_token_that_is_signed_with_a_static_key_is_accepted(monkeypatch: pytest.MonkeyPatch) -> None:
     with running("jwt_key_server.py") as (url, lines):
         monkeypatch.setenv("TOKEN", lines[0].strip())
-        done = inside("call", url, *WHOAMI, "--bearer-env", "TOKEN")
-        assert (done.returncode, done.stdout, done.stderr) == (0, "alice\n", "")
+        assert answered("call", url, *WHOAMI, "--bearer-env", "TOKEN") == "alice\n"
 
 
 @pytest.mark.parametrize(
@@ -93,6 +89,4 @@ def test_unusable_credentials_are_one_line(
     words: tuple[str, ...], message: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setenv("BLANK", "a b")
-    done = inside("call", *words)
-    assert (done.returncode, done.stdout, done.stderr.count("\n")) == (2, "", 1)
-    assert message in done.stderr
+    assert message in complaint("call", *words)

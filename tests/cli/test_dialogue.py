@@ -12,7 +12,7 @@ from pathlib import Path
 import pytest
 
 from mcp_bindgen.cli.app import extra_with
-from tests.support.commands import COMMAND, ROOT, execute, inside
+from tests.support.commands import COMMAND, ROOT, answered, complaint, execute, inside
 from tests.support.effort import cases
 
 SERVER = """
@@ -73,20 +73,17 @@ eras = pytest.mark.parametrize("era", cases(["OLD=1", "NEW=1"], quick=["NEW=1"])
 @eras
 def test_answers_of_the_command_line_are_given_to_questions(asks: str, era: str) -> None:
     words = ("call", asks, "tools/call", "book", "--env", era)
-    done = inside(*words, "--answer", "seats=2", "--answer", "window=no", "--answer", "days=mon, tue")
     answer = {"action": "accept", "content": {"seats": 2, "window": False, "days": ["mon", "tue"]}}
-    assert (done.returncode, done.stdout, done.stderr) == (0, f"{answer}\n", "")
+    options = ("--answer", "seats=2", "--answer", "window=no", "--answer", "days=mon, tue")
+    assert answered(*words, *options) == f"{answer}\n"
     assert "'action': 'decline'" in inside(*words, "--answer", "decline").stdout
     done = inside(*words)
     assert done.returncode == 1
     assert "--answer VALUE answers" in done.stderr
-    done = inside(*words, "--answer", "window=no")
-    assert (done.returncode, done.stderr) == (
-        1,
-        "error: the server asks: How many?; answer with --answer seats=integer\n",
-    )
-    done = inside(*words, "--answer", "seats=many")
-    assert (done.returncode, done.stderr) == (1, "error: --answer seats: 'many' is not a whole number\n")
+    asked = "error: the server asks: How many?; answer with --answer seats=integer"
+    assert complaint(*words, "--answer", "window=no", code=1) == asked
+    refused = "error: --answer seats: 'many' is not a whole number"
+    assert complaint(*words, "--answer", "seats=many", code=1) == refused
 
 
 @pytest.mark.full
@@ -104,9 +101,7 @@ def test_a_question_for_one_value_is_answered_by_the_value() -> None:
 
 @pytest.mark.parametrize("answer", ["", "=1"])
 def test_an_answer_that_is_none_is_refused_in_one_line(answer: str) -> None:
-    done = inside("call", "x", "--answer", answer)
-    assert (done.returncode, done.stderr.count("\n")) == (2, 1)
-    assert "needs VALUE or NAME=VALUE" in done.stderr
+    assert "needs VALUE or NAME=VALUE" in complaint("call", "x", "--answer", answer)
 
 
 def typed(command: list[str], *lines: tuple[str, str], **variables: str) -> tuple[str, int]:
@@ -152,29 +147,23 @@ def test_ctrl_c_at_a_question_ends_the_command(asks: str) -> None:
 
 
 def test_a_silent_server_takes_no_longer_than_it_may() -> None:
-    done = inside("call", "sleep 600", "--timeout", "1")
-    assert done.stderr == ("error: cannot connect to 'sleep 600': no answer within 1 s; --timeout gives it longer\n")
+    said = complaint("call", "sleep 600", "--timeout", "1")
+    assert said == "error: cannot connect to 'sleep 600': no answer within 1 s; --timeout gives it longer"
 
 
 def test_a_crash_is_told_once(tmp_path: Path) -> None:
     """Without the end of a line, and although the program is started twice."""
     script = tmp_path / "crash.py"
     script.write_text("import sys\nsys.stderr.write('boom')\nsys.exit(3)\n", "utf-8")
-    done = inside("call", f"'{sys.executable}' '{script}'")
-    assert done.returncode == 2
-    assert done.stderr.endswith(": boom\n")
+    assert complaint("call", f"'{sys.executable}' '{script}'").endswith(": boom")
 
 
 @pytest.mark.full
 def test_call_needs_typer_and_rich_but_no_generator(tmp_path: Path) -> None:
+    libraries = "datamodel_code_generator docstring_parser jinja2 jsonschema_rs libcst mypy ruamel tomlkit uritemplate"
     code = (
-        "import sys\n"
-        "generating = 'datamodel_code_generator docstring_parser jinja2 jsonschema_rs libcst mypy ruamel tomlkit'\n"
-        "for name in [*generating.split(), 'uritemplate']:\n"
-        "    sys.modules[name] = None\n"
-        "sys.argv = ['mcp-bindgen', *sys.argv[1:]]\n"
-        "from mcp_bindgen.cli import main\n"
-        "main()\n"
+        f"import sys\nsys.modules.update(dict.fromkeys({libraries.split()}))\n"
+        "sys.argv = ['mcp-bindgen', *sys.argv[1:]]\nfrom mcp_bindgen.cli import main\nmain()\n"
     )
     done = execute(sys.executable, "-c", code, "call", "--help")
     assert done.returncode == 0, done.stderr
@@ -187,22 +176,13 @@ def test_call_needs_typer_and_rich_but_no_generator(tmp_path: Path) -> None:
 
 
 def test_a_base_installation_names_the_extras_of_the_command_line() -> None:
-    done = execute(
-        sys.executable, "-c", "import sys; sys.modules['typer'] = None; from mcp_bindgen.cli import main; main()"
-    )
+    code = "import sys; sys.modules['typer'] = None; from mcp_bindgen.cli import main; main()"
+    done = execute(sys.executable, "-c", code)
     fix = "run: pip install 'mcp-bindgen[generate]'; 'mcp-bindgen[cli]' is enough for call"
     assert (done.returncode, done.stderr) == (1, f"error: the command line is not installed; {fix}\n")
 
 
-@pytest.mark.parametrize(
-    ("module", "extra"),
-    [
-        ("jinja2", "generate"),
-        ("jsonschema_rs", "generate"),
-        ("joserfc", "auth"),
-        ("httpx2", "http"),
-        ("nothing", "generate"),
-    ],
-)
-def test_a_missing_library_is_in_the_extra_that_the_error_names(module: str, extra: str) -> None:
-    assert extra_with(module) == extra
+def test_a_missing_library_is_in_the_extra_that_the_error_names() -> None:
+    found = {name: extra_with(name) for name in ("jinja2", "jsonschema_rs", "joserfc", "httpx2", "nothing")}
+    extras = ("generate", "generate", "auth", "http", "generate")
+    assert found == dict(zip(found, extras, strict=True))

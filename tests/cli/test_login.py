@@ -3,25 +3,23 @@
 from __future__ import annotations
 
 import json
-import re
 import shlex
 import shutil
-import threading
 import webbrowser
 from collections.abc import Callable, Iterator
-from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
+from http.server import BaseHTTPRequestHandler
 from pathlib import Path
 from typing import Any
 
 import anyio
 import keyring
 import pytest
-from keyring.backend import KeyringBackend
 from keyring.backends.fail import Keyring
 
 from mcp_bindgen.auth.store import FileStore, Key, default_folder
+from tests.support import file_server
 from tests.support.authorization_world import SECRET
-from tests.support.commands import Done, inside, save
+from tests.support.commands import Done, answered, complaint, inside, save
 from tests.support.guarded import Browser, Guarded, guarded
 
 FILES = "mcp:read mcp:write"
@@ -41,8 +39,7 @@ def home(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Path]:
     for name in ("MCP_BINDGEN_CLIENT_ID", "MCP_BINDGEN_CLIENT_SECRET"):
         monkeypatch.delenv(name, raising=False)
     usual = keyring.get_keyring()
-    none: KeyringBackend = Keyring()  # type: ignore[no-untyped-call]
-    keyring.set_keyring(none)
+    keyring.set_keyring(Keyring())  # type: ignore[no-untyped-call]
     yield default_folder()
     keyring.set_keyring(usual)
 
@@ -70,18 +67,9 @@ def whoami(servers: Guarded) -> Done:
     return inside("call", servers.url, "tools/call", "whoami")
 
 
-def one_line(done: Done, code: int = 2) -> str:
-    """The one line that a command ends with."""
-    assert (done.returncode, done.stdout) == (code, ""), done.stdout + done.stderr
-    assert re.fullmatch(r"error: [^\n]+\n", done.stderr), done.stderr
-    return done.stderr.strip()
-
-
 def kept() -> list[dict[str, Any]]:
     """Return what `auth list --json` shows."""
-    done = inside("auth", "list", "--json")
-    assert (done.returncode, done.stderr) == (0, "")
-    found: list[dict[str, Any]] = json.loads(done.stdout)
+    found: list[dict[str, Any]] = json.loads(answered("auth", "list", "--json"))
     return found
 
 
@@ -89,13 +77,13 @@ def kept() -> list[dict[str, Any]]:
 
 
 def test_a_server_that_wants_a_login_is_answered_with_the_command_to_paste(servers: Guarded, tmp_path: Path) -> None:
-    line = one_line(whoami(servers))
+    line = complaint("call", servers.url, "tools/call", "whoami")
     assert line == f"error: {servers.url} wants a login; run: mcp-bindgen login {servers.url}"
     out = tmp_path / "out.py"
     for words in (("contract", "export", servers.url), ("client", "--from", servers.url, "--out", out)):
-        assert one_line(inside(*words)).endswith(f"run: mcp-bindgen login {servers.url}")
+        assert complaint(*words).endswith(f"run: mcp-bindgen login {servers.url}")
     file = save(tmp_path / "my file.json", {"mcpServers": {"a b": {"url": servers.url}}})
-    line = one_line(inside("call", f"{file}#a b"))
+    line = complaint("call", f"{file}#a b")
     assert shlex.split(line.partition("run: ")[2]) == ["mcp-bindgen", "login", f"{file}#a b"]
 
 
@@ -126,10 +114,10 @@ def test_after_a_login_commands_go_on_until_the_logout(
     out = inside("logout", servers.url)
     assert (out.returncode, out.stdout, out.stderr) == (0, f"Logged out of {servers.url}.\n", "")
     assert {form["token_type_hint"] for form in world.forms[-2:]} == {"refresh_token", "access_token"}
-    one_line(whoami(servers))
+    complaint("call", servers.url, "tools/call", "whoami")
     shutil.rmtree(home)
     shutil.copytree(tmp_path / "stolen", home)
-    one_line(whoami(servers))  # neither token is good any more
+    complaint("call", servers.url, "tools/call", "whoami")  # neither token is good any more
 
     for shown in (done, listed, out):
         assert not any(secret in shown.stdout + shown.stderr for secret in [*servers.secrets(), SECRET])
@@ -155,7 +143,7 @@ def test_more_than_was_granted_needs_another_login_which_the_error_spells_out(
     login: Callable[..., Done], servers: Guarded
 ) -> None:
     login()
-    line = one_line(inside("call", servers.url, "tools/call", "delete"))
+    line = complaint("call", servers.url, "tools/call", "delete")
     command = shlex.split(line.partition("run: ")[2])
     assert command == ["mcp-bindgen", "login", servers.url, "--scope", FILES]
     login(*command[3:])
@@ -169,22 +157,20 @@ def test_a_login_that_fails_leaves_the_last_one_as_it_was(
     login()
     refused = {"error": "access_denied", "error_description": "not\x1b[31m you"}
     monkeypatch.setattr(servers.world, "edit_response", lambda back: {**back, **refused})
-    line = one_line(Done("", *_last(inside("login", servers.url))))
+    done = inside("login", servers.url)
+    assert (done.returncode, done.stdout) == (2, "")
+    line = done.stderr.splitlines()[-1]
+    assert line.startswith("error: ")
     assert "access_denied: not" in line
     assert "\x1b" not in line
     assert whoami(servers).stdout == "ada\n"
-
-
-def _last(done: Done) -> tuple[int, str, str]:
-    """The outcome of a command without the lines before its last one."""
-    return done.returncode, done.stdout, done.stderr.splitlines(keepends=True)[-1]
 
 
 def test_what_no_browser_can_show_can_be_logged_in_to_elsewhere(
     servers: Guarded, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(webbrowser, "open", lambda url: False)
-    line = one_line(inside("login", servers.url))
+    line = complaint("login", servers.url)
     assert line.endswith(f"no browser could be opened; run: mcp-bindgen login {servers.url} --no-browser")
 
 
@@ -241,7 +227,7 @@ def test_an_entry_says_which_client_to_be(
     assert inside("call", f"{file}#files", "tools/call", "delete").stdout == "deleted\n"
     assert inside("call", servers.url, "tools/call", "delete").stdout == "deleted\n"
     assert inside("logout", f"{file}#files").returncode == 0
-    assert one_line(inside("call", f"{file}#files")).endswith(f"run: mcp-bindgen login '{file}#files'")
+    assert complaint("call", f"{file}#files").endswith(f"run: mcp-bindgen login '{file}#files'")
 
 
 # --- what is refused ------------------------------------------------------------------------------------------
@@ -264,7 +250,7 @@ def test_an_entry_says_which_client_to_be(
     ids=str,
 )
 def test_bad_input_is_refused_in_one_line(words: list[str], said: str, servers: Guarded, browser: Browser) -> None:
-    line = one_line(inside("login", *(servers.url if word == "URL" else word for word in words)))
+    line = complaint("login", *(servers.url if word == "URL" else word for word in words))
     assert said in line
     assert browser.visited == []
 
@@ -277,11 +263,11 @@ def test_what_is_authorized_otherwise_needs_no_login(servers: Guarded, tmp_path:
     file = save(tmp_path / "mcp.json", {"mcpServers": entries})
     with_password = servers.url.replace("http://", "http://ada:hidden@")
     for one in (f"{file}#header", with_password):
-        assert "contain credentials already" in one_line(inside("login", one))
-    assert "mcp-bindgen login" not in one_line(inside("call", with_password))
-    assert "uses bearer and needs no login" in one_line(inside("login", f"{file}#machine"))
-    assert "name one of `mcp-bindgen auth list`, or give --all" in one_line(inside("logout"))
-    assert "401" in one_line(inside("call", f"{file}#machine"))
+        assert "contain credentials already" in complaint("login", one)
+    assert "mcp-bindgen login" not in complaint("call", with_password)
+    assert "uses bearer and needs no login" in complaint("login", f"{file}#machine")
+    assert "name one of `mcp-bindgen auth list`, or give --all" in complaint("logout")
+    assert "401" in complaint("call", f"{file}#machine")
 
 
 def test_files_with_tokens_that_others_can_read_are_not_used(
@@ -290,7 +276,7 @@ def test_files_with_tokens_that_others_can_read_are_not_used(
     login()
     for file in home.glob("*.json"):
         file.chmod(0o644)
-    assert "others can read it: chmod 600 it" in one_line(whoami(servers))
+    assert "others can read it: chmod 600 it" in complaint("call", servers.url, "tools/call", "whoami")
     listed = inside("auth", "list")
     assert listed.returncode == 0
     warnings = [line for line in listed.stderr.splitlines() if line.startswith("warning: ")]
@@ -302,15 +288,14 @@ def test_one_damaged_file_does_not_hide_the_other_logins(
     login: Callable[..., Done], servers: Guarded, home: Path
 ) -> None:
     login()
-    before = inside("auth", "list")
+    before = answered("auth", "list")
     damaged = home / f"{'0' * 32}.json"
     damaged.write_text("{")
     damaged.chmod(0o600)
     warning = f"warning: {damaged} is damaged: delete it and log in again\n"
     listed = inside("auth", "list")
-    assert (listed.returncode, listed.stdout, listed.stderr) == (0, before.stdout, warning)
-    listed = inside("auth", "list", "--json")
-    assert len(json.loads(listed.stdout)) == 2
+    assert (listed.returncode, listed.stdout, listed.stderr) == (0, before, warning)
+    assert len(json.loads(inside("auth", "list", "--json").stdout)) == 2
     assert whoami(servers).returncode == 0
     done = inside("logout", "--all")
     assert (done.returncode, done.stdout, done.stderr) == (1, "Logged out of all servers.\n", warning)
@@ -351,28 +336,15 @@ def test_what_is_kept_is_shown_without_what_a_terminal_would_act_on(home: Path) 
     json.loads(inside("auth", "list", "--json").stdout)
 
 
-class _Basic(BaseHTTPRequestHandler):
-    """Wants a password."""
-
-    def do_POST(self) -> None:
-        self.rfile.read(int(self.headers["content-length"]))
-        self.send_response(401)
-        self.send_header("www-authenticate", 'Basic realm="x"')
-        self.send_header("content-length", "0")
-        self.end_headers()
-
-    def log_message(self, format: str, *args: Any) -> None:
-        pass
-
-
 def test_a_password_is_not_taken_for_a_login() -> None:
-    with ThreadingHTTPServer(("127.0.0.1", 0), _Basic) as server:
-        thread = threading.Thread(target=server.serve_forever, kwargs={"poll_interval": 0.01})
-        thread.start()
-        try:
-            line = one_line(inside("call", f"http://127.0.0.1:{server.server_address[1]}/mcp"))
-        finally:
-            server.shutdown()
-            thread.join()
+    def refuse(handler: BaseHTTPRequestHandler) -> None:
+        handler.rfile.read(int(handler.headers["content-length"]))
+        handler.send_response(401)
+        handler.send_header("www-authenticate", 'Basic realm="x"')
+        handler.end_headers()
+
+    with file_server.serving() as server:
+        server.answers["/mcp"] = refuse
+        line = complaint("call", server.url("/mcp"))
     assert "answered 401" in line
     assert "mcp-bindgen login" not in line

@@ -11,8 +11,9 @@ import pytest
 
 from mcp_bindgen.host import Host, NotRouted
 from mcp_bindgen.host.stderr_tail import last_words
-from mcp_bindgen.runtime import ConnectionClosed, Options, ProtocolError, RequestTimeout
+from mcp_bindgen.runtime import ConnectionClosed, Options, RequestTimeout
 from mcp_bindgen.v2025_11_25 import Client
+from tests.support.checked_connections import refused
 from tests.support.commands import ROOT, inside
 
 LIBRARY = """import asyncio, os, traceback
@@ -85,16 +86,12 @@ async def test_a_host_names_server_tool_and_reason(caplog: pytest.LogCaptureFixt
     async with Host(servers, Client) as host:
         assert "MCP server chatty: a line on stdout is no message; write it to stderr: hello" in caplog.text
         await host.remove("chatty")
-        with pytest.raises(NotRouted, match="no server offers a tool 'fnd'; did you mean find"):
-            await host.call_tool("fnd")
-        with pytest.raises(NotRouted, match=r"'zzz'; there are: end, find, tool_0, \S+ \S+ and 148 more$"):
-            await host.call_tool("zzz")
-        with pytest.raises(ProtocolError, match=r"^server 'books', tool 'zzz': Unknown tool") as refused:
-            await host.call_tool("zzz", server="books")
-        assert refused.value.code == -32602
+        await refused(host.call_tool("fnd"), NotRouted, "no server offers a tool 'fnd'; did you mean find")
+        await refused(host.call_tool("zzz"), NotRouted, r"'zzz'; there are: end, find, tool_0, \S+ \S+ and 148 more$")
+        unknown = host.call_tool("zzz", server="books")
+        assert (await refused(unknown, match=r"^server 'books', tool 'zzz': Unknown tool")).code == -32602
         host.clients["books"].options = Options(timeout=0.5)
-        with pytest.raises(RequestTimeout, match=r"^server 'books', tool 'wait': no answer within 0.5 s$"):
-            await host.call_tool("wait")
+        await refused(host.call_tool("wait"), RequestTimeout, r"^server 'books', tool 'wait': no answer within 0.5 s$")
         host.clients["books"].options = Options(timeout=60)
         reason = r"the server ended with exit code 3; its stderr ends: ValueError: boom \(library.py, line 9\)"
         with pytest.raises(ConnectionClosed, match=rf"^server 'books', tool 'end', after \d+\.\d s: {reason}$"):

@@ -14,7 +14,7 @@ from pydantic import BaseModel
 from mcp_bindgen.app import App
 from mcp_bindgen.contract.document import contract_of, read_contract
 from mcp_bindgen.protocol.model import Array, Object, Ref
-from tests.support.commands import inside
+from tests.support.commands import complaint, inside
 
 NOTES = '''
 from mcp_bindgen.app import App
@@ -84,13 +84,12 @@ def test_what_is_no_app_is_said_in_one_line(
     Path("empty.py").write_text("")
     Path("two.py").write_text("from mcp_bindgen.app import App\na = App('a')\nb = App('b')\n")
     done = inside("contract", "export", source)
-    assert (done.returncode, done.stdout) == (2, "")
-    assert said in done.stderr.splitlines()[-1]
+    assert (done.returncode, done.stdout, said in done.stderr.splitlines()[-1]) == (2, "", True)
 
 
 def test_a_check_needs_a_file(module: Path) -> None:
-    done = inside("contract", "export", module, "--check")
-    assert (done.returncode, done.stderr) == (2, "error: --check needs a file to compare with; give --out FILE\n")
+    said = complaint("contract", "export", module, "--check")
+    assert said == "error: --check needs a file to compare with; give --out FILE"
 
 
 def test_members_that_are_nearly_the_protocols_are_told(tmp_path: Path) -> None:
@@ -99,9 +98,8 @@ def test_members_that_are_nearly_the_protocols_are_told(tmp_path: Path) -> None:
         entry = {"name": "a", "inputSchema": {"type": "object"}}
         entry.pop(meant, None)
         path.write_text(json.dumps({"tools": [{**entry, name: {}}]}))
-        done = inside("contract", "diff", path, path)
-        assert done.returncode == 2
-        assert done.stderr == f"error: {path}#/tools/0/{name}: {name!r} says nothing here; did you mean {meant}?\n"
+        said = complaint("contract", "diff", path, path)
+        assert said == f"error: {path}#/tools/0/{name}: {name!r} says nothing here; did you mean {meant}?"
     path.write_text(json.dumps({"tools": [{"name": "a", "inputSchema": {"type": "object"}, "vendor": 1}]}))
     assert inside("contract", "diff", path, path).returncode == 0
 
@@ -110,8 +108,7 @@ def test_one_server_of_a_file_must_be_named(tmp_path: Path) -> None:
     config = tmp_path / "mcp.json"
     config.write_text('{"mcpServers": {"notes": {"command": "x"}}}')
     for words in (("call", config, "--list"), ("contract", "export", config)):
-        done = inside(*words)
-        assert (done.returncode, done.stderr) == (2, f"error: {config} is a file of servers: say {config}#notes\n")
+        assert complaint(*words) == f"error: {config} is a file of servers: say {config}#notes"
 
 
 def test_a_type_in_three_tools_stays_one_type(tmp_path: Path) -> None:

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import json
 import os
-import re
 import shlex
 import sys
 from collections.abc import Iterator
@@ -17,7 +16,7 @@ import pytest
 from mcp_bindgen.contract.document import contract_of, read_contract, write
 from mcp_bindgen.contract.functions import document_of_module, tool_of
 from mcp_bindgen.spec import BadInput
-from tests.support.commands import execute, inside
+from tests.support.commands import complaint, execute, inside
 
 WEATHER = '''
 """The weather, as a team would write it down first."""
@@ -28,40 +27,29 @@ from dataclasses import dataclass
 from datetime import date
 from enum import Enum
 from typing import Annotated, Literal
-
 from pydantic import BaseModel, Field
 
 print("imported")
-
 
 class Unit(Enum):
     CELSIUS = "c"
     FAHRENHEIT = "f"
 
-
 class Place(BaseModel):
     """Somewhere."""
-
     city: str
     near: list[Place] = []
-
 
 @dataclass
 class Sky:
     clouds: float
     rain: bool = False
 
-
 class Context:
     """Stands for that of a server."""
 
-
 async def get_forecast(
-    city: str,
-    days: Annotated[int, Field(ge=1, le=7)] = 3,
-    *,
-    unit: Unit = Unit.CELSIUS,
-    since: date | None = None,
+    city: str, days: Annotated[int, Field(ge=1, le=7)] = 3, *, unit: Unit = Unit.CELSIUS, since: date | None = None,
     ctx: Context,
 ) -> Sky:
     """Tell the sky over a city.
@@ -77,7 +65,6 @@ async def get_forecast(
         The sky, day by day.
     """
 
-
 def count(places: list[Place], kind: Literal["all", "near"] = "all") -> int:
     """Count places.
 
@@ -85,9 +72,7 @@ def count(places: list[Place], kind: Literal["all", "near"] = "all") -> int:
         How many there are.
     """
 
-
 def find(name: str) -> Place: ...
-
 
 def say(class_: str, self: str = "me") -> str:
     """Say something.
@@ -96,10 +81,7 @@ def say(class_: str, self: str = "me") -> str:
         What was said.
     """
 
-
 def nothing() -> None: ...
-
-
 def _helper(): ...
 '''
 
@@ -166,9 +148,10 @@ def test_what_a_function_returns(folder: Path) -> None:
         "required": ["result"],
         "description": "How many there are.",
     }
-    assert found["find"]["outputSchema"]["type"] == "object"
-    assert jsonschema_rs.is_valid(found["find"]["outputSchema"], {"city": "Oslo", "near": [{"city": "Ski"}]})
-    assert not jsonschema_rs.is_valid(found["find"]["outputSchema"], {"city": "Oslo", "near": [{}]})
+    place = found["find"]["outputSchema"]
+    assert place["type"] == "object"
+    assert jsonschema_rs.is_valid(place, {"city": "Oslo", "near": [{"city": "Ski"}]})
+    assert not jsonschema_rs.is_valid(place, {"city": "Oslo", "near": [{}]})
     assert "outputSchema" not in found["say"]
     assert found["say"]["description"] == "Say something.\n\nReturns: What was said."
     nothing = {"type": "object", "properties": {}, "additionalProperties": False}
@@ -213,26 +196,18 @@ def test_a_description_in_the_annotation_is_better(folder: Path) -> None:
 
 
 @pytest.mark.parametrize(
-    "docstring",
-    [
-        "Do.\n\n    Args:\n        a: The a.\n    ",
-        "Do.\n\n    :param a: The a.\n    ",
-        "Do.\n\n    Parameters\n    ----------\n    a : int\n        The a.\n    ",
-    ],
+    "arguments",
+    ["Args:\n        a: The a.", ":param a: The a.", "Parameters\n    ----------\n    a : int\n        The a."],
 )
-def test_docstrings_of_all_styles(folder: Path, docstring: str) -> None:
-    found = tools(folder, f"def f(a: int) -> None:\n    '''{docstring}'''\n")["f"]
+def test_docstrings_of_all_styles(folder: Path, arguments: str) -> None:
+    found = tools(folder, f"def f(a: int) -> None:\n    '''Do.\n\n    {arguments}\n    '''\n")["f"]
     assert found["description"] == "Do."
     assert found["inputSchema"]["properties"]["a"]["description"] == "The a."
 
 
 def test_a_default_that_json_has_no_word_for_is_only_optional(folder: Path) -> None:
-    code = "from typing import Any\ndef f(a: Any = object()) -> None: ...\n"
-    assert tools(folder, code)["f"]["inputSchema"] == {
-        "type": "object",
-        "properties": {"a": {}},
-        "additionalProperties": False,
-    }
+    found = tools(folder, "from typing import Any\ndef f(a: Any = object()) -> None: ...\n")["f"]["inputSchema"]
+    assert found == {"type": "object", "properties": {"a": {}}, "additionalProperties": False}
 
 
 def test_a_function_by_itself() -> None:
@@ -306,12 +281,9 @@ def test_what_no_contract_can_describe(folder: Path, code: str, message: str) ->
 
 
 def test_a_module_that_is_not_there(folder: Path) -> None:
-    done = inside("contract", "from-module", "no_such_module", "--path", folder)
-    assert (done.returncode, done.stdout) == (2, "")
-    assert re.fullmatch(rf"error: there is no module 'no_such_module' in {folder}; see --path\n", done.stderr)
-    done = inside("contract", "from-module", "x", "--path", folder / "nowhere")
-    assert done.returncode == 2
-    assert "is no folder" in done.stderr
+    said = complaint("contract", "from-module", "no_such_module", "--path", folder)
+    assert said == f"error: there is no module 'no_such_module' in {folder}; see --path"
+    assert "is no folder" in complaint("contract", "from-module", "x", "--path", folder / "nowhere")
 
 
 # --- a module is a server -------------------------------------------------------------------------------------

@@ -35,12 +35,9 @@ from tests.support.effort import examples
 TEXT = {"type": "string"}
 STRING = Scalar("string")
 UNCHECKED = [
-    HealthCheck.too_slow,
-    HealthCheck.data_too_large,
-    HealthCheck.large_base_example,
-    HealthCheck.filter_too_much,
+    *(HealthCheck.too_slow, HealthCheck.data_too_large, HealthCheck.large_base_example, HealthCheck.filter_too_much),
+    HealthCheck.function_scoped_fixture,
 ]
-UNCHECKED += [HealthCheck.function_scoped_fixture]
 
 
 def argument(contract: Contract, wire: str = "a") -> Field:
@@ -106,11 +103,8 @@ def test_a_model_accepts_and_keeps_whatever_its_schema_accepts(data: st.DataObje
             assert same(json.loads(model.dump_json(read)), document)
 
 
-MEMBERS = st.dictionaries(
-    st.sampled_from("de"),
-    st.sampled_from([{"type": "string"}, {"type": ["string", "null"]}, {"type": "integer"}]),
-    max_size=2,
-)
+KINDS_OF_MEMBERS = ({"type": "string"}, {"type": ["string", "null"]}, {"type": "integer"})
+MEMBERS = st.dictionaries(st.sampled_from("de"), st.sampled_from(KINDS_OF_MEMBERS), max_size=2)
 
 
 @pytest.mark.full
@@ -194,11 +188,8 @@ def test_parts_that_hold_together_become_one_object() -> None:
     contract = contract_of(taking({"allOf": [{"$ref": "#/$defs/Base"}, more]}, **{"$defs": {"Base": base}}))
     merged = contract.types.definitions["TInputA"].type
     assert isinstance(merged, Object)
-    assert [(field.wire, field.type, field.required) for field in merged.fields] == [
-        ("b", Scalar("null"), False),
-        ("c", STRING, True),
-        ("d", Free(), True),
-    ]
+    fields = [(field.wire, field.type, field.required) for field in merged.fields]
+    assert fields == [("b", Scalar("null"), False), ("c", STRING, True), ("d", Free(), True)]
 
 
 @pytest.mark.parametrize(
@@ -227,55 +218,34 @@ def test_defaults_that_fit_are_defaults(schema: Any, default: Any) -> None:
 
 
 def test_entries_get_names_and_types() -> None:
+    empty = {"type": "object"}
+    greeting = {"name": "greeting", "arguments": [{"name": "a b", "enum": ["x"], "required": True}]}
+    note = {"uriTemplate": "note://{id}{/path*}{?q*,r}", "name": "note", "variables": [{"name": "r", "enum": ["y"]}]}
     contract = contract_of(
         {
             "revision": "2025-11-25",
             "serverInfo": {"name": "s", "version": "1"},
             "instructions": "Ask.",
-            "tools": [
-                {
-                    "name": "get-sum",
-                    "title": "Sums",
-                    "inputSchema": {"type": "object"},
-                    "outputSchema": {"type": "object"},
-                }
-            ],
-            "prompts": [
-                {"name": "greeting", "arguments": [{"name": "a b", "enum": ["x"], "required": True}]},
-                {"name": "no"},
-            ],
+            "tools": [{"name": "get-sum", "title": "Sums", "inputSchema": empty, "outputSchema": empty}],
+            "prompts": [greeting, {"name": "no"}],
             "resources": [{"uri": "file:///readme", "name": "readme"}],
-            "resourceTemplates": [
-                {
-                    "uriTemplate": "note://{id}{/path*}{?q*,r}",
-                    "name": "note",
-                    "variables": [{"name": "r", "enum": ["y"]}],
-                }
-            ],
+            "resourceTemplates": [note],
         }
     )
-    (tool,), (prompt, bare), (resource,), (template,) = (
-        contract.tools,
-        contract.prompts,
-        contract.resources,
-        contract.templates,
-    )
+    (tool,), (prompt, bare), (resource,) = contract.tools, contract.prompts, contract.resources
+    (template,) = contract.templates
     stub = lower_contract(contract).stub
     assert (stub(tool), tool.input, tool.output, tool.description) == ("get_sum", "GetSumInput", "GetSumOutput", "Sums")
     assert (stub(prompt), prompt.arguments) == ("prompt_greeting", "GreetingArguments")
     assert (stub(bare), bare.arguments) == ("prompt_no", None)
     assert (stub(resource), resource.uri) == ("read_readme", "file:///readme")
     assert (stub(template), template.variables) == ("read_note", "NoteVariables")
-    assert contract.types.definitions["GetSumInput"].type == Object(())
-    assert contract.types.definitions["GreetingArguments"].type == Object((Field("a b", Const(("x",)), True),))
-    assert contract.types.definitions["NoteVariables"].type == Object(
-        (
-            Field("id", STRING, True),
-            Field("path", Array(STRING), False),
-            Field("q", Union((Array(STRING), Map(STRING))), False),
-            Field("r", Const(("y",)), False),
-        )
-    )
+    types = {name: definition.type for name, definition in contract.types.definitions.items()}
+    assert types["GetSumInput"] == Object(())
+    assert types["GreetingArguments"] == Object((Field("a b", Const(("x",)), True),))
+    many = Union((Array(STRING), Map(STRING)))
+    variables = (("id", STRING, True), ("path", Array(STRING), False), ("q", many, False), ("r", Const(("y",)), False))
+    assert types["NoteVariables"] == Object(tuple(Field(*variable) for variable in variables))
     assert (contract.revision, contract.instructions) == ("2025-11-25", "Ask.")
 
 
@@ -330,11 +300,9 @@ TAKEN = [
 
 
 def test_shared_definitions_hide_nothing_that_modules_need() -> None:
-    parts: dict[str, Any] = {
-        "Part": {"type": "object", "properties": {name: {"$ref": f"#/$defs/{name}"} for name in TAKEN}}
-    }
     own = {"again": {"$ref": "#/$defs/Part"}, "size": {"type": "integer", "minimum": 1}, "register": {"enum": ["a"]}}
-    parts |= {name: {"type": "object", "properties": own} for name in TAKEN}
+    parts: dict[str, Any] = {name: {"type": "object", "properties": own} for name in TAKEN}
+    parts["Part"] = {"type": "object", "properties": {name: {"$ref": f"#/$defs/{name}"} for name in TAKEN}}
     schema = {"type": "object", "properties": {"part": {"$ref": "#/$defs/Part"}}, "$defs": parts}
     module = imported(contract_of({"tools": [tool(schema, name)["tools"][0] for name in ("one", "two")]}))
     sent = {"part": {name: {"again": {}, "size": 1, "register": "a"} for name in TAKEN}}
@@ -373,12 +341,8 @@ def test_collisions_are_numbered_in_the_order_of_the_contract() -> None:
     contract = contract_of({"tools": entries})
     stubs = map(lower_contract(contract).stub, contract.tools)
     assert list(stubs) == ["get_sum", "get_sum_2", "get_sum_3", "class_", "天気"]
-    assert [entry.input for entry in contract.tools][:4] == [
-        "GetSumInput",
-        "GetSumInput2",
-        "GetSumInput3",
-        "ClassInput",
-    ]
+    inputs = [entry.input for entry in contract.tools][:4]
+    assert inputs == ["GetSumInput", "GetSumInput2", "GetSumInput3", "ClassInput"]
 
 
 # --- hostile --------------------------------------------------------------------------------------------------
@@ -426,9 +390,8 @@ def test_everything_hostile_becomes_models(tmp_path: Path) -> None:
 
 @pytest.mark.full
 def test_the_models_of_500_tools_take_seconds() -> None:
-    document = hostile.many(500)
     start = time.process_time()
-    contract = contract_of(document)
+    contract = contract_of(hostile.many(500))
     read = time.process_time()
     types.emit(lower_contract(contract).types, "# for a test", types.CONTRACT)
     assert read - start < 10
@@ -508,9 +471,7 @@ tools:
 """
 
 
-BOMB = "a0: &a0 [x]\n" + "".join(
-    f"a{level}: &a{level} [{', '.join([f'*a{level - 1}'] * 9)}]\n" for level in range(1, 20)
-)
+BOMB = "a0: &a0 [x]\n" + "".join(f"a{n}: &a{n} [{', '.join([f'*a{n - 1}'] * 9)}]\n" for n in range(1, 20))
 
 
 def test_yaml_is_read_as_json(tmp_path: Path) -> None:

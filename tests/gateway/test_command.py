@@ -36,8 +36,7 @@ def test_bad_input_is_one_line(notes: str) -> None:
         ([notes, "python"], "unexpected argument 'python'"),
     ):
         done = inside("gateway", *words)
-        assert done.returncode == 2
-        assert reason in done.stderr.splitlines()[-1]
+        assert (done.returncode, reason in done.stderr.splitlines()[-1]) == (2, True)
 
 
 @pytest.mark.full

@@ -58,18 +58,15 @@ def places(node: Any) -> Iterator[Schema]:
             yield from places(child)
 
 
+SMALL: tuple[Schema, ...] = (
+    *({"type": "string"}, {"type": "integer"}, {"type": "boolean"}, {"type": "string", "enum": ["a", "b", "c"]}),
+    *({"type": "array", "items": {"type": "string"}}, {"anyOf": [{"type": "integer"}, {"type": "null"}]}),
+    {"type": "object", "properties": {"a": {"type": "string"}}, "required": ["a"]},
+)
+
+
 def small(random: Random) -> Schema:
-    return random.choice(
-        [
-            {"type": "string"},
-            {"type": "integer"},
-            {"type": "boolean"},
-            {"type": "string", "enum": ["a", "b", "c"]},
-            {"type": "array", "items": {"type": "string"}},
-            {"type": "object", "properties": {"a": {"type": "string"}}, "required": ["a"]},
-            {"anyOf": [{"type": "integer"}, {"type": "null"}]},
-        ]
-    )
+    return copy.deepcopy(random.choice(SMALL))
 
 
 def is_record(node: Schema) -> bool:
@@ -166,24 +163,24 @@ def unclose(node: Schema, random: Random) -> None:
 
 def or_null(node: Schema, random: Random) -> None:
     inner = copy.deepcopy(node)
-    if "$defs" not in node and "definitions" not in node and "type" in node and node["type"] != "object":
+    if not {"$defs", "definitions"} & node.keys() and node.get("type", "object") != "object":
         node.clear()
         node[random.choice(["anyOf", "oneOf"])] = [inner, {"type": "null"}]
 
 
-def pattern(node: Schema, random: Random) -> None:
-    if node.get("type") == "string":
-        node["pattern"] = random.choice(PATTERNS)
+def conditional(kind: str, keyword: str, choose: Callable[[Random], Any]) -> Callable[[Schema, Random], None]:
+    """A mutation that states a keyword in schemas of one type."""
+
+    def mutate(node: Schema, random: Random) -> None:
+        if node.get("type") == kind:
+            node[keyword] = choose(random)
+
+    return mutate
 
 
-def formatted(node: Schema, random: Random) -> None:
-    if node.get("type") == "string":
-        node["format"] = random.choice(FORMATS)
-
-
-def items(node: Schema, random: Random) -> None:
-    if node.get("type") == "array":
-        node["items"] = small(random)
+pattern = conditional("string", "pattern", lambda random: random.choice(PATTERNS))
+formatted = conditional("string", "format", lambda random: random.choice(FORMATS))
+items = conditional("array", "items", small)
 
 
 def rewrite(node: Schema, random: Random) -> None:
@@ -337,12 +334,8 @@ class Values:
             names += ["a", "limit"]
         if "additionalProperties" in node and more is not False:
             names += ["limit", "mode", "extra", "a"]
-        for name in names:
-            if (
-                name not in node.get("properties", {})
-                and (name in needed or self.random.random() < 0.3)
-                and more is not False
-            ):
+        for name in names if more is not False else ():
+            if name not in node.get("properties", {}) and (name in needed or self.random.random() < 0.3):
                 found[name] = self.of(more, depth + 1)
         return found
 

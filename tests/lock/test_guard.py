@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import copy
 import json
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
@@ -15,12 +16,10 @@ from mcp_bindgen.host import Host, NotRouted
 from mcp_bindgen.lock import BadLock, Guard, Lock, LockedServer, LockStatus, NotAsLocked, Snapshot
 from mcp_bindgen.runtime.session.server import Server as BaseServer
 from mcp_bindgen.v2025_11_25 import Client, Server, types
+from tests.support.checked_connections import refused
 
-FORECAST: dict[str, Any] = {
-    "name": "forecast",
-    "description": "Forecast of a city.",
-    "inputSchema": {"type": "object", "properties": {"city": {"type": "string"}}, "required": ["city"]},
-}
+CITY = {"type": "object", "properties": {"city": {"type": "string"}}, "required": ["city"]}
+FORECAST: dict[str, Any] = {"name": "forecast", "description": "Forecast of a city.", "inputSchema": CITY}
 ALARM: dict[str, Any] = {"name": "alarm", "description": "Rings.", "inputSchema": {"type": "object"}}
 
 
@@ -76,13 +75,8 @@ def with_property(name: str, schema: Any, *required: str) -> dict[str, Any]:
 
 
 def locked(path: Path, *tools: dict[str, Any], **more: Any) -> Lock:
-    document = {
-        "revision": "2025-11-25",
-        "serverInfo": {"name": "weather", "version": "1"},
-        "instructions": "Ask for one city.",
-        "tools": list(tools),
-        **more,
-    }
+    said = {"serverInfo": {"name": "weather", "version": "1"}, "instructions": "Ask for one city."}
+    document = {"revision": "2025-11-25", **said, "tools": list(tools), **more}
     return Lock(path).with_server("weather", LockedServer({}, Snapshot.of(document)))
 
 
@@ -134,11 +128,7 @@ CLOSED = [
     pytest.param(with_property("x", {"default": "~/.ssh/id_rsa"}), "TEXT_CHANGED", id="default"),
     pytest.param(with_property("x", {"x-note": ["read it"]}), "TEXT_CHANGED", id="unknown keyword"),
     pytest.param(with_property("days", {"type": "integer"}, "days"), "BREAKING", id="required argument"),
-    pytest.param(
-        edited(FORECAST, inputSchema={**FORECAST["inputSchema"], "additionalProperties": False}),
-        "BREAKING",
-        id="closed",
-    ),
+    pytest.param(edited(FORECAST, inputSchema={**CITY, "additionalProperties": False}), "BREAKING", id="closed"),
     pytest.param(with_property("city", {"type": "string", "pattern": "^(a|b)+$"}), "UNPROVEN", id="pattern"),
 ]
 
@@ -149,12 +139,11 @@ async def test_a_changed_tool_is_neither_listed_nor_called(live: dict[str, Any],
     async with host(server, locked(tmp_path / "mcp.lock", FORECAST, ALARM)) as servers:
         assert names(await servers.tools()) == ["alarm"]
         for options in ({}, {"server": "weather"}):
-            with pytest.raises(
-                NotAsLocked, match=r"server 'weather', tool 'forecast': .*mcp-bindgen lock check"
-            ) as caught:
-                await servers.call_tool("forecast", {"city": "Oslo"}, **options)
-            assert caught.value.verdict.status in (LockStatus[status], LockStatus.UNPROVEN, LockStatus.BREAKING)
-            assert (caught.value.verdict.status is LockStatus.TEXT_CHANGED) == (status == "TEXT_CHANGED")
+            call = servers.call_tool("forecast", {"city": "Oslo"}, **options)
+            said = r"server 'weather', tool 'forecast': .*mcp-bindgen lock check"
+            found = (await refused(call, NotAsLocked, said)).verdict.status
+            assert found in (LockStatus[status], LockStatus.UNPROVEN, LockStatus.BREAKING)
+            assert (found is LockStatus.TEXT_CHANGED) == (status == "TEXT_CHANGED")
         await servers.call_tool("alarm")
     assert server.called == ["alarm"]
 
@@ -164,8 +153,7 @@ async def test_a_new_tool_is_not_offered(tmp_path: Path, caplog: pytest.LogCaptu
     async with host(server, locked(tmp_path / "mcp.lock", FORECAST)) as servers:
         assert names(await servers.tools()) == ["forecast"]
         for call in (servers.call_tool("alarm"), servers.clients["weather"].call_tool("alarm")):
-            with pytest.raises(NotAsLocked, match="the lock does not have it"):
-                await call
+            await refused(call, NotAsLocked, "the lock does not have it")
     assert server.called == []
     assert "tool 'alarm': the lock does not have it" in caplog.text
 
@@ -176,8 +164,7 @@ async def test_a_change_after_the_check_closes_the_tool(tmp_path: Path) -> None:
     async with host(server, locked(tmp_path / "mcp.lock", FORECAST, ALARM)) as servers:
         view = servers.clients["weather"].with_options(timeout=20)
         await servers.call_tool("forecast", {"city": "Oslo"})
-        with pytest.raises(NotAsLocked, match="description changed"):
-            await view.call_tool("forecast", {"city": "Oslo"})
+        await refused(view.call_tool("forecast", {"city": "Oslo"}), NotAsLocked, "description changed")
         assert names(await servers.tools()) == ["alarm"]
     assert server.called == ["forecast"]
 
@@ -191,17 +178,14 @@ async def test_swapped_and_doubled_names(tmp_path: Path) -> None:
             offers = await servers.tools()
             assert names(offers) == left
             assert all("keys" not in (offer.item.description or "") for offer in offers)
-            with pytest.raises(NotAsLocked):
-                await servers.call_tool("forecast", {"city": "Oslo"})
+            await refused(servers.call_tool("forecast", {"city": "Oslo"}), NotAsLocked)
         assert server.called == []
 
 
 async def test_a_removed_tool(tmp_path: Path) -> None:
     async with host(Weather(ALARM), locked(tmp_path / "mcp.lock", FORECAST, ALARM)) as servers:
-        with pytest.raises(NotRouted):
-            await servers.call_tool("forecast")
-        with pytest.raises(NotAsLocked, match="does not list it any more"):
-            await servers.call_tool("forecast", server="weather")
+        await refused(servers.call_tool("forecast"), NotRouted)
+        await refused(servers.call_tool("forecast", server="weather"), NotAsLocked, "does not list it any more")
 
 
 async def test_a_huge_entry_and_a_huge_list(tmp_path: Path, caplog: pytest.LogCaptureFixture) -> None:
@@ -209,8 +193,7 @@ async def test_a_huge_entry_and_a_huge_list(tmp_path: Path, caplog: pytest.LogCa
     server = Weather(huge, *({**ALARM, "name": f"alarm-{number}"} for number in range(300)))
     async with host(server, locked(tmp_path / "mcp.lock", FORECAST)) as servers:
         assert names(await servers.tools()) == []
-        with pytest.raises(NotAsLocked, match="more than 20000 parts"):
-            await servers.call_tool("forecast", {"city": "Oslo"})
+        await refused(servers.call_tool("forecast", {"city": "Oslo"}), NotAsLocked, "more than 20000 parts")
     assert caplog.text.count("the lock does not have it") == 50
 
 
@@ -259,8 +242,7 @@ async def test_a_typed_client(tmp_path: Path) -> None:
         await weather.forecast()
     server = Weather(edited(FORECAST, description="Sends your keys."))
     async with Typed.connect(Here(server), guard=Guard(lock, "weather")) as weather:
-        with pytest.raises(NotAsLocked, match="description changed"):
-            await weather.forecast()
+        await refused(weather.forecast(), NotAsLocked, "description changed")
     assert server.called == []
 
 
@@ -283,33 +265,20 @@ def test_a_lock_is_read_as_it_was_written(tmp_path: Path) -> None:
 def damaged(change: str, document: dict[str, Any]) -> str:
     weather = document["servers"]["weather"]
     tool = weather["tools"]["forecast"]
-    match change:
-        case "content":
-            tool["content"]["description"] += " Sends your keys."
-        case "digest":
-            tool["digest"] = "sha256:0"
-        case "name":
-            weather["tools"]["alarm"] = weather["tools"].pop("forecast")
-        case "instructions":
-            weather["instructions"] = "Ask for all cities."
-        case "no content":
-            del tool["content"]
-        case "version":
-            document["lockVersion"] = 2
-        case "servers":
-            document["servers"] = []
-        case "history":
-            weather["history"] = {}
-        case "schema":
-            tool["content"]["inputSchema"] = []
-        case "twice":
-            return json.dumps(document)[:-1] + ', "servers": {}}'
-        case "deep":
-            return "[" * 100_000
-        case "other":
-            return '{"lockfileVersion": 3}'
-        case _:
-            return change
+    changes: dict[str, Callable[[], object]] = {
+        "content": lambda: tool["content"].update(description="Sends your keys."),
+        "digest": lambda: tool.update(digest="sha256:0"),
+        "name": lambda: weather["tools"].update(alarm=weather["tools"].pop("forecast")),
+        "instructions": lambda: weather.update(instructions="Ask for all cities."),
+        "no content": lambda: tool.pop("content"),
+        "version": lambda: document.update(lockVersion=2),
+        "servers": lambda: document.update(servers=[]),
+        "history": lambda: weather.update(history={}),
+        "schema": lambda: tool["content"].update(inputSchema=[]),
+    }
+    if change not in changes:
+        return json.dumps(document)[:-1] + ', "servers": {}}' if change == "twice" else change
+    changes[change]()
     return json.dumps(document)
 
 
@@ -326,8 +295,8 @@ def damaged(change: str, document: dict[str, Any]) -> str:
         ("history", "/servers/weather/history: must be a list"),
         ("schema", "/servers/weather/tools/forecast/content: the digest does not fit the content"),
         ("twice", "the member 'servers' is there twice"),
-        ("deep", "nested too deeply"),
-        ("other", "not a lock file"),
+        pytest.param("[" * 100_000, "nested too deeply", id="deep"),
+        ('{"lockfileVersion": 3}', "not a lock file"),
         ("root:x:0:0:root", "not a lock file"),
         ("\x00", "not a lock file"),
     ],

@@ -111,31 +111,26 @@ def tool(schema: Schema, **more: Any) -> Schema:
 
 
 RECORD: Schema = {"type": "object", "properties": {"a": {"type": "string"}}}
+TEXT: Schema = {"type": "string"}
+
+
+def fields(**properties: Schema) -> Schema:
+    return {"type": "object", "properties": properties}
+
+
 CASES = [
-    (
-        "new optional argument",
-        RECORD,
-        {"type": "object", "properties": {**RECORD["properties"], "b": {}}},
-        "COMPATIBLE",
-    ),
+    ("new optional argument", RECORD, fields(a=TEXT, b={}), "COMPATIBLE"),
     ("closed", RECORD, {**RECORD, "additionalProperties": False}, "BREAKING"),
-    ("other members are texts", RECORD, {**RECORD, "additionalProperties": {"type": "string"}}, "BREAKING"),
+    ("other members are texts", RECORD, {**RECORD, "additionalProperties": TEXT}, "BREAKING"),
     ("required", RECORD, {**RECORD, "required": ["a"]}, "BREAKING"),
-    (
-        "required, undeclared",
-        {**RECORD, "required": ["b"]},
-        {**RECORD, "properties": {"b": {"type": "null"}}},
-        "BREAKING",
-    ),
+    ("required, undeclared", {**RECORD, "required": ["b"]}, {**RECORD, **fields(b={"type": "null"})}, "BREAKING"),
     (
         "free map with conditions",
-        {"type": "object", "properties": {"m": {"type": "object"}}},
-        {"type": "object", "properties": {"m": {"type": "object", "properties": {"x": {"type": "integer"}}}}},
-        "UNPROVEN",
+        *(fields(m={"type": "object"}), fields(m=fields(x={"type": "integer"})), "UNPROVEN"),
     ),
-    ("format", RECORD, {"type": "object", "properties": {"a": {"type": "string", "format": "uri"}}}, "UNPROVEN"),
+    ("format", RECORD, fields(a={"type": "string", "format": "uri"}), "UNPROVEN"),
     ("first argument", {"type": "object"}, RECORD, "COMPATIBLE"),
-    ("recursion", RECORD, {**RECORD, "properties": {"a": {"type": "string"}, "b": {"$ref": "#"}}}, "COMPATIBLE"),
+    ("recursion", RECORD, fields(a=TEXT, b={"$ref": "#"}), "COMPATIBLE"),
 ]
 
 

@@ -16,15 +16,17 @@ from mcp_bindgen import v2024_11_05, v2025_06_18, v2025_11_25, v2026_07_28
 from mcp_bindgen.contract.document import contract_of
 from mcp_bindgen.contract.samples import samples
 from mcp_bindgen.mock import Mock
-from mcp_bindgen.runtime import ProtocolError
 from mcp_bindgen.spec import BadInput
 from mcp_bindgen.testing import MockServer, arguments, connected, results
-from tests.support.commands import COMMAND, execute, inside, save
+from tests.support.checked_connections import refused
+from tests.support.commands import COMMAND, complaint, execute, inside, save
 from tests.support.contract_strategies import inputs
 from tests.support.effort import examples
 
 EVERY_REVISION = pytest.mark.parametrize("package", [v2024_11_05, v2025_06_18, v2025_11_25, v2026_07_28])
 
+ANY: dict[str, Any] = {"type": "object"}
+FOUND = {"titles": {"type": "array", "items": {"type": "string"}}, "count": {"type": "integer"}}
 CONTRACT: dict[str, Any] = {
     "serverInfo": {"name": "shop", "version": "2"},
     "instructions": "Buy.",
@@ -32,20 +34,12 @@ CONTRACT: dict[str, Any] = {
     "tools": [
         {
             "name": "find",
-            "inputSchema": {"type": "object", "properties": {"words": {"type": "string"}}, "required": ["words"]},
-            "outputSchema": {
-                "type": "object",
-                "properties": {"titles": {"type": "array", "items": {"type": "string"}}, "count": {"type": "integer"}},
-                "required": ["titles"],
-            },
+            "inputSchema": {**ANY, "properties": {"words": {"type": "string"}}, "required": ["words"]},
+            "outputSchema": {**ANY, "properties": FOUND, "required": ["titles"]},
         },
-        {"name": "buy", "inputSchema": {"type": "object"}, "x-mcp-scopes": ["buy"]},
-        {"name": "slow", "inputSchema": {"type": "object"}, "execution": {"taskSupport": "required"}},
-        {
-            "name": "odd",
-            "inputSchema": {"type": "object"},
-            "outputSchema": {"type": "object", "required": ["a"], "properties": {"a": False}},
-        },
+        {"name": "buy", "inputSchema": ANY, "x-mcp-scopes": ["buy"]},
+        {"name": "slow", "inputSchema": ANY, "execution": {"taskSupport": "required"}},
+        {"name": "odd", "inputSchema": ANY, "outputSchema": {**ANY, "required": ["a"], "properties": {"a": False}}},
     ],
     "prompts": [
         {"name": "plan", "arguments": [{"name": "day", "required": True, "enum": ["mon", "tue"]}, {"name": "who"}]}
@@ -69,8 +63,9 @@ def client_of(app: Mock) -> AbstractAsyncContextManager[Any]:
     return connected(v2025_11_25.Client(), app)
 
 
-def client_at(target: Any) -> AbstractAsyncContextManager[Any]:
-    return v2025_11_25.Client.connect(target)
+@pytest.fixture
+def client() -> AbstractAsyncContextManager[Any]:
+    return client_of(mock())
 
 
 @EVERY_REVISION
@@ -96,50 +91,43 @@ async def test_every_entry_is_answered_in_every_revision(package: Any) -> None:
         assert contents[4].text == "Sample content of shop://text"
         book = (await client.read_resource("shop://books/7")).contents[0]
         assert (book.mime_type, "shop://books/7" in book.text) == ("image/svg+xml", True)
-        with pytest.raises(ProtocolError):
-            await client.read_resource("shop://nothing")
+        await refused(client.read_resource("shop://nothing"))
 
 
-async def test_completions_come_from_enums_or_samples() -> None:
+async def test_completions_come_from_enums_or_samples(client: Any) -> None:
     types = v2025_11_25.types
-    async with client_of(mock()) as client:
-        for ref, name, typed, wanted in (
-            (types.PromptReference(name="plan"), "day", "t", ["tue"]),
-            (types.PromptReference(name="plan"), "who", "", ["who-1", "who-2", "who-3"]),
-            (types.ResourceTemplateReference(uri="shop://books/{id}"), "id", "id-2", ["id-2"]),
-        ):
-            argument = types.CompleteRequestParamsArgument(name=name, value=typed)
-            assert (await client.complete(ref, argument)).completion.values == wanted
+    for ref, name, typed, wanted in (
+        (types.PromptReference(name="plan"), "day", "t", ["tue"]),
+        (types.PromptReference(name="plan"), "who", "", ["who-1", "who-2", "who-3"]),
+        (types.ResourceTemplateReference(uri="shop://books/{id}"), "id", "id-2", ["id-2"]),
+    ):
+        argument = types.CompleteRequestParamsArgument(name=name, value=typed)
+        assert (await client.complete(ref, argument)).completion.values == wanted
 
 
-async def test_arguments_are_validated_with_the_messages_of_every_app() -> None:
-    async with client_of(mock()) as client:
-        wrong = await client.call_tool("find", {"words": 1})
-        assert wrong.is_error
-        assert "arguments.words: wanted string" in wrong.content[0].text
-        with pytest.raises(ProtocolError, match="day"):
-            await client.get_prompt("plan", {})
-        with pytest.raises(ProtocolError, match="day"):
-            await client.get_prompt("plan", {"day": "sun"})
+async def test_arguments_are_validated_with_the_messages_of_every_app(client: Any) -> None:
+    wrong = await client.call_tool("find", {"words": 1})
+    assert wrong.is_error
+    assert "arguments.words: wanted string" in wrong.content[0].text
+    await refused(client.get_prompt("plan", {}), match="day")
+    await refused(client.get_prompt("plan", {"day": "sun"}), match="day")
 
 
-async def test_a_schema_without_sample_is_said_when_the_tool_is_called() -> None:
-    async with client_of(mock()) as client:
-        failed = await client.call_tool("odd", {})
-        assert failed.is_error
-        assert "no sample value fits the outputSchema of odd" in failed.content[0].text
+async def test_a_schema_without_sample_is_said_when_the_tool_is_called(client: Any) -> None:
+    failed = await client.call_tool("odd", {})
+    assert failed.is_error
+    assert "no sample value fits the outputSchema of odd" in failed.content[0].text
 
 
 async def test_results_depend_on_seed_name_and_arguments_alone() -> None:
-    async def told(app: Mock, words: str) -> Any:
+    async def told(app: Mock, words: str) -> str:
         async with client_of(app) as client:
-            return (await client.call_tool("find", {"words": words})).structured_content
+            return str((await client.call_tool("find", {"words": words})).structured_content)
 
-    assert [await told(mock(seed=seed), "a") for seed in range(9)] == [
-        await told(mock(seed=seed), "a") for seed in range(9)
-    ]
-    assert len({str(await told(mock(seed=seed), "a")) for seed in range(9)}) > 1
-    assert len({str(await told(mock(), word)) for word in "abcdefghi"}) > 1
+    first, again = [[await told(mock(seed=seed), "a") for seed in range(9)] for _ in range(2)]
+    assert first == again
+    assert len(set(first)) > 1
+    assert len({await told(mock(), word) for word in "abcdefghi"}) > 1
 
 
 async def test_fixed_answers_win() -> None:
@@ -156,9 +144,8 @@ async def test_fixed_answers_win() -> None:
     async with client_of(app) as client:
         none = await client.call_tool("find", {"words": "none"})
         assert (none.is_error, none.content[0].text) == (True, "nothing found")
-        with pytest.raises(ProtocolError, match="busy") as caught:
-            await client.call_tool("find", {"words": "busy"})
-        assert (caught.value.code, caught.value.data) == (-32050, [1])
+        error = await refused(client.call_tool("find", {"words": "busy"}), match="busy")
+        assert (error.code, error.data) == (-32050, [1])
         assert (await client.call_tool("find", {"words": "own"})).content == []
         assert (await client.call_tool("find", {"words": "any"})).structured_content == {"titles": ["Emma"]}
         assert (await client.call_tool("buy", {})).content[0].text == "bought"
@@ -180,11 +167,9 @@ async def test_fixed_answers_win() -> None:
 )
 def test_bad_answers_are_one_line(answers: Any, pointer: str, problem: str, tmp_path: Path) -> None:
     contract, file = save(tmp_path / "shop.json", CONTRACT), save(tmp_path / "answers.json", answers)
-    done = inside("mock", contract, "--answers", file)
-    assert done.returncode == 2
-    assert f"{file}#{pointer}: " in done.stderr
-    assert problem in done.stderr
-    assert done.stderr.count("\n") == 1
+    said = complaint("mock", contract, "--answers", file)
+    assert f"{file}#{pointer}: " in said
+    assert problem in said
 
 
 def test_bad_input_is_one_line(tmp_path: Path) -> None:
@@ -194,9 +179,7 @@ def test_bad_input_is_one_line(tmp_path: Path) -> None:
         ([tmp_path / "none.json"], "cannot be read"),
         ([save(tmp_path / "next.json", {**CONTRACT, "revision": "2031-01-01"})], "2031-01-01"),
     ):
-        done = inside("mock", *words)
-        assert (done.returncode, done.stderr.count("\n")) == (2, 1)
-        assert reason in done.stderr
+        assert reason in complaint("mock", *words)
 
 
 @pytest.mark.full
@@ -216,7 +199,8 @@ async def test_a_mock_server_over_http_and_as_a_command() -> None:
     with MockServer(CONTRACT, {"buy": [{"result": "bought"}]}, seed=3) as server:
         told = []
         for target in (server.url, server.command, server.app):
-            async with client_at(target) as client:
+            opened: AbstractAsyncContextManager[Any] = v2025_11_25.Client.connect(target)
+            async with opened as client:
                 told.append((await client.call_tool("find", {"words": "a"})).structured_content)
                 assert (await client.call_tool("buy", {})).content[0].text == "bought"
     assert told[0] == told[1] == told[2]

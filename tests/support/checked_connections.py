@@ -444,6 +444,13 @@ async def until(condition: Callable[[], object], seconds: float = 45) -> None:
             await anyio.sleep(0.005)
 
 
+async def refused(call: Awaitable[object], kind: Any = ProtocolError, match: str | None = None) -> Any:
+    """Return the error of a call, of the expected class or classes."""
+    with pytest.raises(kind, match=match) as caught:
+        await call
+    return caught.value
+
+
 # --- peers ----------------------------------------------------------------------------------------------------
 
 

@@ -6,9 +6,10 @@ import io
 import json
 import os
 import random
+import re
 import subprocess
 import sys
-from contextlib import redirect_stderr, redirect_stdout
+from contextlib import chdir, redirect_stderr, redirect_stdout
 from pathlib import Path
 from typing import Any
 from unittest import mock
@@ -46,18 +47,40 @@ def bindgen(*arguments: object, cwd: Path | None = None, **variables: str) -> Do
     return execute(COMMAND, *arguments, cwd=cwd, **variables)
 
 
-def inside(*arguments: object) -> Done:
+def inside(*arguments: object, cwd: Path | None = None, **variables: str) -> Done:
     """Runs `mcp-bindgen` in this process: quicker, and a crash shows where."""
     out, err = io.StringIO(), io.StringIO()
     words = list(map(str, arguments))
     code: object = 0
-    with mock.patch.object(sys, "argv", ["mcp-bindgen", *words]), redirect_stdout(out), redirect_stderr(err):
+    with (
+        mock.patch.object(sys, "argv", ["mcp-bindgen", *words]),
+        mock.patch.object(sys.modules["__main__"], "__package__", "", create=True),  # it says how Python was started
+        mock.patch.dict(os.environ, variables),
+        chdir(cwd or Path.cwd()),
+        redirect_stdout(out),
+        redirect_stderr(err),
+    ):
         try:
             run()
         except SystemExit as stop:
             code = stop.code
     assert isinstance(code, int)
     return Done(words, code, out.getvalue(), err.getvalue())
+
+
+def answered(*arguments: object, code: int = 0, cwd: Path | None = None) -> str:
+    """Return what `mcp-bindgen` prints, which ends with this exit code and writes nothing to stderr."""
+    done = inside(*arguments, cwd=cwd)
+    assert (done.returncode, done.stderr) == (code, ""), done.stderr
+    return done.stdout
+
+
+def complaint(*arguments: object, code: int = 2, cwd: Path | None = None) -> str:
+    """Return the one line with which `mcp-bindgen` fails; it prints nothing else."""
+    done = inside(*arguments, cwd=cwd)
+    assert (done.returncode, done.stdout) == (code, ""), done.stderr
+    assert re.fullmatch(r"error: [^\n]+\n", done.stderr), done.stderr
+    return done.stderr.strip()
 
 
 def python(code: str, path: Path, *arguments: object, stdin: str = "") -> str:

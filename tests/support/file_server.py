@@ -52,7 +52,7 @@ class _Handler(BaseHTTPRequestHandler):
         else:
             answer(self)
 
-    do_CONNECT = do_GET  # noqa: N815
+    do_CONNECT = do_POST = do_GET  # noqa: N815
 
     def log_message(self, format: str, *args: object) -> None:
         pass

@@ -19,46 +19,34 @@ from mcp_bindgen.tap.comparison import Comparison
 from mcp_bindgen.tap.recording import Matching, Recording, recording_of
 from tests.interop.everything import EVERYTHING, FILESYSTEM
 from tests.interop.processes import NODE_SERVER, SDK_SERVER, free_port, listening, node
-from tests.support.commands import COMMAND, PATIENCE, execute, inside
+from tests.support.checked_connections import INITIALIZED, answer, notification, request
+from tests.support.commands import COMMAND, PATIENCE, complaint, execute, inside
 from tests.support.taps import tapped
 
-INITIALIZE: dict[str, Any] = {
-    "jsonrpc": "2.0",
-    "id": 0,
-    "method": "initialize",
-    "params": {"protocolVersion": "2025-11-25", "capabilities": {}, "clientInfo": {"name": "a", "version": "1"}},
-}
-SERVER_INFO = {
-    "protocolVersion": "2025-11-25",
-    "capabilities": {"tools": {}},
-    "serverInfo": {"name": "s", "version": "1"},
-}
+CLIENT = {"protocolVersion": "2025-11-25", "capabilities": {}, "clientInfo": {"name": "a", "version": "1"}}
+INITIALIZE: dict[str, Any] = request(0, "initialize", CLIENT)
+SERVER = {"name": "s", "version": "1"}
+SERVER_INFO = {"protocolVersion": "2025-11-25", "capabilities": {"tools": {}}, "serverInfo": SERVER}
 
 
 def call(number: int, name: str, token: int | None = None, **arguments: Any) -> dict[str, Any]:
     meta = {} if token is None else {"_meta": {"progressToken": token}}
-    return {
-        "jsonrpc": "2.0",
-        "id": number,
-        "method": "tools/call",
-        "params": {"name": name, "arguments": arguments, **meta},
-    }
+    return request(number, "tools/call", {"name": name, "arguments": arguments, **meta})
 
 
 def result(number: int, text: str) -> dict[str, Any]:
-    return {"jsonrpc": "2.0", "id": number, "result": {"content": [{"type": "text", "text": text}]}}
+    return answer(number, {"content": [{"type": "text", "text": text}]})
 
 
 def progress(token: int) -> dict[str, Any]:
-    return {"jsonrpc": "2.0", "method": "notifications/progress", "params": {"progressToken": token, "progress": 1}}
+    return notification("notifications/progress", {"progressToken": token, "progress": 1})
 
 
-ASK = {"jsonrpc": "2.0", "id": 1, "method": "roots/list"}
-ROOTS = {"jsonrpc": "2.0", "id": 1, "result": {"roots": []}}
+ASK, ROOTS = request(1, "roots/list"), answer(1, {"roots": []})
 LINES: Sequence[tuple[str, dict[str, Any]]] = (
     ("client", INITIALIZE),
-    ("server", {"jsonrpc": "2.0", "id": 0, "result": SERVER_INFO}),
-    ("client", {"jsonrpc": "2.0", "method": "notifications/initialized"}),
+    ("server", answer(0, SERVER_INFO)),
+    ("client", INITIALIZED),
     ("client", call(1, "a", 11, x=1)),
     ("client", call(2, "b")),
     ("server", progress(11)),
@@ -111,7 +99,7 @@ def served(file: Path, *messages: dict[str, Any], silent: int = 0) -> list[dict[
 
 
 def test_who_asks_and_secrets_do_not_count(tmp_path: Path) -> None:
-    hello = {**INITIALIZE, "id": "x", "params": {**INITIALIZE["params"], "clientInfo": {"name": "b", "version": "2"}}}
+    hello = request("x", "initialize", {**CLIENT, "clientInfo": {"name": "b", "version": "2"}})
     found = served(recorded(tmp_path), hello, call(8, "login", password="OTHER"))
     by = {one["id"]: one["result"] for one in found}
     assert by == {"x": SERVER_INFO, 8: result(4, "in")["result"]}
@@ -133,26 +121,26 @@ def test_equal_requests_get_the_recorded_answers_in_turn(tmp_path: Path) -> None
 
 UNMATCHED = (
     (call(1, "a", x=2), -32602, 'the nearest is line 4: tools/call {"name": "a", "arguments": {"x": 1}}'),
-    ({"jsonrpc": "2.0", "id": 1, "method": "tools/list"}, -32601, "did you mean tools/call"),
-    ({"jsonrpc": "2.0", "id": 1, "method": "x"}, -32601, "it has initialize, tools/call"),
+    (request(1, "tools/list"), -32601, "did you mean tools/call"),
+    (request(1, "x"), -32601, "it has initialize, tools/call"),
     (call(1, "cut"), -32603, "no response to line 15"),
-    ({"jsonrpc": "2.0", "id": 1, "method": "ping"}, None, ""),
+    (request(1, "ping"), None, ""),
     ({"jsonrpc": "1.0", "id": 1, "method": "ping"}, -32600, "2.0"),
 )
 
 
 def test_other_requests_get_a_clear_error(tmp_path: Path) -> None:
     found = served(recorded(tmp_path), *(message for message, _, _ in UNMATCHED))
-    for (_, code, words), answer in zip(UNMATCHED, found, strict=True):
-        assert answer.get("error", {}).get("code") == code
-        assert words in answer.get("error", {}).get("message", "")
+    for (_, code, words), one in zip(UNMATCHED, found, strict=True):
+        assert one.get("error", {}).get("code") == code
+        assert words in one.get("error", {}).get("message", "")
 
 
 def test_hostile_clients_get_errors_and_the_player_goes_on(tmp_path: Path) -> None:
     deep = json.loads("[" * 150 + "]" * 150)
-    found = served(recorded(tmp_path), call(1, "a", x=deep), {"jsonrpc": "2.0", "id": 2, "method": "ping"})
+    found = served(recorded(tmp_path), call(1, "a", x=deep), request(2, "ping"))
     assert "nested deeper" in found[0]["error"]["message"]
-    assert found[1] == {"jsonrpc": "2.0", "id": 2, "result": {}}
+    assert found[1] == answer(2, {})
 
 
 @pytest.mark.parametrize(
@@ -162,11 +150,8 @@ def test_a_file_that_is_no_recording_is_one_line(text: str, tmp_path: Path) -> N
     file = tmp_path / "trace.jsonl"
     file.write_text(text, "utf-8")
     for words in (["serve", file], ["replay", file, "cat"]):
-        done = inside("tap", *words)
-        assert done.returncode == 2
-        assert "line 1" in done.stderr
-        assert done.stderr.count("\n") == 1
-    assert inside("tap", "serve", tmp_path / "none").returncode == 2
+        assert "line 1" in complaint("tap", *words)
+    complaint("tap", "serve", tmp_path / "none")
 
 
 # --- comparison -----------------------------------------------------------------------------------------------
@@ -178,7 +163,7 @@ TOOL: dict[str, Any] = {
     "outputSchema": SCHEMA,
 }
 STRICTER = {**TOOL, "inputSchema": {**TOOL["inputSchema"], "required": ["a"]}}
-LIST = {"jsonrpc": "2.0", "id": 1, "method": "tools/list"}
+LIST = request(1, "tools/list")
 
 
 def structured(value: Any) -> dict[str, Any]:
@@ -203,23 +188,16 @@ def test_results_are_compared_by_value_and_structured_content_by_schema(name: st
     old, new, verdict, words = CASES[name]
 
     def exchanges(value: dict[str, Any]) -> Recording:
-        listed = {"jsonrpc": "2.0", "id": 1, "result": {"tools": [TOOL]}}
-        lines = [("client", LIST), ("server", listed), ("client", call(2, "t"))]
-        return recording_of(trace([*lines, ("server", {"jsonrpc": "2.0", "id": 2, "result": value})]))
+        lines = [("client", LIST), ("server", answer(1, {"tools": [TOOL]})), ("client", call(2, "t"))]
+        return recording_of(trace([*lines, ("server", answer(2, value))]))
 
     recording, live = exchanges(old), exchanges(new)
-    comparison = Comparison(recording.exchanges, ["/at/*"])
-    found = comparison.compare(recording.exchanges[1], live.exchanges[1])
+    found = Comparison(recording.exchanges, ["/at/*"]).compare(recording.exchanges[1], live.exchanges[1])
     assert found.verdict == verdict
     assert words in "".join(map(str, found.differences))
 
 
 def test_lists_are_compared_as_contracts() -> None:
-    def listed(*tools: Any) -> Recording:
-        return recording_of(
-            trace([("client", LIST), ("server", {"jsonrpc": "2.0", "id": 1, "result": {"tools": tools}})])
-        )
-
     other = {**TOOL, "name": "u"}
     for old, new, words in (
         ([TOOL, other], [other, TOOL], ""),
@@ -227,7 +205,10 @@ def test_lists_are_compared_as_contracts() -> None:
         ([TOOL], [{**TOOL, "icons": []}], "safe: tool t has another icons"),
         ([TOOL], [{**TOOL, "x": 1}], "safe: tool t has another x"),
     ):
-        (before,), (now,) = listed(*old).exchanges, listed(*new).exchanges
+        (before,), (now,) = (
+            recording_of(trace([("client", LIST), ("server", answer(1, {"tools": tools}))])).exchanges
+            for tools in (old, new)
+        )
         found = Comparison([before]).compare(before, now)
         assert found.verdict == ("different" if words else "same")
         assert words in "".join(map(str, found.differences))
@@ -264,10 +245,9 @@ def test_replay_finds_what_changed(revision: str, tmp_path: Path) -> None:
     old.write_text(SHOP, "utf-8")
     new.write_text(SHOP.replace("hello", "bye").replace("name: str", "name: str, loud: bool"), "utf-8")
     server = f"{COMMAND} tap --out {out} -- {sys.executable} -m mcp_bindgen.app {old}"
-    done = execute(COMMAND, "call", server, "tools/list", "--revision", revision)
-    assert done.returncode == 0, done.stderr
+    assert inside("call", server, "tools/list", "--revision", revision).returncode == 0
     first = out.read_bytes()
-    done = execute(COMMAND, "call", server, "tools/call", "greet", '{"name": "Ada"}', "--revision", revision)
+    inside("call", server, "tools/call", "greet", '{"name": "Ada"}', "--revision", revision)
     out.write_bytes(first + out.read_bytes())
     assert inside("tap", "replay", out, old).returncode == 0
     done = inside("tap", "replay", out, new)
@@ -281,9 +261,7 @@ def test_replay_finds_what_changed(revision: str, tmp_path: Path) -> None:
 def test_bad_options_of_replay_are_one_line(tmp_path: Path) -> None:
     file = recorded(tmp_path)
     for words in (["--ignore", "x"], ["--revision", "1999"], []):
-        done = inside("tap", "replay", file, "/no/such/program", *words)
-        assert done.returncode == 2
-        assert done.stderr.count("\n") == 1
+        complaint("tap", "replay", file, "/no/such/program", *words)
 
 
 # --- ten recordings -------------------------------------------------------------------------------------------

@@ -22,7 +22,8 @@ from mcp_bindgen.spec import Store
 from mcp_bindgen.tap import Lines, Recorder, Trace, TracedMessage, recorder
 from mcp_bindgen.tap.redaction import may_contain_secrets, redacted
 from tests.interop.everything import EVERYTHING, FILESYSTEM
-from tests.support.commands import COMMAND, PATIENCE, ROOT, inside
+from tests.support.commands import COMMAND, PATIENCE, ROOT, complaint, inside
+from tests.support.taps import traced
 
 ECHO = "import sys, shutil; shutil.copyfileobj(sys.stdin.buffer, sys.stdout.buffer)"
 
@@ -48,10 +49,9 @@ def test_every_byte_is_forwarded_as_it_came(tmp_path: Path) -> None:
     sent = MESSAGES + b"\xff\xfe{\r\n\r\n" + b"[" * 300_000 + b"\n" + bytes(range(256)) * 900 + b"no line break"
     done = tap("--out", tmp_path / "trace.jsonl", sent=sent)
     assert done.stdout == sent
-    traced = [json.loads(line) for line in (tmp_path / "trace.jsonl").read_text("utf-8").splitlines()]
-    assert {one["sender"] for one in traced} == {"client", "server"}
-    assert traced[0]["revision"] == "2025-11-25"
-    assert traced[0]["violations"] == []
+    found = traced(tmp_path / "trace.jsonl")
+    assert {one["sender"] for one in found} == {"client", "server"}
+    assert (found[0]["revision"], found[0]["violations"]) == ("2025-11-25", [])
     assert (tmp_path / "trace.jsonl").stat().st_mode & 0o077 == 0
     assert done.returncode == 1
 
@@ -81,8 +81,8 @@ def test_the_trace_goes_on_after_strange_messages(name: str, tmp_path: Path) -> 
     sent = MESSAGES + call + INITIALIZED
     done = tap("--out", tmp_path / "trace.jsonl", sent=sent)
     assert done.stdout == sent
-    traced = [json.loads(line) for line in (tmp_path / "trace.jsonl").read_text("utf-8").splitlines()]
-    ours = [one for one in traced if one["sender"] == "client"]
+    found = traced(tmp_path / "trace.jsonl")
+    ours = [one for one in found if one["sender"] == "client"]
     assert len(ours) == 3
     assert ours[2]["method"] == "notifications/initialized"
     assert reason is None or reason in ours[1]["violations"][0]["reason"]
@@ -149,10 +149,7 @@ def test_bad_input_is_one_line(tmp_path: Path) -> None:
         (["--", "/no/such/program"], "cannot start"),
         (["--out", tmp_path / "no" / "file", "cat"], "cannot be written"),
     ):
-        done = inside("tap", *words)
-        assert done.returncode == 2
-        assert reason in done.stderr
-        assert done.stderr.count("\n") == 1
+        assert reason in complaint("tap", *words)
 
 
 def test_call_shows_the_same_trace(tmp_path: Path) -> None:
@@ -177,19 +174,22 @@ SEEDED: tuple[tuple[str, dict[str, Any], str, str], ...] = (
     ("resources/read", {"contents": [{"uri": 1, "text": ""}]}, "/result/contents/0/uri", "type"),
     ("prompts/get", {"messages": [{"role": "robot", "content": {"type": "text", "text": ""}}]}, "/result/messages", ""),
 )
+PARAMS = {
+    "tools/call": {"name": "a"},
+    "tools/list": {},
+    "resources/read": {"uri": "file:///a"},
+    "prompts/get": {"name": "a"},
+}
 
 
 @pytest.mark.parametrize("revision", ["2024-11-05", "2025-03-26", "2025-06-18", "2025-11-25"])
 @pytest.mark.parametrize(("method", "result", "pointer", "rule"), SEEDED)
-def test_seeded_violations_are_found(
-    revision: str, method: str, result: dict[str, Any], pointer: str, rule: str
-) -> None:
+def test_seeded_violations_are_found(revision: str, method: str, result: Any, pointer: str, rule: str) -> None:
     seen = list[TracedMessage]()
     trace = Trace(seen.append, revision)
-    trace.record(
-        "client", json.dumps({"jsonrpc": "2.0", "id": "x", "method": method, "params": PARAMS[method]}).encode()
-    )
-    trace.record("server", json.dumps({"jsonrpc": "2.0", "id": "x", "result": result}).encode())
+    head = {"jsonrpc": "2.0", "id": "x"}
+    trace.record("client", json.dumps({**head, "method": method, "params": PARAMS[method]}).encode())
+    trace.record("server", json.dumps({**head, "result": result}).encode())
     asked, answered = seen
     assert asked.violations == ()
     (violation,) = answered.violations
@@ -197,14 +197,6 @@ def test_seeded_violations_are_found(
     assert rule in violation.rule
     assert answered.method == method
     assert answered.elapsed_ms is not None
-
-
-PARAMS: dict[str, dict[str, str]] = {
-    "tools/call": {"name": "a"},
-    "tools/list": {},
-    "resources/read": {"uri": "file:///a"},
-    "prompts/get": {"name": "a"},
-}
 
 
 @pytest.mark.parametrize("text", [b"{", b"1", b"[]", b"{}", b'{"jsonrpc": "2.0", "id": 9, "result": {}}', b"\xff"])
@@ -245,20 +237,16 @@ def test_secrets_are_replaced_and_nothing_else() -> None:
         "text": f"send 'Authorization: Bearer {secret}'",
         "password": secret,
     }
-    kept = {
-        "progressToken": "p1",
-        "properties": {"token": {"type": "string"}, "env": {"type": "object"}},
-        "uri": "https://example.com/?page=2",
-    }
+    properties = {"token": {"type": "string"}, "env": {"type": "object"}}
+    kept = {"progressToken": "p1", "properties": properties, "uri": "https://example.com/?page=2"}
     assert secret not in json.dumps(redacted(message))
     for key, value in message.items():
         assert may_contain_secrets(json.dumps({key: value}).encode())
-    escaped = json.dumps({"password": secret}).replace("pass", "\\u0070ass").encode()
-    assert may_contain_secrets(escaped)
+    assert may_contain_secrets(json.dumps({"password": secret}).replace("pass", "\\u0070ass").encode())
     assert "example.com/?a=1" in redacted(message)["url"]
-    assert redacted(kept)["progressToken"] == "p1"
-    assert redacted(kept)["properties"]["token"] == {"type": "string"}
-    assert redacted(kept)["uri"] == kept["uri"]
+    found = redacted(kept)
+    assert (found["progressToken"], found["uri"]) == (kept["progressToken"], kept["uri"])
+    assert found["properties"]["token"] == {"type": "string"}
 
 
 # --- official clients and foreign servers ---------------------------------------------------------------------
@@ -283,10 +271,10 @@ def test_the_official_client_and_foreign_servers_see_the_same_bytes(name: str, t
     server = [str(tmp_path) if word == "FOLDER" else word for word in words]
     recorder_of = [sys.executable, str(ROOT / "tests" / "interop" / "tap.py")]
     near, far, out = (tmp_path / one for one in ("near", "far", "trace.jsonl"))
-    tapped = [str(COMMAND), "tap", "--out", str(out), "--", *recorder_of, str(far), *server]
+    command = [str(COMMAND), "tap", "--out", str(out), "--", *recorder_of, str(far), *server]
 
     async def talk() -> int:
-        parameters = StdioServerParameters(command=recorder_of[0], args=[recorder_of[1], str(near), *tapped])
+        parameters = StdioServerParameters(command=recorder_of[0], args=[recorder_of[1], str(near), *command])
         async with stdio_client(parameters) as streams, ClientSession(*streams) as session:
             await session.initialize()
             listed = await session.list_tools()
@@ -299,10 +287,10 @@ def test_the_official_client_and_foreign_servers_see_the_same_bytes(name: str, t
         for path in (near, far)
     ]
     assert sides[0] == sides[1]
-    traced = [json.loads(line) for line in out.read_text("utf-8").splitlines()]
-    assert [one["violations"] for one in traced if one["violations"]] == []
-    assert {one["method"] for one in traced} >= {"initialize", "tools/list", "tools/call"}
-    assert len(traced) == sum(map(len, sides[0]))
+    found = traced(out)
+    assert [one["violations"] for one in found if one["violations"]] == []
+    assert {one["method"] for one in found} >= {"initialize", "tools/list", "tools/call"}
+    assert len(found) == sum(map(len, sides[0]))
 
 
 @pytest.mark.skipif(sys.platform == "win32", reason="Windows has no SIGTERM")

@@ -37,144 +37,99 @@ def compared(old: Schema, new: Schema) -> ContractComparison:
     return compare_contracts(contract_of(old), contract_of(new))
 
 
-def said(old: Schema, new: Schema) -> list[tuple[str, str, str]]:
-    """Each finding as its sentence and both levels."""
-    return [
-        (finding.sentence, finding.level.name.lower(), finding.reverse.name.lower())
-        for finding in compared(old, new).findings
-    ]
+def said(old: Schema, new: Schema) -> list[tuple[str, str]]:
+    """Each finding as its sentence, and both levels."""
+    found = compared(old, new).findings
+    return [(one.sentence, f"{one.level.name.lower()} {one.reverse.name.lower()}") for one in found]
 
 
 # --- what changes of tools are called -------------------------------------------------------------------------
 
-CHANGES: list[tuple[Schema, Schema, list[tuple[str, str, str]]]] = [
+UNNAMED = "argument unit is no named member any more, but the object takes it unnamed, as any JSON; it was string"
+DAY, DATE, DIGITS = ({"type": "string", **more} for more in ({}, {"format": "date"}, {"pattern": "^[0-9]+$"}))
+CHANGES: list[Any] = [
+    (record(city=TEXT), record("city", city=TEXT), "argument city is required now", "breaking safe"),
+    (record(u={"enum": ["c", "f"]}), record(u={"enum": ["c"]}), 'argument u may not be "f" any more', "breaking safe"),
+    (record(u={"enum": ["c"]}), record(u={"enum": ["c", "f"]}), 'argument u may be "f"', "safe breaking"),
+    (record(city=TEXT), record(city=TEXT, days=WHOLE), "argument days is new and optional: integer", "safe risky"),
+    (record(), record("days", days=WHOLE), "argument days is new and required: integer", "breaking risky"),
+    (record(city=TEXT, days=WHOLE), record(city=TEXT), "argument days is gone; it was integer", "risky safe"),
+    (record(days=WHOLE), record(days=TEXT), "argument days was integer, is string", "breaking breaking"),
     (
-        record(city=TEXT),
-        record("city", city=TEXT),
-        [("get-forecast: argument city is required now", "breaking", "safe")],
+        *(record(place=record(spots={"type": "array", "items": items})) for items in (TEXT, WHOLE)),
+        *("argument place.spots[] was string, is integer", "breaking breaking"),
     ),
     (
-        record(unit={"enum": ["c", "f"]}),
-        record(unit={"enum": ["c"]}),
-        [('get-forecast: argument unit may not be "f" any more', "breaking", "safe")],
+        *(record(**{"a-b": {"type": "string", "maxLength": most}}) for most in (9, 5)),
+        *("argument a-b was maxLength 9, is maxLength 5", "breaking safe"),
     ),
     (
-        record(unit={"enum": ["c"]}),
-        record(unit={"enum": ["c", "f"]}),
-        [('get-forecast: argument unit may be "f"', "safe", "breaking")],
+        *(record(days={"type": "integer", "default": default}) for default in (3, 4)),
+        *("argument days means 4 where it is absent; it was 3", "risky risky"),
+    ),
+    (record(day=DAY), record(day=DATE), "argument day was no format, is date", "risky risky"),
+    (
+        *(record(day={"type": "string", "pattern": pattern}) for pattern in ("^[a-z]+$", "^[0-9]+$")),
+        *("argument day was pattern ^[a-z]+$, is pattern ^[0-9]+$", "breaking breaking"),
     ),
     (
-        record(city=TEXT),
-        record(city=TEXT, days=WHOLE),
-        [("get-forecast: argument days is new and optional: integer", "safe", "risky")],
+        *(record(tags={"type": "array", "items": TEXT, **more}) for more in ({}, {"uniqueItems": True})),
+        *("argument tags has `uniqueItems` now: true", "breaking safe"),
     ),
     (
-        record(city=TEXT),
-        record("days", city=TEXT, days=WHOLE),
-        [("get-forecast: argument days is new and required: integer", "breaking", "risky")],
+        *(record(a=TEXT, b=TEXT) | more for more in ({}, {"not": {"required": ["a", "b"]}})),
+        *('arguments has `not` now: {"required": ["a", "b"]}', "breaking safe"),
     ),
     (
-        record(city=TEXT, days=WHOLE),
-        record(city=TEXT),
-        [("get-forecast: argument days is gone; it was integer", "risky", "safe")],
-    ),
-    (
-        record(days=WHOLE),
-        record(days=TEXT),
-        [("get-forecast: argument days was integer, is string", "breaking", "breaking")],
-    ),
-    (
-        record(place=record(spots={"type": "array", "items": TEXT})),
-        record(place=record(spots={"type": "array", "items": WHOLE})),
-        [("get-forecast: argument place.spots[] was string, is integer", "breaking", "breaking")],
-    ),
-    (
-        record(**{"a-b": {"type": "string", "maxLength": 9}}),
-        record(**{"a-b": {"type": "string", "maxLength": 5}}),
-        [("get-forecast: argument a-b was maxLength 9, is maxLength 5", "breaking", "safe")],
-    ),
-    (
-        record(days={"type": "integer", "default": 3}),
-        record(days={"type": "integer", "default": 4}),
-        [("get-forecast: argument days means 4 where it is absent; it was 3", "risky", "risky")],
-    ),
-    (
-        record(day=TEXT),
-        record(day={"type": "string", "format": "date"}),
-        [("get-forecast: argument day was no format, is date", "risky", "risky")],
-    ),
-    (
-        record(day={"type": "string", "pattern": "^[a-z]+$"}),
-        record(day={"type": "string", "pattern": "^[0-9]+$"}),
-        [("get-forecast: argument day was pattern ^[a-z]+$, is pattern ^[0-9]+$", "breaking", "breaking")],
-    ),
-    (
-        record(tags={"type": "array", "items": TEXT}),
-        record(tags={"type": "array", "items": TEXT, "uniqueItems": True}),
-        [("get-forecast: argument tags has `uniqueItems` now: true", "breaking", "safe")],
-    ),
-    (
-        record(a=TEXT, b=TEXT),
-        record(a=TEXT, b=TEXT) | {"not": {"required": ["a", "b"]}},
-        [('get-forecast: arguments has `not` now: {"required": ["a", "b"]}', "breaking", "safe")],
-    ),
-    (
-        record(city=TEXT),
-        record(city={**TEXT, "description": "Where."}),
-        [("get-forecast: argument city has another description", "safe", "safe")],
-    ),
-    (
-        record("city", city=TEXT, unit=TEXT),
-        record("city", city=TEXT) | {"additionalProperties": True},
-        [
-            (
-                "get-forecast: argument unit is no named member any more, but the object takes it unnamed, as any JSON;"
-                " it was string",
-                "risky",
-                "risky",
-            ),
-            ("get-forecast: arguments accepts what it refused before", "safe", "breaking"),
-        ],
+        *(record(city={**TEXT, **more}) for more in ({}, {"description": "Where."})),
+        *("argument city has another description", "safe safe"),
     ),
 ]
 
 
-@pytest.mark.parametrize(("old", "new", "findings"), CHANGES, ids=[change[2][0][0] for change in CHANGES])
-def test_a_change_of_arguments(old: Schema, new: Schema, findings: list[tuple[str, str, str]]) -> None:
-    assert said(forecast(old), forecast(new)) == findings
+@pytest.mark.parametrize(("old", "new", "sentence", "levels"), CHANGES, ids=[change[2] for change in CHANGES])
+def test_a_change_of_arguments(old: Schema, new: Schema, sentence: str, levels: str) -> None:
+    assert said(forecast(old), forecast(new)) == [(f"get-forecast: {sentence}", levels)]
+
+
+def test_an_argument_that_is_taken_without_a_name() -> None:
+    old = record("city", city=TEXT, unit=TEXT)
+    new = record("city", city=TEXT) | {"additionalProperties": True}
+    assert said(forecast(old), forecast(new)) == [
+        (f"get-forecast: {UNNAMED}", "risky risky"),
+        ("get-forecast: arguments accepts what it refused before", "safe breaking"),
+    ]
 
 
 def test_several_changes_of_one_argument() -> None:
     old = record(days={"type": "integer", "maximum": 7, "default": 3, "description": "A."})
     new = record("days", days={"type": "integer", "maximum": 5, "format": "int32"})
     assert said(forecast(old), forecast(new)) == [
-        ("get-forecast: argument days is required now", "breaking", "safe"),
-        ("get-forecast: argument days was maximum 7, is maximum 5", "breaking", "safe"),
-        ("get-forecast: argument days means nothing where it is absent; it was 3", "risky", "risky"),
-        ("get-forecast: argument days was no format, is int32", "risky", "risky"),
-        ("get-forecast: argument days has another description", "safe", "safe"),
+        ("get-forecast: argument days is required now", "breaking safe"),
+        ("get-forecast: argument days was maximum 7, is maximum 5", "breaking safe"),
+        ("get-forecast: argument days means nothing where it is absent; it was 3", "risky risky"),
+        ("get-forecast: argument days was no format, is int32", "risky risky"),
+        ("get-forecast: argument days has another description", "safe safe"),
     ]
 
 
 def test_values_that_types_do_not_tell_apart() -> None:
     old, new = record(n={"enum": [1, 2, 3]}), record(n={"enum": [1, 4]})
     assert sorted(said(forecast(old), forecast(new))) == [
-        ("get-forecast: argument n may be 4", "safe", "breaking"),
-        ("get-forecast: argument n may not be 2 any more", "breaking", "safe"),
-        ("get-forecast: argument n may not be 3 any more", "breaking", "safe"),
+        ("get-forecast: argument n may be 4", "safe breaking"),
+        ("get-forecast: argument n may not be 2 any more", "breaking safe"),
+        ("get-forecast: argument n may not be 3 any more", "breaking safe"),
     ]
 
 
 def test_a_whole_number_that_becomes_one_of_a_few() -> None:
-    old, new = record(n={"type": "integer"}), record(n={"enum": [1, 2]})
-    assert said(forecast(old), forecast(new)) == [
-        ("get-forecast: argument n has `enum` now: [1, 2]", "breaking", "safe")
-    ]
+    found = said(forecast(record(n={"type": "integer"})), forecast(record(n={"enum": [1, 2]})))
+    assert found == [("get-forecast: argument n has `enum` now: [1, 2]", "breaking safe")]
 
 
 def test_a_value_is_said_once() -> None:
     old, new = record(n={"enum": ["a", "b", 1]}), record(n={"enum": ["a", None]})
-    sentences = [sentence for sentence, _, _ in said(forecast(old), forecast(new))]
+    sentences = [sentence for sentence, _ in said(forecast(old), forecast(new))]
     assert sentences.count("get-forecast: argument n may be null") == 1
 
 
@@ -182,29 +137,24 @@ def test_a_result_is_read_the_other_way_round() -> None:
     plain = record()
     old, new = record("sky", sky=TEXT, t=WHOLE), record(sky=TEXT, t={"type": "number"})
     assert sorted(said(forecast(plain, old), forecast(plain, new))) == [
-        ("get-forecast: result sky is optional now", "breaking", "safe"),
-        ("get-forecast: result t may have a fraction", "breaking", "safe"),
+        ("get-forecast: result sky is optional now", "breaking safe"),
+        ("get-forecast: result t may have a fraction", "breaking safe"),
     ]
     assert not compared(forecast(plain, new), forecast(plain, old)).breaking
 
 
 def test_a_result_that_is_no_longer_structured() -> None:
-    plain, result = record(), record(sky=TEXT)
-    assert said(forecast(plain, result), forecast(plain)) == [
-        ("get-forecast: result is no longer structured", "breaking", "safe")
-    ]
-    assert said(forecast(plain), forecast(plain, result)) == [
-        ("get-forecast: result is structured now", "safe", "breaking")
-    ]
+    plain, structured = forecast(record()), forecast(record(), record(sky=TEXT))
+    assert said(structured, plain) == [("get-forecast: result is no longer structured", "breaking safe")]
+    assert said(plain, structured) == [("get-forecast: result is structured now", "safe breaking")]
 
 
 def test_tools_that_came_and_went() -> None:
-    old = {"tools": [{"name": name, "inputSchema": record(q=TEXT)} for name in ("find", "count-all")]}
-    new = {"tools": [{"name": name, "inputSchema": record(q=TEXT)} for name in ("find", "countAll")]}
-    assert said(old, new) == [
-        ("tool count-all is gone", "breaking", "safe"),
-        ("tool countAll is new", "safe", "breaking"),
-    ]
+    old, new = (
+        {"tools": [{"name": name, "inputSchema": record(q=TEXT)} for name in ("find", other)]}
+        for other in ("count-all", "countAll")
+    )
+    assert said(old, new) == [("tool count-all is gone", "breaking safe"), ("tool countAll is new", "safe breaking")]
     assert compared(old, new).findings[0].hint == "Perhaps it is countAll now."
 
 
@@ -212,36 +162,31 @@ def test_what_a_tool_says_of_itself() -> None:
     old = forecast(record(), description="Old.", annotations={"readOnlyHint": True, "title": "A"})
     new = forecast(record(), description="New.", title="B", annotations={"title": "A"})
     assert said(old, new) == [
-        ("get-forecast: annotation readOnlyHint was true, is false", "risky", "risky"),
-        ("tool get-forecast has another description", "safe", "safe"),
-        ("tool get-forecast has another title", "safe", "safe"),
+        ("get-forecast: annotation readOnlyHint was true, is false", "risky risky"),
+        ("tool get-forecast has another description", "safe safe"),
+        ("tool get-forecast has another title", "safe safe"),
     ]
 
 
 def test_scopes() -> None:
-    old, new = forecast(record()), forecast(record())
-    old["tools"][0]["x-mcp-scopes"] = ["a", "b"]
-    new["tools"][0]["x-mcp-scopes"] = ["b", "c"]
+    states: list[Schema] = [{"x-mcp-scopes": scopes} for scopes in (["a", "b"], ["b", "c"])]
+    old, new = (forecast(record(), **state) for state in states)
     assert said(old, new) == [
-        ("tool get-forecast needs the scope c", "risky", "safe"),
-        ("tool get-forecast does not need the scope a any more", "safe", "risky"),
+        ("tool get-forecast needs the scope c", "risky safe"),
+        ("tool get-forecast does not need the scope a any more", "safe risky"),
     ]
 
 
 def test_prompts() -> None:
-    old = {"prompts": [{"name": "greet", "arguments": [{"name": "style", "enum": ["a", "b"]}, {"name": "who"}]}]}
-    new = {
-        "prompts": [
-            {
-                "name": "greet",
-                "arguments": [{"name": "style", "enum": ["a"]}, {"name": "who", "required": True}, {"name": "more"}],
-            }
-        ]
-    }
+    def greet(*arguments: Schema) -> Schema:
+        return {"prompts": [{"name": "greet", "arguments": list(arguments)}]}
+
+    old = greet({"name": "style", "enum": ["a", "b"]}, {"name": "who"})
+    new = greet({"name": "style", "enum": ["a"]}, {"name": "who", "required": True}, {"name": "more"})
     assert said(old, new) == [
-        ('greet: argument style may not be "b" any more', "breaking", "safe"),
-        ("greet: argument who is required now", "breaking", "safe"),
-        ("greet: argument more is new and optional: string", "safe", "risky"),
+        ('greet: argument style may not be "b" any more', "breaking safe"),
+        ("greet: argument who is required now", "breaking safe"),
+        ("greet: argument more is new and optional: string", "safe risky"),
     ]
 
 
@@ -255,15 +200,15 @@ def test_resources_and_templates() -> None:
         "resourceTemplates": [{"uriTemplate": "note://{id}/{part}", "name": "note"}],
     }
     assert said(old, new) == [
-        ("resource file:///b is gone", "breaking", "safe"),
-        ("template note://{id}/{part} was note://{id}", "breaking", "breaking"),
-        ("file:///a: mimeType was text/plain, is text/html", "risky", "risky"),
-        ("resource file:///c is new", "safe", "breaking"),
+        ("resource file:///b is gone", "breaking safe"),
+        ("template note://{id}/{part} was note://{id}", "breaking breaking"),
+        ("file:///a: mimeType was text/plain, is text/html", "risky risky"),
+        ("resource file:///c is new", "safe breaking"),
     ]
 
 
 def test_instructions() -> None:
-    assert said({"instructions": "Old."}, {"instructions": "New."}) == [("instructions are others", "safe", "safe")]
+    assert said({"instructions": "Old."}, {"instructions": "New."}) == [("instructions are others", "safe safe")]
 
 
 def test_a_type_that_contains_itself() -> None:
@@ -311,17 +256,14 @@ def test_ways_of_writing_the_same_are_no_change() -> None:
 def test_what_would_take_too_long_counts_as_breaking(keyword: str, below: str) -> None:
     old, new = (tangled(30, leaf, keyword, below=below) for leaf in (TEXT, WHOLE))
     sentence = "get-forecast: arguments changed, and a comparison would take too long; that counts as breaking"
-    assert said(forecast(old), forecast(new)) == [(sentence, "breaking", "breaking")]
+    assert said(forecast(old), forecast(new)) == [(sentence, "breaking breaking")]
     assert said(forecast(old), forecast(shuffled(old, 1))) == []
 
 
 def test_an_example_of_many_ways_is_not_explained() -> None:
     old, new = (tangled(8, leaf, below="items") for leaf in (TEXT, WHOLE))
-    (finding,) = compared(forecast(old), forecast(new)).findings
-    assert (finding.level, finding.sentence) == (
-        Level.BREAKING,
-        f"get-forecast: argument x{'[]' * 8} was string, is integer",
-    )
+    ((sentence, levels),) = said(forecast(old), forecast(new))
+    assert (sentence, levels.split()[0]) == (f"get-forecast: argument x{'[]' * 8} was string, is integer", "breaking")
 
 
 @pytest.mark.full
@@ -333,23 +275,19 @@ def test_a_proof_without_end_is_given_up(monkeypatch: pytest.MonkeyPatch) -> Non
     assert inclusion.included(sender, receiver).answer is not Answer.YES
 
 
-def test_nothing_that_is_written_differently_goes_without_a_word() -> None:
-    keywords: dict[str, Any] = {
-        "patternProperties": {"^x": TEXT},
-        "propertyNames": {"maxLength": 9},
-        "minProperties": 1,
-        "dependentRequired": {"a": ["b"]},
-        "not": {"const": {"a": "x"}},
-        "if": {"required": ["a"]},
-        "allOf": [{"required": ["a"]}],
-        "unevaluatedProperties": False,
-        "x-vendor": 1,
-    }
-    for keyword, value in keywords.items():
-        plain = record(a=TEXT, b=TEXT)
-        assert said(forecast(plain), forecast(plain | {keyword: value})), keyword
-        nested = record(inner=plain), record(inner=plain | {keyword: value})
-        assert said(forecast(nested[0]), forecast(nested[1])), keyword
+@pytest.mark.parametrize(
+    "more",
+    [
+        *({"patternProperties": {"^x": TEXT}}, {"propertyNames": {"maxLength": 9}}, {"minProperties": 1}),
+        *({"dependentRequired": {"a": ["b"]}}, {"not": {"const": {"a": "x"}}}, {"if": {"required": ["a"]}}),
+        *({"allOf": [{"required": ["a"]}]}, {"unevaluatedProperties": False}, {"x-vendor": 1}),
+    ],
+    ids=str,
+)
+def test_nothing_that_is_written_differently_goes_without_a_word(more: Schema) -> None:
+    plain = record(a=TEXT, b=TEXT)
+    assert said(forecast(plain), forecast(plain | more))
+    assert said(forecast(record(inner=plain)), forecast(record(inner=plain | more)))
 
 
 # --- reports --------------------------------------------------------------------------------------------------
@@ -366,15 +304,11 @@ def test_the_text_is_short_and_says_the_worst_first() -> None:
     old = forecast(record(city=TEXT, unit={"enum": ["c", "f"]}), description="Old.")
     new = forecast(record("city", city=TEXT, unit={"enum": ["c", "f", "k"]}), description="New.")
     assert rendered(compared(old, new)) == (
-        "Existing clients break: 3 changes (1 breaking, 2 safe).\n"
-        "\n"
+        "Existing clients break: 3 changes (1 breaking, 2 safe).\n\n"
         f"Breaks existing clients (1) {'-' * 52}\n"
-        "  get-forecast: argument city is required now\n"
-        "    Always send it.\n"
-        "\n"
+        "  get-forecast: argument city is required now\n    Always send it.\n\n"
         f"Safe for existing clients (2) {'-' * 50}\n"
-        '  get-forecast: argument unit may be "k". Breaks new clients with the old\n'
-        "    server.\n"
+        '  get-forecast: argument unit may be "k". Breaks new clients with the old\n    server.\n'
         "  tool get-forecast has another description\n"
     )
     assert "Old allows, new refuses: {}" in rendered(compared(old, new), witness=True)
@@ -397,14 +331,11 @@ def test_what_happened_to_many_entries_is_told_once() -> None:
     tools = [{"name": name, "inputSchema": record(city=TEXT)} for name in ("get-forecast", "forecast")]
     comparison = compared({"resources": listed, "tools": tools[:1]}, {"resources": listed[:1], "tools": tools[1:]})
     assert rendered(comparison) == (
-        "Existing clients break: 101 changes (100 breaking, 1 safe).\n"
-        "\n"
+        "Existing clients break: 101 changes (100 breaking, 1 safe).\n\n"
         f"Breaks existing clients (100) {'-' * 50}\n"
-        "  tool get-forecast is gone\n"
-        "    Perhaps it is forecast now.\n"
+        "  tool get-forecast is gone\n    Perhaps it is forecast now.\n"
         "  resource note://1 is gone\n"
-        "    The same change in 98 other resources: note://2, note://3, note://4, ...\n"
-        "\n"
+        "    The same change in 98 other resources: note://2, note://3, note://4, ...\n\n"
         f"Safe for existing clients (1) {'-' * 50}\n"
         "  tool forecast is new. Breaks new clients with the old server.\n"
     )
@@ -415,9 +346,7 @@ def test_what_happened_to_many_entries_is_told_once() -> None:
 
 
 def test_words_of_servers_are_only_text() -> None:
-    name = "a\x1b[31m|`b"
-    old = {"resources": [{"uri": "x:y", "name": name, "mimeType": "a"}]}
-    new = {"resources": [{"uri": "x:y", "name": name, "mimeType": "b\n|\x1b"}]}
+    old, new = ({"resources": [{"uri": "x:y", "name": "a\x1b[31m|`b", "mimeType": type}]} for type in ("a", "b\n|\x1b"))
     comparison = compared(old, new)
     assert "\x1b" not in rendered(comparison)
     row = rendered(comparison, Format.MARKDOWN).splitlines()[-1]
@@ -425,11 +354,10 @@ def test_words_of_servers_are_only_text() -> None:
 
 
 def test_500_tools_take_little_time() -> None:
-    tools: list[Schema] = [
-        {"name": f"tool-{index}", "inputSchema": record(city=TEXT, days=WHOLE)} for index in range(500)
-    ]
+    schema = record(city=TEXT, days=WHOLE)
+    tools: list[Schema] = [{"name": f"tool-{index}", "inputSchema": schema} for index in range(500)]
     other = copy.deepcopy(tools)
-    other[7]["inputSchema"]["required"] = ["city"]
+    other[7]["inputSchema"] = {**schema, "required": ["city"]}
     assert [finding.level for finding in compared({"tools": tools}, {"tools": other}).findings] == [Level.BREAKING]
 
 

@@ -13,9 +13,16 @@ import pytest
 from mcp_bindgen.contract.comparison.semver import Part, Version, decisive
 from mcp_bindgen.contract.document import contract_of
 from mcp_bindgen.spec import BadInput
-from tests.support.commands import inside, save
+from tests.support.commands import complaint, inside, save
 
 Document = dict[str, Any]
+
+TEXT = {"type": "string"}
+
+
+def record(*required: str, **properties: Any) -> Document:
+    return {"type": "object", "properties": properties, **({"required": list(required)} if required else {})}
+
 
 WEATHER: Document = {
     "revision": "2025-11-25",
@@ -24,18 +31,10 @@ WEATHER: Document = {
         {
             "name": "forecast",
             "description": "Forecast of a city.",
-            "inputSchema": {
-                "type": "object",
-                "properties": {"city": {"type": "string"}, "unit": {"enum": ["C", "F"]}, "days": {"type": "integer"}},
-                "required": ["city"],
-            },
-            "outputSchema": {
-                "type": "object",
-                "properties": {"sky": {"type": "string"}, "wind": {"type": "number"}},
-                "required": ["sky"],
-            },
+            "inputSchema": record("city", city=TEXT, unit={"enum": ["C", "F"]}, days={"type": "integer"}),
+            "outputSchema": record("sky", sky=TEXT, wind={"type": "number"}),
         },
-        {"name": "alarm", "inputSchema": {"type": "object", "properties": {"city": {"type": "string"}}}},
+        {"name": "alarm", "inputSchema": record(city=TEXT)},
     ],
 }
 
@@ -46,31 +45,21 @@ def changed(change: Callable[[Document], object]) -> Document:
     return found
 
 
-def arguments(tool: Document) -> Document:
-    found: Document = tool["inputSchema"]["properties"]
-    return found
+def retyped(**properties: Document) -> Callable[[Document], None]:
+    """A change of the arguments."""
+    return lambda tool: tool["inputSchema"]["properties"].update(properties)
 
 
-CHANGES = [
+CHANGES: list[tuple[str, Any, Part, str]] = [
     ("nothing", lambda tool: None, Part.NONE, ""),
     ("text", lambda tool: tool.update(description="Sky"), Part.PATCH, "description-changed"),
-    ("new argument", lambda tool: arguments(tool).update(hour={"type": "integer"}), Part.MINOR, "field-added-optional"),
-    ("wider argument", lambda tool: arguments(tool).update(city={}), Part.MINOR, "type-widened"),
-    (
-        "default",
-        lambda tool: arguments(tool).update(days={"type": "integer", "default": 1}),
-        Part.MINOR,
-        "default-changed",
-    ),
+    ("new argument", retyped(hour={"type": "integer"}), Part.MINOR, "field-added-optional"),
+    ("wider argument", retyped(city={}), Part.MINOR, "type-widened"),
+    ("default", retyped(days={"type": "integer", "default": 1}), Part.MINOR, "default-changed"),
     ("annotation", lambda tool: tool.update(annotations={"readOnlyHint": True}), Part.MINOR, "annotation-changed"),
-    ("limit", lambda tool: arguments(tool).update(days={"type": "integer", "maximum": 9}), Part.MAJOR, ""),
+    ("limit", retyped(days={"type": "integer", "maximum": 9}), Part.MAJOR, ""),
     ("needed", lambda tool: tool["inputSchema"].update(required=["city", "days"]), Part.MAJOR, "field-became-required"),
-    (
-        "format",
-        lambda tool: arguments(tool).update(city={"type": "string", "format": "uri"}),
-        Part.MAJOR,
-        "lock-unproven",
-    ),
+    ("format", retyped(city={"type": "string", "format": "uri"}), Part.MAJOR, "lock-unproven"),
     ("scope", lambda tool: tool.update({"x-mcp-scopes": ["read"]}), Part.MAJOR, "scope-added"),
     ("no output", lambda tool: tool.pop("outputSchema"), Part.MAJOR, "output-schema-removed"),
     ("name", lambda tool: tool.update(name="sky"), Part.MAJOR, "tool-removed"),
@@ -108,7 +97,7 @@ def test_texts_that_are_no_versions(version: str) -> None:
 
 def test_the_command(tmp_path: Path) -> None:
     old = save(tmp_path / "old.json", WEATHER)
-    after = changed(lambda tool: arguments(tool).update(unit={"enum": ["C"]}))
+    after = changed(retyped(unit={"enum": ["C"]}))
     for version, code in (("1.2.4", 1), ("2.0.0", 0), ("2.0.0-rc.1", 1), ("3.1.0", 0)):
         after["serverInfo"]["version"] = version
         new = save(tmp_path / "new.json", after)
@@ -117,18 +106,11 @@ def test_the_command(tmp_path: Path) -> None:
         assert done.stderr.startswith("major: forecast: argument unit ")
         assert inside("contract", "bump", old, new).returncode == 0
     found = json.loads(inside("contract", "bump", old, new, "--json", "--released", "0.9.1").stdout)
-    assert {name: found[name] for name in ("old", "new", "demanded", "part", "enough")} == {
-        "old": "0.9.1",
-        "new": "3.1.0",
-        "demanded": "0.10.0",
-        "part": "major",
-        "enough": True,
-    }
+    demanded = {"old": "0.9.1", "new": "3.1.0", "demanded": "0.10.0", "part": "major", "enough": True}
+    assert demanded.items() <= found.items()
     nameless = save(tmp_path / "nameless.json", {"tools": WEATHER["tools"]})
     for words in ((nameless, new), (old, nameless, "--enforce"), (old, new, "--released", "one")):
-        done = inside("contract", "bump", *words)
-        assert (done.returncode, done.stdout) == (2, "")
-        assert done.stderr.count("\n") == 1
+        complaint("contract", "bump", *words)
 
 
 CODE = """from .weather import WeatherClient
@@ -154,8 +136,7 @@ def other(forecast: object) -> None:
 @pytest.mark.full
 def test_the_call_sites_that_break(tmp_path: Path) -> None:
     def change(tool: Document) -> None:
-        arguments(tool)["unit"] = {"enum": ["C", "K"]}
-        arguments(tool)["days"] = {"type": "integer", "maximum": 3}
+        retyped(unit={"enum": ["C", "K"]}, days={"type": "integer", "maximum": 3})(tool)
         del tool["outputSchema"]["properties"]["wind"]
 
     after = changed(change)
@@ -166,9 +147,7 @@ def test_the_call_sites_that_break(tmp_path: Path) -> None:
     (package / "__init__.py").touch()
     (package / "main.py").write_text(CODE, "utf-8")
     source = tmp_path / "src"
-    done = inside("contract", "diff", old, new, "--uses", source)
-    assert (done.returncode, done.stdout) == (2, "")
-    assert "there is no typed client of this server" in done.stderr
+    assert "there is no typed client of this server" in complaint("contract", "diff", old, new, "--uses", source)
     assert inside("client", "--from", old, "--out", package / "weather.py").returncode == 0
     before = {path: path.read_bytes() for path in package.iterdir() if path.is_file()}
     report = json.loads(inside("contract", "diff", old, new, "--uses", source, "--format", "json").stdout)

@@ -12,7 +12,7 @@ from contextlib import asynccontextmanager
 from dataclasses import dataclass
 from datetime import date
 from pathlib import Path
-from types import ModuleType
+from types import ModuleType, SimpleNamespace
 from typing import Annotated, Any, Literal
 from uuid import UUID
 
@@ -27,10 +27,10 @@ from mcp_bindgen.app import App, BadFunction, Completion, Context, ResourceNotFo
 from mcp_bindgen.runtime import ProtocolError
 from mcp_bindgen.runtime.protocol.access import Identity
 from mcp_bindgen.runtime.session.service import lifespans
-from tests.support.checked_connections import STATEFUL, STATELESS, Connection, bindings, connected
+from tests.runtime.contract.serving import served
+from tests.support.checked_connections import STATEFUL, STATELESS, bindings, connected, refused, until
 
 EVERY = [*STATEFUL, STATELESS]
-every = pytest.mark.parametrize("revision", EVERY)
 
 
 class Colour(enum.Enum):
@@ -55,21 +55,12 @@ class Named(TypedDict):
     name: str
 
 
-async def failure(connection: Connection[Any], name: str) -> str:
+async def failure(client: Any, name: str, **arguments: Any) -> str:
     """What a model reads of a tool that fails."""
-    result = await connection.client.call_tool(name)
+    result = await client.call_tool(name, arguments)
     assert result.is_error
     (block,) = result.content
     return str(block.text)
-
-
-@asynccontextmanager
-async def served(app: App, revision: str, *bases: type) -> AsyncGenerator[Connection[Any]]:
-    """A client of a revision that is connected to an app, whose lifespan runs."""
-    servers = app.servers()
-    client = type("Caller", (*bases, bindings(revision).Client), {})()
-    async with lifespans(servers), connected(client, *servers) as connection:
-        yield connection
 
 
 class Tagged(BaseModel):
@@ -165,18 +156,20 @@ def small() -> App:
     return app
 
 
+@pytest.fixture
+def client(revision: str) -> Any:
+    return served(small(), revision)
+
+
 # --- what follows from functions ------------------------------------------------------------------------------
 
 
-@every
-async def test_functions_are_listed_with_what_they_say_of_themselves(revision: str) -> None:
-    async with served(small(), revision) as connection:
-        client = connection.client
-        tools = {tool["name"]: tool for tool in [one.model_dump() async for one in client.iter_tools()]}
-        prompts = [one.model_dump() async for one in client.iter_prompts()]
-        resources = [one.model_dump() async for one in client.iter_resources()]
-        templates = [one.model_dump() async for one in client.iter_resource_templates()]
-        assert (client.server_info.name, client.server_info.version, client.instructions) == ("small", "2", "Ask.")
+async def test_functions_are_listed_with_what_they_say_of_themselves(client: Any) -> None:
+    tools = {tool["name"]: tool for tool in [one.model_dump() async for one in client.iter_tools()]}
+    prompts = [one.model_dump() async for one in client.iter_prompts()]
+    resources = [one.model_dump() async for one in client.iter_resources()]
+    templates = [one.model_dump() async for one in client.iter_resource_templates()]
+    assert (client.server_info.name, client.server_info.version, client.instructions) == ("small", "2", "Ask.")
     assert list(tools) == ["add", "all-notes", "move", "silent", "anything", "fail"]
     assert tools["add"] == {
         "name": "add",
@@ -217,83 +210,68 @@ async def test_functions_are_listed_with_what_they_say_of_themselves(revision: s
     ]
 
 
-@every
-async def test_tools_take_and_give_what_is_annotated(revision: str) -> None:
-    async with served(small(), revision) as connection:
+async def test_tools_take_and_give_what_is_annotated(client: Any) -> None:
+    async def called(name: str, **arguments: Any) -> Any:
+        result = (await client.call_tool(name, arguments)).model_dump()
+        assert "isError" not in result
+        if "structuredContent" in result:
+            (block,) = result["content"]
+            assert json.loads(block["text"]) == result["structuredContent"]
+            return result["structuredContent"]
+        return [block["text"] for block in result["content"]]
 
-        async def called(name: str, **arguments: Any) -> Any:
-            result = (await connection.client.call_tool(name, arguments)).model_dump()
-            assert "isError" not in result
-            if "structuredContent" in result:
-                (block,) = result["content"]
-                assert json.loads(block["text"]) == result["structuredContent"]
-                return result["structuredContent"]
-            return [block["text"] for block in result["content"]]
-
-        assert await called("add", text="a", colour="blue") == {"id": 7, "text": "a BLUE"}
-        assert await called("all-notes", notes=[{"id": 1}]) == {"result": [{"id": 1, "text": ""}]}
-        assert await called("move", to={"x": 1}, near={"name": "abc"}) == {"x": 2, "y": 3}
-        assert await called("silent", what="abc") == []
-        assert await called("anything", what={"a": [1, None]}) == ['{"a":[1,null]}']
-        assert await called("anything", what="x") == ['"x"']
+    assert await called("add", text="a", colour="blue") == {"id": 7, "text": "a BLUE"}
+    assert await called("all-notes", notes=[{"id": 1}]) == {"result": [{"id": 1, "text": ""}]}
+    assert await called("move", to={"x": 1}, near={"name": "abc"}) == {"x": 2, "y": 3}
+    assert await called("silent", what="abc") == []
+    assert await called("anything", what={"a": [1, None]}) == ['{"a":[1,null]}']
+    assert await called("anything", what="x") == ['"x"']
 
 
-@every
-async def test_resources_prompts_and_completions_are_functions_too(revision: str) -> None:
-    async with served(small(), revision) as connection:
-        client = connection.client
+async def test_resources_prompts_and_completions_are_functions_too(client: Any) -> None:
+    async def read(uri: str) -> dict[str, Any]:
+        (content,) = (await client.read_resource(uri)).model_dump()["contents"]
+        return dict(content)
 
-        async def read(uri: str) -> dict[str, Any]:
-            (content,) = (await client.read_resource(uri)).model_dump()["contents"]
-            return dict(content)
+    assert await read("note://3") == {"uri": "note://3", "mimeType": "text/plain", "text": "note 3"}
+    everything = {"uri": "note://all", "mimeType": "application/json", "text": '[{"id":1,"text":""}]'}
+    assert await read("note://all") == everything
+    assert await read("logo://small") == {"uri": "logo://small", "blob": "AP8="}
+    for uri in ("note://10", "note://x", "other://1"):
+        await refused(client.read_resource(uri), ProtocolError, "Resource not found")
 
-        assert await read("note://3") == {"uri": "note://3", "mimeType": "text/plain", "text": "note 3"}
-        everything = {"uri": "note://all", "mimeType": "application/json", "text": '[{"id":1,"text":""}]'}
-        assert await read("note://all") == everything
-        assert await read("logo://small") == {"uri": "logo://small", "blob": "AP8="}
-        for uri in ("note://10", "note://x", "other://1"):
-            with pytest.raises(ProtocolError, match="Resource not found"):
-                await client.read_resource(uri)
+    greeting = await client.get_prompt("greet", {"name": "Ada", "times": "3"})
+    assert greeting.model_dump()["messages"] == [
+        {"role": "user", "content": {"type": "text", "text": "short hello to Ada, 3 times"}}
+    ]
+    assert [message.content.text for message in (await client.get_prompt("talk")).messages] == ["a", "b"]
+    with pytest.raises(ProtocolError, match=r"Invalid arguments of greet: arguments\.style"):
+        await client.get_prompt("greet", {"name": "Ada", "style": "wide"})
 
-        greeting = await client.get_prompt("greet", {"name": "Ada", "times": "3"})
-        assert greeting.model_dump()["messages"] == [
-            {"role": "user", "content": {"type": "text", "text": "short hello to Ada, 3 times"}}
-        ]
-        assert [message.content.text for message in (await client.get_prompt("talk")).messages] == ["a", "b"]
-        with pytest.raises(ProtocolError, match=r"Invalid arguments of greet: arguments\.style"):
-            await client.get_prompt("greet", {"name": "Ada", "style": "wide"})
+    async def completed(ref: dict[str, str], name: str, value: str) -> list[str]:
+        found: list[str] = (await client.complete(ref, {"name": name, "value": value})).completion.values
+        return found
 
-        async def completed(ref: dict[str, str], name: str, value: str) -> list[str]:
-            found: list[str] = (await client.complete(ref, {"name": name, "value": value})).completion.values
-            return found
-
-        prompt, template = {"type": "ref/prompt", "name": "greet"}, {"type": "ref/resource", "uri": "note://{id}"}
-        assert await completed(prompt, "name", "A") == ["Ada", "Alan"]
-        assert await completed(prompt, "style", "l") == ["long"]
-        assert await completed(template, "id", "") == ["1", "2"]
+    prompt, template = {"type": "ref/prompt", "name": "greet"}, {"type": "ref/resource", "uri": "note://{id}"}
+    assert await completed(prompt, "name", "A") == ["Ada", "Alan"]
+    assert await completed(prompt, "style", "l") == ["long"]
+    assert await completed(template, "id", "") == ["1", "2"]
 
 
-@every
-async def test_arguments_are_held_against_the_schema(revision: str) -> None:
-    async with served(small(), revision) as connection:
-        for name, arguments, problem in (
-            ("add", {}, "'text' is missing"),
-            ("add", {"text": "a", "id": "7"}, "arguments.id"),
-            ("all-notes", {"notes": [{"id": 1}, {"text": "no id"}]}, "arguments.notes.1"),
-            ("silent", {"what": "long"}, "arguments.what"),
-            ("fail", {"how": "never"}, "arguments.how"),
-        ):
-            call = connection.client.call_tool(name, arguments)
-            if bindings(revision).REVISION.argument_errors_in_results:
-                result = await call
-                assert result.is_error
-                said = result.content[0].text
-            else:
-                with pytest.raises(ProtocolError) as caught:
-                    await call
-                said = caught.value.message
-            assert said.startswith(f"Invalid arguments of {name}: ")
-            assert problem in said
+async def test_arguments_are_held_against_the_schema(revision: str, client: Any) -> None:
+    for name, arguments, problem in (
+        ("add", {}, "'text' is missing"),
+        ("add", {"text": "a", "id": "7"}, "arguments.id"),
+        ("all-notes", {"notes": [{"id": 1}, {"text": "no id"}]}, "arguments.notes.1"),
+        ("silent", {"what": "long"}, "arguments.what"),
+        ("fail", {"how": "never"}, "arguments.how"),
+    ):
+        if bindings(revision).REVISION.argument_errors_in_results:
+            said = await failure(client, name, **arguments)
+        else:
+            said = (await refused(client.call_tool(name, arguments))).message
+        assert said.startswith(f"Invalid arguments of {name}: ")
+        assert problem in said
 
 
 MERGING: list[tuple[Any, Any, Any]] = [
@@ -324,18 +302,16 @@ async def test_values_that_python_cannot_tell_apart_are_refused(kind: Any, merge
 
     count.__annotations__["x"] = kind
     app.tool(count)
-    async with served(app, "2025-11-25") as connection:
-        refused = await connection.client.call_tool("count", {"x": merged})
-        assert refused.is_error
-        assert refused.content[0].text.startswith("Invalid arguments of count: arguments.x")
-        assert not (await connection.client.call_tool("count", {"x": distinct})).is_error
-        listed = (await connection.client.list_tools()).tools[0].model_dump()
+    async with served(app) as client:
+        said = await failure(client, "count", x=merged)
+        assert said.startswith("Invalid arguments of count: arguments.x")
+        assert not (await client.call_tool("count", {"x": distinct})).is_error
+        listed = (await client.list_tools()).tools[0].model_dump()
         assert jsonschema_rs.is_valid(listed["inputSchema"], {"x": distinct})
         if kind == dict[int, str]:
             assert not jsonschema_rs.is_valid(listed["inputSchema"], {"x": merged})
 
 
-@every
 async def test_a_tool_that_a_client_cannot_help_tells_the_model(revision: str) -> None:
     app = App("asking")
 
@@ -350,14 +326,13 @@ async def test_a_tool_that_a_client_cannot_help_tells_the_model(revision: str) -
             tasks.create_task(ctx.ask("Delete two?", bool))
         return "deleted"
 
-    async with served(app, revision) as connection:
+    async with served(app, revision) as client:
         for name in ("delete", "delete_all"):
             if revision == STATELESS:  # that revision has an error that names the capability
-                with pytest.raises(ProtocolError) as caught:
-                    await connection.client.call_tool(name)
-                assert (caught.value.code, caught.value.data) == (-32021, {"requiredCapabilities": {"elicitation": {}}})
+                error = await refused(client.call_tool(name))
+                assert (error.code, error.data) == (-32021, {"requiredCapabilities": {"elicitation": {}}})
             else:
-                assert "needs the capability 'elicitation'" in await failure(connection, name)
+                assert "needs the capability 'elicitation'" in await failure(client, name)
 
 
 async def test_a_prompt_about_a_missing_resource_is_an_error_of_its_caller() -> None:
@@ -367,10 +342,9 @@ async def test_a_prompt_about_a_missing_resource_is_an_error_of_its_caller() -> 
     async def summarize(id: str) -> str:
         raise ResourceNotFound(f"there is no note {id!r}")
 
-    async with served(app, "2025-11-25") as connection:
-        with pytest.raises(ProtocolError, match="there is no note 'beer'") as caught:
-            await connection.client.get_prompt("summarize", {"id": "beer"})
-    assert caught.value.code == -32602
+    async with served(app) as client:
+        summary = client.get_prompt("summarize", {"id": "beer"})
+        assert (await refused(summary, match="there is no note 'beer'")).code == -32602
 
 
 async def test_results_are_held_against_the_schema(caplog: pytest.LogCaptureFixture) -> None:
@@ -388,8 +362,8 @@ async def test_results_are_held_against_the_schema(caplog: pytest.LogCaptureFixt
     def bounded_number() -> Annotated[int, Field(ge=10)]:
         return 3
 
-    async with served(app, STATELESS) as connection:
-        told = {name: await failure(connection, name) for name in ("note", "notes", "bounded_number")}
+    async with served(app, STATELESS) as client:
+        told = {name: await failure(client, name) for name in ("note", "notes", "bounded_number")}
     line = note.__code__.co_firstlineno
     where = f"({Path(__file__).name}:{line})"
     said = "the tool 'note' returned dict, expected Note; correct the value or the annotation"
@@ -402,7 +376,6 @@ async def test_results_are_held_against_the_schema(caplog: pytest.LogCaptureFixt
 
 
 @pytest.mark.parametrize("hide", [None, True])
-@every
 async def test_a_prompt_that_returns_the_wrong_type_says_so_unless_that_is_hidden(
     hide: bool | None, revision: str, caplog: pytest.LogCaptureFixture
 ) -> None:
@@ -412,27 +385,27 @@ async def test_a_prompt_that_returns_the_wrong_type_says_so_unless_that_is_hidde
     def hello() -> str:
         return 7  # type: ignore[return-value]
 
-    async with served(app, revision) as connection:
-        with pytest.raises(ProtocolError) as caught:
-            await connection.client.get_prompt("hello")
+    async with served(app, revision) as client:
+        error = await refused(client.get_prompt("hello"))
     line = hello.__code__.co_firstlineno
     said = f": the prompt 'hello' returned int ({Path(__file__).name}:{line})"
-    assert caught.value.message == "Internal error" + ("" if hide else said)
+    assert error.message == "Internal error" + ("" if hide else said)
     assert f"returned int ({__file__}:{line})" in caplog.text
 
 
+ADA = Identity(subject="ada")
+
+
 @pytest.mark.parametrize(
-    ("hide", "identity", "shown"),
-    [
-        (None, None, True),
-        (None, Identity(subject="ada"), False),
-        (False, Identity(subject="ada"), True),
-        (True, None, False),
-    ],
+    ("hide", "identity", "shown"), [(None, None, True), (None, ADA, False), (False, ADA, True), (True, None, False)]
 )
-@every
 async def test_a_tool_that_fails_says_why_in_a_line_unless_that_is_hidden(
-    hide: bool | None, identity: Identity | None, shown: bool, revision: str, caplog: pytest.LogCaptureFixture
+    hide: bool | None,
+    identity: Identity | None,
+    shown: bool,
+    revision: str,
+    caplog: pytest.LogCaptureFixture,
+    monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     app = small()
     app.hide_errors = hide
@@ -443,31 +416,17 @@ async def test_a_tool_that_fails_says_why_in_a_line_unless_that_is_hidden(
             super().__init__(*arguments)
             self.identity = identity
 
-    servers = app.servers()
-    for server in servers:
-        if server.revision == revision:
-            type(server).context = Known
-    try:
-        async with connected(package.Client(), *servers) as connection:
-
-            async def said(how: str) -> str:
-                result = await connection.client.call_tool("fail", {"how": how})
-                assert result.is_error
-                (block,) = result.content
-                return str(block.text)
-
-            assert await said("told") == "as told"
-            assert await said("not") == ("fail failed: KeyError: 'x\\ny'" if shown else "fail failed")
-            long = await said("long")
-            assert (len(long) < 300 and "KeyError: 'xxx" in long) if shown else long == "fail failed"
-    finally:
-        for server in servers:
-            if server.revision == revision:
-                type(server).context = package.Context
+    (server,) = (server for server in app.servers() if server.revision == revision)
+    monkeypatch.setattr(type(server), "context", Known)
+    async with connected(package.Client(), server) as connection:
+        assert await failure(connection.client, "fail", how="told") == "as told"
+        hidden = await failure(connection.client, "fail", how="not")
+        assert hidden == ("fail failed: KeyError: 'x\\ny'" if shown else "fail failed")
+        long = await failure(connection.client, "fail", how="long")
+        assert (len(long) < 300 and "KeyError: 'xxx" in long) if shown else long == "fail failed"
     assert "Traceback" in caplog.text
 
 
-@every
 async def test_an_unknown_name_gets_a_suggestion_that_its_caller_may_use(revision: str) -> None:
     app = small()
 
@@ -475,8 +434,7 @@ async def test_an_unknown_name_gets_a_suggestion_that_its_caller_may_use(revisio
         return ""
 
     app.add_tool(secret_report, scopes=["secrets"])
-    async with served(app, revision) as connection:
-        client = connection.client
+    async with served(app, revision) as client:
         for call, said in (
             (client.call_tool("ad"), "Unknown tool: ad; did you mean 'add'?"),
             (client.call_tool("al-notes"), "Unknown tool: al-notes; did you mean 'all-notes'?"),
@@ -484,12 +442,10 @@ async def test_an_unknown_name_gets_a_suggestion_that_its_caller_may_use(revisio
             (client.call_tool("secret_reprot"), "Unknown tool: secret_reprot; did you mean 'secret_report'?"),
             (client.get_prompt("greed"), "Unknown prompt: greed; did you mean 'greet'?"),
         ):
-            with pytest.raises(ProtocolError) as caught:
-                await call
-            assert caught.value.message == said
+            assert (await refused(call)).message == said
     (server, *_) = app.servers()
     for scopes, near in ((frozenset[str](), ""), (frozenset({"secrets"}), "; did you mean 'secret_report'?")):
-        context: Any = type("Asked", (), {"identity": Identity(subject="ada", scopes=scopes)})()
+        context: Any = SimpleNamespace(identity=Identity(subject="ada", scopes=scopes))
         with pytest.raises(ProtocolError) as caught:
             server.find("tool", "secret_reprot", context)  # type: ignore[attr-defined]
         assert caught.value.message == f"Unknown tool: secret_reprot{near}"
@@ -546,42 +502,41 @@ def test_a_module_is_an_app() -> None:
 # --- what comes and goes --------------------------------------------------------------------------------------
 
 
+def noting(word: str) -> Any:
+    """A handler that notes a word."""
+
+    def note(self: Any, params: Any, ctx: Any) -> None:
+        self.heard.append(word)
+
+    return note
+
+
 class Listening:
     """A client that notes what it hears."""
 
     def __init__(self) -> None:
         self.heard: list[str] = []
 
-    def on_tool_list_changed(self, params: Any, ctx: Any) -> None:
-        self.heard.append("tools")
-
-    def on_prompt_list_changed(self, params: Any, ctx: Any) -> None:
-        self.heard.append("prompts")
-
-    def on_resource_list_changed(self, params: Any, ctx: Any) -> None:
-        self.heard.append("resources")
+    on_tool_list_changed = noting("tools")
+    on_prompt_list_changed = noting("prompts")
+    on_resource_list_changed = noting("resources")
 
     def on_resource_updated(self, params: Any, ctx: Any) -> None:
         self.heard.append(params.uri)
 
 
-@every
-async def test_only_what_can_change_is_declared(revision: str) -> None:
-    async with served(small(), revision) as connection:
-        assert connection.client.server_capabilities["tools"] == {}
-        assert connection.client.server_capabilities["prompts"] == {}
-        assert connection.client.server_capabilities["resources"] == {}
-    async with served(App("none", dynamic=["tools", "contents"]), revision) as connection:
-        declared = connection.client.server_capabilities
+async def test_only_what_can_change_is_declared(revision: str, client: Any) -> None:
+    assert [client.server_capabilities[name] for name in ("tools", "prompts", "resources")] == [{}, {}, {}]
+    async with served(App("none", dynamic=["tools", "contents"]), revision) as changing:
+        declared = changing.server_capabilities
         assert declared["tools"] == {"listChanged": True}
         assert declared["resources"] == {"subscribe": True}
         assert "prompts" not in declared
-        assert (await connection.client.list_tools()).tools == []
+        assert (await changing.list_tools()).tools == []
 
 
 @pytest.mark.parametrize("revision", STATEFUL)
 async def test_entries_come_and_go_and_clients_are_told(revision: str) -> None:
-    app = small()
     app = App("changing", dynamic=["tools", "prompts", "resources"])
 
     @app.tool
@@ -592,16 +547,14 @@ async def test_entries_come_and_go_and_clients_are_told(revision: str) -> None:
         app.add_tool(grown)
         return "grown"
 
-    async with served(app, revision, Listening) as connection:
-        client = connection.client
+    async with served(app, revision, Listening) as client:
         await client.call_tool("grow")
         await told(client, ["tools"])
         assert [tool.name for tool in (await client.list_tools()).tools] == ["grow", "grown"]
         assert (await client.call_tool("grown", {"a": 3})).model_dump()["structuredContent"] == {"result": 3}
         app.remove_tool("grown")
         await told(client, ["tools"])
-        with pytest.raises(ProtocolError, match="Unknown tool"):
-            await client.call_tool("grown", {"a": 3})
+        await refused(client.call_tool("grown", {"a": 3}), ProtocolError, "Unknown tool")
 
         async def read(id: str = "") -> str:
             return id
@@ -618,30 +571,32 @@ async def test_entries_come_and_go_and_clients_are_told(revision: str) -> None:
         app.remove_resource("note://{id}")
         app.remove_prompt("said")
         await told(client, ["prompts", "resources"])
-        with pytest.raises(ProtocolError, match="Resource not found"):
-            await client.read_resource("note://two")
+        await refused(client.read_resource("note://two"), ProtocolError, "Resource not found")
         assert [one.uri for one in (await client.list_resources()).resources] == ["note://one"]
 
 
 async def told(client: Any, news: list[str]) -> None:
     """Wait until a client has heard just this, in whatever order."""
-    with anyio.fail_after(10):
-        while len(client.heard) < len(news):
-            await anyio.sleep(0.005)
+    await until(lambda: len(client.heard) >= len(news))
     assert sorted(client.heard) == news
     client.heard.clear()
 
 
-@pytest.mark.parametrize("revision", STATEFUL)
-async def test_subscribers_hear_of_new_contents(revision: str) -> None:
-    app = App("contents", dynamic=["contents"])
+def notes(*dynamic: Any) -> App:
+    """An app with notes as resources."""
+    app = App("contents", dynamic=dynamic)
 
     @app.resource("note://{id}")
     async def note(id: str) -> str:
         return id
 
-    async with served(app, revision, Listening) as connection:
-        client = connection.client
+    return app
+
+
+@pytest.mark.parametrize("revision", STATEFUL)
+async def test_subscribers_hear_of_new_contents(revision: str) -> None:
+    app = notes("contents")
+    async with served(app, revision, Listening) as client:
         await client.subscribe("note://1")
         app.updated("note://2")
         app.updated("note://1")
@@ -651,28 +606,20 @@ async def test_subscribers_hear_of_new_contents(revision: str) -> None:
         app.updated("note://1")
         app.updated("note://3")
         await told(client, ["note://3"])
-        with pytest.raises(ProtocolError, match="Resource not found"):
-            await client.subscribe("other://1")
+        await refused(client.subscribe("other://1"), match="Resource not found")
 
 
 async def test_those_who_listen_hear_of_all_that_changes() -> None:
-    app = App("listened", dynamic=["tools", "contents"])
+    app = notes("tools", "contents")
 
-    @app.resource("note://{id}")
-    async def note(id: str) -> str:
-        return id
+    async def more() -> None: ...
 
-    async with served(app, STATELESS, Listening) as connection:
-        client = connection.client
-        wanted = v2026_07_28.types.SubscriptionFilter(tools_list_changed=True, resource_subscriptions=["note://1"])
-        async with client.subscribed(wanted):
-
-            async def more() -> None: ...
-
-            app.add_tool(more)
-            app.updated("note://2")
-            app.updated("note://1")
-            await told(client, ["note://1", "tools"])
+    wanted = v2026_07_28.types.SubscriptionFilter(tools_list_changed=True, resource_subscriptions=["note://1"])
+    async with served(app, STATELESS, Listening) as client, client.subscribed(wanted):
+        app.add_tool(more)
+        app.updated("note://2")
+        app.updated("note://1")
+        await told(client, ["note://1", "tools"])
 
 
 async def test_news_that_cannot_be_told_end_nothing(caplog: pytest.LogCaptureFixture) -> None:
@@ -680,7 +627,7 @@ async def test_news_that_cannot_be_told_end_nothing(caplog: pytest.LogCaptureFix
 
     async def one() -> None: ...
 
-    async with served(app, STATEFUL[3], Listening) as connection:
+    async with served(app, STATEFUL[3], Listening) as client:
         servers = app._served  # pyright: ignore[reportPrivateUsage]
         for server in servers:
             server.has_sessions = False  # as behind an endpoint without sessions
@@ -693,26 +640,19 @@ async def test_news_that_cannot_be_told_end_nothing(caplog: pytest.LogCaptureFix
         await anyio.wait_all_tasks_blocked()
         del vars(servers[-1])["broadcast"]
         app.add_tool(one, name="two")
-        await told(connection.client, ["tools"] * 2)
+        await told(client, ["tools"] * 2)
     assert "tools/list_changed could not be sent" in caplog.text
 
 
 async def test_a_client_follows_only_so_many_resources(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("mcp_bindgen.runtime.protocol.access.MAX_FOLLOWED_URIS", 2)
-    app = App("contents", dynamic=["contents"])
-
-    @app.resource("note://{id}")
-    async def note(id: str) -> str:
-        return id
-
-    async with served(app, STATEFUL[3]) as connection:
+    async with served(notes("contents")) as client:
         for id in "ab":
-            await connection.client.subscribe(f"note://{id}")
-        with pytest.raises(ProtocolError, match="too many subscriptions"):
-            await connection.client.subscribe("note://c")
-        await connection.client.subscribe("note://a")
-        await connection.client.unsubscribe("note://a")
-        await connection.client.subscribe("note://c")
+            await client.subscribe(f"note://{id}")
+        await refused(client.subscribe("note://c"), match="too many subscriptions")
+        await client.subscribe("note://a")
+        await client.unsubscribe("note://a")
+        await client.subscribe("note://c")
 
 
 async def test_what_a_client_follows_is_limited_whatever_the_server_takes() -> None:
@@ -727,14 +667,13 @@ async def test_what_a_client_follows_is_limited_whatever_the_server_takes() -> N
             return {}
 
     async with connected(v2025_11_25.Client(), Takes()) as connection:
+        subscribe = connection.client.subscribe
         for number in range(3):
-            await connection.client.subscribe(f"note://{number}" + "x" * 80_000)
-        with pytest.raises(ProtocolError, match="too many subscriptions"):
-            await connection.client.subscribe("note://3" + "x" * 80_000)
+            await subscribe(f"note://{number}" + "x" * 80_000)
+        await refused(subscribe("note://3" + "x" * 80_000), match="too many subscriptions")
         for number in range(997):
-            await connection.client.subscribe(f"n:{number}")
-        with pytest.raises(ProtocolError, match="too many subscriptions"):
-            await connection.client.subscribe("n:997")
+            await subscribe(f"n:{number}")
+        await refused(subscribe("n:997"), match="too many subscriptions")
     assert len(asked) == 1000
 
 

@@ -7,6 +7,7 @@ import time
 from collections.abc import AsyncGenerator, Generator
 from contextlib import asynccontextmanager
 from pathlib import Path
+from types import SimpleNamespace
 from typing import Annotated, Any
 
 import anyio
@@ -32,8 +33,8 @@ from mcp_bindgen.http import SqliteEventStore
 from mcp_bindgen.runtime import ProtocolError
 from mcp_bindgen.runtime.protocol.errors import SessionRequired
 from mcp_bindgen.testing import connected
+from tests.support.checked_connections import refused
 
-PACKAGES = pytest.mark.parametrize("package", [v2025_11_25, v2026_07_28])
 PNG = b"\x89PNG\r\n\x1a\n"
 
 
@@ -55,6 +56,12 @@ class Db:
 
 
 events: list[str] = []
+
+
+@pytest.fixture(params=[v2025_11_25, v2026_07_28])
+def package(request: pytest.FixtureRequest) -> Any:
+    """A revision of each era."""
+    return request.param
 
 
 def books() -> App:
@@ -105,7 +112,6 @@ def books() -> App:
     return app
 
 
-@PACKAGES
 async def test_a_mounted_app_keeps_its_state_middleware_and_completions(package: Any) -> None:
     library, part = App("library"), books()
     library.mount(part, "shop")
@@ -133,16 +139,13 @@ async def test_a_mounted_app_keeps_its_state_middleware_and_completions(package:
     ]
 
 
-@PACKAGES
 async def test_resources_keep_the_reason_of_a_failure(package: Any) -> None:
     async with connected(package.Client(), books()) as client:
-        with pytest.raises(ProtocolError, match="Resource not found: there is no book 'Ulysses'"):
-            await client.read_resource("book://Ulysses")
-        with pytest.raises(ProtocolError, match="book://count failed: ValueError: the shelf is locked"):
-            await client.read_resource("book://count")
+        ulysses, count = client.read_resource("book://Ulysses"), client.read_resource("book://count")
+        await refused(ulysses, match="Resource not found: there is no book 'Ulysses'")
+        await refused(count, match="book://count failed: ValueError: the shelf is locked")
 
 
-@PACKAGES
 async def test_middleware_changes_arguments_and_results_and_refuses(package: Any) -> None:
     app = App("changed")
 
@@ -194,7 +197,6 @@ async def test_a_live_mount_follows_and_a_static_one_does_not() -> None:
         assert await names_of(client) == ["first"]
 
 
-@PACKAGES
 async def test_disabled_entries_are_neither_listed_nor_called(package: Any) -> None:
     app = App("library")
     app.mount(books())
@@ -202,10 +204,8 @@ async def test_disabled_entries_are_neither_listed_nor_called(package: Any) -> N
     app.disable("book://{title}")
     async with connected(package.Client(), app) as client:
         assert await names_of(client) == ["find"]
-        with pytest.raises(ProtocolError, match="Unknown tool: drop"):
-            await client.call_tool("drop", {"title": "Emma"})
-        with pytest.raises(ProtocolError, match="Resource not found"):
-            await client.read_resource("book://Emma")
+        await refused(client.call_tool("drop", {"title": "Emma"}), ProtocolError, "Unknown tool: drop")
+        await refused(client.read_resource("book://Emma"), ProtocolError, "Resource not found")
         app.enable("drop")
         assert await names_of(client) == ["find", "drop"]
 
@@ -242,7 +242,6 @@ async def session(db: Annotated[Db, Depends(connection)]) -> AsyncGenerator[str]
 Shelf = Annotated[list[str], Depends(shelf)]
 
 
-@PACKAGES
 async def test_dependencies_are_made_once_for_a_call_and_closed_after_it(package: Any) -> None:
     log.clear()
     app = App("injected")
@@ -270,8 +269,8 @@ def test_nothing_fills_a_parameter_of_a_dependency() -> None:
 
 
 async def test_values_of_users_and_sessions_live_for_a_time(tmp_path: Path) -> None:
-    stores = SqliteEventStore(tmp_path / "users.db"), None
-    cart = Stored(list[str], list, store=stores[0])
+    store = SqliteEventStore(tmp_path / "users.db")
+    cart = Stored(list[str], list, store=store)
     seen = Stored(dict[str, int], dict, per="session", ttl=0.2)
     app = App("cart")
 
@@ -292,23 +291,19 @@ async def test_values_of_users_and_sessions_live_for_a_time(tmp_path: Path) -> N
     for expected in (1, 2):
         async with v2025_11_25.Client.connect(app) as client:
             assert await text_of(client, "add", title="Emma") == f'{{"result":{expected}}}'
-            assert await text_of(client, "visit") == '{"result":0}'
-            assert await text_of(client, "visit") == '{"result":1}'
+            assert [await text_of(client, "visit") for _ in range(2)] == ['{"result":0}', '{"result":1}']
             await anyio.sleep(0.25)
             assert await text_of(client, "visit") == '{"result":0}'
-    stores[0].close()
+    store.close()
     with sqlite3.connect(tmp_path / "users.db") as file:
         assert file.execute("select count(*) from sessions").fetchone() == (1,)
 
 
-def test_a_session_is_needed() -> None:
-    seen = Stored(int, int, per="session")
-    ctx: Any = type("Ctx", (), {"link": object()})()
-    with pytest.raises(SessionRequired):
-        anyio.run(seen.get, ctx)
+async def test_a_session_is_needed() -> None:
+    ctx: Any = SimpleNamespace(link=object())
+    await refused(Stored(int, int, per="session").get(ctx), SessionRequired)
 
 
-@PACKAGES
 async def test_tools_are_found_and_called_instead_of_listed(package: Any) -> None:
     app = App("many", tool_search=True)
     app.mount(books(), "shop")
@@ -329,7 +324,6 @@ async def test_tools_are_found_and_called_instead_of_listed(package: Any) -> Non
 
 
 @pytest.mark.parametrize("theirs", [v2025_03_26, v2026_07_28])
-@PACKAGES
 async def test_a_proxy_offers_what_a_server_of_any_revision_has(package: Any, theirs: Any) -> None:
     remote, library = books(), App("library")
     remote.revisions = [theirs]
@@ -343,8 +337,7 @@ async def test_a_proxy_offers_what_a_server_of_any_revision_has(package: Any, th
             assert found.contents[0].text == "Emma: book://Emma"
             prompt = await client.get_prompt("far_summarize", {"title": "x"})
             assert prompt.messages[0].content.text == "Summarize x"
-            with pytest.raises(ProtocolError, match="there is no book 'Ulysses'"):
-                await client.read_resource("book://far/Ulysses")
+            await refused(client.read_resource("book://far/Ulysses"), ProtocolError, "there is no book 'Ulysses'")
     assert library.document["tools"] == []
 
 
@@ -352,18 +345,18 @@ async def test_a_proxy_offers_what_a_server_of_any_revision_has(package: Any, th
 
 
 class Case:
-    def __init__(self, size: int) -> None:
-        self.size = size
+    """An object whose method is a tool."""
+
+    size = 3
 
     def capacity(self) -> int:
         """Return the number of places."""
         return self.size
 
 
-@PACKAGES
 async def test_options_methods_and_content_by_type(package: Any, tmp_path: Path) -> None:
     app = App("content")
-    app.add_tool(Case(3).capacity)
+    app.add_tool(Case().capacity)
     (tmp_path / "a.png").write_bytes(PNG)
 
     @app.tool(timeout=0.05, icons=[{"src": "https://example.org/i.png"}])
@@ -452,25 +445,13 @@ async def test_debug_mode_reports_functions_that_block(caplog: pytest.LogCapture
     app = App("debugged", debug=True)
 
     @app.tool
-    async def blocks() -> str:
-        """Block the event loop."""
+    async def blocks() -> object:
+        """Block the event loop, and return a value that JSON cannot express."""
         await anyio.sleep(0)
         time.sleep(0.15)
-        return "done"
-
-    async with v2025_11_25.Client.connect(app) as client:
-        assert await text_of(client, "blocks") == "done"
-    assert "blocks blocked the event loop for 0." in caplog.text
-    assert "write def" in caplog.text
-
-
-async def test_a_result_that_json_cannot_express_is_named() -> None:
-    app = App("forgetful")
-
-    @app.tool
-    async def anything() -> object:
-        """Return a value that JSON cannot express."""
         return object()
 
     async with v2025_11_25.Client.connect(app) as client:
-        assert "returned object, which JSON cannot express; return a model" in await text_of(client, "anything")
+        assert "returned object, which JSON cannot express; return a model" in await text_of(client, "blocks")
+    assert "blocks blocked the event loop for 0." in caplog.text
+    assert "write def" in caplog.text

@@ -11,12 +11,11 @@ import pytest
 from mcp_bindgen import v2026_07_28
 from mcp_bindgen.app import App
 from mcp_bindgen.extensions.skills import BadSkill, load_skill
-from mcp_bindgen.runtime import CapabilityMissing, ProtocolError
-from mcp_bindgen.runtime.session.service import lifespans
+from mcp_bindgen.runtime import CapabilityMissing
 from mcp_bindgen.v2026_07_28 import types as mcp
 from mcp_bindgen.v2026_07_28.extensions import apps, skills
-from tests.runtime.contract.test_apps import every, served
-from tests.support.checked_connections import connected
+from tests.runtime.contract.serving import served
+from tests.support.checked_connections import connected, refused
 
 HTML = "<!doctype html><title>Board</title>"
 UI = {"io.modelcontextprotocol/ui": {"mimeTypes": ["text/html;profile=mcp-app"]}}
@@ -47,34 +46,31 @@ def dice() -> App:
     return app
 
 
-@every
 async def test_hosts_that_show_apps_see_them_and_read_their_html(revision: str) -> None:
-    async with served(dice(), revision, Host) as connection:
-        tools = [tool.model_dump() for tool in (await connection.client.list_tools()).tools]
+    async with served(dice(), revision, Host) as client:
+        tools = [tool.model_dump() for tool in (await client.list_tools()).tools]
         assert [(tool["name"], tool["_meta"]) for tool in tools] == [
             ("roll", {"ui": {"resourceUri": "ui://dice/board"}}),
             ("history", {"com.example/own": 1, "ui": {"resourceUri": "ui://dice/board", "visibility": ["app"]}}),
         ]
-        assert (await connection.client.call_tool("history")).content[0].text == "4, 2"
-        (listed,) = [one.model_dump() for one in (await connection.client.list_resources()).resources]
-        (read,) = [one.model_dump() for one in (await connection.client.read_resource(listed["uri"])).contents]
+        assert (await client.call_tool("history")).content[0].text == "4, 2"
+        (listed,) = [one.model_dump() for one in (await client.list_resources()).resources]
+        (read,) = [one.model_dump() for one in (await client.read_resource(listed["uri"])).contents]
         said = {"csp": {"connectDomains": ["https://api.example.com"]}, "prefersBorder": True}
         for one in (listed, read):
             assert (one["mimeType"], one["_meta"]) == ("text/html;profile=mcp-app", {"ui": said})
         assert read["text"] == HTML
 
 
-@every
 async def test_other_clients_get_the_text_of_tools_and_know_nothing_of_those_for_apps(revision: str) -> None:
-    async with served(dice(), revision) as connection:
-        (tool,) = [tool.model_dump() for tool in (await connection.client.list_tools()).tools]
+    async with served(dice(), revision) as client:
+        (tool,) = [tool.model_dump() for tool in (await client.list_tools()).tools]
         assert tool["name"] == "roll"
         assert "_meta" not in tool
-        assert (await connection.client.call_tool("roll")).content[0].text == "4"
+        assert (await client.call_tool("roll")).content[0].text == "4"
         for name in ("history", "histroy", "nothing"):
-            with pytest.raises(ProtocolError) as refused:
-                await connection.client.call_tool(name)
-            assert refused.value.message == f"Unknown tool: {name}"
+            error = await refused(client.call_tool(name))
+            assert error.message == f"Unknown tool: {name}"
 
 
 def test_a_tool_cannot_be_shown_by_what_is_not_there() -> None:
@@ -98,12 +94,10 @@ def folder(tmp_path: Path) -> Path:
     return tmp_path / "skills"
 
 
-@every
 async def test_files_of_skills_are_resources_in_every_revision(revision: str, folder: Path) -> None:
     app = App("kettle")
     app.add_skills(folder)
-    async with served(app, revision) as connection:
-        client = connection.client
+    async with served(app, revision) as client:
         (listed,) = [one.model_dump() for one in (await client.list_resources()).resources]
         root = "skill://tea/brewing"
         assert (listed["uri"], listed["name"], listed["mimeType"]) == (f"{root}/SKILL.md", "brewing", "text/markdown")
@@ -114,8 +108,7 @@ async def test_files_of_skills_are_resources_in_every_revision(revision: str, fo
         for path in ("references/../SKILL.md", "%53KILL.md"):  # other spellings of the same URI
             assert (await client.read_resource(f"{root}/{path}")).contents[0].text.startswith("---")
         for path in ("../../../etc/passwd", "references", "references%2F..%2FSKILL.md", "", "%2553KILL.md"):
-            with pytest.raises(ProtocolError):
-                await client.read_resource(f"{root}/{path}")
+            await refused(client.read_resource(f"{root}/{path}"))
 
 
 def test_two_folders_cannot_have_the_same_skill(folder: Path) -> None:
@@ -134,9 +127,7 @@ class Agent(skills.Client):
 @pytest.mark.parametrize("app", [App("kettle"), dice()], ids=["skills", "apps and skills"])
 async def test_clients_of_the_extension_list_and_load_the_skills_of_an_app(folder: Path, app: App) -> None:
     app.add_skills(folder)
-    servers = app.servers()
-    async with lifespans(servers), connected(Agent(), *servers) as connection:
-        client = connection.client
+    async with served(app, "2026-07-28", Agent) as client:
         settings = client.extension(skills.EXTENSION)
         assert settings == skills.types.SkillsExtensionCapability(directory_read=True)
         (skill,) = [one async for one in client.iter_skills()]
@@ -155,9 +146,8 @@ async def test_clients_of_the_extension_list_and_load_the_skills_of_an_app(folde
             client.read_resource_directory("skill://tea/brewing/../.."),
             client.list_skills("elsewhere"),
         ):
-            with pytest.raises(ProtocolError) as refused:
-                await ask
-            assert refused.value.code == -32602
+            error = await refused(ask)
+            assert error.code == -32602
 
 
 class ByHand(skills.Server):
@@ -171,18 +161,19 @@ class ByHand(skills.Server):
 
 async def test_nobody_reads_directories_of_a_server_that_does_not_declare_to_have_them() -> None:
     async with connected(Agent(), ByHand()) as connection:
-        assert connection.client.extension(skills.EXTENSION) == skills.types.SkillsExtensionCapability()
-        with pytest.raises(CapabilityMissing, match="directoryRead"):
-            await connection.client.read_resource_directory("skill://tea")
+        client = connection.client
+        assert client.extension(skills.EXTENSION) == skills.types.SkillsExtensionCapability()
+        await refused(client.read_resource_directory("skill://tea"), CapabilityMissing, "directoryRead")
 
 
 async def test_skills_are_listed_for_clients_that_declare_nothing() -> None:
     async with connected(v2026_07_28.Client(), ByHand()) as connection:
+        client = connection.client
         request = skills.methods.LIST_SKILLS
-        params = mcp.PaginatedRequestParams(meta=connection.client.metadata(mcp.RequestMetaObject, None))
-        assert (await connection.client.request(request, params)).skills == []
+        params = mcp.PaginatedRequestParams(meta=client.metadata(mcp.RequestMetaObject, None))
+        assert (await client.request(request, params)).skills == []
 
 
 async def test_the_server_of_an_app_that_has_apps_declares_them() -> None:
-    async with served(dice(), "2026-07-28") as connection:
-        assert connection.client.server_capabilities["extensions"] == {apps.EXTENSION.id: {}}
+    async with served(dice(), "2026-07-28") as client:
+        assert client.server_capabilities["extensions"] == {apps.EXTENSION.id: {}}

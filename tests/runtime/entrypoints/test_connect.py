@@ -8,7 +8,7 @@ import shlex
 import subprocess
 import sys
 from collections.abc import AsyncGenerator, Awaitable, Callable, Iterator, Sequence
-from contextlib import asynccontextmanager
+from contextlib import AbstractAsyncContextManager, asynccontextmanager, nullcontext
 from dataclasses import replace
 from pathlib import Path
 from types import SimpleNamespace
@@ -60,6 +60,9 @@ from tests.support.scripted_http_server import Heard, Server, serving
 
 REVISIONS = [*STATEFUL, STATELESS]
 CLIENTS = [bindings(revision).Client for revision in REVISIONS]
+HANDS = ["initialize", "notifications/initialized"]
+HANDSHAKE = [*HANDS, "tools/list"]
+COMPLETE = {"resultType": "complete", "ttlMs": 0, "cacheScope": "private"}
 ECHO = [sys.executable, str(ROOT / "benchmarks" / "echo_server.py")]
 
 
@@ -90,10 +93,19 @@ def server(revision: str) -> Any:
 async def works(client: Any) -> None:
     """Fails unless a connection does what it is for."""
     assert [tool.name for tool in (await client.list_tools()).tools] == ["echo"]
-    result = await client.call_tool("echo", {"text": "é"})
-    assert result.content[0].text == "é"
+    assert (await client.call_tool("echo", {"text": "é"})).content[0].text == "é"
     assert client.server_info.name == f"echo {client.wire_revision}"
     assert "tools" in client.server_capabilities
+
+
+async def unreached(
+    connection: AbstractAsyncContextManager[Any], kind: Any = NoConnection, match: str | None = None
+) -> Any:
+    """Return the error of a connection that does not come about."""
+    with pytest.raises(kind, match=match) as caught:
+        async with connection:
+            pass
+    return caught.value
 
 
 @asynccontextmanager
@@ -136,28 +148,21 @@ def expected(ours: Sequence[str], theirs: Sequence[str]) -> str | type[Exception
 
 
 @pytest.mark.parametrize("count", cases(range(1, 6), quick=[1, 5]))
-def test_every_set_of_clients_meets_every_set_of_servers(count: int) -> None:
-    @bounded()
-    async def meet() -> None:
-        for theirs in itertools.chain.from_iterable(itertools.combinations(REVISIONS, size) for size in range(1, 6)):
-            for ours in itertools.combinations(REVISIONS, count):
-                outcome = expected(ours, theirs)
-                clients = [CLIENTS[REVISIONS.index(revision)] for revision in ours]
-                if isinstance(outcome, type):
-                    with pytest.raises(outcome) as caught:
-                        async with memory(clients, *map(server, theirs)):
-                            pass
-                    assert type(caught.value) is outcome, (ours, theirs)
-                    assert "\n" not in str(caught.value)
-                    continue
-                async with memory(clients, *map(server, theirs)) as (client, sent):
-                    assert client.revision == outcome, (ours, theirs)
-                    await works(client)
-                probes = ["server/discover"] if STATELESS in ours else []
-                hands = [] if outcome == STATELESS else ["initialize", "notifications/initialized"]
-                assert sent.methods() == [*probes, *hands, "tools/list", "tools/call"]
-
-    meet()
+async def test_every_set_of_clients_meets_every_set_of_servers(count: int) -> None:
+    for theirs in itertools.chain.from_iterable(itertools.combinations(REVISIONS, size) for size in range(1, 6)):
+        for ours in itertools.combinations(REVISIONS, count):
+            outcome = expected(ours, theirs)
+            meeting = memory([CLIENTS[REVISIONS.index(revision)] for revision in ours], *map(server, theirs))
+            if isinstance(outcome, type):
+                error = await unreached(meeting, outcome)
+                assert (type(error), "\n" in str(error)) == (outcome, False), (ours, theirs)
+                continue
+            async with meeting as (client, sent):
+                assert client.revision == outcome, (ours, theirs)
+                await works(client)
+            probes = ["server/discover"] if STATELESS in ours else []
+            hands = [] if outcome == STATELESS else HANDS
+            assert sent.methods() == [*probes, *hands, "tools/list", "tools/call"]
 
 
 async def test_all_bindings_that_are_installed_are_used_by_default() -> None:
@@ -183,9 +188,7 @@ async def test_clients_may_be_objects_and_keep_their_options() -> None:
 async def test_clients_of_one_revision_are_refused() -> None:
     async with ends() as (left, _):
         for clients in ([CLIENTS[4], CLIENTS[4]], [CLIENTS[0], CLIENTS[0]()]):
-            with pytest.raises(ValueError, match="one for each revision"):
-                async with connect(left, *clients):
-                    pass
+            await unreached(connect(left, *clients), ValueError, "one for each revision")
 
 
 async def test_errors_in_the_block_come_out_as_they_are() -> None:
@@ -206,32 +209,30 @@ async def test_errors_in_the_block_come_out_as_they_are() -> None:
 
 @asynccontextmanager
 async def played(
-    play: Callable[[Raw], Awaitable[None]], clients: Sequence[Any] = CLIENTS, *, patience: float = 5.0
+    play: Callable[[Raw], Awaitable[None]], clients: Sequence[Any] = CLIENTS, *, patience: float = 5.0, raw: Any = Raw
 ) -> AsyncGenerator[tuple[Any, Recording]]:
-    """Connects to a server that does what a function says."""
+    """Connects to a server that does what a function says, until the client has closed."""
+
+    async def quietly(end: Raw) -> None:
+        try:
+            await play(end)
+        except AssertionError as error:
+            if "closed the connection" not in str(error):
+                raise
+        except ConnectionClosed:
+            pass
+
     async with ends() as (left, right):
         ours = Recording(left, *[kind.revision for kind in clients])
         found = connect(ours, *clients, probe_timeout=patience, exactly=True)
-        async with running(_quietly(play, Raw(right))), found as client:
+        async with running(quietly(raw(right))), found as client:
             yield client, ours
     ours.check()
 
 
-async def _quietly(play: Callable[[Raw], Awaitable[None]], raw: Raw) -> None:
-    """Plays until the other side has closed."""
-    try:
-        await play(raw)
-    except AssertionError as error:
-        if "closed the connection" not in str(error):
-            raise
-    except ConnectionClosed:
-        pass
-
-
 def discovered(*revisions: str, **more: Any) -> dict[str, Any]:
     """A result of `server/discover`."""
-    hints = {"resultType": "complete", "ttlMs": 0, "cacheScope": "private"}
-    return {"supportedVersions": list(revisions), "capabilities": {"tools": {}}, **hints, **more}
+    return {"supportedVersions": list(revisions), "capabilities": {"tools": {}}, **COMPLETE, **more}
 
 
 def initialized(revision: str) -> dict[str, Any]:
@@ -246,9 +247,22 @@ def unsupported(id_: object, *revisions: object) -> dict[str, Any]:
 
 def failing(id_: object, code: int, data: object = None) -> dict[str, Any]:
     """An error with data."""
-    refused = refusal(id_, code)
-    refused["error"]["data"] = data
-    return refused
+    return {"jsonrpc": "2.0", "id": id_, "error": {"code": code, "message": "no", "data": data}}
+
+
+Reply = Callable[[Any], Any]
+
+
+def replying(*replies: Reply, then: str | None = None) -> Callable[[Raw], Awaitable[None]]:
+    """A server that answers its first requests by their ids, and then finishes a handshake."""
+
+    async def play(raw: Raw) -> None:
+        for reply in replies:
+            await raw.send(reply((await raw.receive())["id"]))
+        if then is not None:
+            await finish(raw, then)
+
+    return play
 
 
 async def finish(raw: Raw, revision: str, *before: object) -> None:
@@ -257,10 +271,19 @@ async def finish(raw: Raw, revision: str, *before: object) -> None:
     assert asked["method"] == "initialize", asked
     await raw.send(*before, answer(asked["id"], initialized(revision)))
     assert (await raw.receive())["method"] == "notifications/initialized"
-    asked = await raw.receive()
-    while "id" not in asked:
-        asked = await raw.receive()
+    while "id" not in (asked := await raw.receive()):
+        pass
     await raw.send(answer(asked["id"], {"tools": []}))
+
+
+def unknown(id_: object) -> dict[str, Any]:
+    """The error of a server that does not know the method."""
+    return refusal(id_, -32601)
+
+
+def version_of(asked: Any) -> Any:
+    """The revision that a stateless request names."""
+    return asked["params"]["_meta"]["io.modelcontextprotocol/protocolVersion"]
 
 
 STRANGE: list[Any] = [
@@ -278,42 +301,25 @@ STRANGE: list[Any] = [
 
 
 @pytest.mark.parametrize("odd", STRANGE)
-def test_whatever_else_answers_the_probe_means_a_handshake(odd: Callable[[object], Any]) -> None:
-    @bounded()
-    async def talk() -> None:
-        async def play(raw: Raw) -> None:
-            asked = await raw.receive()
-            assert asked["method"] == "server/discover"
-            assert set(asked["params"]["_meta"]) == {
-                f"io.modelcontextprotocol/{name}" for name in ("protocolVersion", "clientInfo", "clientCapabilities")
-            }
-            await raw.send(odd(asked["id"]))
-            await finish(raw, "2025-03-26")
-
-        async with played(play) as (client, sent):
-            assert client.revision == "2025-03-26"
-            assert await client.list_tools()
-            assert sent.methods() == ["server/discover", "initialize", "notifications/initialized", "tools/list"]
-            assert sent.params("initialize")[0]["protocolVersion"] == "2025-11-25"
-
-    talk()
+async def test_whatever_else_answers_the_probe_means_a_handshake(odd: Reply) -> None:
+    async with played(replying(odd, then="2025-03-26")) as (client, sent):
+        assert client.revision == "2025-03-26"
+        assert await client.list_tools()
+        assert sent.methods() == ["server/discover", *HANDSHAKE]
+        assert sent.params("initialize")[0]["protocolVersion"] == "2025-11-25"
+        assert set(sent.params("server/discover")[0]["_meta"]) == {
+            f"io.modelcontextprotocol/{name}" for name in ("protocolVersion", "clientInfo", "clientCapabilities")
+        }
 
 
 @given(st.integers(-33000, 1000).filter(lambda code: code not in (-32020, -32021, -32022)))
 @settings(max_examples=40, deadline=None)
-def test_no_other_code_keeps_from_the_handshake(code: int) -> None:
-    @bounded()
-    async def talk() -> None:
-        async def play(raw: Raw) -> None:
-            asked = await raw.receive()
-            await raw.send(failing(asked["id"], code, {"supported": ["2026-07-28"]}))
-            await finish(raw, "2025-11-25")
-
-        async with played(play) as (client, _):
-            await client.list_tools()
-            assert client.revision == "2025-11-25"
-
-    talk()
+@bounded()
+async def test_no_other_code_keeps_from_the_handshake(code: int) -> None:
+    objecting = replying(lambda id_: failing(id_, code, {"supported": ["2026-07-28"]}), then="2025-11-25")
+    async with played(objecting) as (client, _):
+        await client.list_tools()
+        assert client.revision == "2025-11-25"
 
 
 @pytest.mark.parametrize(
@@ -326,57 +332,43 @@ def test_no_other_code_keeps_from_the_handshake(code: int) -> None:
         lambda id_: unsupported(id_),
     ],
 )
-def test_a_stateless_server_that_objects_gets_no_handshake(refused: Callable[[object], Any]) -> None:
-    @bounded()
-    async def talk() -> None:
-        said: list[Any] = []
+async def test_a_stateless_server_that_objects_gets_no_handshake(refused: Reply) -> None:
+    said: list[Any] = []
 
-        async def play(raw: Raw) -> None:
-            said.append(await raw.receive())
-            await raw.send(refused(said[0]["id"]))
+    async def play(raw: Raw) -> None:
+        said.append(await raw.receive())
+        await raw.send(refused(said[0]["id"]))
 
-        with pytest.raises(ProtocolError) as caught:
-            async with played(play):
-                pass
-        assert caught.value.code in (-32020, -32021, -32022)
-        assert [asked["method"] for asked in said] == ["server/discover"]
-
-    talk()
+    assert (await unreached(played(play), ProtocolError)).code in (-32020, -32021, -32022)
+    assert [asked["method"] for asked in said] == ["server/discover"]
 
 
 async def test_no_revision_in_common() -> None:
-    for said in (lambda id_: unsupported(id_, "2099-01-01", "2098-01-01"), lambda id_: answer(id_, discovered("x"))):
+    unknown_to_us = ("2099-01-01", "2098-01-01")
+    for listed, said in (
+        (unknown_to_us, lambda id_: unsupported(id_, *unknown_to_us)),
+        (("x",), lambda id_: answer(id_, discovered("x"))),
+    ):
+        error = await unreached(played(replying(said)), UnsupportedRevision)
+        assert error.revisions == listed
+        assert "this client 2026-07-28 or 2025-11-25 or" in str(error)
 
-        async def play(raw: Raw, said: Any = said) -> None:
-            await raw.send(said((await raw.receive())["id"]))
 
-        with pytest.raises(UnsupportedRevision) as caught:
-            async with played(play):
-                pass
-        assert caught.value.revisions in (("2099-01-01", "2098-01-01"), ("x",))
-        assert "this client 2026-07-28 or 2025-11-25 or" in str(caught.value)
+def listing(probe: str, *revisions: str) -> Reply:
+    """An answer to the probe that lists revisions: an error or a result."""
+    if probe == "error":
+        return lambda id_: unsupported(id_, *revisions)
+    return lambda id_: answer(id_, discovered(*revisions))
 
 
 @pytest.mark.parametrize("probe", ["error", "result"])
-def test_a_stateless_server_that_lists_only_stateful_revisions(probe: str) -> None:
+async def test_a_stateless_server_that_lists_only_stateful_revisions(probe: str) -> None:
     """It is taken at its word: a handshake, in the best of those."""
-
-    @bounded()
-    async def talk() -> None:
-        listed = ("2099-01-01", "2025-03-26", "2025-06-18")
-
-        async def play(raw: Raw) -> None:
-            asked = await raw.receive()
-            said = unsupported(asked["id"], *listed) if probe == "error" else answer(asked["id"], discovered(*listed))
-            await raw.send(said)
-            await finish(raw, "2025-06-18")
-
-        async with played(play) as (client, sent):
-            await client.list_tools()
-            assert client.revision == "2025-06-18"
-            assert sent.params("initialize")[0]["protocolVersion"] == "2025-06-18"
-
-    talk()
+    listed = listing(probe, "2099-01-01", "2025-03-26", "2025-06-18")
+    async with played(replying(listed, then="2025-06-18")) as (client, sent):
+        await client.list_tools()
+        assert client.revision == "2025-06-18"
+        assert sent.params("initialize")[0]["protocolVersion"] == "2025-06-18"
 
 
 @pytest.fixture
@@ -392,129 +384,87 @@ def later() -> Any:
 
 
 @pytest.mark.parametrize("probe", ["error", "result"])
-def test_the_best_of_several_stateless_revisions(later: Any, probe: str) -> None:
-    @bounded()
-    async def talk() -> None:
-        async def play(raw: Raw) -> None:
-            asked = await raw.receive()
-            assert asked["params"]["_meta"]["io.modelcontextprotocol/protocolVersion"] == "2027-01-01"
-            listed = ("2025-11-25", STATELESS, "2099-01-01")
-            await raw.send(
-                unsupported(asked["id"], *listed) if probe == "error" else answer(asked["id"], discovered(*listed))
-            )
-            asked = await raw.receive()
-            assert asked["method"] == "server/discover"
-            assert asked["params"]["_meta"]["io.modelcontextprotocol/protocolVersion"] == STATELESS
-            await raw.send(answer(asked["id"], discovered(*listed, instructions="be kind")))
-            asked = await raw.receive()
-            assert asked["params"]["_meta"]["io.modelcontextprotocol/protocolVersion"] == STATELESS
-            hints = {"resultType": "complete", "ttlMs": 0, "cacheScope": "private"}
-            await raw.send(answer(asked["id"], {"tools": [], **hints}))
+async def test_the_best_of_several_stateless_revisions(later: Any, probe: str) -> None:
+    listed = ("2025-11-25", STATELESS, "2099-01-01")
+    said: list[Any] = []
 
-        async with ends() as (left, right), running(play(Raw(right))), connect(left, later, *CLIENTS) as client:
-            await client.list_tools()
-            assert (client.revision, client.instructions) == (STATELESS, "be kind")
+    async def play(raw: Raw) -> None:
+        said.append(await raw.receive())
+        await raw.send(listing(probe, *listed)(said[0]["id"]))
+        for result in (discovered(*listed, instructions="be kind"), {"tools": [], **COMPLETE}):
+            said.append(await raw.receive())
+            await raw.send(answer(said[-1]["id"], result))
 
-    talk()
+    async with ends() as (left, right), running(play(Raw(right))), connect(left, later, *CLIENTS) as client:
+        await client.list_tools()
+        assert (client.revision, client.instructions) == (STATELESS, "be kind")
+    assert [asked["method"] for asked in said] == ["server/discover", "server/discover", "tools/list"]
+    assert [version_of(asked) for asked in said] == ["2027-01-01", STATELESS, STATELESS]
 
 
 async def test_one_handshake_whatever_the_server_chooses() -> None:
-    async def play(raw: Raw) -> None:
-        await raw.send(refusal((await raw.receive())["id"], -32601))
-        await finish(raw, "2024-11-05")
-
-    async with played(play) as (client, sent):
+    async with played(replying(unknown, then="2024-11-05")) as (client, sent):
         await client.list_tools()
         assert isinstance(client, bindings("2024-11-05").Client)
         assert isinstance(client.server_info, bindings("2024-11-05").types.Implementation)
         assert sent.methods().count("initialize") == 1
 
 
-async def test_a_handshake_in_a_revision_that_nobody_speaks() -> None:
-    for chosen in ("2023-01-01", STATELESS, "", 7, None):
-
-        async def play(raw: Raw, chosen: Any = chosen) -> None:
-            await raw.send(refusal((await raw.receive())["id"], -32601))
-            await raw.send(answer((await raw.receive())["id"], {**initialized("x"), "protocolVersion": chosen}))
-
-        with pytest.raises((UnsupportedRevision, NoConnection)) as caught:
-            async with played(play):
-                pass
-        assert isinstance(caught.value, UnsupportedRevision) == isinstance(chosen, str)
-        assert "\n" not in str(caught.value)
+@pytest.mark.parametrize("chosen", ["2023-01-01", STATELESS, "", 7, None])
+async def test_a_handshake_in_a_revision_that_nobody_speaks(chosen: Any) -> None:
+    play = replying(unknown, lambda id_: answer(id_, {**initialized("x"), "protocolVersion": chosen}))
+    error = await unreached(played(play), UnsupportedRevision if isinstance(chosen, str) else NoConnection)
+    assert "\n" not in str(error)
 
 
 async def test_a_handshake_that_is_refused_with_the_revisions_that_are_spoken() -> None:
-    async def old(raw: Raw) -> None:
-        await raw.send(refusal((await raw.receive())["id"], -32601))
-        asked = await raw.receive()
-        assert asked["params"]["protocolVersion"] == "2025-11-25"
-        refused = failing(asked["id"], -32602, {"supported": ["2024-11-05", "2025-03-26"], "requested": "2025-11-25"})
-        await raw.send(refused)
-        await finish(raw, "2025-03-26")
+    def refusing(*revisions: str) -> Reply:
+        return lambda id_: failing(id_, -32602, {"supported": revisions, "requested": "2025-11-25"})
 
+    old = replying(unknown, refusing("2024-11-05", "2025-03-26"), then="2025-03-26")
     async with played(old) as (client, sent):
         await client.list_tools()
         assert client.revision == "2025-03-26"
-        assert sent.params("initialize")[1]["protocolVersion"] == "2025-03-26"
+        assert [asked["protocolVersion"] for asked in sent.params("initialize")] == ["2025-11-25", "2025-03-26"]
 
-    async def stubborn(raw: Raw) -> None:
-        await raw.send(refusal((await raw.receive())["id"], -32601))
-        for _ in range(2):
-            refused = failing((await raw.receive())["id"], -32602, {"supported": ["2025-03-26", "2025-11-25"]})
-            await raw.send(refused)
+    stubborn = replying(unknown, *[refusing("2025-03-26", "2025-11-25")] * 2)
+    await unreached(played(stubborn), match=r"initialize: no .*; initialize: no ")
 
-    with pytest.raises(NoConnection, match=r"initialize: no .*; initialize: no "):
-        async with played(stubborn):
-            pass
-
-    async def new(raw: Raw) -> None:
-        await raw.send(failing((await raw.receive())["id"], -32601, {"supported": [STATELESS]}))
-
-    with pytest.raises(UnsupportedRevision) as caught:
-        async with played(new, CLIENTS[:4]):
-            pass
-    assert caught.value.revisions == (STATELESS,)
+    new = replying(lambda id_: failing(id_, -32601, {"supported": [STATELESS]}))
+    assert (await unreached(played(new, CLIENTS[:4]), UnsupportedRevision)).revisions == (STATELESS,)
 
 
 # --- silence, and answers that come late ----------------------------------------------------------------------
 
 
-async def test_silence_means_a_handshake_and_late_answers_do_no_harm() -> None:
-    for late in (lambda id_: refusal(id_, -32601), lambda id_: answer(id_, discovered(STATELESS)), lambda id_: None):
-        probe: list[Any] = []
+@pytest.mark.parametrize(
+    "late", [unknown, lambda id_: answer(id_, discovered(STATELESS)), None], ids=["refusal", "result", "silence"]
+)
+async def test_silence_means_a_handshake_and_late_answers_do_no_harm(late: Reply | None) -> None:
+    async def play(raw: Raw) -> None:
+        probe, asked = await raw.receive(), await raw.receive()
+        assert asked["method"] == "initialize"
+        await raw.send(answer(asked["id"], initialized("2025-06-18")))
+        assert (await raw.receive())["method"] == "notifications/initialized"
+        await raw.send(*([late(probe["id"])] if late else []), notification("notifications/tools/list_changed"))
+        while "id" not in (asked := await raw.receive()):  # that the probe is taken back
+            assert asked["method"] == "notifications/cancelled"
+        await raw.send(answer(asked["id"], {"tools": []}))
 
-        async def play(raw: Raw, late: Any = late, probe: list[Any] = probe) -> None:
-            probe.append(await raw.receive())
-            asked = await raw.receive()
-            assert asked["method"] == "initialize"
-            await raw.send(answer(asked["id"], initialized("2025-06-18")))
-            assert (await raw.receive())["method"] == "notifications/initialized"
-            said = late(probe[0]["id"])
-            await raw.send(*([said] if said else []), notification("notifications/tools/list_changed"))
-            asked = await raw.receive()
-            while "id" not in asked:  # that the probe is taken back
-                assert asked["method"] == "notifications/cancelled"
-                asked = await raw.receive()
-            await raw.send(answer(asked["id"], {"tools": []}))
-
-        async with played(play, patience=0.05) as (client, _):
-            assert client.revision == "2025-06-18"
-            assert (await client.list_tools()).tools == []
+    async with played(play, patience=0.05) as (client, _):
+        assert client.revision == "2025-06-18"
+        assert (await client.list_tools()).tools == []
 
 
 async def test_a_late_answer_counts_when_the_handshake_fails() -> None:
     async def play(raw: Raw) -> None:
         probe, asked = await raw.receive(), await raw.receive()
-        assert asked["method"] == "initialize"
-        await raw.send(refusal(asked["id"], -32601))
+        await raw.send(unknown(asked["id"]))
         await anyio.sleep(0.02)
         await raw.send(answer(probe["id"], discovered(STATELESS)))
         asked = await raw.receive()
-        assert asked["params"]["_meta"]["io.modelcontextprotocol/protocolVersion"] == STATELESS
-        await raw.send(
-            answer(asked["id"], {"tools": [], "resultType": "complete", "ttlMs": 0, "cacheScope": "private"})
-        )
+        assert version_of(asked) == STATELESS
+        await raw.send(answer(asked["id"], {"tools": [], **COMPLETE}))
 
     async with played(play, patience=0.1) as (client, sent):
         await client.list_tools()
@@ -541,26 +491,15 @@ async def test_a_server_that_never_says_anything() -> None:
         while True:
             await raw.receive()
 
-    with pytest.raises(NoConnection) as caught:
-        async with played(play, kinds):
-            pass
-    assert (
-        str(caught.value) == "server/discover: no answer within 0.05 s; initialize: initialize was not answered in time"
-    )
-    assert [type(error) for _, error in caught.value.failures] == [RequestTimeout, RequestTimeout]
+    error = await unreached(played(play, kinds))
+    assert str(error) == "server/discover: no answer within 0.05 s; initialize: initialize was not answered in time"
+    assert [type(cause) for _, cause in error.failures] == [RequestTimeout, RequestTimeout]
 
 
 async def test_a_server_that_is_gone_at_once() -> None:
-    async def play(raw: Raw) -> None:
-        await raw.close()
-
-    with pytest.raises(ConnectionClosed, match="closed"):
-        async with played(play):
-            pass
-    with pytest.raises(ConnectionClosed) as caught:
-        async with played(play, CLIENTS[3:4]):
-            pass
-    assert type(caught.value) is ConnectionClosed  # one thing was tried, and this is what came of it
+    await unreached(played(Raw.close), ConnectionClosed, "closed")
+    error = await unreached(played(Raw.close, CLIENTS[3:4]), ConnectionClosed)
+    assert type(error) is ConnectionClosed  # one thing was tried, and this is what came of it
 
 
 async def test_a_server_that_speaks_before_it_is_asked() -> None:
@@ -569,6 +508,14 @@ async def test_a_server_that_speaks_before_it_is_asked() -> None:
     class Curious(bindings("2025-11-25").Client):  # type: ignore[misc]
         async def on_logging_message(self, params: Any, ctx: Any) -> None:
             heard.append(params.data)
+
+    class Patient(Raw):
+        """Leaves out answers to pings while it waits for requests."""
+
+        async def receive(self) -> Any:
+            while (message := await super().receive()).get("id") == "middle":
+                assert message["result"] == {}
+            return message
 
     async def play(raw: Raw) -> None:
         log = notification("notifications/message", {"level": "info", "data": "hello"})
@@ -579,29 +526,9 @@ async def test_a_server_that_speaks_before_it_is_asked() -> None:
         await raw.send(refusal(probe["id"], -32602))
         await finish(raw, "2025-11-25", log, request("middle", "ping"))
 
-    async def patiently(raw: Raw) -> None:
-        await play(_Patient(raw))
-
-    async with played(patiently, [Curious, CLIENTS[4]]) as (client, _):
+    async with played(play, [Curious, CLIENTS[4]], raw=Patient) as (client, _):
         await client.list_tools()
     assert heard == ["hello"]  # the other time it was for the client of the revision that was asked for
-
-
-class _Patient(Raw):
-    """Leaves out answers to pings while it waits for requests."""
-
-    def __init__(self, raw: Raw) -> None:
-        self._raw = raw
-
-    async def send(self, *messages: object) -> None:
-        await self._raw.send(*messages)
-
-    async def receive(self) -> Any:
-        message = await self._raw.receive()
-        while message.get("id") == "middle":
-            assert message["result"] == {}
-            message = await self._raw.receive()
-        return message
 
 
 # --- commands -------------------------------------------------------------------------------------------------
@@ -668,23 +595,15 @@ def command(tmp_path: Path) -> Command:
     return Command(tmp_path)
 
 
-HANDSHAKE = ["initialize", "notifications/initialized", "tools/list"]
-
-
 @pytest.mark.parametrize("kind", ["plain", "chatty"])
-def test_a_command_is_probed_once_and_started_once(command: Command, kind: str) -> None:
-    @bounded()
-    async def run() -> None:
-        for probes in (["server/discover"], [], []):
-            async with connect(command.words(kind), *CLIENTS) as client:
-                await client.list_tools()
-            assert command.noted() == ["start", *probes, *HANDSHAKE]
-        forget()
-        async with connect(shlex.join(command.words(kind)), *CLIENTS) as client:
+async def test_a_command_is_probed_once_and_started_once(command: Command, kind: str) -> None:
+    words = command.words(kind)
+    for target, probes in ((words, ["server/discover"]), (words, []), (words, []), (None, ["server/discover"])):
+        if target is None:
+            forget()
+        async with connect(target or shlex.join(words), *CLIENTS) as client:
             await client.list_tools()
-        assert command.noted() == ["start", "server/discover", *HANDSHAKE]
-
-    run()
+        assert command.noted() == ["start", *probes, *HANDSHAKE]
 
 
 async def test_a_silent_command_costs_its_silence_once(command: Command) -> None:
@@ -703,20 +622,16 @@ async def test_a_command_that_ends_at_the_probe_is_started_again_without_it(comm
 
 
 async def test_a_command_that_always_ends_is_given_up(command: Command) -> None:
-    with pytest.raises(NoConnection) as caught:
-        async with connect(command.words("hopeless"), *CLIENTS):
-            pass
+    error = await unreached(connect(command.words("hopeless"), *CLIENTS))
     assert command.noted() == ["start", "server/discover", "start", "initialize"]
-    named = shlex.join(command.words("hopeless"))
     reason = "the server ended with exit code 3; see its stderr above"
-    assert str(caught.value) == f"cannot connect to {named!r}: {reason}"
-    assert [str(error) for _, error in caught.value.failures] == [reason, reason]
-    with pytest.raises(ConnectionClosed, match=r"^no-such-program cannot be started: No such file or directory$"):
-        async with connect("no-such-program --fast", *CLIENTS):
-            pass
-    with pytest.raises(ConnectionClosed, match=r"; to start a Python file, use 'python server\.py'$"):
-        async with connect("server.py", *CLIENTS):
-            pass
+    assert str(error) == f"cannot connect to {shlex.join(command.words('hopeless'))!r}: {reason}"
+    assert [str(cause) for _, cause in error.failures] == [reason, reason]
+    for line, said in (
+        ("no-such-program --fast", r"^no-such-program cannot be started: No such file or directory$"),
+        ("server.py", r"; to start a Python file, use 'python server\.py'$"),
+    ):
+        await unreached(connect(line, *CLIENTS), ConnectionClosed, said)
 
 
 @pytest.mark.parametrize(
@@ -731,10 +646,8 @@ async def test_a_command_that_always_ends_is_given_up(command: Command) -> None:
 )
 async def test_a_command_that_fails_says_how(line: str, stderr: int | None, reason: str) -> None:
     for words in (["sh", "-c", line], shlex.join(["sh", "-c", line])):
-        with pytest.raises(NoConnection) as caught:
-            async with connect(words, *CLIENTS, stderr=stderr):
-                pass
-        assert str(caught.value) == f"cannot connect to 'sh': the server ended with {reason}"  # options may be secret
+        error = await unreached(connect(words, *CLIENTS, stderr=stderr))
+        assert str(error) == f"cannot connect to 'sh': the server ended with {reason}"  # options may be secret
 
 
 async def test_a_request_of_a_command_that_died_says_how(command: Command) -> None:
@@ -765,13 +678,13 @@ async def test_a_server_that_failed_is_asked_like_a_new_one(command: Command) ->
     kind = command.script.with_name("odd_server.py.kind")
     for name in ("plain", "hopeless", "plain"):
         kind.write_text(name)
-        try:
-            async with connect(command.words("varies"), *CLIENTS) as client:
-                await client.list_tools()
-        except ConnectionClosed:
-            assert name == "hopeless"
+        connection = connect(command.words("varies"), *CLIENTS)
+        if name == "hopeless":
+            await unreached(connection, ConnectionClosed)
             command.noted()
         else:
+            async with connection as client:
+                await client.list_tools()
             assert command.noted() == ["start", "server/discover", *HANDSHAKE]
 
 
@@ -785,11 +698,11 @@ async def test_what_only_one_era_was_asked_is_not_remembered_of_the_server(comma
 
 async def test_the_memory_is_bounded(monkeypatch: pytest.MonkeyPatch, command: Command) -> None:
     monkeypatch.setattr(connecting, "_MAX_REMEMBERED", 2)
-    for number in range(3):
-        program, *arguments = command.words("plain")
-        async with connect(Entry(program, tuple(arguments), cwd="/" * (number + 1))):
+    program, *arguments = command.words("plain")
+    for folder, probes in (("/", 1), ("//", 1), ("///", 1), ("///", 0), ("/", 1)):
+        async with connect(Entry(program, tuple(arguments), cwd=folder)):
             pass
-    assert len(connecting._remembered) == 2
+        assert command.noted().count("server/discover") == probes
 
 
 async def test_our_servers_over_stdio() -> None:
@@ -800,20 +713,13 @@ async def test_our_servers_over_stdio() -> None:
 
 
 async def test_a_client_alone_takes_the_same_targets_and_asks_nothing_else(command: Command) -> None:
-    kind = CLIENTS[3]
-    for target in (
-        shlex.join(command.words("plain")),
-        command.words("plain"),
-        entry("x", {"command": command.words("")[0], "args": command.words("plain")[1:]}),
-    ):
-        async with kind.connect(target) as client:
+    program, *arguments = words = command.words("plain")
+    for target in (shlex.join(words), words, entry("x", {"command": program, "args": arguments})):
+        async with CLIENTS[3].connect(target) as client:
             await client.list_tools()
         assert command.noted() == ["start", *HANDSHAKE]
-    with pytest.raises(
-        UnsupportedRevision, match=r"speaks an older revision.*use connect.*client of an older revision"
-    ):
-        async with CLIENTS[4].connect(command.words("plain"), exactly=True):
-            pass
+    older = r"speaks an older revision.*use connect.*client of an older revision"
+    await unreached(CLIENTS[4].connect(words, exactly=True), UnsupportedRevision, older)
     assert command.noted() == ["start", "server/discover"]
 
 
@@ -828,22 +734,16 @@ NOTHING: list[tuple[Any, str]] = [
 
 
 @pytest.mark.parametrize(("target", "message"), NOTHING)
-def test_nothing_to_connect_to(target: Any, message: str) -> None:
-    @bounded()
-    async def run() -> None:
-        with pytest.raises(ValueError, match=message) as caught:
-            async with connect(Entry.read(target) if isinstance(target, dict) else target, *CLIENTS):
-                pass
-        assert "\n" not in str(caught.value)
-
-    run()
+async def test_nothing_to_connect_to(target: Any, message: str) -> None:
+    with pytest.raises(ValueError, match=message) as caught:
+        async with connect(Entry.read(target) if isinstance(target, dict) else target, *CLIENTS):
+            pass
+    assert "\n" not in str(caught.value)
 
 
 async def test_headers_are_for_urls() -> None:
     for target in ("x y", ["x"], Entry("x")):
-        with pytest.raises(ValueError, match=r"headers .* URL"):
-            async with connect(target, *CLIENTS, headers={"a": "b"}):
-                pass
+        await unreached(connect(target, *CLIENTS, headers={"a": "b"}), ValueError, r"headers .* URL")
 
 
 # --- URLs -----------------------------------------------------------------------------------------------------
@@ -867,9 +767,10 @@ async def listening(app: Any) -> AsyncGenerator[tuple[str, list[tuple[str, str]]
 
         await app(scope, listen, send)
 
+    lifespan = app.lifespan() if isinstance(app, HttpApp) else nullcontext()
     stop, ready = anyio.Event(), anyio.Event()
     running_server = Server(uvicorn.Config(record, "127.0.0.1", 0, log_config=None, lifespan="off", access_log=False))
-    async with anyio.create_task_group() as tasks:
+    async with lifespan, anyio.create_task_group() as tasks:
         tasks.start_soon(running_server.run_until, stop, ready)
         await ready.wait()
         try:
@@ -884,28 +785,24 @@ def posted(heard: list[tuple[str, str]]) -> list[str]:
 
 
 @pytest.mark.parametrize("revision", [*STATEFUL[1:], STATELESS, "both"])
-def test_our_servers_over_http(revision: str) -> None:
-    @bounded()
-    async def run() -> None:
-        revisions = REVISIONS if revision == "both" else [revision]
-        spoken = STATELESS if revision == "both" else revision
-        app = HttpApp(*map(server, revisions), revisions=revisions)
-        async with app.lifespan(), listening(app) as (url, heard):
-            for again in (False, True):
-                async with connect(f"{url}/mcp", *CLIENTS) as client:
-                    assert client.revision == spoken
-                    await works(client)
-                hands = [] if spoken == STATELESS else ["initialize", "notifications/initialized"]
-                probes = [] if again and spoken != STATELESS else ["server/discover"]
-                assert posted(heard) == [*probes, *hands, "tools/list", "tools/call"]
-                heard.clear()
-
-    run()
+async def test_our_servers_over_http(revision: str) -> None:
+    revisions = REVISIONS if revision == "both" else [revision]
+    spoken = STATELESS if revision == "both" else revision
+    app = HttpApp(*map(server, revisions), revisions=revisions)
+    async with listening(app) as (url, heard):
+        for again in (False, True):
+            async with connect(f"{url}/mcp", *CLIENTS) as client:
+                assert client.revision == spoken
+                await works(client)
+            hands = [] if spoken == STATELESS else ["initialize", "notifications/initialized"]
+            probes = [] if again and spoken != STATELESS else ["server/discover"]
+            assert posted(heard) == [*probes, *hands, "tools/list", "tools/call"]
+            heard.clear()
 
 
 async def test_one_revision_over_http() -> None:
     app = HttpApp(*map(server, REVISIONS))
-    async with app.lifespan(), listening(app) as (url, heard):
+    async with listening(app) as (url, heard):
         for kind in CLIENTS[1:]:
             async with kind.connect(f"{url}/mcp") as client:
                 await works(client)
@@ -915,21 +812,17 @@ async def test_one_revision_over_http() -> None:
 
 
 @pytest.mark.parametrize("wire", REVISIONS[1:])
-def test_clients_of_every_revision_over_http(wire: str) -> None:
-    @bounded()
-    async def run() -> None:
-        app = HttpApp(server(wire), revisions=[wire])
-        async with app.lifespan(), listening(app) as (url, heard):
-            for kind in CLIENTS:
-                for _ in range(2):
-                    async with kind.connect(f"{url}/mcp") as client:
-                        assert (client.revision, client.wire_revision) == (kind.revision, wire)
-                        await works(client)
-                asked = [name for name in posted(heard) if name != "subscriptions/listen"]
-                assert asked[-2:] == ["tools/list", "tools/call"]
-                heard.clear()
-
-    run()
+async def test_clients_of_every_revision_over_http(wire: str) -> None:
+    app = HttpApp(server(wire), revisions=[wire])
+    async with listening(app) as (url, heard):
+        for kind in CLIENTS:
+            for _ in range(2):
+                async with kind.connect(f"{url}/mcp") as client:
+                    assert (client.revision, client.wire_revision) == (kind.revision, wire)
+                    await works(client)
+            asked = [name for name in posted(heard) if name != "subscriptions/listen"]
+            assert asked[-2:] == ["tools/list", "tools/call"]
+            heard.clear()
 
 
 def sse_server(revision: str) -> Any:
@@ -974,16 +867,19 @@ async def test_a_server_that_moves_from_sse_to_streams() -> None:
 PAGE = b"<!doctype html>\n<title>Not here</title>"
 
 
-async def test_a_url_where_there_is_nothing() -> None:
-    async def play(heard: Heard) -> None:
-        await heard.end(404, PAGE, "text/html")
+def answering(status: int, body: bytes = b"", kind: str = "text/plain") -> Any:
+    """A server that answers everything alike."""
 
-    async with serving(play) as script:
-        with pytest.raises(NoConnection) as caught:
-            async with connect(f"{script.url}?key=secret", *CLIENTS):
-                pass
-    refused = f"{script.url} answered 404 Not Found: Not here"
-    assert str(caught.value) == refused
+    async def play(heard: Heard) -> None:
+        await heard.end(status, body, kind)
+
+    return serving(play)
+
+
+async def test_a_url_where_there_is_nothing() -> None:
+    async with answering(404, PAGE, "text/html") as script:
+        error = await unreached(connect(f"{script.url}?key=secret", *CLIENTS))
+    assert str(error) == f"{script.url} answered 404 Not Found: Not here"
     assert script.names == ["server/discover", "initialize", "GET"]
     assert "mcp-protocol-version" not in script.called("initialize")[0].headers
     assert script.called("server/discover")[0].headers["mcp-protocol-version"] == STATELESS
@@ -992,57 +888,55 @@ async def test_a_url_where_there_is_nothing() -> None:
 
 async def test_what_a_status_means() -> None:
     """400, 404 and 405 may be a server of HTTP+SSE; what else refuses the handshake is the end of it."""
-    for status, names in (
-        (400, ["server/discover", "initialize", "GET"]),
-        (405, ["server/discover", "initialize", "GET"]),
-        (401, ["server/discover", "initialize"]),
-        (403, ["server/discover", "initialize"]),
-        (500, ["server/discover", "initialize"]),
-    ):
-
-        async def play(heard: Heard, status: int = status) -> None:
-            await heard.end(status, b"no", "text/plain")
-
-        async with serving(play) as script:
-            with pytest.raises(NoConnection) as caught:
-                async with connect(script.url, *CLIENTS):
-                    pass
-            assert script.names == names
-            assert isinstance(caught.value.failures[0][1], Refused)
-            assert str(status) in str(caught.value)
-    with pytest.raises(ConnectionClosed, match=r"no answer from http://127\.0\.0\.1:9/mcp"):
-        async with connect("http://127.0.0.1:9/mcp", *CLIENTS):
-            pass
+    for status, more in ((400, ["GET"]), (405, ["GET"]), (401, []), (403, []), (500, [])):
+        async with answering(status, b"no") as script:
+            error = await unreached(connect(script.url, *CLIENTS))
+        assert script.names == ["server/discover", "initialize", *more]
+        assert isinstance(error.failures[0][1], Refused)
+        assert str(status) in str(error)
+    nowhere = connect("http://127.0.0.1:9/mcp", *CLIENTS)
+    await unreached(nowhere, ConnectionClosed, r"no answer from http://127\.0\.0\.1:9/mcp")
 
 
 @pytest.mark.parametrize("status", [200, 400, 404])
-def test_a_stateless_server_that_objects_over_http(status: int) -> None:
-    @bounded()
-    async def run() -> None:
-        cases: list[tuple[Any, type[Exception]]] = [
-            (lambda id_: refusal(id_, -32020), ProtocolError),
-            (lambda id_: unsupported(id_, "2099-01-01"), UnsupportedRevision),
-            (lambda id_: unsupported(None, "2099-01-01"), UnsupportedRevision),
-        ]
-        for said, kind in cases:
+async def test_a_stateless_server_that_objects_over_http(status: int) -> None:
+    objections: list[tuple[Reply, type[Exception]]] = [
+        (lambda id_: refusal(id_, -32020), ProtocolError),
+        (lambda id_: unsupported(id_, "2099-01-01"), UnsupportedRevision),
+        (lambda id_: unsupported(None, "2099-01-01"), UnsupportedRevision),
+    ]
+    for said, kind in objections[
+        : 2 if status == 200 else 3
+    ]:  # an error without id, in a response that is fine, is none
 
-            async def play(heard: Heard, said: Any = said) -> None:
-                await heard.json(said(heard.id), status)
+        async def play(heard: Heard, said: Reply = said) -> None:
+            await heard.json(said(heard.id), status)
 
-            async with serving(play) as script:
-                if status == 200 and said(1).get("id") is None:
-                    continue  # an error that answers nothing, in a response that is fine
-                with pytest.raises(kind):
-                    async with connect(script.url, *CLIENTS):
-                        pass
-                assert script.names == ["server/discover"]
-
-    run()
+        async with serving(play) as script:
+            await unreached(connect(script.url, *CLIENTS), kind)
+            assert script.names == ["server/discover"]
 
 
-async def test_older_servers_object_in_many_ways_over_http() -> None:
-    async def handshake(heard: Heard) -> None:
-        if heard.name == "initialize":
+NO_SESSION = {"jsonrpc": "2.0", "id": "server-error", "error": {"code": -32600, "message": "no id"}}
+
+
+@pytest.mark.parametrize(
+    "odd",
+    [
+        lambda heard: heard.json(NO_SESSION, 400),
+        lambda heard: heard.json(unknown(heard.id), 200),
+        lambda heard: heard.end(400, PAGE, "text/html"),
+        lambda heard: heard.end(400),
+        lambda heard: heard.end(500, b"oops", "text/plain"),
+        lambda heard: heard.end(202),
+        Heard.until_gone,
+    ],
+)
+async def test_older_servers_object_in_many_ways_over_http(odd: Callable[[Heard], Awaitable[None]]) -> None:
+    async def play(heard: Heard) -> None:
+        if heard.name == "server/discover":
+            await odd(heard)
+        elif heard.name == "initialize":
             assert "mcp-protocol-version" not in heard.headers
             await heard.result(initialized("2025-06-18"), mcp_session_id="s-1")
         elif heard.name == "tools/list":
@@ -1052,56 +946,19 @@ async def test_older_servers_object_in_many_ways_over_http() -> None:
         else:
             await heard.end(202 if heard.method == "POST" else 405)
 
-    async def no_session(heard: Heard) -> None:
-        await heard.json({"jsonrpc": "2.0", "id": "server-error", "error": {"code": -32600, "message": "no id"}}, 400)
-
-    async def no_method(heard: Heard) -> None:
-        await heard.json(refusal(heard.id, -32601), 200)
-
-    async def page(heard: Heard) -> None:
-        await heard.end(400, PAGE, "text/html")
-
-    async def empty(heard: Heard) -> None:
-        await heard.end(400)
-
-    async def broken(heard: Heard) -> None:
-        await heard.end(500, b"oops", "text/plain")
-
-    async def taken(heard: Heard) -> None:
-        await heard.end(202)
-
-    async def silent(heard: Heard) -> None:
-        await heard.until_gone()
-
-    for odd in (no_session, no_method, page, empty, broken, taken, silent):
-        forget()
-
-        async def play(heard: Heard, odd: Any = odd) -> None:
-            await (odd if heard.name == "server/discover" else handshake)(heard)
-
-        async with serving(play) as script:
-            async with connect(script.url, *CLIENTS, probe_timeout=0.2) as client:
-                assert client.revision == "2025-06-18", odd.__name__
-                assert (await client.list_tools()).tools == []
-                if odd is silent:  # it is hung up on, without a message
-                    await until(lambda: script.called("server/discover")[0].gone_at)
-            assert [name for name in script.names if name not in ("GET", "DELETE")] == [
-                "server/discover",
-                "initialize",
-                "notifications/initialized",
-                "tools/list",
-            ]
+    async with serving(play) as script:
+        async with connect(script.url, *CLIENTS, probe_timeout=0.2) as client:
+            assert client.revision == "2025-06-18"
+            assert (await client.list_tools()).tools == []
+            if odd is Heard.until_gone:  # it is hung up on, without a message
+                await until(lambda: script.called("server/discover")[0].gone_at)
+        assert [name for name in script.names if name not in ("GET", "DELETE")] == ["server/discover", *HANDSHAKE]
 
 
 async def test_headers_go_everywhere() -> None:
-    async def play(heard: Heard) -> None:
-        await heard.end(404)
-
-    async with serving(play) as script:
+    async with answering(404) as script:
         there = Entry.read({"url": script.url, "headers": {"Authorization": "Bearer a", "X-One": "1"}})
-        with pytest.raises(NoConnection):
-            async with connect(there, *CLIENTS, headers={"X-Two": "2"}):
-                pass
+        await unreached(connect(there, *CLIENTS, headers={"X-Two": "2"}))
         assert len(script.heard) == 3
         for heard in script.heard:
             assert [heard.headers.get(name) for name in ("authorization", "x-one", "x-two")] == ["Bearer a", "1", "2"]
@@ -1111,11 +968,9 @@ async def test_headers_go_everywhere() -> None:
 
 
 @pytest.mark.full
-async def test_a_host_with_servers_of_every_kind(command: Command) -> None:
-    app = HttpApp(server(STATELESS))
+async def test_a_host_with_servers_of_every_kind() -> None:
     async with (
-        app.lifespan(),
-        listening(app) as (url, _),
+        listening(HttpApp(server(STATELESS))) as (url, _),
         listening(HttpApp(server(STATELESS), path="/other")) as (other, _),
         listening(sse_server("2024-11-05")) as (sse, _),
     ):
@@ -1127,22 +982,15 @@ async def test_a_host_with_servers_of_every_kind(command: Command) -> None:
             "wrong": {"url": f"{sse}/sse", "type": "streamable-http"},
             "nothing": {"url": f"{other}/mcp"},
         }
-        host: Host[Any] = Host(servers, CLIENTS)
-        async with host:
-            assert {name: client.revision for name, client in host.clients.items()} == {
-                "old": "2025-03-26",
-                "new": STATELESS,
-                "http": STATELESS,
-                "sse": "2024-11-05",
-            }
-            assert [offer.server for offer in await host.tools()] == ["old", "new", "http", "sse"]
+        spoken = {"old": "2025-03-26", "new": STATELESS, "http": STATELESS, "sse": "2024-11-05"}
+        async with Host(servers, CLIENTS) as host:
+            assert {name: client.revision for name, client in host.clients.items()} == spoken
+            assert [offer.server for offer in await host.tools()] == list(spoken)
             for name in host.clients:
                 result = await host.call_tool("echo", {"text": name}, server=name)
                 assert result.content[0].text == name
-            assert {name: type(error) for name, error in host.failures.items()} == {
-                "wrong": NoConnection,
-                "nothing": NoConnection,
-            }
+            failures = {name: type(error) for name, error in host.failures.items()}
+            assert failures == {"wrong": NoConnection, "nothing": NoConnection}
 
 
 async def test_a_bad_transport_in_a_configuration() -> None:

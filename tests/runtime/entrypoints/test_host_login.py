@@ -25,6 +25,7 @@ from mcp_bindgen.runtime.protocol.errors import AuthorizationError
 from mcp_bindgen.v2025_11_25 import Client
 from mcp_bindgen.v2026_07_28 import Client as Stateless
 from tests.support.authorization_world import CALLBACK, agree
+from tests.support.checked_connections import refused
 from tests.support.guarded import Guarded, guarded
 
 PROGRAM = {"clientId": "robot", "clientSecret": "${ROBOT}", "type": "client_credentials"}
@@ -39,11 +40,36 @@ def servers() -> Iterator[Guarded]:
 @pytest.fixture(autouse=True)
 def no_browser(monkeypatch: pytest.MonkeyPatch) -> None:
     """Nothing here may open one."""
+    monkeypatch.setattr(webbrowser, "open", pytest.fail)
 
-    def fail(url: str) -> bool:
-        raise AssertionError(url)
 
-    monkeypatch.setattr(webbrowser, "open", fail)
+async def slowly(url: str) -> str:
+    """Agree as a user does who takes their time."""
+    await anyio.sleep(2.5)
+    return await agree(url)
+
+
+@pytest.fixture
+def answer_token(servers: Guarded, monkeypatch: pytest.MonkeyPatch) -> list[dict[str, str]]:
+    """Issue tokens for whatever is asked of the token endpoint; the forms."""
+    forms: list[dict[str, str]] = []
+
+    def issue(form: dict[str, str], heard: Any) -> tuple[int, dict[str, Any]]:
+        forms.append(form)
+        if form["grant_type"].endswith("token-exchange"):
+            kind = {"issued_token_type": "urn:ietf:params:oauth:token-type:id-jag", "token_type": "N_A"}
+            return 200, {"access_token": "the-assertion", **kind}
+        known(servers, f"issued-{len(forms)}", form["scope"])
+        return 200, {"access_token": f"issued-{len(forms)}", "token_type": "Bearer"}
+
+    monkeypatch.setattr(servers.world, "answer_token", issue)
+    return forms
+
+
+def known(servers: Guarded, token: str, scope: str = "mcp:read") -> None:
+    """Make a token valid."""
+    servers.world.families.add(0)
+    servers.world.tokens[token] = {"scope": scope, "family": 0, "jkt": None, "client": "x"}
 
 
 async def whoami(host: Host[Any], server: str = "a") -> str:
@@ -78,20 +104,14 @@ async def test_a_host_asks_nobody_and_says_which_command_does(
         assert str(failure) in caplog.text
         assert await host.tools() == []
         for _ in range(5):  # which does not use up the restarts of a server that dies
-            with pytest.raises(LoginNeeded):
-                await host.call_tool("whoami", server="files")
+            await refused(host.call_tool("whoami", server="files"), LoginNeeded)
         assert len(servers.world.queries) == asked
         await logged_in(servers, store)
         assert await whoami(host, "files") == "ada"  # without a restart of the host
 
 
 async def test_a_host_that_may_ask_waits_for_the_user_as_long_as_it_takes(servers: Guarded) -> None:
-    async def slowly(url: str) -> str:
-        await anyio.sleep(2.5)
-        return await agree(url)
-
-    store = MemoryStore()
-    options: dict[str, Any] = {"store": store, "start_timeout": 2}
+    options: dict[str, Any] = {"store": MemoryStore(), "start_timeout": 2}
     async with Host({"a": {"url": servers.url}}, Client, login=Manual(slowly, CALLBACK), **options) as host:
         assert host.failures == {}
         assert await whoami(host) == "ada"
@@ -100,10 +120,6 @@ async def test_a_host_that_may_ask_waits_for_the_user_as_long_as_it_takes(server
 
 
 async def test_a_server_is_not_taken_for_an_old_one_because_its_user_takes_long_to_log_in(servers: Guarded) -> None:
-    async def slowly(url: str) -> str:
-        await anyio.sleep(2.5)
-        return await agree(url)
-
     auth = OAuth(login=Manual(slowly, CALLBACK), store=MemoryStore())
     async with connect(servers.url, Client, Stateless, auth=auth, probe_timeout=1, timeout=2) as client:
         assert client.revision == "2026-07-28"
@@ -113,9 +129,8 @@ async def test_a_call_that_needs_more_says_which_scopes_and_the_host_goes_on(ser
     store = MemoryStore()
     await logged_in(servers, store)
     async with Host({"a": {"url": servers.url}}, Stateless, store=store) as host:
-        with pytest.raises(LoginNeeded) as caught:
-            await host.call_tool("delete", server="a")
-        assert caught.value.command == f"mcp-bindgen login {servers.url} --scope 'mcp:read mcp:write'"
+        error = await refused(host.call_tool("delete", server="a"), LoginNeeded)
+        assert error.command == f"mcp-bindgen login {servers.url} --scope 'mcp:read mcp:write'"
         assert await whoami(host) == "ada"
         await logged_in(servers, store, AuthSettings(scopes=("mcp:read", "mcp:write")))
         result: Any = await host.call_tool("delete", server="a")
@@ -128,8 +143,7 @@ async def test_a_login_that_ends_while_connected_is_named_and_the_next_one_is_us
     async with Host({"a": {"url": servers.url}}, Stateless, store=store) as host:
         assert await whoami(host) == "ada"
         servers.world.families.clear()  # somebody has revoked everything
-        with pytest.raises(LoginNeeded):
-            await whoami(host)
+        await refused(whoami(host), LoginNeeded)
         await logged_in(servers, store)
         assert await whoami(host) == "ada"
 
@@ -146,17 +160,13 @@ async def test_programs_are_authorized_without_anybody(
     async with Host({"a": {"url": servers.url, "auth": auth}}, Client) as host:
         assert await whoami(host) == "ada"
     form = servers.world.forms[-1]
-    assert (form["grant_type"], form["client_id"], form["client_secret"]) == (
-        "client_credentials",
-        "robot",
-        "secret-of-the-robot",
-    )
+    said = (form["grant_type"], form["client_id"], form["client_secret"])
+    assert said == ("client_credentials", "robot", "secret-of-the-robot")
     assert not any(secret in caplog.text for secret in ("secret-of-the-robot", *servers.secrets()))
 
 
 async def test_a_token_comes_from_the_environment(servers: Guarded, monkeypatch: pytest.MonkeyPatch) -> None:
-    servers.world.families.add(0)
-    servers.world.tokens["key-123"] = {"scope": "mcp:read", "family": 0, "jkt": None, "client": "x"}
+    known(servers, "key-123")
     monkeypatch.setenv("KEY", "key-123")
     given = {"url": servers.url, "auth": {"type": "bearer", "token": "${KEY}"}}
     async with Host({"a": given}, Client) as host:
@@ -171,72 +181,41 @@ async def test_a_token_comes_from_the_environment(servers: Guarded, monkeypatch:
     assert "key-124" not in str(caught.value)
 
 
-async def test_a_workload_shows_the_token_that_its_platform_wrote_last(servers: Guarded, tmp_path: Path) -> None:
-    forms: list[dict[str, str]] = []
-
-    def issue(form: dict[str, str], heard: Any) -> tuple[int, dict[str, Any]]:
-        forms.append(form)
-        servers.world.families.add(0)
-        token = f"workload-{len(forms)}"
-        servers.world.tokens[token] = {"scope": form["scope"], "family": 0, "jkt": None, "client": "x"}
-        return 200, {"access_token": token, "token_type": "Bearer"}
-
+async def test_a_workload_shows_the_token_that_its_platform_wrote_last(
+    servers: Guarded, answer_token: list[dict[str, str]], tmp_path: Path
+) -> None:
     file = tmp_path / "token"
-    auth = {"type": "workload_identity", "tokenFile": str(file), "issuer": servers.world.issuer}
-    usual, servers.world.answer_token = servers.world.answer_token, issue
-    try:
+
+    async def outcome(place: object = file) -> str:
+        """Return who was authorized, or why nobody was."""
+        auth = {"type": "workload_identity", "tokenFile": str(place), "issuer": servers.world.issuer}
         async with Host({"a": {"url": servers.url, "auth": auth}}, Client) as host:
-            assert str(host.failures["a"]).startswith(f"the token cannot be read from {file}: No such file")
-        nobody = {**auth, "tokenFile": "~nobody-of-this-name/token"}
-        async with Host({"a": {"url": servers.url, "auth": nobody}}, Client) as host:
-            assert str(host.failures["a"]).endswith("there is no such user")
-        for written in (b"first.of.platform\n", b"second.of.platform"):
-            file.write_bytes(written)
-            async with Host({"a": {"url": servers.url, "auth": auth}}, Client) as host:
-                assert await whoami(host) == "ada"
-        for damaged in (b"", b"\xff" * 10, b"x" * 100_000):
-            file.write_bytes(damaged)
-            async with Host({"a": {"url": servers.url, "auth": auth}}, Client) as host:
-                assert str(host.failures["a"]).endswith("it holds no token")
-    finally:
-        servers.world.answer_token = usual
-    assert [form["assertion"] for form in forms] == ["first.of.platform", "second.of.platform"]
-    assert {form["grant_type"] for form in forms} == {"urn:ietf:params:oauth:grant-type:jwt-bearer"}
-    assert {form["resource"] for form in forms} == {servers.url}
+            return str(host.failures["a"]) if host.failures else await whoami(host)
+
+    assert (await outcome()).startswith(f"the token cannot be read from {file}: No such file")
+    assert (await outcome("~nobody-of-this-name/token")).endswith("there is no such user")
+    for written in (b"first.of.platform\n", b"second.of.platform"):
+        file.write_bytes(written)
+        assert await outcome() == "ada"
+    for damaged in (b"", b"\xff" * 10, b"x" * 100_000):
+        file.write_bytes(damaged)
+        assert (await outcome()).endswith("it holds no token")
+    assert [form["assertion"] for form in answer_token] == ["first.of.platform", "second.of.platform"]
+    assert {form["grant_type"] for form in answer_token} == {"urn:ietf:params:oauth:grant-type:jwt-bearer"}
+    assert {form["resource"] for form in answer_token} == {servers.url}
 
 
 async def test_a_provider_decides_for_the_users_of_an_enterprise(
-    servers: Guarded, monkeypatch: pytest.MonkeyPatch
+    servers: Guarded, answer_token: list[dict[str, str]], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """The same server is the provider and the issuer here; only what is sent tells them apart."""
-    forms: list[dict[str, str]] = []
-
-    def issue(form: dict[str, str], heard: Any) -> tuple[int, dict[str, Any]]:
-        forms.append(form)
-        if form["grant_type"].endswith("token-exchange"):
-            answer = {"issued_token_type": "urn:ietf:params:oauth:token-type:id-jag", "token_type": "N_A"}
-            return 200, {"access_token": "the-assertion", **answer}
-        servers.world.families.add(0)
-        servers.world.tokens["enterprise"] = {"scope": form["scope"], "family": 0, "jkt": None, "client": "x"}
-        return 200, {"access_token": "enterprise", "token_type": "Bearer"}
-
     monkeypatch.setenv("ID_TOKEN", "the.id.token")
-    auth = {
-        "type": "enterprise_managed",
-        "token": "${ID_TOKEN}",
-        "provider": servers.world.issuer,
-        "providerClientId": "desk",
-        "providerClientSecret": "secret-there",
-        "clientId": "desk-here",
-        "issuer": servers.world.issuer,
-    }
-    usual, servers.world.answer_token = servers.world.answer_token, issue
-    try:
-        async with Host({"a": {"url": servers.url, "auth": auth}}, Client) as host:
-            assert await whoami(host) == "ada"
-    finally:
-        servers.world.answer_token = usual
-    exchanged, granted = forms
+    provider = {"provider": servers.world.issuer, "providerClientId": "desk", "providerClientSecret": "secret-there"}
+    client = {"clientId": "desk-here", "issuer": servers.world.issuer}
+    auth = {"type": "enterprise_managed", "token": "${ID_TOKEN}", **provider, **client}
+    async with Host({"a": {"url": servers.url, "auth": auth}}, Client) as host:
+        assert await whoami(host) == "ada"
+    exchanged, granted = answer_token
     assert (exchanged["subject_token"], exchanged["client_id"]) == ("the.id.token", "desk")
     assert (exchanged["client_secret"], exchanged["audience"]) == ("secret-there", servers.world.issuer)
     assert exchanged["subject_token_type"] == "urn:ietf:params:oauth:token-type:id_token"
@@ -259,55 +238,44 @@ async def test_a_token_is_not_sent_where_others_can_read_it() -> None:
         assert "only sent over https" in str(host.failures["a"])
 
 
-BAD: list[tuple[dict[str, Any], str]] = [
-    ({"auth": "oauth"}, '"auth" must be an object'),
-    (
-        {"auth": {"type": "oaut"}},
-        '"type" must be one of oauth, client_credentials, workload_identity, enterprise_managed',
-    ),
-    ({"auth": {"type": ["oauth"]}}, '"type" must be one of'),
-    ({"auth": {"clientID": "x"}}, "'clientID' is no setting of the type oauth; there are clientId, clientSecret"),
-    ({"auth": {"token": "x"}}, "'token' is no setting of the type oauth"),
-    ({"auth": {"clientId": 1}}, '"clientId" must be text'),
-    ({"auth": {"clientId": ""}}, '"clientId" must be text'),
-    ({"auth": {"scopes": "a b"}}, '"scopes" must be a list of texts without spaces'),
-    ({"auth": {"scopes": ["a b"]}}, '"scopes" must be a list of texts without spaces'),
-    ({"auth": {"dpop": "yes"}}, '"dpop" must be true or false'),
-    ({"auth": {"clientSecret": "hidden"}}, '"clientSecret" needs "clientId"'),
-    ({"auth": {"clientId": "a", "clientMetadataUrl": "b"}}, "both identify the client"),
-    ({"auth": {"redirectUri": "https://example.com/cb"}}, '"redirectUri" must be like'),
-    ({"auth": {"redirectUri": "http://127.0.0.1/cb"}}, '"redirectUri" must be like'),
-    ({"auth": {"redirectUri": "http://127.0.0.1:x/cb"}}, '"redirectUri" must be like'),
-    ({"auth": {"omitResource": True}}, 'for one "issuer": name it'),
-    ({"auth": {"type": "bearer"}}, 'the type bearer needs either "token" or "tokenFile"'),
-    ({"auth": {"type": "bearer", "token": "a", "tokenFile": "b"}}, 'either "token" or "tokenFile"'),
-    ({"auth": {"type": "bearer", "token": "a", "provider": "b"}}, "'provider' is no setting of the type bearer"),
-    ({"auth": {"type": "workload_identity", "token": "hidden"}}, 'needs "issuer"'),
-    ({"auth": {"type": "workload_identity", "issuer": "a"}}, 'either "token" or "tokenFile"'),
-    ({"auth": {"type": "enterprise_managed", "token": "hidden"}}, 'needs "provider"'),
-    (
-        {
-            "auth": {
-                "type": "client_credentials",
-                "clientId": "a",
-                "issuer": "b",
-                "clientSecret": "c",
-                "privateKey": "d",
-            }
-        },
-        'either "clientSecret" or "privateKey"',
-    ),
-    ({"auth": {"type": "bearer", "token": "${NOT_SET_ANYWHERE}"}}, "the environment variable NOT_SET_ANYWHERE"),
-    ({"auth": {"type": "client_credentials", "clientId": "a", "clientSecret": "b"}}, 'needs "issuer"'),
-    ({"auth": {"type": "client_credentials", "clientId": "a", "issuer": "b"}}, 'either "clientSecret" or "privateKey"'),
-    ({"auth": {}, "headers": {"authorization": "Bearer x"}}, "two ways to be authorized"),
+TYPES = "oauth, client_credentials, workload_identity, enterprise_managed"
+CREDENTIALS = {"type": "client_credentials", "clientId": "a"}
+BAD: list[tuple[Any, str]] = [
+    ("oauth", '"auth" must be an object'),
+    ({"type": "oaut"}, f'"type" must be one of {TYPES}'),
+    ({"type": ["oauth"]}, '"type" must be one of'),
+    ({"clientID": "x"}, "'clientID' is no setting of the type oauth; there are clientId, clientSecret"),
+    ({"token": "x"}, "'token' is no setting of the type oauth"),
+    ({"clientId": 1}, '"clientId" must be text'),
+    ({"clientId": ""}, '"clientId" must be text'),
+    ({"scopes": "a b"}, '"scopes" must be a list of texts without spaces'),
+    ({"scopes": ["a b"]}, '"scopes" must be a list of texts without spaces'),
+    ({"dpop": "yes"}, '"dpop" must be true or false'),
+    ({"clientSecret": "hidden"}, '"clientSecret" needs "clientId"'),
+    ({"clientId": "a", "clientMetadataUrl": "b"}, "both identify the client"),
+    ({"redirectUri": "https://example.com/cb"}, '"redirectUri" must be like'),
+    ({"redirectUri": "http://127.0.0.1/cb"}, '"redirectUri" must be like'),
+    ({"redirectUri": "http://127.0.0.1:x/cb"}, '"redirectUri" must be like'),
+    ({"omitResource": True}, 'for one "issuer": name it'),
+    ({"type": "bearer"}, 'the type bearer needs either "token" or "tokenFile"'),
+    ({"type": "bearer", "token": "a", "tokenFile": "b"}, 'either "token" or "tokenFile"'),
+    ({"type": "bearer", "token": "a", "provider": "b"}, "'provider' is no setting of the type bearer"),
+    ({"type": "bearer", "token": "${NOT_SET_ANYWHERE}"}, "the environment variable NOT_SET_ANYWHERE"),
+    ({"type": "workload_identity", "token": "hidden"}, 'needs "issuer"'),
+    ({"type": "workload_identity", "issuer": "a"}, 'either "token" or "tokenFile"'),
+    ({"type": "enterprise_managed", "token": "hidden"}, 'needs "provider"'),
+    ({**CREDENTIALS, "issuer": "b", "clientSecret": "c", "privateKey": "d"}, 'either "clientSecret" or "privateKey"'),
+    ({**CREDENTIALS, "clientSecret": "b"}, 'needs "issuer"'),
+    ({**CREDENTIALS, "issuer": "b"}, 'either "clientSecret" or "privateKey"'),
+    ({}, "two ways to be authorized"),
 ]
 
 
-@pytest.mark.parametrize(("more", "said"), BAD, ids=lambda part: json.dumps(part) if isinstance(part, dict) else "")
-def test_an_auth_that_cannot_be_used_is_refused_in_one_line(more: dict[str, Any], said: str) -> None:
+@pytest.mark.parametrize(("auth", "said"), BAD, ids=lambda part: "" if isinstance(part, str) else json.dumps(part))
+def test_an_auth_that_cannot_be_used_is_refused_in_one_line(auth: Any, said: str) -> None:
+    headers = {} if auth else {"headers": {"authorization": "Bearer x"}}
     with pytest.raises(BadConfig) as caught:
-        read_entry("x", {"url": "https://example.com/mcp", **more})
+        read_entry("x", {"url": "https://example.com/mcp", "auth": auth, **headers})
     assert str(caught.value).startswith("server 'x': ")
     assert said in str(caught.value)
     assert "\n" not in str(caught.value)
@@ -319,30 +287,23 @@ def test_auth_is_for_urls() -> None:
         read_entry("x", {"command": "x", "auth": {}})
 
 
+SECRETS: dict[str, Any] = {"client_id": "a", "client_secret": "hidden", "issuer": "c"}
+PROVIDER: dict[str, Any] = {"provider": "e", "provider_client_id": "f", "provider_client_secret": "hidden"}
+
+
 @pytest.mark.parametrize(
     "settings",
     [
         AuthSettings(),
-        AuthSettings(
-            client_id="a", client_secret="hidden", redirect_uri="http://localhost:1/c", issuer="d", scopes=("e",)
-        ),
+        AuthSettings(redirect_uri="http://localhost:1/c", scopes=("e",), **SECRETS),
         AuthSettings(client_metadata_url="https://a.example/b", dpop=False),
         AuthSettings(issuer="a", omit_resource=True, assume_pkce=True, scopes=()),
         AuthSettings("client_credentials", client_id="a", private_key="hidden", issuer="c", dpop=True),
         AuthSettings("bearer", token="hidden"),
         AuthSettings("bearer", token_file="a"),
         AuthSettings("workload_identity", token_file="a", issuer="c"),
-        AuthSettings("workload_identity", token="hidden", issuer="c", client_id="a", client_secret="hidden"),
-        AuthSettings(
-            "enterprise_managed",
-            token="hidden",
-            token_type="d",
-            provider="e",
-            provider_client_id="f",
-            provider_client_secret="hidden",
-            client_id="a",
-            issuer="c",
-        ),
+        AuthSettings("workload_identity", token="hidden", **SECRETS),
+        AuthSettings("enterprise_managed", token="hidden", token_type="d", client_id="a", issuer="c", **PROVIDER),
     ],
 )
 def test_settings_are_read_as_they_were_written(settings: AuthSettings) -> None:

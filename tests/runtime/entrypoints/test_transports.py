@@ -8,12 +8,11 @@ import shlex
 import subprocess
 import sys
 import textwrap
-import time
 from pathlib import Path
 
 import pytest
 
-from tests.support.checked_connections import INITIALIZED, initialize, request
+from tests.support.checked_connections import INITIALIZED, initialize, request, until
 from tests.support.commands import ROOT, Done, execute
 
 SERVER = """
@@ -69,14 +68,11 @@ def site(tmp_path: Path) -> Path:
     return tmp_path / "site"
 
 
-def test_an_installed_transport_serves_its_option_and_opens_its_urls(site: Path, tmp_path: Path) -> None:
+async def test_an_installed_transport_serves_its_option_and_opens_its_urls(site: Path, tmp_path: Path) -> None:
     path = tmp_path / "s"
     server = subprocess.Popen([sys.executable, "-c", SERVER, "--acme", str(path)], env={**os.environ, **search(site)})
     try:
-        deadline = time.monotonic() + 60
-        while not path.exists() and time.monotonic() < deadline:
-            assert server.poll() is None
-            time.sleep(0.05)
+        await until(lambda: path.exists() or server.poll() is not None)
         done = run(site, CLIENT, f"acme://{path}")
         assert (done.returncode, done.stdout) == (0, "HELLO\n"), done.stderr
     finally:

@@ -1,0 +1,24 @@
+"""Apps and contracts with a client in memory."""
+
+from __future__ import annotations
+
+from collections.abc import AsyncGenerator
+from contextlib import asynccontextmanager
+from typing import Any
+
+from mcp_bindgen.app import App, Contract
+from mcp_bindgen.runtime.session.service import lifespans
+from tests.support.checked_connections import bindings, connected
+
+
+def client_of(revision: str, *bases: type) -> Any:
+    """A client of a revision, untyped."""
+    return type("Caller", (*bases, bindings(revision).Client), {})()
+
+
+@asynccontextmanager
+async def served(app: App | Contract, revision: str = "2025-11-25", *bases: type) -> AsyncGenerator[Any]:
+    """A client that is connected to an app, whose lifespan runs."""
+    servers = app.servers()
+    async with lifespans(servers), connected(client_of(revision, *bases), *servers) as connection:
+        yield connection.client
