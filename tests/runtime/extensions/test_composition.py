@@ -10,17 +10,9 @@ import pytest
 from mcp_bindgen import v2025_11_25, v2026_07_28
 from mcp_bindgen.extensions.abi import Extension, ExtensionRoutes
 from mcp_bindgen.runtime import CapabilityMissing, MethodNotFound, connect, serve
-from mcp_bindgen.runtime.abi import (
-    ExtensionResult,
-    Filter,
-    Model,
-    Notification,
-    Request,
-    Route,
-    by_name,
-)
+from mcp_bindgen.runtime.abi import ExtensionResult, Filter, Model, Notification, Request, Route, by_name
 from mcp_bindgen.runtime.transports.memory import pair
-from tests.support.checked_connections import Raw, answer, bounded, lone, notification, request, running
+from tests.support.checked_connections import Raw, answer, lone, notification, request, running
 from tests.support.shop import Customer, Shop, bindings, types
 from tests.support.stock_schema import ID
 
@@ -89,7 +81,6 @@ def price(core: Any = v2026_07_28, id_: str = PRICE, name: str = "price/get", **
 # --- several at once ------------------------------------------------------------------------------------------
 
 
-@bounded()
 async def test_a_class_offers_all_that_its_bases_add() -> None:
     server, client = price(extends={"SubscriptionFilter": "PriceFilter"}, filter=Filter("price_items", compares="item"))
 
@@ -177,7 +168,6 @@ def test_two_kinds_of_answers_are_told_apart() -> None:
 # --- engines --------------------------------------------------------------------------------------------------
 
 
-@bounded()
 async def test_an_engine_has_a_part_in_what_others_handle() -> None:
     seen: list[Any] = []
 
@@ -218,7 +208,6 @@ async def test_an_engine_has_a_part_in_what_others_handle() -> None:
 
 
 @pytest.mark.parametrize("is_declared", [True, False])
-@bounded()
 async def test_a_handler_tells_only_who_declares_it(is_declared: bool) -> None:
     server, _ = price()
 
@@ -243,7 +232,6 @@ async def test_a_handler_tells_only_who_declares_it(is_declared: bool) -> None:
 
 
 @pytest.mark.parametrize("is_declared", [True, False])
-@bounded()
 async def test_a_connection_declares_once(is_declared: bool) -> None:
     server, _ = price(v2025_11_25)
 
@@ -277,7 +265,6 @@ async def test_a_connection_declares_once(is_declared: bool) -> None:
 
 
 @pytest.mark.parametrize("is_declared", [True, False])
-@bounded()
 async def test_a_client_asks_only_whom_it_may(is_declared: bool) -> None:
     _, kind = price(v2025_11_25)
     client = kind()
@@ -300,7 +287,6 @@ async def test_a_client_asks_only_whom_it_may(is_declared: bool) -> None:
     await raw.close()
 
 
-@bounded()
 async def test_a_class_of_two_extensions_tells_a_client_of_one_nothing_of_the_other() -> None:
     server, _ = price()
 

@@ -24,7 +24,7 @@ from mcp_bindgen.runtime.transports.stdio import stdio
 from mcp_bindgen.v2026_07_28 import types as mcp
 from tests.runtime.entrypoints.test_connect import listening
 from tests.runtime.http.server import test_app as http
-from tests.support.checked_connections import Raw, answer, bounded, lone, notification, request, running, stating, until
+from tests.support.checked_connections import Raw, answer, lone, notification, request, running, stating, until
 from tests.support.shop import Customer, Shop, bindings, types
 from tests.support.stock_schema import ID
 
@@ -67,7 +67,6 @@ async def played(*servers: Any, revisions: Any = None) -> AsyncGenerator[Raw]:
 
 
 @pytest.mark.parametrize("way", [in_memory, over_http, over_stdio])
-@bounded()
 async def test_all_that_an_extension_adds_works(way: Way) -> None:
     async with way(Customer()) as client:
         assert client.extension(bindings.EXTENSION) == {}
@@ -88,7 +87,6 @@ async def test_all_that_an_extension_adds_works(way: Way) -> None:
     assert client.heard == ["apple"]  # equal to an entry, and no part of a name
 
 
-@bounded()
 async def test_filters_of_core_and_extensions_go_together() -> None:
     async with in_memory(Customer()) as client:
         both = types.StockSubscription(stock_items=["pear"])
@@ -98,7 +96,6 @@ async def test_filters_of_core_and_extensions_go_together() -> None:
             assert agreed.model_dump() == {"toolsListChanged": True, "stockItems": ["pear"]}
 
 
-@bounded()
 async def test_settings_are_typed() -> None:
     shop = Shop()
     async with in_memory(Customer(), shop) as client:
@@ -119,7 +116,6 @@ def test_settings_that_are_not_valid_are_found_when_they_are_declared() -> None:
             extension_settings: ClassVar[Any] = {"com.example/other": {}}
 
 
-@bounded()
 async def test_both_sides_declare_what_their_bases_say() -> None:
     async with played() as raw:
         offered = (await raw.ask(lone(1, "server/discover")))["result"]["capabilities"]
@@ -153,14 +149,12 @@ async def _ends(connecting: Any) -> None:
     ],
 )
 @pytest.mark.parametrize("capabilities", [{}, {"extensions": {"com.example/other": {}}}])
-@bounded()
 async def test_who_does_not_declare_it_is_told_so(method: str, params: Any, capabilities: Any) -> None:
     async with played() as raw:
         error = (await raw.ask(lone(1, method, capabilities, **params)))["error"]
     assert (error["code"], error["data"]) == (MISSING, LACKING)
 
 
-@bounded()
 async def test_a_server_may_do_without() -> None:
     async with in_memory(v2026_07_28.Client()) as client:
         assert (await client.call_tool("reserve")).content[0].text == "come to the counter"
@@ -168,14 +162,12 @@ async def test_a_server_may_do_without() -> None:
             assert (await client.call_tool("sell")).content[0].text == "[]"  # a broadcast leaves it out
 
 
-@bounded()
 async def test_each_request_declares_for_itself() -> None:
     async with played() as raw:
         assert "result" in await raw.ask(lone(1, "stock/get", DECLARED, item="pear"))
         assert (await raw.ask(lone(2, "stock/get", {}, item="pear")))["error"]["code"] == MISSING
 
 
-@bounded()
 async def test_params_of_an_extension_are_validated_as_those_of_core() -> None:
     async with played() as raw:
         for params in ({}, {"item": 1}):
@@ -207,15 +199,11 @@ async def at(client: Any, capabilities: Any) -> AsyncGenerator[Raw]:
     await raw.close()
 
 
-@bounded()
 async def test_nothing_is_sent_to_a_server_that_does_not_declare_it() -> None:
     client = Customer()
     async with at(client, {}) as raw:
         assert client.extension(bindings.EXTENSION) is None
-        for refused in (
-            client.get_stock("pear"),
-            client.notify_stock_read("pear"),
-        ):
+        for refused in (client.get_stock("pear"), client.notify_stock_read("pear")):
             with pytest.raises(
                 CapabilityMissing, match=r"needs the extension 'com.example/stock', which the server did"
             ):
@@ -233,7 +221,6 @@ async def _answered(raw: Raw, method: str, result: Any) -> None:
 
 
 @pytest.mark.parametrize("capabilities", [{}, {"extensions": {ID: {}}}])
-@bounded()
 async def test_a_result_of_an_extension_is_taken_from_who_declares_it(capabilities: Any) -> None:
     client = Customer()
     async with at(client, capabilities) as raw, running(_answered(raw, "tools/call", {"resultType": "reserved"})):
@@ -247,7 +234,6 @@ async def test_a_result_of_an_extension_is_taken_from_who_declares_it(capabiliti
 
 
 @pytest.mark.parametrize("kind", ["later", "task", ""])
-@bounded()
 async def test_a_result_of_an_unknown_type_is_invalid(kind: str) -> None:
     client = Customer()
     everything = {"resultType": kind, "content": [], "inputRequests": {}}
@@ -258,7 +244,6 @@ async def test_a_result_of_an_unknown_type_is_invalid(kind: str) -> None:
                 await call("x")
 
 
-@bounded()
 async def test_a_result_without_a_type_is_complete() -> None:
     client = Customer()
     async with at(client, DECLARED) as raw:
@@ -272,7 +257,6 @@ async def test_a_result_without_a_type_is_complete() -> None:
 
 
 @pytest.mark.parametrize("capabilities", [{}, DECLARED])
-@bounded()
 async def test_news_of_an_extension_is_taken_from_who_declares_it(capabilities: Any) -> None:
     client = Customer()
     async with at(client, capabilities) as raw:
@@ -285,7 +269,6 @@ async def test_news_of_an_extension_is_taken_from_who_declares_it(capabilities: 
 # --- what results are -----------------------------------------------------------------------------------------
 
 
-@bounded()
 async def test_a_result_with_questions_inside_is_no_question() -> None:
     """A result that has a member `inputRequests` and is not of that type is what it says, for both sides."""
     settled: list[Any] = []
@@ -300,7 +283,6 @@ async def test_a_result_with_questions_inside_is_no_question() -> None:
     assert settled == [("tools/call", "reserve", {"colour": {"method": "no question"}})]
 
 
-@bounded()
 async def test_only_what_core_calls_cacheable_is_kept() -> None:
     """A result with a `ttlMs` that means something else is asked for each time."""
     counted: list[str] = []
@@ -332,7 +314,6 @@ def test_the_name_of_what_an_extension_is_asked_about_is_repeated() -> None:
 
 
 @pytest.mark.parametrize(("name", "status"), [("pear", 200), (None, 400), ("fig", 400)])
-@bounded()
 async def test_the_header_must_say_what_the_body_says(name: str | None, status: int) -> None:
     app = HttpApp(Shop())
     async with app.lifespan():
@@ -341,7 +322,6 @@ async def test_the_header_must_say_what_the_body_says(name: str | None, status: 
     assert visit.status == status
 
 
-@bounded()
 async def test_scopes_hold_for_methods_of_extensions() -> None:
     asked: list[Operation] = []
 
@@ -373,7 +353,6 @@ async def test_scopes_hold_for_methods_of_extensions() -> None:
 # --- over bridges ---------------------------------------------------------------------------------------------
 
 
-@bounded()
 async def test_clients_of_other_revisions_see_no_extension() -> None:
     """Even one that declares the same id: in its revision that is not this extension."""
     async with played(revisions=["2025-11-25"]) as raw:
@@ -386,7 +365,6 @@ async def test_clients_of_other_revisions_see_no_extension() -> None:
         assert "result" in await raw.ask(request(4, "tools/call", {"name": "sell"}))
 
 
-@bounded()
 async def test_servers_of_other_revisions_are_asked_nothing_of_an_extension() -> None:
     class Older(v2025_11_25.Server):
         info = v2025_11_25.types.Implementation(name="older", version="1")
@@ -412,7 +390,6 @@ async def test_servers_of_other_revisions_are_asked_nothing_of_an_extension() ->
 # --- several processes ----------------------------------------------------------------------------------------
 
 
-@bounded()
 async def test_a_broadcast_to_all_processes_has_notifications_of_extensions() -> None:
     shop, told = Shop(), list[Any]()
 
@@ -424,7 +401,6 @@ async def test_a_broadcast_to_all_processes_has_notifications_of_extensions() ->
     assert told == [("2026-07-28", "notifications/stock", "pear")]
 
 
-@bounded()
 async def test_news_of_an_extension_before_a_connection_is_ready_is_no_error(caplog: pytest.LogCaptureFixture) -> None:
     caplog.set_level(logging.WARNING)
     async with in_memory(Customer()) as client:
@@ -444,7 +420,6 @@ async def test_news_of_an_extension_before_a_connection_is_ready_is_no_error(cap
         (mcp.CallToolResult(content=[], result_type="later"), "returned a result of an unknown type: 'later'"),
     ],
 )
-@bounded()
 async def test_a_server_without_an_extension_gives_no_result_of_it(
     result: Any, said: str, caplog: pytest.LogCaptureFixture
 ) -> None:

@@ -21,7 +21,6 @@ from mcp_bindgen.auth import Bearer, JwtVerifier, ResourceServer, StaticTokens, 
 from mcp_bindgen.http.server.app import HttpApp
 from mcp_bindgen.http.server.legacy_sse import SseApp
 from mcp_bindgen.runtime import ConnectionClosed, Identity, InvalidParams, ProtocolError, Server, connect
-from tests.support.checked_connections import bounded
 from tests.support.issuer import At, Issuer, Prover
 from tests.support.protected import (
     BATCHES,
@@ -295,7 +294,6 @@ def test_streams_end_with_the_token_that_opened_them(server: Protected, issuer: 
         assert stream.status_code == 200
 
 
-@bounded()
 async def test_a_client_whose_token_lacks_the_scope_of_everything_is_told_so(issuer: Issuer) -> None:
     """Its server is not taken for one of another revision, whatever the client speaks."""
     with running(JwtVerifier(issuer.url), scopes={"*": ["mcp:all"]}) as server:
@@ -519,7 +517,6 @@ def test_the_metadata_is_at_the_well_known_path_of_the_resource(issuer: Issuer, 
     ("path", "mount", "resource"),
     [("/mcp", "/", "/mcp"), ("/", "/inner/mcp", "/inner/mcp"), ("/mcp", "/inner", "/inner/mcp"), ("/mcp", "", "")],
 )
-@bounded()
 async def test_an_endpoint_can_be_mounted(issuer: Issuer, path: str, mount: str, resource: str) -> None:
     auth = ResourceServer(f"https://example.org{resource}", JwtVerifier(issuer.url), dpop="optional")
     mcp = HttpApp(*Tasked.alone(), path=path, auth=auth, allowed_hosts=["example.org"])

@@ -16,7 +16,6 @@ from mcp_bindgen.auth.resource_server import issuers as asking
 from mcp_bindgen.auth.resource_server import signatures as keeping
 from mcp_bindgen.auth.resource_server.signatures import LIFETIME, PAUSE, STALE, IssuerKeys
 from mcp_bindgen.runtime import Identity
-from tests.support.checked_connections import bounded
 from tests.support.issuer import Issuer
 from tests.support.protected import called, running, said
 
@@ -78,7 +77,6 @@ class Clock:
         return self.now
 
 
-@bounded()
 async def test_keys_are_fetched_again_beside_the_requests() -> None:
     clock, issuer, loaded = Clock(), Issuer(), 0
 
@@ -126,7 +124,6 @@ async def test_keys_are_fetched_again_beside_the_requests() -> None:
     assert await known("k2")
 
 
-@bounded()
 async def test_who_leaves_does_not_take_the_fetch_along(monkeypatch: pytest.MonkeyPatch) -> None:
     issuer, begun, go_on = Issuer(), asyncio.Event(), asyncio.Event()
 
@@ -149,7 +146,6 @@ async def test_who_leaves_does_not_take_the_fetch_along(monkeypatch: pytest.Monk
     assert await second is not None
 
 
-@bounded()
 async def test_an_issuer_that_never_answers_is_given_up(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(keeping, "_FETCH_TIMEOUT", 0.05)
     keys = IssuerKeys(asyncio.Event().wait, "https://auth.example.org")
@@ -174,7 +170,6 @@ async def test_an_issuer_that_never_answers_is_given_up(monkeypatch: pytest.Monk
     ],
     ids=str,
 )
-@bounded()
 async def test_keys_that_cannot_verify_are_left_out(entry: Any) -> None:
     issuer = Issuer()
     good = issuer.jwks()["keys"][0]
@@ -186,7 +181,6 @@ async def test_keys_that_cannot_verify_are_left_out(entry: Any) -> None:
     assert await both.verify(issuer.token(RESOURCE), RESOURCE) is not None
 
 
-@bounded()
 async def test_short_keys_are_left_out(recwarn: pytest.WarningsRecorder) -> None:
     issuer = Issuer()
     issuer.keys["k1"] = issuer.key = RSAKey.generate_key(1024)
@@ -210,7 +204,6 @@ def test_keys_are_not_fetched_from_inside_of_a_network(issuer: Issuer, address: 
         assert server.call("whoami", token=issuer.token(server.url)).status_code == 503
 
 
-@bounded()
 async def test_an_audience_of_its_own_can_be_named() -> None:
     issuer = Issuer()
     verifier = JwtVerifier(issuer.url, keys=issuer.jwks(), audience="api://mcp", types=("JWT",))
@@ -220,7 +213,6 @@ async def test_an_audience_of_its_own_can_be_named() -> None:
         await verifier.verify(issuer.token(RESOURCE, header={"typ": "JWT"}), RESOURCE)
 
 
-@bounded()
 async def test_the_two_ways_to_write_an_origin_are_the_same_audience() -> None:
     issuer = Issuer()
     verifier = JwtVerifier(issuer.url, keys=issuer.jwks())
@@ -344,7 +336,6 @@ def test_an_issuer_that_cannot_be_asked_is_no_reason_to_believe(issuer: Issuer) 
         assert server.call("whoami", token="opaque").status_code == 503
 
 
-@bounded()
 async def test_a_flood_of_unknown_tokens_is_bounded(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(asking, "_MAX_REQUESTS", 5)
     monkeypatch.setattr(asking, "_MAX_REFUSED", 3)

@@ -24,7 +24,6 @@ from mcp_bindgen.runtime.protocol.access import InsufficientScope, RequestOrigin
 from mcp_bindgen.runtime.protocol.jsonrpc import typed_params
 from mcp_bindgen.runtime.protocol.request_scope import Negotiated, RequestScope
 from tests.runtime.core.test_uris import spellings
-from tests.support.checked_connections import bounded
 from tests.support.http_wires import listening
 from tests.support.protected import LATEST, STATELESS, Protected, answer, running, stateless
 
@@ -264,7 +263,6 @@ async def heard(port: int, body: Any, headers: dict[str, str], change: Callable[
     return found
 
 
-@bounded()
 async def test_who_follows_a_folder_hears_of_no_resource_that_needs_more_scopes() -> None:
     app = made()
 
@@ -277,10 +275,7 @@ async def test_who_follows_a_folder_hears_of_no_resource_that_needs_more_scopes(
     http = HttpApp(*app.servers(), auth=ResourceServer("http://127.0.0.1/mcp", StaticTokens(KEYS), scopes=RULES))
     async with listening(http) as port:
         url, last = f"http://127.0.0.1:{port}/mcp", "note://last"
-        for token, expected in (
-            (NOTHING, ["note://other", last]),
-            (EVERYTHING, [*changed, "note://other", last]),
-        ):
+        for token, expected in ((NOTHING, ["note://other", last]), (EVERYTHING, [*changed, "note://other", last])):
             headers = {"authorization": f"Bearer {token}", "accept": "text/event-stream, application/json"}
             told = {**headers, "mcp-protocol-version": STATELESS, "mcp-method": "subscriptions/listen"}
             body = stateless("subscriptions/listen", notifications={"resourceSubscriptions": ["note://"]})
@@ -310,7 +305,6 @@ async def test_who_follows_a_folder_hears_of_no_resource_that_needs_more_scopes(
 # --- limits of filters ----------------------------------------------------------------------------------------
 
 
-@bounded()
 async def test_a_filter_with_too_many_uris_is_refused_before_anything_is_done_with_them() -> None:
     calls: list[str | None] = []
 
@@ -340,7 +334,6 @@ async def test_a_filter_with_too_many_uris_is_refused_before_anything_is_done_wi
                 assert (refused["id"], calls) == (1, [])
 
 
-@bounded()
 async def test_others_run_while_a_session_has_a_large_filter_checked() -> None:
     class Slow(Exact):
         def required_scopes(self, method: str, name: str | None) -> list[str]:

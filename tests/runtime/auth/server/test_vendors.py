@@ -9,7 +9,6 @@ import pytest
 
 from mcp_bindgen.auth import InvalidToken, JwtVerifier, TokenVerifier
 from mcp_bindgen.runtime import Identity
-from tests.support.checked_connections import bounded
 from tests.support.issuer import Issuer
 from tests.support.protected import Protected, running, said
 
@@ -54,7 +53,6 @@ VENDORS: dict[str, tuple[dict[str, Any], dict[str, Any], dict[str, Any], dict[st
 
 
 @pytest.mark.parametrize("vendor", VENDORS)
-@bounded()
 async def test_a_token_as_the_documentation_says(vendor: str) -> None:
     options, header, claims, id_token = VENDORS[vendor]
     issuer = Issuer()
@@ -74,7 +72,6 @@ async def test_a_token_as_the_documentation_says(vendor: str) -> None:
             await JwtVerifier(issuer.url, keys=issuer.jwks()).verify(token, RESOURCE)
 
 
-@bounded()
 async def test_an_id_token_is_told_by_what_its_issuer_calls_it() -> None:
     issuer = Issuer()
     verifier = JwtVerifier(issuer.url, keys=issuer.jwks(), types=("JWT", ""))

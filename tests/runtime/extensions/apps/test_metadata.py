@@ -23,7 +23,7 @@ from mcp_bindgen.extensions.apps import (
 from mcp_bindgen.v2026_07_28 import types as mcp
 from mcp_bindgen.v2026_07_28.extensions import apps
 from mcp_bindgen.v2026_07_28.extensions.apps import meta, types
-from tests.support.checked_connections import bounded, connected
+from tests.support.checked_connections import connected
 
 HOST = {"extensions": {"io.modelcontextprotocol/ui": {"mimeTypes": ["text/html;profile=mcp-app"]}}}
 NO_HOSTS: list[dict[str, Any]] = [
@@ -155,7 +155,6 @@ class LaterHost(apps.Client):
     extension_settings: Mapping[str, Any] = {apps.EXTENSION.id: {"mimeTypes": [MIME_TYPE], "features": ["streaming"]}}
 
 
-@bounded()
 async def test_handlers_and_hosts_say_and_read_typed_metadata() -> None:
     async with connected(LaterHost(), Written()) as connection:
         roll, said = (await connection.client.list_tools()).tools

@@ -16,7 +16,6 @@ from mcp_bindgen.extensions.skills import BadSkill, SkillEntry, SkillRefused, Sk
 from mcp_bindgen.extensions.skills.folder import MOST_BYTES, MOST_FILES, page
 from mcp_bindgen.extensions.skills.frontmatter import BadFrontmatter, parse
 from mcp_bindgen.v2026_07_28 import types as mcp
-from tests.support.checked_connections import bounded
 
 HEAD = "---\nname: {}\ndescription: Does something\n---\n"
 ROOT = "skill://pdf"
@@ -105,10 +104,7 @@ def test_a_folder_that_is_a_skill_is_the_one_skill(tmp_path: Path) -> None:
         ({"One_/SKILL.md": HEAD.format("One_")}, "lowercase"),
         ({"one/SKILL.md": b"\xff"}, "not UTF-8"),
         ({"one/SKILL.md": HEAD.format("one"), **{f"one/{i}": "" for i in range(MOST_FILES)}}, "513 files"),
-        (
-            {"a/SKILL.md": "---\nname: a\ndescription: b\nmetadata: {io.modelcontextprotocol/x: 1}\n---\n"},
-            "reserved",
-        ),
+        ({"a/SKILL.md": "---\nname: a\ndescription: b\nmetadata: {io.modelcontextprotocol/x: 1}\n---\n"}, "reserved"),
     ],
 )
 def test_a_folder_that_hosts_would_refuse_is_refused_in_one_line(
@@ -220,7 +216,6 @@ def entry(**changes: Any) -> dict[str, Any]:
     return {"uri": f"{ROOT}/SKILL.md", "frontmatter": frontmatter, "resources": manifest, **changes}
 
 
-@bounded()
 async def test_a_host_reads_what_is_wanted_when_it_is_wanted_and_once() -> None:
     client = Server(FILES)
     skill = await load_skill(client, entry())
@@ -236,7 +231,6 @@ async def test_a_host_reads_what_is_wanted_when_it_is_wanted_and_once() -> None:
 @pytest.mark.parametrize(
     "path", ["../pdf2/SKILL.md", "/etc/passwd", "..", ".", "", "references", "skill://other/SKILL.md", "new.md"]
 )
-@bounded()
 async def test_a_skill_cannot_have_its_host_read_anything_else(path: str) -> None:
     client = Server({**FILES, f"{ROOT}/new.md": b"New", "skill://other/SKILL.md": b"x"})
     skill = await load_skill(client, entry())
@@ -255,13 +249,11 @@ async def test_a_skill_cannot_have_its_host_read_anything_else(path: str) -> Non
     ],
     ids=["digest", "size", "frontmatter", "more frontmatter"],
 )
-@bounded()
 async def test_a_skill_that_is_not_what_its_entry_says_is_not_loaded(files: Files, changes: dict[str, Any]) -> None:
     with pytest.raises(SkillRefused):
         await load_skill(Server({**FILES, **files}), entry(**changes))
 
 
-@bounded()
 async def test_a_file_that_was_changed_is_not_read() -> None:
     skill = await load_skill(Server({**FILES, f"{ROOT}/references/A%20B.md": b"Firms"}), entry())
     with pytest.raises(SkillRefused, match="tampered"):
@@ -317,7 +309,6 @@ def test_an_approval_is_kept_with_what_was_approved() -> None:
         _ = SkillEntry(entry(resources="dynamic"), dynamic=True).fingerprint
 
 
-@bounded()
 async def test_generated_skills_are_loaded_by_who_wants_them_within_the_limits() -> None:
     client = Server({**FILES, f"{ROOT}/huge": b"x" * MOST_BYTES})
     skill = await load_skill(client, entry(resources="dynamic"), dynamic=True)
