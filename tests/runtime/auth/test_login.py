@@ -15,6 +15,7 @@ from mcp_bindgen.auth import ClientCredentials, ClientSecret, KnownClient, Manua
 from mcp_bindgen.auth.store import Key, MemoryStore, Record
 from mcp_bindgen.runtime.protocol.errors import AuthorizationError
 from tests.support.authorization_world import CALLBACK, SECRET, World, agree, call, oauth, slowly
+from tests.support.effort import rows
 from tests.support.scripted_http_server import Heard
 
 
@@ -61,7 +62,7 @@ ANSWERS = {  # the parameters that come back, or the whole address -> the error
 }
 
 
-@pytest.mark.parametrize(("answer", "why"), [(one, why) for why, answers in ANSWERS.items() for one in answers])
+@pytest.mark.parametrize(("answer", "why"), rows(ANSWERS))
 async def test_an_answer_that_is_not_exactly_ours_is_refused_unsent(given: World, answer: str, why: str) -> None:
     def edit(back: dict[str, str]) -> str:
         issuer = back["iss"]
