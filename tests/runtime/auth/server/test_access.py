@@ -275,7 +275,7 @@ class Tasked(v2025_11_25.Server):
 
     info = v2025_11_25.types.Implementation(name="tasks", version="1")
 
-    def get_task(self, params: Any, ctx: v2025_11_25.Context) -> dict[str, Any]:
+    def get_task(self, params: Any, ctx: v2025_11_25.Context) -> Any:
         assert ctx.identity is not None
         if (params.task_id, ctx.identity.principal) != ("task-1", Identity(subject="alice").principal):
             raise InvalidParams("tasks/get", [{"path": "params.taskId", "problem": "there is no such task"}])

@@ -218,7 +218,7 @@ async def test_who_follows_a_folder_hears_of_no_resource_that_needs_more_scopes(
         session: dict[str, str] = {}
 
         async def post(method: str, **params: Any) -> Any:
-            body = {"jsonrpc": "2.0", "method": method, "params": params}
+            body: dict[str, Any] = {"jsonrpc": "2.0", "method": method, "params": params}
             body |= {} if "notifications" in method else {"id": 1}
             return await client.post("/mcp", json=body, headers=session)
 

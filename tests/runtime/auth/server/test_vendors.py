@@ -116,4 +116,4 @@ def test_opaque_tokens_of_google_are_good_for_our_client_only() -> None:
         assert said(server.call("whoami", token="ya29.mine")) == "g-1"
         for other in ("ya29.x", "ya29.unknown"):
             assert server.call("whoami", token=other).status_code == 401
-        assert server.client.get(server.metadata_url).json()["authorization_servers"] == [*verifier.issuers]
+        assert server.client.get(server.metadata_url).json()["authorization_servers"] == [*GoogleTokens.issuers]

@@ -2,16 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import AsyncGenerator
-from contextlib import asynccontextmanager
 from pathlib import Path
 from typing import Any
 
 import anyio
 import pytest
 
-from mcp_bindgen.app import App
-from mcp_bindgen.extensions.tasks import SqliteTaskStore, TaskLimits, Tasks, ToolTask, background, task
+from mcp_bindgen.extensions.tasks import SqliteTaskStore, TaskLimits, task
 from mcp_bindgen.runtime import Context, ProtocolError
 from mcp_bindgen.runtime.session.server import Server
 from mcp_bindgen.runtime.session.service import lifespans
@@ -21,9 +18,9 @@ from mcp_bindgen.v2025_11_25 import Client, methods
 from mcp_bindgen.v2025_11_25 import types as mcp
 from mcp_bindgen.v2026_07_28 import types as newer
 from mcp_bindgen.v2026_07_28.extensions import tasks
+from tests.runtime.extensions.tasks.jobs import one_job, served
 from tests.support.checked_connections import connected
-
-pytestmark = pytest.mark.anyio
+from tests.support.scripted_http_server import eventually
 
 RELATED = "io.modelcontextprotocol/related-task"
 
@@ -62,39 +59,6 @@ class Asked(Client):
         return found
 
 
-def jobs() -> App:
-    app = App("jobs", tasks=Tasks(limits=TaskLimits(poll=0.02), lease=0.4))
-
-    @app.tool
-    async def greet(name: str) -> str:
-        return f"Hello, {name}!"
-
-    @app.tool(task="optional")
-    async def slow(seconds: float) -> str:
-        await anyio.sleep(seconds)
-        return "done"
-
-    @app.tool(task="required")
-    async def fails() -> str:
-        raise ValueError("no")
-
-    @app.tool(task="optional")
-    async def refuses() -> str:
-        raise ProtocolError(-32000, "never", {"why": 1})
-
-    @app.tool(task="optional")
-    async def delete(name: str, ctx: Context) -> str:
-        return "deleted" if await ctx.ask(f"Delete {name}?", bool) else "kept"
-
-    @app.tool(task=ToolTask(support="required", late=True))
-    async def order(ctx: Context) -> str:
-        name = await ctx.ask("Sure?", bool)
-        await background(ctx)
-        return f"for {name}"
-
-    return app
-
-
 class Lone(tasks.Server):
     """One class of the revision with the extension."""
 
@@ -109,15 +73,8 @@ class Lone(tasks.Server):
         return newer.CallToolResult(content=[newer.TextContent(text=params.name)], structured_content=[1, 2])
 
 
-@asynccontextmanager
-async def served(client: Any, *servers: Server) -> AsyncGenerator[Any]:
-    async with lifespans(servers), connected(client, *servers) as connection:
-        yield connection.client
-
-
-@pytest.fixture
-def servers() -> list[Server]:
-    return jobs().servers()
+async def report() -> str:
+    return "done"
 
 
 async def test_what_can_be_a_task_is_listed_and_declared(servers: list[Server]) -> None:
@@ -169,7 +126,7 @@ async def test_errors_of_tools_and_of_the_protocol_are_failures(servers: list[Se
             assert (await client.get_task(one.task_id)).status == "failed"
 
 
-@pytest.mark.parametrize(("tool", "question"), [("delete", "Delete x?"), ("order", "Sure?")])
+@pytest.mark.parametrize(("tool", "question"), [("delete", "Delete x?"), ("order", "Who?")])
 async def test_who_waits_is_asked_once(tool: str, question: str, servers: list[Server]) -> None:
     async with served(Asked(), *servers) as client:
         begun = await client.begin(tool, {"name": "x"} if tool == "delete" else {})
@@ -217,9 +174,7 @@ async def test_the_connection_is_told_how_far_a_task_is(servers: list[Server]) -
     async with served(Asked(), *servers) as client:
         begun = await client.begin("delete", {"name": "x"})
         await client.text_of(begun.task_id)
-        with anyio.move_on_after(5):
-            while client.told[-1:] != ["completed"]:
-                await anyio.sleep(0.01)
+        await eventually(lambda: client.told[-1:] == ["completed"])
         await anyio.sleep(0.05)
         assert client.told[-1:] == ["completed"], client.told
         assert "input_required" in client.told
@@ -237,13 +192,8 @@ async def test_clients_of_revisions_without_tasks_do_not_see_what_needs_them() -
 @pytest.mark.parametrize("ttl", [10**30, 10**400, -1], ids=["long", "endless", "negative"])
 async def test_any_time_to_live_may_be_wished_for(ttl: int, tmp_path: Path) -> None:
     limits = TaskLimits(poll=0.02, max_ttl=None)
-    app = App("jobs", tasks=Tasks(SqliteTaskStore(tmp_path / "tasks.db"), limits=limits, lease=0.2))
-
-    @app.tool(task="optional")
-    async def report() -> str:
-        return "done"
-
-    async with served(Asked(), *app.servers()) as client:
+    servers = one_job(report, SqliteTaskStore(tmp_path / "tasks.db"), limits=limits, lease=0.2)
+    async with served(Asked(), *servers) as client:
         made = await client.begin("report", ttl=ttl)
         with anyio.fail_after(5):
             while (await client.get_task(made.task_id)).status == "working":
@@ -261,19 +211,9 @@ async def test_a_client_that_does_not_read_delays_nobody_elses_news(monkeypatch:
         await original(self, method, params, **more)
 
     monkeypatch.setattr(Session, "notify", notify)
-    app = App("jobs", tasks=Tasks(limits=TaskLimits(poll=0.02)))
-
-    @app.tool(task="optional")
-    async def report() -> str:
-        return "done"
-
-    servers, reads = app.servers(), Asked()
+    servers, reads = one_job(report), Asked()
     async with lifespans(servers), connected(Asked(), *servers) as first, connected(reads, *servers) as second:
         await first.client.begin("report")
-        with anyio.fail_after(3):
-            while not stuck:
-                await anyio.sleep(0.01)
+        await eventually(lambda: stuck)
         await second.client.begin("report")
-        with anyio.fail_after(3):
-            while "completed" not in reads.told:
-                await anyio.sleep(0.01)
+        await eventually(lambda: "completed" in reads.told)
