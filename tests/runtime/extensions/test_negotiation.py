@@ -35,9 +35,10 @@ Way = Callable[[Any], AbstractAsyncContextManager[Any]]
 
 
 @asynccontextmanager
-async def in_memory(client: Any, *servers: Any, **options: Any) -> AsyncGenerator[Any]:
+async def in_memory(client: Any, *servers: Any, served: Any = None, **options: Any) -> AsyncGenerator[Any]:
     left, right = pair()
-    async with running(serve(right, *(servers or (Shop(),)))), connect(left, client, **options) as found:
+    serving = serve(right, *(servers or (Shop(),)), revisions=served)
+    async with running(serving), connect(left, client, **options) as found:
         yield found
 
 
@@ -138,16 +139,13 @@ async def _ends(connecting: Any) -> None:
 # --- the client does not --------------------------------------------------------------------------------------
 
 
-@pytest.mark.parametrize(
-    ("method", "params"),
-    [
-        ("stock/get", {"item": "pear"}),
-        ("tools/call", {"name": "must"}),
-        ("tools/call", {"name": "careless"}),
-        ("tools/call", {"name": "wire"}),
-        ("subscriptions/listen", {"notifications": {"stockItems": ["pear"]}}),
-    ],
-)
+UNDECLARED: list[tuple[str, dict[str, Any]]] = [
+    *(("tools/call", {"name": name}) for name in ("must", "careless", "wire")),
+    *(("stock/get", {"item": "pear"}), ("subscriptions/listen", {"notifications": {"stockItems": ["pear"]}})),
+]
+
+
+@pytest.mark.parametrize(("method", "params"), UNDECLARED)
 @pytest.mark.parametrize("capabilities", [{}, {"extensions": {"com.example/other": {}}}])
 async def test_who_does_not_declare_it_is_told_so(method: str, params: Any, capabilities: Any) -> None:
     async with played() as raw:
@@ -214,10 +212,10 @@ async def test_nothing_is_sent_to_a_server_that_does_not_declare_it() -> None:
             await client.list_tools()  # so nothing else has been sent before
 
 
-async def _answered(raw: Raw, method: str, result: Any) -> None:
+async def _answered(raw: Raw, method: str, result: Any, kind: str | None = "complete") -> None:
     asked = await raw.receive()
     assert asked["method"] == method
-    await raw.send(answer(asked["id"], {"resultType": "complete", **result}))
+    await raw.send(answer(asked["id"], {**({"resultType": kind} if kind else {}), **result}))
 
 
 @pytest.mark.parametrize("capabilities", [{}, {"extensions": {ID: {}}}])
@@ -246,14 +244,8 @@ async def test_a_result_of_an_unknown_type_is_invalid(kind: str) -> None:
 
 async def test_a_result_without_a_type_is_complete() -> None:
     client = Customer()
-    async with at(client, DECLARED) as raw:
-
-        async def older() -> None:
-            asked = await raw.receive()
-            await raw.send(answer(asked["id"], {"content": []}))
-
-        async with running(older()):
-            assert (await client.call_tool("x")).content == []
+    async with at(client, DECLARED) as raw, running(_answered(raw, "tools/call", {"content": []}, kind=None)):
+        assert (await client.call_tool("x")).content == []
 
 
 @pytest.mark.parametrize("capabilities", [{}, DECLARED])
@@ -306,8 +298,12 @@ async def test_only_what_core_calls_cacheable_is_kept() -> None:
 # --- over HTTP ------------------------------------------------------------------------------------------------
 
 
+def stock_params(item: str) -> Any:
+    return types.GetStockRequestParams.model_validate({"item": item, "_meta": stating(DECLARED)})
+
+
 def test_the_name_of_what_an_extension_is_asked_about_is_repeated() -> None:
-    params = types.GetStockRequestParams.model_validate({"item": "pear", "_meta": stating(DECLARED)})
+    params = stock_params("pear")
     headers = HeaderMirror(v2026_07_28.REVISION).headers(bindings.methods.GET_STOCK, params)
     assert headers["Mcp-Name"] == "pear"
     assert operations(bindings.methods.GET_STOCK, params) == [("stock/get", "pear")]
@@ -340,13 +336,10 @@ async def test_scopes_hold_for_methods_of_extensions() -> None:
     dispatcher = service.dispatchers["2026-07-28"]
     handler = service.guarded(dispatcher, dispatcher.routes["stock/get"])
     scope = RequestScope(Recorder(Negotiated(dispatcher)), RequestOrigin(), 1)
-    for item, is_allowed in (("pear", True), ("fig", False)):
-        params = types.GetStockRequestParams.model_validate({"item": item, "_meta": stating(DECLARED)})
-        if is_allowed:
-            await handler(scope, params)
-        else:
-            with pytest.raises(ProtocolError, match="Insufficient scope: this needs rare"):
-                handler(scope, params)
+    pear, fig = (stock_params(item) for item in ("pear", "fig"))
+    await handler(scope, pear)
+    with pytest.raises(ProtocolError, match="Insufficient scope: this needs rare"):
+        handler(scope, fig)
     assert asked == [("stock/get", "pear"), ("stock/get", "fig")]
 
 
@@ -375,9 +368,7 @@ async def test_servers_of_other_revisions_are_asked_nothing_of_an_extension() ->
         def extra_capabilities(self) -> Any:
             return DECLARED
 
-    left, right = pair()
-    customer: Any = Customer()
-    async with running(serve(right, Older(), revisions=["2025-11-25"])), connect(left, customer) as client:
+    async with in_memory(Customer(), Older(), served=["2025-11-25"]) as client:
         assert client.wire_revision == "2025-11-25"
         assert (await client.call_tool("x")).content == []
         assert client.extension(bindings.EXTENSION) is None
@@ -412,17 +403,11 @@ async def test_news_of_an_extension_before_a_connection_is_ready_is_no_error(cap
 # --- what handlers return -------------------------------------------------------------------------------------
 
 
-@pytest.mark.parametrize(
-    ("result", "said"),
-    [
-        (types.ReservedResult(by="nobody"), "returned a result of an unknown type: 'reserved'"),
-        ({"resultType": "reserved"}, "returned a result of an unknown type: 'reserved'"),
-        (mcp.CallToolResult(content=[], result_type="later"), "returned a result of an unknown type: 'later'"),
-    ],
-)
-async def test_a_server_without_an_extension_gives_no_result_of_it(
-    result: Any, said: str, caplog: pytest.LogCaptureFixture
-) -> None:
+LATER = mcp.CallToolResult(content=[], result_type="later")
+
+
+@pytest.mark.parametrize("result", [types.ReservedResult(by="nobody"), {"resultType": "reserved"}, LATER])
+async def test_a_server_without_an_extension_gives_no_result_of_it(result: Any, caplog: Any) -> None:
     class Plain(v2026_07_28.Server):
         info = mcp.Implementation(name="plain", version="1")
 
@@ -432,4 +417,4 @@ async def test_a_server_without_an_extension_gives_no_result_of_it(
     async with played(Plain()) as raw:
         error = (await raw.ask(lone(1, "tools/call", DECLARED, name="x")))["error"]
     assert error["code"] == -32603
-    assert said in caplog.text
+    assert f"returned a result of an unknown type: {'later' if result is LATER else 'reserved'!r}" in caplog.text
