@@ -7,6 +7,7 @@ import json
 import subprocess
 import sys
 import time
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
@@ -31,17 +32,16 @@ from tests.support.authorization_world import CALLBACK, SECRET, World, call, oau
 from tests.support.scripted_http_server import Heard, eventually
 
 ROOT = Path(__file__).parents[3]
+Passes = Callable[[float], None]
 
 
 # --- refreshing -----------------------------------------------------------------------------------------------
 
 
-async def test_a_token_is_refreshed_before_it_expires_once_for_all_requests(given: World) -> None:
-    given.lifetime = 0.5
+async def test_a_token_is_refreshed_before_it_expires_once_for_all_requests(given: World, passes: Passes) -> None:
     auth = oauth()
     await call(given.url, auth)
-    await anyio.sleep(0.5)
-    given.lifetime = 3600
+    passes(3600)
     refused = given.counts("POST /mcp")
     async with anyio.create_task_group() as tasks:
         for _ in range(20):
@@ -97,16 +97,15 @@ def test_what_is_kept_and_was_damaged_is_not_used(member: str, value: Any) -> No
 
 
 @pytest.mark.parametrize("is_refreshable", [False, True])
-async def test_a_token_that_has_expired_leads_to_another_login(given: World, is_refreshable: bool) -> None:
+async def test_an_expired_token_leads_to_another_login(given: World, passes: Passes, is_refreshable: bool) -> None:
     """Try a login without a refresh token, and one whose refresh token is no longer good."""
-    given.lifetime = 0.3
     dropped = set() if is_refreshable else {"refresh_token"}
     given.edit_token = lambda answer: {name: answer[name] for name in answer.keys() - dropped}
     store = MemoryStore()
     auth = oauth(store)
     await call(given.url, auth)
     for again in (auth, oauth(store)):  # the same process, and one that was started again
-        await anyio.sleep(0.4)
+        passes(3600)
         given.refreshes.clear()
         logins = given.counts("GET /authorize")
         await given.let_in(again)
@@ -149,12 +148,11 @@ async def test_a_server_that_fails_takes_no_tokens_away(given: World, status: in
     await given.let_in(oauth(store, login=None))
 
 
-async def test_a_server_that_fails_while_a_token_still_holds_is_asked_later(given: World) -> None:
-    given.lifetime = 2.0
+async def test_a_server_that_fails_while_a_token_still_holds_is_asked_later(given: World, passes: Passes) -> None:
     auth = oauth()
     first = await call(given.url, auth)
     given.answer_token = lambda form, heard: (503, {})
-    await anyio.sleep(1.85)  # within the last tenth of its life
+    passes(3590)
     assert await call(given.url, auth) == first
     assert given.counts("token refresh_token") == 1
 
@@ -452,14 +450,13 @@ async def test_a_bearer_token_is_got_again_once_when_it_is_refused(given: World)
 # --- programs -------------------------------------------------------------------------------------------------
 
 
-async def test_a_program_authenticates_with_a_secret_and_gets_another_token_in_time(given: World) -> None:
-    given.lifetime = 0.3
+async def test_a_program_shows_a_secret_and_gets_another_token_in_time(given: World, passes: Passes) -> None:
     auth = ClientCredentials(ClientSecret("program", given.issuer, secret=SECRET), scopes=["read"])
     assert auth.authorizer(given.url).extensions == {"io.modelcontextprotocol/oauth-client-credentials": {}}
     (first,) = await call(given.url, auth)
     (form,) = given.forms
     assert (form["client_secret"], form["resource"], form["scope"]) == (SECRET, given.url, "read")
-    await anyio.sleep(0.3)
+    passes(3600)
     refused = given.counts("POST /mcp")
     (second,) = await call(given.url, auth)
     assert first != second
@@ -495,12 +492,11 @@ async def test_a_program_whose_issuer_is_named_sends_its_secret_nowhere_else(giv
     assert other.log == []
 
 
-async def test_a_program_sends_its_secret_to_no_mcp_server_when_its_issuer_says_nothing_valid(given: World) -> None:
+async def test_a_program_sends_its_secret_to_no_mcp_server_with_a_bad_issuer(given: World, passes: Passes) -> None:
     """The endpoints that MCP servers of 2025-03-26 have without metadata are for servers that issue tokens."""
-    given.lifetime = 0.5
     store, client = MemoryStore(), ClientSecret("program", given.issuer, secret=SECRET)
     await call(given.url, ClientCredentials(client, store=store))
-    await anyio.sleep(0.5)
+    passes(3600)
     given.edit_server = lambda document: document | {"issuer": "https://example.org"}
     await given.denied(ClientCredentials(client, store=store))
     assert given.counts("POST /token") == 1
