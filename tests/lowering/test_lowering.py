@@ -168,11 +168,8 @@ def test_a_refusal_names_its_place(schema: Any, pointer: str, rule: str) -> None
 
 
 def test_tools_of_every_revision_are_taken() -> None:
-    tools = (
-        old.Tool(name="a", input_schema=old.ToolInputSchema()),
-        new.Tool(name="a", input_schema=new.ToolInputSchema()),
-    )
-    for tool in tools:
+    older = old.Tool(name="a", input_schema=old.ToolInputSchema())
+    for tool in (older, new.Tool(name="a", input_schema=new.ToolInputSchema())):
         assert lower(tool, "openai-strict").schema == {**CLOSED, "properties": {}, "required": []}
 
 

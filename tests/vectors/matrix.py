@@ -72,11 +72,12 @@ def _table(head: Sequence[str], rows: Iterable[Sequence[str]]) -> list[str]:
 
 def _packages(runs: Mapping[Program, Run]) -> Iterator[str]:
     yield "## Implementations\n"
-    about = {program: one.implementation for program, one in runs.items()}
-    rows = [
-        (program.key, f"`{one.name}`", one.version, one.language, f"{one.revisions[0]} to {one.revisions[-1]}")
-        for program, one in about.items()
-    ]
+    rows: list[tuple[str, ...]] = []
+    for program, found in runs.items():
+        one = found.implementation
+        rows.append(
+            (program.key, f"`{one.name}`", one.version, one.language, f"{one.revisions[0]} to {one.revisions[-1]}")
+        )
     yield from _table(("name here", "package", "version", "language", "revisions"), rows)
 
 
@@ -94,17 +95,10 @@ def _revisions(runs: Mapping[Program, Run]) -> Iterator[str]:
 def _rules(runs: Mapping[Program, Run]) -> Iterator[str]:
     yield "## By rule\n"
     yield "False accepts, false rejects and lossy documents of each rule, over all revisions.\n"
-    tallies = {
-        program: Counter((one.vector.rule, group(one)) for one in found.disagreements)
-        for program, found in runs.items()
-    }
-    rules = sorted({rule for tally in tallies.values() for rule, column in tally if column < COMPARED})
+    tallies = [Counter((one.vector.rule, group(one)) for one in found.disagreements) for found in runs.values()]
     rows = [
-        (
-            f"`{rule}`",
-            *(" / ".join(str(tally[rule, column]) for column in range(COMPARED)) for tally in tallies.values()),
-        )
-        for rule in rules
+        (f"`{rule}`", *(" / ".join(str(tally[rule, column]) for column in range(COMPARED)) for tally in tallies))
+        for rule in sorted({rule for tally in tallies for rule, column in tally if column < COMPARED})
     ]
     yield from _table(("rule", *(program.key for program in runs)), rows)
 
