@@ -138,10 +138,7 @@ def url() -> Iterator[str]:
 
 @pytest.mark.full
 def test_all_ways_to_a_server_give_the_same(url: str, tmp_path: Path) -> None:
-    entries = {
-        "local": {"command": sys.executable, "args": [str(EXAMPLE)]},
-        "remote": {"url": url, "type": "http"},
-    }
+    entries = {"local": {"command": sys.executable, "args": [str(EXAMPLE)]}, "remote": {"url": url, "type": "http"}}
     config = save(tmp_path / "mcp.json", {"mcpServers": entries})
     found = [offers(server).document for server in (WEATHER, url, f"{config}#local", f"{config}#remote")]
     assert all(one == found[0] for one in found)

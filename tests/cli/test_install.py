@@ -206,10 +206,7 @@ def test_a_server_that_is_taken_out_leaves_the_file_as_it_was(host: str, home: P
 def test_what_is_not_there_cannot_be_taken_out(home: Path) -> None:
     (home / "mcp.json").write_text('{"mcpServers": {"weather": {"command": "x"}, "notes": {}}}', "utf-8")
     for words, said in (
-        (
-            ("wether", "--file", "mcp.json"),
-            "has no server 'wether'; there are: weather, notes",
-        ),
+        (("wether", "--file", "mcp.json"), "has no server 'wether'; there are: weather, notes"),
         (("x", "--file", "nowhere.json"), "has no server 'x'; there are none"),
         (("x", "--host", "codex"), "config.toml: has no server 'x'; there are none"),
         (("x",), "the configuration file is not known; give --host ("),

@@ -13,7 +13,6 @@ from mcp_bindgen.host import Host, NotRouted
 from mcp_bindgen.host.stderr_tail import last_words
 from mcp_bindgen.runtime import ConnectionClosed, Options, ProtocolError, RequestTimeout
 from mcp_bindgen.v2025_11_25 import Client
-from tests.support.checked_connections import bounded
 from tests.support.commands import ROOT, inside
 
 LIBRARY = """import asyncio, os, traceback
@@ -77,7 +76,6 @@ def test_the_command_line_says_what_the_page_shows(server: str, words: tuple[str
 
 
 @pytest.mark.full
-@bounded()
 async def test_a_host_names_server_tool_and_reason(caplog: pytest.LogCaptureFixture) -> None:
     caplog.set_level(logging.WARNING)
     servers = {

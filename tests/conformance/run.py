@@ -8,7 +8,6 @@ from __future__ import annotations
 
 import argparse
 import shlex
-import socket
 import subprocess
 import sys
 import time
@@ -21,14 +20,14 @@ from tempfile import TemporaryDirectory
 from typing import TypeAlias
 
 from tests.conformance.suite import HERE, Outcome, Scenario, Side, Suite, installed, pinned
-from tests.interop.processes import START, free_port
 from tests.support.cluster import plain_nginx
+from tests.support.commands import COMMAND, ROOT
+from tests.support.processes import free_port, process
 from tests.support.redis_server import redis_server
 
-ROOT = HERE.parents[1]
 PAGE = ROOT / "docs" / "reference" / "conformance.md"
 SERVER = (sys.executable, str(ROOT / "examples" / "conformance_server.py"))
-CLIENT = (sys.executable, str(ROOT / "examples" / "conformance_client.py"))
+CLIENT = HERE / "client.py"
 EXTENSIONS: Mapping[tuple[Side, str], tuple[str, ...]] = {
     ("client", "auth/"): ("2025-11-25", "2026-07-28"),
     ("client", "sep-2640-"): ("2026-07-28",),
@@ -87,35 +86,34 @@ def _extended(scenario: Scenario) -> tuple[str, ...]:
 def serving(*options: str, port: int | None = None) -> Generator[str]:
     """The URL of the server, as long as the block lasts."""
     port = port or free_port()
-    with _answering(port, [*SERVER, *options, "--port"], address=str(port)) as url:
-        yield url
+    with TemporaryDirectory() as folder, process([*SERVER, *options, "--port", port], port, Path(folder, "log")):
+        yield f"http://127.0.0.1:{port}/mcp"
 
 
 @contextmanager
-def _answering(port: int, command: Sequence[str | Path], address: str | None = None) -> Generator[str]:
-    """The URL of a server whose last argument is its address, as long as the block lasts."""
-    process = subprocess.Popen([*command, address or f"127.0.0.1:{port}"], stdin=subprocess.DEVNULL)
-    try:
-        end = time.monotonic() + START
-        while not _answers(port):
-            if process.poll() is not None or time.monotonic() > end:
-                sys.exit("the server did not start")
-            time.sleep(0.05)
-        yield f"http://127.0.0.1:{port}/mcp"
-    finally:
-        process.terminate()
+def forking() -> Generator[str]:
+    """The command line of the client, as long as the block lasts."""
+    with TemporaryDirectory() as folder:
+        path = f"{folder}/client"
+        running = subprocess.Popen([sys.executable, "-m", "tests.conformance.client", path], cwd=ROOT)
         try:
-            process.wait(START)
-        except subprocess.TimeoutExpired:
-            process.kill()
+            while not Path(path).exists():
+                assert running.poll() is None, "the client did not start"
+                time.sleep(0.05)
+            yield shlex.join([sys.executable, "-S", str(CLIENT), path])
+        finally:
+            running.terminate()
+            running.wait()
 
 
 @contextmanager
 def behind_a_gateway() -> Generator[str]:
     """The URL of `mcp-bindgen gateway` in front of the server, as long as the block lasts."""
-    command = Path(sys.executable).with_name("mcp-bindgen")
-    with serving() as url, _answering(free_port(), [command, "gateway", url, "--http"]) as gateway:
-        yield gateway
+    port = free_port()
+    with TemporaryDirectory() as folder, serving() as url:
+        command = [COMMAND, "gateway", url, "--http", f"127.0.0.1:{port}"]
+        with process(command, port, Path(folder, "log")):
+            yield f"http://127.0.0.1:{port}/mcp"
 
 
 @contextmanager
@@ -126,11 +124,6 @@ def sharing() -> Generator[str]:
         for port in ports:
             stack.enter_context(serving("--redis", redis.url, port=port))
         yield stack.enter_context(plain_nginx(Path(folder), ports))
-
-
-def _answers(port: int) -> bool:
-    with socket.socket() as probe:
-        return probe.connect_ex(("127.0.0.1", port)) == 0
 
 
 def play(suite: Suite, scenarios: Sequence[Scenario], targets: Mapping[Side, str]) -> Results:
@@ -214,20 +207,23 @@ def main() -> int:
         help="play the scenarios of servers through a gateway, in these revisions or in all",
     )
     given = parser.parse_args()
-    write = given.write
     if installed() != pinned():
         sys.exit(f"the suite is not installed in version {pinned()}: npm ci --prefix tests/conformance")
-    suite = Suite()
+    with Suite() as suite:
+        return _run(suite, given)
+
+
+def _run(suite: Suite, given: argparse.Namespace) -> int:
     if given.workers is not None:
         return _play_elsewhere(suite, sharing, given.workers)
     if given.gateway is not None:
         return _play_elsewhere(suite, behind_a_gateway, given.gateway)
     every = [*suite.scenarios("server"), *suite.scenarios("client")]
-    with serving() as url:
-        results = play(suite, wanted(every), {"server": url, "client": shlex.join(CLIENT)})
+    with serving() as url, forking() as client:
+        results = play(suite, wanted(every), {"server": url, "client": client})
     print(summary(results))
     text = page(results, [each for each in every if not (each.revisions or _extended(each))], pinned())
-    if write:
+    if given.write:
         PAGE.write_text(text, "utf-8")
     elif not PAGE.is_file() or PAGE.read_text("utf-8") != text:
         print("docs/reference/conformance.md is out of date: python -m tests.conformance.run --write", file=sys.stderr)

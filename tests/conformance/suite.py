@@ -9,6 +9,7 @@ import tempfile
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
+from threading import Timer
 from typing import Any, Literal, TypeAlias
 
 from tests.interop.processes import node
@@ -63,21 +64,26 @@ class Outcome:
 
 
 class Suite:
-    """The suite.
+    """The suite: processes that play scenarios one after the other, as many as are needed at a time.
 
     Args:
-        command: How to start it.
+        command: How to start one.
     """
 
     def __init__(self, command: Sequence[str] | None = None) -> None:
-        self._command = command or (node(), str(PACKAGE / "dist" / "index.js"))
+        self._command = command or (node(), str(HERE / "suite.mjs"), str(PACKAGE / "dist" / "index.js"))
+        self._idle: list[subprocess.Popen[str]] = []
+
+    def __enter__(self) -> Suite:
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        while self._idle:
+            self._idle.pop().communicate()
 
     def scenarios(self, side: Side) -> list[Scenario]:
         """All scenarios for a side, in the order of the suite."""
-        done = subprocess.run(
-            [*self._command, "list", f"--{side}"], capture_output=True, text=True, timeout=PATIENCE, check=True
-        )
-        return listed(side, done.stdout)
+        return listed(side, self._played("list", f"--{side}")["output"])
 
     def run(self, scenario: Scenario, revision: str, target: str) -> Outcome:
         """Plays a scenario.
@@ -92,18 +98,33 @@ class Suite:
             options = ["--scenario", scenario.name, "--spec-version", revision, "--output-dir", folder]
             if scenario.is_extension:  # those are for no revision in particular
                 options.append("--force")
-            try:
-                done = subprocess.run(
-                    [*self._command, scenario.side, *what, *options], capture_output=True, text=True, timeout=PATIENCE
-                )
-            except subprocess.TimeoutExpired:
-                return Outcome(problems=(f"no end after {PATIENCE:.0f} seconds",))
+            done = self._played(scenario.side, *what, *options)
             found = [json.loads(path.read_text("utf-8")) for path in Path(folder).rglob("checks.json")]
-        outcome = judged(found[0] if found else [], done.returncode, f"{done.stdout}\n{done.stderr}")
+        if not done:
+            return Outcome(problems=(f"no end after {PATIENCE:.0f} seconds",))
+        outcome = judged(found[0] if found else [], done["code"], done["output"])
         if not scenario.checks_nothing:
             return outcome
         found_more = ("it checks something now",) if outcome.passed else ()
         return replace(outcome, written=False, problems=outcome.problems + found_more)
+
+    def _played(self, *words: str) -> Any:
+        """The exit code and the output of the command with some arguments; nothing when it takes too long."""
+        pipe = subprocess.PIPE
+        one = self._idle.pop() if self._idle else subprocess.Popen(self._command, stdin=pipe, stdout=pipe, text=True)
+        assert one.stdin is not None
+        assert one.stdout is not None
+        timer = Timer(PATIENCE, one.kill)
+        timer.start()
+        one.stdin.write(f"{json.dumps(words)}\n")
+        one.stdin.flush()
+        line = one.stdout.readline()
+        timer.cancel()
+        if line:
+            self._idle.append(one)
+            return json.loads(line)
+        one.communicate()
+        return {}
 
 
 def listed(side: Side, text: str) -> list[Scenario]:

@@ -8,7 +8,7 @@ from __future__ import annotations
 import json
 import re
 import sys
-from collections.abc import Generator
+from collections.abc import Generator, Iterator
 from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
@@ -37,37 +37,40 @@ Client scenarios (test against a client):
   - auth/dpop [extension]
 """
 STAND_IN = """\
-import json, os, sys, time
+import json, sys, time
 from pathlib import Path
-what, *options = sys.argv[1:]
-if what == "list":
-    print({listing!r})
-    sys.exit()
-given = dict(zip(options[::2], options[1::2]))
-name = given["--scenario"]
-tries = Path({folder!r}, name.replace("/", "-"))
-tries.write_text("x" + (tries.read_text() if tries.exists() else ""))
-if name == "endless":
-    time.sleep(60)
-if name == "crash":
-    sys.exit("no such server")
-status = {{"warns": "WARNING", "fails": "FAILURE", "skips": "SKIPPED"}}.get(name, "SUCCESS")
-if name == "flaky" and len(tries.read_text()) < 2:
-    status = "FAILURE"
-folder = Path(given["--output-dir"], f"{{what}}-{{name}}-now")
-folder.mkdir(parents=True)
-checks = [{{"id": "check", "name": "Check", "status": status, "errorMessage": given.get("--url", "of\\nthe client")}}]
-(folder / "checks.json").write_text(json.dumps(checks))
-sys.exit(3 if name == "dies" else 0)
+
+def play(what, *options):
+    if what == "list":
+        return 0, {listing!r}
+    given = dict(zip(options[::2], options[1::2]))
+    name, tried = given["--scenario"], Path({folder!r}, "tried")
+    if name == "endless":
+        time.sleep(60)
+    if name == "crash":
+        return 1, "no such server"
+    status = {{"warns": "WARNING", "fails": "FAILURE", "skips": "SKIPPED"}}.get(name, "SUCCESS")
+    if name == "flaky" and not tried.exists():
+        tried.touch()
+        status = "FAILURE"
+    words = given.get("--url", "of\\nthe client")
+    folder = Path(given["--output-dir"], f"{{what}}-{{name}}-now")
+    folder.mkdir(parents=True)
+    checks = [{{"id": "check", "name": "Check", "status": status, "errorMessage": words}}]
+    (folder / "checks.json").write_text(json.dumps(checks))
+    return 3 if name == "dies" else 0, ""
+
+for line in sys.stdin:
+    code, output = play(*json.loads(line))
+    print(json.dumps({{"code": code, "output": output}}), flush=True)
 """
 
 
 @pytest.fixture
-def stand_in(tmp_path: Path) -> Suite:
+def stand_in(tmp_path: Path) -> Iterator[Suite]:
     """A program that takes the arguments of the suite."""
-    program = tmp_path / "suite.py"
-    program.write_text(STAND_IN.format(folder=str(tmp_path), listing=LISTING), "utf-8")
-    return Suite([sys.executable, str(program)])
+    with Suite([sys.executable, "-c", STAND_IN.format(folder=str(tmp_path), listing=LISTING)]) as found:
+        yield found
 
 
 def check(status: str, **more: Any) -> dict[str, Any]:
@@ -222,11 +225,12 @@ def test_the_run_fails_for_a_stale_page_and_for_failing_scenarios(
     trouble: str | None, stand_in: Suite, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     @contextmanager
-    def serving() -> Generator[str]:
+    def there() -> Generator[str]:
         yield "http://there/mcp"
 
     monkeypatch.setattr(run, "PAGE", tmp_path / "page.md")
-    monkeypatch.setattr(run, "serving", serving)
+    monkeypatch.setattr(run, "serving", there)
+    monkeypatch.setattr(run, "forking", there)
     monkeypatch.setattr(run, "installed", pinned)
     monkeypatch.setattr(run, "Suite", lambda: stand_in)
     if trouble == "failing":

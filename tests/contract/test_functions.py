@@ -280,10 +280,7 @@ def test_what_a_module_prints_does_not_reach_the_contract(folder: Path) -> None:
 BAD = [
     ("def f(*args: int) -> None: ...", "bad_tools.py:1: f: *args takes any number of arguments; write args: list[int]"),
     ("\ndef f(**more: int) -> None: ...", "bad_tools.py:2: f: **more takes arguments of any name; name them"),
-    (
-        "def f(a: int, /) -> None: ...",
-        "bad_tools.py:1: f: a is positional-only, but clients pass names; remove the /",
-    ),
+    ("def f(a: int, /) -> None: ...", "bad_tools.py:1: f: a is positional-only, but clients pass names; remove the /"),
     ("def f(a) -> None: ...", "bad_tools.py:1: f: the parameter a has no type; annotate it, as in a: str"),
     ("def f(ctx) -> None: ...", "bad_tools.py:1: f: the parameter ctx has no type"),
     ("def f(a: int): ...", "bad_tools.py:1: f: no return annotation, from which the schema follows; write -> str"),

@@ -372,13 +372,7 @@ def test_collisions_are_numbered_in_the_order_of_the_contract() -> None:
     entries = [tool({"type": "object"}, name)["tools"][0] for name in ("get.sum", "get-sum", "getSum", "class", "天気")]
     contract = contract_of({"tools": entries})
     stubs = map(lower_contract(contract).stub, contract.tools)
-    assert list(stubs) == [
-        "get_sum",
-        "get_sum_2",
-        "get_sum_3",
-        "class_",
-        "天気",
-    ]
+    assert list(stubs) == ["get_sum", "get_sum_2", "get_sum_3", "class_", "天気"]
     assert [entry.input for entry in contract.tools][:4] == [
         "GetSumInput",
         "GetSumInput2",

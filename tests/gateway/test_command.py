@@ -15,7 +15,6 @@ import pytest
 from mcp_bindgen import v2024_11_05, v2026_07_28
 from mcp_bindgen.runtime import UnsupportedRevision, connect
 from tests.interop.processes import free_port, listening
-from tests.support.checked_connections import bounded
 from tests.support.commands import COMMAND, ROOT, inside
 from tests.support.pages import blocks
 
@@ -42,7 +41,6 @@ def test_bad_input_is_one_line(notes: str) -> None:
 
 
 @pytest.mark.full
-@bounded()
 async def test_only_the_stated_revisions_are_served(notes: str) -> None:
     gateway = [str(COMMAND), "gateway", notes, "--serve", "2026-07-28"]
     async with connect(gateway, v2026_07_28.Client, exactly=True, stderr=subprocess.DEVNULL) as client:
@@ -52,7 +50,6 @@ async def test_only_the_stated_revisions_are_served(notes: str) -> None:
             pass
 
 
-@bounded()
 async def test_it_serves_http_to_this_machine_alone(notes: str) -> None:
     port = free_port()
     url = f"http://127.0.0.1:{port}/mcp"

@@ -20,7 +20,7 @@ from mcp_bindgen.runtime.concurrency import background_tasks
 from mcp_bindgen.runtime.session.service import lifespans
 from mcp_bindgen.runtime.session.targets import Address
 from mcp_bindgen.runtime.transports.memory import pair
-from tests.support.checked_connections import bounded, until
+from tests.support.checked_connections import until
 from tests.support.http_wires import listening, who
 
 PACKAGES = [v2024_11_05, v2025_06_18, v2025_11_25, v2026_07_28]
@@ -158,7 +158,6 @@ async def text(client: Any, tool: str, **arguments: Any) -> str:
 
 @EVERY_SERVER
 @EVERY_CLIENT
-@bounded()
 async def test_every_entry_passes_in_every_pair_of_revisions(package: Any, revision: str) -> None:
     books = Books()
     async with connected(Gateway(books.at(revision)), package) as client:
@@ -188,7 +187,6 @@ async def test_every_entry_passes_in_every_pair_of_revisions(package: Any, revis
 
 @EVERY_SERVER
 @pytest.mark.parametrize("package", [v2025_06_18, v2026_07_28])
-@bounded()
 async def test_questions_reach_the_client_and_run_a_stateful_server_once(package: Any, revision: str) -> None:
     books = Books()
     async with connected(Gateway(books.at(revision)), package) as client:
@@ -202,7 +200,6 @@ async def test_questions_reach_the_client_and_run_a_stateful_server_once(package
 
 @EVERY_SERVER
 @EVERY_CLIENT
-@bounded()
 async def test_progress_and_logs_reach_the_request(package: Any, revision: str) -> None:
     books = Books()
     seen: list[Any] = []
@@ -220,7 +217,6 @@ async def test_progress_and_logs_reach_the_request(package: Any, revision: str) 
 
 @EVERY_SERVER
 @pytest.mark.parametrize("package", [v2025_06_18, v2026_07_28])
-@bounded()
 async def test_a_cancelled_request_is_cancelled_at_the_server(package: Any, revision: str) -> None:
     books = Books()
     async with connected(Gateway(books.at(revision)), package) as client:
@@ -232,7 +228,6 @@ async def test_a_cancelled_request_is_cancelled_at_the_server(package: Any, revi
 
 
 @EVERY_SERVER
-@bounded()
 async def test_changes_reach_stateful_clients(revision: str) -> None:
     books = Books()
     async with connected(Gateway(books.at(revision)), v2025_11_25) as client:
@@ -254,7 +249,6 @@ async def test_changes_reach_stateful_clients(revision: str) -> None:
 
 
 @EVERY_SERVER
-@bounded()
 async def test_changes_reach_subscriptions_of_stateless_clients(revision: str) -> None:
     books = Books()
     async with connected(Gateway(books.at(revision)), v2026_07_28) as client:
@@ -288,7 +282,6 @@ def user(url: str, name: str, package: Any = v2026_07_28, **members: Any) -> Abs
 
 
 @pytest.mark.parametrize("package", [v2025_11_25, v2026_07_28])
-@bounded()
 async def test_users_do_not_see_each_others_state(package: Any) -> None:
     books = Books()
     async with (
@@ -304,7 +297,6 @@ async def test_users_do_not_see_each_others_state(package: Any) -> None:
         assert await text(again, "keep", title="c") == f'{{"result":{both}}}'
 
 
-@bounded()
 async def test_isolated_requests_share_no_state() -> None:
     books = Books()
     async with over_http(books, isolated=True) as url, user(url, "bob") as bob:
@@ -313,7 +305,6 @@ async def test_isolated_requests_share_no_state() -> None:
 
 
 @pytest.mark.parametrize("package", [v2025_11_25, v2026_07_28])
-@bounded()
 async def test_questions_reach_the_user_who_called(package: Any) -> None:
     """Many users at once: each reads the own answers alone."""
     books = Books()
@@ -330,7 +321,6 @@ async def test_questions_reach_the_user_who_called(package: Any) -> None:
     assert books.runs == 8
 
 
-@bounded()
 async def test_a_call_that_waits_for_an_answer_is_resumed_by_its_user_alone() -> None:
     books, methods, types = Books(), v2026_07_28.methods, v2026_07_28.types
 
@@ -355,7 +345,6 @@ async def test_a_call_that_waits_for_an_answer_is_resumed_by_its_user_alone() ->
         assert books.runs == 2
 
 
-@bounded()
 async def test_connections_are_limited_and_idle_ones_are_replaced() -> None:
     books = Books()
     async with over_http(books, max_connections=1) as url, user(url, "bob") as bob, user(url, "eve") as eve:
@@ -394,7 +383,6 @@ run(app)
 
 @pytest.mark.full
 @pytest.mark.parametrize("package", [v2025_11_25, v2026_07_28])
-@bounded()
 async def test_a_server_that_died_is_told_and_started_again(package: Any, tmp_path: Path) -> None:
     (tmp_path / "fragile.py").write_text(FRAGILE, "utf-8")
     gateway = Gateway([sys.executable, str(tmp_path / "fragile.py")])
@@ -405,7 +393,6 @@ async def test_a_server_that_died_is_told_and_started_again(package: Any, tmp_pa
         assert await text(client, "pid") != before
 
 
-@bounded()
 async def test_extensions_whose_requests_do_not_pass_are_not_declared() -> None:
     class Extended(v2026_07_28.Server):
         def extra_capabilities(self) -> Any:
@@ -427,7 +414,6 @@ async def test_extensions_whose_requests_do_not_pass_are_not_declared() -> None:
         assert client.server_capabilities["extensions"] == {"io.modelcontextprotocol/ui": {}}
 
 
-@bounded()
 async def test_huge_lists_pass_page_by_page() -> None:
     pages = 200
 

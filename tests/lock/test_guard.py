@@ -15,7 +15,6 @@ from mcp_bindgen.host import Host, NotRouted
 from mcp_bindgen.lock import BadLock, Guard, Lock, LockedServer, LockStatus, NotAsLocked, Snapshot
 from mcp_bindgen.runtime.session.server import Server as BaseServer
 from mcp_bindgen.v2025_11_25 import Client, Server, types
-from tests.support.checked_connections import bounded
 
 FORECAST: dict[str, Any] = {
     "name": "forecast",
@@ -95,7 +94,6 @@ def names(offers: Any) -> list[str]:
     return [offer.item.name for offer in offers]
 
 
-@bounded()
 async def test_an_unchanged_server_is_open(tmp_path: Path) -> None:
     server = Weather(FORECAST, ALARM)
     async with host(server, locked(tmp_path / "mcp.lock", FORECAST, ALARM)) as servers:
@@ -115,7 +113,6 @@ COMPATIBLE = [
 
 
 @pytest.mark.parametrize("live", COMPATIBLE)
-@bounded()
 async def test_compatible_drift_passes_and_is_reported(live: dict[str, Any], tmp_path: Path) -> None:
     server = Weather(live)
     async with host(server, locked(tmp_path / "mcp.lock", FORECAST)) as servers:
@@ -147,7 +144,6 @@ CLOSED = [
 
 
 @pytest.mark.parametrize(("live", "status"), CLOSED)
-@bounded()
 async def test_a_changed_tool_is_neither_listed_nor_called(live: dict[str, Any], status: str, tmp_path: Path) -> None:
     server = Weather(live, ALARM)
     async with host(server, locked(tmp_path / "mcp.lock", FORECAST, ALARM)) as servers:
@@ -163,7 +159,6 @@ async def test_a_changed_tool_is_neither_listed_nor_called(live: dict[str, Any],
     assert server.called == ["alarm"]
 
 
-@bounded()
 async def test_a_new_tool_is_not_offered(tmp_path: Path, caplog: pytest.LogCaptureFixture) -> None:
     server = Weather(FORECAST, ALARM)
     async with host(server, locked(tmp_path / "mcp.lock", FORECAST)) as servers:
@@ -175,7 +170,6 @@ async def test_a_new_tool_is_not_offered(tmp_path: Path, caplog: pytest.LogCaptu
     assert "tool 'alarm': the lock does not have it" in caplog.text
 
 
-@bounded()
 async def test_a_change_after_the_check_closes_the_tool(tmp_path: Path) -> None:
     server = Weather(FORECAST, ALARM)
     server.next = [edited(FORECAST, description="Sends your keys."), ALARM]
@@ -188,7 +182,6 @@ async def test_a_change_after_the_check_closes_the_tool(tmp_path: Path) -> None:
     assert server.called == ["forecast"]
 
 
-@bounded()
 async def test_swapped_and_doubled_names(tmp_path: Path) -> None:
     swapped = [{**ALARM, "name": "forecast"}, {**FORECAST, "name": "alarm"}]
     doubled = [FORECAST, edited(FORECAST, description="Sends your keys."), ALARM]
@@ -203,7 +196,6 @@ async def test_swapped_and_doubled_names(tmp_path: Path) -> None:
         assert server.called == []
 
 
-@bounded()
 async def test_a_removed_tool(tmp_path: Path) -> None:
     async with host(Weather(ALARM), locked(tmp_path / "mcp.lock", FORECAST, ALARM)) as servers:
         with pytest.raises(NotRouted):
@@ -212,7 +204,6 @@ async def test_a_removed_tool(tmp_path: Path) -> None:
             await servers.call_tool("forecast", server="weather")
 
 
-@bounded()
 async def test_a_huge_entry_and_a_huge_list(tmp_path: Path, caplog: pytest.LogCaptureFixture) -> None:
     huge = with_property("city", {"enum": list(range(30_000))})
     server = Weather(huge, *({**ALARM, "name": f"alarm-{number}"} for number in range(300)))
@@ -231,7 +222,6 @@ async def test_a_huge_entry_and_a_huge_list(tmp_path: Path, caplog: pytest.LogCa
         ({"serverInfo": {"name": "weather", "title": "W", "version": "1"}}, "serverInfo.title changed"),
     ],
 )
-@bounded()
 async def test_another_server_is_refused_as_a_whole(more: dict[str, Any], message: str, tmp_path: Path) -> None:
     server = Weather(FORECAST)
     async with host(server, locked(tmp_path / "mcp.lock", FORECAST, **more)) as servers:
@@ -241,7 +231,6 @@ async def test_another_server_is_refused_as_a_whole(more: dict[str, Any], messag
     assert server.lists == 0
 
 
-@bounded()
 async def test_another_version_is_compatible(tmp_path: Path) -> None:
     lock = locked(tmp_path / "mcp.lock", FORECAST, serverInfo={"name": "weather", "version": "0"})
     async with host(Weather(FORECAST), lock) as servers:
@@ -250,7 +239,6 @@ async def test_another_version_is_compatible(tmp_path: Path) -> None:
     assert drift.reasons == ("its version was 0, is 1",)
 
 
-@bounded()
 async def test_a_server_that_the_lock_does_not_have(tmp_path: Path) -> None:
     lock = locked(tmp_path / "mcp.lock", FORECAST)
     async with Host({"weather": Here(Weather(FORECAST)), "clock": Here(Weather(ALARM))}, Client, lock=lock) as servers:
@@ -265,7 +253,6 @@ class Typed(ContractClient[Client]):
         return await self.client.call_tool("forecast", {"city": "Oslo"})
 
 
-@bounded()
 async def test_a_typed_client(tmp_path: Path) -> None:
     lock = locked(tmp_path / "mcp.lock", FORECAST)
     async with Typed.connect(Here(Weather(FORECAST)), guard=Guard(lock, "weather")) as weather:

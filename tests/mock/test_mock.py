@@ -19,7 +19,6 @@ from mcp_bindgen.mock import Mock
 from mcp_bindgen.runtime import ProtocolError
 from mcp_bindgen.spec import BadInput
 from mcp_bindgen.testing import MockServer, arguments, connected, results
-from tests.support.checked_connections import bounded
 from tests.support.commands import COMMAND, execute, inside, save
 from tests.support.contract_strategies import inputs
 from tests.support.effort import examples
@@ -75,7 +74,6 @@ def client_at(target: Any) -> AbstractAsyncContextManager[Any]:
 
 
 @EVERY_REVISION
-@bounded()
 async def test_every_entry_is_answered_in_every_revision(package: Any) -> None:
     async with connected(package.Client(), mock()) as client:
         assert client.server_info.name == "shop"
@@ -102,7 +100,6 @@ async def test_every_entry_is_answered_in_every_revision(package: Any) -> None:
             await client.read_resource("shop://nothing")
 
 
-@bounded()
 async def test_completions_come_from_enums_or_samples() -> None:
     types = v2025_11_25.types
     async with client_of(mock()) as client:
@@ -115,7 +112,6 @@ async def test_completions_come_from_enums_or_samples() -> None:
             assert (await client.complete(ref, argument)).completion.values == wanted
 
 
-@bounded()
 async def test_arguments_are_validated_with_the_messages_of_every_app() -> None:
     async with client_of(mock()) as client:
         wrong = await client.call_tool("find", {"words": 1})
@@ -127,7 +123,6 @@ async def test_arguments_are_validated_with_the_messages_of_every_app() -> None:
             await client.get_prompt("plan", {"day": "sun"})
 
 
-@bounded()
 async def test_a_schema_without_sample_is_said_when_the_tool_is_called() -> None:
     async with client_of(mock()) as client:
         failed = await client.call_tool("odd", {})
@@ -135,7 +130,6 @@ async def test_a_schema_without_sample_is_said_when_the_tool_is_called() -> None
         assert "no sample value fits the outputSchema of odd" in failed.content[0].text
 
 
-@bounded()
 async def test_results_depend_on_seed_name_and_arguments_alone() -> None:
     async def told(app: Mock, words: str) -> Any:
         async with client_of(app) as client:
@@ -148,7 +142,6 @@ async def test_results_depend_on_seed_name_and_arguments_alone() -> None:
     assert len({str(await told(mock(), word)) for word in "abcdefghi"}) > 1
 
 
-@bounded()
 async def test_fixed_answers_win() -> None:
     fixed = {
         "find": [
@@ -219,7 +212,6 @@ def test_the_contract_of_a_server_is_exported_first(tmp_path: Path) -> None:
 # --- helpers for tests ---------------------------------------------------------------------------------------
 
 
-@bounded()
 async def test_a_mock_server_over_http_and_as_a_command() -> None:
     with MockServer(CONTRACT, {"buy": [{"result": "bought"}]}, seed=3) as server:
         told = []

@@ -53,7 +53,11 @@ def bindings(revision: str) -> ModuleType:
 
 
 def bounded(seconds: float = 60) -> Callable[[Callable[Arguments, Awaitable[None]]], Callable[Arguments, None]]:
-    """Makes a test of a coroutine function, which fails when it takes too long."""
+    """Makes a test of a coroutine function, which fails when it takes too long.
+
+    `tests/conftest.py` does this for each test that is a coroutine function. Needed are only other limits, and
+    functions that are no test themselves or that Hypothesis calls.
+    """
 
     def decorate(test: Callable[Arguments, Awaitable[None]]) -> Callable[Arguments, None]:
         @wraps(test)

@@ -168,7 +168,7 @@ def test_values_that_types_do_not_tell_apart() -> None:
 def test_a_whole_number_that_becomes_one_of_a_few() -> None:
     old, new = record(n={"type": "integer"}), record(n={"enum": [1, 2]})
     assert said(forecast(old), forecast(new)) == [
-        ("get-forecast: argument n has `enum` now: [1, 2]", "breaking", "safe"),
+        ("get-forecast: argument n has `enum` now: [1, 2]", "breaking", "safe")
     ]
 
 
@@ -234,11 +234,7 @@ def test_prompts() -> None:
         "prompts": [
             {
                 "name": "greet",
-                "arguments": [
-                    {"name": "style", "enum": ["a"]},
-                    {"name": "who", "required": True},
-                    {"name": "more"},
-                ],
+                "arguments": [{"name": "style", "enum": ["a"]}, {"name": "who", "required": True}, {"name": "more"}],
             }
         ]
     }

@@ -26,11 +26,7 @@ WEATHER: Document = {
             "description": "Forecast of a city.",
             "inputSchema": {
                 "type": "object",
-                "properties": {
-                    "city": {"type": "string"},
-                    "unit": {"enum": ["C", "F"]},
-                    "days": {"type": "integer"},
-                },
+                "properties": {"city": {"type": "string"}, "unit": {"enum": ["C", "F"]}, "days": {"type": "integer"}},
                 "required": ["city"],
             },
             "outputSchema": {

@@ -27,7 +27,7 @@ from mcp_bindgen.app import App, BadFunction, Completion, Context, ResourceNotFo
 from mcp_bindgen.runtime import ProtocolError
 from mcp_bindgen.runtime.protocol.access import Identity
 from mcp_bindgen.runtime.session.service import lifespans
-from tests.support.checked_connections import STATEFUL, STATELESS, Connection, bindings, bounded, connected
+from tests.support.checked_connections import STATEFUL, STATELESS, Connection, bindings, connected
 
 EVERY = [*STATEFUL, STATELESS]
 every = pytest.mark.parametrize("revision", EVERY)
@@ -169,7 +169,6 @@ def small() -> App:
 
 
 @every
-@bounded()
 async def test_functions_are_listed_with_what_they_say_of_themselves(revision: str) -> None:
     async with served(small(), revision) as connection:
         client = connection.client
@@ -219,7 +218,6 @@ async def test_functions_are_listed_with_what_they_say_of_themselves(revision: s
 
 
 @every
-@bounded()
 async def test_tools_take_and_give_what_is_annotated(revision: str) -> None:
     async with served(small(), revision) as connection:
 
@@ -241,7 +239,6 @@ async def test_tools_take_and_give_what_is_annotated(revision: str) -> None:
 
 
 @every
-@bounded()
 async def test_resources_prompts_and_completions_are_functions_too(revision: str) -> None:
     async with served(small(), revision) as connection:
         client = connection.client
@@ -277,7 +274,6 @@ async def test_resources_prompts_and_completions_are_functions_too(revision: str
 
 
 @every
-@bounded()
 async def test_arguments_are_held_against_the_schema(revision: str) -> None:
     async with served(small(), revision) as connection:
         for name, arguments, problem in (
@@ -319,7 +315,6 @@ MERGING: list[tuple[Any, Any, Any]] = [
 
 
 @pytest.mark.parametrize(("kind", "merged", "distinct"), MERGING)
-@bounded()
 async def test_values_that_python_cannot_tell_apart_are_refused(kind: Any, merged: Any, distinct: Any) -> None:
     """No member of an object and no item of an array is lost without a word."""
     app = App("merging")
@@ -341,7 +336,6 @@ async def test_values_that_python_cannot_tell_apart_are_refused(kind: Any, merge
 
 
 @every
-@bounded()
 async def test_a_tool_that_a_client_cannot_help_tells_the_model(revision: str) -> None:
     app = App("asking")
 
@@ -366,7 +360,6 @@ async def test_a_tool_that_a_client_cannot_help_tells_the_model(revision: str) -
                 assert "needs the capability 'elicitation'" in await failure(connection, name)
 
 
-@bounded()
 async def test_a_prompt_about_a_missing_resource_is_an_error_of_its_caller() -> None:
     app = App("notes")
 
@@ -380,7 +373,6 @@ async def test_a_prompt_about_a_missing_resource_is_an_error_of_its_caller() -> 
     assert caught.value.code == -32602
 
 
-@bounded()
 async def test_results_are_held_against_the_schema(caplog: pytest.LogCaptureFixture) -> None:
     app = App("wrong")
 
@@ -411,7 +403,6 @@ async def test_results_are_held_against_the_schema(caplog: pytest.LogCaptureFixt
 
 @pytest.mark.parametrize("hide", [None, True])
 @every
-@bounded()
 async def test_a_prompt_that_returns_the_wrong_type_says_so_unless_that_is_hidden(
     hide: bool | None, revision: str, caplog: pytest.LogCaptureFixture
 ) -> None:
@@ -440,7 +431,6 @@ async def test_a_prompt_that_returns_the_wrong_type_says_so_unless_that_is_hidde
     ],
 )
 @every
-@bounded()
 async def test_a_tool_that_fails_says_why_in_a_line_unless_that_is_hidden(
     hide: bool | None, identity: Identity | None, shown: bool, revision: str, caplog: pytest.LogCaptureFixture
 ) -> None:
@@ -478,7 +468,6 @@ async def test_a_tool_that_fails_says_why_in_a_line_unless_that_is_hidden(
 
 
 @every
-@bounded()
 async def test_an_unknown_name_gets_a_suggestion_that_its_caller_may_use(revision: str) -> None:
     app = small()
 
@@ -577,7 +566,6 @@ class Listening:
 
 
 @every
-@bounded()
 async def test_only_what_can_change_is_declared(revision: str) -> None:
     async with served(small(), revision) as connection:
         assert connection.client.server_capabilities["tools"] == {}
@@ -592,7 +580,6 @@ async def test_only_what_can_change_is_declared(revision: str) -> None:
 
 
 @pytest.mark.parametrize("revision", STATEFUL)
-@bounded()
 async def test_entries_come_and_go_and_clients_are_told(revision: str) -> None:
     app = small()
     app = App("changing", dynamic=["tools", "prompts", "resources"])
@@ -646,7 +633,6 @@ async def told(client: Any, news: list[str]) -> None:
 
 
 @pytest.mark.parametrize("revision", STATEFUL)
-@bounded()
 async def test_subscribers_hear_of_new_contents(revision: str) -> None:
     app = App("contents", dynamic=["contents"])
 
@@ -669,7 +655,6 @@ async def test_subscribers_hear_of_new_contents(revision: str) -> None:
             await client.subscribe("other://1")
 
 
-@bounded()
 async def test_those_who_listen_hear_of_all_that_changes() -> None:
     app = App("listened", dynamic=["tools", "contents"])
 
@@ -690,7 +675,6 @@ async def test_those_who_listen_hear_of_all_that_changes() -> None:
             await told(client, ["note://1", "tools"])
 
 
-@bounded()
 async def test_news_that_cannot_be_told_end_nothing(caplog: pytest.LogCaptureFixture) -> None:
     app = App("lonely", dynamic=["tools"])
 
@@ -713,7 +697,6 @@ async def test_news_that_cannot_be_told_end_nothing(caplog: pytest.LogCaptureFix
     assert "tools/list_changed could not be sent" in caplog.text
 
 
-@bounded()
 async def test_a_client_follows_only_so_many_resources(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("mcp_bindgen.runtime.protocol.access.MAX_FOLLOWED_URIS", 2)
     app = App("contents", dynamic=["contents"])
@@ -732,7 +715,6 @@ async def test_a_client_follows_only_so_many_resources(monkeypatch: pytest.Monke
         await connection.client.subscribe("note://c")
 
 
-@bounded()
 async def test_what_a_client_follows_is_limited_whatever_the_server_takes() -> None:
     """It is kept with the session, and stored with it."""
     asked: list[str] = []
@@ -756,7 +738,6 @@ async def test_what_a_client_follows_is_limited_whatever_the_server_takes() -> N
     assert len(asked) == 1000
 
 
-@bounded()
 async def test_what_is_not_dynamic_does_not_change_while_it_is_served() -> None:
     app = App("fixed")
 
@@ -772,7 +753,6 @@ async def test_what_is_not_dynamic_does_not_change_while_it_is_served() -> None:
             app.updated("note://1")
 
 
-@bounded()
 async def test_scopes_stand_beside_functions_and_cannot_come_later() -> None:
     app = App("scoped", revisions=[v2025_11_25, v2026_07_28], dynamic=["tools"])
 
@@ -793,7 +773,6 @@ async def test_scopes_stand_beside_functions_and_cannot_come_later() -> None:
     assert scoped.document["tools"][0]["x-mcp-scopes"] == ["a", "b"]
 
 
-@bounded()
 async def test_the_lifespan_is_entered_once_for_all_revisions() -> None:
     events: list[str] = []
 

@@ -32,7 +32,6 @@ from mcp_bindgen.http import SqliteEventStore
 from mcp_bindgen.runtime import ProtocolError
 from mcp_bindgen.runtime.protocol.errors import SessionRequired
 from mcp_bindgen.testing import connected
-from tests.support.checked_connections import bounded
 
 PACKAGES = pytest.mark.parametrize("package", [v2025_11_25, v2026_07_28])
 PNG = b"\x89PNG\r\n\x1a\n"
@@ -107,7 +106,6 @@ def books() -> App:
 
 
 @PACKAGES
-@bounded()
 async def test_a_mounted_app_keeps_its_state_middleware_and_completions(package: Any) -> None:
     library, part = App("library"), books()
     library.mount(part, "shop")
@@ -136,7 +134,6 @@ async def test_a_mounted_app_keeps_its_state_middleware_and_completions(package:
 
 
 @PACKAGES
-@bounded()
 async def test_resources_keep_the_reason_of_a_failure(package: Any) -> None:
     async with connected(package.Client(), books()) as client:
         with pytest.raises(ProtocolError, match="Resource not found: there is no book 'Ulysses'"):
@@ -146,7 +143,6 @@ async def test_resources_keep_the_reason_of_a_failure(package: Any) -> None:
 
 
 @PACKAGES
-@bounded()
 async def test_middleware_changes_arguments_and_results_and_refuses(package: Any) -> None:
     app = App("changed")
 
@@ -178,7 +174,6 @@ def test_an_app_is_not_mounted_in_itself_and_names_are_taken_once() -> None:
         outer.mount(inner, "a")
 
 
-@bounded()
 async def test_a_live_mount_follows_and_a_static_one_does_not() -> None:
     live, static, part = App("live", dynamic=["tools"]), App("static"), App("part", dynamic=["tools"])
 
@@ -200,7 +195,6 @@ async def test_a_live_mount_follows_and_a_static_one_does_not() -> None:
 
 
 @PACKAGES
-@bounded()
 async def test_disabled_entries_are_neither_listed_nor_called(package: Any) -> None:
     app = App("library")
     app.mount(books())
@@ -249,7 +243,6 @@ Shelf = Annotated[list[str], Depends(shelf)]
 
 
 @PACKAGES
-@bounded()
 async def test_dependencies_are_made_once_for_a_call_and_closed_after_it(package: Any) -> None:
     log.clear()
     app = App("injected")
@@ -276,7 +269,6 @@ def test_nothing_fills_a_parameter_of_a_dependency() -> None:
         App("bad").tool(tool)
 
 
-@bounded()
 async def test_values_of_users_and_sessions_live_for_a_time(tmp_path: Path) -> None:
     stores = SqliteEventStore(tmp_path / "users.db"), None
     cart = Stored(list[str], list, store=stores[0])
@@ -317,7 +309,6 @@ def test_a_session_is_needed() -> None:
 
 
 @PACKAGES
-@bounded()
 async def test_tools_are_found_and_called_instead_of_listed(package: Any) -> None:
     app = App("many", tool_search=True)
     app.mount(books(), "shop")
@@ -339,7 +330,6 @@ async def test_tools_are_found_and_called_instead_of_listed(package: Any) -> Non
 
 @pytest.mark.parametrize("theirs", [v2025_03_26, v2026_07_28])
 @PACKAGES
-@bounded()
 async def test_a_proxy_offers_what_a_server_of_any_revision_has(package: Any, theirs: Any) -> None:
     remote, library = books(), App("library")
     remote.revisions = [theirs]
@@ -371,7 +361,6 @@ class Case:
 
 
 @PACKAGES
-@bounded()
 async def test_options_methods_and_content_by_type(package: Any, tmp_path: Path) -> None:
     app = App("content")
     app.add_tool(Case(3).capacity)
@@ -459,7 +448,6 @@ def test_advice_is_logged_when_the_app_is_first_served(caplog: pytest.LogCapture
     ]
 
 
-@bounded()
 async def test_debug_mode_reports_functions_that_block(caplog: pytest.LogCaptureFixture) -> None:
     app = App("debugged", debug=True)
 
@@ -476,7 +464,6 @@ async def test_debug_mode_reports_functions_that_block(caplog: pytest.LogCapture
     assert "write def" in caplog.text
 
 
-@bounded()
 async def test_a_result_that_json_cannot_express_is_named() -> None:
     app = App("forgetful")
 

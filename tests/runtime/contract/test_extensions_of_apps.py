@@ -16,7 +16,7 @@ from mcp_bindgen.runtime.session.service import lifespans
 from mcp_bindgen.v2026_07_28 import types as mcp
 from mcp_bindgen.v2026_07_28.extensions import apps, skills
 from tests.runtime.contract.test_apps import every, served
-from tests.support.checked_connections import bounded, connected
+from tests.support.checked_connections import connected
 
 HTML = "<!doctype html><title>Board</title>"
 UI = {"io.modelcontextprotocol/ui": {"mimeTypes": ["text/html;profile=mcp-app"]}}
@@ -48,7 +48,6 @@ def dice() -> App:
 
 
 @every
-@bounded()
 async def test_hosts_that_show_apps_see_them_and_read_their_html(revision: str) -> None:
     async with served(dice(), revision, Host) as connection:
         tools = [tool.model_dump() for tool in (await connection.client.list_tools()).tools]
@@ -66,7 +65,6 @@ async def test_hosts_that_show_apps_see_them_and_read_their_html(revision: str) 
 
 
 @every
-@bounded()
 async def test_other_clients_get_the_text_of_tools_and_know_nothing_of_those_for_apps(revision: str) -> None:
     async with served(dice(), revision) as connection:
         (tool,) = [tool.model_dump() for tool in (await connection.client.list_tools()).tools]
@@ -101,7 +99,6 @@ def folder(tmp_path: Path) -> Path:
 
 
 @every
-@bounded()
 async def test_files_of_skills_are_resources_in_every_revision(revision: str, folder: Path) -> None:
     app = App("kettle")
     app.add_skills(folder)
@@ -135,7 +132,6 @@ class Agent(skills.Client):
 
 
 @pytest.mark.parametrize("app", [App("kettle"), dice()], ids=["skills", "apps and skills"])
-@bounded()
 async def test_clients_of_the_extension_list_and_load_the_skills_of_an_app(folder: Path, app: App) -> None:
     app.add_skills(folder)
     servers = app.servers()
@@ -173,7 +169,6 @@ class ByHand(skills.Server):
         return skills.types.ListSkillsResult(skills=[])
 
 
-@bounded()
 async def test_nobody_reads_directories_of_a_server_that_does_not_declare_to_have_them() -> None:
     async with connected(Agent(), ByHand()) as connection:
         assert connection.client.extension(skills.EXTENSION) == skills.types.SkillsExtensionCapability()
@@ -181,7 +176,6 @@ async def test_nobody_reads_directories_of_a_server_that_does_not_declare_to_hav
             await connection.client.read_resource_directory("skill://tea")
 
 
-@bounded()
 async def test_skills_are_listed_for_clients_that_declare_nothing() -> None:
     async with connected(v2026_07_28.Client(), ByHand()) as connection:
         request = skills.methods.LIST_SKILLS
@@ -189,7 +183,6 @@ async def test_skills_are_listed_for_clients_that_declare_nothing() -> None:
         assert (await connection.client.request(request, params)).skills == []
 
 
-@bounded()
 async def test_the_server_of_an_app_that_has_apps_declares_them() -> None:
     async with served(dice(), "2026-07-28") as connection:
         assert connection.client.server_capabilities["extensions"] == {apps.EXTENSION.id: {}}

@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 
 from mcp_bindgen.app import OutputSchemas, UnexpectedResult
-from tests.support.checked_connections import STATELESS, bindings, bounded, connected
+from tests.support.checked_connections import STATELESS, bindings, connected
 
 SCHEMA = {"type": "object", "properties": {"n": {"type": "integer", "minimum": 1}}, "required": ["n"]}
 REMOTE = {"type": "object", "properties": {"n": {"$ref": "https://example.com/schema"}}}
@@ -53,7 +53,6 @@ def server(revision: str, content: Any, is_error: bool) -> Any:
 
 @pytest.mark.parametrize("revision", ["2025-06-18", "2025-11-25", STATELESS])
 @pytest.mark.parametrize(("name", "content", "is_error", "message"), RESULTS)
-@bounded()
 async def test_results_are_held_against_the_schemas_that_were_listed(
     revision: str, name: str, content: Any, is_error: bool, message: str | None
 ) -> None:
@@ -67,7 +66,6 @@ async def test_results_are_held_against_the_schemas_that_were_listed(
             await client.call_tool(name)
 
 
-@bounded()
 async def test_the_schemas_that_are_kept_are_bounded() -> None:
     async with connected(bindings("2025-11-25").Client(), server("2025-11-25", {}, False)) as connection:
         connection.client.checks = OutputSchemas(limit=1)

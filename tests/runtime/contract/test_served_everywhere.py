@@ -12,7 +12,6 @@ from mcp_bindgen.app import App
 from mcp_bindgen.host import Host
 from mcp_bindgen.http import HttpApp, SseApp
 from mcp_bindgen.testing import connected
-from tests.support.checked_connections import bounded
 
 app = App("greeter", version="3")
 
@@ -24,7 +23,6 @@ def greet(name: str) -> str:
 
 
 @pytest.mark.parametrize("package", [v2024_11_05, v2025_11_25, v2026_07_28])
-@bounded()
 async def test_a_client_connects_to_an_app(package: Any) -> None:
     async with package.Client.connect(app) as client:
         assert (await client.call_tool("greet", {"name": "Ada"})).content[0].text == "Hello Ada"
@@ -32,13 +30,11 @@ async def test_a_client_connects_to_an_app(package: Any) -> None:
         assert [tool.name for tool in (await client.list_tools()).tools] == ["greet"]
 
 
-@bounded()
 async def test_a_host_has_an_app_among_its_servers() -> None:
     async with Host({"people": app}, v2026_07_28.Client) as host:
         assert [offer.server for offer in await host.tools()] == ["people"]
 
 
-@bounded()
 async def test_an_app_over_http() -> None:
     served = HttpApp(app)
     hello = {"jsonrpc": "2.0", "id": 1, "method": "initialize"}

@@ -37,7 +37,6 @@ from tests.support.checked_connections import (
     STATEFUL,
     STATELESS,
     bindings,
-    bounded,
     connected,
     lone,
     played,
@@ -167,7 +166,6 @@ def document() -> dict[str, Any]:
 
 
 @every
-@bounded()
 async def test_lists_are_the_contract_verbatim(revision: str) -> None:
     async with connected(client_of(revision), *Weather().servers()) as connection:
         client = connection.client
@@ -183,7 +181,6 @@ async def test_lists_are_the_contract_verbatim(revision: str) -> None:
 
 
 @every
-@bounded()
 async def test_a_server_says_what_the_contract_says_of_it(revision: str) -> None:
     async with connected(client_of(revision), *Weather().servers()) as connection:
         client = connection.client
@@ -193,7 +190,6 @@ async def test_a_server_says_what_the_contract_says_of_it(revision: str) -> None
         assert set(client.server_capabilities) == {"tools", "prompts", "resources", "logging"} | completions
 
 
-@bounded()
 async def test_what_a_subclass_says_of_itself_counts_more() -> None:
     class Named(Keeping):
         info = {"name": "mine", "version": "3", "title": "Mine"}  # noqa: RUF012
@@ -209,19 +205,13 @@ Mark = Callable[[Callable[..., Any]], Callable[..., Any]]
 ONE_PART: list[tuple[str, dict[str, Any], Mark, set[str]]] = [
     ("tools", {"name": "x", "inputSchema": {"type": "object"}}, app.tool("x"), {"tools"}),
     ("prompts", {"name": "x"}, app.prompt("x"), {"prompts"}),
-    (
-        "prompts",
-        {"name": "x", "arguments": [{"name": "a", "enum": []}]},
-        app.prompt("x"),
-        {"prompts", "completions"},
-    ),
+    ("prompts", {"name": "x", "arguments": [{"name": "a", "enum": []}]}, app.prompt("x"), {"prompts", "completions"}),
     ("resources", {"uri": "a:x", "name": "x"}, app.resource("a:x"), {"resources"}),
     ("resourceTemplates", {"uriTemplate": "a:{x}", "name": "x"}, app.template("a:{x}"), {"resources"}),
 ]
 
 
 @pytest.mark.parametrize(("member", "entry", "mark", "offered"), ONE_PART)
-@bounded()
 async def test_only_what_a_contract_has_is_offered(member: str, entry: Any, mark: Mark, offered: set[str]) -> None:
     class Small(app.Contract):
         catalog = app.Catalog.of({member: [entry]})
@@ -236,7 +226,6 @@ async def test_only_what_a_contract_has_is_offered(member: str, entry: Any, mark
         assert connection.client.server_info.name == "Small"
 
 
-@bounded()
 async def test_an_empty_list_is_offered_and_a_missing_one_is_not() -> None:
     class Empty(app.Contract):
         catalog = app.Catalog.of({"tools": [], "resourceTemplates": []})
@@ -252,7 +241,6 @@ async def test_an_empty_list_is_offered_and_a_missing_one_is_not() -> None:
 
 
 @every
-@bounded()
 async def test_there_is_one_page(revision: str) -> None:
     async with connected(client_of(revision), *Weather().servers()) as connection:
         error = await refused(connection.client.list_tools(cursor="2"))
@@ -276,7 +264,6 @@ def test_what_is_not_written_cannot_be_made() -> None:
 
 
 @every
-@bounded()
 async def test_a_tool_is_called_with_typed_arguments(revision: str) -> None:
     weather = Weather()
     async with connected(client_of(revision), *weather.servers()) as connection:
@@ -294,7 +281,6 @@ async def test_a_tool_is_called_with_typed_arguments(revision: str) -> None:
 
 
 @every
-@bounded()
 async def test_a_tool_that_fails_tells_the_model(revision: str) -> None:
     async with connected(client_of(revision), *Weather().servers()) as connection:
         result = await connection.client.call_tool("get-forecast", {"city": "nowhere"})
@@ -305,7 +291,6 @@ async def test_a_tool_that_fails_tells_the_model(revision: str) -> None:
 
 
 @every
-@bounded()
 async def test_arguments_that_do_not_fit_are_refused_with_all_reasons(revision: str) -> None:
     weather = Weather()
     weather.argument_errors = "protocol"
@@ -328,7 +313,6 @@ async def test_arguments_that_do_not_fit_are_refused_with_all_reasons(revision: 
 
 @pytest.mark.parametrize(("said", "told"), [(None, EVERY[3:]), ("result", EVERY), ("protocol", [])])
 @every
-@bounded()
 async def test_arguments_that_do_not_fit_are_told_to_the_model_where_the_revision_prefers_that(
     said: Literal["result", "protocol"] | None, told: list[str], revision: str
 ) -> None:
@@ -344,7 +328,6 @@ async def test_arguments_that_do_not_fit_are_told_to_the_model_where_the_revisio
     assert "arguments.city: wanted string, got" in str(result.content)
 
 
-@bounded()
 async def test_what_no_model_says_the_schema_still_checks() -> None:
     tool = {
         "name": "get-forecast",
@@ -362,7 +345,6 @@ async def test_what_no_model_says_the_schema_still_checks() -> None:
 
 
 @every
-@bounded()
 async def test_content_is_text_blocks_or_a_whole_result(revision: str) -> None:
     types = bindings(revision).types
     forms: list[Any] = [
@@ -381,7 +363,6 @@ async def test_content_is_text_blocks_or_a_whole_result(revision: str) -> None:
 
 
 @pytest.mark.parametrize("said", [7, {"a": 1}, {1}, [None]], ids=repr)
-@bounded()
 async def test_what_is_no_content_is_the_fault_of_the_server(said: Any, caplog: pytest.LogCaptureFixture) -> None:
     async with connected(v2025_11_25.Client(), *Weather(said=lambda ctx: said).servers()) as connection:
         result: Any = await connection.client.call_tool("say", {"what": "?"})
@@ -390,7 +371,6 @@ async def test_what_is_no_content_is_the_fault_of_the_server(said: Any, caplog: 
     assert "the tool 'say' failed" in caplog.text
 
 
-@bounded()
 async def test_content_that_an_old_revision_does_not_know_is_not_sent(caplog: pytest.LogCaptureFixture) -> None:
     types = v2025_11_25.types
     audio = Weather(said=lambda ctx: [types.AudioContent(data="", mime_type="audio/wav")])
@@ -420,7 +400,6 @@ def wrong_forecasts(ctx: Context) -> list[Any]:
 
 @pytest.mark.parametrize("revision", [STATEFUL[0], STATEFUL[-1], STATELESS])
 @pytest.mark.parametrize("which", range(6))
-@bounded()
 async def test_structured_content_must_be_what_the_contract_says(
     revision: str, which: int, caplog: pytest.LogCaptureFixture
 ) -> None:
@@ -434,7 +413,6 @@ async def test_structured_content_must_be_what_the_contract_says(
 
 
 @every
-@bounded()
 async def test_a_whole_result_with_structured_content_or_an_error_is_passed_on(revision: str) -> None:
     types = bindings(revision).types
     good = {"content": [], "structuredContent": {"summary": "s", "temperatures": [1]}, "_meta": {"x": None}}
@@ -450,14 +428,12 @@ async def test_a_whole_result_with_structured_content_or_an_error_is_passed_on(r
 
 
 @every
-@bounded()
 async def test_methods_that_block_get_a_thread(revision: str) -> None:
     async with connected(client_of(revision), *Weather().servers()) as connection:
         assert (await connection.client.call_tool("slow")).content[0].text == "thread"
 
 
 @pytest.mark.parametrize("revision", ASKING)
-@bounded()
 async def test_a_tool_asks_the_client_in_every_era(revision: str) -> None:
     async with connected(client_of(revision, Answering), *Weather().servers()) as connection:
         result = await connection.client.call_tool("who", {})
@@ -595,7 +571,6 @@ def test_the_alternative_that_was_meant_says_what_is_wrong(schema: Any, value: A
         {"pattern": "["},
     ],
 )
-@bounded()
 async def test_a_schema_that_cannot_be_used_is_the_fault_of_the_server(
     schema: dict[str, Any], monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
 ) -> None:
@@ -626,7 +601,6 @@ def test_local_references_and_old_dialects_work() -> None:
 
 
 @every
-@bounded()
 async def test_prompts(revision: str) -> None:
     async with connected(client_of(revision), *Weather().servers()) as connection:
         get = connection.client.get_prompt
@@ -647,7 +621,6 @@ async def test_prompts(revision: str) -> None:
 
 
 @every
-@bounded()
 async def test_resources(revision: str) -> None:
     async with connected(client_of(revision), *Weather().servers()) as connection:
 
@@ -670,7 +643,6 @@ async def test_resources(revision: str) -> None:
 
 @every
 @pytest.mark.parametrize("uri", ["file:///other", "note://gone", "note://", "find://planet", "note:///%FF", "", "%"])
-@bounded()
 async def test_a_resource_that_is_not_there(revision: str, uri: str) -> None:
     async with connected(client_of(revision), *Weather().servers()) as connection:
         error = await refused(connection.client.read_resource(uri))
@@ -682,7 +654,6 @@ async def test_a_resource_that_is_not_there(revision: str, uri: str) -> None:
 
 
 @every
-@bounded()
 async def test_completion_from_enums(revision: str) -> None:
     types = bindings(revision).types
     template = getattr(types, "ResourceTemplateReference", getattr(types, "ResourceReference", None))
@@ -704,7 +675,6 @@ async def test_completion_from_enums(revision: str) -> None:
             assert (await refused(complete(ref, name, ""))).code == INVALID_PARAMS
 
 
-@bounded()
 async def test_completion_of_ones_own() -> None:
     class Knowing(Weather):
         async def complete(self, asked: app.Completion, ctx: AnyContext) -> Sequence[str]:
@@ -727,7 +697,6 @@ async def test_completion_of_ones_own() -> None:
 # --- servers ----------------------------------------------------------------------------------------------------
 
 
-@bounded()
 async def test_the_lifespan_is_entered_once_however_many_revisions_there_are() -> None:
     weather = Weather()
     servers = weather.servers()
@@ -741,7 +710,6 @@ async def test_the_lifespan_is_entered_once_however_many_revisions_there_are() -
         assert weather.events == ["up"]
 
 
-@bounded()
 async def test_a_failure_reaches_the_lifespan() -> None:
     seen: list[str] = []
 
@@ -760,7 +728,6 @@ async def test_a_failure_reaches_the_lifespan() -> None:
     assert seen == ["failure"]
 
 
-@bounded()
 async def test_one_connection_serves_both_eras() -> None:
     async with played(*Weather().servers()) as (client, _):
         params = {"name": "get-forecast", "arguments": {"city": "Oslo"}}
@@ -897,7 +864,6 @@ class OwnClient(WeatherClient):
     """Somebody's own."""
 
 
-@bounded()
 async def test_a_typed_client() -> None:
     weather = Weather()
     left, right = pair()
@@ -957,7 +923,6 @@ def test_structured_content_that_is_missing_or_wrong_is_named(revision: str) -> 
 
 
 @pytest.mark.full
-@bounded()
 async def test_the_official_client_is_served() -> None:
     from mcp import Client, MCPError, StdioServerParameters
     from mcp.client.stdio import stdio_client

@@ -13,7 +13,7 @@ from mcp_bindgen.runtime import ProtocolError
 from mcp_bindgen.runtime.session.service import lifespans
 from mcp_bindgen.v2026_07_28 import types as mcp
 from mcp_bindgen.v2026_07_28.extensions import tasks
-from tests.support.checked_connections import bounded, connected
+from tests.support.checked_connections import connected
 
 TOOLS = [
     {"name": name, "inputSchema": {"type": "object"}, **({"execution": {"taskSupport": said}} if said else {})}
@@ -59,7 +59,6 @@ def text(result: mcp.CallToolResult) -> str:
     return block.text
 
 
-@bounded()
 async def test_tools_are_tasks_as_the_contract_says() -> None:
     servers = Reports().servers()
     async with lifespans(servers), connected(tasks.Client(), *servers) as connection:
@@ -70,7 +69,6 @@ async def test_tools_are_tasks_as_the_contract_says() -> None:
         assert text(await client.call_tool("must")) == "must"
 
 
-@bounded()
 async def test_clients_that_know_no_tasks_wait_or_are_refused() -> None:
     servers = Reports().servers()
     async with lifespans(servers), connected(v2026_07_28.Client(), *servers) as connection:

@@ -13,7 +13,6 @@ import pytest
 from mcp_bindgen.app import Stored, ToolError
 from mcp_bindgen.app import stored as module
 from mcp_bindgen.cluster.session_registry import RedisStore
-from tests.support.checked_connections import bounded
 from tests.support.redis_server import RedisServer, redis_server
 
 ADA: Any = SimpleNamespace(identity=SimpleNamespace(principal="ada"))
@@ -34,7 +33,6 @@ async def two_processes(redis: RedisServer, prefix: str) -> AsyncGenerator[list[
         await store.resign()
 
 
-@bounded()
 async def test_edits_of_two_processes_wait_for_each_other(redis: RedisServer) -> None:
     async with two_processes(redis, "edits:") as values, anyio.create_task_group() as tasks:
 
@@ -51,7 +49,6 @@ async def test_edits_of_two_processes_wait_for_each_other(redis: RedisServer) ->
     assert [key for key in redis.client.hkeys("edits:s:user:ada") if key.startswith(b"w:")] == [b"w:0"]
 
 
-@bounded()
 async def test_an_edit_ends_with_an_error_and_keeps_the_value_before(redis: RedisServer) -> None:
     async with two_processes(redis, "errors:") as (one, other):
         await one.set(ADA, [1])
@@ -63,7 +60,6 @@ async def test_an_edit_ends_with_an_error_and_keeps_the_value_before(redis: Redi
                 assert numbers == [1]
 
 
-@bounded()
 async def test_an_edit_that_is_overtaken_is_refused(redis: RedisServer, monkeypatch: pytest.MonkeyPatch) -> None:
     async with two_processes(redis, "late:") as (one, other):
         monkeypatch.setattr(module, "_EDIT_SECONDS", 0.0)

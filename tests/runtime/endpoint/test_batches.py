@@ -24,7 +24,6 @@ from tests.support.checked_connections import (
     INITIALIZED,
     Raw,
     answer,
-    bounded,
     initialize,
     notification,
     pipe_pair,
@@ -182,7 +181,6 @@ KINDS: dict[str, list[Any]] = {
     ("over", "kind"),
     [("memory", kind) for kind in KINDS] + [(over, "calls") for over in TRANSPORTS if over != "memory"],
 )
-@bounded()
 async def test_a_batch_leaves_the_event_loop_to_others(over: str, kind: str) -> None:
     async with TRANSPORTS[over](Busy()) as ask:
         async with turns_of_others() as turns:
@@ -195,7 +193,6 @@ async def test_a_batch_leaves_the_event_loop_to_others(over: str, kind: str) -> 
 
 @pytest.mark.parametrize("member", [request(1, "ping"), INITIALIZED, answer(1, {}), 1, request(1, "nope")])
 @OVER
-@bounded()
 async def test_a_batch_of_too_many_messages_is_refused_as_a_whole(over: str, member: Any) -> None:
     async with TRANSPORTS[over](Busy()) as ask:
         refused = await ask([member] * (MOST + 1))
@@ -204,7 +201,6 @@ async def test_a_batch_of_too_many_messages_is_refused_as_a_whole(over: str, mem
 
 
 @OVER
-@bounded()
 async def test_only_what_is_wrong_with_a_batch_is_logged(over: str, caplog: pytest.LogCaptureFixture) -> None:
     async with TRANSPORTS[over](Busy()) as ask:
         assert len(await ask([request(1, "ping"), notification("notifications/roots/list_changed")])) == 1
@@ -215,7 +211,6 @@ async def test_only_what_is_wrong_with_a_batch_is_logged(over: str, caplog: pyte
 
 
 @OVER
-@bounded()
 async def test_the_answers_to_a_batch_are_bounded(over: str, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("mcp_bindgen.runtime.protocol.batches._MAX_REPLY_BYTES", 20_000)
     async with TRANSPORTS[over](Busy()) as ask:
@@ -226,7 +221,6 @@ async def test_the_answers_to_a_batch_are_bounded(over: str, monkeypatch: pytest
 
 
 @OVER
-@bounded()
 async def test_the_limit_is_that_of_the_server(over: str) -> None:
     class Narrow(Busy):
         limits = Limits(batch_members=2)
@@ -237,7 +231,6 @@ async def test_the_limit_is_that_of_the_server(over: str) -> None:
 
 
 @pytest.mark.usefixtures("brief_turns")
-@bounded()
 async def test_a_batch_that_needs_scopes_leaves_the_event_loop_to_others() -> None:
     class Scoped(Busy):
         def required_scopes(self, method: str, name: str | None) -> Any:
@@ -258,7 +251,6 @@ async def test_a_batch_that_needs_scopes_leaves_the_event_loop_to_others() -> No
 
 
 @pytest.mark.usefixtures("brief_turns")
-@bounded()
 async def test_a_client_reads_a_batch_in_turns_and_has_the_same_limit() -> None:
     """A server sends requests and answers in batches; a request that only a refused batch answers fails."""
     told = 0

@@ -23,7 +23,6 @@ from tests.support.checked_connections import (
     Recording,
     answer,
     bindings,
-    bounded,
     notification,
     running,
     until,
@@ -146,7 +145,6 @@ async def bridged(home: str, wire: str) -> AsyncGenerator[tuple[Any, Any, Record
 
 
 @every_pair
-@bounded()
 async def test_calls_have_the_types_of_the_client_and_the_messages_of_the_server(home: str, wire: str) -> None:
     types = bindings(home).types
     async with bridged(home, wire) as (client, _, ours):
@@ -169,7 +167,6 @@ async def test_calls_have_the_types_of_the_client_and_the_messages_of_the_server
 
 
 @every_pair
-@bounded()
 async def test_handlers_of_the_client_answer_whatever_the_era(home: str, wire: str) -> None:
     async with bridged(home, wire) as (client, _, _):
         expected = {"sample": "sampled", "roots": "file:///home"}
@@ -180,7 +177,6 @@ async def test_handlers_of_the_client_answer_whatever_the_era(home: str, wire: s
 
 
 @every_pair
-@bounded()
 async def test_news_reach_a_client_as_its_era_has_it(home: str, wire: str) -> None:
     async with bridged(home, wire) as (client, server, ours):
 
@@ -215,7 +211,6 @@ async def test_news_reach_a_client_as_its_era_has_it(home: str, wire: str) -> No
 
 
 @every_pair
-@bounded()
 async def test_levels_of_log_messages_are_said_as_the_server_wants_it(home: str, wire: str) -> None:
     async with bridged(home, wire) as (client, _, ours):
         if home == STATELESS:
@@ -231,7 +226,6 @@ async def test_levels_of_log_messages_are_said_as_the_server_wants_it(home: str,
         assert client.told == ["at work"] * (1 + (home == STATELESS))
 
 
-@bounded()
 async def test_what_a_server_cannot_be_asked_is_an_error_before_anything_is_sent() -> None:
     async with bridged("2026-07-28", "2025-11-25") as (client, _, ours):
         sent = len(ours.sent)
@@ -242,7 +236,6 @@ async def test_what_a_server_cannot_be_asked_is_an_error_before_anything_is_sent
         assert len(ours.sent) == sent
 
 
-@bounded()
 async def test_a_member_that_a_later_revision_has_another_use_for_does_no_harm(caplog: Any) -> None:
     caplog.set_level(logging.DEBUG)
     left, right = pair()
@@ -269,7 +262,6 @@ async def test_a_member_that_a_later_revision_has_another_use_for_does_no_harm(c
     assert "icons, title" in caplog.text
 
 
-@bounded()
 async def test_results_are_cached_as_the_server_says() -> None:
     class Lasting(type(make_server(STATELESS))):  # type: ignore[misc]
         async def list_tools(self, params: Any, ctx: Any) -> Any:
@@ -288,7 +280,6 @@ async def test_results_are_cached_as_the_server_says() -> None:
         assert ours.methods().count("tools/list") == 2
 
 
-@bounded()
 async def test_the_nearest_of_several_clients_goes_on() -> None:
     left, right = pair()
     clients = [make_client("2024-11-05"), make_client("2025-11-25")]
@@ -298,7 +289,6 @@ async def test_the_nearest_of_several_clients_goes_on() -> None:
         assert (await client.call_tool("hi")).content[0].text == "done"
 
 
-@bounded()
 async def test_methods_of_ones_own_pass_as_they_are() -> None:
     echo: Any = Request("acme/echo", sender="client", params=dict[str, Any], result=dict[str, Any])
     for home, wire in (("2025-11-25", STATELESS), (STATELESS, "2025-11-25")):

@@ -23,7 +23,6 @@ from tests.support.checked_connections import (
     Recording,
     answer,
     bindings,
-    bounded,
     notification,
     request,
     running,
@@ -51,7 +50,6 @@ async def welcome(raw: Raw, revision: str, capabilities: Any = None, **info: Any
 
 
 @pytest.mark.full
-@bounded()
 async def test_connections_and_calls_leave_nothing_behind() -> None:
     class Echo(bindings(NEW).Server):  # type: ignore[misc]
         @handles(ECHO)
@@ -77,7 +75,6 @@ async def test_connections_and_calls_leave_nothing_behind() -> None:
     assert readers[0] == readers[-1]
 
 
-@bounded()
 async def test_what_an_old_server_says_of_itself_and_of_progress_may_clash() -> None:
     left, right = pair()
     client, raw = make_client(NEW), Raw(right)
@@ -98,7 +95,6 @@ async def test_what_an_old_server_says_of_itself_and_of_progress_may_clash() -> 
     assert [(one.progress, one.message) for one in progress] == [(1, None)]
 
 
-@bounded()
 async def test_a_server_may_speak_as_soon_as_the_handshake_ends() -> None:
     left, right = pair()
     client, raw = make_client(STATELESS), Raw(right)
@@ -120,7 +116,6 @@ async def test_a_server_may_speak_as_soon_as_the_handshake_ends() -> None:
     assert [one["result"]["roots"] for one in answers if "id" in one] == [[{"uri": "file:///home"}]]
 
 
-@bounded()
 async def test_a_ping_asks_the_server_whatever_the_cache_knows_and_in_time() -> None:
     class Lasting(type(make_server(STATELESS))):  # type: ignore[misc]
         slow = False
@@ -149,7 +144,6 @@ async def test_a_ping_asks_the_server_whatever_the_cache_knows_and_in_time() -> 
             await client.with_options(timeout=0.05).ping()
 
 
-@bounded()
 async def test_a_notification_that_the_server_has_no_words_for_is_not_sent() -> None:
     async with bridged(NEW, STATELESS) as (client, _, ours):
         methods = bindings(NEW).methods.METHODS
@@ -160,7 +154,6 @@ async def test_a_notification_that_the_server_has_no_words_for_is_not_sent() -> 
         assert not [name for name in ours.methods() if name.startswith("notifications/")]
 
 
-@bounded()
 async def test_those_who_follow_one_resource_share_one_subscription() -> None:
     async with bridged(STATELESS, NEW) as (client, server, ours):
 
@@ -180,7 +173,6 @@ async def test_those_who_follow_one_resource_share_one_subscription() -> None:
         ]
 
 
-@bounded()
 async def test_a_resource_that_cannot_be_followed_is_left_out_of_what_is_agreed() -> None:
     async with bridged(STATELESS, NEW) as (client, server, _):
         follow = type(server).subscribe
@@ -195,7 +187,6 @@ async def test_a_resource_that_cannot_be_followed_is_left_out_of_what_is_agreed(
             assert agreed.resource_subscriptions == [URI]
 
 
-@bounded()
 async def test_what_a_server_forgets_with_a_session_is_said_again() -> None:
     left, right = pair()
     client, raw = make_client(STATELESS), Raw(right)
@@ -232,7 +223,6 @@ async def test_what_a_server_forgets_with_a_session_is_said_again() -> None:
     ]
 
 
-@bounded()
 async def test_a_client_that_may_not_listen_goes_on() -> None:
     left, right = pair()
     client, raw = make_client(NEW), Raw(right)

@@ -130,7 +130,6 @@ async def by_hand(wire: str, *servers: Server) -> AsyncGenerator[tuple[Any, Reco
 
 
 @pytest.mark.parametrize("wire", [one for one in REVISIONS if one != NEWEST_STATEFUL])
-@bounded()
 async def test_handlers_know_their_own_revision_and_that_of_the_wire(wire: str) -> None:
     server = Old()
     async with connected(bindings(wire).Client(), server) as connection:
@@ -146,7 +145,6 @@ async def test_handlers_know_their_own_revision_and_that_of_the_wire(wire: str) 
 
 
 @pytest.mark.parametrize("wire", STATEFUL)
-@bounded()
 async def test_a_stateless_handler_is_told_what_the_connection_knows(wire: str) -> None:
     server = New()
     async with by_hand(wire, server) as (raw, _):
@@ -166,7 +164,6 @@ async def test_a_stateless_handler_is_told_what_the_connection_knows(wire: str) 
 
 
 @pytest.mark.parametrize("wire", STATEFUL)
-@bounded()
 async def test_a_stateful_client_cannot_forge_the_state_of_a_round(wire: str) -> None:
     server = New()
     async with by_hand(wire, server) as (raw, _):
@@ -180,7 +177,6 @@ async def test_a_stateful_client_cannot_forge_the_state_of_a_round(wire: str) ->
 
 
 @pytest.mark.parametrize("wire", STATEFUL[:-1])
-@bounded()
 async def test_a_name_that_a_later_revision_took_is_no_reason_to_fail(wire: str) -> None:
     server = Old()
     async with by_hand(wire, server) as (raw, _):
@@ -194,7 +190,6 @@ async def test_a_name_that_a_later_revision_took_is_no_reason_to_fail(wire: str)
 
 
 @pytest.mark.parametrize("wire", REVISIONS[1:])
-@bounded()
 async def test_an_own_member_whose_name_a_later_revision_took_is_not_told_to_its_clients(wire: str) -> None:
     mcp = v2024_11_05.types
 
@@ -229,7 +224,6 @@ async def ask_by_hand(params: Any, ctx: Any) -> Any:
 
 
 @pytest.mark.parametrize("wire", [*STATEFUL[2:], STATELESS])
-@bounded()
 async def test_results_that_ask_become_requests(wire: str) -> None:
     package: Any = bindings(wire)
 
@@ -244,14 +238,12 @@ async def test_results_that_ask_become_requests(wire: str) -> None:
 
 
 @pytest.mark.parametrize("wire", STATEFUL)
-@bounded()
 async def test_what_the_client_lacks_is_told_in_the_words_of_the_handler(wire: str) -> None:
     async with by_hand(wire, doing(New, ask_by_hand)) as (raw, _):
         answer = await raw.ask(request(1, "tools/call", {"name": "x"}))
         assert "the capability 'elicitation'" in answer["error"]["message"]
 
 
-@bounded()
 async def test_errors_that_want_a_visit_ask_for_it_where_results_ask() -> None:
     visited: list[str] = []
     asked = 0
@@ -291,7 +283,6 @@ async def test_errors_that_want_a_visit_ask_for_it_where_results_ask() -> None:
         assert caught.value.code == -32042
 
 
-@bounded()
 async def test_what_cannot_be_said_is_a_result_of_the_tool(caplog: pytest.LogCaptureFixture) -> None:
     mcp = v2025_11_25.types
 
@@ -308,7 +299,6 @@ async def test_what_cannot_be_said_is_a_result_of_the_tool(caplog: pytest.LogCap
         assert "2025-06-18" in answer["result"]["content"][0]["text"]
 
 
-@bounded()
 async def test_a_loss_is_logged_once_for_each_connection(caplog: pytest.LogCaptureFixture) -> None:
     mcp = v2025_11_25.types
 
@@ -327,7 +317,6 @@ async def test_a_loss_is_logged_once_for_each_connection(caplog: pytest.LogCaptu
 
 
 @pytest.mark.parametrize("wire", REVISIONS)
-@bounded()
 async def test_a_handler_that_returns_the_wrong_kind_is_told_so(wire: str, caplog: pytest.LogCaptureFixture) -> None:
     async def wrong(params: Any, ctx: Any) -> Any:
         return "text"
@@ -352,7 +341,6 @@ class Extended(Old):
 
 
 @pytest.mark.parametrize("wire", REVISIONS)
-@bounded()
 async def test_own_methods_pass_as_they_are(wire: str) -> None:
     async with by_hand(wire, Extended()) as (raw, _):
         asked = lone(1, "acme/own", a=[1, None]) if wire == STATELESS else request(1, "acme/own", {"a": [1, None]})
@@ -362,7 +350,6 @@ async def test_own_methods_pass_as_they_are(wire: str) -> None:
 
 
 @pytest.mark.parametrize("wire", REVISIONS)
-@bounded()
 async def test_extras_and_meta_survive(wire: str) -> None:
     async def echo(params: Any, ctx: Any) -> Any:
         return said("x", meta={"a/b": ctx.meta.get("a/b")}, mine=params.model_extra.get("mine"))
@@ -399,7 +386,6 @@ class Followed(Old):
         return v2025_11_25.types.EmptyResult()
 
 
-@bounded()
 async def test_whoever_listens_is_subscribed_and_unsubscribed() -> None:
     mcp = v2026_07_28.types
     server = Followed()
@@ -419,7 +405,6 @@ async def told(uri: str, client: Any) -> None:
     await client.notify_resource_updated(uri)
 
 
-@bounded()
 async def test_clients_that_subscribe_hear_of_a_stateless_server_what_they_follow() -> None:
     server = New()
     async with by_hand("2025-06-18", server) as (raw, sent):
@@ -433,7 +418,6 @@ async def test_clients_that_subscribe_hear_of_a_stateless_server_what_they_follo
         assert sent.methods() == ["notifications/resources/updated"]
 
 
-@bounded()
 async def test_a_stateless_server_answers_stateful_clients_without_sessions() -> None:
     server = New()
     app = HttpApp(server, sessions=False, allowed_hosts=["test"])
@@ -492,7 +476,6 @@ def test_who_subscribes_needs_what_who_listens_needs() -> None:
 # --- which revisions are served -------------------------------------------------------------------------------
 
 
-@bounded()
 async def test_the_nearest_server_serves_a_revision_and_explicit_ones_win() -> None:
     ours = {revision: server(revision) for revision in ("2024-11-05", NEWEST_STATEFUL)}
     expected = dict(zip(REVISIONS, ["2024-11-05", "2024-11-05", *[NEWEST_STATEFUL] * 3], strict=True))
@@ -513,7 +496,6 @@ def test_revisions_that_cannot_be_served_are_refused_by_name(wanted: list[str], 
     assert str(caught.value).endswith(", ".join(REVISIONS))
 
 
-@bounded()
 async def test_only_wanted_revisions_are_served() -> None:
     async with played(Old(), revisions=["2025-03-26"]) as (raw, _):
         answer = await raw.ask(initialize("2025-11-25"))
@@ -559,7 +541,6 @@ print(json.dumps([before, loaded()]))
 
 
 @pytest.mark.parametrize("wire", STATEFUL)
-@bounded()
 async def test_what_an_old_client_says_of_a_request_may_be_anything(wire: str) -> None:
     server = New()
     async with by_hand(wire, server) as (raw, _):

@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 
 from mcp_bindgen.runtime import ProtocolError
-from tests.support.checked_connections import STATEFUL, STATELESS, bindings, bounded, connected
+from tests.support.checked_connections import STATEFUL, STATELESS, bindings, connected
 
 ALL: dict[str, dict[str, str]] = {"tools": {}, "prompts": {}, "resources": {}}
 
@@ -17,7 +17,6 @@ async def declines(self: Any, params: Any, ctx: Any) -> Any:
 
 
 @pytest.mark.parametrize("revision", [*STATEFUL, STATELESS])
-@bounded()
 async def test_what_is_declared_and_not_listed_is_an_empty_list(revision: str) -> None:
     package: Any = bindings(revision)
     declares = type("Declares", (package.Server,), {"extra_capabilities": lambda self: ALL})()

@@ -19,7 +19,6 @@ from mcp_bindgen.v2025_11_25 import types as mcp
 from tests.support.checked_connections import (
     Raw,
     answer,
-    bounded,
     notification,
     pipe_pair,
     played,
@@ -70,7 +69,6 @@ class Waiting(Server):
 
 
 @pytest.mark.parametrize("turns", range(6))
-@bounded()
 async def test_what_waits_is_cancelled_until_it_begins(turns: int) -> None:
     """A cancellation may arrive at the very moment at which there is room: no turn of the event loop loses it."""
 
@@ -98,7 +96,6 @@ async def test_what_waits_is_cancelled_until_it_begins(turns: int) -> None:
 
 
 @both_ways
-@bounded()
 async def test_two_sides_with_much_to_say_do_not_block_each_other(make: Make) -> None:
     most = 100
     called = anyio.Event()
@@ -133,7 +130,6 @@ async def test_two_sides_with_much_to_say_do_not_block_each_other(make: Make) ->
 
 
 @both_ways
-@bounded()
 async def test_who_does_not_read_is_cut_off_in_the_end(make: Make, caplog: pytest.LogCaptureFixture) -> None:
     left, right = make()
     raw = Raw(left)
@@ -155,7 +151,6 @@ async def test_who_does_not_read_is_cut_off_in_the_end(make: Make, caplog: pytes
 # --- handlers that wait ---------------------------------------------------------------------------------------
 
 
-@bounded()
 async def test_more_than_can_be_handled_waits_and_more_than_that_is_refused() -> None:
     busy = Waiting(in_flight=4, waiting=8)
     async with played(busy) as (raw, _):
@@ -176,7 +171,6 @@ async def test_more_than_can_be_handled_waits_and_more_than_that_is_refused() ->
         assert busy.most == 4
 
 
-@bounded()
 async def test_answers_are_read_while_requests_wait_for_their_turn() -> None:
     class Asking(Server):
         limits = Limits(in_flight=1)
@@ -193,7 +187,6 @@ async def test_answers_are_read_while_requests_wait_for_their_turn() -> None:
             assert (await raw.receive())["id"] == id_
 
 
-@bounded()
 async def test_notifications_count_too(caplog: pytest.LogCaptureFixture) -> None:
     busy = Waiting(in_flight=3, waiting=5)
     async with played(busy) as (raw, _):
@@ -208,7 +201,6 @@ async def test_notifications_count_too(caplog: pytest.LogCaptureFixture) -> None
     assert caplog.text.count("Too many requests at once: 5 messages wait") == 1
 
 
-@bounded()
 async def test_a_shield_protects_from_the_cancellation_of_a_request() -> None:
     class Careful(Server):
         saved = False
@@ -252,7 +244,6 @@ class Blocking(Server):
         return said(params.name)
 
 
-@bounded()
 async def test_a_thread_counts_until_it_ends_and_each_connection_has_its_own() -> None:
     blocking = Blocking(threads=3)
     before = threading.active_count()
@@ -276,7 +267,6 @@ async def test_a_thread_counts_until_it_ends_and_each_connection_has_its_own() -
         blocking.go.set()
 
 
-@bounded()
 async def test_all_connections_share_the_threads_of_the_process() -> None:
     blocking = Blocking()
     thread_limiter().total_tokens = 2

@@ -18,7 +18,6 @@ from tests.support.checked_connections import (
     STATELESS,
     answer,
     bindings,
-    bounded,
     connected,
     notification,
     played,
@@ -42,7 +41,6 @@ def tool(work: Any, revision: str = LATEST) -> Any:
 
 
 @every_revision
-@bounded()
 async def test_progress_only_grows(revision: str, caplog: pytest.LogCaptureFixture) -> None:
     async def work(params: Any, ctx: Any) -> None:
         for amount in (1, 3, 3, 2, 3.5, -1, 4):
@@ -58,7 +56,6 @@ async def test_progress_only_grows(revision: str, caplog: pytest.LogCaptureFixtu
 
 
 @every_revision
-@bounded()
 async def test_asynchronous_progress_callbacks_are_awaited_in_order(
     revision: str, caplog: pytest.LogCaptureFixture
 ) -> None:
@@ -80,7 +77,6 @@ async def test_asynchronous_progress_callbacks_are_awaited_in_order(
     assert caplog.text.count("the progress callback of tools/call failed") == 1
 
 
-@bounded()
 async def test_a_request_that_fails_cancels_its_progress_callback() -> None:
     started, ended = anyio.Event(), anyio.Event()
 
@@ -103,7 +99,6 @@ async def test_a_request_that_fails_cancels_its_progress_callback() -> None:
 
 
 @every_revision
-@bounded()
 async def test_a_progress_callback_cannot_cancel_its_caller_or_outlast_total_timeout(
     revision: str, caplog: pytest.LogCaptureFixture
 ) -> None:
@@ -127,7 +122,6 @@ async def test_a_progress_callback_cannot_cancel_its_caller_or_outlast_total_tim
     assert "has not ended within total_timeout" in caplog.text
 
 
-@bounded()
 async def test_a_server_that_is_asked_what_it_speaks_has_nothing_to_complain_of(
     caplog: pytest.LogCaptureFixture,
 ) -> None:
@@ -140,7 +134,6 @@ async def test_a_server_that_is_asked_what_it_speaks_has_nothing_to_complain_of(
 
 
 @pytest.mark.parametrize("revision", [LATEST, STATELESS])
-@bounded()
 async def test_nothing_is_told_of_a_request_that_is_over(revision: str) -> None:
     answered, told = anyio.Event(), anyio.Event()
 
@@ -170,7 +163,6 @@ async def test_nothing_is_told_of_a_request_that_is_over(revision: str) -> None:
             assert connection.theirs.methods() == ["notifications/progress"]
 
 
-@bounded()
 async def test_nothing_is_told_of_a_request_that_was_cancelled() -> None:
     begun = anyio.Event()
 
@@ -191,7 +183,6 @@ async def test_nothing_is_told_of_a_request_that_was_cancelled() -> None:
         assert await raw.ask(request(2, "ping")) == answer(2, {})
 
 
-@bounded()
 async def test_tasks_are_for_those_who_ask(caplog: pytest.LogCaptureFixture) -> None:
     class Slow(Server):
         async def call_tool(self, params: mcp.CallToolRequestParams, ctx: Context) -> Any:
@@ -211,7 +202,6 @@ async def test_tasks_are_for_those_who_ask(caplog: pytest.LogCaptureFixture) -> 
 
 
 @pytest.mark.parametrize("revision", STATEFUL)  # the schema of later ones says it, so their models do not take more
-@bounded()
 async def test_no_more_than_a_hundred_completions(revision: str, caplog: pytest.LogCaptureFixture) -> None:
     package: Any = bindings(revision)
     types = package.types
@@ -267,7 +257,6 @@ class Records(logging.Handler):
         self.lines += self.format(record).split("\n")
 
 
-@bounded()
 async def test_nobody_writes_into_our_log() -> None:
     class Careless(Server):
         async def call_tool(self, params: mcp.CallToolRequestParams, ctx: Context) -> Any:

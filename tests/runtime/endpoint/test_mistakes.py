@@ -13,7 +13,7 @@ from mcp_bindgen.runtime import ProtocolError, connect, serve
 from mcp_bindgen.runtime.protocol.routing import did_you_mean
 from mcp_bindgen.runtime.transports.memory import pair
 from tests.runtime.contract.weather.base import ForecastContract
-from tests.support.checked_connections import STATEFUL, STATELESS, bindings, bounded, connected, running
+from tests.support.checked_connections import STATEFUL, STATELESS, bindings, connected, running
 
 every = pytest.mark.parametrize("revision", [*STATEFUL, STATELESS])
 
@@ -76,7 +76,6 @@ def test_what_is_no_misspelt_handler_is_let_be(revision: str, name: str, functio
 
 @pytest.mark.parametrize("returned", [[], "tools", 3, True, "prompts"])
 @every
-@bounded()
 async def test_a_wrong_return_type_is_told_with_the_line(
     revision: str, returned: Any, caplog: pytest.LogCaptureFixture
 ) -> None:
@@ -100,7 +99,6 @@ async def test_a_wrong_return_type_is_told_with_the_line(
 
 
 @every
-@bounded()
 async def test_results_of_other_revisions_and_in_wire_form_are_taken(revision: str) -> None:
     package: Any = bindings(revision)
 
@@ -136,7 +134,6 @@ def test_a_method_that_a_contract_wants_is_missed_before_anything_starts() -> No
 
 
 @every
-@bounded()
 async def test_an_answer_that_is_invalid_is_called_an_answer(revision: str) -> None:
     package: Any = bindings(revision)
 
@@ -154,7 +151,6 @@ async def test_an_answer_that_is_invalid_is_called_an_answer(revision: str) -> N
             await client.list_tools()
 
 
-@bounded()
 async def test_a_file_of_servers_is_no_server(tmp_path: Any) -> None:
     config = tmp_path / "mcp.json"
     config.write_text('{"mcpServers": {"a": {"command": "x"}, "b": {"command": "y"}}}')

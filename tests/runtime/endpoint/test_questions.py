@@ -17,7 +17,7 @@ from pydantic import BaseModel, Field
 from typing_extensions import TypedDict
 
 from mcp_bindgen.runtime import CapabilityMissing, Context, NotAnswered, ProtocolError, Root, UnexpectedAnswer
-from tests.support.checked_connections import STATEFUL, STATELESS, bindings, bounded, connected
+from tests.support.checked_connections import STATEFUL, STATELESS, bindings, connected
 from tests.support.effort import examples
 
 EVERY = [*STATEFUL, STATELESS]
@@ -126,7 +126,6 @@ def accepting(**content: Any) -> dict[str, Any]:
         (Annotated[int, Field(ge=1)], {"type": "integer", "minimum": 1}, 1, 1),
     ],
 )
-@bounded()
 async def test_a_value_is_asked_for_in_one_line(revision: str, kind: Any, field: Any, answer: Any, value: Any) -> None:
     asked, said = await conversation(revision, lambda ctx: ctx.ask("Which?", kind), [accepting(answer=answer)])
     (question,) = asked
@@ -136,7 +135,6 @@ async def test_a_value_is_asked_for_in_one_line(revision: str, kind: Any, field:
 
 
 @asking
-@bounded()
 async def test_a_flat_model_is_a_form(revision: str) -> None:
     content = {"name": "Ada", "age": 36, "height": 2, "colour": "blue", "since": "2030-01-02"}
     asked, said = await conversation(revision, lambda ctx: ctx.ask("Details", Details), [accepting(**content)])
@@ -154,7 +152,6 @@ async def test_a_flat_model_is_a_form(revision: str) -> None:
 
 
 @asking
-@bounded()
 async def test_dataclasses_and_typed_dicts_are_forms(revision: str) -> None:
     async def handler(ctx: Context) -> Any:
         point = await ctx.ask("Where?", Point)
@@ -166,7 +163,6 @@ async def test_dataclasses_and_typed_dicts_are_forms(revision: str) -> None:
 
 
 @pytest.mark.parametrize("revision", ASKING[1:])
-@bounded()
 async def test_several_of_a_choice_are_asked_for_where_forms_have_that(revision: str) -> None:
     kind = list[Literal["a", "b"]]
     asked, said = await conversation(revision, lambda ctx: ctx.ask("Which?", kind), [accepting(answer=["b"])])
@@ -174,7 +170,6 @@ async def test_several_of_a_choice_are_asked_for_where_forms_have_that(revision:
     assert (field, said) == ({"type": "array", "items": {"type": "string", "enum": ["a", "b"]}}, "['b']")
 
 
-@bounded()
 async def test_what_a_revision_cannot_ask_for_is_said_before_anything_is_sent() -> None:
     asked, said = await conversation("2025-06-18", lambda ctx: ctx.ask("Which?", list[Literal["a", "b"]]))
     assert (asked, said) == (
@@ -185,7 +180,6 @@ async def test_what_a_revision_cannot_ask_for_is_said_before_anything_is_sent() 
 
 @asking
 @pytest.mark.parametrize("kind", [Deep, dict[str, str], list[str], Literal[1, 2], Callable, int | str, tuple[int, int]])
-@bounded()
 async def test_only_what_is_flat_is_asked_for(revision: str, kind: Any) -> None:
     asked, said = await conversation(revision, lambda ctx: ctx.ask("Which?", kind))
     assert asked == []
@@ -212,7 +206,6 @@ async def test_only_what_is_flat_is_asked_for(revision: str, kind: Any) -> None:
         (Details, accepting(name="Ada"), "NotAnswered: the question 'Well?' has an invalid answer: age: "),
     ],
 )
-@bounded()
 async def test_no_answer_is_an_error_and_declining_a_yes_is_a_no(
     revision: str, kind: Any, answer: Any, said: str
 ) -> None:
@@ -271,7 +264,6 @@ def test_answers_to_forms_fit_the_requested_schema(revision: str, by_call: bool,
 
 
 @asking
-@bounded()
 async def test_a_form_that_is_declined_needs_no_content(revision: str) -> None:
     async def ask(ctx: Any) -> Any:
         return (await ctx.ask_params("k", form(revision, FORM))).action
@@ -280,7 +272,6 @@ async def test_a_form_that_is_declined_needs_no_content(revision: str) -> None:
 
 
 @asking
-@bounded()
 async def test_a_client_that_cannot_ask_its_user_says_so(revision: str) -> None:
     async def ask(ctx: Context) -> Any:
         return await ctx.ask("Well?", bool)
@@ -291,7 +282,6 @@ async def test_a_client_that_cannot_ask_its_user_says_so(revision: str) -> None:
 
 
 @pytest.mark.parametrize("revision", STATEFUL[:2])
-@bounded()
 async def test_a_revision_without_questions_says_so(revision: str) -> None:
     asked, said = await conversation(revision, lambda ctx: ctx.ask("Well?", bool))
     assert asked == []
@@ -304,7 +294,6 @@ async def test_a_revision_without_questions_says_so(revision: str) -> None:
 
 
 @asking
-@bounded()
 async def test_questions_follow_each_other_and_go_together(revision: str) -> None:
     async def handler(ctx: Context) -> Any:
         name = await ctx.ask("Your name?", str)
@@ -325,7 +314,6 @@ async def test_questions_follow_each_other_and_go_together(revision: str) -> Non
 
 
 @asking
-@bounded()
 async def test_the_same_question_twice_needs_a_key(revision: str) -> None:
     async def twice(ctx: Context) -> Any:
         return [await ctx.ask("Again?", bool) for _ in range(2)]
@@ -344,7 +332,6 @@ async def test_the_same_question_twice_needs_a_key(revision: str) -> None:
 
 
 @every
-@bounded()
 async def test_a_model_of_the_client_answers_in_one_line(revision: str) -> None:
     answer = {"role": "assistant", "model": "m", "content": {"type": "text", "text": "Hello."}}
     asked, said = await conversation(
@@ -359,7 +346,6 @@ async def test_a_model_of_the_client_answers_in_one_line(revision: str) -> None:
 
 
 @every
-@bounded()
 async def test_a_model_that_writes_no_text_is_an_error(revision: str) -> None:
     image = {"type": "image", "data": "", "mimeType": "image/png"}
     answer = {"role": "assistant", "model": "m", "content": image}
@@ -368,7 +354,6 @@ async def test_a_model_that_writes_no_text_is_an_error(revision: str) -> None:
 
 
 @every
-@bounded()
 async def test_roots_are_there_in_one_line(revision: str) -> None:
     answer = {"roots": [{"uri": "file:///a", "name": "A"}, {"uri": "file:///b"}]}
     _, said = await conversation(revision, lambda ctx: ctx.roots(), [answer])
@@ -376,7 +361,6 @@ async def test_roots_are_there_in_one_line(revision: str) -> None:
 
 
 @every
-@bounded()
 async def test_a_client_without_models_and_roots_says_so(revision: str) -> None:
     for handler, capability in ((lambda ctx: ctx.sample("x"), "sampling"), (lambda ctx: ctx.roots(), "roots")):
         _, said = await conversation(revision, handler, declares=False)
@@ -387,7 +371,6 @@ async def test_a_client_without_models_and_roots_says_so(revision: str) -> None:
 
 
 @pytest.mark.parametrize("revision", STATEFUL)
-@bounded()
 async def test_log_messages_have_a_method_for_each_common_level(revision: str) -> None:
     package: Any = bindings(revision)
     heard: list[tuple[str, Any, Any]] = []

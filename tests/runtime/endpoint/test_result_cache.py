@@ -100,7 +100,6 @@ async def reading(server: Any, cache: ResultCache | None) -> AsyncGenerator[Any]
 # --- what is kept ---------------------------------------------------------------------------------------------
 
 
-@bounded()
 async def test_without_a_cache_everything_is_asked() -> None:
     library = Library()
     async with reading(library, None) as client:
@@ -109,7 +108,6 @@ async def test_without_a_cache_everything_is_asked() -> None:
     assert library.asked == ["tools None"] * 2
 
 
-@bounded()
 async def test_a_result_is_asked_for_once_while_it_is_fresh() -> None:
     library, clock = Library(ttl_ms=1500), Clock()
     async with reading(library, ResultCache(clock=clock)) as client:
@@ -125,7 +123,6 @@ async def test_a_result_is_asked_for_once_while_it_is_fresh() -> None:
     assert library.asked == ["tools None"] * 2
 
 
-@bounded()
 async def test_everything_that_may_be_kept_is_and_nothing_else() -> None:
     library = Library()
     async with reading(library, ResultCache()) as client:
@@ -143,7 +140,6 @@ async def test_everything_that_may_be_kept_is_and_nothing_else() -> None:
     assert library.asked == [*once, "call"]
 
 
-@bounded()
 async def test_what_the_server_says_is_stale_is_not_kept() -> None:
     library, cache = Library(ttl_ms=0), ResultCache()
     async with reading(library, cache) as client:
@@ -153,7 +149,6 @@ async def test_what_the_server_says_is_stale_is_not_kept() -> None:
     assert len(library.asked) == 2
 
 
-@bounded()
 async def test_a_result_that_needed_answers_is_not_kept() -> None:
     library, cache = Library(), ResultCache()
     async with reading(library, cache) as client:
@@ -163,7 +158,6 @@ async def test_a_result_that_needed_answers_is_not_kept() -> None:
     assert library.asked == ["read book:asks"] * 4
 
 
-@bounded()
 async def test_stateful_results_are_not_kept() -> None:
     left, right = pair()
     cache = ResultCache()
@@ -172,7 +166,6 @@ async def test_stateful_results_are_not_kept() -> None:
         assert len(cache) == 0
 
 
-@bounded()
 async def test_params_make_a_difference_and_their_meta_does_not() -> None:
     library = Library()
     async with reading(library, ResultCache()) as client:
@@ -184,7 +177,6 @@ async def test_params_make_a_difference_and_their_meta_does_not() -> None:
         assert library.asked == ["tools None", "tools 2"]
 
 
-@bounded()
 async def test_callers_cannot_spoil_what_is_kept() -> None:
     library = Library()
     async with reading(library, ResultCache()) as client:
@@ -196,7 +188,6 @@ async def test_callers_cannot_spoil_what_is_kept() -> None:
     assert library.asked == ["tools None"]
 
 
-@bounded()
 async def test_a_fresh_result_can_be_demanded() -> None:
     library = Library()
     async with reading(library, ResultCache()) as client:
@@ -211,7 +202,6 @@ async def test_a_fresh_result_can_be_demanded() -> None:
         assert len(library.asked) == 4
 
 
-@bounded()
 async def test_those_that_nobody_asked_for_the_longest_go_first() -> None:
     library, cache = Library(), ResultCache(limit=2)
     async with reading(library, cache) as client:
@@ -221,7 +211,6 @@ async def test_those_that_nobody_asked_for_the_longest_go_first() -> None:
     assert library.asked == ["read book:1", "read book:2", "read book:3", "read book:2"]
 
 
-@bounded()
 async def test_an_endless_lifetime_has_an_end() -> None:
     clock = Clock()
     library, cache = Library(ttl_ms=10**30), ResultCache(clock=clock)
@@ -236,7 +225,6 @@ async def test_an_endless_lifetime_has_an_end() -> None:
 # --- whose it is ----------------------------------------------------------------------------------------------
 
 
-@bounded()
 async def test_private_results_are_for_one_connection() -> None:
     for scope, asked in (("private", 2), ("public", 1)):
         library, cache = Library(scope=scope), ResultCache()
@@ -251,7 +239,6 @@ async def test_private_results_are_for_one_connection() -> None:
             assert len(cache) == (1 if scope == "public" else 0)  # what was private went with its connection
 
 
-@bounded()
 async def test_servers_do_not_share() -> None:
     one, two, cache = Library(scope="public"), Library(scope="public"), ResultCache()
     two.edition = 2
@@ -265,7 +252,6 @@ async def test_servers_do_not_share() -> None:
                 assert (await client.list_tools()).tools[0].name == name
 
 
-@bounded()
 async def test_a_class_can_have_a_cache() -> None:
     class Remembering(Reading):
         cache = ResultCache()
@@ -278,7 +264,6 @@ async def test_a_class_can_have_a_cache() -> None:
     assert library.asked == ["tools None"]
 
 
-@bounded()
 async def test_tools_that_want_headers_are_known_from_the_cache() -> None:
     """The second client has the list from the first one, and must know from it what to repeat in headers."""
 
@@ -300,7 +285,6 @@ async def test_tools_that_want_headers_are_known_from_the_cache() -> None:
         assert posted(heard).count("tools/list") == 1
 
 
-@bounded()
 async def test_what_tools_want_in_headers_is_read_again_past_the_cache() -> None:
     async def play(heard: Heard) -> None:
         hints = {"resultType": "complete", "ttlMs": 60_000, "cacheScope": "private"}
@@ -377,7 +361,6 @@ def test_news_of_a_change_make_stale_what_they_are_about(tell: str, arguments: A
     change()
 
 
-@bounded()
 async def test_a_result_that_is_older_than_the_news_is_not_kept() -> None:
     library, cache = Library(), ResultCache()
     async with reading(library, cache) as client:
@@ -393,7 +376,6 @@ async def test_a_result_that_is_older_than_the_news_is_not_kept() -> None:
         assert len(cache) == 0
 
 
-@bounded()
 async def test_a_cursor_that_does_not_hold_any_longer_takes_its_list_with_it() -> None:
     library, cache = Library(), ResultCache()
     async with reading(library, cache) as client:
@@ -407,7 +389,6 @@ async def test_a_cursor_that_does_not_hold_any_longer_takes_its_list_with_it() -
     assert library.asked == ["prompts", "tools None", "tools 2", "tools 3", "tools None", "tools 2"]
 
 
-@bounded()
 async def test_other_errors_take_nothing_with_them() -> None:
     library, cache = Library(), ResultCache()
 

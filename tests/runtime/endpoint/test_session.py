@@ -43,7 +43,6 @@ from tests.support.checked_connections import (
     Recording,
     answer,
     bindings,
-    bounded,
     connected,
     initialize,
     notification,
@@ -129,7 +128,6 @@ async def handler(self: Any, params: Any, ctx: Any) -> Any:
 
 
 @every_revision
-@bounded()
 async def test_capabilities_follow_from_the_handlers(revision: str) -> None:
     offered = dict.fromkeys(["call_tool", "list_prompts", "read_resource", "subscribe", "complete"], handler)
     ours = client(revision, on_list_roots=handler, on_create_message=handler)
@@ -157,7 +155,6 @@ async def test_capabilities_follow_from_the_handlers(revision: str) -> None:
 
 
 @every_revision
-@bounded()
 async def test_who_offers_nothing_declares_nothing(revision: str) -> None:
     async with connected(client(revision), server(revision)) as connection:
         assert connection.client.server_capabilities == {"logging": {}}
@@ -165,7 +162,6 @@ async def test_who_offers_nothing_declares_nothing(revision: str) -> None:
         assert connection.client.instructions is None
 
 
-@bounded()
 async def test_more_capabilities_can_be_declared() -> None:
     class Shop(LatestServer):
         list_tools = handler
@@ -187,7 +183,6 @@ async def test_more_capabilities_can_be_declared() -> None:
 
 
 @every_revision
-@bounded()
 async def test_what_was_not_declared_is_not_sent(revision: str) -> None:
     failures: list[CapabilityMissing] = []
 
@@ -217,7 +212,6 @@ async def test_what_was_not_declared_is_not_sent(revision: str) -> None:
 
 
 @every_revision
-@bounded()
 async def test_who_lacks_what_a_handler_needs_is_told(revision: str) -> None:
     async def call_tool(self: Any, params: Any, ctx: Any) -> Any:
         await ctx.list_roots()
@@ -232,7 +226,6 @@ async def test_who_lacks_what_a_handler_needs_is_told(revision: str) -> None:
 
 
 @every_revision
-@bounded()
 async def test_a_crash_is_logged_here_and_not_told_there(revision: str, caplog: pytest.LogCaptureFixture) -> None:
     async def call_tool(self: Any, params: Any, ctx: Any) -> Any:
         if params.name == "later":
@@ -251,7 +244,6 @@ async def test_a_crash_is_logged_here_and_not_told_there(revision: str, caplog: 
 
 
 @every_revision
-@bounded()
 async def test_an_error_that_a_handler_raises_arrives(revision: str) -> None:
     data = {"why": [1, None, "é"]}
 
@@ -302,7 +294,6 @@ class Clumsy(Tools):
 
 
 @pytest.mark.parametrize("name", ["data", "message", "result", "cancelled", "awaited", "recursion", "stop", "nope"])
-@bounded()
 async def test_no_failure_of_a_handler_ends_the_connection(name: str, caplog: pytest.LogCaptureFixture) -> None:
     async with connected(Latest(), Clumsy()) as connection:
         with pytest.raises(ProtocolError) as caught:
@@ -313,7 +304,6 @@ async def test_no_failure_of_a_handler_ends_the_connection(name: str, caplog: py
         assert not connection.client.link.peer.pending
 
 
-@bounded()
 async def test_a_result_that_is_no_object_fails_here(caplog: pytest.LogCaptureFixture) -> None:
     """Who forgets `return` reads it in the own log."""
 
@@ -324,7 +314,6 @@ async def test_a_result_that_is_no_object_fails_here(caplog: pytest.LogCaptureFi
             await connection.client.call_tool("x")
 
 
-@bounded()
 async def test_what_is_not_offered_is_refused() -> None:
     async with connected(Latest(), server(LATEST, list_tools=handler)) as connection:
         with pytest.raises(ProtocolError) as caught:
@@ -342,7 +331,6 @@ async def test_what_is_not_offered_is_refused() -> None:
 
 
 @every_revision
-@bounded()
 async def test_handlers_that_block_run_in_threads(revision: str) -> None:
     together = threading.Barrier(3, timeout=10)
     main = threading.get_ident()
@@ -361,7 +349,6 @@ async def test_handlers_that_block_run_in_threads(revision: str) -> None:
         await anyio.to_thread.run_sync(together.wait)
 
 
-@bounded()
 async def test_a_handler_in_a_thread_reaches_its_context() -> None:
     class Threaded(LatestServer):
         def call_tool(self, params: mcp.CallToolRequestParams, ctx: Context) -> mcp.CallToolResult:
@@ -379,7 +366,6 @@ async def test_a_handler_in_a_thread_reaches_its_context() -> None:
         assert [params.progress for params in seen] == [1]
 
 
-@bounded()
 async def test_a_handler_may_return_something_to_await() -> None:
     async def later(text: str) -> Any:
         await anyio.sleep(0)
@@ -393,7 +379,6 @@ async def test_a_handler_may_return_something_to_await() -> None:
         assert text_of(await connection.client.call_tool("x")) == "x"
 
 
-@bounded()
 async def test_handlers_that_wait_hold_nobody_up() -> None:
     theirs = Sleeper()
     async with connected(Latest(), theirs) as connection:
@@ -415,7 +400,6 @@ async def test_handlers_that_wait_hold_nobody_up() -> None:
         assert not connection.client.link.peer.pending
 
 
-@bounded()
 async def test_answers_come_in_the_order_of_their_end() -> None:
     class Turns(Tools):
         async def wait(self, ctx: Context, turns: int) -> int:
@@ -438,7 +422,6 @@ async def test_answers_come_in_the_order_of_their_end() -> None:
 VARIABLE = contextvars.ContextVar("VARIABLE", default="clean")
 
 
-@bounded()
 async def test_context_variables_stay_in_their_handler() -> None:
     class Marking(Tools):
         async def at_once(self, ctx: Context, mark: str) -> str:
@@ -547,7 +530,6 @@ class Scopes(Tools):
         ("shielded", "alive"),
     ],
 )
-@bounded()
 async def test_structured_concurrency_works_in_handlers(name: str, text: str) -> None:
     async with connected(Latest(), Scopes()) as connection:
         for _ in range(3):
@@ -579,7 +561,6 @@ def striding(revision: str) -> Any:
 
 
 @every_revision
-@bounded()
 async def test_progress_arrives_where_it_was_asked_for(revision: str) -> None:
     async with connected(client(revision), striding(revision)) as connection:
         seen: list[list[Any]] = [[], []]
@@ -600,7 +581,6 @@ async def test_progress_arrives_where_it_was_asked_for(revision: str) -> None:
         assert len(connection.theirs.params("notifications/progress")) == before
 
 
-@bounded()
 async def test_a_progress_callback_that_fails_harms_nobody(caplog: pytest.LogCaptureFixture) -> None:
     def fail(params: Any) -> None:
         raise ValueError("callback")
@@ -611,7 +591,6 @@ async def test_a_progress_callback_that_fails_harms_nobody(caplog: pytest.LogCap
     assert caplog.text.count("ValueError: callback") == 2
 
 
-@bounded()
 async def test_progress_puts_the_timeout_off() -> None:
     async with connected(Latest(), striding(LATEST)) as connection:
         walk = {"steps": 12, "pause": PATIENCE / 6}
@@ -626,7 +605,6 @@ async def test_progress_puts_the_timeout_off() -> None:
 
 @every_revision
 @pytest.mark.parametrize("kind", ["timeout", "total_timeout"])
-@bounded()
 async def test_who_does_not_wait_any_longer_says_so(revision: str, kind: str) -> None:
     cancelled: list[str] = []
 
@@ -649,7 +627,6 @@ async def test_who_does_not_wait_any_longer_says_so(revision: str, kind: str) ->
         assert not connection.client.link.peer.pending
 
 
-@bounded()
 async def test_clients_do_not_wait_for_ever_unless_they_are_told_to() -> None:
     assert LatestServer.options.timeout is None, "a person may be answering"
     async with connected(Latest(), Sleeper()) as connection:
@@ -697,7 +674,6 @@ class Thinking(Latest):
         return mcp.ListRootsResult(roots=[])
 
 
-@bounded()
 async def test_the_clock_does_not_run_while_somebody_answers() -> None:
     async with connected(Thinking(), Asking()) as connection:
         client = connection.client
@@ -717,7 +693,6 @@ async def test_the_clock_does_not_run_while_somebody_answers() -> None:
         assert client.begun == 4
 
 
-@bounded()
 async def test_options_of_a_class_are_used() -> None:
     class Hasty(Latest):
         options = Options(timeout=0.05)
@@ -727,7 +702,6 @@ async def test_options_of_a_class_are_used() -> None:
             await connection.client.call_tool("sleep")
 
 
-@bounded()
 async def test_a_task_that_is_cancelled_gives_its_request_up() -> None:
     theirs = Sleeper()
     async with connected(Latest(), theirs) as connection:
@@ -744,7 +718,6 @@ async def test_a_task_that_is_cancelled_gives_its_request_up() -> None:
         assert await outcome(connection.client, "quick") == "quick 0"
 
 
-@bounded()
 async def test_a_request_that_is_given_up_at_once_is_cancelled_after_it_was_sent() -> None:
     theirs = Sleeper()
     async with connected(Latest(), theirs) as connection:
@@ -766,7 +739,6 @@ async def test_a_request_that_is_given_up_at_once_is_cancelled_after_it_was_sent
         assert len(given_up) == 10
 
 
-@bounded()
 async def test_a_late_answer_is_no_answer_to_the_next_request() -> None:
     left, right = pair()
     raw = Raw(right)
@@ -788,7 +760,6 @@ async def test_a_late_answer_is_no_answer_to_the_next_request() -> None:
     await raw.close()
 
 
-@bounded()
 async def test_a_handler_may_ignore_that_it_was_cancelled() -> None:
     class Stubborn(Tools):
         async def work(self, ctx: Context) -> str:
@@ -809,7 +780,6 @@ async def test_a_handler_may_ignore_that_it_was_cancelled() -> None:
         assert await raw.ask(request(1, "ping")) == answer(1, {})
 
 
-@bounded()
 async def test_cancelling_in_the_same_breath() -> None:
     theirs = Sleeper()
     async with played(theirs) as (raw, _):
@@ -825,7 +795,6 @@ async def test_cancelling_in_the_same_breath() -> None:
         await until(lambda: theirs.waiting == 0)
 
 
-@bounded()
 async def test_initialize_that_takes_too_long_is_not_cancelled() -> None:
     left, right = pair()
     recording = Recording(left, LATEST)
@@ -844,7 +813,6 @@ async def test_initialize_that_takes_too_long_is_not_cancelled() -> None:
 
 
 @every_revision
-@bounded()
 async def test_a_server_asks_its_client(revision: str) -> None:
     package = bindings(revision)
     types = package.types
@@ -878,7 +846,6 @@ async def test_a_server_asks_its_client(revision: str) -> None:
         assert results == ["1 Ho!"] * 20
 
 
-@bounded()
 async def test_questions_nest() -> None:
     """A tool samples, the client's model calls a tool, which elicits."""
 
@@ -909,7 +876,6 @@ async def test_questions_nest() -> None:
         assert await outcome(connection.client, "outer") == "outer(inner(decline))"
 
 
-@bounded()
 async def test_a_client_that_fails_fails_the_handler_that_asked() -> None:
     class Curious(Tools):
         async def ask(self, ctx: Context) -> str:
@@ -925,7 +891,6 @@ async def test_a_client_that_fails_fails_the_handler_that_asked() -> None:
         assert await outcome(connection.client, "ask") == "-1 no home"
 
 
-@bounded()
 async def test_a_handler_that_is_cancelled_gives_its_own_requests_up() -> None:
     asleep = Sleeper()
     cancelled: list[bool] = []
@@ -951,7 +916,6 @@ async def test_a_handler_that_is_cancelled_gives_its_own_requests_up() -> None:
 
 
 @every_revision
-@bounded()
 async def test_ping_works_both_ways(revision: str) -> None:
     async def call_tool(self: Any, params: Any, ctx: Any) -> Any:
         return said(str((await ctx.ping()).model_dump()), revision)
@@ -962,7 +926,6 @@ async def test_ping_works_both_ways(revision: str) -> None:
 
 
 @pytest.mark.parametrize("revision", [*STATEFUL, STATELESS])
-@bounded()
 async def test_only_files_are_roots(revision: str, caplog: pytest.LogCaptureFixture) -> None:
     types = bindings(revision).types
     uri = "file:///home"
@@ -987,7 +950,6 @@ async def test_only_files_are_roots(revision: str, caplog: pytest.LogCaptureFixt
 
 
 @every_revision
-@bounded()
 async def test_a_client_hears_what_it_wants_to_hear(revision: str) -> None:
     heard: list[tuple[str, Any, str | None]] = []
 
@@ -1011,7 +973,6 @@ async def test_a_client_hears_what_it_wants_to_hear(revision: str) -> None:
             assert heard == expected[dropped:], level
 
 
-@bounded()
 async def test_each_client_has_its_own_level() -> None:
     class Talking(Tools):
         async def talk(self, ctx: Context) -> str:
@@ -1027,7 +988,6 @@ async def test_each_client_has_its_own_level() -> None:
         assert two.theirs.methods() == ["notifications/message"]
 
 
-@bounded()
 async def test_notifications_reach_their_handlers() -> None:
     heard: list[str] = []
 
@@ -1059,7 +1019,6 @@ async def test_notifications_reach_their_handlers() -> None:
         assert sorted(heard) == ["roots", "tools", "x://y"]
 
 
-@bounded()
 async def test_a_notification_handler_that_fails_harms_nobody(caplog: pytest.LogCaptureFixture) -> None:
     class Failing(Latest):
         async def on_tool_list_changed(self, params: Any, ctx: Any) -> None:
@@ -1075,7 +1034,6 @@ async def test_a_notification_handler_that_fails_harms_nobody(caplog: pytest.Log
         await until(lambda: "ValueError: ouch" in caplog.text)
 
 
-@bounded()
 async def test_a_server_tells_all_its_clients() -> None:
     class Quiet(LatestServer):
         list_tools = handler
@@ -1115,7 +1073,6 @@ CLIENT_GREET: Request[Greeting, Json] = Request("acme/greet", "server", Greeting
 SHOUT: Notification[dict[str, int]] = Notification("acme/shout", "both", dict[str, int])
 
 
-@bounded()
 async def test_both_sides_have_methods_of_their_own() -> None:
     shouts: list[Any] = []
 
@@ -1150,7 +1107,6 @@ async def test_both_sides_have_methods_of_their_own() -> None:
         assert caught.value.code == -32601
 
 
-@bounded()
 async def test_methods_of_the_protocol_can_be_called_by_their_descriptor() -> None:
     class Listing(LatestServer):
         async def list_tools(self, params: Any, ctx: Context) -> mcp.ListToolsResult:
@@ -1165,7 +1121,6 @@ async def test_methods_of_the_protocol_can_be_called_by_their_descriptor() -> No
 
 
 @every_revision
-@bounded()
 async def test_lists_are_read_page_by_page(revision: str) -> None:
     types = bindings(revision).types
     asked: list[str | None] = []
@@ -1187,7 +1142,6 @@ async def test_lists_are_read_page_by_page(revision: str) -> None:
 
 
 @every_revision
-@bounded()
 async def test_a_list_without_end_is_an_error(revision: str) -> None:
     types = bindings(revision).types
     pages, period = 0, 1
@@ -1228,7 +1182,6 @@ def versatile() -> list[Server]:
     return [make(revision) for revision in STATEFUL]
 
 
-@bounded()
 async def test_one_endpoint_speaks_many_revisions() -> None:
     servers = versatile()
     async with anyio.create_task_group() as tasks:
@@ -1250,7 +1203,6 @@ async def test_one_endpoint_speaks_many_revisions() -> None:
             await raw.close()
 
 
-@bounded()
 async def test_connections_belong_to_the_server_of_their_revision() -> None:
     old, new = server("2024-11-05", list_tools=handler), server(LATEST, list_tools=handler)
     async with connected(client("2024-11-05"), old, new) as one, connected(Latest(), old, new) as two:
@@ -1263,7 +1215,6 @@ async def test_connections_belong_to_the_server_of_their_revision() -> None:
 @pytest.mark.parametrize(
     ("ours", "theirs"), [("2024-11-05", LATEST), (LATEST, "2024-11-05"), ("2025-06-18", "2025-03-26")]
 )
-@bounded()
 async def test_no_revision_in_common(ours: str, theirs: str) -> None:
     left, right = pair()
     recording = Recording(left, ours)
@@ -1277,7 +1228,6 @@ async def test_no_revision_in_common(ours: str, theirs: str) -> None:
 # --- lifecycle ------------------------------------------------------------------------------------------------
 
 
-@bounded()
 async def test_lifespans_are_entered_and_left() -> None:
     log: list[str] = []
 
@@ -1301,7 +1251,6 @@ async def test_lifespans_are_entered_and_left() -> None:
     assert log == ["open a", "open b", "serving", "close b", "close a", "open c", "close c"]
 
 
-@bounded()
 async def test_a_server_that_answers_initialize_itself() -> None:
     class Custom(LatestServer):
         async def initialize(self, params: mcp.InitializeRequestParams, ctx: Context) -> mcp.InitializeResult:
@@ -1329,7 +1278,6 @@ async def test_a_server_that_answers_initialize_itself() -> None:
                 raise AssertionError
 
 
-@bounded()
 async def test_what_a_block_raises_comes_out_as_it_is() -> None:
     with pytest.raises(KeyError, match="mine"):
         async with connected(Latest(), Sleeper()):
@@ -1346,7 +1294,6 @@ async def test_what_a_block_raises_comes_out_as_it_is() -> None:
         await fail_among_calls()
 
 
-@bounded()
 async def test_when_the_server_goes_calls_fail() -> None:
     left, right = pair()
     raw = Raw(right)
@@ -1377,7 +1324,6 @@ async def _connected_to(raw: Raw, transport: Any) -> AsyncGenerator[Latest]:
         yield caller
 
 
-@bounded()
 async def test_when_the_client_goes_handlers_are_cancelled() -> None:
     theirs = Sleeper()
     left, right = pair()
@@ -1390,7 +1336,6 @@ async def test_when_the_client_goes_handlers_are_cancelled() -> None:
     assert theirs.cancelled == 5
 
 
-@bounded()
 async def test_a_client_leaves_while_its_calls_are_under_way() -> None:
     theirs = Sleeper()
     left, right = pair()
@@ -1415,7 +1360,6 @@ async def test_a_client_leaves_while_its_calls_are_under_way() -> None:
     assert theirs.cancelled == 3
 
 
-@bounded()
 async def test_batches_are_answered_as_batches() -> None:
     revision = "2025-03-26"
     go = anyio.Event()
@@ -1441,7 +1385,6 @@ async def test_batches_are_answered_as_batches() -> None:
         assert await raw.ask(request("z", "ping")) == answer("z", {})
 
 
-@bounded()
 async def test_a_server_may_be_refused() -> None:
     left, right = pair()
     raw = Raw(right)

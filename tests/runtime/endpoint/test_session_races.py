@@ -16,7 +16,7 @@ from mcp_bindgen.runtime.protocol.transport import Transport
 from mcp_bindgen.runtime.transports.memory import pair
 from mcp_bindgen.v2025_11_25 import Client, Context, Server
 from mcp_bindgen.v2025_11_25 import types as mcp
-from tests.support.checked_connections import bounded, initialize, running
+from tests.support.checked_connections import initialize, running
 
 PATIENCE = 10.0
 INFO = mcp.Implementation(name="racing", version="1")
@@ -55,7 +55,6 @@ class Delaying(Transport):
         await self._inner.close()
 
 
-@bounded()
 async def test_an_answer_that_comes_as_the_time_is_up_counts() -> None:
     left, right = pair()
     delaying = Delaying(left)
@@ -64,7 +63,6 @@ async def test_an_answer_that_comes_as_the_time_is_up_counts() -> None:
         assert (await client.with_options(timeout=0.5).call_tool("timed")).content == []
 
 
-@bounded()
 async def test_progress_that_comes_as_the_time_is_up_ends_no_connection() -> None:
     left, right = pair()
     async with running(serve(right, Racing())), connect(left, Client) as client:
@@ -100,7 +98,6 @@ class Vanishing(Transport):
         self._asked.set()
 
 
-@bounded()
 async def test_a_server_that_is_gone_as_it_answers_the_handshake() -> None:
     with pytest.raises(ConnectionClosed):
         async with connect(Vanishing(), Client) as client:

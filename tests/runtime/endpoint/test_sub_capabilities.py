@@ -138,7 +138,6 @@ def test_clients_take_only_what_they_declared(wire: Any, declared: Any, lacking:
     talk()
 
 
-@bounded()
 async def test_clients_refuse_what_a_result_asks_and_they_did_not_declare() -> None:
     client, asked = made_client(STATELESS, {"elicitation": {"form": {}}})
     fresh = {"resultType": "complete", "ttlMs": 0, "cacheScope": "private"}

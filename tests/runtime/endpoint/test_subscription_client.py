@@ -161,7 +161,6 @@ def test_several_subscriptions_at_once(way: Callable[[Any], Any]) -> None:
     run()
 
 
-@bounded()
 async def test_over_stdio(tmp_path: Path) -> None:
     script = tmp_path / "shop.py"
     script.write_text(
@@ -216,7 +215,6 @@ def test_a_stream_that_the_server_ends_in_good_order_is_opened_again(way: Callab
     run()
 
 
-@bounded()
 async def test_a_server_that_ends_each_stream_at_once_is_asked_ever_more_rarely(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
@@ -240,7 +238,6 @@ async def test_a_server_that_ends_each_stream_at_once_is_asked_ever_more_rarely(
 # --- what goes wrong ------------------------------------------------------------------------------------------
 
 
-@bounded()
 async def test_errors_of_the_block_come_out() -> None:
     async with in_memory(Shop()) as client:
         with pytest.raises(LookupError, match="mine"):
@@ -249,7 +246,6 @@ async def test_errors_of_the_block_come_out() -> None:
         assert (await client.list_tools()).tools == []
 
 
-@bounded()
 async def test_stateful_servers_have_no_subscriptions() -> None:
     left, right = pair()
     async with running(serve(right, echo("2025-11-25"))), connect(left, OldClient) as client:
@@ -288,7 +284,6 @@ def acknowledged(id_: Any, **agreed: Any) -> dict[str, Any]:
     return told(id_, "notifications/subscriptions/acknowledged", notifications=agreed)
 
 
-@bounded()
 async def test_a_server_that_refuses() -> None:
     async def refuse(raw: Raw, id_: Any) -> None:
         await raw.send(refusal(id_, -32601))
@@ -315,7 +310,6 @@ async def test_a_server_that_refuses() -> None:
                 pass
 
 
-@bounded()
 async def test_a_server_that_does_not_acknowledge_in_time() -> None:
     async def wait(raw: Raw, id_: Any) -> None:
         taken_back = await raw.receive()
@@ -330,7 +324,6 @@ async def test_a_server_that_does_not_acknowledge_in_time() -> None:
         assert client.heard == []  # too late
 
 
-@bounded()
 async def test_messages_of_other_subscriptions_and_of_none() -> None:
     async def speak(raw: Raw, id_: Any) -> None:
         await raw.send(acknowledged(id_ + 1, toolsListChanged=True), acknowledged("x"), told(id_ + 1))
@@ -344,7 +337,6 @@ async def test_messages_of_other_subscriptions_and_of_none() -> None:
     assert client.heard.count("tools") == 3
 
 
-@bounded()
 async def test_over_stdio_the_server_may_take_it_back(caplog: pytest.LogCaptureFixture) -> None:
     caplog.set_level(logging.INFO, "mcp_bindgen")
 
@@ -358,7 +350,6 @@ async def test_over_stdio_the_server_may_take_it_back(caplog: pytest.LogCaptureF
 # --- lost streams ---------------------------------------------------------------------------------------------
 
 
-@bounded()
 async def test_a_lost_stream_is_opened_again_and_nobody_is_told_twice(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(listening_module, "_SHORTEST", 0.02)
     streams: list[Heard] = []
@@ -415,7 +406,6 @@ async def test_a_lost_stream_is_opened_again_and_nobody_is_told_twice(monkeypatc
         assert all(pause > 0.01 for pause in pauses)
 
 
-@bounded()
 async def test_a_server_that_no_longer_offers_it_is_left_alone(
     monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
 ) -> None:
@@ -439,7 +429,6 @@ async def test_a_server_that_no_longer_offers_it_is_left_alone(
         assert len(streams) == 2
 
 
-@bounded()
 async def test_a_server_that_agrees_to_less_later(
     monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
 ) -> None:
@@ -459,7 +448,6 @@ async def test_a_server_that_agrees_to_less_later(
         await until(lambda: "the server agrees to another subscription than before" in caplog.text)
 
 
-@bounded()
 async def test_the_pauses_grow_and_have_an_end(monkeypatch: pytest.MonkeyPatch) -> None:
     listener = listening_module.Listening(Customer(), {}, {}, lambda: None)
     pauses = [listener._pause() for _ in range(40)]
@@ -475,7 +463,6 @@ async def test_the_pauses_grow_and_have_an_end(monkeypatch: pytest.MonkeyPatch) 
     assert listener._pause() > 0.125
 
 
-@bounded()
 async def test_authorization_that_is_not_to_be_had_for_a_moment_ends_nothing(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(listening_module, "_SHORTEST", 0.01)
     shop = Shop()

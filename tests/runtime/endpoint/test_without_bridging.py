@@ -13,7 +13,7 @@ from mcp_bindgen.runtime import UnsupportedRevision, serve
 from mcp_bindgen.runtime.protocol.bridging import BRIDGING, MISSING
 from mcp_bindgen.runtime.session.service import Service
 from mcp_bindgen.runtime.transports.memory import pair
-from tests.support.checked_connections import bounded, running
+from tests.support.checked_connections import running
 from tests.support.commands import execute
 from tests.support.effort import cases
 
@@ -83,7 +83,6 @@ def test_a_server_serves_its_own_revision() -> None:
 
 @pytest.mark.usefixtures("without")
 @pytest.mark.parametrize("package", [v2024_11_05, v2026_07_28])
-@bounded()
 async def test_a_client_speaks_its_own_revision(package: Any) -> None:
     left, right = pair()
     async with running(serve(right, v2025_11_25.Server())):

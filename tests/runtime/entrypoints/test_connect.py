@@ -160,7 +160,6 @@ def test_every_set_of_clients_meets_every_set_of_servers(count: int) -> None:
     meet()
 
 
-@bounded()
 async def test_all_bindings_that_are_installed_are_used_by_default() -> None:
     assert [kind.revision for kind in connecting.installed()] == REVISIONS
     for revision in REVISIONS:
@@ -173,7 +172,6 @@ async def test_all_bindings_that_are_installed_are_used_by_default() -> None:
             await works(client)
 
 
-@bounded()
 async def test_clients_may_be_objects_and_keep_their_options() -> None:
     old, new = CLIENTS[3](), CLIENTS[4]()
     old.options = Options(timeout=7)
@@ -182,7 +180,6 @@ async def test_clients_may_be_objects_and_keep_their_options() -> None:
         assert client.options.timeout == 7
 
 
-@bounded()
 async def test_clients_of_one_revision_are_refused() -> None:
     async with ends() as (left, _):
         for clients in ([CLIENTS[4], CLIENTS[4]], [CLIENTS[0], CLIENTS[0]()]):
@@ -191,7 +188,6 @@ async def test_clients_of_one_revision_are_refused() -> None:
                     pass
 
 
-@bounded()
 async def test_errors_in_the_block_come_out_as_they_are() -> None:
     cause = KeyError("cause")
     with pytest.raises(LookupError, match="mine") as caught:
@@ -348,7 +344,6 @@ def test_a_stateless_server_that_objects_gets_no_handshake(refused: Callable[[ob
     talk()
 
 
-@bounded()
 async def test_no_revision_in_common() -> None:
     for said in (lambda id_: unsupported(id_, "2099-01-01", "2098-01-01"), lambda id_: answer(id_, discovered("x"))):
 
@@ -423,7 +418,6 @@ def test_the_best_of_several_stateless_revisions(later: Any, probe: str) -> None
     talk()
 
 
-@bounded()
 async def test_one_handshake_whatever_the_server_chooses() -> None:
     async def play(raw: Raw) -> None:
         await raw.send(refusal((await raw.receive())["id"], -32601))
@@ -436,7 +430,6 @@ async def test_one_handshake_whatever_the_server_chooses() -> None:
         assert sent.methods().count("initialize") == 1
 
 
-@bounded()
 async def test_a_handshake_in_a_revision_that_nobody_speaks() -> None:
     for chosen in ("2023-01-01", STATELESS, "", 7, None):
 
@@ -451,7 +444,6 @@ async def test_a_handshake_in_a_revision_that_nobody_speaks() -> None:
         assert "\n" not in str(caught.value)
 
 
-@bounded()
 async def test_a_handshake_that_is_refused_with_the_revisions_that_are_spoken() -> None:
     async def old(raw: Raw) -> None:
         await raw.send(refusal((await raw.receive())["id"], -32601))
@@ -488,7 +480,6 @@ async def test_a_handshake_that_is_refused_with_the_revisions_that_are_spoken() 
 # --- silence, and answers that come late ----------------------------------------------------------------------
 
 
-@bounded()
 async def test_silence_means_a_handshake_and_late_answers_do_no_harm() -> None:
     for late in (lambda id_: refusal(id_, -32601), lambda id_: answer(id_, discovered(STATELESS)), lambda id_: None):
         probe: list[Any] = []
@@ -512,7 +503,6 @@ async def test_silence_means_a_handshake_and_late_answers_do_no_harm() -> None:
             assert (await client.list_tools()).tools == []
 
 
-@bounded()
 async def test_a_late_answer_counts_when_the_handshake_fails() -> None:
     async def play(raw: Raw) -> None:
         probe, asked = await raw.receive(), await raw.receive()
@@ -532,7 +522,6 @@ async def test_a_late_answer_counts_when_the_handshake_fails() -> None:
         assert sent.methods() == ["server/discover", "initialize", "tools/list"]
 
 
-@bounded()
 async def test_an_answer_that_crosses_with_the_handshake_changes_nothing() -> None:
     async def play(raw: Raw) -> None:
         probe = await raw.receive()
@@ -543,7 +532,6 @@ async def test_an_answer_that_crosses_with_the_handshake_changes_nothing() -> No
         assert client.revision == "2025-11-25"
 
 
-@bounded()
 async def test_a_server_that_never_says_anything() -> None:
     kinds = [CLIENTS[3](), CLIENTS[4]()]
     for client in kinds:
@@ -562,7 +550,6 @@ async def test_a_server_that_never_says_anything() -> None:
     assert [type(error) for _, error in caught.value.failures] == [RequestTimeout, RequestTimeout]
 
 
-@bounded()
 async def test_a_server_that_is_gone_at_once() -> None:
     async def play(raw: Raw) -> None:
         await raw.close()
@@ -576,7 +563,6 @@ async def test_a_server_that_is_gone_at_once() -> None:
     assert type(caught.value) is ConnectionClosed  # one thing was tried, and this is what came of it
 
 
-@bounded()
 async def test_a_server_that_speaks_before_it_is_asked() -> None:
     heard: list[Any] = []
 
@@ -701,7 +687,6 @@ def test_a_command_is_probed_once_and_started_once(command: Command, kind: str) 
     run()
 
 
-@bounded()
 async def test_a_silent_command_costs_its_silence_once(command: Command) -> None:
     for probes in (["server/discover"], []):
         async with connect(command.words("silent"), *CLIENTS, probe_timeout=0.3) as client:
@@ -709,7 +694,6 @@ async def test_a_silent_command_costs_its_silence_once(command: Command) -> None
         assert [note for note in command.noted() if note != "notifications/cancelled"] == ["start", *probes, *HANDSHAKE]
 
 
-@bounded()
 async def test_a_command_that_ends_at_the_probe_is_started_again_without_it(command: Command) -> None:
     for notes in (["start", "server/discover", "start", *HANDSHAKE], ["start", *HANDSHAKE]):
         async with connect(command.words("exits"), *CLIENTS, stderr=subprocess.DEVNULL) as client:
@@ -718,7 +702,6 @@ async def test_a_command_that_ends_at_the_probe_is_started_again_without_it(comm
         assert command.noted() == notes
 
 
-@bounded()
 async def test_a_command_that_always_ends_is_given_up(command: Command) -> None:
     with pytest.raises(NoConnection) as caught:
         async with connect(command.words("hopeless"), *CLIENTS):
@@ -746,7 +729,6 @@ async def test_a_command_that_always_ends_is_given_up(command: Command) -> None:
         ("echo '{}'; read line; exit 0", None, "exit code 0"),
     ],
 )
-@bounded()
 async def test_a_command_that_fails_says_how(line: str, stderr: int | None, reason: str) -> None:
     for words in (["sh", "-c", line], shlex.join(["sh", "-c", line])):
         with pytest.raises(NoConnection) as caught:
@@ -755,7 +737,6 @@ async def test_a_command_that_fails_says_how(line: str, stderr: int | None, reas
         assert str(caught.value) == f"cannot connect to 'sh': the server ended with {reason}"  # options may be secret
 
 
-@bounded()
 async def test_a_request_of_a_command_that_died_says_how(command: Command) -> None:
     async with connect(command.words("silent"), *CLIENTS, probe_timeout=0.3) as client:
         client.link.transport.process.kill()
@@ -763,7 +744,6 @@ async def test_a_request_of_a_command_that_died_says_how(command: Command) -> No
             await client.list_tools()
 
 
-@bounded()
 async def test_what_is_remembered_is_asked_again_when_it_fails(command: Command) -> None:
     """The server behind a command that was old is replaced by one that is new."""
     kind = command.script.with_name("odd_server.py.kind")
@@ -781,7 +761,6 @@ async def test_what_is_remembered_is_asked_again_when_it_fails(command: Command)
         assert command.noted() == ["start", *notes, "tools/list"]
 
 
-@bounded()
 async def test_a_server_that_failed_is_asked_like_a_new_one(command: Command) -> None:
     kind = command.script.with_name("odd_server.py.kind")
     for name in ("plain", "hopeless", "plain"):
@@ -797,7 +776,6 @@ async def test_a_server_that_failed_is_asked_like_a_new_one(command: Command) ->
 
 
 @pytest.mark.full
-@bounded()
 async def test_what_only_one_era_was_asked_is_not_remembered_of_the_server(command: Command) -> None:
     async with connect([*ECHO, *REVISIONS], *CLIENTS[:4]) as client:
         assert client.revision == "2025-11-25"
@@ -805,7 +783,6 @@ async def test_what_only_one_era_was_asked_is_not_remembered_of_the_server(comma
         assert client.revision == STATELESS
 
 
-@bounded()
 async def test_the_memory_is_bounded(monkeypatch: pytest.MonkeyPatch, command: Command) -> None:
     monkeypatch.setattr(connecting, "_MAX_REMEMBERED", 2)
     for number in range(3):
@@ -815,7 +792,6 @@ async def test_the_memory_is_bounded(monkeypatch: pytest.MonkeyPatch, command: C
     assert len(connecting._remembered) == 2
 
 
-@bounded()
 async def test_our_servers_over_stdio() -> None:
     for revisions, spoken in ((["2024-11-05"], "2024-11-05"), ([STATELESS], STATELESS), (REVISIONS, STATELESS)):
         async with connect([*ECHO, *revisions], *CLIENTS) as client:
@@ -823,7 +799,6 @@ async def test_our_servers_over_stdio() -> None:
             assert (await client.call_tool("echo", {"text": "hi"})).content[0].text == "hi"
 
 
-@bounded()
 async def test_a_client_alone_takes_the_same_targets_and_asks_nothing_else(command: Command) -> None:
     kind = CLIENTS[3]
     for target in (
@@ -864,7 +839,6 @@ def test_nothing_to_connect_to(target: Any, message: str) -> None:
     run()
 
 
-@bounded()
 async def test_headers_are_for_urls() -> None:
     for target in ("x y", ["x"], Entry("x")):
         with pytest.raises(ValueError, match=r"headers .* URL"):
@@ -929,7 +903,6 @@ def test_our_servers_over_http(revision: str) -> None:
     run()
 
 
-@bounded()
 async def test_one_revision_over_http() -> None:
     app = HttpApp(*map(server, REVISIONS))
     async with app.lifespan(), listening(app) as (url, heard):
@@ -966,7 +939,6 @@ def sse_server(revision: str) -> Any:
     return SseApp(server(revision), revisions=[revision])
 
 
-@bounded()
 async def test_a_server_of_http_with_sse() -> None:
     async with listening(sse_server("2024-11-05")) as (url, heard):
         for again in (False, True):
@@ -982,7 +954,6 @@ async def test_a_server_of_http_with_sse() -> None:
             await works(client)
 
 
-@bounded()
 async def test_a_server_that_moves_from_sse_to_streams() -> None:
     old, new = sse_server("2024-11-05"), HttpApp(server(STATELESS), revisions=[STATELESS], path="/sse")
     apps = [old]
@@ -1003,7 +974,6 @@ async def test_a_server_that_moves_from_sse_to_streams() -> None:
 PAGE = b"<!doctype html>\n<title>Not here</title>"
 
 
-@bounded()
 async def test_a_url_where_there_is_nothing() -> None:
     async def play(heard: Heard) -> None:
         await heard.end(404, PAGE, "text/html")
@@ -1020,7 +990,6 @@ async def test_a_url_where_there_is_nothing() -> None:
     assert script.called("server/discover")[0].headers["mcp-method"] == "server/discover"
 
 
-@bounded()
 async def test_what_a_status_means() -> None:
     """400, 404 and 405 may be a server of HTTP+SSE; what else refuses the handshake is the end of it."""
     for status, names in (
@@ -1071,7 +1040,6 @@ def test_a_stateless_server_that_objects_over_http(status: int) -> None:
     run()
 
 
-@bounded()
 async def test_older_servers_object_in_many_ways_over_http() -> None:
     async def handshake(heard: Heard) -> None:
         if heard.name == "initialize":
@@ -1125,7 +1093,6 @@ async def test_older_servers_object_in_many_ways_over_http() -> None:
             ]
 
 
-@bounded()
 async def test_headers_go_everywhere() -> None:
     async def play(heard: Heard) -> None:
         await heard.end(404)
@@ -1144,7 +1111,6 @@ async def test_headers_go_everywhere() -> None:
 
 
 @pytest.mark.full
-@bounded()
 async def test_a_host_with_servers_of_every_kind(command: Command) -> None:
     app = HttpApp(server(STATELESS))
     async with (
@@ -1179,7 +1145,6 @@ async def test_a_host_with_servers_of_every_kind(command: Command) -> None:
             }
 
 
-@bounded()
 async def test_a_bad_transport_in_a_configuration() -> None:
     async with Host({"x": {"url": "http://x", "type": "carrier pigeon"}}, CLIENTS) as host:
         assert '"type" of a URL must be one of http, streamable-http, sse' in str(host.failures["x"])

@@ -21,7 +21,7 @@ from mcp_bindgen.http import HttpApp
 from mcp_bindgen.runtime import ConnectionClosed, ProtocolError
 from mcp_bindgen.v2025_11_25 import Client, Context, Server, methods
 from mcp_bindgen.v2025_11_25 import types as mcp
-from tests.support.checked_connections import bounded, until
+from tests.support.checked_connections import until
 from tests.support.http_wires import listening
 from tests.support.processes import alive
 
@@ -117,7 +117,6 @@ Entry = Callable[..., dict[str, Any]]
 
 
 @pytest.mark.full
-@bounded()
 async def test_the_union_of_all_pages(entry: Entry, tmp_path: Path) -> None:
     servers = {"second": entry("two", "more,b,c"), "first": entry("one", "a,b")}
     async with Host.from_config(config(tmp_path, servers), client=Client) as host:
@@ -137,7 +136,6 @@ async def test_the_union_of_all_pages(entry: Entry, tmp_path: Path) -> None:
     assert host.clients == {}
 
 
-@bounded()
 async def test_a_server_that_cannot_list_is_left_out(entry: Entry, caplog: pytest.LogCaptureFixture) -> None:
     async with Host({"mute": entry("mute", "mute"), "fine": entry("fine", "more")}, Client) as host:
         assert [offer.server for offer in await host.resources()] == ["fine"]
@@ -149,7 +147,6 @@ async def test_a_server_that_cannot_list_is_left_out(entry: Entry, caplog: pytes
 # --- routing --------------------------------------------------------------------------------------------------
 
 
-@bounded()
 async def test_calls_find_their_server(entry: Entry) -> None:
     async with Host({"one": entry("one", "a,shared"), "two": entry("two", "b,shared,die")}, Client) as host:
         assert text(await host.call_tool("a")) == "one: a"
@@ -169,7 +166,6 @@ async def test_calls_find_their_server(entry: Entry) -> None:
         assert text(await host.call_tool("shared")) == "one: shared"
 
 
-@bounded()
 async def test_a_host_without_servers() -> None:
     async with Host[Client]({}, Client) as host:
         assert await host.tools() == []
@@ -182,7 +178,6 @@ async def test_a_host_without_servers() -> None:
 # --- failures -------------------------------------------------------------------------------------------------
 
 
-@bounded()
 async def test_servers_that_do_not_start(entry: Entry, caplog: pytest.LogCaptureFixture) -> None:
     old = {"command": sys.executable, "args": [str(ROOT / "benchmarks" / "echo_server.py"), "2024-11-05"]}
     exits = {"command": sys.executable, "args": ["-c", "raise SystemExit(3)"]}
@@ -215,7 +210,6 @@ class Fine(Server):
         return mcp.CallToolResult(content=[mcp.TextContent(text=f"fine: {params.name}")])
 
 
-@bounded()
 async def test_a_slow_server_holds_up_nobody(tmp_path: Path) -> None:
     slow = {"command": "sh", "args": ["-c", f"echo $$ >> {tmp_path / 'pids'}; cat > {os.devnull}"]}
     async with listening(HttpApp(Fine())) as port:
@@ -227,7 +221,6 @@ async def test_a_slow_server_holds_up_nobody(tmp_path: Path) -> None:
     await until(lambda: not any(map(alive, processes(tmp_path))))
 
 
-@bounded()
 async def test_a_server_that_dies_while_it_is_called(entry: Entry, caplog: pytest.LogCaptureFixture) -> None:
     async with Host({"frail": entry("frail", "die,a"), "fine": entry("fine", "b")}, Client, restarts=0) as host:
         with pytest.raises(ConnectionClosed):
@@ -244,7 +237,6 @@ async def test_a_server_that_dies_while_it_is_called(entry: Entry, caplog: pytes
     assert [record.getMessage().split(":")[0] for record in warnings] == ["MCP server frail"]
 
 
-@bounded()
 async def test_a_server_that_dies_while_nobody_looks(entry: Entry, tmp_path: Path) -> None:
     async with Host({"frail": entry("frail", "a")}, Client) as host:
         server, child = processes(tmp_path)
@@ -256,7 +248,6 @@ async def test_a_server_that_dies_while_nobody_looks(entry: Entry, tmp_path: Pat
 
 
 @pytest.mark.full
-@bounded()
 async def test_a_server_that_died_is_started_again_by_the_next_call(entry: Entry, tmp_path: Path) -> None:
     async with Host({"frail": entry("frail", "die,a,wait")}, Client, restart_pause=0.01) as host:
         for round_ in range(5):
@@ -290,7 +281,6 @@ async def test_a_server_that_died_is_started_again_by_the_next_call(entry: Entry
 
 
 @pytest.mark.full
-@bounded()
 async def test_a_server_that_keeps_dying_is_given_up(entry: Entry, tmp_path: Path) -> None:
     async with Host({"frail": entry("frail", "die")}, Client, restarts=2, restart_pause=0.2) as host:
         begun = anyio.current_time()
@@ -305,7 +295,6 @@ async def test_a_server_that_keeps_dying_is_given_up(entry: Entry, tmp_path: Pat
 
 
 @pytest.mark.full
-@bounded()
 async def test_callers_that_give_up_stop_no_restart(entry: Entry, tmp_path: Path) -> None:
     async with Host({"frail": entry("frail", "die,a")}, Client, restarts=1, restart_pause=0) as host:
         with pytest.raises(ConnectionClosed):
@@ -317,7 +306,6 @@ async def test_callers_that_give_up_stop_no_restart(entry: Entry, tmp_path: Path
         assert len(processes(tmp_path)) == 4
 
 
-@bounded()
 async def test_nobody_waits_for_a_restart_when_the_host_ends(entry: Entry) -> None:
     host = Host({"frail": entry("frail", "die,a")}, Client, restart_pause=600)
     async with anyio.create_task_group() as tasks, host:
@@ -332,7 +320,6 @@ async def test_nobody_waits_for_a_restart_when_the_host_ends(entry: Entry) -> No
         await anyio.wait_all_tasks_blocked()
 
 
-@bounded()
 async def test_a_tool_that_nobody_offers_is_not_looked_for_each_time(entry: Entry) -> None:
     async with Host({"one": entry("one", "a,b")}, Client, relist_after=0.3) as host:
         client = host.clients["one"]
@@ -351,7 +338,6 @@ async def test_a_tool_that_nobody_offers_is_not_looked_for_each_time(entry: Entr
         assert [await listed(), await listed()] == [2, 0]
 
 
-@bounded()
 async def test_the_error_of_a_tool_is_no_failure(entry: Entry) -> None:
     weather = {"command": sys.executable, "args": [str(ROOT / "examples" / "weather_server.py")]}
     async with Host({"weather": weather}, Client) as host:
@@ -364,7 +350,6 @@ async def test_the_error_of_a_tool_is_no_failure(entry: Entry) -> None:
 # --- afterwards -----------------------------------------------------------------------------------------------
 
 
-@bounded()
 async def test_nothing_is_left_running(entry: Entry, tmp_path: Path) -> None:
     async with Host({"one": entry("one", "a"), "two": entry("two", "b")}, Client) as host:
         assert len(host.clients) == 2
@@ -376,7 +361,6 @@ async def test_nothing_is_left_running(entry: Entry, tmp_path: Path) -> None:
 
 
 @pytest.mark.full
-@bounded()
 async def test_an_error_in_the_block_comes_out_as_it_is(entry: Entry, tmp_path: Path) -> None:
     with pytest.raises(LookupError, match="mine"):
         async with Host({"one": entry("one", "a"), "two": entry("two", "b")}, Client):
@@ -384,7 +368,6 @@ async def test_an_error_in_the_block_comes_out_as_it_is(entry: Entry, tmp_path: 
     await until(lambda: not any(map(alive, processes(tmp_path))))
 
 
-@bounded()
 async def test_a_call_that_is_given_up_stops_nothing_else(entry: Entry, tmp_path: Path) -> None:
     async with Host({"one": entry("one", "wait,a")}, Client) as host:
         with anyio.CancelScope() as scope:
@@ -397,7 +380,6 @@ async def test_a_call_that_is_given_up_stops_nothing_else(entry: Entry, tmp_path
         assert host.failures == {}
 
 
-@bounded()
 async def test_a_host_that_is_cancelled_stops_its_servers(entry: Entry, tmp_path: Path) -> None:
     with anyio.CancelScope() as scope:
         async with Host({"one": entry("one", "wait")}, Client) as host, anyio.create_task_group() as tasks:
@@ -411,7 +393,6 @@ async def test_a_host_that_is_cancelled_stops_its_servers(entry: Entry, tmp_path
 # --- the configuration ----------------------------------------------------------------------------------------
 
 
-@bounded()
 async def test_environment_folder_and_unknown_members(
     entry: Entry, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -431,7 +412,6 @@ async def test_environment_folder_and_unknown_members(
     assert known["folder"] == str(folder.resolve())
 
 
-@bounded()
 async def test_a_server_behind_a_url(entry: Entry) -> None:
     command = [sys.executable, str(ROOT / "examples" / "weather_server.py"), "--sse", "127.0.0.1:0"]
     with subprocess.Popen(command, stderr=subprocess.PIPE, text=True) as server:
@@ -472,7 +452,6 @@ BAD: list[tuple[object, str]] = [
 
 
 @pytest.mark.parametrize(("document", "message"), BAD, ids=lambda part: part if isinstance(part, str) else "")
-@bounded()
 async def test_a_bad_configuration(document: object, message: str, tmp_path: Path) -> None:
     """A file that is none cannot be used; an entry that is none costs that server only."""
     path = tmp_path / "mcp.json"
@@ -510,7 +489,6 @@ def broken() -> dict[str, Any]:
 
 
 @pytest.mark.full
-@bounded()
 async def test_four_broken_servers_of_twenty_cost_the_others_nothing(entry: Entry) -> None:
     """Sixteen answer as soon as the slowest of them is ready, while one hangs; one that is killed comes back."""
     good = {f"good{number}": entry(f"good{number}", f"tool{number}") for number in range(16)}
@@ -538,7 +516,6 @@ async def test_four_broken_servers_of_twenty_cost_the_others_nothing(entry: Entr
         assert "tool3" in {offer.item.name for offer in await host.tools()}
 
 
-@bounded()
 async def test_a_hanging_server_is_told_of_with_the_end_of_its_stderr() -> None:
     shout = "for n in range(9): print('line', n, '\\x1b[2J', file=sys.stderr, flush=True)"
     code = f"import sys, time\n{shout}\ntime.sleep(600)"
@@ -550,7 +527,6 @@ async def test_a_hanging_server_is_told_of_with_the_end_of_its_stderr() -> None:
 
 
 @pytest.mark.full
-@bounded()
 async def test_servers_come_and_go_while_the_host_runs(entry: Entry) -> None:
     off = {**entry("off", "z"), "disabled": True}
     async with Host({"one": entry("one", "a"), "off": off}, Client, background=True) as host:
@@ -577,7 +553,6 @@ async def test_servers_come_and_go_while_the_host_runs(entry: Entry) -> None:
 
 
 @pytest.mark.full
-@bounded()
 async def test_a_name_that_is_used_again_stands_for_one_process(entry: Entry, tmp_path: Path) -> None:
     async with Host({"one": entry("one", "die")}, Client, background=True, restart_pause=0.3) as host:
         with pytest.raises(ConnectionClosed):
@@ -595,7 +570,6 @@ async def test_a_name_that_is_used_again_stands_for_one_process(entry: Entry, tm
         assert len(processes(tmp_path)) == 6
 
 
-@bounded()
 async def test_what_a_server_writes_to_stderr_forges_no_line_of_the_log(caplog: pytest.LogCaptureFixture) -> None:
     caplog.set_level("INFO")
     program = r"import sys, time; sys.stderr.write('\x1b[2J\r' + 'x' * 50_000 + '\n'); time.sleep(60)"
@@ -608,7 +582,6 @@ async def test_what_a_server_writes_to_stderr_forges_no_line_of_the_log(caplog: 
 
 
 @pytest.mark.full
-@bounded()
 async def test_one_that_keeps_dying_in_the_background_is_given_up(entry: Entry, tmp_path: Path) -> None:
     changes: list[str] = []
     async with Host({"frail": entry("frail", "die")}, Client, restarts=2, restart_pause=0.05, background=True) as host:
@@ -640,7 +613,6 @@ async def first(changes: AsyncIterator[Status], state: str, times: int) -> Async
 
 
 @pytest.mark.full
-@bounded()
 async def test_one_that_crashes_at_its_first_start_is_started_again_in_the_background(tmp_path: Path) -> None:
     """It waits longer each time, and what was missing is there at last."""
     code = (
@@ -667,7 +639,6 @@ async def test_one_that_crashes_at_its_first_start_is_started_again_in_the_backg
 
 
 @pytest.mark.full
-@bounded()
 async def test_a_server_that_was_removed_does_not_come_back_under_the_name_of_another(
     entry: Entry, tmp_path: Path
 ) -> None:

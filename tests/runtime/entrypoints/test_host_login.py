@@ -25,7 +25,6 @@ from mcp_bindgen.runtime.protocol.errors import AuthorizationError
 from mcp_bindgen.v2025_11_25 import Client
 from mcp_bindgen.v2026_07_28 import Client as Stateless
 from tests.support.authorization_world import CALLBACK, agree
-from tests.support.checked_connections import bounded
 from tests.support.guarded import Guarded, guarded
 
 PROGRAM = {"clientId": "robot", "clientSecret": "${ROBOT}", "type": "client_credentials"}
@@ -63,7 +62,6 @@ async def logged_in(servers: Guarded, store: MemoryStore, settings: AuthSettings
 # --- who is asked -----------------------------------------------------------------------------------------------
 
 
-@bounded()
 async def test_a_host_asks_nobody_and_says_which_command_does(
     servers: Guarded, tmp_path: Path, caplog: pytest.LogCaptureFixture
 ) -> None:
@@ -87,7 +85,6 @@ async def test_a_host_asks_nobody_and_says_which_command_does(
         assert await whoami(host, "files") == "ada"  # without a restart of the host
 
 
-@bounded()
 async def test_a_host_that_may_ask_waits_for_the_user_as_long_as_it_takes(servers: Guarded) -> None:
     async def slowly(url: str) -> str:
         await anyio.sleep(2.5)
@@ -102,7 +99,6 @@ async def test_a_host_that_may_ask_waits_for_the_user_as_long_as_it_takes(server
         assert await whoami(host) == "ada"  # from the store
 
 
-@bounded()
 async def test_a_server_is_not_taken_for_an_old_one_because_its_user_takes_long_to_log_in(servers: Guarded) -> None:
     async def slowly(url: str) -> str:
         await anyio.sleep(2.5)
@@ -113,7 +109,6 @@ async def test_a_server_is_not_taken_for_an_old_one_because_its_user_takes_long_
         assert client.revision == "2026-07-28"
 
 
-@bounded()
 async def test_a_call_that_needs_more_says_which_scopes_and_the_host_goes_on(servers: Guarded) -> None:
     store = MemoryStore()
     await logged_in(servers, store)
@@ -127,7 +122,6 @@ async def test_a_call_that_needs_more_says_which_scopes_and_the_host_goes_on(ser
         assert result.content[0].text == "deleted"
 
 
-@bounded()
 async def test_a_login_that_ends_while_connected_is_named_and_the_next_one_is_used(servers: Guarded) -> None:
     store = MemoryStore()
     await logged_in(servers, store)
@@ -143,7 +137,6 @@ async def test_a_login_that_ends_while_connected_is_named_and_the_next_one_is_us
 # --- what an entry says -----------------------------------------------------------------------------------------
 
 
-@bounded()
 async def test_programs_are_authorized_without_anybody(
     servers: Guarded, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
 ) -> None:
@@ -161,7 +154,6 @@ async def test_programs_are_authorized_without_anybody(
     assert not any(secret in caplog.text for secret in ("secret-of-the-robot", *servers.secrets()))
 
 
-@bounded()
 async def test_a_token_comes_from_the_environment(servers: Guarded, monkeypatch: pytest.MonkeyPatch) -> None:
     servers.world.families.add(0)
     servers.world.tokens["key-123"] = {"scope": "mcp:read", "family": 0, "jkt": None, "client": "x"}
@@ -179,7 +171,6 @@ async def test_a_token_comes_from_the_environment(servers: Guarded, monkeypatch:
     assert "key-124" not in str(caught.value)
 
 
-@bounded()
 async def test_a_workload_shows_the_token_that_its_platform_wrote_last(servers: Guarded, tmp_path: Path) -> None:
     forms: list[dict[str, str]] = []
 
@@ -214,7 +205,6 @@ async def test_a_workload_shows_the_token_that_its_platform_wrote_last(servers: 
     assert {form["resource"] for form in forms} == {servers.url}
 
 
-@bounded()
 async def test_a_provider_decides_for_the_users_of_an_enterprise(
     servers: Guarded, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -254,7 +244,6 @@ async def test_a_provider_decides_for_the_users_of_an_enterprise(
     assert exchanged["resource"] == granted["resource"] == servers.url
 
 
-@bounded()
 async def test_connect_names_the_command_for_an_entry_that_wants_a_login(
     servers: Guarded, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -264,7 +253,6 @@ async def test_connect_names_the_command_for_an_entry_that_wants_a_login(
             pass
 
 
-@bounded()
 async def test_a_token_is_not_sent_where_others_can_read_it() -> None:
     async with Host({"a": {"url": "http://example.com/mcp", "auth": {"type": "bearer", "token": "x"}}}, Client) as host:
         assert isinstance(host.failures["a"], AuthorizationError)

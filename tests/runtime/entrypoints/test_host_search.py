@@ -11,7 +11,6 @@ import pytest
 from mcp_bindgen.app.search import search
 from mcp_bindgen.host import Host
 from mcp_bindgen.v2025_11_25 import Client
-from tests.support.checked_connections import bounded
 
 
 def tool(name: str, description: str = "", **arguments: str) -> dict[str, Any]:
@@ -52,7 +51,6 @@ def test_results_are_limited_and_none_are_needed() -> None:
 
 
 @pytest.mark.full
-@bounded()
 async def test_a_host_searches_the_tools_of_all_servers(tmp_path: Path) -> None:
     for name in ("forecast", "mail"):
         (tmp_path / f"{name}.py").write_text(

@@ -10,17 +10,13 @@ from unittest.mock import AsyncMock
 import pytest
 
 from mcp_bindgen.v2025_11_25 import types as mcp
-from tests.support.checked_connections import bounded
 from tests.support.commands import ROOT
 
 EXAMPLE = run_path(str(ROOT / "examples" / "sampling_clients.py"))
 
 HI, YES = ({"role": role, "content": text} for role, text in (("user", "hi\nthere"), ("assistant", "yes?")))
 GEMINI = {
-    "contents": [
-        {"role": "user", "parts": [{"text": "hi\nthere"}]},
-        {"role": "model", "parts": [{"text": "yes?"}]},
-    ],
+    "contents": [{"role": "user", "parts": [{"text": "hi\nthere"}]}, {"role": "model", "parts": [{"text": "yes?"}]}],
     "config": {"max_output_tokens": 50, "system_instruction": "Be brief."},
 }
 
@@ -67,7 +63,6 @@ CANDIDATE = SimpleNamespace(finish_reason="STOP")
     ],
     ids=["openai", "anthropic", "gemini"],
 )
-@bounded()
 async def test_a_provider_answers(
     make: str, method: str, answer: dict[str, Any], request_: dict[str, Any], reason: str
 ) -> None:

@@ -615,10 +615,7 @@ def test_a_message_that_is_not_json_is_answered_on_the_stream(url: str) -> None:
 def test_an_application_can_be_mounted() -> None:
     tools = Tools()
     app = SseApp(tools, path="/open", messages="/tell")
-    outer = Starlette(
-        routes=[Mount("/a b", Starlette(routes=[Mount("/mcp", app)]))],
-        lifespan=app.lifespan,
-    )
+    outer = Starlette(routes=[Mount("/a b", Starlette(routes=[Mount("/mcp", app)]))], lifespan=app.lifespan)
 
     async def body(url: str) -> None:
         async with Model.connect(sse(f"{url}/a%20b/mcp/open")) as client:

@@ -24,7 +24,7 @@ from mcp_bindgen.runtime import Limits, Options, ProtocolError, RequestTimeout, 
 from mcp_bindgen.runtime.protocol import observation
 from mcp_bindgen.runtime.transports.memory import pair
 from mcp_bindgen.telemetry import instrument, instrumentation, uninstrument
-from tests.support.checked_connections import STATELESS, Raw, bounded, connected, lone, played, request, running, until
+from tests.support.checked_connections import STATELESS, Raw, connected, lone, played, request, running, until
 from tests.support.http_wires import listening, stateless, wires
 from tests.support.shop import Customer, Shop
 
@@ -153,7 +153,6 @@ BOTH = pytest.mark.parametrize(("client", "server"), [(ThenClient, Then), (NowCl
 
 
 @BOTH
-@bounded()
 async def test_both_sides_of_a_call_are_one_trace(client: Any, server: Any, seen: Seen) -> None:
     tools = server()
     with trace.use_span(seen.tracers.get_tracer("a program").start_span("work")) as work:
@@ -172,7 +171,6 @@ async def test_both_sides_of_a_call_are_one_trace(client: Any, server: Any, seen
     assert params["_meta"]["traceparent"].split("-")[2] == f"{asked.context.span_id:016x}"
 
 
-@bounded()
 async def test_methods_of_extensions_are_traced_as_those_of_core(seen: Seen) -> None:
     left, right = pair()
     customer: Any = Customer()
@@ -190,7 +188,6 @@ async def test_methods_of_extensions_are_traced_as_those_of_core(seen: Seen) -> 
     assert refused["rpc.response.status_code"] == "-32021"
 
 
-@bounded()
 async def test_what_a_handler_asks_is_part_of_the_same_trace(seen: Seen) -> None:
     async with connected(ThenClient(), Then()) as connection:
         await connection.client.call_tool("roots")
@@ -202,7 +199,6 @@ async def test_what_a_handler_asks_is_part_of_the_same_trace(seen: Seen) -> None
 
 
 @pytest.mark.parametrize("message", [request(1, "tools/call"), lone(1, "tools/call")], ids=[LATEST, STATELESS])
-@bounded()
 async def test_the_context_of_a_request_reaches_its_handler(message: Any, seen: Seen) -> None:
     server = Now() if "params" in message else Then()
     said = {"name": "x", **message.get("params", {})}
@@ -219,7 +215,6 @@ async def test_the_context_of_a_request_reaches_its_handler(message: Any, seen: 
     assert f"{parent.span_id:016x}" == PARENT
 
 
-@bounded()
 async def test_a_context_is_read_where_params_have_no_member_for_it(seen: Seen) -> None:
     server = First()
     async with played(server) as (raw, _):
@@ -229,7 +224,6 @@ async def test_a_context_is_read_where_params_have_no_member_for_it(seen: Seen) 
     assert f"{found.trace_id:032x}" == TRACE
 
 
-@bounded()
 async def test_a_trace_of_the_transport_is_linked(seen: Seen) -> None:
     """A request belongs to the trace that it carries, not to that of the HTTP request by which it came."""
     app = HttpApp(Now())
@@ -252,7 +246,6 @@ async def test_a_trace_of_the_transport_is_linked(seen: Seen) -> None:
     assert (nested.parent.span_id, list(nested.links)) == (posts[1], [])
 
 
-@bounded()
 async def test_a_context_that_somebody_gives_is_not_replaced(seen: Seen) -> None:
     async with connected(NowClient(), Now()) as connection:
         client = connection.client
@@ -275,7 +268,6 @@ async def test_a_context_that_somebody_gives_is_not_replaced(seen: Seen) -> None
     ],
     ids=["no hex", "zeros", "no text", "long lists", "long"],
 )
-@bounded()
 async def test_a_context_that_is_not_valid_is_left_out(carried: Any, seen: Seen) -> None:
     message = lone(1, "tools/call", name="x")
     message["params"]["_meta"] |= carried
@@ -284,7 +276,6 @@ async def test_a_context_that_is_not_valid_is_left_out(carried: Any, seen: Seen)
     assert seen.span(SpanKind.SERVER, "tools/call").parent is None
 
 
-@bounded()
 async def test_strangers_decide_nothing_about_traces() -> None:
     found, server = Seen(), Now()
     instrument(tracer_provider=found.tracers, meter_provider=found.meters, trust=False)
@@ -302,7 +293,6 @@ async def test_strangers_decide_nothing_about_traces() -> None:
 
 
 @BOTH
-@bounded()
 async def test_no_argument_no_result_and_no_text_of_an_error_is_told(client: Any, server: Any, seen: Seen) -> None:
     async with connected(client(), server()) as connection:
         for name in ("echo", "fail", "refuse", "break"):
@@ -315,7 +305,6 @@ async def test_no_argument_no_result_and_no_text_of_an_error_is_told(client: Any
     assert not [event for span in seen.spans for event in span.events]
 
 
-@bounded()
 async def test_sessions_are_secrets(seen: Seen) -> None:
     async with wires(HttpApp(Then())) as http:
         session = await http.begin()
@@ -325,7 +314,6 @@ async def test_sessions_are_secrets(seen: Seen) -> None:
     assert session["mcp_session_id"] not in seen.all()
 
 
-@bounded()
 async def test_names_that_do_not_exist_make_no_metric_and_no_name_of_a_span(
     seen: Seen, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -350,7 +338,6 @@ async def test_names_that_do_not_exist_make_no_metric_and_no_name_of_a_span(
     assert max(len(attributes(span).get("gen_ai.tool.name", "")) for span in seen.spans) == 128
 
 
-@bounded()
 async def test_codes_that_somebody_makes_up_are_told_as_one(seen: Seen) -> None:
     class Inventive(Then):
         async def call_tool(self, params: Any, ctx: Any) -> Any:
@@ -370,7 +357,6 @@ async def test_codes_that_somebody_makes_up_are_told_as_one(seen: Seen) -> None:
 
 
 @BOTH
-@bounded()
 async def test_attributes_are_those_of_the_conventions(client: Any, server: Any, seen: Seen) -> None:
     async with connected(client(), server()) as connection:
         for _ in range(2):
@@ -392,7 +378,6 @@ async def test_attributes_are_those_of_the_conventions(client: Any, server: Any,
 
 
 @BOTH
-@bounded()
 async def test_failures_are_told_by_their_kind(client: Any, server: Any, seen: Seen) -> None:
     async with connected(client(), server()) as connection:
         calls = connection.client.with_options(timeout=0.1)
@@ -422,7 +407,6 @@ def _called(span: ReadableSpan) -> bool:
     return bool(attributes(span)["mcp.method.name"] == "tools/call")
 
 
-@bounded()
 async def test_durations_are_measured_by_method_and_revision(seen: Seen) -> None:
     async with connected(ThenClient(), Then()) as connection:
         await connection.client.call_tool("echo")
@@ -440,7 +424,6 @@ async def test_durations_are_measured_by_method_and_revision(seen: Seen) -> None
     assert [point.value for point in seen.points("mcp_bindgen.open_sessions")] == [0, 0]
 
 
-@bounded()
 async def test_transports_are_told(seen: Seen) -> None:
     client: Any = NowClient()
     async with listening(HttpApp(Now())) as port, connect(f"http://127.0.0.1:{port}/mcp", client) as asked:
@@ -450,7 +433,6 @@ async def test_transports_are_told(seen: Seen) -> None:
         assert (told["network.transport"], told["network.protocol.name"]) == ("tcp", "http")
 
 
-@bounded()
 async def test_uris_are_told_only_if_somebody_wants_it() -> None:
     found = Seen()
     instrument(tracer_provider=found.tracers, meter_provider=found.meters, resource_uris=True)
@@ -464,7 +446,6 @@ async def test_uris_are_told_only_if_somebody_wants_it() -> None:
     assert "note://1" not in str([point.attributes for point in found.points("mcp.server.operation.duration")])
 
 
-@bounded()
 async def test_refusals_are_counted_by_their_reason(seen: Seen) -> None:
     async with played(Then()) as (raw, _):
         await raw.introduce(LATEST)
@@ -481,7 +462,6 @@ async def test_refusals_are_counted_by_their_reason(seen: Seen) -> None:
     assert counted == {"too many messages of a connection wait": 2, "too many requests are in flight": 1}
 
 
-@bounded()
 async def test_the_context_of_whoever_calls_is_theirs_again(seen: Seen) -> None:
     before = context.get_current()
     async with connected(ThenClient(), Then()) as connection:
@@ -519,7 +499,6 @@ print(sorted(name for name in sys.modules if "opentelemetry" in name or "telemet
     assert ran.stdout.strip() == "[]"
 
 
-@bounded()
 async def test_it_can_be_ended(seen: Seen) -> None:
     uninstrument()
     assert observation.current is None

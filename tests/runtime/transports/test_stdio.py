@@ -32,7 +32,6 @@ from tests.support.checked_connections import (
     Raw,
     Recording,
     answer,
-    bounded,
     initialize,
     notification,
     pipe_pair,
@@ -342,7 +341,6 @@ def test_damage_is_answered_and_survived(faulty: Path) -> None:
         assert b"Traceback" not in errors
 
 
-@bounded()
 async def test_an_id_in_flight_is_refused_and_the_first_request_goes_on() -> None:
     go = anyio.Event()
 
@@ -360,7 +358,6 @@ async def test_an_id_in_flight_is_refused_and_the_first_request_goes_on() -> Non
         assert await raw.ask(request(1, "ping")) == answer(1, {})
 
 
-@bounded()
 async def test_a_client_survives_a_server_that_talks_nonsense() -> None:
     left, right = pair()
     raw = Raw(right)
@@ -387,7 +384,6 @@ async def test_a_client_survives_a_server_that_talks_nonsense() -> None:
 # --- size -----------------------------------------------------------------------------------------------------
 
 
-@bounded()
 async def test_what_is_too_large_is_refused_and_the_connection_lives_on() -> None:
     limit = 1000
     async with through_pipes(Echo(), limit) as raw:
@@ -426,7 +422,6 @@ def test_the_usual_limit_is_64_mib() -> None:
             assert memory(child.process.pid) - before < 150 * MIB
 
 
-@bounded()
 async def test_a_client_survives_an_answer_that_is_too_large() -> None:
     left, right = pipe_pair(5000)
     async with running(serve(right, Echo())), Client.connect(left) as client:
@@ -468,7 +463,6 @@ def test_a_client_that_never_reads_fills_no_memory(faulty: Path, tool: str) -> N
 
 
 @pytest.mark.parametrize("make", [pair, pipe_pair])
-@bounded()
 async def test_a_server_that_never_reads_holds_nobody_for_ever(
     make: Callable[[], tuple[Transport, Transport]],
 ) -> None:
@@ -504,7 +498,6 @@ async def test_a_server_that_never_reads_holds_nobody_for_ever(
     await raw.close()
 
 
-@bounded()
 async def test_a_message_that_is_given_up_half_way_damages_no_other() -> None:
     left, right = pipe_pair()
     raw = Raw(right)
@@ -533,7 +526,6 @@ async def test_a_message_that_is_given_up_half_way_damages_no_other() -> None:
 
 
 @pytest.mark.full
-@bounded()
 async def test_much_in_both_directions_does_not_jam(faulty: Path) -> None:
     """Either side has more to say than a pipe holds, and asks while it is asked."""
 
@@ -559,7 +551,6 @@ async def test_much_in_both_directions_does_not_jam(faulty: Path) -> None:
 # --- handlers that never return -------------------------------------------------------------------------------
 
 
-@bounded()
 async def test_a_handler_that_never_returns_keeps_nobody(faulty: Path) -> None:
     async with Client.connect(stdio(sys.executable, str(faulty), stderr=subprocess.DEVNULL)) as client:
         process: Any = client.link.transport
@@ -573,7 +564,6 @@ async def test_a_handler_that_never_returns_keeps_nobody(faulty: Path) -> None:
     assert process.process.returncode == 0
 
 
-@bounded()
 async def test_a_session_ends_with_its_client_whatever_its_handlers_do() -> None:
     for name in ("sleep", "echo"):
         left, right = pair()
@@ -587,7 +577,6 @@ async def test_a_session_ends_with_its_client_whatever_its_handlers_do() -> None
 # --- processes ------------------------------------------------------------------------------------------------
 
 
-@bounded()
 async def test_a_server_that_dies_fails_its_calls_at_once(faulty: Path) -> None:
     async with Client.connect(stdio(sys.executable, str(faulty), stderr=subprocess.DEVNULL)) as client:
         transport: Any = client.link.transport
@@ -608,7 +597,6 @@ async def test_a_server_that_dies_fails_its_calls_at_once(faulty: Path) -> None:
     assert transport.process.returncode == 3
 
 
-@bounded()
 async def test_a_server_that_is_killed(faulty: Path) -> None:
     async with Client.connect(stdio(sys.executable, str(faulty), stderr=subprocess.DEVNULL)) as client:
         transport: Any = client.link.transport
@@ -646,7 +634,6 @@ def test_a_server_whose_client_is_killed_ends_by_itself(faulty: Path, tmp_path: 
             os.kill(server, signal.SIGKILL)
 
 
-@bounded()
 async def test_a_server_that_does_not_want_to_end_is_killed(tmp_path: Path) -> None:
     script = tmp_path / "stubborn.py"
     script.write_text(STUBBORN, "utf-8")
@@ -657,7 +644,6 @@ async def test_a_server_that_does_not_want_to_end_is_killed(tmp_path: Path) -> N
     assert not alive(transport.process.pid)
 
 
-@bounded()
 async def test_nothing_is_left_of_a_server(faulty: Path) -> None:
     async with Client.connect(stdio(sys.executable, str(faulty))) as client:
         transport: Any = client.link.transport
@@ -668,7 +654,6 @@ async def test_nothing_is_left_of_a_server(faulty: Path) -> None:
         os.kill(transport.process.pid, 0)  # not even a zombie
 
 
-@bounded()
 async def test_nothing_is_left_when_the_block_fails(faulty: Path) -> None:
     transports: list[Any] = []
 
@@ -781,7 +766,6 @@ def test_a_server_in_a_terminal_ends_on_ctrl_c(faulty: Path) -> None:
         os.close(theirs)
 
 
-@bounded()
 async def test_a_transport_closes_twice() -> None:
     left, right = pipe_pair()
     transports: list[Transport] = [left, right, *pair()]
@@ -793,7 +777,6 @@ async def test_a_transport_closes_twice() -> None:
             await transport.send([b"{}"])
 
 
-@bounded()
 async def test_closing_wakes_who_waits() -> None:
     for make in (pair, pipe_pair):
         left, right = make()

@@ -33,7 +33,6 @@ from tests.support.checked_connections import (
     Recording,
     answer,
     bindings,
-    bounded,
     connected,
     lone,
     played,
@@ -262,7 +261,6 @@ async def called(client: Any, name: str) -> str:
         ("timed", "Ada 42", ["?", "model"]),
     ],
 )
-@bounded()
 async def test_the_same_handler_asks_in_both_eras(
     answers: Any, asks: Any, tool: str, expected: str, asked: list[str]
 ) -> None:
@@ -277,7 +275,6 @@ async def test_the_same_handler_asks_in_both_eras(
 
 
 @both_eras
-@bounded()
 async def test_prompts_and_resources_ask_as_well(answers: Any, asks: Any) -> None:
     async with connected(answers(), asks()) as connection:
         client: Any = connection.client
@@ -289,7 +286,6 @@ async def test_prompts_and_resources_ask_as_well(answers: Any, asks: Any) -> Non
 
 
 @both_eras
-@bounded()
 async def test_somebody_who_does_not_answer_is_not_waited_for_beyond_the_total(answers: Any, asks: Any) -> None:
     class Silent(answers):  # type: ignore[misc]
         async def on_elicit(self, params: Any, ctx: Any) -> Any:
@@ -302,7 +298,6 @@ async def test_somebody_who_does_not_answer_is_not_waited_for_beyond_the_total(a
 
 @both_eras
 @pytest.mark.parametrize("action", ["decline", "cancel"])
-@bounded()
 async def test_no_is_an_answer(answers: Any, asks: Any, action: str) -> None:
     client = answers()
     client.action = action
@@ -311,7 +306,6 @@ async def test_no_is_an_answer(answers: Any, asks: Any, action: str) -> None:
         assert await called(client, "depends") == action
 
 
-@bounded()
 async def test_what_an_answer_decides_decides_what_comes_next() -> None:
     for answers, asks in SIDES:
         client = answers()
@@ -321,7 +315,6 @@ async def test_what_an_answer_decides_decides_what_comes_next() -> None:
             assert client.asked == ["?", "model"]
 
 
-@bounded()
 async def test_handlers_run_again_from_their_beginning() -> None:
     server = AsksNow()
     async with connected(AnswersNow(), server) as connection:
@@ -331,13 +324,11 @@ async def test_handlers_run_again_from_their_beginning() -> None:
         assert server.runs[4:] == ["careful", "tidied", "careful", "tidied"]
 
 
-@bounded()
 async def test_who_catches_everything_goes_on_without_an_answer() -> None:
     async with connected(AnswersNow(), AsksNow()) as connection:
         assert await called(connection.client, "swallows") == "did without"
 
 
-@bounded()
 async def test_many_clients_of_one_server_ask_at_once() -> None:
     client = AnswersNow()
     async with connected(client, AsksNow()):
@@ -376,7 +367,6 @@ def required(message: Any) -> Any:
 ADA = {"action": "accept", "content": {"x": "Ada"}}
 
 
-@bounded()
 async def test_a_question_is_a_result() -> None:
     async with played(AsksNow()) as (client, _):
         asked = required(await client.ask(lone(1, "tools/call", ALL, name="one")))
@@ -387,7 +377,6 @@ async def test_a_question_is_a_result() -> None:
         assert said(await client.ask(replied)) == "accept Ada"
 
 
-@bounded()
 async def test_questions_that_are_asked_together_come_together() -> None:
     async with played(AsksNow()) as (client, _):
         for tool, keys in (("three", {"name", "model", "places"}), ("group", {"name", "model"})):
@@ -395,7 +384,6 @@ async def test_questions_that_are_asked_together_come_together() -> None:
             assert set(asked["inputRequests"]) == keys
 
 
-@bounded()
 async def test_what_is_not_answered_is_asked_again_and_what_nobody_asked_is_ignored() -> None:
     async with played(AsksNow()) as (client, _):
         for wrong in ({}, {"nmae": ADA}, {"": ADA, "x": {"roots": []}}):
@@ -412,7 +400,6 @@ async def test_what_is_not_answered_is_asked_again_and_what_nobody_asked_is_igno
         assert said(await client.ask(last)) == "Ada 7 0"
 
 
-@bounded()
 async def test_the_state_carries_the_answers_of_earlier_rounds() -> None:
     async with played(AsksNow()) as (client, _):
         state: dict[str, Any] = {}
@@ -443,7 +430,6 @@ async def test_the_state_carries_the_answers_of_earlier_rounds() -> None:
         {"name": {"result": ADA}},
     ],
 )
-@bounded()
 async def test_answers_that_are_none_are_invalid(responses: object) -> None:
     async with played(AsksNow()) as (client, _):
         answered = await client.ask(lone(1, "tools/call", ALL, name="one", inputResponses=responses))
@@ -452,7 +438,6 @@ async def test_answers_that_are_none_are_invalid(responses: object) -> None:
 
 
 @pytest.mark.parametrize(("tool", "needed"), [("sampled", "sampling"), ("one", "elicitation"), ("lacking", "sampling")])
-@bounded()
 async def test_what_the_client_did_not_declare_is_not_asked(tool: str, needed: str) -> None:
     async with played(AsksNow()) as (client, _):
         capabilities = {name: ALL[name] for name in ALL if name != needed}
@@ -461,7 +446,6 @@ async def test_what_the_client_did_not_declare_is_not_asked(tool: str, needed: s
         assert answered["error"]["data"] == {"requiredCapabilities": {needed: {}}}
 
 
-@bounded()
 async def test_what_several_tasks_lack_is_said_together() -> None:
     async with played(AsksNow()) as (client, _):
         cases: list[tuple[dict[str, Any], set[str]]] = [({"elicitation": {}}, {"sampling", "roots"}), ({}, set(ALL))]
@@ -473,7 +457,6 @@ async def test_what_several_tasks_lack_is_said_together() -> None:
         assert answered["error"]["code"] == LACKING
 
 
-@bounded()
 async def test_a_stateful_handler_is_told_what_its_client_cannot_do() -> None:
     server = AsksThen()
     async with connected(v2025_11_25.Client(), server) as connection:
@@ -485,7 +468,6 @@ async def test_a_stateful_handler_is_told_what_its_client_cannot_do() -> None:
         assert "sampling/createMessage" not in connection.theirs.methods()
 
 
-@bounded()
 async def test_an_error_beside_a_question_is_an_error() -> None:
     async with played(AsksNow()) as (client, _):
         for _ in range(3):
@@ -505,7 +487,6 @@ class Elsewhere(v2026_07_28.Server):
         return mcp.InputRequiredResult(request_state="x")
 
 
-@bounded()
 async def test_other_methods_cannot_ask(caplog: pytest.LogCaptureFixture) -> None:
     async with played(Elsewhere()) as (client, _):
         answered = await client.ask(lone(1, "tools/list", ALL))
@@ -535,7 +516,6 @@ class Threads(v2026_07_28.Server):
 
 
 @pytest.mark.parametrize("name", ["thread", "later"])
-@bounded()
 async def test_blocking_handlers_ask_from_their_thread(name: str) -> None:
     client = AnswersNow()
     async with connected(client, Threads()):
@@ -577,7 +557,6 @@ class ByHand(v2026_07_28.Server):
         return mcp.CallToolResult(content=[mcp.TextContent(text=f"{params.request_state}")])
 
 
-@bounded()
 async def test_a_state_of_ones_own_comes_back_as_it_was() -> None:
     server = ByHand()
     async with played(server) as (client, _):
@@ -595,13 +574,11 @@ async def test_a_state_of_ones_own_comes_back_as_it_was() -> None:
         assert said(await client.ask(last)) == "heard accept"
 
 
-@bounded()
 async def test_a_result_that_asks_always_has_something_to_come_back_with() -> None:
     async with played(ByHand()) as (client, _):
         assert "requestState" in required(await client.ask(lone(1, "tools/call", name="empty")))
 
 
-@bounded()
 async def test_questions_made_by_hand_need_capabilities_too() -> None:
     async with played(ByHand()) as (client, _):
         answered = await client.ask(lone(1, "tools/call", {"roots": {}}, name="asks"))
@@ -614,7 +591,6 @@ async def test_questions_made_by_hand_need_capabilities_too() -> None:
 # --- the client's loop ----------------------------------------------------------------------------------------
 
 
-@bounded()
 async def test_a_client_answers_by_itself_and_gives_the_state_back_unread() -> None:
     server = ByHand()
     client = AnswersNow()
@@ -631,7 +607,6 @@ async def test_a_client_answers_by_itself_and_gives_the_state_back_unread() -> N
             assert ("inputResponses" in following["params"]) == bool(one.get("inputRequests"))
 
 
-@bounded()
 async def test_a_server_that_never_stops_asking_is_left() -> None:
     server = ByHand()
     async with connected(AnswersNow(), server) as connection:
@@ -640,7 +615,6 @@ async def test_a_server_that_never_stops_asking_is_left() -> None:
     assert 8 <= len(server.seen) <= 100
 
 
-@bounded()
 async def test_questions_without_a_handler_are_an_error_of_the_caller() -> None:
     class Deaf(v2026_07_28.Client):
         def extra_capabilities(self) -> Any:
@@ -656,7 +630,6 @@ async def test_questions_without_a_handler_are_an_error_of_the_caller() -> None:
         assert isinstance(result, mcp.InputRequiredResult)
 
 
-@bounded()
 async def test_a_handler_of_the_client_that_fails_ends_the_call() -> None:
     class Fails(v2026_07_28.Client):
         async def on_elicit(self, params: Any, ctx: Any) -> Any:
@@ -668,7 +641,6 @@ async def test_a_handler_of_the_client_that_fails_ends_the_call() -> None:
         assert len(connection.ours.sent) == 2
 
 
-@bounded()
 async def test_handlers_of_the_client_may_give_plain_objects() -> None:
     class Plain(v2026_07_28.Client):
         def on_elicit(self, params: Any, ctx: Any) -> Any:
@@ -681,7 +653,6 @@ async def test_handlers_of_the_client_may_give_plain_objects() -> None:
 STATES = ["", "x", "é\u0000\u2028\U0001f600", '{"a": "\\n"}', "=" * 5000]
 
 
-@bounded()
 async def test_the_state_is_echoed_exactly() -> None:
     left, right = pair()
     server = Raw(right)
@@ -725,7 +696,6 @@ async def test_the_state_is_echoed_exactly() -> None:
     assert seen == [*STATES, None]
 
 
-@bounded()
 async def test_an_unknown_kind_of_result_is_invalid() -> None:
     left, right = pair()
     server = Raw(right)
@@ -881,7 +851,6 @@ async def retried(client: Raw, method: str, state: object, **call: Any) -> Any:
     return await client.ask(lone(2, method, ALL, **call, inputResponses=reply, requestState=state))
 
 
-@bounded()
 async def test_the_state_of_a_request_is_good_for_that_request() -> None:
     server = Pays()
     async with played(server) as (client, _):
@@ -909,7 +878,6 @@ async def test_the_state_of_a_request_is_good_for_that_request() -> None:
         assert (await retried(client, "tools/call", state, **CALL))["error"]["code"] == PARAMS
 
 
-@bounded()
 async def test_the_state_of_one_server_or_client_is_nothing_to_another() -> None:
     class Other(Pays):
         info = mcp.Implementation(name="other", version="1")
@@ -928,7 +896,6 @@ async def test_the_state_of_one_server_or_client_is_nothing_to_another() -> None
         await left.close()
 
 
-@bounded()
 async def test_a_later_answer_replaces_an_earlier_one() -> None:
     async with played(Pays()) as (client, _):
         state = await state_of(client, **CALL)

@@ -28,7 +28,6 @@ from tests.support.checked_connections import (
     STATEFUL,
     STATELESS,
     bindings,
-    bounded,
     connected,
     copied,
     essence,
@@ -108,7 +107,6 @@ def code(answered: Any) -> int:
 # --- several eras on one connection ---------------------------------------------------------------------------
 
 
-@bounded()
 async def test_stateless_requests_before_during_and_after_a_handshake() -> None:
     async with played(*map(works, [LATEST, *STATEFUL[:-1], STATELESS])) as (client, _):
         assert text(await client.ask(lone(1, "tools/call", name="x"))) == f"{STATELESS} test []"
@@ -126,7 +124,6 @@ async def test_stateless_requests_before_during_and_after_a_handshake() -> None:
 
 
 @pytest.mark.parametrize("revision", STATEFUL)
-@bounded()
 async def test_each_revision_is_served_beside_the_stateless_one(revision: str) -> None:
     others = [works(one) for one in EVERY if one != revision]
     async with played(works(revision), *others) as (client, _):
@@ -137,14 +134,12 @@ async def test_each_revision_is_served_beside_the_stateless_one(revision: str) -
         assert text(await client.ask(lone(1, "tools/call", name="x"))) == f"{STATELESS} test []"
 
 
-@bounded()
 async def test_an_initialize_that_names_a_stateless_revision_gets_the_newest_that_has_one() -> None:
     async with played(works(LATEST), works(STATELESS)) as (client, _):
         answered = await client.introduce(STATELESS)
         assert answered["result"]["protocolVersion"] == LATEST
 
 
-@bounded()
 async def test_initialize_to_a_stateless_server_names_what_it_speaks() -> None:
     async with played(works(STATELESS)) as (client, _):
         for message in (initialize(LATEST), lone(7, "initialize", protocolVersion=LATEST, capabilities={})):
@@ -155,7 +150,6 @@ async def test_initialize_to_a_stateless_server_names_what_it_speaks() -> None:
         assert text(await client.ask(lone(8, "tools/call", name="x"))) == f"{STATELESS} test []"
 
 
-@bounded()
 async def test_an_initialize_in_stateless_dress_is_no_handshake() -> None:
     async with played(works(LATEST), works(STATELESS)) as (client, _):
         message = initialize(LATEST)
@@ -168,7 +162,6 @@ async def test_an_initialize_in_stateless_dress_is_no_handshake() -> None:
 
 @pytest.mark.parametrize("stated", ["1999-01-01", "2099-01-01", "", "DRAFT", "2026-07-28 ", "2025-11-25", "é"])
 @pytest.mark.parametrize("handshake", [False, True])
-@bounded()
 async def test_other_versions_are_refused_by_name(stated: str, handshake: bool) -> None:
     async with played(works(LATEST), works(STATELESS)) as (client, _):
         if handshake:
@@ -182,7 +175,6 @@ async def test_other_versions_are_refused_by_name(stated: str, handshake: bool) 
 
 @pytest.mark.parametrize("stated", [5, True, [STATELESS], {"x": STATELESS}, 1.5])
 @pytest.mark.parametrize("handshake", [False, True])
-@bounded()
 async def test_versions_that_are_no_text_are_invalid(stated: object, handshake: bool) -> None:
     async with played(works(LATEST), works(STATELESS)) as (client, _):
         if handshake:
@@ -192,7 +184,6 @@ async def test_versions_that_are_no_text_are_invalid(stated: object, handshake: 
 
 
 @pytest.mark.parametrize("missing", [VERSION, CLIENT_CAPABILITIES, "_meta", "params"])
-@bounded()
 async def test_requests_that_say_too_little_are_invalid(missing: str) -> None:
     async with played(works(STATELESS)) as (client, _):
         for method in ("tools/list", "tools/call", "server/discover", "subscriptions/listen"):
@@ -204,7 +195,6 @@ async def test_requests_that_say_too_little_are_invalid(missing: str) -> None:
             assert (answered["id"], code(answered)) == ("x", PARAMS)
 
 
-@bounded()
 async def test_who_the_client_is_need_not_be_said() -> None:
     async with played(works(STATELESS)) as (client, _):
         message = lone(1, "tools/call", name="x")
@@ -213,7 +203,6 @@ async def test_who_the_client_is_need_not_be_said() -> None:
 
 
 @pytest.mark.parametrize("method", ["server/discover", "subscriptions/listen"])
-@bounded()
 async def test_methods_of_the_new_era_need_its_metadata(method: str) -> None:
     async with played(works(LATEST), works(STATELESS)) as (client, _):
         assert code(await client.ask(request(1, method, {"notifications": {}}))) == PARAMS
@@ -222,7 +211,6 @@ async def test_methods_of_the_new_era_need_its_metadata(method: str) -> None:
 
 
 @pytest.mark.parametrize("method", ["ping", "logging/setLevel", "resources/subscribe", "resources/unsubscribe"])
-@bounded()
 async def test_removed_methods_are_not_found(method: str) -> None:
     for servers in ([works(STATELESS)], [works(LATEST), works(STATELESS)]):
         async with played(*servers) as (client, _):
@@ -230,14 +218,12 @@ async def test_removed_methods_are_not_found(method: str) -> None:
             assert (answered["id"], code(answered)) == ("é", UNKNOWN)
 
 
-@bounded()
 async def test_nothing_is_remembered_from_one_request_to_the_next() -> None:
     async with played(works(STATELESS)) as (client, _):
         assert text(await client.ask(lone(1, "tools/call", {"roots": {}}, name="x"))) == f"{STATELESS} test ['roots']"
         assert text(await client.ask(lone(1, "tools/call", name="x"))) == f"{STATELESS} test []"
 
 
-@bounded()
 async def test_ids_in_use_are_refused_in_both_eras() -> None:
     server, old = works(STATELESS), works(LATEST)
     async with played(old, server) as (client, _):
@@ -251,7 +237,6 @@ async def test_ids_in_use_are_refused_in_both_eras() -> None:
         assert (await client.ask(request(1, "tools/list")))["id"] == 1
 
 
-@bounded()
 async def test_cancelling_in_each_era_and_state() -> None:
     server, old = works(STATELESS), works(LATEST)
     async with played(old, server) as (client, recording):
@@ -271,7 +256,6 @@ async def test_cancelling_in_each_era_and_state() -> None:
         assert [message.get("id") for message in recording.sent] == [0, "a"]
 
 
-@bounded()
 async def test_batches_are_not_for_stateless_requests() -> None:
     async with played(works("2025-03-26"), works(STATELESS)) as (client, _):
         await client.introduce("2025-03-26")
@@ -291,14 +275,12 @@ async def test_batches_are_not_for_stateless_requests() -> None:
     ("data", "expected"),
     [(b"{", PARSE), (b"[]", INVALID), (b"1", INVALID), (b"{}", INVALID), (b'{"jsonrpc":"1.0","id":1}', INVALID)],
 )
-@bounded()
 async def test_what_cannot_be_read(data: bytes, expected: int) -> None:
     async with played(works(STATELESS)) as (client, _):
         assert code(await client.ask(data)) == expected
         assert "result" in await client.ask(lone(1, "tools/list"))
 
 
-@bounded()
 async def test_answers_that_nobody_asked_for_are_ignored() -> None:
     async with played(works(STATELESS)) as (client, recording):
         parts: list[dict[str, Any]] = [{"result": {}}, {"error": {"code": 1, "message": "x"}}]
@@ -465,7 +447,6 @@ class Full(v2026_07_28.Server):
         return mcp.CallToolResult(content=[])
 
 
-@bounded()
 async def test_discovery_tells_what_the_handlers_can_do() -> None:
     async with played(Bare()) as (client, _):
         answered = (await client.ask(lone(1, "server/discover")))["result"]
@@ -488,7 +469,6 @@ async def test_discovery_tells_what_the_handlers_can_do() -> None:
         }
 
 
-@bounded()
 async def test_every_result_names_its_server_and_says_that_it_is_one() -> None:
     asked = {
         "tools/list": {},
@@ -522,7 +502,6 @@ async def test_every_result_names_its_server_and_says_that_it_is_one() -> None:
     assert server.tools.meta is None
 
 
-@bounded()
 async def test_a_server_may_answer_discovery_itself() -> None:
     class Own(v2026_07_28.Server):
         def discover(self, params: mcp.RequestParams, ctx: v2026_07_28.Context) -> mcp.DiscoverResult:
@@ -549,7 +528,6 @@ async def test_a_server_may_answer_discovery_itself() -> None:
         (ExceptionGroup("x", [ValueError()]), INTERNAL),
     ],
 )
-@bounded()
 async def test_handlers_that_fail_answer_with_an_error(answer: Any, expected: int) -> None:
     class Failing(v2026_07_28.Server):
         async def call_tool(self, params: Any, ctx: Any) -> Any:
@@ -587,7 +565,6 @@ class Custom(v2026_07_28.Server):
         self.heard.append(params)
 
 
-@bounded()
 async def test_methods_of_ones_own_in_the_stateless_era() -> None:
     server = Custom()
     async with played(server) as (client, recording):
@@ -634,7 +611,6 @@ class Talks(v2026_07_28.Server):
         ("emergency", []),
     ],
 )
-@bounded()
 async def test_log_messages_come_only_to_requests_that_want_them(level: str | None, expected: list[str]) -> None:
     async with played(Talks()) as (client, recording):
         message = lone(1, "tools/call", name="x")
@@ -650,7 +626,6 @@ async def test_log_messages_come_only_to_requests_that_want_them(level: str | No
 
 
 @pytest.mark.parametrize("token", [0, "t", "", 10**20])
-@bounded()
 async def test_progress_comes_only_to_requests_that_want_it(token: object) -> None:
     async with played(Talks()) as (client, recording):
         message = lone(1, "tools/call", name="x")
@@ -665,7 +640,6 @@ async def test_progress_comes_only_to_requests_that_want_it(token: object) -> No
 
 
 @pytest.mark.parametrize("level", ["verbose", "INFO", "", 5, [], True])
-@bounded()
 async def test_levels_that_do_not_exist_are_invalid(level: object) -> None:
     async with played(Talks()) as (client, recording):
         message = lone(1, "tools/call", name="x")
@@ -674,7 +648,6 @@ async def test_levels_that_do_not_exist_are_invalid(level: object) -> None:
         assert len(recording.sent) == 1
 
 
-@bounded()
 async def test_a_level_that_a_handler_invents_is_its_own_fault() -> None:
     class Invents(v2026_07_28.Server):
         async def call_tool(self, params: Any, ctx: v2026_07_28.Context) -> mcp.CallToolResult:
@@ -691,7 +664,6 @@ async def test_a_level_that_a_handler_invents_is_its_own_fault() -> None:
 # --- our client -----------------------------------------------------------------------------------------------
 
 
-@bounded()
 async def test_a_client_says_on_every_request_who_it_is() -> None:
     class Person(v2026_07_28.Client):
         info = mcp.Implementation(name="person", version="2")
@@ -716,7 +688,6 @@ async def test_a_client_says_on_every_request_who_it_is() -> None:
     assert seen == [0.1, 1.0]
 
 
-@bounded()
 async def test_clients_and_servers_without_a_common_revision_say_so() -> None:
     pairs = [
         (v2025_11_25.Client(), Bare()),
@@ -760,7 +731,6 @@ run(Old(), New(), revisions=[Old.revision, New.revision])
 """
 
 
-@bounded()
 async def test_one_process_serves_both_eras(tmp_path: Path) -> None:
     script = tmp_path / "server.py"
     script.write_text(SCRIPT)

@@ -26,7 +26,6 @@ from tests.support.checked_connections import (
     STATELESS,
     Raw,
     Recording,
-    bounded,
     initialize,
     lone,
     notification,
@@ -116,7 +115,6 @@ def heard(recording: Recording, id_: object) -> list[str]:
 
 
 @pytest.mark.parametrize("id_", [1, 0, "1", "", "é", -5, 10**20])
-@bounded()
 async def test_the_agreement_comes_first_and_everything_has_the_id(id_: Any) -> None:
     server = Prompts()
     async with played(server) as (client, recording):
@@ -141,7 +139,6 @@ async def test_the_agreement_comes_first_and_everything_has_the_id(id_: Any) -> 
         ({"toolsListChanged": True, "novel": True}, {"toolsListChanged": True}, [TOOLS]),
     ],
 )
-@bounded()
 async def test_only_what_was_asked_for_and_is_offered(
     wanted: dict[str, Any], agreed: dict[str, Any], expected: list[str]
 ) -> None:
@@ -155,7 +152,6 @@ async def test_only_what_was_asked_for_and_is_offered(
 
 
 @pytest.mark.parametrize("wanted", [5, None, [], {"toolsListChanged": 1}, {"resourceSubscriptions": "x:y"}])
-@bounded()
 async def test_filters_that_are_none_are_invalid(wanted: object) -> None:
     async with played(Changes()) as (client, _):
         answered = await client.ask(lone(1, "subscriptions/listen", notifications=wanted))
@@ -179,7 +175,6 @@ async def test_filters_that_are_none_are_invalid(wanted: object) -> None:
         ("x:y", "x:y/", True),
     ],
 )
-@bounded()
 async def test_parts_of_a_resource(followed: str, changed: str, heard_of: bool) -> None:
     server = Changes()
     async with played(server) as (client, recording):
@@ -189,7 +184,6 @@ async def test_parts_of_a_resource(followed: str, changed: str, heard_of: bool) 
         assert [params["uri"] for params in recording.params(UPDATED)] == [changed] * heard_of
 
 
-@bounded()
 async def test_several_subscriptions_on_one_connection() -> None:
     server = Prompts()
     async with played(server) as (client, recording):
@@ -210,7 +204,6 @@ async def test_several_subscriptions_on_one_connection() -> None:
         assert len(heard(recording, 2)) == 3
 
 
-@bounded()
 async def test_a_client_that_cancels_hears_nothing_more_and_gets_no_answer() -> None:
     server = Changes()
     async with played(server) as (client, recording):
@@ -224,7 +217,6 @@ async def test_a_client_that_cancels_hears_nothing_more_and_gets_no_answer() -> 
         assert [message["id"] for message in recording.sent if "id" in message] == [1]
 
 
-@bounded()
 async def test_the_server_ends_subscriptions_in_good_order() -> None:
     server = Changes()
     async with played(server) as (client, _):
@@ -243,7 +235,6 @@ async def test_the_server_ends_subscriptions_in_good_order() -> None:
 
 
 @pytest.mark.full
-@bounded()
 async def test_a_client_that_is_gone_leaves_nothing_behind() -> None:
     server = Changes()
     for _ in range(3):
@@ -255,7 +246,6 @@ async def test_a_client_that_is_gone_leaves_nothing_behind() -> None:
     assert not [one for one in gc.get_objects() if isinstance(one, Subscription)]
 
 
-@bounded()
 async def test_nobody_is_told_who_did_not_ask() -> None:
     server = Changes()
     async with played(server) as (client, recording):
@@ -266,7 +256,6 @@ async def test_nobody_is_told_who_did_not_ask() -> None:
         assert recording.methods() == []
 
 
-@bounded()
 async def test_changes_are_not_told_on_the_stream_of_a_request(caplog: pytest.LogCaptureFixture) -> None:
     async with played(Changes()) as (client, recording):
         await listening(client, 1, toolsListChanged=True)
@@ -276,7 +265,6 @@ async def test_changes_are_not_told_on_the_stream_of_a_request(caplog: pytest.Lo
         assert recording.methods() == [ACKNOWLEDGED]
 
 
-@bounded()
 async def test_a_request_changes_what_a_subscription_hears_of() -> None:
     async with played(Changes()) as (client, recording):
         await listening(client, "s", toolsListChanged=True, resourceSubscriptions=["x:y"])
@@ -285,7 +273,6 @@ async def test_a_request_changes_what_a_subscription_hears_of() -> None:
         assert heard(recording, "s") == [TOOLS, UPDATED]
 
 
-@bounded()
 async def test_a_change_is_told_to_clients_of_both_eras() -> None:
     now, before = Changes(), Before()
     async with played(now, before) as (modern, theirs), played(before, now) as (old, those):
@@ -307,7 +294,6 @@ async def test_a_change_is_told_to_clients_of_both_eras() -> None:
         assert len([params for params in told if "_meta" not in params]) == 1
 
 
-@bounded()
 async def test_subscriptions_carry_nothing_else() -> None:
     server = Changes()
     async with played(server) as (client, recording):
@@ -328,7 +314,6 @@ async def test_subscriptions_carry_nothing_else() -> None:
 # --- who reads slowly -----------------------------------------------------------------------------------------
 
 
-@bounded()
 async def test_who_reads_slowly_delays_nobody_and_is_given_up_in_the_end() -> None:
     server = Changes()
     left, right = pair()
@@ -389,7 +374,6 @@ class Slow(Transport):
         await anyio.sleep(0.01)
 
 
-@bounded()
 async def test_no_change_falls_between_the_agreement_and_the_first_one() -> None:
     server = Changes()
     left, right = pair()
@@ -409,7 +393,6 @@ async def test_no_change_falls_between_the_agreement_and_the_first_one() -> None
     recording.check()
 
 
-@bounded()
 async def test_a_subscription_that_is_given_up_says_why() -> None:
     server = Changes()
     async with played(server) as (client, _):
@@ -451,7 +434,6 @@ def test_an_update_is_looked_up_and_not_compared_with_each_uri(monkeypatch: pyte
     assert len(calls) <= 2
 
 
-@bounded()
 async def test_others_run_while_many_clients_are_notified() -> None:
     class Connected(Recorder):
         @property

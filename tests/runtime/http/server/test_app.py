@@ -230,10 +230,7 @@ class Now(v2026_07_28.Server):
         self.heard: list[Any] = []
         self.events: list[str] = []
         self.go = asyncio.Event()
-        self.tools = [
-            mcp.Tool(name="plain", input_schema=mcp.ToolInputSchema()),
-            self.regional("regional"),
-        ]
+        self.tools = [mcp.Tool(name="plain", input_schema=mcp.ToolInputSchema()), self.regional("regional")]
         self.listed = 0
 
     @staticmethod

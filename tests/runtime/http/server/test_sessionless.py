@@ -352,12 +352,7 @@ async def test_tokens_and_scopes_count_as_they_do_with_sessions() -> None:
     scopes = {("tools/call", "x"): ["read"], ("tools/call", "delete"): ["write"]}
     auth = ResourceServer("http://localhost/mcp", StaticTokens({KEY: alice}), scopes=scopes)
     async with wires(app(Guarded(), auth=auth)) as http:
-        for name, token, status in (
-            ("x", "wrong", 401),
-            ("x", KEY, 200),
-            ("delete", KEY, 403),
-            ("admin", KEY, 403),
-        ):
+        for name, token, status in (("x", "wrong", 401), ("x", KEY, 200), ("delete", KEY, 403), ("admin", KEY, 403)):
             headers = {"mcp_protocol_version": LATEST, "authorization": f"Bearer {token}"}
             wire = await http.ask("POST", tool(name), **headers)
             assert await wire.status() == status, name
