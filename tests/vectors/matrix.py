@@ -21,32 +21,6 @@ LONGEST = 160
 COMPARED = 3
 """Columns of the table of rules: false accepts, false rejects and lossy documents."""
 
-INTRODUCTION = """\
-# Conformance matrix
-
-Disagreements between released implementations and the [conformance vectors](../how-to/vectors.md).
-`python -m tests.vectors.matrix` runs every testee in `examples/testees/` on all vectors and writes this page.
-
-A disagreement is a fact about a type, not about a session: an SDK may check more before or after it reads a message.
-The modes of the testees differ, and so do the figures:
-
-- The TypeScript SDK and the public types of the Python SDK have one set of types for all revisions. A type with the
-  members of a later revision reads documents of an older one.
-- The public types of the Python SDK write defaults, such as `resultType`, in every revision.
-- `wire` is the internal set of types of the Python SDK 2.x, generated for 2025-11-25 and 2026-07-28.
-- JavaScript reads all numbers as doubles, before an SDK sees them. Vectors with larger integers have the tag `limit`
-  and a column of their own.
-- `@effect/ai` has the types of 2025-06-18, for about half of the definitions.
-- `FastMCP`, `@mastra/mcp` and `mcp-framework` use the types of the official SDKs.
-
-*Lossy* counts documents that come back with a lost, added or changed member. *Unsupported* counts vectors of
-definitions that an implementation lacks.
-
-The five known exceptions of our own bindings ([faithfulness](../explanation/faithfulness.md)) are no disagreements:
-`explicit-null` is the tolerated rule `null`, `whole-integer` is equal in JSON Schema, `deep-nesting` and
-`huge-number` are tolerated by RFC 8259, and no vector needs `boolean-constant`.
-"""
-
 
 def run_program(program: Program, files: Sequence[VectorFile]) -> Run:
     """Give vectors to a testee."""
@@ -55,8 +29,9 @@ def run_program(program: Program, files: Sequence[VectorFile]) -> Run:
 
 
 def page(runs: Mapping[Program, Run]) -> str:
-    """Return the page."""
-    lines = [INTRODUCTION, *_packages(runs), *_revisions(runs), *_rules(runs), *_clusters(runs)]
+    """Return the page, whose introduction stays as it is."""
+    introduction = PAGE.read_text("utf-8").partition("## Implementations")[0]
+    lines = [introduction.rstrip("\n"), "", *_packages(runs), *_revisions(runs), *_rules(runs), *_clusters(runs)]
     return "\n".join(lines).rstrip() + "\n"
 
 

@@ -7,6 +7,7 @@ from collections.abc import Mapping
 from contextlib import AsyncExitStack
 from dataclasses import replace
 from typing import Any
+from unittest import mock
 
 import anyio
 import pytest
@@ -51,10 +52,7 @@ class Failing(MemoryTaskStore):
 
 @pytest.mark.parametrize("value", ["\udc80", object()])
 async def test_an_end_that_is_no_json_is_a_failure_at_once(value: object) -> None:
-    async def handle(record: TaskRecord, running: RunningTask) -> Mapping[str, Any]:
-        return {"text": value}
-
-    async with serving(handle, lease=60) as service:
+    async with serving(mock.AsyncMock(return_value={"text": value}), lease=60) as service:
         record = await until(service, (await service.create(task(reruns=3))).id)
     assert (record.status, record.error) == ("failed", {"code": -32603, "message": "Internal error"})
 
@@ -68,48 +66,34 @@ async def test_a_task_that_nobody_can_run_ends_with_its_time() -> None:
 
 
 async def test_a_queue_that_is_away_does_not_hinder_a_cancellation() -> None:
-    class Away(LocalRunner):
-        async def cancel(self, id: str) -> None:
-            raise OSError("queue.internal refuses")
-
-    async with serving(for_ever, runner=Away()) as service:
+    runner = LocalRunner()
+    vars(runner)["cancel"] = mock.AsyncMock(side_effect=OSError("queue.internal refuses"))
+    async with serving(for_ever, runner=runner) as service:
         made = await service.create(task())
         assert (await service.cancel(made.id, "")).status == "cancelled"
 
 
 async def test_an_answer_is_not_lost_when_the_queue_is_away() -> None:
-    class Impatient(LocalRunner):
-        answer_timeout = 0.02
-        is_away = False
-
-        async def submit(self, id: str) -> None:
-            if self.is_away:
-                raise OSError("queue.internal refuses")
-            await super().submit(id)
-
     async def handle(record: TaskRecord, running: RunningTask) -> Mapping[str, Any]:
         return await running.ask({"name": NAME})
 
-    runner = Impatient()
+    runner = LocalRunner()
+    vars(runner)["answer_timeout"] = 0.02
     async with serving(handle, runner=runner) as service:
         made = await service.create(task(reruns=1))
         async for record in service.versions(made.id):
             if record.open and not record.runs:
                 break
         await anyio.sleep(0.05)
-        runner.is_away = True
-        await service.update(made.id, "", {"name": {"action": "accept"}})
-        runner.is_away = False
+        with mock.patch.object(runner, "submit", side_effect=OSError("queue.internal refuses")):
+            await service.update(made.id, "", {"name": {"action": "accept"}})
         assert (await until(service, made.id)).status == "completed"
 
 
 async def test_an_end_is_written_although_the_server_stops_meanwhile() -> None:
-    async def handle(record: TaskRecord, running: RunningTask) -> Mapping[str, Any]:
-        return {"done": True}
-
     store = Failing()
     store.ends_refused = True
-    async with serving(handle, store) as service:
+    async with serving(echo, store) as service:
         made = await service.create(task())
         await anyio.sleep(0.1)
         asyncio.get_running_loop().call_later(0.1, setattr, store, "ends_refused", False)
@@ -119,11 +103,6 @@ async def test_an_end_is_written_although_the_server_stops_meanwhile() -> None:
 
 
 async def test_dropping_many_tasks_takes_no_lease_away() -> None:
-    class Slow(MemoryTaskStore):
-        async def sweep(self) -> int:
-            await anyio.sleep_forever()
-            return 0
-
     runs: list[str] = []
 
     async def handle(record: TaskRecord, running: RunningTask) -> Mapping[str, Any]:
@@ -131,11 +110,11 @@ async def test_dropping_many_tasks_takes_no_lease_away() -> None:
         await anyio.sleep(0.6)
         return {}
 
-    store = Slow()
-    service, other = service_of(handle, store, lease=0.2), service_of(handle, store, lease=0.2)
-    async with service.serving():
+    store = MemoryTaskStore()
+    vars(store)["sweep"] = anyio.sleep_forever
+    async with serving(handle, store, lease=0.2) as service:
         made = await service.create(task(reruns=1))
-        async with other.serving():
+        async with serving(handle, store, lease=0.2):
             await until(service, made.id)
     assert runs == [made.id]
 

@@ -8,6 +8,7 @@ from collections.abc import AsyncGenerator, Mapping
 from contextlib import aclosing, asynccontextmanager, closing
 from pathlib import Path
 from typing import Any
+from unittest import mock
 
 import anyio
 import pytest
@@ -104,10 +105,7 @@ async def test_a_task_runs_to_its_result() -> None:
     ("error", "code"), [(ProtocolError(-32602, "no", {"x": 1}), -32602), (ValueError("secret"), INTERNAL_ERROR)]
 )
 async def test_an_error_is_the_end_and_tells_nothing_of_the_inside(error: Exception, code: int) -> None:
-    async def fails(record: TaskRecord, running: RunningTask) -> Mapping[str, Any]:
-        raise error
-
-    async with serving(fails) as service:
+    async with serving(mock.AsyncMock(side_effect=error)) as service:
         record = await until(service, (await service.create(task())).id)
     assert (record.status, record.error and record.error["code"]) == ("failed", code)
     assert "secret" not in str(record)
@@ -271,10 +269,9 @@ async def test_an_answer_reaches_the_worker_that_waits_for_it(tmp_path: Path) ->
 
 
 async def test_a_handler_that_waits_for_long_ends_and_runs_again_with_the_answer() -> None:
-    class Impatient(LocalRunner):
-        answer_timeout = 0.05
-
-    async with serving(curious, runner=Impatient()) as service:
+    runner = LocalRunner()
+    vars(runner)["answer_timeout"] = 0.05
+    async with serving(curious, runner=runner) as service:
         id = (await service.create(task(reruns=1))).id
         await until(service, id, "input_required")
         await anyio.sleep(0.3)
@@ -295,9 +292,7 @@ async def test_a_task_ends_when_its_time_is_over_and_its_client_learns_it() -> N
 
 
 async def test_what_is_too_large_is_refused_or_fails() -> None:
-    async def large(record: TaskRecord, running: RunningTask) -> Mapping[str, Any]:
-        return {"x": "x" * 5000}
-
+    large = mock.AsyncMock(return_value={"x": "x" * 5000})
     async with serving(large, limits=TaskLimits(max_task_bytes=2000)) as service:
         with pytest.raises(ProtocolError, match="too large"):
             await service.create(task(params={"x": "x" * 5000}))
