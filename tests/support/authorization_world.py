@@ -292,19 +292,20 @@ def world() -> AbstractAsyncContextManager[World]:
     return playing(World())
 
 
+def visit(url: str) -> str:
+    """Return where a user is sent who visits a URL and agrees to everything."""
+    parts = urlsplit(url)
+    connection = HTTPConnection(parts.netloc, timeout=10)
+    try:
+        connection.request("GET", f"{parts.path}?{parts.query}")
+        return connection.getresponse().headers["location"] or ""
+    finally:
+        connection.close()
+
+
 async def agree(url: str) -> str:
     """Log in as a user who says yes at once."""
-
-    def visit() -> str:
-        parts = urlsplit(url)
-        connection = HTTPConnection(parts.netloc, timeout=10)
-        try:
-            connection.request("GET", f"{parts.path}?{parts.query}")
-            return connection.getresponse().headers["location"]
-        finally:
-            connection.close()
-
-    return await to_thread.run_sync(visit)
+    return await to_thread.run_sync(visit, url)
 
 
 def slowly(seconds: float) -> Manual:

@@ -64,6 +64,11 @@ async def played(*servers: Any, revisions: Any = None) -> AsyncGenerator[Raw]:
         await left.close()
 
 
+@pytest.fixture
+def raw() -> AbstractAsyncContextManager[Raw]:
+    return played()
+
+
 # --- both sides know it ---------------------------------------------------------------------------------------
 
 
@@ -117,9 +122,8 @@ def test_settings_that_are_not_valid_are_found_when_they_are_declared() -> None:
             extension_settings: ClassVar[Any] = {"com.example/other": {}}
 
 
-async def test_both_sides_declare_what_their_bases_say() -> None:
-    async with played() as raw:
-        offered = (await raw.ask(lone(1, "server/discover")))["result"]["capabilities"]
+async def test_both_sides_declare_what_their_bases_say(raw: Raw) -> None:
+    offered = (await raw.ask(lone(1, "server/discover")))["result"]["capabilities"]
     assert offered == {"tools": {"listChanged": True}, "logging": {}, "extensions": {ID: {}}}
     left, right = pair()
     raw = Raw(right)
@@ -147,9 +151,8 @@ UNDECLARED: list[tuple[str, dict[str, Any]]] = [
 
 @pytest.mark.parametrize(("method", "params"), UNDECLARED)
 @pytest.mark.parametrize("capabilities", [{}, {"extensions": {"com.example/other": {}}}])
-async def test_who_does_not_declare_it_is_told_so(method: str, params: Any, capabilities: Any) -> None:
-    async with played() as raw:
-        error = (await raw.ask(lone(1, method, capabilities, **params)))["error"]
+async def test_who_does_not_declare_it_is_told_so(raw: Raw, method: str, params: Any, capabilities: Any) -> None:
+    error = (await raw.ask(lone(1, method, capabilities, **params)))["error"]
     assert (error["code"], error["data"]) == (MISSING, LACKING)
 
 
@@ -160,22 +163,20 @@ async def test_a_server_may_do_without() -> None:
             assert (await client.call_tool("sell")).content[0].text == "[]"  # a broadcast leaves it out
 
 
-async def test_each_request_declares_for_itself() -> None:
-    async with played() as raw:
-        assert "result" in await raw.ask(lone(1, "stock/get", DECLARED, item="pear"))
-        assert (await raw.ask(lone(2, "stock/get", {}, item="pear")))["error"]["code"] == MISSING
+async def test_each_request_declares_for_itself(raw: Raw) -> None:
+    assert "result" in await raw.ask(lone(1, "stock/get", DECLARED, item="pear"))
+    assert (await raw.ask(lone(2, "stock/get", {}, item="pear")))["error"]["code"] == MISSING
 
 
-async def test_params_of_an_extension_are_validated_as_those_of_core() -> None:
-    async with played() as raw:
-        for params in ({}, {"item": 1}):
-            error = (await raw.ask(lone(1, "stock/get", DECLARED, **params)))["error"]
-            assert (error["code"], error["data"][0]["path"]) == (-32602, "params.item")
-        wrong = {"notifications": {"stockItems": [1]}}
-        error = (await raw.ask(lone(2, "subscriptions/listen", DECLARED, **wrong)))["error"]
-        assert (error["code"], error["data"][0]["path"]) == (-32602, "params.notifications.stockItems.0")
-        bare = request(3, "stock/get", {"item": "pear"})
-        assert (await raw.ask(bare))["error"]["code"] == -32602  # no `_meta`
+async def test_params_of_an_extension_are_validated_as_those_of_core(raw: Raw) -> None:
+    for params in ({}, {"item": 1}):
+        error = (await raw.ask(lone(1, "stock/get", DECLARED, **params)))["error"]
+        assert (error["code"], error["data"][0]["path"]) == (-32602, "params.item")
+    wrong = {"notifications": {"stockItems": [1]}}
+    error = (await raw.ask(lone(2, "subscriptions/listen", DECLARED, **wrong)))["error"]
+    assert (error["code"], error["data"][0]["path"]) == (-32602, "params.notifications.stockItems.0")
+    bare = request(3, "stock/get", {"item": "pear"})
+    assert (await raw.ask(bare))["error"]["code"] == -32602  # no `_meta`
 
 
 # --- the server does not --------------------------------------------------------------------------------------

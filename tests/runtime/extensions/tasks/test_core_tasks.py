@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from contextlib import AbstractAsyncContextManager
 from pathlib import Path
 from typing import Any
 
@@ -77,15 +78,17 @@ async def report() -> str:
     return "done"
 
 
-async def test_what_can_be_a_task_is_listed_and_declared(servers: list[Server]) -> None:
-    async with served(Asked(), *servers) as client:
-        listed = {
-            tool.name: tool.execution and tool.execution.task_support for tool in (await client.list_tools()).tools
-        }
-        assert listed["greet"] is None
-        assert (listed["slow"], listed["fails"], listed["order"]) == ("optional", "required", "required")
-        declared = client.server_capabilities["tasks"]
-        assert declared == {"cancel": {}, "list": {}, "requests": {"tools": {"call": {}}}}
+@pytest.fixture
+def client(servers: list[Server]) -> AbstractAsyncContextManager[Any]:
+    return served(Asked(), *servers)
+
+
+async def test_what_can_be_a_task_is_listed_and_declared(client: Any) -> None:
+    listed = {tool.name: tool.execution and tool.execution.task_support for tool in (await client.list_tools()).tools}
+    assert listed["greet"] is None
+    assert (listed["slow"], listed["fails"], listed["order"]) == ("optional", "required", "required")
+    declared = client.server_capabilities["tasks"]
+    assert declared == {"cancel": {}, "list": {}, "requests": {"tools": {"call": {}}}}
 
 
 @pytest.mark.parametrize("name", ["lone", "app"])
@@ -101,43 +104,39 @@ async def test_a_call_becomes_a_task_whose_result_is_waited_for(name: str, serve
             }
 
 
-async def test_a_call_that_asks_for_no_task_gets_none(servers: list[Server]) -> None:
-    async with served(Asked(), *servers) as client:
-        assert (await client.call_tool("slow", {"seconds": 0})).content[0].text == "done"
+async def test_a_call_that_asks_for_no_task_gets_none(client: Any) -> None:
+    assert (await client.call_tool("slow", {"seconds": 0})).content[0].text == "done"
 
 
-async def test_calls_that_do_not_fit_the_tool_are_refused(servers: list[Server]) -> None:
-    async with served(Asked(), *servers) as client:
-        for call in (client.begin("greet", {"name": "x"}), client.begin("nothing"), client.call_tool("fails")):
-            with pytest.raises(ProtocolError) as caught:
-                await call
-            assert caught.value.code == -32601
-
-
-async def test_errors_of_tools_and_of_the_protocol_are_failures(servers: list[Server]) -> None:
-    async with served(Asked(), *servers) as client:
-        failed = await client.begin("fails")
-        assert (await client.get_task_payload(failed.task_id)).model_dump()["isError"]
-        refused = await client.begin("refuses")
+async def test_calls_that_do_not_fit_the_tool_are_refused(client: Any) -> None:
+    for call in (client.begin("greet", {"name": "x"}), client.begin("nothing"), client.call_tool("fails")):
         with pytest.raises(ProtocolError) as caught:
-            await client.get_task_payload(refused.task_id)
-        assert (caught.value.code, caught.value.message, caught.value.data) == (-32000, "never", {"why": 1})
-        for one in (failed, refused):
-            assert (await client.get_task(one.task_id)).status == "failed"
+            await call
+        assert caught.value.code == -32601
+
+
+async def test_errors_of_tools_and_of_the_protocol_are_failures(client: Any) -> None:
+    failed = await client.begin("fails")
+    assert (await client.get_task_payload(failed.task_id)).model_dump()["isError"]
+    refused = await client.begin("refuses")
+    with pytest.raises(ProtocolError) as caught:
+        await client.get_task_payload(refused.task_id)
+    assert (caught.value.code, caught.value.message, caught.value.data) == (-32000, "never", {"why": 1})
+    for one in (failed, refused):
+        assert (await client.get_task(one.task_id)).status == "failed"
 
 
 @pytest.mark.parametrize(("tool", "question"), [("delete", "Delete x?"), ("order", "Who?")])
-async def test_who_waits_is_asked_once(tool: str, question: str, servers: list[Server]) -> None:
-    async with served(Asked(), *servers) as client:
-        begun = await client.begin(tool, {"name": "x"} if tool == "delete" else {})
-        while (await client.get_task(begun.task_id)).status != "input_required":
-            await anyio.sleep(0.01)
-        async with anyio.create_task_group() as waiting:
-            for _ in range(3):
-                waiting.start_soon(client.text_of, begun.task_id)
-        assert [one.message for one in client.asked] == [question]
-        assert client.asked[0].model_dump()["_meta"][RELATED] == {"taskId": begun.task_id}
-        assert await client.text_of(begun.task_id) in ("deleted", "for True")
+async def test_who_waits_is_asked_once(client: Any, tool: str, question: str) -> None:
+    begun = await client.begin(tool, {"name": "x"} if tool == "delete" else {})
+    while (await client.get_task(begun.task_id)).status != "input_required":
+        await anyio.sleep(0.01)
+    async with anyio.create_task_group() as waiting:
+        for _ in range(3):
+            waiting.start_soon(client.text_of, begun.task_id)
+    assert [one.message for one in client.asked] == [question]
+    assert client.asked[0].model_dump()["_meta"][RELATED] == {"taskId": begun.task_id}
+    assert await client.text_of(begun.task_id) in ("deleted", "for True")
 
 
 async def test_a_client_that_does_not_answer_ends_its_task(servers: list[Server]) -> None:
@@ -148,13 +147,12 @@ async def test_a_client_that_does_not_answer_ends_its_task(servers: list[Server]
         assert (await client.get_task(begun.task_id)).status == "failed"
 
 
-async def test_cancelling_ends_a_task_before_it_is_answered(servers: list[Server]) -> None:
-    async with served(Asked(), *servers) as client:
-        begun = await client.begin("slow", {"seconds": 3600})
-        assert (await client.cancel_task(begun.task_id)).status == "cancelled"
-        for call in (client.cancel_task(begun.task_id), client.get_task_payload(begun.task_id)):
-            with pytest.raises(ProtocolError, match="cancelled"):
-                await call
+async def test_cancelling_ends_a_task_before_it_is_answered(client: Any) -> None:
+    begun = await client.begin("slow", {"seconds": 3600})
+    assert (await client.cancel_task(begun.task_id)).status == "cancelled"
+    for call in (client.cancel_task(begun.task_id), client.get_task_payload(begun.task_id)):
+        with pytest.raises(ProtocolError, match="cancelled"):
+            await call
 
 
 async def test_who_is_not_told_apart_lists_the_tasks_of_the_connection(servers: list[Server]) -> None:
@@ -170,14 +168,13 @@ async def test_who_is_not_told_apart_lists_the_tasks_of_the_connection(servers: 
             await one.client.get_task("another")
 
 
-async def test_the_connection_is_told_how_far_a_task_is(servers: list[Server]) -> None:
-    async with served(Asked(), *servers) as client:
-        begun = await client.begin("delete", {"name": "x"})
-        await client.text_of(begun.task_id)
-        await eventually(lambda: client.told[-1:] == ["completed"])
-        await anyio.sleep(0.05)
-        assert client.told[-1:] == ["completed"], client.told
-        assert "input_required" in client.told
+async def test_the_connection_is_told_how_far_a_task_is(client: Any) -> None:
+    begun = await client.begin("delete", {"name": "x"})
+    await client.text_of(begun.task_id)
+    await eventually(lambda: client.told[-1:] == ["completed"])
+    await anyio.sleep(0.05)
+    assert client.told[-1:] == ["completed"], client.told
+    assert "input_required" in client.told
 
 
 async def test_clients_of_revisions_without_tasks_do_not_see_what_needs_them() -> None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from contextlib import AbstractAsyncContextManager
 from typing import Any
 
 import anyio
@@ -36,52 +37,52 @@ class Asked(tasks.Client):
         self.told.append(params)
 
 
-async def test_a_tool_that_is_no_task_answers_at_once(servers: list[Server]) -> None:
-    async with served(Asked(), *servers) as client:
-        assert text(await client.call_tool("greet", {"name": "World"})) == "Hello, World!"
-        handle = await client.start_tool("greet", {"name": "World"})
-        assert handle.id == ""
-        assert text(await handle.result()) == "Hello, World!"
+@pytest.fixture
+def client(servers: list[Server]) -> AbstractAsyncContextManager[Any]:
+    return served(Asked(), *servers)
 
 
-async def test_calling_a_task_waits_for_its_result(servers: list[Server]) -> None:
-    async with served(Asked(), *servers) as client:
-        assert text(await client.call_tool("slow", {"seconds": 0.05})) == "done"
-        failed = await client.call_tool("fails")
-        assert failed.is_error
-        assert "no" in text(failed)
-        with pytest.raises(ProtocolError, match="never") as refused:
-            await client.call_tool("refuses")
-        assert (refused.value.code, refused.value.data) == (-32000, {"why": 1})
+async def test_a_tool_that_is_no_task_answers_at_once(client: Any) -> None:
+    assert text(await client.call_tool("greet", {"name": "World"})) == "Hello, World!"
+    handle = await client.start_tool("greet", {"name": "World"})
+    assert handle.id == ""
+    assert text(await handle.result()) == "Hello, World!"
 
 
-async def test_a_handle_tells_how_far_a_task_is(servers: list[Server]) -> None:
-    async with served(Asked(), *servers) as client:
-        handle = await client.start_tool("slow", {"seconds": 0.1})
-        assert len(handle.id) == 43
-        seen = [now async for now in handle.updates()]
-        assert [now.status for now in seen][-1] == "completed"
-        assert {now.status for now in seen[:-1]} == {"working"}
-        assert "half" in {now.status_message for now in seen}
-        assert (seen[0].ttl_ms, seen[0].poll_interval_ms) == (3_600_000, 20)
-        assert text(await client.task(handle.id).result()) == "done"
+async def test_calling_a_task_waits_for_its_result(client: Any) -> None:
+    assert text(await client.call_tool("slow", {"seconds": 0.05})) == "done"
+    failed = await client.call_tool("fails")
+    assert failed.is_error
+    assert "no" in text(failed)
+    with pytest.raises(ProtocolError, match="never") as refused:
+        await client.call_tool("refuses")
+    assert (refused.value.code, refused.value.data) == (-32000, {"why": 1})
 
 
-async def test_questions_of_a_task_reach_the_clients_handlers_once(servers: list[Server]) -> None:
-    async with served(Asked(), *servers) as client:
-        assert text(await client.call_tool("delete", {"name": "a"})) == "deleted"
-        assert client.asked == ["Delete a?"]
+async def test_a_handle_tells_how_far_a_task_is(client: Any) -> None:
+    handle = await client.start_tool("slow", {"seconds": 0.1})
+    assert len(handle.id) == 43
+    seen = [now async for now in handle.updates()]
+    assert [now.status for now in seen][-1] == "completed"
+    assert {now.status for now in seen[:-1]} == {"working"}
+    assert "half" in {now.status_message for now in seen}
+    assert (seen[0].ttl_ms, seen[0].poll_interval_ms) == (3_600_000, 20)
+    assert text(await client.task(handle.id).result()) == "done"
 
 
-async def test_a_tool_may_ask_before_it_becomes_a_task(servers: list[Server]) -> None:
-    async with served(Asked(), *servers) as client:
-        handle = await client.start_tool("order")
-        assert handle.id
-        assert client.asked == ["Who?"]
-        assert text(await handle.result()) == "for True"
-        assert client.asked == ["Who?"]
-        assert not (await client.start_tool("cached", {"known": True})).id
-        assert (await client.start_tool("cached", {"known": False})).id
+async def test_questions_of_a_task_reach_the_clients_handlers_once(client: Any) -> None:
+    assert text(await client.call_tool("delete", {"name": "a"})) == "deleted"
+    assert client.asked == ["Delete a?"]
+
+
+async def test_a_tool_may_ask_before_it_becomes_a_task(client: Any) -> None:
+    handle = await client.start_tool("order")
+    assert handle.id
+    assert client.asked == ["Who?"]
+    assert text(await handle.result()) == "for True"
+    assert client.asked == ["Who?"]
+    assert not (await client.start_tool("cached", {"known": True})).id
+    assert (await client.start_tool("cached", {"known": False})).id
 
 
 async def test_a_client_that_does_not_know_tasks_waits_or_is_refused(servers: list[Server]) -> None:
@@ -100,40 +101,37 @@ async def test_a_client_that_does_not_know_tasks_waits_or_is_refused(servers: li
             assert refused.value.data == {"requiredCapabilities": wanted}
 
 
-async def test_a_handle_cancels_and_its_result_says_so(servers: list[Server]) -> None:
-    async with served(Asked(), *servers) as client:
-        handle = await client.start_tool("slow", {"seconds": 60})
-        await handle.cancel()
-        with pytest.raises(TaskCancelled):
-            await handle.result()
-        await handle.cancel()
-        with pytest.raises(ProtocolError) as unknown:
-            await client.task("nobody knows this").result()
-        assert unknown.value.code == -32602
+async def test_a_handle_cancels_and_its_result_says_so(client: Any) -> None:
+    handle = await client.start_tool("slow", {"seconds": 60})
+    await handle.cancel()
+    with pytest.raises(TaskCancelled):
+        await handle.result()
+    await handle.cancel()
+    with pytest.raises(ProtocolError) as unknown:
+        await client.task("nobody knows this").result()
+    assert unknown.value.code == -32602
 
 
-async def test_who_stops_waiting_cancels_the_task(servers: list[Server]) -> None:
-    async with served(Asked(), *servers) as client:
-        with pytest.raises(RequestTimeout):
-            await client.with_options(total_timeout=0.1).call_tool("slow", {"seconds": 60})
-        with anyio.move_on_after(0.1):
-            await client.call_tool("slow", {"seconds": 60})
-        assert await statuses(servers[-1]) == ["cancelled", "cancelled"]
+async def test_who_stops_waiting_cancels_the_task(client: Any, servers: list[Server]) -> None:
+    with pytest.raises(RequestTimeout):
+        await client.with_options(total_timeout=0.1).call_tool("slow", {"seconds": 60})
+    with anyio.move_on_after(0.1):
+        await client.call_tool("slow", {"seconds": 60})
+    assert await statuses(servers[-1]) == ["cancelled", "cancelled"]
 
 
-async def test_answers_are_partial_and_others_are_left_aside(servers: list[Server]) -> None:
-    async with served(Asked(), *servers) as client:
-        handle = await client.start_tool("delete", {"name": "a"})
-        while (now := await handle.status()).status != "input_required":
-            await anyio.sleep(0.01)
-        assert list(now.input_requests) == ["Delete a?"]
-        await handle.answer({"never": {"ignored": True}})
-        with pytest.raises(ProtocolError, match="Delete a") as invalid:
-            await handle.answer({"Delete a?": {"ignored": True}})
-        assert invalid.value.code == -32602
-        assert (await handle.status()).status == "input_required"
-        await handle.answer({"Delete a?": mcp.ElicitResult(action="decline")})
-        assert text(await handle.result()) == "kept"
+async def test_answers_are_partial_and_others_are_left_aside(client: Any) -> None:
+    handle = await client.start_tool("delete", {"name": "a"})
+    while (now := await handle.status()).status != "input_required":
+        await anyio.sleep(0.01)
+    assert list(now.input_requests) == ["Delete a?"]
+    await handle.answer({"never": {"ignored": True}})
+    with pytest.raises(ProtocolError, match="Delete a") as invalid:
+        await handle.answer({"Delete a?": {"ignored": True}})
+    assert invalid.value.code == -32602
+    assert (await handle.status()).status == "input_required"
+    await handle.answer({"Delete a?": mcp.ElicitResult(action="decline")})
+    assert text(await handle.result()) == "kept"
 
 
 async def test_those_who_listen_are_told_of_their_tasks(servers: list[Server]) -> None:
@@ -204,12 +202,11 @@ async def test_a_client_that_cannot_answer_cancels_the_task(servers: list[Server
         assert await statuses(servers[-1]) == ["cancelled"]
 
 
-async def test_a_subscription_follows_so_many_tasks_only(servers: list[Server]) -> None:
-    async with served(Asked(), *servers) as client:
-        wanted = tasks.types.TaskSubscriptionNotifications(task_ids=[str(number) for number in range(1001)])
-        with pytest.raises(ProtocolError, match="at most 1000"):
-            async with client.subscribed(wanted):
-                pass
+async def test_a_subscription_follows_so_many_tasks_only(client: Any) -> None:
+    wanted = tasks.types.TaskSubscriptionNotifications(task_ids=[str(number) for number in range(1001)])
+    with pytest.raises(ProtocolError, match="at most 1000"):
+        async with client.subscribed(wanted):
+            pass
 
 
 async def test_too_many_tasks_are_refused() -> None:

@@ -83,10 +83,7 @@ async def test_a_client_that_waits_gets_an_end_whatever_becomes_of_the_server(tm
 
     with ExitStack() as running:
         server = running.enter_context(process(command, port, tmp_path / "log"))
-        async with (
-            connect(f"http://127.0.0.1:{port}/mcp", Yes) as client,
-            anyio.create_task_group() as group,
-        ):
+        async with connect(f"http://127.0.0.1:{port}/mcp", Yes) as client, anyio.create_task_group() as group:
             for name in ("careful", "once"):
                 group.start_soon(wait, client, name)
             await eventually(lambda: (tmp_path / "careful").exists() and (tmp_path / "once").exists())
