@@ -87,7 +87,8 @@ def test_a_batch_hides_no_call(server: Protected) -> None:
 def test_headers_cannot_say_something_else_than_the_body(server: Protected) -> None:
     token = server.token()
     lies = {"mcp-name": "whoami"}
-    assert stepped_up(server.call("delete", token=token, headers=lies)) == "mcp:write"
+    refused = server.call("delete", token=token, headers=lies)
+    assert (stepped_up(refused), answer(refused)["id"]) == ("mcp:write", 1)
     lies["mcp-method"] = "tools/list"
     assert server.call("delete", token=token, headers=lies).status_code == 403
     assert server.call("whoami", token=token, headers=lies | {"mcp-name": "delete"}).status_code == 400

@@ -14,7 +14,7 @@ from joserfc.jwk import RSAKey
 from mcp_bindgen.auth import InvalidToken, challenges
 from tests.support.effort import rows
 from tests.support.issuer import At, Issuer, encoded, other_keys
-from tests.support.protected import Protected, answer, initialize, running, said, stateless
+from tests.support.protected import Protected, initialize, running, said, stateless
 
 KEYS = other_keys()
 
@@ -311,12 +311,6 @@ def test_refusals_are_logged(server: Protected, issuer: Issuer, caplog: pytest.L
     ]
     assert expired not in caplog.text
     assert good not in caplog.text
-
-
-def test_the_answer_has_the_id_of_its_request(server: Protected) -> None:
-    response = server.call("delete", token=server.token())
-    assert response.status_code == 403
-    assert answer(response)["id"] == 1
 
 
 def test_a_verifier_may_give_reasons_in_any_words() -> None:
