@@ -9,6 +9,7 @@ import webbrowser
 from collections.abc import Callable
 from http.client import HTTPConnection
 from typing import Any
+from unittest import mock
 from urllib.parse import urlsplit
 
 import anyio
@@ -18,7 +19,7 @@ from anyio import to_thread
 from mcp_bindgen.auth import Browser, DeviceCode, Headless, KnownClient
 from mcp_bindgen.auth.client.login import device_code
 from mcp_bindgen.runtime.protocol.errors import AuthorizationError
-from tests.support.authorization_world import World, agree, call, oauth, parts
+from tests.support.authorization_world import World, agree, call, oauth, parts, visit
 from tests.support.processes import free_port
 
 
@@ -44,20 +45,15 @@ def in_background(work: Callable[[str], object]) -> Callable[[str], bool]:
     return opened
 
 
-def come_back(url: str) -> str:
-    """Log in; return the address that the browser is sent to."""
-    return get(url)[2]["location"]
-
-
-returning = in_background(lambda url: get(come_back(url)))
+returning = in_background(lambda url: get(visit(url)))
 
 
 async def test_a_browser_comes_back_once_and_whatever_else_comes_changes_nothing(given: World) -> None:
     seen: dict[str, Any] = {}
     left = threading.Event()
 
-    def visit(url: str) -> None:
-        address = come_back(url)
+    def return_often(url: str) -> None:
+        address = visit(url)
         port = urlsplit(address).port
         base, state = address.partition("?")[0], parts(address)["state"]
         for query in ("code=evil&state=wrong&iss=x", "code=evil", f"code=evil&state={state}&state=x"):
@@ -76,7 +72,7 @@ async def test_a_browser_comes_back_once_and_whatever_else_comes_changes_nothing
             seen["again"] = "closed"
         left.set()
 
-    await given.let_in(oauth(login=Browser(open=in_background(visit))))
+    await given.let_in(oauth(login=Browser(open=in_background(return_often))))
     assert await to_thread.run_sync(left.wait, 10)  # the token may be here before the browser has read its page
     status, page, headers = seen.pop("right")
     assert status == 200
@@ -118,24 +114,18 @@ async def test_nobody_who_logs_in_and_no_browser_are_told_apart(given: World) ->
 
 async def test_no_shell_sees_the_address(given: World, monkeypatch: pytest.MonkeyPatch) -> None:
     """Hand what a hostile authorization server names to the browser as one argument, or not at all."""
-    started: list[Any] = []
-
-    def popen(command: Any, *arguments: Any, **options: Any) -> Any:
-        started.append((command, options.get("shell")))
-        raise OSError
-
+    popen = mock.Mock(side_effect=OSError)
     monkeypatch.setattr(subprocess, "Popen", popen)
     monkeypatch.setattr(webbrowser, "_tryorder", None)
     monkeypatch.setenv("BROWSER", "/bin/a-browser")
-    given.edit_server = lambda document: (
-        document | {"authorization_endpoint": "https://a.example/authorize?tenant=x%22%26calc%26"}
-    )
+    hostile = "https://a.example/authorize?tenant=x%22%26calc%26"
+    given.edit_server = lambda document: document | {"authorization_endpoint": hostile}
     await given.denied(oauth(login=Browser(seconds=0.2)))
-    assert started
-    for command, shell in started:
+    assert popen.called
+    for (command, *_), options in popen.call_args_list:
         assert isinstance(command, list)
-        assert not shell
-        assert command[-1].startswith("https://a.example/authorize?tenant=x%22%26calc%26&")
+        assert not options.get("shell")
+        assert command[-1].startswith(f"{hostile}&")
 
 
 async def test_an_address_is_pasted_until_it_is_the_right_one(given: World) -> None:
@@ -149,10 +139,7 @@ async def test_an_address_is_pasted_until_it_is_the_right_one(given: World) -> N
 
     await given.let_in(oauth(login=Headless(told.append, ask)))
     assert len(told) == 3
-
-    async def never(prompt: str) -> str:
-        return "nonsense"
-
+    never = mock.AsyncMock(return_value="nonsense")
     await given.denied(oauth(login=Headless(told.append, never)), "given up")
 
 
@@ -178,10 +165,8 @@ async def test_a_device_waits_as_it_is_told(given: World) -> None:
         slept.append(seconds)
         await real(0)
 
-    with pytest.MonkeyPatch.context() as patched:
-        patched.setattr("mcp_bindgen.auth.client.oauth.anyio.sleep", sleep)
-        (error,) = await call(given.url, oauth(login=Headless(told.append)))
-    assert "access_denied" in str(error)
+    with mock.patch("mcp_bindgen.auth.client.oauth.anyio.sleep", sleep):
+        await given.denied(oauth(login=Headless(told.append)), "access_denied")
     assert [one for one in slept if one >= 1][:3] == [1, 1, 6]
     assert "of-the-device" not in told[0]
     assert "\x1b" not in told[0]

@@ -34,7 +34,7 @@ def write(folder: Path, files: Mapping[str, bytes | str]) -> Path:
 def test_a_folder_of_skills_becomes_entries_files_and_directories(tmp_path: Path) -> None:
     words = "---\r\nname: refunds\r\ndescription: Refunds\r\nlicense: MIT\r\nsince: 2024-01-01\r\n---\r\nBody"
     folder, root = "acme/billing/refunds", "skill://acme/billing/refunds"
-    files = {"SKILL.md": words, "examples/a b#é.md": "Hello", "scan": b"\xff\x00"}
+    files: dict[str, bytes | str] = {"SKILL.md": words, "examples/a b#é.md": "Hello", "scan": b"\xff\x00"}
     files["inner/SKILL.md"] = HEAD.format("inner")
     write(tmp_path, {"acme/README.md": "not in a skill", **{f"{folder}/{name}": data for name, data in files.items()}})
     (tmp_path / folder / "empty").mkdir()
