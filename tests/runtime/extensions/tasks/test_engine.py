@@ -210,13 +210,11 @@ async def test_a_subscription_follows_so_many_tasks_only(client: Any) -> None:
 
 
 async def test_too_many_tasks_are_refused() -> None:
-    async def wait() -> None:
-        await anyio.sleep_forever()
-
-    async with served(Asked(), *one_job(wait, limits=TaskLimits(max_open_per_principal=1))) as client:
-        await client.start_tool("wait")
+    limits = TaskLimits(max_open_per_principal=1)
+    async with served(Asked(), *one_job(anyio.sleep_forever, limits=limits)) as client:
+        await client.start_tool("sleep_forever")
         with pytest.raises(ProtocolError) as refused:
-            await client.start_tool("wait")
+            await client.start_tool("sleep_forever")
         assert refused.value.code == -32000
 
 
