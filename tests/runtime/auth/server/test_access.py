@@ -374,7 +374,8 @@ def test_static_tokens_and_keys_are_the_simplest_case() -> None:
 
 
 def test_a_verifier_that_fails_lets_nobody_in(caplog: pytest.LogCaptureFixture) -> None:
-    with running(SimpleNamespace(verify=mock.AsyncMock(side_effect=KeyError("a database")))) as server:
+    failing: Any = SimpleNamespace(verify=mock.AsyncMock(side_effect=KeyError("a database")))
+    with running(failing) as server:
         response = server.call("whoami", token="the-token-of-alice")
     assert response.status_code == 503
     assert response.json()["error"]["data"] == {"error": "unavailable"}
