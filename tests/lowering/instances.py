@@ -5,28 +5,18 @@ from __future__ import annotations
 import random
 import re
 from collections.abc import Sequence
+from contextlib import suppress
+from functools import cache
 from typing import Any
 
 NAMES = ("a", "b", "c", "kind", "x-y", "other", "option_1", "")
-STRINGS = (
-    "",
-    "a",
-    "b",
-    "ab",
-    "A",
-    "null",
-    "0",
-    "1.5",
-    "é",
-    "a@example.com",
-    "https://example.com/a",
-    "2026-01-02",
-    "x" * 9,
-)
+_WORDS = "a b ab A null 0 1.5 é a@example.com https://example.com/a 2026-01-02 xxxxxxxxx"
+STRINGS = ("", *_WORDS.split())
 NUMBERS = (0, 1, 2, 3, -1, 5, 10, 1.0, 0.5, 2.5, 2**53 + 1, -7, 100)
+_MOMENT = "2026-01-02T03:04:05Z"
 BY_FORMAT = {
     "date": ["2026-01-02", "2024-02-29"],
-    "date-time": ["2026-01-02T03:04:05Z"],
+    "date-time": [_MOMENT],
     "email": ["a@example.com", "a.b+c@example.co.uk"],
     "uri": ["https://example.com/", "urn:isbn:0451450523"],
     "uuid": ["00000000-0000-4000-8000-000000000000"],
@@ -65,6 +55,11 @@ class Instances:
             return rng.choice(merged["enum"])
         types = merged.get("type", _guessed(merged))
         return self._of(rng.choice(types) if isinstance(types, list) and types else types, merged, depth)
+
+    def sample(self, index: int) -> Any:
+        """Return a value, every fourth one a mutant."""
+        value = self.value()
+        return self.mutant(value) if index % 4 == 3 else value
 
     def mutant(self, value: Any, depth: int = 0) -> Any:
         """Return a value that differs in one place, or does not."""
@@ -119,18 +114,13 @@ class Instances:
 
     def _of(self, type: Any, schema: dict[str, Any], depth: int) -> Any:
         rng = self._rng
-        if type == "object":
-            return self._object(schema, depth)
-        if type == "array":
-            return self._array(schema, depth)
+        if type in ("object", "array"):
+            return self._object(schema, depth) if type == "object" else self._array(schema, depth)
         if type == "string":
             return self._string(schema)
         if type in ("number", "integer"):
-            near = [
-                schema[word]
-                for word in ("minimum", "maximum", "exclusiveMinimum", "exclusiveMaximum")
-                if word in schema
-            ]
+            bounds = ("minimum", "maximum", "exclusiveMinimum", "exclusiveMaximum")
+            near = [schema[word] for word in bounds if word in schema]
             step = schema.get("multipleOf", 1)
             known = [*NUMBERS, *near, *(one + step for one in near), *(one - step for one in near), step * 3]
             chosen: Any = rng.choice(known)
@@ -188,31 +178,14 @@ class Instances:
         return [None, rng.choice([True, False]), rng.choice(NUMBERS), rng.choice(STRINGS), rng.choice(STRINGS)][kind]
 
 
-_KNOWN_MATCHES = (
-    *STRINGS,
-    "#a1b2c3",
-    "abc-1",
-    "a_b",
-    "123",
-    "12:30",
-    "1.2.3",
-    "/a",
-    "owner/name",
-    "AB-1",
-    "2026-01-02T03:04:05Z",
-)
-_CACHE: dict[str, list[str]] = {}
+_KNOWN_MATCHES = (*STRINGS, "#a1b2c3", "abc-1", "a_b", "123", "12:30", "1.2.3", "/a", "owner/name", "AB-1", _MOMENT)
 
 
+@cache
 def _matching(pattern: object) -> list[str]:
-    if not isinstance(pattern, str):
-        return []
-    if pattern not in _CACHE:
-        try:
-            _CACHE[pattern] = [one for one in _KNOWN_MATCHES if re.search(pattern, one)]
-        except re.error:
-            _CACHE[pattern] = []
-    return _CACHE[pattern]
+    with suppress(re.error):
+        return [one for one in _KNOWN_MATCHES if isinstance(pattern, str) and re.search(pattern, one)]
+    return []
 
 
 def _guessed(schema: dict[str, Any]) -> Any:

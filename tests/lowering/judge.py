@@ -52,18 +52,14 @@ def judged(tool: dict[str, Any], profile: Profile, rng: random.Random, count: in
     target = jsonschema_rs.validator_for(lowered.schema, offline=True)
     arguments, documents = Instances(tool["inputSchema"], rng), Instances(lowered.schema, rng)
     for index in range(count):
-        value = arguments.value()
-        value = arguments.mutant(value) if index % 4 == 3 else value
+        value = arguments.sample(index)
         if isinstance(value, dict) and source.is_valid(value):
             tally.arguments += 1
             if fault := _incomplete(lowered, target, value):
                 yield Fault(fault, name, profile.name, value)
             elif index % 5 == 0:
                 yield from _unsound(lowered, source, target, documents.mutant(_encoded(lowered, value)), tally, profile)
-        value = documents.value()
-        yield from _unsound(
-            lowered, source, target, documents.mutant(value) if index % 4 == 3 else value, tally, profile
-        )
+        yield from _unsound(lowered, source, target, documents.sample(index), tally, profile)
 
 
 def _encoded(lowered: Lowered, value: Any) -> Any:

@@ -12,29 +12,12 @@ from mcp_bindgen.lowering import Profile, names, profile
 PAGE = Path(__file__).parents[2] / "docs" / "reference" / "providers.md"
 FIX = "run: python -m tests.lowering.providers --write"
 
-HEAD = """# Profiles of model providers and hosts
-
-`mcp-bindgen contract lower SERVER --for PROFILE` and `mcp_bindgen.lowering.lower(tool, PROFILE)` take one of these
-names, or the path of a TOML file of yours. [Lowering](../how-to/lowering.md) explains the verdicts. Each entry has a
-source and the day on which it was read. Providers change, so measure before you rely on a limit. This page is
-generated from `schema/providers/`.
-
-To change a profile, write a file with the entries that differ:
-
-```toml
-base = "openai-strict"
-
-[max_tools]
-value = 64
-source = "our gateway"
-date = 2026-11-23
-```
-"""
-
 
 def page() -> str:
-    """Return the text of the page."""
-    return HEAD + "".join("\n" + "\n".join(_section(profile(name))) + "\n" for name in names())
+    """Return the text of the page, whose introduction stays as it is."""
+    return PAGE.read_text("utf-8").partition("\n## ")[0] + "".join(
+        "\n" + "\n".join(_section(profile(name))) + "\n" for name in names()
+    )
 
 
 def _section(known: Profile) -> Iterator[str]:

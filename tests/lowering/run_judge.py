@@ -18,11 +18,8 @@ from .schemas import Schemas
 
 def main(values: int, seed: int, profiles: list[str]) -> int:
     """Judge until `values` values were judged; return the number of faults."""
-    known, tally, worst = (
-        [profile(name) for name in profiles],
-        Tally(),
-        dict[str, tuple[int, int, dict[str, object], Fault]](),
-    )
+    known, tally = [profile(name) for name in profiles], Tally()
+    worst: dict[str, tuple[int, int, dict[str, object], Fault]] = {}
     verdicts = {name: Counter[str]() for name in profiles}
     while tally.arguments + tally.documents < values:
         seed += 1

@@ -54,9 +54,8 @@ class Schemas:
     def _plain(self, depth: int) -> dict[str, Any]:
         rng = self._rng
         kind = rng.random()
-        found = (
-            self._scalar() if kind < 0.55 or depth > 3 else self._object(depth) if kind < 0.8 else self._array(depth)
-        )
+        is_scalar = kind < 0.55 or depth > 3
+        found = self._scalar() if is_scalar else self._object(depth) if kind < 0.8 else self._array(depth)
         if found.get("type") in ("string", "integer", "object", "array") and rng.random() < 0.15:
             found["type"] = [found["type"], "null"]
         if rng.random() < 0.1:
@@ -80,11 +79,8 @@ class Schemas:
                 exclusiveMaximum=rng.choice([5, 11]), multipleOf=rng.choice([1, 2, 0.5]),
             )  # fmt: skip
         if kind == 4:
-            return {
-                "enum": rng.sample(
-                    ["a", "b", "", "null", 1, 2, 1.5, True, False, None, [1], {"a": 1}], rng.choice([1, 2, 3])
-                )
-            }
+            every = ["a", "b", "", "null", 1, 2, 1.5, True, False, None, [1], {"a": 1}]
+            return {"enum": rng.sample(every, rng.choice([1, 2, 3]))}
         if kind == 5:
             return {"const": rng.choice(["a", "b", 1, None, True, {}, ["a", 2]])}
         if kind == 6:
@@ -136,21 +132,15 @@ class Schemas:
         rng = self._rng
         kind = rng.randrange(8)
         parts = [self._schema(depth) for _ in range(rng.choice([1, 2, 2, 3]))]
-        if kind < 3:
-            return {"anyOf": parts}
-        if kind == 3:
-            return {"oneOf": parts}
-        if kind == 4:
-            return {"allOf": parts}
+        if kind < 5:
+            return {("anyOf", "anyOf", "anyOf", "oneOf", "allOf")[kind]: parts}
         if kind == 5:
             tagged = [{"type": "object", "properties": {"kind": {"const": name}, name: self._schema(depth + 1)},
                        "required": ["kind"]} for name in rng.sample(["a", "b", "c"], 2)]  # fmt: skip
             return {rng.choice(["oneOf", "anyOf"]): tagged}
         if kind == 6:
-            return {
-                "not": rng.choice([{"required": ["a"]}, {"enum": ["a", 1]}, {"required": ["a", "b"]}, self._scalar()])
-            }
+            fixed = [{"required": ["a"]}, {"enum": ["a", 1]}, {"required": ["a", "b"]}]
+            return {"not": rng.choice([*fixed, self._scalar()])}
         test = {"properties": {"kind": {"const": "a"}}} | rng.choice([{}, {"required": ["kind"]}])
-        return {"if": test, "then": rng.choice([{"required": ["b"]}, self._schema(depth)])} | self._some(
-            **{"else": self._schema(depth)}
-        )
+        found = {"if": test, "then": rng.choice([{"required": ["b"]}, self._schema(depth)])}
+        return found | self._some(**{"else": self._schema(depth)})

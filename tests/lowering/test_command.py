@@ -32,28 +32,14 @@ def test_json_has_the_schema_and_the_reasons(contract: Path) -> None:
     assert document.keys() == {"profile", "tools"}
     assert document["profile"] == "openai-strict"
     forecast, ping, never = document["tools"]
-    assert forecast == {
-        "name": "forecast",
-        "verdict": "narrowed",
-        "schema": {
-            "type": "object",
-            "properties": {"city": {"type": "string"}, "day": {"type": ["integer", "null"]}},
-            "required": ["city", "day"],
-            "additionalProperties": False,
-        },
-        "reasons": [
-            {
-                "pointer": "/inputSchema/properties/day",
-                "rule": "null-if-absent",
-                "reason": "every member must be required; make 'day' required",
-            },
-            {
-                "pointer": "/inputSchema",
-                "rule": "close-object",
-                "reason": "objects must be closed; set additionalProperties to false",
-            },
-        ],
-    }
+    properties = {"city": {"type": "string"}, "day": {"type": ["integer", "null"]}}
+    closed = {"type": "object", "properties": properties, "required": ["city", "day"], "additionalProperties": False}
+    reasons = [
+        ("/inputSchema/properties/day", "null-if-absent", "every member must be required; make 'day' required"),
+        ("/inputSchema", "close-object", "objects must be closed; set additionalProperties to false"),
+    ]
+    told = [dict(zip(("pointer", "rule", "reason"), one, strict=True)) for one in reasons]
+    assert forecast == {"name": "forecast", "verdict": "narrowed", "schema": closed, "reasons": told}
     assert (ping["verdict"], ping["reasons"]) == ("exact", [])
     assert (never["verdict"], never["schema"]) == ("refused", None)
 

@@ -12,7 +12,6 @@ from mcp_bindgen.host import Host, NotRouted
 from mcp_bindgen.lowering import InvalidArguments, RequestTooLarge
 from mcp_bindgen.v2025_11_25 import Client
 from mcp_bindgen.v2025_11_25 import types as mcp
-from tests.support.checked_connections import bounded
 
 SERVER = """
 from mcp_bindgen.runtime import run
@@ -37,7 +36,6 @@ run(Tools())
 
 
 @pytest.mark.full
-@bounded()
 async def test_functions_are_called_by_their_names(tmp_path: Path, caplog: pytest.LogCaptureFixture) -> None:
     script = tmp_path / "server.py"
     script.write_text(SERVER, "utf-8")

@@ -3,29 +3,17 @@
 from __future__ import annotations
 
 import re
-import subprocess
 import sys
-import time
 from pathlib import Path
 from typing import Any
 
 import pytest
 
-from mcp_bindgen.lowering import (
-    BadProfile,
-    InvalidArguments,
-    Lowered,
-    RequestTooLarge,
-    Verdict,
-    exceeded_budgets,
-    function_name,
-    lower,
-    names,
-    profile,
-    require_budgets,
-)
+from mcp_bindgen import lowering
+from mcp_bindgen.lowering import BadProfile, InvalidArguments, Lowered, Verdict, lower, names, profile
 from mcp_bindgen.v2025_11_25 import types as old
 from mcp_bindgen.v2026_07_28 import types as new
+from tests.support.commands import execute
 
 CLOSED = {"type": "object", "additionalProperties": False}
 TEXT = {"type": "string"}
@@ -70,11 +58,11 @@ def test_coded_values_come_back(profile: str, schema: Any, rules: set[str], argu
     assert found.decode({"value": encoded}) == {"value": arguments}
 
 
-@pytest.mark.parametrize(("least", "is_lost"), [(1, False), (2, True)])
-def test_a_least_number_of_members_is_lost_where_entries_may_repeat_a_key(least: int, is_lost: bool) -> None:
-    found = lowered("openai-strict", value={**MAP, "minProperties": least})
-    pointers = {one.pointer for one in found.reasons if one.rule == "drop-keyword"}
-    assert ("/inputSchema/properties/value/minProperties" in pointers) == is_lost
+def test_a_least_number_of_members_is_lost_where_entries_may_repeat_a_key() -> None:
+    for least in (1, 2):
+        found = lowered("openai-strict", value={**MAP, "minProperties": least})
+        pointers = {one.pointer for one in found.reasons if one.rule == "drop-keyword"}
+        assert ("/inputSchema/properties/value/minProperties" in pointers) == (least == 2)
 
 
 def test_null_stands_for_an_absent_member_unless_null_means_something() -> None:
@@ -145,10 +133,9 @@ def test_a_guard_names_the_place_for_the_model() -> None:
 
 
 def test_a_condition_at_the_root_is_guarded() -> None:
-    found = lower({"name": "tool", "inputSchema": {"type": "object", "not": {"minProperties": 2}}}, "claude-code")
-    assert found.verdict is Verdict.EXACT
-    found = lower({"name": "tool", "inputSchema": {"type": "object", "not": {"minProperties": 2}}}, "openai")
-    assert found.verdict is Verdict.GUARDED
+    tool = {"name": "tool", "inputSchema": {"type": "object", "not": {"minProperties": 2}}}
+    found = lower(tool, "openai")
+    assert (lower(tool, "claude-code").verdict, found.verdict) == (Verdict.EXACT, Verdict.GUARDED)
     assert found.decode({"a": 1}) == {"a": 1}
     with pytest.raises(InvalidArguments):
         found.decode({"a": 1, "b": 2})
@@ -181,16 +168,9 @@ def test_a_refusal_names_its_place(schema: Any, pointer: str, rule: str) -> None
 
 
 def test_tools_of_every_revision_are_taken() -> None:
-    for tool in (
-        old.Tool(name="a", input_schema=old.ToolInputSchema()),
-        new.Tool(name="a", input_schema=new.ToolInputSchema()),
-    ):
-        assert lower(tool, "openai-strict").schema == {
-            "type": "object",
-            "properties": {},
-            "required": [],
-            "additionalProperties": False,
-        }
+    older = old.Tool(name="a", input_schema=old.ToolInputSchema())
+    for tool in (older, new.Tool(name="a", input_schema=new.ToolInputSchema())):
+        assert lower(tool, "openai-strict").schema == {**CLOSED, "properties": {}, "required": []}
 
 
 def test_names_are_accepted_unique_and_stable() -> None:
@@ -200,19 +180,21 @@ def test_names_are_accepted_unique_and_stable() -> None:
     ]  # fmt: skip
     for name in names():
         known = profile(name)
-        found = [function_name(tool, known, server) for server, tool in pairs]
+        found = [lowering.function_name(tool, known, server) for server, tool in pairs]
         assert len({*found}) == len(pairs)
         assert all(len(one) <= known.tool_name_length and re.fullmatch(f"({known.tool_name})+", one) for one in found)
-        assert found == [function_name(tool, known, server) for server, tool in pairs]
+        assert found == [lowering.function_name(tool, known, server) for server, tool in pairs]
 
 
 def test_budgets_of_a_request_are_checked() -> None:
     tools = [lower({"name": f"t{index}", "inputSchema": {"type": "object"}}, "openai") for index in range(129)]
-    assert exceeded_budgets(tools[1:], "openai") == []
-    with pytest.raises(RequestTooLarge, match="129 tools; at most 128 fit into a request; send fewer tools"):
-        require_budgets(tools, "openai")
+    assert lowering.exceeded_budgets(tools[1:], "openai") == []
+    with pytest.raises(lowering.RequestTooLarge, match="129 tools; at most 128 fit into a request; send fewer tools"):
+        lowering.require_budgets(tools, "openai")
     optional = [lowered("anthropic-strict", {"required": []}, **dict.fromkeys("abcdefghijklm", TEXT)) for _ in "ab"]
-    assert "26 optional members; at most 24 fit into a request" in exceeded_budgets(optional, "anthropic-strict")
+    assert "26 optional members; at most 24 fit into a request" in lowering.exceeded_budgets(
+        optional, "anthropic-strict"
+    )
 
 
 def test_a_profile_of_ones_own(tmp_path: Path) -> None:
@@ -238,26 +220,6 @@ def test_a_profile_of_ones_own(tmp_path: Path) -> None:
 
 
 def test_the_library_loads_few_modules_and_no_validator() -> None:
-    code = (
-        "import sys, mcp_bindgen.lowering; ours = [m for m in sys.modules if m.startswith('mcp_bindgen.')];"
-        "assert len(ours) <= 8 and 'jsonschema_rs' not in sys.modules, ours"
-    )
-    subprocess.run([sys.executable, "-c", code], check=True)
-
-
-@pytest.mark.full
-def test_a_thousand_tools_take_at_most_a_second_of_computation() -> None:
-    described = {"type": "string", "description": "Some text.", "default": "a"}
-    tools = [
-        {
-            "name": "t",
-            "inputSchema": {"type": "object", "properties": {**dict.fromkeys("abcd", described), f"{n}": MAP}},
-        }
-        for n in range(1000)
-    ]
-    times: list[float] = []
-    for _ in range(3):
-        start = time.process_time()
-        assert {lower(tool, "openai-strict").verdict for tool in tools} == {Verdict.NARROWED}
-        times.append(time.process_time() - start)
-    assert min(times) < 1.0
+    names = execute(sys.executable, "-c", "import sys, mcp_bindgen.lowering; print(*sys.modules)").stdout.split()
+    assert len([name for name in names if name.startswith("mcp_bindgen.")]) <= 8
+    assert "jsonschema_rs" not in names

@@ -15,7 +15,7 @@ from http.client import HTTPConnection
 from typing import Any, TypeVar
 from urllib.parse import parse_qsl, urlencode, urlsplit
 
-from anyio import to_thread
+from anyio import sleep, to_thread
 from joserfc import jwk, jwt
 
 from mcp_bindgen.auth import Manual, OAuth
@@ -23,6 +23,7 @@ from mcp_bindgen.auth.dpop import token_hash
 from mcp_bindgen.auth.fetch import Fetcher
 from mcp_bindgen.auth.store import MemoryStore, Store
 from mcp_bindgen.http.client.transport import http
+from mcp_bindgen.runtime.protocol.errors import AuthorizationError
 from mcp_bindgen.runtime.protocol.transport import Lost
 from tests.support.scripted_http_server import Heard, Script, ask, request, serving
 
@@ -91,6 +92,19 @@ class World:
     def counts(self, line: str) -> int:
         """Count how often something was asked."""
         return sum(one.startswith(line) for one in self.log)
+
+    async def let_in(self, auth: Any, **options: Any) -> str:
+        """Send a request to the MCP server, which answers it; return the token that it was shown."""
+        (token,) = await call(self.url, auth, **options)
+        assert str(token).startswith("at-"), token
+        return str(token)
+
+    async def denied(self, auth: Any, why: str = "", **options: Any) -> AuthorizationError:
+        """Send a request to the MCP server, for which no token can be had; return the error, which says why."""
+        (error,) = await call(self.url, auth, **options)
+        assert isinstance(error, AuthorizationError), error
+        assert why in str(error)
+        return error
 
     # --- the authorization server ---------------------------------------------------------------------------------
 
@@ -278,19 +292,30 @@ def world() -> AbstractAsyncContextManager[World]:
     return playing(World())
 
 
+def visit(url: str) -> str:
+    """Return where a user is sent who visits a URL and agrees to everything."""
+    parts = urlsplit(url)
+    connection = HTTPConnection(parts.netloc, timeout=10)
+    try:
+        connection.request("GET", f"{parts.path}?{parts.query}")
+        return connection.getresponse().headers["location"] or ""
+    finally:
+        connection.close()
+
+
 async def agree(url: str) -> str:
     """Log in as a user who says yes at once."""
+    return await to_thread.run_sync(visit, url)
 
-    def visit() -> str:
-        parts = urlsplit(url)
-        connection = HTTPConnection(parts.netloc, timeout=10)
-        try:
-            connection.request("GET", f"{parts.path}?{parts.query}")
-            return connection.getresponse().headers["location"]
-        finally:
-            connection.close()
 
-    return await to_thread.run_sync(visit)
+def slowly(seconds: float) -> Manual:
+    """Log in as a user who takes some time."""
+
+    async def visit(url: str) -> str:
+        await sleep(seconds)
+        return await agree(url)
+
+    return Manual(visit, CALLBACK)
 
 
 def oauth(store: Store | None = None, **options: Any) -> OAuth:

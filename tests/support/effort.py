@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterable
+from collections.abc import Collection, Iterable, Mapping
 from typing import Any, TypeVar
 
 import pytest
@@ -34,6 +34,11 @@ def cases(every: Iterable[Any], *, quick: Collection[Any]) -> list[Any]:
         quick: Those that `make test` runs too.
     """
     return [case if case in quick else _full(case) for case in every]
+
+
+def rows(table: Mapping[str, Iterable[Any]]) -> list[tuple[Any, str]]:
+    """Return each value of a table with what it stands under, as the parameters of a test."""
+    return [(value, name) for name, values in table.items() for value in values]
 
 
 def _full(case: Any) -> Any:

@@ -6,14 +6,12 @@ import threading
 from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
-from http.client import HTTPConnection
 from typing import Any
-from urllib.parse import urlsplit
 
 from anyio.from_thread import start_blocking_portal
 
 from mcp_bindgen.runtime import Identity
-from tests.support.authorization_world import World, world
+from tests.support.authorization_world import World, visit, world
 from tests.support.protected import Protected, running
 
 
@@ -63,17 +61,6 @@ def guarded() -> Iterator[Guarded]:
         running(_Verifier(made), basic_scopes=["mcp:read"]) as server,
     ):
         yield Guarded(made, server)
-
-
-def visit(url: str) -> str:
-    """Return where a user is sent who visits a URL and agrees to everything."""
-    parts = urlsplit(url)
-    connection = HTTPConnection(parts.netloc, timeout=10)
-    try:
-        connection.request("GET", f"{parts.path}?{parts.query}")
-        return connection.getresponse().headers["location"] or ""
-    finally:
-        connection.close()
 
 
 class Browser:

@@ -19,6 +19,7 @@ from mcp_bindgen.auth import ResourceServer, TokenVerifier
 from mcp_bindgen.http.server.app import HttpApp
 from mcp_bindgen.http.server.legacy_sse import SseApp
 from tests.support.checked_connections import INITIALIZED, STATELESS, initialize, lone, request
+from tests.support.issuer import Issuer
 
 __all__ = ["STATELESS", "initialize"]
 
@@ -100,17 +101,26 @@ class Protected:
 
     Attributes:
         url: The resource.
-        auth: Its gate.
-        leave: Ends its streams.
+        issuer: Who issues its tokens.
     """
 
-    def __init__(self, url: str) -> None:
+    def __init__(self, url: str, issuer: Issuer | None = None) -> None:
         self.url = url
+        self.issuer = issuer
         self.client = httpx2.Client(timeout=20, trust_env=False)
 
     @property
     def origin(self) -> str:
         return self.url.removesuffix("/mcp")
+
+    @property
+    def metadata_url(self) -> str:
+        return f"{self.origin}/.well-known/oauth-protected-resource/mcp"
+
+    def token(self, **changes: Any) -> str:
+        """A token for this server, which differs in some ways from a good one."""
+        assert self.issuer is not None
+        return self.issuer.token(self.url, **changes)
 
     def post(self, body: Any, *, token: str | None = None, headers: Mapping[str, str] | None = None) -> Any:
         """The response to a message, or to bytes."""
@@ -120,12 +130,21 @@ class Protected:
         content = body if isinstance(body, bytes) else json.dumps(body).encode()
         return self.client.post(self.url, content=content, headers=sent | dict(headers or {}))
 
-    def call(
-        self, name: str, *, token: str | None = None, headers: Mapping[str, str] | None = None, **more: Any
+    def ask(
+        self, method: str, token: str | None = None, session: Any = None, headers: Any = None, **params: Any
     ) -> Any:
-        """The response to a stateless `tools/call`."""
-        told = {"mcp-protocol-version": STATELESS, "mcp-method": "tools/call", "mcp-name": name}
-        return self.post(stateless("tools/call", name=name, **more), token=token, headers=told | dict(headers or {}))
+        """The response to a request of a session, or to a stateless one, whose headers repeat what it is about."""
+        if session is not None:
+            body = {"jsonrpc": "2.0", "id": 1, "method": method, "params": params}
+            return self.post(body, token=token, headers={**session, **(headers or {})})
+        named = next((str(params[one]) for one in ("name", "uri", "taskId") if one in params), "")
+        told = {"mcp-protocol-version": STATELESS, "mcp-method": method}
+        told |= {"mcp-name": named if named.isascii() and named.isprintable() else "x"} if named else {}
+        return self.post(stateless(method, **params), token=token, headers={**told, **(headers or {})})
+
+    def call(self, name: str, **more: Any) -> Any:
+        """The response to `tools/call`."""
+        return self.ask("tools/call", name=name, **more)
 
     def session(self, token: str, revision: str = LATEST) -> dict[str, str]:
         """Begin a session; returns the headers of its requests."""
@@ -160,7 +179,9 @@ def answer(response: Any) -> Any:
 
 
 @contextmanager
-def running(*verifiers: TokenVerifier, servers: Any = (), **options: Any) -> Iterator[Protected]:
+def running(
+    *verifiers: TokenVerifier, servers: Any = (), issuer: Issuer | None = None, **options: Any
+) -> Iterator[Protected]:
     """Runs a protected endpoint in a thread: `/mcp`, and `/sse` around it."""
     with socket.socket() as listener:
         listener.bind(("127.0.0.1", 0))
@@ -182,7 +203,7 @@ def running(*verifiers: TokenVerifier, servers: Any = (), **options: Any) -> Ite
             while not server.started:
                 assert thread.is_alive()
                 threading.Event().wait(0.005)
-            found = Protected(url)
+            found = Protected(url, issuer)
             with found.client:
                 yield found
         finally:

@@ -21,32 +21,6 @@ LONGEST = 160
 COMPARED = 3
 """Columns of the table of rules: false accepts, false rejects and lossy documents."""
 
-INTRODUCTION = """\
-# Conformance matrix
-
-Disagreements between released implementations and the [conformance vectors](../how-to/vectors.md).
-`python -m tests.vectors.matrix` runs every testee in `examples/testees/` on all vectors and writes this page.
-
-A disagreement is a fact about a type, not about a session: an SDK may check more before or after it reads a message.
-The modes of the testees differ, and so do the figures:
-
-- The TypeScript SDK and the public types of the Python SDK have one set of types for all revisions. A type with the
-  members of a later revision reads documents of an older one.
-- The public types of the Python SDK write defaults, such as `resultType`, in every revision.
-- `wire` is the internal set of types of the Python SDK 2.x, generated for 2025-11-25 and 2026-07-28.
-- JavaScript reads all numbers as doubles, before an SDK sees them. Vectors with larger integers have the tag `limit`
-  and a column of their own.
-- `@effect/ai` has the types of 2025-06-18, for about half of the definitions.
-- `FastMCP`, `@mastra/mcp` and `mcp-framework` use the types of the official SDKs.
-
-*Lossy* counts documents that come back with a lost, added or changed member. *Unsupported* counts vectors of
-definitions that an implementation lacks.
-
-The five known exceptions of our own bindings ([faithfulness](../explanation/faithfulness.md)) are no disagreements:
-`explicit-null` is the tolerated rule `null`, `whole-integer` is equal in JSON Schema, `deep-nesting` and
-`huge-number` are tolerated by RFC 8259, and no vector needs `boolean-constant`.
-"""
-
 
 def run_program(program: Program, files: Sequence[VectorFile]) -> Run:
     """Give vectors to a testee."""
@@ -55,8 +29,9 @@ def run_program(program: Program, files: Sequence[VectorFile]) -> Run:
 
 
 def page(runs: Mapping[Program, Run]) -> str:
-    """Return the page."""
-    lines = [INTRODUCTION, *_packages(runs), *_revisions(runs), *_rules(runs), *_clusters(runs)]
+    """Return the page, whose introduction stays as it is."""
+    introduction = PAGE.read_text("utf-8").partition("## Implementations")[0]
+    lines = [introduction.rstrip("\n"), "", *_packages(runs), *_revisions(runs), *_rules(runs), *_clusters(runs)]
     return "\n".join(lines).rstrip() + "\n"
 
 
@@ -72,11 +47,12 @@ def _table(head: Sequence[str], rows: Iterable[Sequence[str]]) -> list[str]:
 
 def _packages(runs: Mapping[Program, Run]) -> Iterator[str]:
     yield "## Implementations\n"
-    about = {program: one.implementation for program, one in runs.items()}
-    rows = [
-        (program.key, f"`{one.name}`", one.version, one.language, f"{one.revisions[0]} to {one.revisions[-1]}")
-        for program, one in about.items()
-    ]
+    rows: list[tuple[str, ...]] = []
+    for program, found in runs.items():
+        one = found.implementation
+        rows.append(
+            (program.key, f"`{one.name}`", one.version, one.language, f"{one.revisions[0]} to {one.revisions[-1]}")
+        )
     yield from _table(("name here", "package", "version", "language", "revisions"), rows)
 
 
@@ -94,17 +70,10 @@ def _revisions(runs: Mapping[Program, Run]) -> Iterator[str]:
 def _rules(runs: Mapping[Program, Run]) -> Iterator[str]:
     yield "## By rule\n"
     yield "False accepts, false rejects and lossy documents of each rule, over all revisions.\n"
-    tallies = {
-        program: Counter((one.vector.rule, group(one)) for one in found.disagreements)
-        for program, found in runs.items()
-    }
-    rules = sorted({rule for tally in tallies.values() for rule, column in tally if column < COMPARED})
+    tallies = [Counter((one.vector.rule, group(one)) for one in found.disagreements) for found in runs.values()]
     rows = [
-        (
-            f"`{rule}`",
-            *(" / ".join(str(tally[rule, column]) for column in range(COMPARED)) for tally in tallies.values()),
-        )
-        for rule in rules
+        (f"`{rule}`", *(" / ".join(str(tally[rule, column]) for column in range(COMPARED)) for tally in tallies))
+        for rule in sorted({rule for tally in tallies for rule, column in tally if column < COMPARED})
     ]
     yield from _table(("rule", *(program.key for program in runs)), rows)
 

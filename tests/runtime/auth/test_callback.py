@@ -3,10 +3,13 @@
 from __future__ import annotations
 
 import socket
+import subprocess
 import threading
-from collections.abc import Awaitable, Callable
+import webbrowser
+from collections.abc import Callable
 from http.client import HTTPConnection
 from typing import Any
+from unittest import mock
 from urllib.parse import urlsplit
 
 import anyio
@@ -16,11 +19,8 @@ from anyio import to_thread
 from mcp_bindgen.auth import Browser, DeviceCode, Headless, KnownClient
 from mcp_bindgen.auth.client.login import device_code
 from mcp_bindgen.runtime.protocol.errors import AuthorizationError
-from tests.support.authorization_world import agree, call, oauth, parts, world
+from tests.support.authorization_world import World, agree, call, oauth, parts, visit
 from tests.support.processes import free_port
-from tests.support.scripted_http_server import go
-
-Use = Callable[[str], Awaitable[None]]
 
 
 def get(url: str, *, host: str | None = None, method: str = "GET") -> tuple[int, str, dict[str, str]]:
@@ -45,227 +45,155 @@ def in_background(work: Callable[[str], object]) -> Callable[[str], bool]:
     return opened
 
 
-def come_back(url: str) -> str:
-    """Log in; return the address that the browser is sent to."""
-    place = urlsplit(url)
-    connection = HTTPConnection(place.netloc, timeout=5)
-    try:
-        connection.request("GET", f"{place.path}?{place.query}")
-        return str(connection.getresponse().headers["location"])
-    finally:
-        connection.close()
+returning = in_background(lambda url: get(visit(url)))
 
 
-def test_a_browser_comes_back_once_and_whatever_else_comes_changes_nothing() -> None:
-    async def body() -> None:
-        seen: dict[str, Any] = {}
-        left = threading.Event()
+async def test_a_browser_comes_back_once_and_whatever_else_comes_changes_nothing(given: World) -> None:
+    seen: dict[str, Any] = {}
+    left = threading.Event()
 
-        def visit(url: str) -> None:
-            address = come_back(url)
-            port = urlsplit(address).port
-            base, state = address.partition("?")[0], parts(address)["state"]
-            seen["wrong state"] = get(f"{base}?code=evil&state=wrong&iss=x")[0]
-            seen["no state"] = get(f"{base}?code=evil")[0]
-            seen["two states"] = get(f"{base}?code=evil&state={state}&state=x")[0]
-            seen["another path"] = get(address.replace("/callback", "/favicon.ico"))[0]
-            seen["another host"] = get(address, host=f"evil.example:{port}")[0]
-            seen["another method"] = get(address, method="POST")[0]
-            seen["shown"] = get(f"{base}?code=<script>&state=wrong&error=<script>")[1]
+    def return_often(url: str) -> None:
+        address = visit(url)
+        port = urlsplit(address).port
+        base, state = address.partition("?")[0], parts(address)["state"]
+        for query in ("code=evil&state=wrong&iss=x", "code=evil", f"code=evil&state={state}&state=x"):
+            seen[query] = get(f"{base}?{query}")[0]
+        seen["another path"] = get(address.replace("/callback", "/favicon.ico"))[0]
+        seen["another host"] = get(address, host=f"evil.example:{port}")[0]
+        seen["another method"] = get(address, method="POST")[0]
+        seen["shown"] = get(f"{base}?code=<script>&state=wrong&error=<script>")[1]
+        for sent in (b"\x16\x03\x01nonsense\r\n\r\n", b"GET /" + b"a" * 40_000):
             with socket.create_connection(("127.0.0.1", port or 0)) as raw:
-                raw.sendall(b"\x16\x03\x01nonsense\r\n\r\n")
-            with socket.create_connection(("127.0.0.1", port or 0)) as raw:
-                raw.sendall(b"GET /" + b"a" * 40_000)
-            seen["right"] = get(address)
-            try:
-                seen["again"] = get(address)[0]
-            except OSError:
-                seen["again"] = "closed"
-            left.set()
+                raw.sendall(sent)
+        seen["right"] = get(address)
+        try:
+            seen["again"] = get(address)[0]
+        except OSError:
+            seen["again"] = "closed"
+        left.set()
 
-        async with world() as given:
-            auth = oauth(login=Browser(open=in_background(visit)))
-            (token,) = await call(given.url, auth)
-            assert str(token).startswith("at-")
-            assert await to_thread.run_sync(left.wait, 10)  # the token may be here before the browser has read its page
-            status, page, headers = seen.pop("right")
-            assert status == 200
-            assert "code" not in page
-            assert "default-src 'none'" in headers["content-security-policy"]
-            assert headers["cache-control"] == "no-store"
-            assert "<script>" not in seen.pop("shown")
-            assert seen.pop("again") in (404, "closed")
-            assert {name: status // 100 for name, status in seen.items()} == dict.fromkeys(seen, 4)
-            assert given.counts("POST /token") == 1
-            with pytest.raises(OSError, match="refused"):
-                get(given.queries[0]["redirect_uri"])
-
-    go(body)
+    await given.let_in(oauth(login=Browser(open=in_background(return_often))))
+    assert await to_thread.run_sync(left.wait, 10)  # the token may be here before the browser has read its page
+    status, page, headers = seen.pop("right")
+    assert status == 200
+    assert "code" not in page
+    assert "default-src 'none'" in headers["content-security-policy"]
+    assert headers["cache-control"] == "no-store"
+    assert "<script>" not in seen.pop("shown")
+    assert seen.pop("again") in (404, "closed")
+    assert {name: status // 100 for name, status in seen.items()} == dict.fromkeys(seen, 4)
+    assert given.counts("POST /token") == 1
+    with pytest.raises(OSError, match="refused"):
+        get(given.queries[0]["redirect_uri"])
 
 
-def test_the_port_listens_on_this_machine_only_and_stays_the_same() -> None:
-    async def body() -> None:
-        async with world() as given:
-            auth = oauth(login=Browser(open=in_background(lambda url: get(come_back(url)))))
-            await call(given.url, auth)
-            given.tokens.clear()
-            given.refreshes.clear()
-            authorizer = auth.authorizer(given.url)
-            authorizer._obtained.clear()
-            await call(given.url, auth)
-            first, second = (query["redirect_uri"] for query in given.queries)
-            assert first == second
-            assert len(given.registered) == 1
-            port = free_port()
-            fixed = oauth(login=Browser(port=port, open=in_background(lambda url: get(come_back(url)))))
-            await call(given.url, fixed)
-            assert given.queries[-1]["redirect_uri"] == f"http://127.0.0.1:{port}/callback"
-            elsewhere = KnownClient("known", given.issuer, f"http://127.0.0.1:{port}/elsewhere")
-            (error,) = await call(given.url, oauth(client=elsewhere, login=Browser()))
-            assert "returns to" in str(error)
-            with socket.create_server(("127.0.0.1", 0)) as taken:
-                port = taken.getsockname()[1]
-                (error,) = await call(given.url, oauth(login=Browser(port=port)))
-                assert f"port {port} is not free" in str(error)
-
-    go(body)
+async def test_the_port_listens_on_this_machine_only_and_stays_the_same(given: World) -> None:
+    auth = oauth(login=Browser(open=returning))
+    await call(given.url, auth)
+    given.tokens.clear()
+    given.refreshes.clear()
+    auth.authorizer(given.url)._obtained.clear()
+    await call(given.url, auth)
+    first, second = (query["redirect_uri"] for query in given.queries)
+    assert first == second
+    assert len(given.registered) == 1
+    port = free_port()
+    await given.let_in(oauth(login=Browser(port=port, open=returning)))
+    assert given.queries[-1]["redirect_uri"] == f"http://127.0.0.1:{port}/callback"
+    elsewhere = KnownClient("known", given.issuer, f"http://127.0.0.1:{port}/elsewhere")
+    await given.denied(oauth(client=elsewhere, login=Browser()), "returns to")
+    with socket.create_server(("127.0.0.1", 0)) as taken:
+        port = taken.getsockname()[1]
+        await given.denied(oauth(login=Browser(port=port)), f"port {port} is not free")
 
 
-def test_nobody_who_logs_in_and_no_browser_are_told_apart() -> None:
-    async def body() -> None:
-        async with world() as given:
-            (error,) = await call(given.url, oauth(login=Browser(open=lambda url: True, seconds=0.2)))
-            assert "nobody logged in within 0.2 seconds" in str(error)
-            (error,) = await call(given.url, oauth(login=Browser(open=lambda url: False)))
-            assert "no browser could be opened" in str(error)
-
-    go(body)
+async def test_nobody_who_logs_in_and_no_browser_are_told_apart(given: World) -> None:
+    await given.denied(oauth(login=Browser(open=lambda url: True, seconds=0.2)), "nobody logged in within 0.2 seconds")
+    await given.denied(oauth(login=Browser(open=lambda url: False)), "no browser could be opened")
 
 
-def test_no_shell_sees_the_address(monkeypatch: pytest.MonkeyPatch) -> None:
+async def test_no_shell_sees_the_address(given: World, monkeypatch: pytest.MonkeyPatch) -> None:
     """Hand what a hostile authorization server names to the browser as one argument, or not at all."""
-    started: list[Any] = []
-
-    async def body() -> None:
-        import subprocess
-        import webbrowser
-
-        def popen(command: Any, *arguments: Any, **options: Any) -> Any:
-            started.append((command, options.get("shell")))
-            raise OSError
-
-        monkeypatch.setattr(subprocess, "Popen", popen)
-        monkeypatch.setattr(webbrowser, "_tryorder", None)
-        monkeypatch.setenv("BROWSER", "/bin/a-browser")
-        async with world() as given:
-            given.edit_server = lambda document: (
-                document | {"authorization_endpoint": "https://a.example/authorize?tenant=x%22%26calc%26"}
-            )
-            (error,) = await call(given.url, oauth(login=Browser(seconds=0.2)))
-            assert isinstance(error, AuthorizationError)
-
-    go(body)
-    assert started
-    for command, shell in started:
+    popen = mock.Mock(side_effect=OSError)
+    monkeypatch.setattr(subprocess, "Popen", popen)
+    monkeypatch.setattr(webbrowser, "_tryorder", None)
+    monkeypatch.setenv("BROWSER", "/bin/a-browser")
+    hostile = "https://a.example/authorize?tenant=x%22%26calc%26"
+    given.edit_server = lambda document: document | {"authorization_endpoint": hostile}
+    await given.denied(oauth(login=Browser(seconds=0.2)))
+    assert popen.called
+    for (command, *_), options in popen.call_args_list:
         assert isinstance(command, list)
-        assert not shell
-        assert command[-1].startswith("https://a.example/authorize?tenant=x%22%26calc%26&")
+        assert not options.get("shell")
+        assert command[-1].startswith(f"{hostile}&")
 
 
-def test_an_address_is_pasted_until_it_is_the_right_one() -> None:
-    async def body() -> None:
-        told: list[str] = []
-        given_in = ["nonsense", "http://127.0.0.1:8765/callback?code=x&state=wrong"]
+async def test_an_address_is_pasted_until_it_is_the_right_one(given: World) -> None:
+    told: list[str] = []
+    given_in = ["nonsense", "http://127.0.0.1:8765/callback?code=x&state=wrong"]
 
-        async def ask(prompt: str) -> str:
-            if given_in:
-                return given_in.pop(0)
-            return f"  {await agree(told[0].splitlines()[-1])}\n"
+    async def ask(prompt: str) -> str:
+        if given_in:
+            return given_in.pop(0)
+        return f"  {await agree(told[0].splitlines()[-1])}\n"
 
-        async with world() as given:
-            (token,) = await call(given.url, oauth(login=Headless(told.append, ask)))
-            assert str(token).startswith("at-")
-            assert len(told) == 3
-
-            async def never(prompt: str) -> str:
-                return "nonsense"
-
-            (error,) = await call(given.url, oauth(login=Headless(told.append, never)))
-            assert "given up" in str(error)
-
-    go(body)
+    await given.let_in(oauth(login=Headless(told.append, ask)))
+    assert len(told) == 3
+    never = mock.AsyncMock(return_value="nonsense")
+    await given.denied(oauth(login=Headless(told.append, never)), "given up")
 
 
-def test_a_device_waits_as_it_is_told() -> None:
-    async def body() -> None:
-        told: list[str] = []
-        answers = ["authorization_pending", "slow_down", "access_denied"]
-        slept: list[float] = []
-        async with world() as given:
-            play = given.play_issuing
+async def test_a_device_waits_as_it_is_told(given: World) -> None:
+    told: list[str] = []
+    answers = ["authorization_pending", "slow_down", "access_denied"]
+    slept: list[float] = []
+    play = given.play_issuing
 
-            async def devices(heard: Any) -> None:
-                if heard.path == "/device":
-                    code = {"device_code": "of-the-device", "user_code": "AB\x1b[2J", "interval": 1, "expires_in": 60}
-                    await heard.json(code | {"verification_uri": "https://a.example/device"})
-                else:
-                    await play(heard)
+    async def devices(heard: Any) -> None:
+        if heard.path == "/device":
+            code = {"device_code": "of-the-device", "user_code": "AB\x1b[2J", "interval": 1, "expires_in": 60}
+            await heard.json(code | {"verification_uri": "https://a.example/device"})
+        else:
+            await play(heard)
 
-            given.issuing.play = devices
-            given.edit_server = lambda document: (
-                document | {"device_authorization_endpoint": document["issuer"] + "/device"}
-            )
-            given.answer_token = lambda form, heard: (400, {"error": answers.pop(0)})
-            real = anyio.sleep
+    given.issuing.play = devices
+    given.edit_server = lambda document: document | {"device_authorization_endpoint": document["issuer"] + "/device"}
+    given.answer_token = lambda form, heard: (400, {"error": answers.pop(0)})
+    real = anyio.sleep
 
-            async def sleep(seconds: float) -> None:
-                slept.append(seconds)
-                await real(0)
+    async def sleep(seconds: float) -> None:
+        slept.append(seconds)
+        await real(0)
 
-            with pytest.MonkeyPatch.context() as patched:
-                patched.setattr("mcp_bindgen.auth.client.oauth.anyio.sleep", sleep)
-                (error,) = await call(given.url, oauth(login=Headless(told.append)))
-            assert "access_denied" in str(error)
-            assert [one for one in slept if one >= 1][:3] == [1, 1, 6]
-            assert "of-the-device" not in told[0]
-            assert "\x1b" not in told[0]
-
-    go(body)
+    with mock.patch("mcp_bindgen.auth.client.oauth.anyio.sleep", sleep):
+        await given.denied(oauth(login=Headless(told.append)), "access_denied")
+    assert [one for one in slept if one >= 1][:3] == [1, 1, 6]
+    assert "of-the-device" not in told[0]
+    assert "\x1b" not in told[0]
 
 
-@pytest.mark.parametrize(
-    "wrong",
-    [
-        {"verification_uri": "javascript:alert(1)"},
-        {"verification_uri": "http://a.example"},
-        {"verification_uri_complete": "file:///etc/passwd"},
-        {"user_code": 7},
-        {"device_code": ""},
-    ],
-)
-def test_what_a_device_is_told_is_checked(wrong: dict[str, Any]) -> None:
+def test_what_a_device_is_told_is_checked() -> None:
     right = {"verification_uri": "https://a.example/d", "user_code": "AB", "device_code": "x"}
     assert device_code(right)[0] == DeviceCode("https://a.example/d", "AB", None, 600.0)
-    with pytest.raises(AuthorizationError):
-        device_code(right | wrong)
+    wrong: list[dict[str, Any]] = [{"verification_uri": uri} for uri in ("javascript:alert(1)", "http://a.example")]
+    for one in [*wrong, {"verification_uri_complete": "file:///etc/passwd"}, {"user_code": 7}, {"device_code": ""}]:
+        with pytest.raises(AuthorizationError):
+            device_code(right | one)
 
 
-def test_waiting_for_a_browser_can_be_cancelled() -> None:
-    async def body() -> None:
-        opened = anyio.Event()
-        port = free_port()
+async def test_waiting_for_a_browser_can_be_cancelled(given: World) -> None:
+    opened = anyio.Event()
+    port = free_port()
 
-        def note(url: str) -> bool:
-            from anyio import from_thread
+    def note(url: str) -> bool:
+        from anyio import from_thread
 
-            from_thread.run_sync(opened.set)
-            return True
+        from_thread.run_sync(opened.set)
+        return True
 
-        async with world() as given, anyio.create_task_group() as tasks:
-            tasks.start_soon(call, given.url, oauth(login=Browser(port=port, open=note)))
-            await opened.wait()
-            tasks.cancel_scope.cancel()
-        with pytest.raises(OSError, match="refused"):
-            await to_thread.run_sync(get, f"http://127.0.0.1:{port}/callback")
-
-    go(body)
+    async with anyio.create_task_group() as tasks:
+        tasks.start_soon(call, given.url, oauth(login=Browser(port=port, open=note)))
+        await opened.wait()
+        tasks.cancel_scope.cancel()
+    with pytest.raises(OSError, match="refused"):
+        await to_thread.run_sync(get, f"http://127.0.0.1:{port}/callback")

@@ -25,31 +25,27 @@ def test_what_is_written_is_read_in_one_header_or_several(written: list[tuple[st
     assert read(*([", ".join(values)] if one else values)) == expected
 
 
+BASIC, QUOTED = ("basic", {"realm": "x"}, None), ("basic", {"realm": 'a, Bearer b="c"'}, None)
+DPOP = ("dpop", {"algs": "ES256 PS256", "error": "use_dpop_nonce"}, None)
+BEARER = ("bearer", {"scope": "a b", "error": "invalid_token"}, None)
+
+
 @pytest.mark.parametrize(
     ("value", "expected"),
     [
         ("Bearer", [("bearer", {}, None)]),
         ("Negotiate a87421000492aa874209af8bc028==", [("negotiate", {}, "a87421000492aa874209af8bc028==")]),
-        ("NTLM, Basic realm=x", [("ntlm", {}, None), ("basic", {"realm": "x"}, None)]),
-        (
-            'Basic realm="a, Bearer b=\\"c\\"" , DPoP algs="ES256 PS256", error=use_dpop_nonce',
-            [
-                ("basic", {"realm": 'a, Bearer b="c"'}, None),
-                ("dpop", {"algs": "ES256 PS256", "error": "use_dpop_nonce"}, None),
-            ],
-        ),
-        (
-            ',, Bearer  scope = \t"a b" ,, ERROR=invalid_token,',
-            [("bearer", {"scope": "a b", "error": "invalid_token"}, None)],
-        ),
+        ("NTLM, Basic realm=x", [("ntlm", {}, None), BASIC]),
+        ('Basic realm="a, Bearer b=\\"c\\"" , DPoP algs="ES256 PS256", error=use_dpop_nonce', [QUOTED, DPOP]),
+        (',, Bearer  scope = \t"a b" ,, ERROR=invalid_token,', [BEARER]),
         ("Bearer a=1, b", [("bearer", {"a": "1"}, None), ("b", {}, None)]),
-        ("Bearer a=1, a=2, Basic realm=x", [("basic", {"realm": "x"}, None)]),
+        ("Bearer a=1, a=2, Basic realm=x", [BASIC]),
         ('Bearer a="open, Basic realm=x', []),
-        ("Basic realm=x, Bearer a=b c, DPoP", [("basic", {"realm": "x"}, None)]),
-        ("Bearer scope=\"a\x00b\"", []),
+        ("Basic realm=x, Bearer a=b c, DPoP", [BASIC]),
+        ('Bearer scope="a\x00b"', []),
         ("", []),
     ],
-)  # fmt: skip
+)
 def test_what_others_write_is_read_by_the_grammar(value: str, expected: object) -> None:
     assert read(value) == expected
 

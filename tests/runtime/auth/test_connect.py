@@ -3,19 +3,18 @@
 from __future__ import annotations
 
 import json
-from typing import Any
+from typing import Any, cast
 
-import anyio
 import pytest
 
 from mcp_bindgen import v2025_03_26, v2025_11_25, v2026_07_28
-from mcp_bindgen.auth import Bearer, ClientCredentials, ClientSecret, Manual, StaticTokens
+from mcp_bindgen.auth import Bearer, ClientCredentials, ClientSecret, StaticTokens
 from mcp_bindgen.runtime import AuthorizationError, ConnectionClosed, connect
 from mcp_bindgen.runtime.protocol.access import Identity
 from mcp_bindgen.runtime.protocol.errors import ProtocolError, Refused
-from tests.support.authorization_world import CALLBACK, SECRET, agree, oauth, world
+from tests.support.authorization_world import SECRET, World, oauth, slowly
 from tests.support.protected import running
-from tests.support.scripted_http_server import Heard, go
+from tests.support.scripted_http_server import Heard
 
 NEW: Any = v2026_07_28.Client
 CLIENTS: Any = [v2025_11_25.Client, NEW]
@@ -29,85 +28,59 @@ def stateless(heard: Heard) -> dict[str, Any]:
     return discovered if heard.name == "server/discover" else {"tools": [], **shared}
 
 
-def test_the_probe_waits_for_a_person_and_the_client_says_what_extension_it_uses() -> None:
-    async def body() -> None:
-        said: list[Any] = []
+async def test_the_probe_waits_for_a_person_and_the_client_says_what_extension_it_uses(given: World) -> None:
+    said: list[Any] = []
 
-        async def slowly(url: str) -> str:
-            await anyio.sleep(0.8)
-            return await agree(url)
+    async def play(heard: Heard) -> None:
+        if heard.headers.get("authorization", "").removeprefix("Bearer ") not in given.tokens:
+            await given.refuse(heard, 401)
+            return
+        said.append(json.loads(heard.body)["params"]["_meta"]["io.modelcontextprotocol/clientCapabilities"])
+        await heard.result(stateless(heard))
 
-        async with world() as given:
-
-            async def play(heard: Heard) -> None:
-                if heard.headers.get("authorization", "").removeprefix("Bearer ") not in given.tokens:
-                    await given.refuse(heard, 401)
-                    return
-                said.append(json.loads(heard.body)["params"]["_meta"]["io.modelcontextprotocol/clientCapabilities"])
-                await heard.result(stateless(heard))
-
-            given.answer_mcp = play
-            auth: Any = oauth(login=Manual(slowly, CALLBACK))
-            async with connect(given.url, *CLIENTS, auth=auth, probe_timeout=0.2, timeout=0.5) as client:
-                assert client.revision == "2026-07-28"
-                await client.list_tools()
-            assert [line for line in given.log if line.startswith("POST /mcp")] == ["POST /mcp"] * 3
-            auth = ClientCredentials(ClientSecret("program", given.issuer, secret=SECRET))
-            async with connect(given.url, NEW, auth=auth) as client:
-                await client.list_tools()
-            assert said[-1]["extensions"] == {"io.modelcontextprotocol/oauth-client-credentials": {}}
-            assert "extensions" not in said[0]
-
-    go(body)
+    given.answer_mcp = play
+    auth: Any = oauth(login=slowly(0.8))
+    async with connect(given.url, *CLIENTS, auth=auth, probe_timeout=0.2, timeout=0.5) as client:
+        assert client.revision == "2026-07-28"
+        await client.list_tools()
+    assert [line for line in given.log if line.startswith("POST /mcp")] == ["POST /mcp"] * 3
+    auth = ClientCredentials(ClientSecret("program", given.issuer, secret=SECRET))
+    async with connect(given.url, NEW, auth=auth) as client:
+        await client.list_tools()
+    assert said[-1]["extensions"] == {"io.modelcontextprotocol/oauth-client-credentials": {}}
+    assert "extensions" not in said[0]
 
 
-def test_a_login_that_fails_is_not_begun_again_in_another_way() -> None:
-    async def body() -> None:
-        async with world() as given:
-            given.edit_response = lambda back: {"error": "access_denied", "state": back["state"], "iss": back["iss"]}
-            with pytest.raises(AuthorizationError, match="access_denied"):
-                async with connect(given.url, *CLIENTS, auth=oauth()):
-                    pass
-            assert given.counts("GET /authorize") == 1
-            with pytest.raises(AuthorizationError, match="no user may be asked"):
-                async with connect(given.url, *CLIENTS, auth=oauth(login=None)):
-                    pass
-
-    go(body)
+async def test_a_login_that_fails_is_not_begun_again_in_another_way(given: World) -> None:
+    given.edit_response = lambda back: {"error": "access_denied", "state": back["state"], "iss": back["iss"]}
+    with pytest.raises(AuthorizationError, match="access_denied"):
+        async with connect(given.url, *CLIENTS, auth=oauth()):
+            pass
+    assert given.counts("GET /authorize") == 1
+    with pytest.raises(AuthorizationError, match="no user may be asked"):
+        async with connect(given.url, *CLIENTS, auth=oauth(login=None)):
+            pass
 
 
-def test_who_has_no_way_to_log_in_is_told_that_it_takes_one() -> None:
-    async def body() -> None:
-        async with world() as given:
-            with pytest.raises(ConnectionClosed, match=r"wants a token: connect with auth=OAuth\(\)"):
-                async with connect(given.url, *CLIENTS):
-                    pass
-
-    go(body)
+async def test_who_has_no_way_to_log_in_is_told_that_it_takes_one(given: World) -> None:
+    with pytest.raises(ConnectionClosed, match=r"wants a token: connect with auth=OAuth\(\)"):
+        async with connect(given.url, *CLIENTS):
+            pass
 
 
-def test_auth_is_for_urls() -> None:
-    async def body() -> None:
-        with pytest.raises(ValueError, match="auth is for URLs"):
-            async with connect(["python"], auth=Bearer("token")):
-                pass
-
-    go(body)
+async def test_auth_is_for_urls() -> None:
+    with pytest.raises(ValueError, match="auth is for URLs"):
+        async with connect(["python"], auth=Bearer("token")):
+            pass
 
 
 @pytest.mark.parametrize("path", ["/mcp", "/sse"])
-def test_a_token_is_shown_to_our_own_server_over_either_transport(path: str) -> None:
-    async def body() -> None:
-        token = "a-token-of-somebody"
-        with running(StaticTokens({token: Identity(subject="ada", scopes=frozenset({"mcp:read"}))})) as server:
-            for kind in OLD:
-                auth: Any = Bearer(token)
-                async with connect(f"{server.origin}{path}", kind, auth=auth) as client:
-                    result: Any = await client.call_tool("whoami")
-                    assert result.content[0].text == "ada"
-                    with pytest.raises((Refused, ProtocolError)):
-                        await client.call_tool("delete")
-                    result = await client.call_tool("whoami")
-                    assert result.content[0].text == "ada"
-
-    go(body)
+async def test_a_token_is_shown_to_our_own_server_over_either_transport(path: str) -> None:
+    token, auth = "a-token-of-somebody", cast(Any, Bearer("a-token-of-somebody"))
+    with running(StaticTokens({token: Identity(subject="ada", scopes=frozenset({"mcp:read"}))})) as server:
+        for kind in OLD:
+            async with connect(f"{server.origin}{path}", kind, auth=auth) as client:
+                assert (await client.call_tool("whoami")).content[0].text == "ada"
+                with pytest.raises((Refused, ProtocolError)):
+                    await client.call_tool("delete")
+                assert (await client.call_tool("whoami")).content[0].text == "ada"

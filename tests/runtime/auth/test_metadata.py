@@ -18,10 +18,12 @@ from mcp_bindgen.auth.metadata import (
     server_metadata_urls,
 )
 from mcp_bindgen.runtime.protocol.errors import AuthorizationError
-from tests.support.authorization_world import World, call, oauth, world
-from tests.support.scripted_http_server import Heard, go
+from tests.support.authorization_world import World, call, oauth
+from tests.support.scripted_http_server import Heard
 
-WELL_KNOWN = "https://mcp.example/.well-known/"
+MCP, BASE = "https://mcp.example/mcp", "https://mcp.example"
+WELL_KNOWN = f"{BASE}/.well-known/"
+PLACE = f"{WELL_KNOWN}oauth-protected-resource"
 
 
 @pytest.mark.parametrize(
@@ -38,58 +40,37 @@ def test_a_server_is_called_by_its_canonical_address(url: str, expected: str) ->
 
 
 def test_metadata_is_looked_for_in_the_order_of_the_specification() -> None:
-    assert resource_metadata_urls("https://mcp.example/a/mcp?x=1") == [
-        f"{WELL_KNOWN}oauth-protected-resource/a/mcp",
-        f"{WELL_KNOWN}oauth-protected-resource",
-    ]
-    assert resource_metadata_urls("https://mcp.example") == [f"{WELL_KNOWN}oauth-protected-resource"]
-    assert resource_metadata_urls("https://mcp.example/mcp/") == [
-        f"{WELL_KNOWN}oauth-protected-resource/mcp/",
-        f"{WELL_KNOWN}oauth-protected-resource/mcp",
-        f"{WELL_KNOWN}oauth-protected-resource",
-    ]
-    assert server_metadata_urls("https://mcp.example/tenant") == [
+    assert resource_metadata_urls(f"{BASE}/a/mcp?x=1") == [f"{PLACE}/a/mcp", PLACE]
+    assert resource_metadata_urls(BASE) == [PLACE]
+    assert resource_metadata_urls(f"{MCP}/") == [f"{PLACE}/mcp/", f"{PLACE}/mcp", PLACE]
+    assert server_metadata_urls(f"{BASE}/tenant") == [
         f"{WELL_KNOWN}oauth-authorization-server/tenant",
         f"{WELL_KNOWN}openid-configuration/tenant",
         "https://mcp.example/tenant/.well-known/openid-configuration",
     ]
     expected = [f"{WELL_KNOWN}oauth-authorization-server", f"{WELL_KNOWN}openid-configuration"]
-    assert server_metadata_urls("https://mcp.example") == server_metadata_urls("https://mcp.example/") == expected
+    assert server_metadata_urls(BASE) == server_metadata_urls(f"{BASE}/") == expected
 
 
 @pytest.mark.parametrize(
     ("resource", "place", "url"),
     [
-        ("https://mcp.example/mcp", "anywhere", "https://mcp.example/mcp"),
-        ("https://mcp.example/mcp/", "anywhere", "https://mcp.example/mcp"),
-        ("https://MCP.example:443/mcp", "anywhere", "https://mcp.example/mcp/"),
-        ("https://mcp.example/mcp", "anywhere", "https://mcp.example/mcp?key=1"),
-        ("https://mcp.example/mcp?key=1", "anywhere", "https://mcp.example/mcp?key=1"),
-        ("https://mcp.example", f"{WELL_KNOWN}oauth-protected-resource", "https://mcp.example/mcp"),
-        ("https://mcp.example/", f"{WELL_KNOWN}oauth-protected-resource", "https://mcp.example/mcp"),
-        ("https://mcp.example/a", f"{WELL_KNOWN}oauth-protected-resource/a", "https://mcp.example/a/mcp"),
+        *((MCP, "anywhere", MCP), (f"{MCP}/", "anywhere", MCP), ("https://MCP.example:443/mcp", "anywhere", f"{MCP}/")),
+        *((MCP, "anywhere", f"{MCP}?key=1"), (f"{MCP}?key=1", "anywhere", f"{MCP}?key=1")),
+        *((BASE, PLACE, MCP), (f"{BASE}/", PLACE, MCP), (f"{BASE}/a", f"{PLACE}/a", f"{BASE}/a/mcp")),
     ],
 )
-def test_a_resource_is_this_server_whatever_its_slashes_or_one_above_it_at_its_own_place(
-    resource: str, place: str, url: str
-) -> None:
+def test_a_resource_is_this_server_or_one_above_it_at_its_own_place(resource: str, place: str, url: str) -> None:
     assert read_resource({"resource": resource}, place, url).resource == resource
 
 
 @pytest.mark.parametrize(
     ("resource", "place", "url"),
     [
-        ("https://mcp.example/mc", "anywhere", "https://mcp.example/mcp"),
-        ("https://mcp.example/mcp/deeper", "anywhere", "https://mcp.example/mcp"),
-        ("https://mcp.example", f"{WELL_KNOWN}oauth-protected-resource/mcp", "https://mcp.example/mcp"),
-        ("https://mcp.example/a", f"{WELL_KNOWN}oauth-protected-resource", "https://mcp.example/a/mcp"),
-        ("https://mcp.example:8443/mcp", "anywhere", "https://mcp.example/mcp"),
-        ("http://mcp.example/mcp", "anywhere", "https://mcp.example/mcp"),
-        ("https://mcp.example/mcp?key=2", "anywhere", "https://mcp.example/mcp?key=1"),
-        ("https://mcp.example.evil/mcp", "anywhere", "https://mcp.example/mcp"),
-        ("https://mcp.example@evil/mcp", "anywhere", "https://mcp.example/mcp"),
-        ("mcp.example/mcp", "anywhere", "https://mcp.example/mcp"),
-        ("https://[broken/mcp", "anywhere", "https://mcp.example/mcp"),
+        *((f"{BASE}{rest}", "anywhere", MCP) for rest in ("/mc", "/mcp/deeper", ":8443/mcp", ".evil/mcp", "@evil/mcp")),
+        *((other, "anywhere", MCP) for other in ("http://mcp.example/mcp", "mcp.example/mcp", "https://[broken/mcp")),
+        *((BASE, f"{PLACE}/mcp", MCP), (f"{BASE}/a", PLACE, f"{BASE}/a/mcp")),
+        (f"{MCP}?key=2", "anywhere", f"{MCP}?key=1"),
     ],
 )
 def test_another_resource_is_another_one(resource: str, place: str, url: str) -> None:
@@ -138,39 +119,23 @@ async def old(given: World, documents: dict[str, Any]) -> list[Any]:
     return await call(given.url, oauth())
 
 
-def test_a_server_without_any_metadata_is_its_own_authorization_server() -> None:
-    async def body() -> None:
-        async with world() as given:
-            (token,) = await old(given, {})
-            assert str(token).startswith("at-")
-            assert given.queries[0]["resource"] == given.url
-            assert assumed_server(given.url).authorization_endpoint == f"{given.issuer}/authorize"
-
-    go(body)
+async def test_a_server_without_any_metadata_is_its_own_authorization_server(given: World) -> None:
+    (token,) = await old(given, {})
+    assert str(token).startswith("at-")
+    assert given.queries[0]["resource"] == given.url
+    assert assumed_server(given.url).authorization_endpoint == f"{given.issuer}/authorize"
 
 
-def test_metadata_at_the_root_of_an_old_server_is_used_and_only_404_says_that_there_is_none() -> None:
-    place = "/.well-known/oauth-authorization-server"
-
-    async def body() -> None:
-        async with world() as given:
-            base = given.url.removesuffix("/mcp")
-            document = {
-                "issuer": base,
-                "authorization_endpoint": f"{base}/authorize",
-                "token_endpoint": f"{base}/token",
-                "registration_endpoint": f"{base}/register",
-                "token_endpoint_auth_methods_supported": ["none"],
-            }
-            (token,) = await old(given, {place: document})
-            assert str(token).startswith("at-")
-        for broken in (500, 429, 403, 401, {**document, "issuer": "https://evil.example"}):
-            async with world() as given:
-                (error,) = await old(given, {place: broken})
-                assert isinstance(error, AuthorizationError)
-                assert given.counts("GET /authorize") == given.counts("POST /token") == 0
-        async with world() as given:
-            (token,) = await old(given, {place: 410})
-            assert str(token).startswith("at-")
-
-    go(body)
+@pytest.mark.parametrize("answer", [{}, {"issuer": "https://evil.example"}, 500, 429, 403, 401, 410], ids=str)
+async def test_metadata_at_the_root_of_an_old_server_is_used_if_there_is_any(given: World, answer: Any) -> None:
+    """Only 404 and 410 say that there is none."""
+    base = given.url.removesuffix("/mcp")
+    document = {"issuer": base, "token_endpoint_auth_methods_supported": ["none"], "token_endpoint": f"{base}/token"}
+    document |= {"authorization_endpoint": f"{base}/authorize", "registration_endpoint": f"{base}/register"}
+    found = document | answer if isinstance(answer, dict) else answer
+    (result,) = await old(given, {"/.well-known/oauth-authorization-server": found})
+    if answer in ({}, 410):
+        assert str(result).startswith("at-")
+    else:
+        assert isinstance(result, AuthorizationError)
+        assert given.counts("GET /authorize") == given.counts("POST /token") == 0

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import asyncio
 import os
-import subprocess
 import sys
 from pathlib import Path
 from typing import Any
@@ -14,12 +13,11 @@ import keyring.backend
 import keyring.errors
 import pytest
 
-from mcp_bindgen.auth.keyring_store import KeyringStore, default_store
+from mcp_bindgen.auth.keyring_store import KeyringStore
 from mcp_bindgen.auth.store import FileStore, Key, MemoryStore, Store
 from mcp_bindgen.runtime.protocol.errors import AuthorizationError
-from tests.support.scripted_http_server import go
+from tests.support.commands import ROOT, execute
 
-ROOT = Path(__file__).parents[3]
 KEY = Key("https://issuer.example", "https://mcp.example/mcp", "client")
 OTHER = Key("https://issuer.example", "https://mcp.example/mcp", "other")
 posix = pytest.mark.skipif(sys.platform == "win32", reason="there are no modes of files")
@@ -47,76 +45,71 @@ class Ring(keyring.backend.KeyringBackend):
 
 @pytest.fixture(params=["memory", "file", "keyring"])
 def store(request: pytest.FixtureRequest, tmp_path: Path) -> Store:
-    made: dict[str, Any] = {
-        "memory": MemoryStore,
-        "file": lambda: FileStore(tmp_path / "kept"),
-        "keyring": lambda: KeyringStore(Ring(), tmp_path / "locks"),
-    }
-    found: Store = made[request.param]()
-    return found
+    if request.param == "memory":
+        return MemoryStore()
+    return FileStore(tmp_path / "kept") if request.param == "file" else KeyringStore(Ring(), tmp_path / "locks")
 
 
-def test_what_is_kept_comes_back_under_its_key_only(store: Store) -> None:
-    async def body() -> None:
-        assert await store.load(KEY) is None
-        long = {"access_token": "ä" * 5000, "scopes": ["a"], "expires_at": 1.5, "none": None}
-        assert await store.replace(KEY, None, long)
-        assert await store.load(KEY) == long
-        assert await store.load(OTHER) is None
-        assert await store.replace(OTHER, None, {"b": 1})
-        assert await store.keys() == [KEY, OTHER]
-        assert await store.replace(KEY, long, {"short": True})
-        assert await store.load(KEY) == {"short": True}
-        assert await store.replace(KEY, {"short": True}, None)
-        assert await store.load(KEY) is None
-        assert await store.keys() == [OTHER]
-
-    go(body)
+async def test_what_is_kept_comes_back_under_its_key_only(store: Store) -> None:
+    assert await store.load(KEY) is None
+    long = {"access_token": "ä" * 5000, "scopes": ["a"], "expires_at": 1.5, "none": None}
+    assert await store.replace(KEY, None, long)
+    assert await store.load(KEY) == long
+    assert await store.load(OTHER) is None
+    assert await store.replace(OTHER, None, {"b": 1})
+    assert await store.keys() == [KEY, OTHER]
+    assert await store.replace(KEY, long, {"short": True})
+    assert await store.load(KEY) == {"short": True}
+    assert await store.replace(KEY, {"short": True}, None)
+    assert await store.load(KEY) is None
+    assert await store.keys() == [OTHER]
 
 
-def test_what_somebody_else_has_replaced_is_not_replaced_again(store: Store) -> None:
-    async def body() -> None:
-        assert await store.replace(KEY, None, {"token": 1})
-        assert not await store.replace(KEY, None, {"token": 2})
-        assert not await store.replace(KEY, {"token": 0}, None)
-        assert await store.load(KEY) == {"token": 1}
-
-    go(body)
+async def test_what_somebody_else_has_replaced_is_not_replaced_again(store: Store) -> None:
+    assert await store.replace(KEY, None, {"token": 1})
+    assert not await store.replace(KEY, None, {"token": 2})
+    assert not await store.replace(KEY, {"token": 0}, None)
+    assert await store.load(KEY) == {"token": 1}
 
 
-def test_tasks_keep_out_of_each_others_way_and_waiting_can_be_cancelled(store: Store) -> None:
-    async def body() -> None:
-        inside: list[int] = []
+async def test_tasks_keep_out_of_each_others_way_and_waiting_can_be_cancelled(store: Store) -> None:
+    inside: list[int] = []
 
-        async def work(number: int) -> None:
-            async with store.lock(KEY):
-                inside.append(number)
-                assert len(inside) == 1
-                await anyio.sleep(0.01)
-                inside.remove(number)
-
-        async with anyio.create_task_group() as tasks:
-            for number in range(10):
-                tasks.start_soon(work, number)
-            async with store.lock(OTHER):  # another lock is another lock
-                pass
-
-        async def hold() -> None:
-            async with store.lock(KEY):
-                await anyio.sleep_forever()
-
-        async with anyio.create_task_group() as tasks:
-            tasks.start_soon(hold)
-            await anyio.wait_all_tasks_blocked()
-            with anyio.move_on_after(0.05) as scope:
-                async with store.lock(KEY):
-                    pass
-            assert scope.cancelled_caught
-            tasks.cancel_scope.cancel()
+    async def work(number: int) -> None:
         async with store.lock(KEY):
+            inside.append(number)
+            assert len(inside) == 1
+            await anyio.sleep(0.01)
+            inside.remove(number)
+
+    async with anyio.create_task_group() as tasks:
+        for number in range(10):
+            tasks.start_soon(work, number)
+        async with store.lock(OTHER):  # another lock is another lock
             pass
 
-    go(body)
+    async def hold() -> None:
+        async with store.lock(KEY):
+            await anyio.sleep_forever()
+
+    async with anyio.create_task_group() as tasks:
+        tasks.start_soon(hold)
+        await anyio.wait_all_tasks_blocked()
+        with anyio.move_on_after(0.05) as scope:
+            async with store.lock(KEY):
+                pass
+        assert scope.cancelled_caught
+        tasks.cancel_scope.cancel()
+    async with store.lock(KEY):
+        pass
+
+
+async def kept(folder: Path) -> tuple[FileStore, Path]:
+    """A store of files with one record, and its file."""
+    store = FileStore(folder / "kept")
+    await store.replace(KEY, None, {"access_token": "secret"})
+    (path,) = store.folder.glob("*.json")
+    return store, path
 
 
 COUNTING = """\
@@ -142,95 +135,67 @@ anyio.run(main, sys.argv[1])
 """
 
 
-def test_processes_lose_nothing_to_each_other(tmp_path: Path) -> None:
-    async def body() -> None:
-        key = Key("a", "b", "c")
-        store = FileStore(tmp_path)
-        await store.replace(key, None, {"n": 0})
-        children = [
-            await asyncio.create_subprocess_exec(sys.executable, "-c", COUNTING, str(tmp_path), cwd=ROOT)
-            for _ in range(3)
-        ]
-        assert [await child.wait() for child in children] == [0, 0, 0]
-        assert await store.load(key) == {"n": 60}
-
-    go(body)
+async def test_processes_lose_nothing_to_each_other(tmp_path: Path) -> None:
+    key = Key("a", "b", "c")
+    store = FileStore(tmp_path)
+    await store.replace(key, None, {"n": 0})
+    command = [sys.executable, "-c", COUNTING, str(tmp_path)]
+    children = [await asyncio.create_subprocess_exec(*command, cwd=ROOT) for _ in range(3)]
+    assert [await child.wait() for child in children] == [0, 0, 0]
+    assert await store.load(key) == {"n": 60}
 
 
 @posix
-def test_files_are_for_their_owner_only(tmp_path: Path) -> None:
-    async def body() -> None:
-        folder = tmp_path / "a" / "kept"
-        store = FileStore(folder)
-        await store.replace(KEY, None, {"access_token": "secret"})
-        assert folder.stat().st_mode & 0o777 == 0o700
-        assert {path.stat().st_mode & 0o777 for path in folder.iterdir()} == {0o600}
-        assert "secret" not in repr(store)
-
-    go(body)
+async def test_files_are_for_their_owner_only(tmp_path: Path) -> None:
+    store, _ = await kept(tmp_path / "a")
+    assert store.folder.stat().st_mode & 0o777 == 0o700
+    assert {path.stat().st_mode & 0o777 for path in store.folder.iterdir()} == {0o600}
+    assert "secret" not in repr(store)
 
 
 @posix
 @pytest.mark.parametrize("mode", [0o640, 0o604, 0o620, 0o666, 0o610])
-def test_a_file_that_others_can_use_is_refused(tmp_path: Path, mode: int) -> None:
-    async def body() -> None:
-        store = FileStore(tmp_path / "kept")
-        await store.replace(KEY, None, {"access_token": "secret"})
-        (path,) = store.folder.glob("*.json")
-        path.chmod(mode)
-        for attempt in (store.load(KEY), store.replace(KEY, {"access_token": "secret"}, None)):
-            with pytest.raises(AuthorizationError, match="others can read it") as caught:
-                await attempt
-            assert "secret" not in str(caught.value)
-        assert await store.keys() == []
-        (problem,) = await store.damaged()
-        assert "others can read it: chmod 600 it" in str(problem)
-        assert "secret" not in str(problem)
-
-    go(body)
+async def test_a_file_that_others_can_use_is_refused(tmp_path: Path, mode: int) -> None:
+    store, path = await kept(tmp_path)
+    path.chmod(mode)
+    for attempt in (store.load(KEY), store.replace(KEY, {"access_token": "secret"}, None)):
+        with pytest.raises(AuthorizationError, match="others can read it") as caught:
+            await attempt
+        assert "secret" not in str(caught.value)
+    assert await store.keys() == []
+    (problem,) = await store.damaged()
+    assert "others can read it: chmod 600 it" in str(problem)
+    assert "secret" not in str(problem)
 
 
 @posix
-def test_a_pipe_in_the_place_of_a_file_holds_nobody_up(tmp_path: Path) -> None:
-    async def body() -> None:
-        store = FileStore(tmp_path)
-        os.mkfifo(tmp_path / f"{KEY.digest}.json", 0o600)
-        with pytest.raises(AuthorizationError, match="is not a file"):
-            await store.load(KEY)
-
-    go(body)
+async def test_a_pipe_in_the_place_of_a_file_holds_nobody_up(tmp_path: Path) -> None:
+    store = FileStore(tmp_path)
+    os.mkfifo(tmp_path / f"{KEY.digest}.json", 0o600)
+    with pytest.raises(AuthorizationError, match="is not a file"):
+        await store.load(KEY)
 
 
 @posix
-def test_a_link_is_not_followed(tmp_path: Path) -> None:
-    async def body() -> None:
-        store = FileStore(tmp_path / "kept")
-        await store.replace(KEY, None, {"access_token": "secret"})
-        (path,) = store.folder.glob("*.json")
-        path.rename(tmp_path / "elsewhere")
-        path.symlink_to(tmp_path / "elsewhere")
-        with pytest.raises(AuthorizationError, match="is a link"):
-            await store.load(KEY)
-        for lock in store.folder.glob("*.lock"):
-            lock.unlink()
-            lock.symlink_to(tmp_path / "victim")
-        with pytest.raises(AuthorizationError, match="is a link"):
-            await store.replace(KEY, None, {})
-        assert not (tmp_path / "victim").exists()
-
-    go(body)
+async def test_a_link_is_not_followed(tmp_path: Path) -> None:
+    store, path = await kept(tmp_path)
+    path.rename(tmp_path / "elsewhere")
+    path.symlink_to(tmp_path / "elsewhere")
+    with pytest.raises(AuthorizationError, match="is a link"):
+        await store.load(KEY)
+    for lock in store.folder.glob("*.lock"):
+        lock.unlink()
+        lock.symlink_to(tmp_path / "victim")
+    with pytest.raises(AuthorizationError, match="is a link"):
+        await store.replace(KEY, None, {})
+    assert not (tmp_path / "victim").exists()
 
 
 @posix
-def test_a_folder_that_others_can_change_is_refused(tmp_path: Path) -> None:
-    async def body() -> None:
-        folder = tmp_path / "kept"
-        folder.mkdir()
-        folder.chmod(0o770)
-        with pytest.raises(AuthorizationError, match="can be changed by others"):
-            await FileStore(folder).replace(KEY, None, {})
-
-    go(body)
+async def test_a_folder_that_others_can_change_is_refused(tmp_path: Path) -> None:
+    tmp_path.chmod(0o770)
+    with pytest.raises(AuthorizationError, match="can be changed by others"):
+        await FileStore(tmp_path).replace(KEY, None, {})
 
 
 BROKEN = [b"", b"{", b"[]", b'{"record": 1}', b"\xff\xfe", b'{"record": {}, "key": {}}']
@@ -238,70 +203,50 @@ BROKEN += [b'{"record": {}, "key": {"issuer": 1, "resource": "", "client": ""}}'
 
 
 @pytest.mark.parametrize("content", BROKEN, ids=lambda content: content[:60].decode("latin-1"))
-def test_a_file_that_is_broken_is_named_and_the_others_are_read(tmp_path: Path, content: bytes) -> None:
-    async def body() -> None:
-        store = FileStore(tmp_path / "kept")
-        await store.replace(KEY, None, {"a": 1})
-        (path,) = store.folder.glob("*.json")
-        await store.replace(OTHER, None, {"a": 1})
-        assert await store.damaged() == []
-        path.write_bytes(content)
-        with pytest.raises(AuthorizationError, match="delete it and log in again"):
-            await store.load(KEY)
-        assert await store.keys() == [OTHER]
-        (problem,) = await store.damaged()
-        assert str(path) in str(problem)
-        assert len(str(problem).splitlines()) == 1
-
-    go(body)
+async def test_a_file_that_is_broken_is_named_and_the_others_are_read(tmp_path: Path, content: bytes) -> None:
+    store, path = await kept(tmp_path)
+    await store.replace(OTHER, None, {"a": 1})
+    assert await store.damaged() == []
+    path.write_bytes(content)
+    with pytest.raises(AuthorizationError, match="delete it and log in again"):
+        await store.load(KEY)
+    assert await store.keys() == [OTHER]
+    (problem,) = await store.damaged()
+    assert str(path) in str(problem)
+    assert len(str(problem).splitlines()) == 1
 
 
 @pytest.mark.parametrize("damage", ["", "x", "1:", "9:{}", "99999999999:{}", '1:"text"', "\u0663:{}"])
-def test_an_entry_of_the_keyring_that_is_broken_is_named_and_the_others_are_read(tmp_path: Path, damage: str) -> None:
-    async def body() -> None:
-        ring = Ring()
-        store = KeyringStore(ring, tmp_path / "locks")
-        for key in (KEY, OTHER):
-            assert await store.replace(key, None, {"a": 1})
-        ring.kept["mcp-bindgen", KEY.digest] = damage
-        if "{}" not in damage:  # else the number of entries is all that is wrong
-            assert await store.load(KEY) is None
-            (problem,) = await store.damaged()
-            assert "https://mcp.example/mcp is damaged: log in again" in str(problem)
-        assert await store.load(OTHER) == {"a": 1}
-        assert await store.replace(KEY, await store.load(KEY), {"b": 2})
-        assert await store.load(KEY) == {"b": 2}
-        ring.kept["mcp-bindgen", "index"] = '1:[{"issuer": 1}, 2, {"issuer": "a", "resource": "b", "client": "c"}]'
-        assert await store.keys() == [Key("a", "b", "c")]
-
-    go(body)
+async def test_a_broken_entry_of_the_keyring_is_named_and_the_others_are_read(tmp_path: Path, damage: str) -> None:
+    ring = Ring()
+    store = KeyringStore(ring, tmp_path / "locks")
+    for key in (KEY, OTHER):
+        assert await store.replace(key, None, {"a": 1})
+    ring.kept["mcp-bindgen", KEY.digest] = damage
+    if "{}" not in damage:  # else the number of entries is all that is wrong
+        assert await store.load(KEY) is None
+        (problem,) = await store.damaged()
+        assert "https://mcp.example/mcp is damaged: log in again" in str(problem)
+    assert await store.load(OTHER) == {"a": 1}
+    assert await store.replace(KEY, await store.load(KEY), {"b": 2})
+    assert await store.load(KEY) == {"b": 2}
+    ring.kept["mcp-bindgen", "index"] = '1:[{"issuer": 1}, 2, {"issuer": "a", "resource": "b", "client": "c"}]'
+    assert await store.keys() == [Key("a", "b", "c")]
 
 
-def test_a_keyring_that_cannot_be_used_is_an_error_in_one_line(tmp_path: Path) -> None:
+async def test_a_keyring_that_cannot_be_used_is_an_error_in_one_line(tmp_path: Path) -> None:
     class Locked(Ring):
         def get_password(self, service: str, username: str) -> str | None:
             raise keyring.errors.KeyringLocked("secret")
 
-    async def body() -> None:
-        with pytest.raises(AuthorizationError, match="the keyring cannot be used: KeyringLocked") as caught:
-            await KeyringStore(Locked(), tmp_path).load(KEY)
-        assert "secret" not in str(caught.value)
-
-    go(body)
+    with pytest.raises(AuthorizationError, match="the keyring cannot be used: KeyringLocked") as caught:
+        await KeyringStore(Locked(), tmp_path).load(KEY)
+    assert "secret" not in str(caught.value)
 
 
 def test_files_stand_in_where_there_is_no_keyring(tmp_path: Path) -> None:
     code = "from mcp_bindgen.auth.keyring_store import default_store; print(default_store())"
-    assert default_store is not None
     for ring, expected in (("keyring.backends.fail.Keyring", "FileStore"), (f"{__name__}.Ring", "KeyringStore")):
         environment = {"PYTHON_KEYRING_BACKEND": ring, "XDG_CONFIG_HOME": str(tmp_path), "HOME": str(tmp_path)}
-        ran = subprocess.run(
-            [sys.executable, "-c", code], env=_environment(environment), capture_output=True, text=True, cwd=ROOT
-        )
+        ran = execute(sys.executable, "-c", code, cwd=ROOT, **environment)
         assert expected in ran.stdout, ran.stderr
-
-
-def _environment(more: dict[str, str]) -> dict[str, str]:
-    import os
-
-    return {**os.environ, **more}

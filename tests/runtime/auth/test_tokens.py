@@ -7,6 +7,7 @@ import json
 import subprocess
 import sys
 import time
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
@@ -27,41 +28,31 @@ from mcp_bindgen.auth.store import FileStore, MemoryStore
 from mcp_bindgen.http.client.legacy_sse import sse
 from mcp_bindgen.http.client.transport import http
 from mcp_bindgen.runtime.protocol.errors import AuthorizationError, Refused
-from tests.support.authorization_world import CALLBACK, SECRET, World, agree, call, oauth, world
-from tests.support.scripted_http_server import Heard, ask, go, request, serving
+from tests.support.authorization_world import CALLBACK, SECRET, World, call, oauth, slowly
+from tests.support.scripted_http_server import Heard, eventually
 
 ROOT = Path(__file__).parents[3]
+Passes = Callable[[float], None]
 
 
 # --- refreshing -----------------------------------------------------------------------------------------------
 
 
-def test_a_token_is_refreshed_before_it_expires_once_for_all_requests() -> None:
-    async def body() -> None:
-        async with world() as given:
-            given.lifetime = 0.5
-            auth = oauth()
-            await call(given.url, auth)
-            await anyio.sleep(0.5)
-            given.lifetime = 3600
-            refused = given.counts("POST /mcp")
-            async with anyio.create_task_group() as tasks:
-                for _ in range(20):
-                    tasks.start_soon(call, given.url, auth)
-            assert given.counts("token refresh_token") == 1
-            assert given.counts("POST /mcp") - refused == 20  # none was sent with the token that had expired
-
-    go(body)
+async def test_a_token_is_refreshed_before_it_expires_once_for_all_requests(given: World, passes: Passes) -> None:
+    auth = oauth()
+    await call(given.url, auth)
+    passes(3600)
+    refused = given.counts("POST /mcp")
+    async with anyio.create_task_group() as tasks:
+        for _ in range(20):
+            tasks.start_soon(call, given.url, auth)
+    assert given.counts("token refresh_token") == 1
+    assert given.counts("POST /mcp") - refused == 20  # none was sent with the token that had expired
 
 
-def test_numbers_that_are_too_large_to_calculate_with_do_no_harm() -> None:
-    async def body() -> None:
-        async with world() as given:
-            given.edit_token = lambda answer: {**answer, "expires_in": 10**400}
-            (token,) = await call(given.url, oauth())
-            assert str(token).startswith("at-")
-
-    go(body)
+async def test_numbers_that_are_too_large_to_calculate_with_do_no_harm(given: World) -> None:
+    given.edit_token = lambda answer: {**answer, "expires_in": 10**400}
+    await given.let_in(oauth())
     server = ServerMetadata("https://example.org", "https://example.org/token")
     answer = {"client_id": "a", "client_secret": SECRET, "client_secret_expires_at": 10**400}
     record = read_registration(server, Fetched(201, {}, answer), None, "client_secret_post")
@@ -94,186 +85,98 @@ def test_a_lifetime_that_cannot_be_meant_is_not_believed(told: Any, lives: float
     assert Grant.load(json.loads(json.dumps(grant.dump()))) == grant
 
 
-@pytest.mark.parametrize(
-    "damage",
-    [
-        {"expires_at": "soon"},
-        {"expires_at": float("nan")},
-        {"expires_at": 1e300},
-        {"issued_at": None},
-        {"issued_at": -1},
-        {"scopes": [1]},
-        {"scopes": None},
-        {"access_token": None},
-        {"refresh_token": 1},
-        {"key": {}},
-        {"more": 1},
-    ],
-    ids=str,
-)
-def test_what_is_kept_and_was_damaged_is_not_used(damage: dict[str, Any]) -> None:
+DAMAGE: dict[str, list[Any]] = {"expires_at": ["soon", float("nan"), 1e300], "issued_at": [None, -1]}
+DAMAGE |= {"scopes": [[1], None], "access_token": [None], "refresh_token": [1], "key": [{}], "more": [1]}
+
+
+@pytest.mark.parametrize(("member", "value"), [(name, value) for name, values in DAMAGE.items() for value in values])
+def test_what_is_kept_and_was_damaged_is_not_used(member: str, value: Any) -> None:
     grant = Grant("https://issuer", "https://resource", "client", "token", issued_at=1.0)
     assert Grant.load(grant.dump()) == grant
-    assert Grant.load({**grant.dump(), **damage}) is None
+    assert Grant.load({**grant.dump(), member: value}) is None
 
 
 @pytest.mark.parametrize("is_refreshable", [False, True])
-def test_a_token_that_has_expired_leads_to_another_login(is_refreshable: bool) -> None:
+async def test_an_expired_token_leads_to_another_login(given: World, passes: Passes, is_refreshable: bool) -> None:
     """Try a login without a refresh token, and one whose refresh token is no longer good."""
-
-    async def body() -> None:
-        async with world() as given:
-            given.lifetime = 0.3
-            given.edit_token = lambda answer: {
-                name: value for name, value in answer.items() if is_refreshable or name != "refresh_token"
-            }
-            store = MemoryStore()
-            auth = oauth(store)
-            await call(given.url, auth)
-            for again in (auth, oauth(store)):  # the same process, and one that was started again
-                await anyio.sleep(0.4)
-                given.refreshes.clear()
-                logins = given.counts("GET /authorize")
-                (token,) = await call(given.url, again)
-                assert str(token).startswith("at-")
-                assert given.counts("GET /authorize") == logins + 1
-
-    go(body)
+    dropped = set() if is_refreshable else {"refresh_token"}
+    given.edit_token = lambda answer: {name: answer[name] for name in answer.keys() - dropped}
+    store = MemoryStore()
+    auth = oauth(store)
+    await call(given.url, auth)
+    for again in (auth, oauth(store)):  # the same process, and one that was started again
+        passes(3600)
+        given.refreshes.clear()
+        logins = given.counts("GET /authorize")
+        await given.let_in(again)
+        assert given.counts("GET /authorize") == logins + 1
 
 
-def test_requests_go_on_while_a_token_is_got() -> None:
+async def test_requests_go_on_while_a_token_is_got(given: World) -> None:
     """The lock is around the refresh only: a request that is under way holds nobody up."""
+    held = anyio.Event()
+    auth = oauth()
+    await call(given.url, auth)
 
-    async def body() -> None:
-        async with world() as given:
-            held = anyio.Event()
-            auth = oauth()
-            await call(given.url, auth)
+    async def slowly(heard: Heard) -> None:
+        if b"slow" in heard.body:
+            await held.wait()
+        await given.serve(heard)
 
-            async def slowly(heard: Heard) -> None:
-                if b"slow" in heard.body:
-                    await held.wait()
-                await given.serve(heard)
-
-            given.answer_mcp = slowly
-            async with anyio.create_task_group() as tasks:
-                tasks.start_soon(call, given.url, auth, "slow")
-                await anyio.sleep(0.05)
-                given.tokens.clear()
-                with anyio.fail_after(5):
-                    (token,) = await call(given.url, auth, "quick")
-                assert str(token).startswith("at-")
-                assert given.counts("token refresh_token") == 1
-                held.set()
-
-    go(body)
+    given.answer_mcp = slowly
+    async with anyio.create_task_group() as tasks:
+        tasks.start_soon(call, given.url, auth, "slow")
+        await anyio.sleep(0.05)
+        given.tokens.clear()
+        with anyio.fail_after(5):
+            await given.let_in(auth)
+        assert given.counts("token refresh_token") == 1
+        held.set()
 
 
 @pytest.mark.parametrize("status", [500, 503, 429])
-def test_a_server_that_fails_takes_no_tokens_away(status: int) -> None:
-    async def body() -> None:
-        store = MemoryStore()
-        async with world() as given:
-            await call(given.url, oauth(store))
-            given.tokens.clear()
-            kept = [await store.load(key) for key in await store.keys()]
-            given.answer_token = lambda form, heard: (status, {"error": "server_error"})
-            (error,) = await call(given.url, oauth(store))
-            assert isinstance(error, AuthorizationError)
-            assert error.is_temporary
-            assert [await store.load(key) for key in await store.keys()] == kept
-            given.answer_token = lambda form, heard: None
-            (token,) = await call(given.url, oauth(store, login=None))
-            assert str(token).startswith("at-")
-
-    go(body)
+async def test_a_server_that_fails_takes_no_tokens_away(given: World, status: int) -> None:
+    store = MemoryStore()
+    await call(given.url, oauth(store))
+    given.tokens.clear()
+    kept = [await store.load(key) for key in await store.keys()]
+    given.answer_token = lambda form, heard: (status, {"error": "server_error"})
+    error = await given.denied(oauth(store))
+    assert error.is_temporary
+    assert [await store.load(key) for key in await store.keys()] == kept
+    given.answer_token = lambda form, heard: None
+    await given.let_in(oauth(store, login=None))
 
 
-def test_a_server_that_fails_while_a_token_still_holds_is_asked_later() -> None:
-    async def body() -> None:
-        async with world() as given:
-            given.lifetime = 2.0
-            auth = oauth()
-            first = await call(given.url, auth)
-            given.answer_token = lambda form, heard: (503, {})
-            await anyio.sleep(1.85)  # within the last tenth of its life
-            assert await call(given.url, auth) == first
-            assert given.counts("token refresh_token") == 1
-
-    go(body)
+async def test_a_server_that_fails_while_a_token_still_holds_is_asked_later(given: World, passes: Passes) -> None:
+    auth = oauth()
+    first = await call(given.url, auth)
+    given.answer_token = lambda form, heard: (503, {})
+    passes(3590)
+    assert await call(given.url, auth) == first
+    assert given.counts("token refresh_token") == 1
 
 
-def test_who_leaves_during_a_refresh_does_not_burn_the_token() -> None:
-    async def body() -> None:
-        async with world() as given:
-            store = MemoryStore()
-            await call(given.url, oauth(store))
-            given.tokens.clear()
-            auth = oauth(store, login=None)
-            issue = given._issue
-
-            async def leave() -> None:
-                with anyio.move_on_after(0.15):
-                    await call(given.url, auth)
-
-            def slow(*arguments: Any) -> Any:
-                time.sleep(0.3)  # the answer is on its way when the caller leaves
-                return issue(*arguments)
-
-            vars(given)["_issue"] = slow
-            await leave()
-            del vars(given)["_issue"]
-            (token,) = await call(given.url, oauth(store, login=None))
-            assert str(token).startswith("at-")
-            assert given.families
-
-    go(body)
+async def test_who_leaves_during_a_refresh_does_not_burn_the_token(given: World) -> None:
+    store = MemoryStore()
+    await call(given.url, oauth(store))
+    given.tokens.clear()
+    given.edit_token = late
+    with anyio.move_on_after(0.15):
+        await call(given.url, oauth(store, login=None))
+    given.edit_token = lambda answer: answer
+    await given.let_in(oauth(store, login=None))
+    assert given.families
 
 
-REFRESHING = """\
-import json, sys
-import anyio
-from mcp_bindgen.auth.store import FileStore
-from tests.support.authorization_world import call, oauth
-
-async def main(url, folder):
-    auth = oauth(FileStore(folder), login=None)
-    print("ready", flush=True)
-    sys.stdin.readline()
-    print(json.dumps([str(one) for one in await call(url, auth)]), flush=True)
-
-anyio.run(main, *sys.argv[1:])
-"""
+def late(answer: dict[str, Any]) -> dict[str, Any]:
+    """Have the answer be on its way when the caller leaves."""
+    time.sleep(0.3)
+    return answer
 
 
-@pytest.mark.full
-def test_processes_that_refresh_at_once_use_a_rotating_token_once(tmp_path: Path) -> None:
-    async def body() -> None:
-        folder = tmp_path / "kept"
-        async with world() as given:
-            await call(given.url, oauth(FileStore(folder)))
-            given.tokens.clear()
-            command = [sys.executable, "-c", REFRESHING, given.url, str(folder)]
-            children = [
-                await asyncio.create_subprocess_exec(*command, cwd=ROOT, stdin=subprocess.PIPE, stdout=subprocess.PIPE)
-                for _ in range(3)
-            ]
-            for child in children:
-                assert child.stdout is not None
-                assert await child.stdout.readline() == b"ready\n"
-            for child in children:
-                assert child.stdin is not None
-                child.stdin.write(b"go\n")
-            outputs = [json.loads((await child.communicate())[0]) for child in children]
-            assert {str(one[0])[:3] for one in outputs} == {"at-"}, outputs
-            assert given.counts("token refresh_token") == 1
-            assert given.families  # the server saw no token twice
-
-    go(body)
-
-
-LOGGING_IN = """\
-import json, sys
+PROGRAM = """\
+import sys
 import anyio
 from mcp_bindgen.auth import Manual
 from mcp_bindgen.auth.store import FileStore
@@ -284,42 +187,52 @@ async def visit(url):
     await anyio.sleep(0.5)
     return await agree(url)
 
-async def main(url, folder):
-    auth = oauth(FileStore(folder), login=Manual(visit, CALLBACK))
+async def main(url, folder, may_ask):
+    auth = oauth(FileStore(folder), login=Manual(visit, CALLBACK) if may_ask else None)
     print("ready", flush=True)
     sys.stdin.readline()
-    print(json.dumps([str(one) for one in await call(url, auth)]), flush=True)
+    print(*await call(url, auth), flush=True)
 
 anyio.run(main, *sys.argv[1:])
 """
 
 
-@pytest.mark.full
-def test_processes_that_need_a_login_at_once_ask_the_user_once(tmp_path: Path) -> None:
-    async def body() -> None:
-        async with world() as given:
-            command = [sys.executable, "-c", LOGGING_IN, given.url, str(tmp_path / "kept")]
-            children = [
-                await asyncio.create_subprocess_exec(*command, cwd=ROOT, stdin=subprocess.PIPE, stdout=subprocess.PIPE)
-                for _ in range(2)
-            ]
-            for child in children:
-                assert child.stdout is not None
-                assert await child.stdout.readline() == b"ready\n"
-            for child in children:
-                assert child.stdin is not None
-                child.stdin.write(b"go\n")
-            printed = [(await child.communicate())[0].decode().split() for child in children]
-            assert sorted(len(lines) for lines in printed) == [1, 2], printed
-            assert len({lines[-1] for lines in printed}) == 1
-            assert given.counts("GET /authorize") == given.counts("POST /register") == 1
+async def printed(count: int, *arguments: object) -> list[list[str]]:
+    """Return the lines of so many processes that send a request at the same time."""
+    command = [sys.executable, "-c", PROGRAM, *map(str, arguments)]
+    pipes: Any = {"stdin": subprocess.PIPE, "stdout": subprocess.PIPE}
+    children = [await asyncio.create_subprocess_exec(*command, cwd=ROOT, **pipes) for _ in range(count)]
+    for child in children:
+        assert child.stdout is not None
+        assert await child.stdout.readline() == b"ready\n"
+    for child in children:
+        assert child.stdin is not None
+        child.stdin.write(b"go\n")
+    return [(await child.communicate())[0].decode().splitlines() for child in children]
 
-    go(body)
+
+@pytest.mark.full
+async def test_processes_that_refresh_at_once_use_a_rotating_token_once(given: World, tmp_path: Path) -> None:
+    folder = tmp_path / "kept"
+    await call(given.url, oauth(FileStore(folder)))
+    given.tokens.clear()
+    outputs = await printed(3, given.url, folder, "")
+    assert {one[0][:3] for one in outputs} == {"at-"}, outputs
+    assert given.counts("token refresh_token") == 1
+    assert given.families  # the server saw no token twice
+
+
+@pytest.mark.full
+async def test_processes_that_need_a_login_at_once_ask_the_user_once(given: World, tmp_path: Path) -> None:
+    outputs = await printed(2, given.url, tmp_path / "kept", "yes")
+    assert sorted(len(lines) for lines in outputs) == [1, 2], outputs
+    assert len({lines[-1] for lines in outputs}) == 1
+    assert given.counts("GET /authorize") == given.counts("POST /register") == 1
 
 
 @pytest.mark.parametrize("ending", ["fails", "stays"])
-def test_another_process_that_asks_in_vain_is_not_waited_for_for_long(
-    tmp_path: Path, ending: str, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
+async def test_another_process_that_asks_in_vain_is_not_waited_for_for_long(
+    given: World, tmp_path: Path, ending: str, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
 ) -> None:
     """Have the user of the other process say no, or leave it alone with the question."""
     monkeypatch.setattr(authorizer, "_LOGIN_NOTICE_SECONDS", 0.1)
@@ -331,258 +244,173 @@ def test_another_process_that_asks_in_vain_is_not_waited_for_for_long(
         await leaves.wait()
         raise AuthorizationError("no")
 
-    async def first(url: str, store: FileStore) -> None:
-        (error,) = await call(url, oauth(store, login=Manual(refuse, CALLBACK)))
-        assert str(error) == "no"
+    async def first() -> None:
+        assert str(await given.denied(oauth(FileStore(store.folder), login=Manual(refuse, CALLBACK)))) == "no"
 
-    async def body() -> None:
-        async with world() as given, anyio.create_task_group() as tasks:
-            tasks.start_soon(first, given.url, FileStore(store.folder))
-            while not list(store.folder.glob("*.lock")) or not given.registered:
-                await anyio.sleep(0.01)
-            (error,) = await call(
-                given.url, oauth(FileStore(store.folder), login=None)
-            )  # who may not ask does not wait
-            assert "no user may be asked" in str(error)
-            if ending == "fails":
-                asyncio.get_running_loop().call_later(0.3, leaves.set)
-            (token,) = await call(given.url, oauth(store))
-            assert str(token).startswith("at-")
-            leaves.set()
-        assert [one for one in caplog.messages if "another program has the user log in" in one]
-
-    go(body)
+    async with anyio.create_task_group() as tasks:
+        tasks.start_soon(first)
+        await eventually(lambda: list(store.folder.glob("*.lock")) and given.registered)
+        no_user = oauth(FileStore(store.folder), login=None)  # does not wait
+        await given.denied(no_user, "no user may be asked")
+        if ending == "fails":
+            asyncio.get_running_loop().call_later(0.3, leaves.set)
+        await given.let_in(oauth(store))
+        leaves.set()
+    assert [one for one in caplog.messages if "another program has the user log in" in one]
 
 
 # --- widening -------------------------------------------------------------------------------------------------
 
 
-def test_a_step_up_asks_for_the_union_and_keeps_what_was_granted() -> None:
-    async def body() -> None:
-        async with world() as given:
-            given.challenge = {"scope": "read"}
-            given.scopes_of = {"write": {"write"}, "both": {"read", "write"}}
-            auth = oauth()
-            tokens = await call(given.url, auth, "list", "write", "both", "list")
-            assert [query["scope"] for query in given.queries] == ["read", "read write"]
-            assert tokens[1] == tokens[2] == tokens[3] != tokens[0]
-
-    go(body)
+async def test_a_step_up_asks_for_the_union_and_keeps_what_was_granted(given: World) -> None:
+    given.challenge = {"scope": "read"}
+    given.scopes_of = {"write": {"write"}, "both": {"read", "write"}}
+    auth = oauth()
+    tokens = await call(given.url, auth, "list", "write", "both", "list")
+    assert [query["scope"] for query in given.queries] == ["read", "read write"]
+    assert tokens[1] == tokens[2] == tokens[3] != tokens[0]
 
 
-def test_a_server_that_always_wants_more_is_given_up() -> None:
+@pytest.mark.parametrize("wanted", ["admin", None])
+async def test_a_server_that_always_wants_more_is_given_up(given: World, wanted: str | None) -> None:
     """Endless 403, with the same scope or a new one each time."""
 
-    async def body() -> None:
-        for wanted in ("admin", None):
-            async with world() as given:
-                count = 0
+    async def never(heard: Heard) -> None:
+        if "authorization" not in heard.headers:
+            await given.refuse(heard, 401)
+        else:
+            scope = wanted or f"scope-{len(given.log)}"
+            await given.refuse(heard, 403, error="insufficient_scope", scope=scope)
 
-                async def never(heard: Heard, given: World = given, wanted: str | None = wanted) -> None:
-                    nonlocal count
-                    count += 1
-                    if "authorization" not in heard.headers:
-                        await given.refuse(heard, 401)
-                    else:
-                        scope = wanted or f"scope-{count}"
-                        await given.refuse(heard, 403, error="insufficient_scope", scope=scope)
-
-                given.answer_mcp = never
-                (error,) = await call(given.url, oauth())
-                assert isinstance(error, Refused)
-                assert error.status == 403
-                assert given.counts("GET /authorize") <= 3
-
-    go(body)
+    given.answer_mcp = never
+    (error,) = await call(given.url, oauth())
+    assert isinstance(error, Refused)
+    assert error.status == 403
+    assert given.counts("GET /authorize") <= 3
 
 
-def test_scopes_beyond_a_limit_are_not_asked_for() -> None:
-    async def body() -> None:
-        async with world() as given:
-            given.challenge = {"scope": "read"}
-            given.scopes_of = {"write": {"write"}}
-            found = await call(given.url, oauth(limit=["read"]), "list", "write")
-            assert str(found[0]).startswith("at-")
-            assert "beyond the limit: write" in str(found[1])
-            assert given.counts("GET /authorize") == 1
-
-    go(body)
+async def test_scopes_beyond_a_limit_are_not_asked_for(given: World) -> None:
+    given.challenge = {"scope": "read"}
+    given.scopes_of = {"write": {"write"}}
+    found = await call(given.url, oauth(limit=["read"]), "list", "write")
+    assert str(found[0]).startswith("at-")
+    assert "beyond the limit: write" in str(found[1])
+    assert given.counts("GET /authorize") == 1
 
 
-def test_a_flood_of_scopes_is_refused() -> None:
-    async def body() -> None:
-        async with world() as given:
-            given.challenge = {"scope": " ".join(f"s{number}" for number in range(500))}
-            (error,) = await call(given.url, oauth())
-            assert "more than 100 scopes" in str(error)
-
-    go(body)
+async def test_a_flood_of_scopes_is_refused(given: World) -> None:
+    given.challenge = {"scope": " ".join(f"s{number}" for number in range(500))}
+    await given.denied(oauth(), "more than 100 scopes")
 
 
 # --- no end ---------------------------------------------------------------------------------------------------
 
 
-def test_a_server_that_refuses_every_token_is_given_up_and_the_user_is_asked_once() -> None:
-    async def body() -> None:
-        async with world() as given:
+async def test_a_server_that_refuses_every_token_is_given_up_and_the_user_is_asked_once(given: World) -> None:
+    async def never(heard: Heard) -> None:
+        await given.refuse(heard, 401, error="invalid_token")
 
-            async def never(heard: Heard) -> None:
-                await given.refuse(heard, 401, error="invalid_token")
-
-            given.answer_mcp = never
-            auth = oauth()
-            errors = await call(given.url, auth, "a", "b", "c")
-            assert all(isinstance(error, AuthorizationError) for error in errors)
-            assert given.counts("GET /authorize") == 1
-            assert given.counts("POST /mcp") < 10
-
-    go(body)
+    given.answer_mcp = never
+    errors = await call(given.url, oauth(), "a", "b", "c")
+    assert all(isinstance(error, AuthorizationError) for error in errors)
+    assert given.counts("GET /authorize") == 1
+    assert given.counts("POST /mcp") < 10
 
 
-def test_a_nonce_that_is_never_right_is_given_up() -> None:
-    async def body() -> None:
-        async with world() as given:
-            count = 0
+async def test_a_nonce_that_is_never_right_is_given_up(given: World) -> None:
+    async def never(heard: Heard) -> None:
+        if "authorization" not in heard.headers:
+            await given.refuse(heard, 401)
+        else:
+            nonce = f"nonce-{len(given.log)}"
+            await heard.end(401, www_authenticate='DPoP error="use_dpop_nonce"', dpop_nonce=nonce)
 
-            async def never(heard: Heard) -> None:
-                nonlocal count
-                count += 1
-                if "authorization" not in heard.headers:
-                    await given.refuse(heard, 401)
-                else:
-                    shown = 'DPoP error="use_dpop_nonce"'
-                    await heard.end(401, www_authenticate=shown, dpop_nonce=f"nonce-{count}")
+    given.answer_mcp = never
+    (error,) = await call(given.url, oauth(dpop=True))
+    assert isinstance(error, Refused)
+    assert given.counts("POST /mcp") < 6
 
-            given.answer_mcp = never
-            (error,) = await call(given.url, oauth(dpop=True))
-            assert isinstance(error, Refused)
-            assert count < 6
-            asked = 0
+    def another(form: dict[str, str], heard: Heard) -> tuple[int, dict[str, Any]]:
+        given.nonce = f"n-{len(given.log)}"
+        return 400, {"error": "use_dpop_nonce"}
 
-            def another(form: dict[str, str], heard: Heard) -> tuple[int, dict[str, Any]]:
-                nonlocal asked
-                asked += 1
-                given.nonce = f"n-{asked}"
-                return 400, {"error": "use_dpop_nonce"}
-
-            given.answer_mcp, given.answer_token = None, another
-            (error,) = await call(given.url, oauth(dpop=True))
-            assert isinstance(error, AuthorizationError)
-            assert asked < 5
-
-    go(body)
+    given.answer_mcp, given.answer_token = None, another
+    asked = given.counts("token ")
+    await given.denied(oauth(dpop=True))
+    assert given.counts("token ") - asked < 5
 
 
 # --- bound to a key -------------------------------------------------------------------------------------------
 
 
-def test_bound_tokens_are_proven_with_nonces_of_both_servers_and_survive_a_restart() -> None:
-    async def body() -> None:
-        async with world() as given:
-            given.nonce = "nonce-1"
-            store = MemoryStore()
-            auth = oauth(store, dpop=True)
-            assert auth.authorizer(given.url).extensions == {"io.modelcontextprotocol/auth/dpop": {}}
-            found = await call(given.url, auth, "a", "b")
-            assert found[0] == found[1]
-            given.nonce = "nonce-2"
-            assert await call(given.url, auth) == found[:1]
-            given.tokens.clear()
-            (renewed,) = await call(given.url, oauth(store, dpop=True, login=None))
-            assert given.tokens[renewed]["jkt"] is not None
-            assert given.queries[0]["dpop_jkt"] == given.tokens[renewed]["jkt"]
-
-    go(body)
+async def test_bound_tokens_are_proven_with_nonces_of_both_servers_and_survive_a_restart(given: World) -> None:
+    given.nonce = "nonce-1"
+    store = MemoryStore()
+    auth = oauth(store, dpop=True)
+    assert auth.authorizer(given.url).extensions == {"io.modelcontextprotocol/auth/dpop": {}}
+    found = await call(given.url, auth, "a", "b")
+    assert found[0] == found[1]
+    given.nonce = "nonce-2"
+    assert await call(given.url, auth) == found[:1]
+    given.tokens.clear()
+    renewed = await given.let_in(oauth(store, dpop=True, login=None))
+    assert given.queries[0]["dpop_jkt"] == given.tokens[renewed]["jkt"] is not None
 
 
-def test_a_server_cannot_talk_us_out_of_bound_tokens() -> None:
-    async def body() -> None:
-        async with world() as given:
-            given.edit_token = lambda answer: answer | {"token_type": "Bearer"}
-            (error,) = await call(given.url, oauth(dpop=True))
-            assert "not bound to our key" in str(error)
-
-    go(body)
+async def test_a_server_cannot_talk_us_out_of_bound_tokens(given: World) -> None:
+    given.edit_token = lambda answer: answer | {"token_type": "Bearer"}
+    await given.denied(oauth(dpop=True), "not bound to our key")
 
 
-def test_tokens_are_bound_by_themselves_where_both_servers_can() -> None:
-    async def body() -> None:
-        async with world() as given:
-            given.edit_resource = lambda document: document | {"dpop_signing_alg_values_supported": ["ES256"]}
-            (token,) = await call(given.url, oauth())
-            assert given.tokens[token]["jkt"] is not None
-
-    go(body)
+async def test_tokens_are_bound_by_themselves_where_both_servers_can(given: World) -> None:
+    given.edit_resource = lambda document: document | {"dpop_signing_alg_values_supported": ["ES256"]}
+    assert given.tokens[await given.let_in(oauth())]["jkt"] is not None
 
 
 # --- where tokens go ------------------------------------------------------------------------------------------
 
 
 @pytest.mark.parametrize("status", [301, 302, 307, 308])
-def test_a_token_does_not_follow_a_redirect_to_another_server(status: int) -> None:
-    async def body() -> None:
-        seen: list[Heard] = []
-
-        async def elsewhere(heard: Heard) -> None:
-            seen.append(heard)
-            await heard.end(200)
-
-        async with serving(elsewhere) as other, world() as given:
-
-            async def redirect(heard: Heard) -> None:
-                await heard.end(status, location=other.url)
-
-            auth = oauth()
-            await call(given.url, auth)
-            given.answer_mcp = redirect
-            (error,) = await call(given.url, auth)
-            assert isinstance(error, Refused)
-            assert seen == []
-
-    go(body)
+async def test_a_token_does_not_follow_a_redirect_to_another_server(given: World, other: World, status: int) -> None:
+    auth = oauth()
+    await call(given.url, auth)
+    given.answer_mcp = lambda heard: heard.end(status, location=other.url)
+    (error,) = await call(given.url, auth)
+    assert isinstance(error, Refused)
+    assert other.log == []
 
 
-def test_the_older_transport_authorizes_stream_and_messages_and_one_refusal_ends_one_request() -> None:
+async def test_the_older_transport_authorizes_messages_and_one_refusal_ends_one_request(given: World) -> None:
     """Over HTTP+SSE, too, every request shows the token, a person has time, and steps up."""
+    shown: list[str] = []
+    streams: list[Heard] = []
 
-    async def body() -> None:
-        shown: list[str] = []
-        streams: list[Heard] = []
+    async def old(heard: Heard) -> None:
+        shown.append(f"{heard.method} {heard.headers.get('authorization', '')}")
+        known = given.tokens.get(heard.headers.get("authorization", "").removeprefix("Bearer "))
+        if known is None:
+            await given.refuse(heard, 401)
+        elif heard.method == "GET":
+            await heard.begin(200, "text/event-stream")
+            await heard.write(b"event: endpoint\ndata: /mcp\n\n")
+            streams.append(heard)
+            await heard.until_gone()
+        elif b"admin" in heard.body:
+            await given.refuse(heard, 403, error="insufficient_scope", scope="admin")
+        elif b"write" in heard.body and "write" not in known["scope"]:
+            await given.refuse(heard, 403, error="insufficient_scope", scope="write")
+        else:
+            await heard.end(202)
+            answer = {"jsonrpc": "2.0", "id": heard.id, "result": known["scope"]}
+            await streams[-1].write(f"data: {json.dumps(answer)}\n\n".encode())
 
-        async with world() as given:
-
-            async def old(heard: Heard) -> None:
-                shown.append(f"{heard.method} {heard.headers.get('authorization', '')}")
-                known = given.tokens.get(heard.headers.get("authorization", "").removeprefix("Bearer "))
-                if known is None:
-                    await given.refuse(heard, 401)
-                elif heard.method == "GET":
-                    await heard.begin(200, "text/event-stream")
-                    await heard.write(b"event: endpoint\ndata: /mcp\n\n")
-                    streams.append(heard)
-                    await heard.until_gone()
-                elif b"admin" in heard.body:
-                    await given.refuse(heard, 403, error="insufficient_scope", scope="admin")
-                elif b"write" in heard.body and "write" not in known["scope"]:
-                    await given.refuse(heard, 403, error="insufficient_scope", scope="write")
-                else:
-                    await heard.end(202)
-                    answer = {"jsonrpc": "2.0", "id": heard.id, "result": known["scope"]}
-                    await streams[-1].write(f"data: {json.dumps(answer)}\n\n".encode())
-
-            async def slowly(url: str) -> str:
-                await anyio.sleep(0.5)
-                return await agree(url)
-
-            given.answer_mcp = old
-            auth = oauth(limit=["write"], login=Manual(slowly, CALLBACK))
-            assert await call(given.url, auth, "list", "write", opened=sse, timeout=0.4) == ["", "write"]
-            found = await call(given.url, auth, "admin", "list", opened=sse, timeout=0.4)
-            assert isinstance(found[0], AuthorizationError)
-            assert found[1] == "write"
-            assert [line.partition(" ")[0] for line in shown if line.endswith(" ")] == ["GET"]
-
-    go(body)
+    given.answer_mcp = old
+    auth = oauth(limit=["write"], login=slowly(0.5))
+    assert await call(given.url, auth, "list", "write", opened=sse, timeout=0.4) == ["", "write"]
+    found = await call(given.url, auth, "admin", "list", opened=sse, timeout=0.4)
+    assert isinstance(found[0], AuthorizationError)
+    assert found[1] == "write"
+    assert [line.partition(" ")[0] for line in shown if line.endswith(" ")] == ["GET"]
 
 
 def test_tokens_are_sent_over_https_or_to_this_machine() -> None:
@@ -591,204 +419,135 @@ def test_tokens_are_sent_over_https_or_to_this_machine() -> None:
             auth.authorizer("http://a.example/mcp")
 
 
-def test_a_token_for_this_machine_does_not_pass_a_proxy(monkeypatch: pytest.MonkeyPatch) -> None:
-    async def body() -> None:
-        async with world() as given, world() as proxy:
-            for name in ("no_proxy", "NO_PROXY"):
-                monkeypatch.delenv(name, raising=False)
-            for name in ("http_proxy", "all_proxy"):
-                monkeypatch.setenv(name, proxy.mcp.url.removesuffix("/mcp"))
-            (token,) = await call(given.url, oauth())
-            assert str(token).startswith("at-")
-            assert proxy.log == []
-
-    go(body)
+async def test_a_token_stays_here(given: World, other: World, monkeypatch: pytest.MonkeyPatch) -> None:
+    """A token for a server on this machine does not pass a proxy."""
+    for name in ("no_proxy", "NO_PROXY"):
+        monkeypatch.delenv(name, raising=False)
+    for name in ("http_proxy", "all_proxy"):
+        monkeypatch.setenv(name, other.mcp.url.removesuffix("/mcp"))
+    await given.let_in(oauth())
+    assert other.log == []
 
 
-def test_credentials_come_from_one_place() -> None:
-    async def body() -> None:
-        for url, headers in (("https://u:p@a.example/mcp", {}), ("https://a.example/mcp", {"Authorization": "x"})):
-            with pytest.raises(ValueError, match="not in both places"):
-                async with http(url, headers=headers, auth=Bearer("token")):
-                    pass
-
-    go(body)
+async def test_credentials_come_from_one_place() -> None:
+    for url, headers in (("https://u:p@a.example/mcp", {}), ("https://a.example/mcp", {"Authorization": "x"})):
+        with pytest.raises(ValueError, match="not in both places"):
+            async with http(url, headers=headers, auth=Bearer("token")):
+                pass
 
 
-def test_a_bearer_token_is_got_again_once_when_it_is_refused() -> None:
-    async def body() -> None:
-        async with world() as given:
-            given.families.add(1)
-            given.tokens["second"] = {"scope": "", "family": 1, "jkt": None}
-            tokens = iter(["first", "second", "third"])
-            assert await call(given.url, Bearer(lambda: next(tokens))) == ["second"]
-            (error,) = await call(given.url, Bearer("wrong"))
-            assert isinstance(error, Refused)
-            assert "wrong" not in str(error)
-            (error,) = await call(given.url, Bearer("two\r\nlines"))
-            assert "cannot stand in a header" in str(error)
-
-    go(body)
+async def test_a_bearer_token_is_got_again_once_when_it_is_refused(given: World) -> None:
+    given.families.add(1)
+    given.tokens["second"] = {"scope": "", "family": 1, "jkt": None}
+    tokens = iter(["first", "second", "third"])
+    assert await call(given.url, Bearer(lambda: next(tokens))) == ["second"]
+    (error,) = await call(given.url, Bearer("wrong"))
+    assert isinstance(error, Refused)
+    assert "wrong" not in str(error)
+    await given.denied(Bearer("two\r\nlines"), "cannot stand in a header")
 
 
 # --- programs -------------------------------------------------------------------------------------------------
 
 
-def test_a_program_authenticates_with_a_secret_and_gets_another_token_in_time() -> None:
-    async def body() -> None:
-        async with world() as given:
-            given.lifetime = 0.3
-            auth = ClientCredentials(ClientSecret("program", given.issuer, secret=SECRET), scopes=["read"])
-            assert auth.authorizer(given.url).extensions == {"io.modelcontextprotocol/oauth-client-credentials": {}}
-            (first,) = await call(given.url, auth)
-            (form,) = given.forms
-            assert (form["client_secret"], form["resource"], form["scope"]) == (SECRET, given.url, "read")
-            await anyio.sleep(0.3)
-            refused = given.counts("POST /mcp")
-            (second,) = await call(given.url, auth)
-            assert first != second
-            assert given.counts("POST /mcp") == refused + 1
-
-    go(body)
+async def test_a_program_shows_a_secret_and_gets_another_token_in_time(given: World, passes: Passes) -> None:
+    auth = ClientCredentials(ClientSecret("program", given.issuer, secret=SECRET), scopes=["read"])
+    assert auth.authorizer(given.url).extensions == {"io.modelcontextprotocol/oauth-client-credentials": {}}
+    (first,) = await call(given.url, auth)
+    (form,) = given.forms
+    assert (form["client_secret"], form["resource"], form["scope"]) == (SECRET, given.url, "read")
+    passes(3600)
+    refused = given.counts("POST /mcp")
+    (second,) = await call(given.url, auth)
+    assert first != second
+    assert given.counts("POST /mcp") == refused + 1
 
 
-def test_a_program_signs_for_the_issuer_and_not_for_the_endpoint() -> None:
-    async def body() -> None:
-        key = ECKey.generate_key("P-256")
-        async with world() as given:
-            auth = ClientCredentials(PrivateKeyJwt("program", given.issuer, key=key.as_pem(private=True)))
-            await call(given.url, auth)
-            claims = jwt.decode(given.forms[0]["client_assertion"], key, algorithms=["ES256"]).claims
-            assert (claims["aud"], claims["iss"], claims["sub"]) == (given.issuer, "program", "program")
-            assert 0 < claims["exp"] - time.time() <= 300
-            assert "PRIVATE" not in repr(auth._client)
-
-    go(body)
+async def test_a_program_signs_for_the_issuer_and_not_for_the_endpoint(given: World) -> None:
+    key = ECKey.generate_key("P-256")
+    auth = ClientCredentials(PrivateKeyJwt("program", given.issuer, key=key.as_pem(private=True)))
+    await call(given.url, auth)
+    claims = jwt.decode(given.forms[0]["client_assertion"], key, algorithms=["ES256"]).claims
+    assert (claims["aud"], claims["iss"], claims["sub"]) == (given.issuer, "program", "program")
+    assert 0 < claims["exp"] - time.time() <= 300
+    assert "PRIVATE" not in repr(auth._client)
 
 
-def test_a_client_that_signs_is_a_way_to_be_authorized_by_itself() -> None:
+async def test_a_client_that_signs_is_a_way_to_be_authorized_by_itself(given: World) -> None:
     """It gets one token for all connections, as the same client's `ClientCredentials` do, and stays an identity."""
-
-    async def body() -> None:
-        key = ECKey.generate_key("P-256")
-        async with world() as given:
-            auth = PrivateKeyJwt("program", given.issuer, key=dict(key.as_dict(private=True)), key_id="one")
-            assert await call(given.url, auth) == await call(given.url, auth)
-            (form,) = given.forms
-            assert form["grant_type"] == "client_credentials"
-            assert jwt.decode(form["client_assertion"], key, algorithms=["ES256"]).header["kid"] == "one"
-            assert "io.modelcontextprotocol/oauth-client-credentials" in auth.authorizer(given.url).extensions
-            assert await call(given.url, ClientCredentials(auth)) != await call(given.url, auth)
-            assert auth == PrivateKeyJwt("program", given.issuer, key=dict(key.as_dict(private=True)), key_id="one")
-
-    go(body)
+    key = ECKey.generate_key("P-256")
+    auth = PrivateKeyJwt("program", given.issuer, key=dict(key.as_dict(private=True)), key_id="one")
+    assert await call(given.url, auth) == await call(given.url, auth)
+    (form,) = given.forms
+    assert form["grant_type"] == "client_credentials"
+    assert jwt.decode(form["client_assertion"], key, algorithms=["ES256"]).header["kid"] == "one"
+    assert "io.modelcontextprotocol/oauth-client-credentials" in auth.authorizer(given.url).extensions
+    assert await call(given.url, ClientCredentials(auth)) != await call(given.url, auth)
+    assert auth == PrivateKeyJwt("program", given.issuer, key=dict(key.as_dict(private=True)), key_id="one")
 
 
-def test_a_program_whose_issuer_is_named_sends_its_secret_nowhere_else() -> None:
-    async def body() -> None:
-        async with world() as given, world() as hostile:
-            given.edit_resource = lambda document: document | {"authorization_servers": [hostile.issuer]}
-            (error,) = await call(given.url, ClientCredentials(ClientSecret("id", given.issuer, secret=SECRET)))
-            assert "is known to" in str(error)
-            assert hostile.log == []
-
-    go(body)
+async def test_a_program_whose_issuer_is_named_sends_its_secret_nowhere_else(given: World, other: World) -> None:
+    given.edit_resource = lambda document: document | {"authorization_servers": [other.issuer]}
+    await given.denied(ClientCredentials(ClientSecret("id", given.issuer, secret=SECRET)), "is known to")
+    assert other.log == []
 
 
-def test_a_program_sends_its_secret_to_no_mcp_server_when_its_issuer_says_nothing_valid() -> None:
+async def test_a_program_sends_its_secret_to_no_mcp_server_with_a_bad_issuer(given: World, passes: Passes) -> None:
     """The endpoints that MCP servers of 2025-03-26 have without metadata are for servers that issue tokens."""
-
-    async def body() -> None:
-        async with world() as given:
-            given.lifetime = 0.5
-            store, client = MemoryStore(), ClientSecret("program", given.issuer, secret=SECRET)
-            await call(given.url, ClientCredentials(client, store=store))
-            await anyio.sleep(0.5)
-            given.edit_server = lambda document: document | {"issuer": "https://example.org"}
-            (error,) = await call(given.url, ClientCredentials(client, store=store))
-            assert isinstance(error, AuthorizationError)
-            assert given.counts("POST /token") == 1
-
-    go(body)
+    store, client = MemoryStore(), ClientSecret("program", given.issuer, secret=SECRET)
+    await call(given.url, ClientCredentials(client, store=store))
+    passes(3600)
+    given.edit_server = lambda document: document | {"issuer": "https://example.org"}
+    await given.denied(ClientCredentials(client, store=store))
+    assert given.counts("POST /token") == 1
 
 
-def test_a_program_whose_issuer_is_not_named_stays_with_the_first_one() -> None:
-    async def body() -> None:
-        async with world() as given, world() as hostile:
-            auth = ClientCredentials(ClientSecret("id", secret=SECRET))
-            (token,) = await call(given.url, auth)
-            assert str(token).startswith("at-")
-            given.tokens.clear()
-            given.edit_resource = lambda document: document | {"authorization_servers": [hostile.issuer]}
-            for url in (given.url, hostile.url):  # a server that changes its mind, and another one
-                (error,) = await call(url, auth)
-                assert isinstance(error, AuthorizationError)
-                assert "name the issuer" in str(error)
-            assert not hostile.forms
-
-    go(body)
+async def test_a_program_whose_issuer_is_not_named_stays_with_the_first_one(given: World, other: World) -> None:
+    auth = ClientCredentials(ClientSecret("id", secret=SECRET))
+    await given.let_in(auth)
+    given.tokens.clear()
+    given.edit_resource = lambda document: document | {"authorization_servers": [other.issuer]}
+    for one in (given, other):  # a server that changes its mind, and another one
+        await one.denied(auth, "name the issuer")
+    assert not other.forms
 
 
-def test_logging_out_revokes_and_forgets() -> None:
-    async def body() -> None:
-        store = MemoryStore()
-        async with world() as given:
-            auth = oauth(store)
-            (token,) = await call(given.url, auth)
-            await auth.logout(given.url)
-            revoked = [form["token"] for form in given.forms if "token_type_hint" in form]
-            assert token in revoked
-            assert len(revoked) == 2
-            (error,) = await call(given.url, oauth(store, login=None))
-            assert "no user may be asked" in str(error)
-
-    go(body)
+async def test_logging_out_revokes_and_forgets(given: World) -> None:
+    store = MemoryStore()
+    auth = oauth(store)
+    token = await given.let_in(auth)
+    await auth.logout(given.url)
+    revoked = [form["token"] for form in given.forms if "token_type_hint" in form]
+    assert token in revoked
+    assert len(revoked) == 2
+    await given.denied(oauth(store, login=None), "no user may be asked")
 
 
-def test_logging_out_ends_what_another_process_has_just_refreshed() -> None:
-    async def body() -> None:
-        async with world() as given:
-            store = MemoryStore()
-            auth, other = oauth(store), oauth(store, login=None)
-            await call(given.url, auth)
-            await call(given.url, other)
-            given.tokens.clear()
-            issue = given._issue
-
-            def slow(*arguments: Any) -> Any:
-                time.sleep(0.3)
-                return issue(*arguments)
-
-            vars(given)["_issue"] = slow
-            async with anyio.create_task_group() as tasks:
-                tasks.start_soon(call, given.url, other)
-                while not given.counts("token refresh_token"):
-                    await anyio.sleep(0.01)
-                await auth.logout(given.url)
-            assert await store.load(auth.authorizer(given.url)._key_of(given.issuer)) is None
-            assert not given.tokens
-            assert all(one["used"] for one in given.refreshes.values())  # the newest one is revoked
-
-    go(body)
+async def test_logging_out_ends_what_another_process_has_just_refreshed(given: World) -> None:
+    store = MemoryStore()
+    auth, other = oauth(store), oauth(store, login=None)
+    await call(given.url, auth)
+    await call(given.url, other)
+    given.tokens.clear()
+    given.edit_token = late
+    async with anyio.create_task_group() as tasks:
+        tasks.start_soon(call, given.url, other)
+        await eventually(lambda: given.counts("token refresh_token"))
+        await auth.logout(given.url)
+    assert await store.load(auth.authorizer(given.url)._key_of(given.issuer)) is None
+    assert not given.tokens
+    assert all(one["used"] for one in given.refreshes.values())  # the newest one is revoked
 
 
-def test_a_login_is_shared_by_all_who_wait_for_it() -> None:
-    async def body() -> None:
-        async with world() as given:
-            auth = oauth()
-            async with anyio.create_task_group() as tasks:
-                for _ in range(10):
-                    tasks.start_soon(call, given.url, auth)
-            assert given.counts("GET /authorize") == given.counts("token authorization_code") == 1
-
-    go(body)
+async def test_a_login_is_shared_by_all_who_wait_for_it(given: World) -> None:
+    auth = oauth()
+    async with anyio.create_task_group() as tasks:
+        for _ in range(10):
+            tasks.start_soon(call, given.url, auth)
+    assert given.counts("GET /authorize") == given.counts("token authorization_code") == 1
 
 
-def test_a_client_of_the_caller_is_used() -> None:
-    async def body() -> None:
-        async with world() as given, httpx2.AsyncClient(headers={"x-mine": "1"}) as client:
-            async with http(given.url, auth=oauth(), client=client) as transport:
-                await ask(transport, request(1))
-            assert given.mcp.heard[-1].headers["x-mine"] == "1"
-
-    go(body)
+async def test_a_client_of_the_caller_is_used(given: World) -> None:
+    async with httpx2.AsyncClient(headers={"x-mine": "1"}) as client:
+        await given.let_in(oauth(), client=client)
+        assert given.mcp.heard[-1].headers["x-mine"] == "1"

@@ -7,9 +7,7 @@ from typing import Any
 import pytest
 
 from mcp_bindgen.auth import ClientSecret, KnownClient, ServerQuirks
-from mcp_bindgen.runtime.protocol.errors import AuthorizationError
-from tests.support.authorization_world import CALLBACK, call, oauth, playing
-from tests.support.scripted_http_server import go
+from tests.support.authorization_world import CALLBACK, oauth, playing
 from tests.support.vendors import AUTH0, COGNITO, ENTRA, GOOGLE, KEYCLOAK, Vendor, VendorWorld
 
 LONG = "api://application/mcp.read"
@@ -36,23 +34,18 @@ def recipe(given: VendorWorld) -> dict[str, Any]:
 
 
 @pytest.mark.parametrize("vendor", [KEYCLOAK, ENTRA, AUTH0, GOOGLE, COGNITO], ids=repr)
-def test_a_login_as_the_documentation_says(vendor: Vendor) -> None:
-    async def body() -> None:
-        async with playing(VendorWorld(vendor)) as given:
-            auth = oauth(**recipe(given))
-            (token,) = await call(given.url, auth)
-            assert str(token).startswith("at-"), token
-            (query,) = given.queries
-            assert query["code_challenge_method"] == "S256"
-            assert ("resource" in query) == ("resource" not in vendor.refuses)
-            assert len(given.registered) == vendor.registers
-            given.tokens.clear()
-            (renewed,) = await call(given.url, auth)
-            assert renewed != token
-            assert given.counts("GET /authorize") == 1  # it was renewed without a login
-            assert "refused" not in " ".join(given.log)
-
-    go(body)
+async def test_a_login_as_the_documentation_says(vendor: Vendor) -> None:
+    async with playing(VendorWorld(vendor)) as given:
+        auth = oauth(**recipe(given))
+        token = await given.let_in(auth)
+        (query,) = given.queries
+        assert query["code_challenge_method"] == "S256"
+        assert ("resource" in query) == ("resource" not in vendor.refuses)
+        assert len(given.registered) == vendor.registers
+        given.tokens.clear()
+        assert await given.let_in(auth) != token
+        assert given.counts("GET /authorize") == 1  # it was renewed without a login
+        assert "refused" not in " ".join(given.log)
 
 
 @pytest.mark.parametrize(
@@ -67,28 +60,16 @@ def test_a_login_as_the_documentation_says(vendor: Vendor) -> None:
     ],
     ids=str,
 )
-def test_a_departure_that_is_not_named_is_an_error_that_says_so(
-    vendor: Vendor, changes: dict[str, Any], said: str
-) -> None:
-    async def body() -> None:
-        async with playing(VendorWorld(vendor)) as given:
-            options = entra(given, **changes) if vendor is ENTRA else recipe(given) | changes
-            (error,) = await call(given.url, oauth(**options))
-            assert isinstance(error, AuthorizationError), error
-            assert said in str(error)
-            assert given.counts("GET /authorize") <= 1
-
-    go(body)
+async def test_a_departure_that_is_not_named_is_an_error(vendor: Vendor, changes: dict[str, Any], said: str) -> None:
+    async with playing(VendorWorld(vendor)) as given:
+        options = entra(given, **changes) if vendor is ENTRA else recipe(given) | changes
+        await given.denied(oauth(**options), said)
+        assert given.counts("GET /authorize") <= 1
 
 
-def test_a_vendor_that_begins_to_name_itself_must_name_itself() -> None:
+async def test_a_vendor_that_begins_to_name_itself_must_name_itself() -> None:
     """Refuse a response without the issuer from a server that says it names itself."""
-
-    async def body() -> None:
-        async with playing(VendorWorld(KEYCLOAK)) as given:
-            given.edit_response = lambda back: {name: value for name, value in back.items() if name != "iss"}
-            (error,) = await call(given.url, oauth(**recipe(given)))
-            assert "does not come from" in str(error)
-            assert given.counts("POST /token") == 0
-
-    go(body)
+    async with playing(VendorWorld(KEYCLOAK)) as given:
+        given.edit_response = lambda back: {name: value for name, value in back.items() if name != "iss"}
+        await given.denied(oauth(**recipe(given)), "does not come from")
+        assert given.counts("POST /token") == 0

@@ -9,18 +9,11 @@ import pytest
 
 from mcp_bindgen import v2025_11_25, v2026_07_28
 from mcp_bindgen.extensions.abi import Extension, ExtensionRoutes
-from mcp_bindgen.runtime import CapabilityMissing, MethodNotFound, connect, serve
-from mcp_bindgen.runtime.abi import (
-    ExtensionResult,
-    Filter,
-    Model,
-    Notification,
-    Request,
-    Route,
-    by_name,
-)
+from mcp_bindgen.runtime import CapabilityMissing, MethodNotFound
+from mcp_bindgen.runtime.abi import ExtensionResult, Filter, Model, Notification, Request, Route, by_name
 from mcp_bindgen.runtime.transports.memory import pair
-from tests.support.checked_connections import Raw, answer, bounded, lone, notification, request, running
+from tests.runtime.extensions.test_negotiation import in_memory, played
+from tests.support.checked_connections import Raw, answer, lone, notification, request, running
 from tests.support.shop import Customer, Shop, bindings, types
 from tests.support.stock_schema import ID
 
@@ -89,7 +82,6 @@ def price(core: Any = v2026_07_28, id_: str = PRICE, name: str = "price/get", **
 # --- several at once ------------------------------------------------------------------------------------------
 
 
-@bounded()
 async def test_a_class_offers_all_that_its_bases_add() -> None:
     server, client = price(extends={"SubscriptionFilter": "PriceFilter"}, filter=Filter("price_items", compares="item"))
 
@@ -111,9 +103,7 @@ async def test_a_class_offers_all_that_its_bases_add() -> None:
 
     assert [one.id for one in Both.extensions] == [one.id for one in Wants.extensions] == [ID, PRICE]
     assert issubclass(Both.context, bindings.Context)
-    left, right = pair()
-    wants: Any = Wants()
-    async with running(serve(right, Both())), connect(left, wants) as found:
+    async with in_memory(Wants(), Both()) as found:
         assert (await found.get_stock("pear")).count == 4
         assert (await found.get_price("pear")).price == 7
         async with found.subscribed(types.StockSubscription(stock_items=["fig"]), PriceFilter(price_items=["pear"])):
@@ -165,19 +155,14 @@ def test_two_kinds_of_answers_are_told_apart() -> None:
     server, _ = price(alternatives={"tools/call": ("Offered",)})
     both: Any = type("Both", (bindings.Server, server), {})
     call = both.dispatcher.extended(both).routes["tools/call"].method
-    assert [kind.__name__ for kind in call.answers] == [
-        "CallToolResult",
-        "InputRequiredResult",
-        "ReservedResult",
-        "Offered",
-    ]
+    kinds = ["CallToolResult", "InputRequiredResult", "ReservedResult", "Offered"]
+    assert [kind.__name__ for kind in call.answers] == kinds
     assert v2026_07_28.methods.CALL_TOOL.alternatives == (v2026_07_28.types.InputRequiredResult,)
 
 
 # --- engines --------------------------------------------------------------------------------------------------
 
 
-@bounded()
 async def test_an_engine_has_a_part_in_what_others_handle() -> None:
     seen: list[Any] = []
 
@@ -207,9 +192,7 @@ async def test_an_engine_has_a_part_in_what_others_handle() -> None:
         async def call_tool(self, params: Any, ctx: Any) -> Any:
             return v2026_07_28.types.CallToolResult(content=[])
 
-    left, right = pair()
-    customer: Any = Customer()
-    async with running(serve(right, Mine())), connect(left, customer) as client:
+    async with in_memory(Customer(), Mine()) as client:
         await client.call_tool("x")
         assert (await client.get_stock("x")).count == 42
         async with client.subscribed(types.StockSubscription(stock_items=["secret", "pear"])) as agreed:
@@ -218,7 +201,6 @@ async def test_an_engine_has_a_part_in_what_others_handle() -> None:
 
 
 @pytest.mark.parametrize("is_declared", [True, False])
-@bounded()
 async def test_a_handler_tells_only_who_declares_it(is_declared: bool) -> None:
     server, _ = price()
 
@@ -227,23 +209,19 @@ async def test_a_handler_tells_only_who_declares_it(is_declared: bool) -> None:
             await ctx.notify_price("fig")
             return v2026_07_28.types.CallToolResult(content=[])
 
-    left, right = pair()
-    raw = Raw(left)
-    async with running(serve(right, Tells())):
+    async with played(Tells()) as raw:
         found = await raw.ask(lone(1, "tools/call", {"extensions": {PRICE: {}}} if is_declared else {}, name="x"))
         if is_declared:
             assert found == notification("notifications/price/get", {"item": "fig"})
             assert "result" in await raw.receive()
         else:
             assert found["error"]["code"] == -32021
-        await raw.close()
 
 
 # --- the stateful era: once for a connection ------------------------------------------------------------------
 
 
 @pytest.mark.parametrize("is_declared", [True, False])
-@bounded()
 async def test_a_connection_declares_once(is_declared: bool) -> None:
     server, _ = price(v2025_11_25)
 
@@ -260,9 +238,7 @@ async def test_a_connection_declares_once(is_declared: bool) -> None:
             ctx.require_extension(self.extensions[0])
             return v2025_11_25.types.CallToolResult(content=[])
 
-    left, right = pair()
-    raw = Raw(left)
-    async with running(serve(right, Older(), revisions=["2025-11-25"])):
+    async with played(Older(), revisions=["2025-11-25"]) as raw:
         greeted = await raw.introduce("2025-11-25", {"extensions": {PRICE: {"a": 1}}} if is_declared else {})
         assert greeted["result"]["capabilities"]["extensions"] == {PRICE: {}}
         for id_, method, params in ((1, "price/get", {"item": "fig"}), (2, "tools/call", {"name": "x"})):
@@ -273,11 +249,9 @@ async def test_a_connection_declares_once(is_declared: bool) -> None:
             else:
                 assert found["error"]["code"] == -32600
                 assert "needs the extension 'com.example/price', which the client did not declare" in str(found)
-        await raw.close()
 
 
 @pytest.mark.parametrize("is_declared", [True, False])
-@bounded()
 async def test_a_client_asks_only_whom_it_may(is_declared: bool) -> None:
     _, kind = price(v2025_11_25)
     client = kind()
@@ -300,7 +274,6 @@ async def test_a_client_asks_only_whom_it_may(is_declared: bool) -> None:
     await raw.close()
 
 
-@bounded()
 async def test_a_class_of_two_extensions_tells_a_client_of_one_nothing_of_the_other() -> None:
     server, _ = price()
 
@@ -308,11 +281,8 @@ async def test_a_class_of_two_extensions_tells_a_client_of_one_nothing_of_the_ot
         async def get_price(self, params: Any, ctx: Any) -> Any:
             return Price(price=7)
 
-    left, right = pair()
-    raw = Raw(left)
-    async with running(serve(right, Both())):
+    async with played(Both()) as raw:
         declared: dict[str, Any] = {"extensions": {PRICE: {}}}
         assert (await raw.ask(lone(1, "price/get", declared, item="fig")))["result"]["price"] == 7
         error = (await raw.ask(lone(2, "stock/get", declared, item="fig")))["error"]
         assert (error["code"], list(error["data"]["requiredCapabilities"]["extensions"])) == (-32021, [ID])
-        await raw.close()

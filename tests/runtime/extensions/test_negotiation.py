@@ -24,7 +24,7 @@ from mcp_bindgen.runtime.transports.stdio import stdio
 from mcp_bindgen.v2026_07_28 import types as mcp
 from tests.runtime.entrypoints.test_connect import listening
 from tests.runtime.http.server import test_app as http
-from tests.support.checked_connections import Raw, answer, bounded, lone, notification, request, running, stating, until
+from tests.support.checked_connections import Raw, answer, lone, notification, request, running, stating, until
 from tests.support.shop import Customer, Shop, bindings, types
 from tests.support.stock_schema import ID
 
@@ -35,9 +35,10 @@ Way = Callable[[Any], AbstractAsyncContextManager[Any]]
 
 
 @asynccontextmanager
-async def in_memory(client: Any, *servers: Any, **options: Any) -> AsyncGenerator[Any]:
+async def in_memory(client: Any, *servers: Any, served: Any = None, **options: Any) -> AsyncGenerator[Any]:
     left, right = pair()
-    async with running(serve(right, *(servers or (Shop(),)))), connect(left, client, **options) as found:
+    serving = serve(right, *(servers or (Shop(),)), revisions=served)
+    async with running(serving), connect(left, client, **options) as found:
         yield found
 
 
@@ -63,11 +64,15 @@ async def played(*servers: Any, revisions: Any = None) -> AsyncGenerator[Raw]:
         await left.close()
 
 
+@pytest.fixture
+def raw() -> AbstractAsyncContextManager[Raw]:
+    return played()
+
+
 # --- both sides know it ---------------------------------------------------------------------------------------
 
 
 @pytest.mark.parametrize("way", [in_memory, over_http, over_stdio])
-@bounded()
 async def test_all_that_an_extension_adds_works(way: Way) -> None:
     async with way(Customer()) as client:
         assert client.extension(bindings.EXTENSION) == {}
@@ -88,7 +93,6 @@ async def test_all_that_an_extension_adds_works(way: Way) -> None:
     assert client.heard == ["apple"]  # equal to an entry, and no part of a name
 
 
-@bounded()
 async def test_filters_of_core_and_extensions_go_together() -> None:
     async with in_memory(Customer()) as client:
         both = types.StockSubscription(stock_items=["pear"])
@@ -98,7 +102,6 @@ async def test_filters_of_core_and_extensions_go_together() -> None:
             assert agreed.model_dump() == {"toolsListChanged": True, "stockItems": ["pear"]}
 
 
-@bounded()
 async def test_settings_are_typed() -> None:
     shop = Shop()
     async with in_memory(Customer(), shop) as client:
@@ -119,10 +122,8 @@ def test_settings_that_are_not_valid_are_found_when_they_are_declared() -> None:
             extension_settings: ClassVar[Any] = {"com.example/other": {}}
 
 
-@bounded()
-async def test_both_sides_declare_what_their_bases_say() -> None:
-    async with played() as raw:
-        offered = (await raw.ask(lone(1, "server/discover")))["result"]["capabilities"]
+async def test_both_sides_declare_what_their_bases_say(raw: Raw) -> None:
+    offered = (await raw.ask(lone(1, "server/discover")))["result"]["capabilities"]
     assert offered == {"tools": {"listChanged": True}, "logging": {}, "extensions": {ID: {}}}
     left, right = pair()
     raw = Raw(right)
@@ -142,25 +143,19 @@ async def _ends(connecting: Any) -> None:
 # --- the client does not --------------------------------------------------------------------------------------
 
 
-@pytest.mark.parametrize(
-    ("method", "params"),
-    [
-        ("stock/get", {"item": "pear"}),
-        ("tools/call", {"name": "must"}),
-        ("tools/call", {"name": "careless"}),
-        ("tools/call", {"name": "wire"}),
-        ("subscriptions/listen", {"notifications": {"stockItems": ["pear"]}}),
-    ],
-)
+UNDECLARED: list[tuple[str, dict[str, Any]]] = [
+    *(("tools/call", {"name": name}) for name in ("must", "careless", "wire")),
+    *(("stock/get", {"item": "pear"}), ("subscriptions/listen", {"notifications": {"stockItems": ["pear"]}})),
+]
+
+
+@pytest.mark.parametrize(("method", "params"), UNDECLARED)
 @pytest.mark.parametrize("capabilities", [{}, {"extensions": {"com.example/other": {}}}])
-@bounded()
-async def test_who_does_not_declare_it_is_told_so(method: str, params: Any, capabilities: Any) -> None:
-    async with played() as raw:
-        error = (await raw.ask(lone(1, method, capabilities, **params)))["error"]
+async def test_who_does_not_declare_it_is_told_so(raw: Raw, method: str, params: Any, capabilities: Any) -> None:
+    error = (await raw.ask(lone(1, method, capabilities, **params)))["error"]
     assert (error["code"], error["data"]) == (MISSING, LACKING)
 
 
-@bounded()
 async def test_a_server_may_do_without() -> None:
     async with in_memory(v2026_07_28.Client()) as client:
         assert (await client.call_tool("reserve")).content[0].text == "come to the counter"
@@ -168,24 +163,20 @@ async def test_a_server_may_do_without() -> None:
             assert (await client.call_tool("sell")).content[0].text == "[]"  # a broadcast leaves it out
 
 
-@bounded()
-async def test_each_request_declares_for_itself() -> None:
-    async with played() as raw:
-        assert "result" in await raw.ask(lone(1, "stock/get", DECLARED, item="pear"))
-        assert (await raw.ask(lone(2, "stock/get", {}, item="pear")))["error"]["code"] == MISSING
+async def test_each_request_declares_for_itself(raw: Raw) -> None:
+    assert "result" in await raw.ask(lone(1, "stock/get", DECLARED, item="pear"))
+    assert (await raw.ask(lone(2, "stock/get", {}, item="pear")))["error"]["code"] == MISSING
 
 
-@bounded()
-async def test_params_of_an_extension_are_validated_as_those_of_core() -> None:
-    async with played() as raw:
-        for params in ({}, {"item": 1}):
-            error = (await raw.ask(lone(1, "stock/get", DECLARED, **params)))["error"]
-            assert (error["code"], error["data"][0]["path"]) == (-32602, "params.item")
-        wrong = {"notifications": {"stockItems": [1]}}
-        error = (await raw.ask(lone(2, "subscriptions/listen", DECLARED, **wrong)))["error"]
-        assert (error["code"], error["data"][0]["path"]) == (-32602, "params.notifications.stockItems.0")
-        bare = request(3, "stock/get", {"item": "pear"})
-        assert (await raw.ask(bare))["error"]["code"] == -32602  # no `_meta`
+async def test_params_of_an_extension_are_validated_as_those_of_core(raw: Raw) -> None:
+    for params in ({}, {"item": 1}):
+        error = (await raw.ask(lone(1, "stock/get", DECLARED, **params)))["error"]
+        assert (error["code"], error["data"][0]["path"]) == (-32602, "params.item")
+    wrong = {"notifications": {"stockItems": [1]}}
+    error = (await raw.ask(lone(2, "subscriptions/listen", DECLARED, **wrong)))["error"]
+    assert (error["code"], error["data"][0]["path"]) == (-32602, "params.notifications.stockItems.0")
+    bare = request(3, "stock/get", {"item": "pear"})
+    assert (await raw.ask(bare))["error"]["code"] == -32602  # no `_meta`
 
 
 # --- the server does not --------------------------------------------------------------------------------------
@@ -207,15 +198,11 @@ async def at(client: Any, capabilities: Any) -> AsyncGenerator[Raw]:
     await raw.close()
 
 
-@bounded()
 async def test_nothing_is_sent_to_a_server_that_does_not_declare_it() -> None:
     client = Customer()
     async with at(client, {}) as raw:
         assert client.extension(bindings.EXTENSION) is None
-        for refused in (
-            client.get_stock("pear"),
-            client.notify_stock_read("pear"),
-        ):
+        for refused in (client.get_stock("pear"), client.notify_stock_read("pear")):
             with pytest.raises(
                 CapabilityMissing, match=r"needs the extension 'com.example/stock', which the server did"
             ):
@@ -226,14 +213,13 @@ async def test_nothing_is_sent_to_a_server_that_does_not_declare_it() -> None:
             await client.list_tools()  # so nothing else has been sent before
 
 
-async def _answered(raw: Raw, method: str, result: Any) -> None:
+async def _answered(raw: Raw, method: str, result: Any, kind: str | None = "complete") -> None:
     asked = await raw.receive()
     assert asked["method"] == method
-    await raw.send(answer(asked["id"], {"resultType": "complete", **result}))
+    await raw.send(answer(asked["id"], {**({"resultType": kind} if kind else {}), **result}))
 
 
 @pytest.mark.parametrize("capabilities", [{}, {"extensions": {ID: {}}}])
-@bounded()
 async def test_a_result_of_an_extension_is_taken_from_who_declares_it(capabilities: Any) -> None:
     client = Customer()
     async with at(client, capabilities) as raw, running(_answered(raw, "tools/call", {"resultType": "reserved"})):
@@ -247,7 +233,6 @@ async def test_a_result_of_an_extension_is_taken_from_who_declares_it(capabiliti
 
 
 @pytest.mark.parametrize("kind", ["later", "task", ""])
-@bounded()
 async def test_a_result_of_an_unknown_type_is_invalid(kind: str) -> None:
     client = Customer()
     everything = {"resultType": kind, "content": [], "inputRequests": {}}
@@ -258,21 +243,13 @@ async def test_a_result_of_an_unknown_type_is_invalid(kind: str) -> None:
                 await call("x")
 
 
-@bounded()
 async def test_a_result_without_a_type_is_complete() -> None:
     client = Customer()
-    async with at(client, DECLARED) as raw:
-
-        async def older() -> None:
-            asked = await raw.receive()
-            await raw.send(answer(asked["id"], {"content": []}))
-
-        async with running(older()):
-            assert (await client.call_tool("x")).content == []
+    async with at(client, DECLARED) as raw, running(_answered(raw, "tools/call", {"content": []}, kind=None)):
+        assert (await client.call_tool("x")).content == []
 
 
 @pytest.mark.parametrize("capabilities", [{}, DECLARED])
-@bounded()
 async def test_news_of_an_extension_is_taken_from_who_declares_it(capabilities: Any) -> None:
     client = Customer()
     async with at(client, capabilities) as raw:
@@ -285,7 +262,6 @@ async def test_news_of_an_extension_is_taken_from_who_declares_it(capabilities: 
 # --- what results are -----------------------------------------------------------------------------------------
 
 
-@bounded()
 async def test_a_result_with_questions_inside_is_no_question() -> None:
     """A result that has a member `inputRequests` and is not of that type is what it says, for both sides."""
     settled: list[Any] = []
@@ -300,7 +276,6 @@ async def test_a_result_with_questions_inside_is_no_question() -> None:
     assert settled == [("tools/call", "reserve", {"colour": {"method": "no question"}})]
 
 
-@bounded()
 async def test_only_what_core_calls_cacheable_is_kept() -> None:
     """A result with a `ttlMs` that means something else is asked for each time."""
     counted: list[str] = []
@@ -324,15 +299,18 @@ async def test_only_what_core_calls_cacheable_is_kept() -> None:
 # --- over HTTP ------------------------------------------------------------------------------------------------
 
 
+def stock_params(item: str) -> Any:
+    return types.GetStockRequestParams.model_validate({"item": item, "_meta": stating(DECLARED)})
+
+
 def test_the_name_of_what_an_extension_is_asked_about_is_repeated() -> None:
-    params = types.GetStockRequestParams.model_validate({"item": "pear", "_meta": stating(DECLARED)})
+    params = stock_params("pear")
     headers = HeaderMirror(v2026_07_28.REVISION).headers(bindings.methods.GET_STOCK, params)
     assert headers["Mcp-Name"] == "pear"
     assert operations(bindings.methods.GET_STOCK, params) == [("stock/get", "pear")]
 
 
 @pytest.mark.parametrize(("name", "status"), [("pear", 200), (None, 400), ("fig", 400)])
-@bounded()
 async def test_the_header_must_say_what_the_body_says(name: str | None, status: int) -> None:
     app = HttpApp(Shop())
     async with app.lifespan():
@@ -341,7 +319,6 @@ async def test_the_header_must_say_what_the_body_says(name: str | None, status: 
     assert visit.status == status
 
 
-@bounded()
 async def test_scopes_hold_for_methods_of_extensions() -> None:
     asked: list[Operation] = []
 
@@ -360,20 +337,16 @@ async def test_scopes_hold_for_methods_of_extensions() -> None:
     dispatcher = service.dispatchers["2026-07-28"]
     handler = service.guarded(dispatcher, dispatcher.routes["stock/get"])
     scope = RequestScope(Recorder(Negotiated(dispatcher)), RequestOrigin(), 1)
-    for item, is_allowed in (("pear", True), ("fig", False)):
-        params = types.GetStockRequestParams.model_validate({"item": item, "_meta": stating(DECLARED)})
-        if is_allowed:
-            await handler(scope, params)
-        else:
-            with pytest.raises(ProtocolError, match="Insufficient scope: this needs rare"):
-                handler(scope, params)
+    pear, fig = (stock_params(item) for item in ("pear", "fig"))
+    await handler(scope, pear)
+    with pytest.raises(ProtocolError, match="Insufficient scope: this needs rare"):
+        handler(scope, fig)
     assert asked == [("stock/get", "pear"), ("stock/get", "fig")]
 
 
 # --- over bridges ---------------------------------------------------------------------------------------------
 
 
-@bounded()
 async def test_clients_of_other_revisions_see_no_extension() -> None:
     """Even one that declares the same id: in its revision that is not this extension."""
     async with played(revisions=["2025-11-25"]) as raw:
@@ -386,7 +359,6 @@ async def test_clients_of_other_revisions_see_no_extension() -> None:
         assert "result" in await raw.ask(request(4, "tools/call", {"name": "sell"}))
 
 
-@bounded()
 async def test_servers_of_other_revisions_are_asked_nothing_of_an_extension() -> None:
     class Older(v2025_11_25.Server):
         info = v2025_11_25.types.Implementation(name="older", version="1")
@@ -397,9 +369,7 @@ async def test_servers_of_other_revisions_are_asked_nothing_of_an_extension() ->
         def extra_capabilities(self) -> Any:
             return DECLARED
 
-    left, right = pair()
-    customer: Any = Customer()
-    async with running(serve(right, Older(), revisions=["2025-11-25"])), connect(left, customer) as client:
+    async with in_memory(Customer(), Older(), served=["2025-11-25"]) as client:
         assert client.wire_revision == "2025-11-25"
         assert (await client.call_tool("x")).content == []
         assert client.extension(bindings.EXTENSION) is None
@@ -412,7 +382,6 @@ async def test_servers_of_other_revisions_are_asked_nothing_of_an_extension() ->
 # --- several processes ----------------------------------------------------------------------------------------
 
 
-@bounded()
 async def test_a_broadcast_to_all_processes_has_notifications_of_extensions() -> None:
     shop, told = Shop(), list[Any]()
 
@@ -424,7 +393,6 @@ async def test_a_broadcast_to_all_processes_has_notifications_of_extensions() ->
     assert told == [("2026-07-28", "notifications/stock", "pear")]
 
 
-@bounded()
 async def test_news_of_an_extension_before_a_connection_is_ready_is_no_error(caplog: pytest.LogCaptureFixture) -> None:
     caplog.set_level(logging.WARNING)
     async with in_memory(Customer()) as client:
@@ -436,18 +404,11 @@ async def test_news_of_an_extension_before_a_connection_is_ready_is_no_error(cap
 # --- what handlers return -------------------------------------------------------------------------------------
 
 
-@pytest.mark.parametrize(
-    ("result", "said"),
-    [
-        (types.ReservedResult(by="nobody"), "returned a result of an unknown type: 'reserved'"),
-        ({"resultType": "reserved"}, "returned a result of an unknown type: 'reserved'"),
-        (mcp.CallToolResult(content=[], result_type="later"), "returned a result of an unknown type: 'later'"),
-    ],
-)
-@bounded()
-async def test_a_server_without_an_extension_gives_no_result_of_it(
-    result: Any, said: str, caplog: pytest.LogCaptureFixture
-) -> None:
+LATER = mcp.CallToolResult(content=[], result_type="later")
+
+
+@pytest.mark.parametrize("result", [types.ReservedResult(by="nobody"), {"resultType": "reserved"}, LATER])
+async def test_a_server_without_an_extension_gives_no_result_of_it(result: Any, caplog: Any) -> None:
     class Plain(v2026_07_28.Server):
         info = mcp.Implementation(name="plain", version="1")
 
@@ -457,4 +418,4 @@ async def test_a_server_without_an_extension_gives_no_result_of_it(
     async with played(Plain()) as raw:
         error = (await raw.ask(lone(1, "tools/call", DECLARED, name="x")))["error"]
     assert error["code"] == -32603
-    assert said in caplog.text
+    assert f"returned a result of an unknown type: {'later' if result is LATER else 'reserved'!r}" in caplog.text

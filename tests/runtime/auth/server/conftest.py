@@ -6,11 +6,20 @@ from collections.abc import Iterator
 
 import pytest
 
+from mcp_bindgen.auth import JwtVerifier
 from tests.support.issuer import Issuer
+from tests.support.protected import Protected, running
 
 
 @pytest.fixture(scope="module")
 def issuer() -> Iterator[Issuer]:
     """Run an issuer that is honest unless a test changes what it says."""
     with Issuer().listening() as found:
+        yield found
+
+
+@pytest.fixture(scope="module")
+def server(issuer: Issuer) -> Iterator[Protected]:
+    """Run a server that takes the tokens of the issuer."""
+    with running(JwtVerifier(issuer.url), issuer=issuer) as found:
         yield found

@@ -16,9 +16,8 @@ from mcp_bindgen.auth.resource_server import issuers as asking
 from mcp_bindgen.auth.resource_server import signatures as keeping
 from mcp_bindgen.auth.resource_server.signatures import LIFETIME, PAUSE, STALE, IssuerKeys
 from mcp_bindgen.runtime import Identity
-from tests.support.checked_connections import bounded
 from tests.support.issuer import Issuer
-from tests.support.protected import called, running, said
+from tests.support.protected import Protected, running, said
 
 RESOURCE = "https://example.org/mcp"
 
@@ -29,58 +28,49 @@ def issuer() -> Iterator[Issuer]:
         yield found
 
 
+def statuses(server: Protected, tokens: list[str]) -> list[int]:
+    """The answers to calls at the same time."""
+    with ThreadPoolExecutor(16) as pool:
+        return list(pool.map(lambda token: int(server.call("whoami", token=token).status_code), tokens))
+
+
 # --- keys -----------------------------------------------------------------------------------------------------
 
 
 def test_a_flood_of_unknown_keys_is_one_fetch(issuer: Issuer) -> None:
     own = RSAKey.generate_key(2048)
-    with running(JwtVerifier(issuer.url)) as server:
-        good = issuer.token(server.url)
-        assert said(server.call("whoami", token=good)) == "alice"
+    with running(JwtVerifier(issuer.url), issuer=issuer) as server:
+        assert statuses(server, [server.token()]) == [200]
         assert issuer.fetched == 1
-        flood = [issuer.token(server.url, header={"kid": f"unknown-{number}"}, key=own) for number in range(40)]
-        with ThreadPoolExecutor(8) as pool:
-            statuses = list(pool.map(lambda token: server.call("whoami", token=token).status_code, flood))
-        assert set(statuses) == {401}
+        flood = [server.token(header={"kid": f"unknown-{number}"}, key=own) for number in range(40)]
+        assert set(statuses(server, flood)) == {401}
         assert issuer.fetched <= 2
-        assert said(server.call("whoami", token=issuer.token(server.url))) == "alice"
+        assert said(server.call("whoami", token=server.token())) == "alice"
 
 
 def test_many_first_tokens_at_once_are_one_fetch(issuer: Issuer) -> None:
-    with running(JwtVerifier(issuer.url)) as server:
-        tokens = [issuer.token(server.url) for _ in range(16)]
-        with ThreadPoolExecutor(16) as pool:
-            statuses = list(pool.map(lambda token: server.call("whoami", token=token).status_code, tokens))
-        assert statuses == [200] * 16
+    with running(JwtVerifier(issuer.url), issuer=issuer) as server:
+        assert statuses(server, [server.token() for _ in range(16)]) == [200] * 16
         assert issuer.fetched == 1
 
 
 def test_an_issuer_may_be_away(issuer: Issuer) -> None:
-    with running(JwtVerifier(issuer.url)) as server:
+    with running(JwtVerifier(issuer.url), issuer=issuer) as server:
         issuer.is_down = True
-        early = server.call("whoami", token=issuer.token(server.url))
+        early = server.call("whoami", token=server.token())
         assert early.status_code == 503  # nobody can tell
         assert early.headers["retry-after"] == "5"
         assert "www-authenticate" not in early.headers
-    with running(JwtVerifier(issuer.url)) as server:
+    with running(JwtVerifier(issuer.url), issuer=issuer) as server:
         issuer.is_down = False
-        assert server.call("whoami", token=issuer.token(server.url)).status_code == 200
+        assert server.call("whoami", token=server.token()).status_code == 200
         issuer.is_down = True
         for _ in range(3):
-            assert said(server.call("whoami", token=issuer.token(server.url))) == "alice"
+            assert said(server.call("whoami", token=server.token())) == "alice"
 
 
-class Clock:
-    def __init__(self) -> None:
-        self.now = 1000.0
-
-    def __call__(self) -> float:
-        return self.now
-
-
-@bounded()
 async def test_keys_are_fetched_again_beside_the_requests() -> None:
-    clock, issuer, loaded = Clock(), Issuer(), 0
+    issuer, loaded, now = Issuer(), 0, 1000.0
 
     async def load() -> Any:
         nonlocal loaded
@@ -89,9 +79,11 @@ async def test_keys_are_fetched_again_beside_the_requests() -> None:
             raise OSError("away")
         return issuer.jwks()
 
-    keys = IssuerKeys(load, issuer.url, clock)
+    keys = IssuerKeys(load, issuer.url, lambda: now)
 
-    async def known(id_: str | None) -> bool:
+    async def known(id_: str | None, after: float = 0) -> bool:
+        nonlocal now
+        now += after
         found = await keys.find(id_, "RS256") is not None
         await asyncio.sleep(0)
         await asyncio.sleep(0)
@@ -101,32 +93,26 @@ async def test_keys_are_fetched_again_beside_the_requests() -> None:
     assert await known(None)  # it is the only one
     issuer.keys["k2"] = RSAKey.generate_key(2048)
     assert not await known("k2")  # too soon
-    clock.now += PAUSE
-    assert await known("k2")  # fetched, because it is not known
+    assert await known("k2", after=PAUSE)  # fetched, because it is not known
     assert not await known(None)  # which one?
     assert loaded == 2
     del issuer.keys["k1"]
-    clock.now += LIFETIME + 1
-    assert await known("k1")  # the last time: it is not waited for
+    assert await known("k1", after=LIFETIME + 1)  # the last time: it is not waited for
     assert not await known("k1")
     assert await known("k2")
     assert loaded == 3
     issuer.is_down = True
     for _ in range(5):
-        clock.now += LIFETIME + 1
-        assert await known("k2")
+        assert await known("k2", after=LIFETIME + 1)
     assert loaded == 8
-    clock.now += STALE
     with pytest.raises(VerifierUnavailable):
-        await known("k2")
+        await known("k2", after=STALE)
     issuer.is_down = False
     with pytest.raises(VerifierUnavailable):
         await known("k2")  # there is a pause after each try
-    clock.now += PAUSE
-    assert await known("k2")
+    assert await known("k2", after=PAUSE)
 
 
-@bounded()
 async def test_who_leaves_does_not_take_the_fetch_along(monkeypatch: pytest.MonkeyPatch) -> None:
     issuer, begun, go_on = Issuer(), asyncio.Event(), asyncio.Event()
 
@@ -149,7 +135,6 @@ async def test_who_leaves_does_not_take_the_fetch_along(monkeypatch: pytest.Monk
     assert await second is not None
 
 
-@bounded()
 async def test_an_issuer_that_never_answers_is_given_up(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(keeping, "_FETCH_TIMEOUT", 0.05)
     keys = IssuerKeys(asyncio.Event().wait, "https://auth.example.org")
@@ -157,24 +142,12 @@ async def test_an_issuer_that_never_answers_is_given_up(monkeypatch: pytest.Monk
         await keys.find("k1", "RS256")
 
 
-@pytest.mark.parametrize(
-    "entry",
-    [
-        {"kty": "oct", "k": "c2VjcmV0c2VjcmV0c2VjcmV0"},
-        {"use": "enc"},
-        {"key_ops": ["encrypt"]},
-        {"alg": "PS256"},
-        {"kid": 1},
-        {"n": "AQAB"},
-        {"n": "x"},
-        {"e": None},
-        {"kty": "EC", "crv": "P-256", "x": "AA", "y": "AA"},
-        "x",
-        None,
-    ],
-    ids=str,
-)
-@bounded()
+ENTRIES: list[Any] = [{"kty": "oct", "k": "c2VjcmV0c2VjcmV0c2VjcmV0"}, {"use": "enc"}, {"key_ops": ["encrypt"]}, "x"]
+ENTRIES += [{"alg": "PS256"}, {"kid": 1}, {"n": "AQAB"}, {"n": "x"}, {"e": None}, None]
+ENTRIES += [{"kty": "EC", "crv": "P-256", "x": "AA", "y": "AA"}]
+
+
+@pytest.mark.parametrize("entry", ENTRIES, ids=str)
 async def test_keys_that_cannot_verify_are_left_out(entry: Any) -> None:
     issuer = Issuer()
     good = issuer.jwks()["keys"][0]
@@ -186,7 +159,6 @@ async def test_keys_that_cannot_verify_are_left_out(entry: Any) -> None:
     assert await both.verify(issuer.token(RESOURCE), RESOURCE) is not None
 
 
-@bounded()
 async def test_short_keys_are_left_out(recwarn: pytest.WarningsRecorder) -> None:
     issuer = Issuer()
     issuer.keys["k1"] = issuer.key = RSAKey.generate_key(1024)
@@ -196,31 +168,25 @@ async def test_short_keys_are_left_out(recwarn: pytest.WarningsRecorder) -> None
     recwarn.clear()
 
 
-@pytest.mark.parametrize("changes", [{"issuer": "https://elsewhere.example.org"}, {"jwks_uri": None}, {"issuer": "/"}])
-def test_metadata_of_somebody_else_is_not_used(issuer: Issuer, changes: dict[str, Any]) -> None:
+ADDRESSES = ["http://169.254.169.254/jwks", "https://10.0.0.1/jwks", "file:///etc/passwd", None]
+CHANGES = [{"issuer": "https://elsewhere.example.org"}, {"issuer": "/"}, *({"jwks_uri": uri} for uri in ADDRESSES)]
+
+
+@pytest.mark.parametrize("changes", CHANGES, ids=str)
+def test_metadata_of_somebody_else_and_keys_inside_of_a_network_are_not_used(issuer: Issuer, changes: Any) -> None:
     issuer.changes = changes
-    with running(JwtVerifier(issuer.url)) as server:
-        assert server.call("whoami", token=issuer.token(server.url)).status_code == 503
+    with running(JwtVerifier(issuer.url), issuer=issuer) as server:
+        assert server.call("whoami", token=server.token()).status_code == 503
 
 
-@pytest.mark.parametrize("address", ["http://169.254.169.254/jwks", "https://10.0.0.1/jwks", "file:///etc/passwd"])
-def test_keys_are_not_fetched_from_inside_of_a_network(issuer: Issuer, address: str) -> None:
-    issuer.changes = {"jwks_uri": address}
-    with running(JwtVerifier(issuer.url)) as server:
-        assert server.call("whoami", token=issuer.token(server.url)).status_code == 503
-
-
-@bounded()
 async def test_an_audience_of_its_own_can_be_named() -> None:
     issuer = Issuer()
     verifier = JwtVerifier(issuer.url, keys=issuer.jwks(), audience="api://mcp", types=("JWT",))
-    identity = await verifier.verify(issuer.token("api://mcp", header={"typ": "JWT"}), RESOURCE)
-    assert identity is not None
+    assert await verifier.verify(issuer.token("api://mcp", header={"typ": "JWT"}), RESOURCE) is not None
     with pytest.raises(Exception, match="not for this resource"):
         await verifier.verify(issuer.token(RESOURCE, header={"typ": "JWT"}), RESOURCE)
 
 
-@bounded()
 async def test_the_two_ways_to_write_an_origin_are_the_same_audience() -> None:
     issuer = Issuer()
     verifier = JwtVerifier(issuer.url, keys=issuer.jwks())
@@ -242,18 +208,14 @@ def test_a_verified_token_is_known_until_it_expires(issuer: Issuer) -> None:
             return await super().verify(token, resource)
 
     verifier = Counting(issuer.url, clock=lambda: moment[0])
-    with running(verifier, clock=lambda: moment[0]) as server:
-        token = issuer.token(server.url, exp=int(moment[0]) + 100)
-        for _ in range(3):
-            assert server.call("whoami", token=token).status_code == 200
-        assert verifier.verified == 1
-        moment[0] += 150
-        assert server.call("whoami", token=token).status_code == 200  # clocks differ
-        assert verifier.verified == 1
-        moment[0] += 11
-        assert server.call("whoami", token=token).status_code == 401
-        assert verifier.verified == 2
-        long = issuer.token(server.url, exp=int(moment[0]) + 10_000)
+    with running(verifier, issuer=issuer, clock=lambda: moment[0]) as server:
+        token = server.token(exp=int(moment[0]) + 100)
+        # clocks differ by a minute at most
+        for pause, status, verified in ((0, 200, 1), (0, 200, 1), (150, 200, 1), (11, 401, 2)):
+            moment[0] += pause
+            assert server.call("whoami", token=token).status_code == status
+            assert verifier.verified == verified
+        long = server.token(exp=int(moment[0]) + 10_000)
         for pause in (0, 200, 200):
             moment[0] += pause
             assert server.call("whoami", token=long).status_code == 200
@@ -267,38 +229,26 @@ def introspection(issuer: Issuer, **options: Any) -> Introspection:
     return Introspection(issuer.url, "mcp", "s:ecret", **options)
 
 
-def test_an_issuer_is_asked_about_tokens(issuer: Issuer) -> None:
+def test_an_issuer_is_asked_once_about_a_token(issuer: Issuer) -> None:
     with running(introspection(issuer)) as server:
         issuer.known["opaque"] = {"active": True, **issuer.claims(server.url)}
-        for _ in range(3):
-            assert said(server.call("whoami", token="opaque")) == "alice"
+        assert statuses(server, ["opaque"] * 16) == [200] * 16  # at the same time
+        assert said(server.call("whoami", token="opaque")) == "alice"
         assert issuer.asked == 1
         for _ in range(3):
             assert server.call("whoami", token="unknown").status_code == 401
         assert issuer.asked == 2
         session = server.session("opaque")
-        assert said(server.post(called("whoami"), token="opaque", headers=session)) == "alice"
+        assert said(server.call("whoami", token="opaque", session=session)) == "alice"
         assert issuer.asked == 2
 
 
-@pytest.mark.parametrize(
-    "changes",
-    [
-        {"active": False},
-        {"active": "true"},
-        {"active": 1},
-        {"active": ...},
-        {"aud": ...},
-        {"aud": "https://elsewhere.example.org"},
-        {"exp": 1000},
-        {"nbf": 10**10},
-        {"iss": "https://elsewhere.example.org"},
-        {"token_type": "refresh_token"},
-        {"sub": ..., "client_id": ...},
-        {"cnf": {"jkt": "x"}},
-    ],
-    ids=str,
-)
+WRONG: list[dict[str, Any]] = [{"active": active} for active in (False, "true", 1, ...)]
+WRONG += [{"aud": ...}, {"aud": "https://elsewhere.example.org"}, {"exp": 1000}, {"nbf": 10**10}, {"cnf": {"jkt": "x"}}]
+WRONG += [{"iss": "https://elsewhere.example.org"}, {"token_type": "refresh_token"}, {"sub": ..., "client_id": ...}]
+
+
+@pytest.mark.parametrize("changes", WRONG, ids=str)
 def test_what_an_issuer_says_of_a_token_is_checked(issuer: Issuer, changes: dict[str, Any]) -> None:
     with running(introspection(issuer)) as server:
         claims = {"active": True, **issuer.claims(server.url), **changes}
@@ -311,8 +261,8 @@ def test_what_an_issuer_says_of_a_token_is_checked(issuer: Issuer, changes: dict
 
 def test_a_revoked_token_is_good_for_a_short_time_only(issuer: Issuer) -> None:
     moment = [time.time()]
-    clock: Any = lambda: moment[0]  # noqa: E731
-    with running(introspection(issuer, keep=30.0, clock=clock), clock=clock) as server:
+    options: Any = {"clock": lambda: moment[0]}
+    with running(introspection(issuer, keep=30.0, **options), **options) as server:
         issuer.known["opaque"] = {"active": True, **issuer.claims(server.url, exp=int(moment[0]) + 3000)}
         assert server.call("whoami", token="opaque").status_code == 200
         issuer.known["opaque"] = {"active": False}
@@ -326,15 +276,6 @@ def test_a_revoked_token_is_good_for_a_short_time_only(issuer: Issuer) -> None:
         assert server.call("whoami", token="brief").status_code == 401  # not beyond its end
 
 
-def test_one_token_is_asked_about_once_at_a_time(issuer: Issuer) -> None:
-    with running(introspection(issuer)) as server:
-        issuer.known["opaque"] = {"active": True, **issuer.claims(server.url)}
-        with ThreadPoolExecutor(16) as pool:
-            statuses = list(pool.map(lambda _: server.call("whoami", token="opaque").status_code, range(16)))
-        assert statuses == [200] * 16
-        assert issuer.asked == 1
-
-
 def test_an_issuer_that_cannot_be_asked_is_no_reason_to_believe(issuer: Issuer) -> None:
     with running(introspection(issuer)) as server:
         issuer.is_down = True
@@ -344,7 +285,6 @@ def test_an_issuer_that_cannot_be_asked_is_no_reason_to_believe(issuer: Issuer) 
         assert server.call("whoami", token="opaque").status_code == 503
 
 
-@bounded()
 async def test_a_flood_of_unknown_tokens_is_bounded(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(asking, "_MAX_REQUESTS", 5)
     monkeypatch.setattr(asking, "_MAX_REFUSED", 3)

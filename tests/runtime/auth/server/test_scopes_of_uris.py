@@ -8,7 +8,6 @@ from collections.abc import Callable, Iterator
 from typing import Any
 
 import anyio
-import httpx2
 import pytest
 from httpx2 import ASGITransport, AsyncClient
 from hypothesis import HealthCheck, given, settings
@@ -24,11 +23,8 @@ from mcp_bindgen.runtime.protocol.access import InsufficientScope, RequestOrigin
 from mcp_bindgen.runtime.protocol.jsonrpc import typed_params
 from mcp_bindgen.runtime.protocol.request_scope import Negotiated, RequestScope
 from tests.runtime.protocol.test_uris import spellings
-from tests.support.checked_connections import bounded
 from tests.support.http_wires import listening
 from tests.support.protected import LATEST, STATELESS, Protected, answer, running, stateless
-
-pytestmark = pytest.mark.anyio
 
 KEYS = {
     "nothing-is-allowed-to-it": Identity(subject="bob"),
@@ -46,31 +42,18 @@ def named(name: str) -> str:
     return name
 
 
+def pathed(path: str) -> str:
+    return path
+
+
 def made() -> App:
     app = App("notes", dynamic={"contents"})
-
-    @app.resource("note://payroll", scopes=["pay"])
-    def payroll() -> str:
-        return "the payroll"
-
-    @app.resource("note://{name}")
-    def note(name: str) -> str:
-        return f"note {name}"
-
-    @app.resource("note://all/{+path}")
-    def any_note(path: str) -> str:
-        return f"any {path}"
-
+    app.add_resource("note://payroll", secret, name="payroll", scopes=["pay"])
+    app.add_resource("note://{name}", named, name="note")
+    app.add_resource("note://all/{+path}", pathed, name="any")
     app.add_resource("note://all/hidden", secret, name="hidden", scopes=["pay"])
-
-    @app.resource("Vault://Safe/%7Ekeys/{name}", scopes=["vault"])
-    def key(name: str) -> str:
-        return f"key {name}"
-
-    @app.resource("vault://{+path}")
-    def open_vault(path: str) -> str:
-        return f"open {path}"
-
+    app.add_resource("Vault://Safe/%7Ekeys/{name}", named, name="key", scopes=["vault"])
+    app.add_resource("vault://{+path}", pathed, name="open")
     return app
 
 
@@ -80,102 +63,52 @@ def server() -> Iterator[Protected]:
         yield found
 
 
-def asked(server: Protected, method: str, token: str, session: dict[str, str] | None, **params: Any) -> Any:
-    if session is not None:
-        message = {"jsonrpc": "2.0", "id": 1, "method": method, "params": params}
-        return server.post(message, token=token, headers=session)
-    headers = {"mcp-protocol-version": STATELESS, "mcp-method": method}
-    if "uri" in params:
-        headers["mcp-name"] = params["uri"] if params["uri"].isprintable() and params["uri"].isascii() else "x"
-    return server.post(stateless(method, **params), token=token, headers=headers)
+SAME = "note://payroll note://%70ayroll NOTE://payroll note://PayRoll note://%50ay%72oll %6eote://payroll"
+EQUAL = SAME.split()
+READINGS = """
+note://%2570ayroll note://payroll%00 note://payroll? note://payroll#x note://payroll/ note://payroll. note:payroll
+note:///payroll note://x%2F..%2Fpayroll note://all/..%2Fpayroll note://all/%252e%252e%252fpayroll note://all/../payroll
+note://board note://%62oard NOTE://BOARD note://user@payroll
+vault://safe/~keys/a vault://SAFE/%7ekeys/a vault://safe/x/../~keys/a vault://safe/%2e%2e/~keys/a vault://safe/~keys%2Fa
+vault://safe%2F~keys%2Fa vault://safe/x%2F..%2F~keys/a vault://safe//~keys//a vault:///safe/~keys/a vault:safe/~keys/a
+vault://safe/~keys/a/ vault://safe./~keys/a vault://safe%5C~keys%5Ca vault://safe/~keys/a?x#y
+vault://x%2F..%2Fsafe/~keys/a vault://x%2F..%2Fsafe//~keys%2Fb%252Fc vault://user@safe/~keys/a
+"""
 
 
-EQUAL = [
-    "note://payroll",
-    "note://%70ayroll",
-    "NOTE://payroll",
-    "note://PayRoll",
-    "note://%50ay%72oll",
-    "%6eote://payroll",
-]
-READINGS = [
-    "note://%2570ayroll",
-    "note://payroll%00",
-    "note://payroll?",
-    "note://payroll#x",
-    "note://payroll/",
-    "note://payroll.",
-    "note:payroll",
-    "note:///payroll",
-    "note://x%2F..%2Fpayroll",
-    "note://all/..%2Fpayroll",
-    "note://all/%252e%252e%252fpayroll",
-    "note://all/../payroll",
-    "note://board",
-    "note://%62oard",
-    "NOTE://BOARD",
-    "vault://safe/~keys/a",
-    "vault://SAFE/%7ekeys/a",
-    "vault://safe/x/../~keys/a",
-    "vault://safe/%2e%2e/~keys/a",
-    "vault://safe/~keys%2Fa",
-    "vault://safe%2F~keys%2Fa",
-    "vault://safe/x%2F..%2F~keys/a",
-    "vault://safe//~keys//a",
-    "vault:///safe/~keys/a",
-    "vault:safe/~keys/a",
-    "vault://safe/~keys/a/",
-    "vault://safe./~keys/a",
-    "vault://safe%5C~keys%5Ca",
-    "vault://safe/~keys/a?x#y",
-    "vault://x%2F..%2Fsafe/~keys/a",
-    "vault://x%2F..%2Fsafe//~keys%2Fb%252Fc",
-    "vault://user@safe/~keys/a",
-    "note://user@payroll",
-]
-
-
-@pytest.mark.parametrize("uri", EQUAL + READINGS)
+@pytest.mark.parametrize("uri", [*EQUAL, *READINGS.split()])
 def test_no_spelling_evades_a_rule(server: Protected, uri: str) -> None:
     for session in (None, server.session(NOTHING), server.session(NOTHING, "2025-03-26")):
         for method in ("resources/read", "resources/subscribe"):
             if session is not None or method == "resources/read":
-                assert asked(server, method, NOTHING, session, uri=uri).status_code == 403, method
+                assert server.ask(method, NOTHING, session, uri=uri).status_code == 403, method
     followed = {"resourceSubscriptions": ["note://other", uri]}
-    assert asked(server, "subscriptions/listen", NOTHING, None, notifications=followed).status_code == 403
+    assert server.ask("subscriptions/listen", NOTHING, None, notifications=followed).status_code == 403
 
 
 def test_every_spelling_reaches_the_same_resource(server: Protected) -> None:
     for session in (None, server.session(EVERYTHING), server.session(EVERYTHING, "2025-03-26")):
         for uri in EQUAL:
-            (found,) = answer(asked(server, "resources/read", EVERYTHING, session, uri=uri))["result"]["contents"]
-            assert (found["text"], found["uri"]) == ("the payroll", uri)
+            (found,) = answer(server.ask("resources/read", EVERYTHING, session, uri=uri))["result"]["contents"]
+            assert (found["text"], found["uri"]) == ("secret", uri)
         for uri in ("VAULT://SAFE/%7Ekeys/Ab", "vault://safe/x/../~keys/%41b"):
-            found = answer(asked(server, "resources/read", EVERYTHING, session, uri=uri))["result"]["contents"][0]
-            assert found["text"] == "key Ab"
+            found = answer(server.ask("resources/read", EVERYTHING, session, uri=uri))["result"]["contents"][0]
+            assert found["text"] == "Ab"
 
 
-@pytest.mark.parametrize(
-    "uri",
-    [
-        "note://other",
-        "note://payrolls",
-        "note://a%20b",
-        "note://C%23",
-        "vault://safe/keys/a",
-        "vault://safe/~keys",
-        "vault://safe/~keys/a/b",
-        "vault://user@keys/a?x",
-    ],
-)
+OTHERS = "note://other note://payrolls note://a%20b note://C%23 vault://safe/keys/a vault://safe/~keys "
+OTHERS += "vault://safe/~keys/a/b vault://user@keys/a?x"
+
+
+@pytest.mark.parametrize("uri", OTHERS.split())
 def test_other_resources_need_no_scopes(server: Protected, uri: str) -> None:
     for session in (None, server.session(NOTHING)):
-        assert asked(server, "resources/read", NOTHING, session, uri=uri).status_code == 200
+        assert server.ask("resources/read", NOTHING, session, uri=uri).status_code == 200
 
 
 def test_a_value_keeps_its_case(server: Protected) -> None:
-    found = answer(asked(server, "resources/read", NOTHING, None, uri="NOTE://Gr%6Fceries"))
-    assert found["result"]["contents"][0]["text"] == "note Groceries"
+    found = answer(server.ask("resources/read", NOTHING, None, uri="NOTE://Gr%6Fceries"))
+    assert found["result"]["contents"][0]["text"] == "Groceries"
 
 
 def test_a_uri_that_is_too_long_is_refused(server: Protected) -> None:
@@ -183,7 +116,7 @@ def test_a_uri_that_is_too_long_is_refused(server: Protected) -> None:
     for session in (None, server.session(EVERYTHING)):
         method = "subscriptions/listen" if session is None else "resources/read"
         params = {"notifications": {"resourceSubscriptions": [uri]}} if session is None else {"uri": uri}
-        refused = asked(server, method, EVERYTHING, session, **params).json()
+        refused = server.ask(method, EVERYTHING, session, **params).json()
         assert (refused["error"]["code"], "too long" in refused["error"]["message"]) == (-32602, True)
 
 
@@ -220,7 +153,7 @@ def test_names_of_tools_are_compared_exactly() -> None:
     with running(StaticTokens(KEYS), servers=app.servers(), scopes={}, implies={}) as server:
         session = server.session(NOTHING)
         for name, status in ((composed, 403), (decomposed, 200)):
-            assert asked(server, "tools/call", NOTHING, session, name=name).status_code == status
+            assert server.ask("tools/call", NOTHING, session, name=name).status_code == status
 
 
 class Exact(v2026_07_28.Server):
@@ -238,79 +171,74 @@ class Exact(v2026_07_28.Server):
 def test_overrides_are_asked_for_canonical_uris() -> None:
     with running(StaticTokens(KEYS), servers=[Exact()], scopes={}, implies={}) as server:
         for uri in EQUAL:
-            assert asked(server, "resources/read", NOTHING, None, uri=uri).status_code == 403
-        assert asked(server, "resources/read", NOTHING, None, uri="note://%6Fther").status_code == 200
+            assert server.ask("resources/read", NOTHING, None, uri=uri).status_code == 403
+        assert server.ask("resources/read", NOTHING, None, uri="note://%6Fther").status_code == 200
 
 
 # --- who hears of changes -------------------------------------------------------------------------------------
 
 
-async def heard(port: int, body: Any, headers: dict[str, str], change: Callable[[str], None], last: str) -> list[str]:
-    """The URIs that a stream tells of changes, up to the last one."""
+async def heard(
+    client: AsyncClient, change: Callable[[str], None], last: str, session: dict[str, str] | None = None
+) -> list[str]:
+    """The URIs that a stream tells of changes, up to the last one: of a session, or of one who follows a folder."""
     found: list[str] = []
-    async with httpx2.AsyncClient(timeout=10, trust_env=False) as client:
-        method = "GET" if body is None else "POST"
-        async with client.stream(method, f"http://127.0.0.1:{port}/mcp", json=body, headers=headers) as response:
-            assert response.status_code == 200
-            if body is None:
+    told = {"mcp-protocol-version": STATELESS, "mcp-method": "subscriptions/listen"}
+    body = stateless("subscriptions/listen", notifications={"resourceSubscriptions": ["note://"]})
+    options: Any = {"headers": session} if session else {"json": body, "headers": told}
+    async with client.stream("GET" if session else "POST", "/mcp", **options) as response:
+        assert response.status_code == 200
+        if session:
+            change(last)
+        async for line in response.aiter_lines():
+            if "acknowledged" in line:
                 change(last)
-            async for line in response.aiter_lines():
-                if "acknowledged" in line:
-                    change(last)
-                elif "resources/updated" in line:
-                    found.append(json.loads(line[6:])["params"]["uri"])
-                    if found[-1] == last:
-                        break
+            elif "resources/updated" in line:
+                found.append(json.loads(line[6:])["params"]["uri"])
+                if found[-1] == last:
+                    break
     return found
 
 
-@bounded()
-async def test_who_follows_a_folder_hears_of_no_resource_that_needs_more_scopes() -> None:
+@pytest.mark.parametrize("token", KEYS)
+async def test_who_follows_a_folder_hears_of_no_resource_that_needs_more_scopes(token: str) -> None:
     app = made()
-
     changed = ["note://payroll", "NOTE://%70ayroll", "note://board", "note://all/hidden"]
 
     def change(last: str) -> None:
         for uri in (*changed, "vault://safe/~keys/a", "note://other", last):
             app.updated(uri)
 
+    headers = {"authorization": f"Bearer {token}", "accept": "text/event-stream, application/json"}
     http = HttpApp(*app.servers(), auth=ResourceServer("http://127.0.0.1/mcp", StaticTokens(KEYS), scopes=RULES))
-    async with listening(http) as port:
-        url, last = f"http://127.0.0.1:{port}/mcp", "note://last"
-        for token, expected in (
-            (NOTHING, ["note://other", last]),
-            (EVERYTHING, [*changed, "note://other", last]),
-        ):
-            headers = {"authorization": f"Bearer {token}", "accept": "text/event-stream, application/json"}
-            told = {**headers, "mcp-protocol-version": STATELESS, "mcp-method": "subscriptions/listen"}
-            body = stateless("subscriptions/listen", notifications={"resourceSubscriptions": ["note://"]})
-            assert await heard(port, body, told, change, last) == expected
-            hidden = changed[-1:] * (token == EVERYTHING)
-            async with AsyncClient(timeout=10, trust_env=False) as client:
+    async with (
+        listening(http) as port,
+        AsyncClient(base_url=f"http://127.0.0.1:{port}", timeout=10, trust_env=False, headers=headers) as client,
+    ):
+        session: dict[str, str] = {}
 
-                async def post(message: dict[str, Any], client: Any = client, headers: Any = headers) -> Any:
-                    return await client.post(url, json={"jsonrpc": "2.0", **message}, headers=headers)
+        async def post(method: str, **params: Any) -> Any:
+            body: dict[str, Any] = {"jsonrpc": "2.0", "method": method, "params": params}
+            body |= {} if "notifications" in method else {"id": 1}
+            return await client.post("/mcp", json=body, headers=session)
 
-                params = {"protocolVersion": LATEST, "capabilities": {}, "clientInfo": {"name": "raw", "version": "1"}}
-                begun = await post({"id": 0, "method": "initialize", "params": params})
-                headers |= {"mcp-session-id": begun.headers["mcp-session-id"], "mcp-protocol-version": LATEST}
-                await post({"method": "notifications/initialized"})
-                for uri in ("note://all/x/..", "NOTE://%6Fther"):
-                    assert "result" in answer(
-                        await post({"id": 1, "method": "resources/subscribe", "params": {"uri": uri}})
-                    )
-                assert await heard(port, None, headers, change, "note://other") == [*hidden, "note://other"]
-                await post({"id": 2, "method": "resources/unsubscribe", "params": {"uri": "note://OTHER"}})
-                assert "result" in answer(
-                    await post({"id": 3, "method": "resources/subscribe", "params": {"uri": "note://end"}})
-                )
-                assert await heard(port, None, headers, change, "note://end") == [*hidden, "note://end"]
+        seen = changed * (token == EVERYTHING)
+        assert await heard(client, change, "note://last") == [*seen, "note://other", "note://last"]
+        info = {"name": "raw", "version": "1"}
+        begun = await post("initialize", protocolVersion=LATEST, capabilities={}, clientInfo=info)
+        session |= {"mcp-session-id": begun.headers["mcp-session-id"], "mcp-protocol-version": LATEST}
+        await post("notifications/initialized")
+        for uri in ("note://all/x/..", "NOTE://%6Fther"):
+            assert "result" in answer(await post("resources/subscribe", uri=uri))
+        assert await heard(client, change, "note://other", session) == [*seen[-1:], "note://other"]
+        await post("resources/unsubscribe", uri="note://OTHER")
+        assert "result" in answer(await post("resources/subscribe", uri="note://end"))
+        assert await heard(client, change, "note://end", session) == [*seen[-1:], "note://end"]
 
 
 # --- limits of filters ----------------------------------------------------------------------------------------
 
 
-@bounded()
 async def test_a_filter_with_too_many_uris_is_refused_before_anything_is_done_with_them() -> None:
     calls: list[str | None] = []
 
@@ -319,28 +247,21 @@ async def test_a_filter_with_too_many_uris_is_refused_before_anything_is_done_wi
             calls.append(name)
             return []
 
-    access_policy = ResourceServer("http://localhost/mcp", StaticTokens(KEYS), scopes={})
-    for auth in (access_policy, None):
-        http = HttpApp(Counting(), auth=auth) if auth else HttpApp(*made_open().servers())
-        async with AsyncClient(transport=ASGITransport(http), base_url="http://localhost") as client:
-            for uris in (
-                [f"note://{number}" for number in range(90_000)],
-                [f"note://{n}/" + "x" * 60_000 for n in range(5)],
-            ):
-                headers = {
-                    "authorization": f"Bearer {EVERYTHING}",
-                    "accept": "text/event-stream, application/json",
-                    "mcp-protocol-version": STATELESS,
-                    "mcp-method": "subscriptions/listen",
-                }
+    headers = {"authorization": f"Bearer {EVERYTHING}", "accept": "text/event-stream, application/json"}
+    headers |= {"mcp-protocol-version": STATELESS, "mcp-method": "subscriptions/listen"}
+    open_app = App("notes", dynamic={"contents"})
+    open_app.add_resource("note://{name}", named, name="note")
+    guarded = HttpApp(Counting(), auth=ResourceServer("http://localhost/mcp", StaticTokens(KEYS), scopes={}))
+    for http in (guarded, HttpApp(*open_app.servers())):
+        async with AsyncClient(transport=ASGITransport(http), base_url="http://localhost", headers=headers) as client:
+            for uris in ([f"note://{n}" for n in range(90_000)], [f"note://{n}/" + "x" * 60_000 for n in range(5)]):
                 body = stateless("subscriptions/listen", notifications={"resourceSubscriptions": uris})
-                refused = (await client.post("/mcp", json=body, headers=headers)).json()
+                refused = (await client.post("/mcp", json=body)).json()
                 assert refused["error"]["code"] == -32602
                 assert refused["error"]["message"].startswith("too many subscriptions")
                 assert (refused["id"], calls) == (1, [])
 
 
-@bounded()
 async def test_others_run_while_a_session_has_a_large_filter_checked() -> None:
     class Slow(Exact):
         def required_scopes(self, method: str, name: str | None) -> list[str]:
@@ -367,9 +288,3 @@ async def test_others_run_while_a_session_has_a_large_filter_checked() -> None:
             await handle(RequestScope(Recorder(Negotiated(dispatcher)), RequestOrigin(KEYS[NOTHING]), 1), params)
         tasks.cancel_scope.cancel()
     assert turns > 10
-
-
-def made_open() -> App:
-    app = App("notes", dynamic={"contents"})
-    app.add_resource("note://{name}", named, name="note")
-    return app

@@ -9,9 +9,8 @@ import pytest
 
 from mcp_bindgen.auth import InvalidToken, JwtVerifier, TokenVerifier
 from mcp_bindgen.runtime import Identity
-from tests.support.checked_connections import bounded
 from tests.support.issuer import Issuer
-from tests.support.protected import Protected, running, said
+from tests.support.protected import running, said
 
 RESOURCE = "https://example.org/mcp"
 APP = "11111111-2222-3333-4444-555555555555"
@@ -54,7 +53,6 @@ VENDORS: dict[str, tuple[dict[str, Any], dict[str, Any], dict[str, Any], dict[st
 
 
 @pytest.mark.parametrize("vendor", VENDORS)
-@bounded()
 async def test_a_token_as_the_documentation_says(vendor: str) -> None:
     options, header, claims, id_token = VENDORS[vendor]
     issuer = Issuer()
@@ -74,7 +72,6 @@ async def test_a_token_as_the_documentation_says(vendor: str) -> None:
             await JwtVerifier(issuer.url, keys=issuer.jwks()).verify(token, RESOURCE)
 
 
-@bounded()
 async def test_an_id_token_is_told_by_what_its_issuer_calls_it() -> None:
     issuer = Issuer()
     verifier = JwtVerifier(issuer.url, keys=issuer.jwks(), types=("JWT", ""))
@@ -100,40 +97,23 @@ def test_the_long_scopes_of_entra_imply_the_short_ones_of_its_tokens(issuer: Iss
 
 
 class GoogleTokens:
-    """Asks about opaque tokens whose audience is a client, as the documentation shows."""
+    """Knows opaque tokens whose audience is a client, as the documentation shows."""
 
     issuers = ("https://accounts.google.com",)
 
-    def __init__(self, client_id: str, told: dict[str, dict[str, str]]) -> None:
-        self._client_id = client_id
-        self._told = told
-
     async def verify(self, token: str, resource: str) -> Identity | None:
-        told = self._told.get(token)
-        if told is None or told["aud"] != self._client_id:
+        audience = {"ya29.mine": "desk", "ya29.x": "x"}.get(token)
+        if audience != "desk":
             return None
-        return Identity(
-            issuer="https://accounts.google.com",
-            subject=told["sub"],
-            client=told["azp"],
-            scopes=frozenset(told["scope"].split()),
-            expires=float(told["exp"]),
-            cache_until=min(float(told["exp"]), time.time() + 30),
-        )
+        now = time.time()
+        known: Any = {"issuer": self.issuers[0], "subject": "g-1", "client": "desk", "scopes": frozenset({"openid"})}
+        return Identity(**known, expires=now + 600, cache_until=now + 30)
 
 
 def test_opaque_tokens_of_google_are_good_for_our_client_only() -> None:
-    told = {"sub": "g-1", "azp": "desk", "scope": "openid", "exp": str(int(time.time()) + 600)}
-    verifier: TokenVerifier = GoogleTokens(
-        "desk", {"ya29.mine": {**told, "aud": "desk"}, "ya29.x": {**told, "aud": "x"}}
-    )
+    verifier: TokenVerifier = GoogleTokens()
     with running(verifier, scopes={"*": ["openid"]}) as server:
         assert said(server.call("whoami", token="ya29.mine")) == "g-1"
-        assert server.call("whoami", token="ya29.x").status_code == 401
-        assert server.call("whoami", token="ya29.unknown").status_code == 401
-        assert _metadata(server)["authorization_servers"] == ["https://accounts.google.com"]
-
-
-def _metadata(server: Protected) -> dict[str, Any]:
-    found: dict[str, Any] = server.client.get(f"{server.origin}/.well-known/oauth-protected-resource/mcp").json()
-    return found
+        for other in ("ya29.x", "ya29.unknown"):
+            assert server.call("whoami", token=other).status_code == 401
+        assert server.client.get(server.metadata_url).json()["authorization_servers"] == [*GoogleTokens.issuers]

@@ -16,9 +16,9 @@ from mcp_bindgen.extensions.skills import BadSkill, SkillEntry, SkillRefused, Sk
 from mcp_bindgen.extensions.skills.folder import MOST_BYTES, MOST_FILES, page
 from mcp_bindgen.extensions.skills.frontmatter import BadFrontmatter, parse
 from mcp_bindgen.v2026_07_28 import types as mcp
-from tests.support.checked_connections import bounded
 
 HEAD = "---\nname: {}\ndescription: Does something\n---\n"
+NAMED = "name: a\ndescription: c\n"
 ROOT = "skill://pdf"
 Files = dict[str, bytes]
 
@@ -33,46 +33,27 @@ def write(folder: Path, files: Mapping[str, bytes | str]) -> Path:
 
 def test_a_folder_of_skills_becomes_entries_files_and_directories(tmp_path: Path) -> None:
     words = "---\r\nname: refunds\r\ndescription: Refunds\r\nlicense: MIT\r\nsince: 2024-01-01\r\n---\r\nBody"
-    write(
-        tmp_path,
-        {
-            "acme/billing/refunds/SKILL.md": words,
-            "acme/billing/refunds/examples/a b#é.md": "Hello",
-            "acme/billing/refunds/scan": b"\xff\x00",
-            "acme/billing/refunds/inner/SKILL.md": HEAD.format("inner"),
-            "acme/README.md": "not in a skill",
-        },
-    )
-    (tmp_path / "acme/billing/refunds/empty").mkdir()
+    folder, root = "acme/billing/refunds", "skill://acme/billing/refunds"
+    files: dict[str, bytes | str] = {"SKILL.md": words, "examples/a b#é.md": "Hello", "scan": b"\xff\x00"}
+    files["inner/SKILL.md"] = HEAD.format("inner")
+    write(tmp_path, {"acme/README.md": "not in a skill", **{f"{folder}/{name}": data for name, data in files.items()}})
+    (tmp_path / folder / "empty").mkdir()
     skills = Skills(tmp_path)
     outer, inner = skills.entries.values()
-    assert outer["uri"] == "skill://acme/billing/refunds/SKILL.md"
-    assert inner["uri"] == "skill://acme/billing/refunds/inner/SKILL.md"
-    assert outer["frontmatter"] == {
-        "name": "refunds",
-        "description": "Refunds",
-        "license": "MIT",
-        "since": "2024-01-01",
-    }
-    assert {one["uri"].removeprefix("skill://acme/billing/refunds/") for one in outer["resources"]} == {
-        "SKILL.md",
-        "examples/a%20b%23%C3%A9.md",
-        "scan",
-        "inner/SKILL.md",
-    }
+    assert (outer["uri"], inner["uri"]) == (f"{root}/SKILL.md", f"{root}/inner/SKILL.md")
+    told = {"name": "refunds", "description": "Refunds", "license": "MIT", "since": "2024-01-01"}
+    assert outer["frontmatter"] == told
+    named = {"SKILL.md", "examples/a%20b%23%C3%A9.md", "scan", "inner/SKILL.md"}
+    assert {one["uri"].removeprefix(f"{root}/") for one in outer["resources"]} == named
     first = next(one for one in outer["resources"] if one["uri"] == outer["uri"])
     assert first["size"] == len(words)
     assert first["digest"] == f"sha256:{sha256(words.encode()).hexdigest()}"
-    assert skills.files["skill://acme/billing/refunds/scan"].contents == b"\xff\x00"
-    assert {child["name"]: child["mimeType"] for child in skills.directories["skill://acme/billing/refunds"]} == {
-        "SKILL.md": "text/markdown",
-        "scan": "application/octet-stream",
-        "examples": "inode/directory",
-        "empty": "inode/directory",
-        "inner": "inode/directory",
-    }
+    assert skills.files[f"{root}/scan"].contents == b"\xff\x00"
+    kinds = {"SKILL.md": "text/markdown", "scan": "application/octet-stream"}
+    kinds |= dict.fromkeys(("examples", "empty", "inner"), "inode/directory")
+    assert {child["name"]: child["mimeType"] for child in skills.directories[root]} == kinds
     assert [child["name"] for child in skills.directories["skill://acme"]] == ["billing"]
-    assert skills.directories["skill://acme/billing/refunds/empty"] == []
+    assert skills.directories[f"{root}/empty"] == []
     assert "skill://acme/README.md" not in skills.files
     about = skills.resources[0]
     assert (about["name"], about["description"], about["mimeType"]) == ("refunds", "Refunds", "text/markdown")
@@ -105,10 +86,7 @@ def test_a_folder_that_is_a_skill_is_the_one_skill(tmp_path: Path) -> None:
         ({"One_/SKILL.md": HEAD.format("One_")}, "lowercase"),
         ({"one/SKILL.md": b"\xff"}, "not UTF-8"),
         ({"one/SKILL.md": HEAD.format("one"), **{f"one/{i}": "" for i in range(MOST_FILES)}}, "513 files"),
-        (
-            {"a/SKILL.md": "---\nname: a\ndescription: b\nmetadata: {io.modelcontextprotocol/x: 1}\n---\n"},
-            "reserved",
-        ),
+        ({"a/SKILL.md": "---\nname: a\ndescription: b\nmetadata: {io.modelcontextprotocol/x: 1}\n---\n"}, "reserved"),
     ],
 )
 def test_a_folder_that_hosts_would_refuse_is_refused_in_one_line(
@@ -147,21 +125,14 @@ def test_pages_follow_each_other_and_other_cursors_are_refused() -> None:
 @pytest.mark.parametrize(
     "yaml",
     [
-        "name: a\nname: b\ndescription: c",
-        "name: a\ndescription: !!python/object/apply:os.system [x]",
-        "name: a\ndescription: c\nx: .nan",
-        "name: a\ndescription: c\n1: x",
-        "name: a\ndescription: c\nx: &x [*x]",
-        "name: a\ndescription: c\n" + "[" * 5000,
-        "name: a\ndescription: c\nx: " + "- " * 5000,
-        "name: a\ndescription: c\nx: 0x" + "f" * 9000,
-        'name: a\ndescription: c\nx: "\\ud800"',
-        'name: a\ndescription: c\n"\\ud800": x',
-        *(f"name: a\ndescription: c\nx: !!{kind}" for kind in ["bool abc", "int ''", "float ''", "int _", "set {a}"]),
-        "%YAML 1.9\n---\nname: a\ndescription: c",
-        "name: a\ndescription: c\nb0: &b0 {k: 1}\n"
+        *("name: a\nname: b\ndescription: c", "name: a\ndescription: !!python/object/apply:os.system [x]"),
+        *(NAMED + more for more in ("x: .nan", "1: x", "x: &x [*x]", 'x: "\\ud800"', '"\\ud800": x', "[" * 5000)),
+        *(f"{NAMED}x: {value}" for value in ("- " * 5000, "0x" + "f" * 9000)),
+        *(f"{NAMED}x: !!{kind}" for kind in ["bool abc", "int ''", "float ''", "int _", "set {a}"]),
+        f"%YAML 1.9\n---\n{NAMED}",
+        f"{NAMED}b0: &b0 {{k: 1}}\n"
         + "".join(f"b{i}: &b{i} {{<<: [{', '.join([f'*b{i - 1}'] * 9)}]}}\n" for i in range(1, 12)),
-        "name: a\ndescription: c\na: &a [1, 2]\n"
+        f"{NAMED}a: &a [1, 2]\n"
         + "".join(f"b{i}: &b{i} [{', '.join([f'*b{i - 1}' if i else '*a'] * 9)}]\n" for i in range(9)),
     ],
 )
@@ -220,23 +191,19 @@ def entry(**changes: Any) -> dict[str, Any]:
     return {"uri": f"{ROOT}/SKILL.md", "frontmatter": frontmatter, "resources": manifest, **changes}
 
 
-@bounded()
 async def test_a_host_reads_what_is_wanted_when_it_is_wanted_and_once() -> None:
     client = Server(FILES)
     skill = await load_skill(client, entry())
     assert skill.text == BODY
     assert client.reads == [f"{ROOT}/SKILL.md"]
-    assert [await skill.read("references/A B.md"), await skill.read("./references/../references/A B.md")] == [
-        b"Forms",
-        b"Forms",
-    ]
+    for path in ("references/A B.md", "./references/../references/A B.md"):
+        assert await skill.read(path) == b"Forms"
     assert client.reads[1:] == [f"{ROOT}/references/A%20B.md"]
 
 
 @pytest.mark.parametrize(
     "path", ["../pdf2/SKILL.md", "/etc/passwd", "..", ".", "", "references", "skill://other/SKILL.md", "new.md"]
 )
-@bounded()
 async def test_a_skill_cannot_have_its_host_read_anything_else(path: str) -> None:
     client = Server({**FILES, f"{ROOT}/new.md": b"New", "skill://other/SKILL.md": b"x"})
     skill = await load_skill(client, entry())
@@ -255,13 +222,11 @@ async def test_a_skill_cannot_have_its_host_read_anything_else(path: str) -> Non
     ],
     ids=["digest", "size", "frontmatter", "more frontmatter"],
 )
-@bounded()
 async def test_a_skill_that_is_not_what_its_entry_says_is_not_loaded(files: Files, changes: dict[str, Any]) -> None:
     with pytest.raises(SkillRefused):
         await load_skill(Server({**FILES, **files}), entry(**changes))
 
 
-@bounded()
 async def test_a_file_that_was_changed_is_not_read() -> None:
     skill = await load_skill(Server({**FILES, f"{ROOT}/references/A%20B.md": b"Firms"}), entry())
     with pytest.raises(SkillRefused, match="tampered"):
@@ -272,31 +237,20 @@ def manifest(*uris: str, size: int = 1) -> list[dict[str, Any]]:
     return [{"uri": uri, "digest": f"sha256:{'0' * 64}", "size": size} for uri in uris]
 
 
+BESIDE = ["SKILL.md", "%53KILL.md", "../other/SKILL.md", "%2e%2e/other.md", "/etc/passwd", "..%5C..%5Cother.md"]
+RESOURCES: list[Any] = [
+    *(None, "other", [], "dynamic", manifest(f"{ROOT}/other.md")),
+    *(manifest(f"{ROOT}/SKILL.md", f"{ROOT}/{name}") for name in (*BESIDE, "a%00.md")),
+    manifest(f"{ROOT}/SKILL.md", "skill://other/SKILL.md"),
+    *(manifest(f"{ROOT}/SKILL.md", size=size) for size in (-1, True, MOST_BYTES + 1)),
+    manifest(f"{ROOT}/SKILL.md", *(f"{ROOT}/{index}" for index in range(MOST_FILES))),
+    [{"uri": f"{ROOT}/SKILL.md", "digest": "sha256:ABC", "size": 1}],
+]
+CHANGES: list[dict[str, Any]] = [{"frontmatter": None}, {"frontmatter": {"name": "other", "description": "x"}}]
+
+
 @pytest.mark.parametrize(
-    "changes",
-    [
-        {"resources": None},
-        {"resources": "other"},
-        {"resources": []},
-        {"resources": "dynamic"},
-        {"resources": manifest(f"{ROOT}/other.md")},
-        {"resources": manifest(f"{ROOT}/SKILL.md", f"{ROOT}/SKILL.md")},
-        {"resources": manifest(f"{ROOT}/SKILL.md", f"{ROOT}/%53KILL.md")},
-        {"resources": manifest(f"{ROOT}/SKILL.md", "skill://other/SKILL.md")},
-        {"resources": manifest(f"{ROOT}/SKILL.md", f"{ROOT}/../other/SKILL.md")},
-        {"resources": manifest(f"{ROOT}/SKILL.md", f"{ROOT}/%2e%2e/other.md")},
-        {"resources": manifest(f"{ROOT}/SKILL.md", f"{ROOT}//etc/passwd")},
-        {"resources": manifest(f"{ROOT}/SKILL.md", f"{ROOT}/..%5C..%5Cother.md")},
-        {"resources": manifest(f"{ROOT}/SKILL.md", f"{ROOT}/a%00.md")},
-        {"resources": manifest(f"{ROOT}/SKILL.md", size=-1)},
-        {"resources": manifest(f"{ROOT}/SKILL.md", size=True)},
-        {"resources": manifest(f"{ROOT}/SKILL.md", size=MOST_BYTES + 1)},
-        {"resources": manifest(f"{ROOT}/SKILL.md", *(f"{ROOT}/{index}" for index in range(MOST_FILES)))},
-        {"resources": [{"uri": f"{ROOT}/SKILL.md", "digest": "sha256:ABC", "size": 1}]},
-        {"frontmatter": None},
-        {"frontmatter": {"name": "other", "description": "x"}},
-        {"uri": f"{ROOT}/README.md"},
-    ],
+    "changes", [*({"resources": one} for one in RESOURCES), *CHANGES, {"uri": f"{ROOT}/README.md"}]
 )
 def test_an_entry_that_breaks_a_rule_is_refused(changes: dict[str, Any]) -> None:
     with pytest.raises(SkillRefused):
@@ -307,17 +261,13 @@ def test_an_approval_is_kept_with_what_was_approved() -> None:
     approved = SkillEntry(entry()).fingerprint
     turned = SkillEntry(entry(resources=entry()["resources"][::-1]))
     assert turned.fingerprint == approved
-    for other in (
-        manifest(f"{ROOT}/SKILL.md"),
-        entry()["resources"][:1],
-        [*entry()["resources"], *manifest(f"{ROOT}/x")],
-    ):
+    more = [*entry()["resources"], *manifest(f"{ROOT}/x")]
+    for other in (manifest(f"{ROOT}/SKILL.md"), entry()["resources"][:1], more):
         assert SkillEntry(entry(resources=other)).fingerprint != approved
     with pytest.raises(SkillRefused, match="no fixed content"):
         _ = SkillEntry(entry(resources="dynamic"), dynamic=True).fingerprint
 
 
-@bounded()
 async def test_generated_skills_are_loaded_by_who_wants_them_within_the_limits() -> None:
     client = Server({**FILES, f"{ROOT}/huge": b"x" * MOST_BYTES})
     skill = await load_skill(client, entry(resources="dynamic"), dynamic=True)

@@ -7,24 +7,24 @@ from collections.abc import Mapping
 from contextlib import AsyncExitStack
 from dataclasses import replace
 from typing import Any
+from unittest import mock
 
 import anyio
 import pytest
 
-from mcp_bindgen.app import App
-from mcp_bindgen.extensions.tasks import LocalRunner, MemoryTaskStore, Tasks
+from mcp_bindgen.extensions.tasks import LocalRunner, MemoryTaskStore
 from mcp_bindgen.extensions.tasks.record import TaskRecord
 from mcp_bindgen.extensions.tasks.service import RunningTask
-from mcp_bindgen.runtime import Context, ProtocolError
+from mcp_bindgen.runtime import ProtocolError
 from mcp_bindgen.runtime.protocol.errors import StoreUnavailable
+from mcp_bindgen.runtime.session.server import Server
 from mcp_bindgen.runtime.session.subscriptions import Subscription
 from mcp_bindgen.v2026_07_28 import types as mcp
 from mcp_bindgen.v2026_07_28.extensions import tasks
-from tests.runtime.extensions.tasks.test_engine import QUICK, served, text
-from tests.runtime.extensions.tasks.test_service import NAME, echo, for_ever, task, until
+from tests.runtime.extensions.tasks.jobs import QUICK, one_job, served, statuses, text
+from tests.runtime.extensions.tasks.test_service import NAME, echo, for_ever, serving, task, until
 from tests.runtime.extensions.tasks.test_service import tasks as service_of
-
-pytestmark = pytest.mark.anyio
+from tests.support.scripted_http_server import eventually
 
 
 class Failing(MemoryTaskStore):
@@ -52,18 +52,13 @@ class Failing(MemoryTaskStore):
 
 @pytest.mark.parametrize("value", ["\udc80", object()])
 async def test_an_end_that_is_no_json_is_a_failure_at_once(value: object) -> None:
-    async def handle(record: TaskRecord, running: RunningTask) -> Mapping[str, Any]:
-        return {"text": value}
-
-    service = service_of(handle, lease=60)
-    async with service.serving():
+    async with serving(mock.AsyncMock(return_value={"text": value}), lease=60) as service:
         record = await until(service, (await service.create(task(reruns=3))).id)
     assert (record.status, record.error) == ("failed", {"code": -32603, "message": "Internal error"})
 
 
 async def test_a_task_that_nobody_can_run_ends_with_its_time() -> None:
-    service = service_of(echo, lease=0.1)
-    async with service.serving():
+    async with serving(echo, lease=0.1) as service:
         unknown = await service.create(task(revision="2099-01-01", ttl=150))
         await anyio.sleep(0.05)
         assert (await service.read(unknown.id, "")).status == "working"
@@ -71,51 +66,34 @@ async def test_a_task_that_nobody_can_run_ends_with_its_time() -> None:
 
 
 async def test_a_queue_that_is_away_does_not_hinder_a_cancellation() -> None:
-    class Away(LocalRunner):
-        async def cancel(self, id: str) -> None:
-            raise OSError("queue.internal refuses")
-
-    service = service_of(for_ever, runner=Away())
-    async with service.serving():
+    runner = LocalRunner()
+    vars(runner)["cancel"] = mock.AsyncMock(side_effect=OSError("queue.internal refuses"))
+    async with serving(for_ever, runner=runner) as service:
         made = await service.create(task())
         assert (await service.cancel(made.id, "")).status == "cancelled"
 
 
 async def test_an_answer_is_not_lost_when_the_queue_is_away() -> None:
-    class Impatient(LocalRunner):
-        answer_timeout = 0.02
-        is_away = False
-
-        async def submit(self, id: str) -> None:
-            if self.is_away:
-                raise OSError("queue.internal refuses")
-            await super().submit(id)
-
     async def handle(record: TaskRecord, running: RunningTask) -> Mapping[str, Any]:
         return await running.ask({"name": NAME})
 
-    runner = Impatient()
-    service = service_of(handle, runner=runner)
-    async with service.serving():
+    runner = LocalRunner()
+    vars(runner)["answer_timeout"] = 0.02
+    async with serving(handle, runner=runner) as service:
         made = await service.create(task(reruns=1))
         async for record in service.versions(made.id):
             if record.open and not record.runs:
                 break
         await anyio.sleep(0.05)
-        runner.is_away = True
-        await service.update(made.id, "", {"name": {"action": "accept"}})
-        runner.is_away = False
+        with mock.patch.object(runner, "submit", side_effect=OSError("queue.internal refuses")):
+            await service.update(made.id, "", {"name": {"action": "accept"}})
         assert (await until(service, made.id)).status == "completed"
 
 
 async def test_an_end_is_written_although_the_server_stops_meanwhile() -> None:
-    async def handle(record: TaskRecord, running: RunningTask) -> Mapping[str, Any]:
-        return {"done": True}
-
     store = Failing()
     store.ends_refused = True
-    service = service_of(handle, store)
-    async with service.serving():
+    async with serving(echo, store) as service:
         made = await service.create(task())
         await anyio.sleep(0.1)
         asyncio.get_running_loop().call_later(0.1, setattr, store, "ends_refused", False)
@@ -125,11 +103,6 @@ async def test_an_end_is_written_although_the_server_stops_meanwhile() -> None:
 
 
 async def test_dropping_many_tasks_takes_no_lease_away() -> None:
-    class Slow(MemoryTaskStore):
-        async def sweep(self) -> int:
-            await anyio.sleep_forever()
-            return 0
-
     runs: list[str] = []
 
     async def handle(record: TaskRecord, running: RunningTask) -> Mapping[str, Any]:
@@ -137,11 +110,11 @@ async def test_dropping_many_tasks_takes_no_lease_away() -> None:
         await anyio.sleep(0.6)
         return {}
 
-    store = Slow()
-    service, other = service_of(handle, store, lease=0.2), service_of(handle, store, lease=0.2)
-    async with service.serving():
+    store = MemoryTaskStore()
+    vars(store)["sweep"] = anyio.sleep_forever
+    async with serving(handle, store, lease=0.2) as service:
         made = await service.create(task(reruns=1))
-        async with other.serving():
+        async with serving(handle, store, lease=0.2):
             await until(service, made.id)
     assert runs == [made.id]
 
@@ -168,26 +141,16 @@ class Listens(tasks.Client):
 
 
 async def test_who_begins_to_listen_costs_nothing_for_those_who_listen() -> None:
-    store = Failing()
-    app = App("jobs", tasks=Tasks(store, limits=QUICK, lease=60))
-
-    @app.tool(task="optional")
-    async def waits() -> str:
-        await anyio.sleep_forever()
-        return ""
-
+    store, client = Failing(), Listens()
     costs: list[int] = []
-    client = Listens()
-    async with served(client, *app.servers()), AsyncExitStack() as listening:
-        ids = [(await client.start_tool("waits")).id for _ in range(10)]
+    async with served(client, *one_job(anyio.sleep_forever, store, lease=60)), AsyncExitStack() as listening:
+        ids = [(await client.start_tool("sleep_forever")).id for _ in range(10)]
         await anyio.sleep(0.05)
-        for count in range(1, 6):
-            before = store.reads
+        for _ in range(5):
+            before, client.told = store.reads, 0
             wanted = tasks.types.TaskSubscriptionNotifications(task_ids=ids)
             await listening.enter_async_context(client.subscribed(wanted))
-            with anyio.fail_after(3):
-                while client.told < 10 * count:
-                    await anyio.sleep(0.01)
+            await eventually(lambda: client.told >= 10)
             costs.append(store.reads - before)
     assert costs[-1] == costs[0]
 
@@ -208,14 +171,11 @@ async def test_who_listens_and_does_not_read_has_little_wait_in_memory(monkeypat
     send: Any = getattr(Subscription, "_send")  # noqa: B009
     monkeypatch.setattr(Subscription, "notify", counted)
     monkeypatch.setattr(Subscription, "_send", unread)
-    app = App("jobs", tasks=Tasks(limits=QUICK, lease=60))
 
-    @app.tool(task="optional")
     async def large() -> str:
         return "x" * 100_000
 
-    client = Listens()
-    async with served(client, *app.servers()):
+    async with served(Listens(), *one_job(large, lease=60)) as client:
         ids = [(await client.start_tool("large")).id for _ in range(10)]
         async with client.subscribed(tasks.types.TaskSubscriptionNotifications(task_ids=ids)):
             await anyio.sleep(0.2)
@@ -227,35 +187,25 @@ async def test_who_listens_and_does_not_read_has_little_wait_in_memory(monkeypat
 
 async def test_a_client_waits_while_the_store_of_the_server_is_away() -> None:
     store = Failing()
-    app = App("jobs", tasks=Tasks(store, limits=QUICK))
 
-    @app.tool(task="optional")
     async def report() -> str:
         store.reads_refused = True
         asyncio.get_running_loop().call_later(0.3, setattr, store, "reads_refused", False)
         return "done"
 
-    async with served(tasks.Client(), *app.servers()) as client:
-        with anyio.fail_after(10):
-            assert text(await client.call_tool("report")) == "done"
+    async with served(tasks.Client(), *one_job(report, store)) as client:
+        assert text(await client.call_tool("report")) == "done"
 
 
-async def test_a_user_who_refuses_ends_the_task() -> None:
+async def test_a_user_who_refuses_ends_the_task(servers: list[Server]) -> None:
     class Refuses(tasks.Client):
         def on_elicit(self, params: Any, ctx: Any) -> Any:
             raise ProtocolError(-1, "the user refused")
 
-    store = MemoryTaskStore()
-    app = App("jobs", tasks=Tasks(store, limits=QUICK))
-
-    @app.tool(task="optional")
-    async def delete(ctx: Context) -> str:
-        return str(await ctx.ask("Delete?", bool))
-
-    async with served(Refuses(), *app.servers()) as client:
+    async with served(Refuses(), *servers) as client:
         with pytest.raises(ProtocolError, match="the user refused"):
-            await client.call_tool("delete")
-        assert [record.status for record in await store.page("")] == ["cancelled"]
+            await client.call_tool("delete", {"name": "a"})
+        assert await statuses(servers[-1]) == ["cancelled"]
 
 
 class Unfair(tasks.Server):
@@ -289,14 +239,8 @@ class Unfair(tasks.Server):
 
 
 NOW = "2026-07-28T00:00:00Z"
-TASK: Mapping[str, Any] = {
-    "taskId": "one",
-    "status": "working",
-    "createdAt": NOW,
-    "lastUpdatedAt": NOW,
-    "ttlMs": None,
-    "pollIntervalMs": 0,
-}
+TASK: dict[str, Any] = {"taskId": "one", "status": "working", "createdAt": NOW, "lastUpdatedAt": NOW}
+TASK |= {"ttlMs": None, "pollIntervalMs": 0}
 QUESTION: Mapping[str, Any] = {
     "method": "elicitation/create",
     "params": {"message": "Who?", "requestedSchema": {"type": "object", "properties": {}}},
@@ -318,7 +262,7 @@ class Patient(tasks.Client):
 async def test_a_server_that_does_not_play_fair_is_given_up(changes: Mapping[str, Any], reason: str) -> None:
     server = Unfair(**changes)
     async with served(Patient(), server) as client:
-        with pytest.raises(ProtocolError, match=reason), anyio.fail_after(5):
+        with pytest.raises(ProtocolError, match=reason):
             await client.call_tool("any")
     assert server.cancelled == ["one"]
 

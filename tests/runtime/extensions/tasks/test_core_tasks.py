@@ -2,16 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import AsyncGenerator
-from contextlib import asynccontextmanager
+from contextlib import AbstractAsyncContextManager
 from pathlib import Path
 from typing import Any
 
 import anyio
 import pytest
 
-from mcp_bindgen.app import App
-from mcp_bindgen.extensions.tasks import SqliteTaskStore, TaskLimits, Tasks, ToolTask, background, task
+from mcp_bindgen.extensions.tasks import SqliteTaskStore, TaskLimits, task
 from mcp_bindgen.runtime import Context, ProtocolError
 from mcp_bindgen.runtime.session.server import Server
 from mcp_bindgen.runtime.session.service import lifespans
@@ -21,9 +19,9 @@ from mcp_bindgen.v2025_11_25 import Client, methods
 from mcp_bindgen.v2025_11_25 import types as mcp
 from mcp_bindgen.v2026_07_28 import types as newer
 from mcp_bindgen.v2026_07_28.extensions import tasks
+from tests.runtime.extensions.tasks.jobs import one_job, served
 from tests.support.checked_connections import connected
-
-pytestmark = pytest.mark.anyio
+from tests.support.scripted_http_server import eventually
 
 RELATED = "io.modelcontextprotocol/related-task"
 
@@ -62,39 +60,6 @@ class Asked(Client):
         return found
 
 
-def jobs() -> App:
-    app = App("jobs", tasks=Tasks(limits=TaskLimits(poll=0.02), lease=0.4))
-
-    @app.tool
-    async def greet(name: str) -> str:
-        return f"Hello, {name}!"
-
-    @app.tool(task="optional")
-    async def slow(seconds: float) -> str:
-        await anyio.sleep(seconds)
-        return "done"
-
-    @app.tool(task="required")
-    async def fails() -> str:
-        raise ValueError("no")
-
-    @app.tool(task="optional")
-    async def refuses() -> str:
-        raise ProtocolError(-32000, "never", {"why": 1})
-
-    @app.tool(task="optional")
-    async def delete(name: str, ctx: Context) -> str:
-        return "deleted" if await ctx.ask(f"Delete {name}?", bool) else "kept"
-
-    @app.tool(task=ToolTask(support="required", late=True))
-    async def order(ctx: Context) -> str:
-        name = await ctx.ask("Sure?", bool)
-        await background(ctx)
-        return f"for {name}"
-
-    return app
-
-
 class Lone(tasks.Server):
     """One class of the revision with the extension."""
 
@@ -109,26 +74,21 @@ class Lone(tasks.Server):
         return newer.CallToolResult(content=[newer.TextContent(text=params.name)], structured_content=[1, 2])
 
 
-@asynccontextmanager
-async def served(client: Any, *servers: Server) -> AsyncGenerator[Any]:
-    async with lifespans(servers), connected(client, *servers) as connection:
-        yield connection.client
+async def report() -> str:
+    return "done"
 
 
 @pytest.fixture
-def servers() -> list[Server]:
-    return jobs().servers()
+def client(servers: list[Server]) -> AbstractAsyncContextManager[Any]:
+    return served(Asked(), *servers)
 
 
-async def test_what_can_be_a_task_is_listed_and_declared(servers: list[Server]) -> None:
-    async with served(Asked(), *servers) as client:
-        listed = {
-            tool.name: tool.execution and tool.execution.task_support for tool in (await client.list_tools()).tools
-        }
-        assert listed["greet"] is None
-        assert (listed["slow"], listed["fails"], listed["order"]) == ("optional", "required", "required")
-        declared = client.server_capabilities["tasks"]
-        assert declared == {"cancel": {}, "list": {}, "requests": {"tools": {"call": {}}}}
+async def test_what_can_be_a_task_is_listed_and_declared(client: Any) -> None:
+    listed = {tool.name: tool.execution and tool.execution.task_support for tool in (await client.list_tools()).tools}
+    assert listed["greet"] is None
+    assert (listed["slow"], listed["fails"], listed["order"]) == ("optional", "required", "required")
+    declared = client.server_capabilities["tasks"]
+    assert declared == {"cancel": {}, "list": {}, "requests": {"tools": {"call": {}}}}
 
 
 @pytest.mark.parametrize("name", ["lone", "app"])
@@ -144,43 +104,39 @@ async def test_a_call_becomes_a_task_whose_result_is_waited_for(name: str, serve
             }
 
 
-async def test_a_call_that_asks_for_no_task_gets_none(servers: list[Server]) -> None:
-    async with served(Asked(), *servers) as client:
-        assert (await client.call_tool("slow", {"seconds": 0})).content[0].text == "done"
+async def test_a_call_that_asks_for_no_task_gets_none(client: Any) -> None:
+    assert (await client.call_tool("slow", {"seconds": 0})).content[0].text == "done"
 
 
-async def test_calls_that_do_not_fit_the_tool_are_refused(servers: list[Server]) -> None:
-    async with served(Asked(), *servers) as client:
-        for call in (client.begin("greet", {"name": "x"}), client.begin("nothing"), client.call_tool("fails")):
-            with pytest.raises(ProtocolError) as caught:
-                await call
-            assert caught.value.code == -32601
-
-
-async def test_errors_of_tools_and_of_the_protocol_are_failures(servers: list[Server]) -> None:
-    async with served(Asked(), *servers) as client:
-        failed = await client.begin("fails")
-        assert (await client.get_task_payload(failed.task_id)).model_dump()["isError"]
-        refused = await client.begin("refuses")
+async def test_calls_that_do_not_fit_the_tool_are_refused(client: Any) -> None:
+    for call in (client.begin("greet", {"name": "x"}), client.begin("nothing"), client.call_tool("fails")):
         with pytest.raises(ProtocolError) as caught:
-            await client.get_task_payload(refused.task_id)
-        assert (caught.value.code, caught.value.message, caught.value.data) == (-32000, "never", {"why": 1})
-        for one in (failed, refused):
-            assert (await client.get_task(one.task_id)).status == "failed"
+            await call
+        assert caught.value.code == -32601
 
 
-@pytest.mark.parametrize(("tool", "question"), [("delete", "Delete x?"), ("order", "Sure?")])
-async def test_who_waits_is_asked_once(tool: str, question: str, servers: list[Server]) -> None:
-    async with served(Asked(), *servers) as client:
-        begun = await client.begin(tool, {"name": "x"} if tool == "delete" else {})
-        while (await client.get_task(begun.task_id)).status != "input_required":
-            await anyio.sleep(0.01)
-        async with anyio.create_task_group() as waiting:
-            for _ in range(3):
-                waiting.start_soon(client.text_of, begun.task_id)
-        assert [one.message for one in client.asked] == [question]
-        assert client.asked[0].model_dump()["_meta"][RELATED] == {"taskId": begun.task_id}
-        assert await client.text_of(begun.task_id) in ("deleted", "for True")
+async def test_errors_of_tools_and_of_the_protocol_are_failures(client: Any) -> None:
+    failed = await client.begin("fails")
+    assert (await client.get_task_payload(failed.task_id)).model_dump()["isError"]
+    refused = await client.begin("refuses")
+    with pytest.raises(ProtocolError) as caught:
+        await client.get_task_payload(refused.task_id)
+    assert (caught.value.code, caught.value.message, caught.value.data) == (-32000, "never", {"why": 1})
+    for one in (failed, refused):
+        assert (await client.get_task(one.task_id)).status == "failed"
+
+
+@pytest.mark.parametrize(("tool", "question"), [("delete", "Delete x?"), ("order", "Who?")])
+async def test_who_waits_is_asked_once(client: Any, tool: str, question: str) -> None:
+    begun = await client.begin(tool, {"name": "x"} if tool == "delete" else {})
+    while (await client.get_task(begun.task_id)).status != "input_required":
+        await anyio.sleep(0.01)
+    async with anyio.create_task_group() as waiting:
+        for _ in range(3):
+            waiting.start_soon(client.text_of, begun.task_id)
+    assert [one.message for one in client.asked] == [question]
+    assert client.asked[0].model_dump()["_meta"][RELATED] == {"taskId": begun.task_id}
+    assert await client.text_of(begun.task_id) in ("deleted", "for True")
 
 
 async def test_a_client_that_does_not_answer_ends_its_task(servers: list[Server]) -> None:
@@ -191,13 +147,12 @@ async def test_a_client_that_does_not_answer_ends_its_task(servers: list[Server]
         assert (await client.get_task(begun.task_id)).status == "failed"
 
 
-async def test_cancelling_ends_a_task_before_it_is_answered(servers: list[Server]) -> None:
-    async with served(Asked(), *servers) as client:
-        begun = await client.begin("slow", {"seconds": 3600})
-        assert (await client.cancel_task(begun.task_id)).status == "cancelled"
-        for call in (client.cancel_task(begun.task_id), client.get_task_payload(begun.task_id)):
-            with pytest.raises(ProtocolError, match="cancelled"):
-                await call
+async def test_cancelling_ends_a_task_before_it_is_answered(client: Any) -> None:
+    begun = await client.begin("slow", {"seconds": 3600})
+    assert (await client.cancel_task(begun.task_id)).status == "cancelled"
+    for call in (client.cancel_task(begun.task_id), client.get_task_payload(begun.task_id)):
+        with pytest.raises(ProtocolError, match="cancelled"):
+            await call
 
 
 async def test_who_is_not_told_apart_lists_the_tasks_of_the_connection(servers: list[Server]) -> None:
@@ -213,16 +168,13 @@ async def test_who_is_not_told_apart_lists_the_tasks_of_the_connection(servers: 
             await one.client.get_task("another")
 
 
-async def test_the_connection_is_told_how_far_a_task_is(servers: list[Server]) -> None:
-    async with served(Asked(), *servers) as client:
-        begun = await client.begin("delete", {"name": "x"})
-        await client.text_of(begun.task_id)
-        with anyio.move_on_after(5):
-            while client.told[-1:] != ["completed"]:
-                await anyio.sleep(0.01)
-        await anyio.sleep(0.05)
-        assert client.told[-1:] == ["completed"], client.told
-        assert "input_required" in client.told
+async def test_the_connection_is_told_how_far_a_task_is(client: Any) -> None:
+    begun = await client.begin("delete", {"name": "x"})
+    await client.text_of(begun.task_id)
+    await eventually(lambda: client.told[-1:] == ["completed"])
+    await anyio.sleep(0.05)
+    assert client.told[-1:] == ["completed"], client.told
+    assert "input_required" in client.told
 
 
 async def test_clients_of_revisions_without_tasks_do_not_see_what_needs_them() -> None:
@@ -237,13 +189,8 @@ async def test_clients_of_revisions_without_tasks_do_not_see_what_needs_them() -
 @pytest.mark.parametrize("ttl", [10**30, 10**400, -1], ids=["long", "endless", "negative"])
 async def test_any_time_to_live_may_be_wished_for(ttl: int, tmp_path: Path) -> None:
     limits = TaskLimits(poll=0.02, max_ttl=None)
-    app = App("jobs", tasks=Tasks(SqliteTaskStore(tmp_path / "tasks.db"), limits=limits, lease=0.2))
-
-    @app.tool(task="optional")
-    async def report() -> str:
-        return "done"
-
-    async with served(Asked(), *app.servers()) as client:
+    servers = one_job(report, SqliteTaskStore(tmp_path / "tasks.db"), limits=limits, lease=0.2)
+    async with served(Asked(), *servers) as client:
         made = await client.begin("report", ttl=ttl)
         with anyio.fail_after(5):
             while (await client.get_task(made.task_id)).status == "working":
@@ -261,19 +208,9 @@ async def test_a_client_that_does_not_read_delays_nobody_elses_news(monkeypatch:
         await original(self, method, params, **more)
 
     monkeypatch.setattr(Session, "notify", notify)
-    app = App("jobs", tasks=Tasks(limits=TaskLimits(poll=0.02)))
-
-    @app.tool(task="optional")
-    async def report() -> str:
-        return "done"
-
-    servers, reads = app.servers(), Asked()
+    servers, reads = one_job(report), Asked()
     async with lifespans(servers), connected(Asked(), *servers) as first, connected(reads, *servers) as second:
         await first.client.begin("report")
-        with anyio.fail_after(3):
-            while not stuck:
-                await anyio.sleep(0.01)
+        await eventually(lambda: stuck)
         await second.client.begin("report")
-        with anyio.fail_after(3):
-            while "completed" not in reads.told:
-                await anyio.sleep(0.01)
+        await eventually(lambda: "completed" in reads.told)

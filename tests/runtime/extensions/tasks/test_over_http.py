@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import logging
 import sqlite3
-from collections.abc import AsyncGenerator, Iterator, Mapping
-from contextlib import asynccontextmanager, closing, nullcontext
+from collections.abc import AsyncGenerator, Iterator
+from contextlib import aclosing, asynccontextmanager, closing, nullcontext, suppress
 from pathlib import Path
 from typing import Any
 
@@ -28,10 +28,8 @@ from mcp_bindgen.runtime import Context, Identity, ProtocolError, connect
 from mcp_bindgen.v2026_07_28.extensions import tasks
 from tests.support.http_wires import listening
 from tests.support.meta_keys import CLIENT_CAPABILITIES
-from tests.support.protected import Protected, answer, running, stateless
+from tests.support.protected import BOTH, STATELESS, Protected, answer, running, stateless
 from tests.support.redis_server import redis_server
-
-pytestmark = pytest.mark.anyio
 
 EXTENSION = "io.modelcontextprotocol/tasks"
 LIMITS = TaskLimits(poll=0.05)
@@ -81,20 +79,28 @@ def protected(store: MemoryTaskStore) -> Iterator[Protected]:
         yield server
 
 
-def ask(
-    server: Protected,
-    method: str,
-    token: str,
-    *,
-    headers: Mapping[str, str] = {},
-    settings: Mapping[str, Any] = {},
-    **params: Any,
-) -> Any:
-    body = stateless(method, **params)
-    body["params"]["_meta"][CLIENT_CAPABILITIES]["extensions"] = {EXTENSION: settings}
-    name = {"mcp-name": params.get("taskId") or params["name"]} if {"taskId", "name"} & set(params) else {}
-    told = {"mcp-protocol-version": "2026-07-28", "mcp-method": method, **name, **headers}
-    return server.post(body, token=token, headers=told)
+def declaring(**settings: Any) -> dict[str, Any]:
+    """What a request says of a client that knows tasks."""
+    meta: dict[str, Any] = stateless("x")["params"]["_meta"]
+    meta[CLIENT_CAPABILITIES]["extensions"] = {EXTENSION: settings}
+    return meta
+
+
+def ask(server: Protected, method: str, token: str, **params: Any) -> Any:
+    """The response to a request of a client that knows tasks."""
+    return server.ask(method, token, **{"_meta": declaring(), **params})
+
+
+def waiting(server: Protected) -> str:
+    """Begin a task of ada's; return its id."""
+    id: str = answer(ask(server, "tools/call", "ada", name="wait"))["result"]["taskId"]
+    return id
+
+
+def are_unknown(theirs: Any, nobodys: Any) -> None:
+    """Check that a task of somebody else looks like one that there never was."""
+    assert theirs["error"] == nobodys["error"]
+    assert theirs["error"]["code"] == -32602
 
 
 def test_a_task_knows_who_created_it_and_keeps_no_token(protected: Protected, store: MemoryTaskStore) -> None:
@@ -113,16 +119,13 @@ def test_clients_of_the_revision_with_tasks_in_its_core_see_their_own_only(prote
     sessions["ada again"] = protected.session("ada")
 
     def asked(who: str, method: str, **params: Any) -> Any:
-        body = {"jsonrpc": "2.0", "id": 7, "method": method, "params": params}
-        return answer(protected.post(body, token=who.split()[0], headers=sessions[who]))
+        return answer(protected.ask(method, who.split()[0], sessions[who], **params))
 
     id = asked("ada", "tools/call", name="wait", arguments={}, task={})["result"]["task"]["taskId"]
     assert id in [one["taskId"] for one in asked("ada again", "tasks/list")["result"]["tasks"]]
     assert asked("eve", "tasks/list")["result"]["tasks"] == []
     for method in ("tasks/get", "tasks/cancel", "tasks/result"):
-        theirs, nobodys = asked("eve", method, taskId=id), asked("eve", method, taskId="x" * 43)
-        assert theirs["error"] == nobodys["error"]
-        assert theirs["error"]["code"] == -32602
+        are_unknown(asked("eve", method, taskId=id), asked("eve", method, taskId="x" * 43))
     assert asked("ada again", "tasks/cancel", taskId=id)["result"]["status"] == "cancelled"
 
 
@@ -134,35 +137,34 @@ def test_lists_and_statuses_have_the_tasks_alone_that_a_token_allows(monkeypatch
         session = server.session("ada")
 
         def asked(token: str, method: str, **params: Any) -> Any:
-            body = {"jsonrpc": "2.0", "id": 7, "method": method, "params": params}
-            return server.post(body, token=token, headers=session)
+            return answer(server.ask(method, token, session, **params))
 
-        def called(name: str, **arguments: Any) -> str:
-            found = answer(asked("ada", "tools/call", name=name, arguments=arguments, task={}))
-            id: str = found["result"]["task"]["taskId"]
-            return id
+        def called(name: str) -> str:
+            arguments = {"seconds": 60} if name == "sleep" else {}
+            found: str = asked("ada", "tools/call", name=name, arguments=arguments, task={})["result"]["task"]["taskId"]
+            return found
 
         def listed(token: str) -> list[list[str]]:
             pages: list[list[str]] = []
             more: dict[str, str] = {}
             while not pages or more:
-                found = answer(asked(token, "tasks/list", **more))["result"]
+                found = asked(token, "tasks/list", **more)["result"]
                 pages.append([one["taskId"] for one in found["tasks"]])
                 more = {"cursor": found["nextCursor"]} if "nextCursor" in found else {}
                 assert set(more.values()) <= set(pages[-1])
             return pages
 
-        made = [called(name, **({"seconds": 60} if name == "sleep" else {})) for name in ("wait", "sleep") * 5]
+        made = [called(name) for name in ("wait", "sleep") * 5]
         mine = made[1::2]
         assert listed("ada") == [made[:3], made[3:6], made[6:9], made[9:]]
         assert listed("ada-reads") == [mine[:3], mine[3:]]
         for method in ("tasks/get", "tasks/result", "tasks/cancel"):
-            refused = answer(asked("ada-reads", method, taskId=made[0]))
+            refused = asked("ada-reads", method, taskId=made[0])
             assert refused["error"]["data"] == {"error": "insufficient_scope", "scope": "mcp:write"}, method
         headers = {**session, "authorization": "Bearer ada-reads", "accept": "text/event-stream"}
         with server.client.stream("GET", server.url, headers=headers) as response:
             lines = response.iter_lines()
-            answer(asked("ada-reads", "tasks/list"))  # the session's newest token
+            asked("ada-reads", "tasks/list")  # the session's newest token
             for id in (made[0], mine[0]):
                 ask(server, "tasks/cancel", "ada", taskId=id)
             while '"cancelled"' not in (line := _data(lines)):
@@ -178,8 +180,7 @@ def test_a_record_that_cannot_be_read_hides_no_other_task(tmp_path: Path, monkey
         session = server.session("ada")
 
         def asked(method: str, **params: Any) -> Any:
-            body = {"jsonrpc": "2.0", "id": 7, "method": method, "params": params}
-            return answer(server.post(body, token="ada", headers=session))["result"]
+            return answer(server.ask(method, "ada", session, **params))["result"]
 
         made = [asked("tools/call", name="wait", arguments={}, task={})["task"]["taskId"] for _ in range(6)]
         with closing(sqlite3.connect(file)) as db, db:
@@ -191,36 +192,24 @@ def test_a_record_that_cannot_be_read_hides_no_other_task(tmp_path: Path, monkey
 
 @pytest.mark.parametrize("method", ["tasks/get", "tasks/cancel", "tasks/update"])
 def test_a_task_of_somebody_else_is_unknown(protected: Protected, method: str) -> None:
-    id = answer(ask(protected, "tools/call", "ada", name="wait"))["result"]["taskId"]
+    """A token that may not call the tool learns nothing of its tasks."""
+    id = waiting(protected)
     more: dict[str, Any] = {"inputResponses": {}} if method == "tasks/update" else {}
-    theirs = answer(ask(protected, method, "eve", taskId=id, **more))
-    nobodys = answer(ask(protected, method, "eve", taskId="x" * 43, **more))
-    assert theirs["error"] == nobodys["error"]
-    assert theirs["error"]["code"] == -32602
+    theirs, nobodys = (answer(ask(protected, method, "eve", taskId=one, **more)) for one in (id, "x" * 43))
+    are_unknown(theirs, nobodys)
     assert answer(ask(protected, "tasks/get", "ada", taskId=id))["result"]["status"] == "working"
-
-
-@pytest.mark.parametrize("method", ["tasks/get", "tasks/cancel", "tasks/update"])
-def test_a_token_that_may_not_call_a_tool_learns_nothing_of_its_tasks(protected: Protected, method: str) -> None:
-    id = answer(ask(protected, "tools/call", "ada", name="wait"))["result"]["taskId"]
-    more: dict[str, Any] = {"inputResponses": {}} if method == "tasks/update" else {}
     refused = ask(protected, method, "ada-reads", taskId=id, **more)
     assert refused.status_code == 403, refused.text
     assert "mcp:write" in refused.headers["www-authenticate"]
 
 
 def test_who_listens_hears_of_their_own_tasks_alone(protected: Protected) -> None:
-    id = answer(ask(protected, "tools/call", "ada", name="wait"))["result"]["taskId"]
+    id = waiting(protected)
 
     def listen(token: str) -> Any:
-        body = stateless("subscriptions/listen", notifications={"taskIds": [id]})
-        body["params"]["_meta"][CLIENT_CAPABILITIES]["extensions"] = {EXTENSION: {}}
-        headers = {
-            "mcp-protocol-version": "2026-07-28",
-            "mcp-method": "subscriptions/listen",
-            "authorization": f"Bearer {token}",
-            "accept": "text/event-stream, application/json",
-        }
+        body = stateless("subscriptions/listen", notifications={"taskIds": [id]}, _meta=declaring())
+        headers = {"mcp-protocol-version": STATELESS, "mcp-method": "subscriptions/listen"}
+        headers |= {"authorization": f"Bearer {token}", "accept": BOTH}
         return protected.client.stream("POST", protected.url, json=body, headers=headers)
 
     with listen("ada") as mine, listen("eve") as theirs:
@@ -238,69 +227,55 @@ def _data(lines: Iterator[str]) -> str:
 
 
 def test_a_header_that_names_another_task_is_refused(protected: Protected) -> None:
-    id = answer(ask(protected, "tools/call", "ada", name="wait"))["result"]["taskId"]
-    refused = ask(protected, "tasks/get", "ada", taskId=id, headers={"mcp-name": "another"})
+    refused = ask(protected, "tasks/get", "ada", taskId=waiting(protected), headers={"mcp-name": "another"})
     assert (refused.status_code, refused.json()["error"]["code"]) == (400, -32020)
 
 
 def test_settings_that_later_versions_know_are_no_mistake(protected: Protected) -> None:
-    id = answer(ask(protected, "tools/call", "ada", name="wait", settings={"later": 1}))["result"]["taskId"]
-    assert answer(ask(protected, "tasks/cancel", "ada", taskId=id, settings={"later": 1}))["result"]
+    later = declaring(later=1)
+    id = answer(ask(protected, "tools/call", "ada", name="wait", _meta=later))["result"]["taskId"]
+    assert answer(ask(protected, "tasks/cancel", "ada", taskId=id, _meta=later))["result"]
 
 
 def test_a_client_that_did_not_declare_tasks_learns_nothing(protected: Protected) -> None:
-    for method in ("tasks/get", "tasks/cancel"):
-        headers = {"mcp-protocol-version": "2026-07-28", "mcp-method": method, "mcp-name": "x"}
-        refused = answer(protected.post(stateless(method, taskId="x"), token="ada", headers=headers))
-        assert refused["error"]["code"] == -32021
-        assert refused["error"]["data"] == {"requiredCapabilities": {"extensions": {EXTENSION: {}}}}
-    call = answer(protected.call("wait", token="ada"))
-    assert call["error"]["code"] == -32021
+    tried = [protected.ask(method, "ada", taskId="x") for method in ("tasks/get", "tasks/cancel")]
+    for response in (*tried, protected.call("wait", token="ada")):
+        error = answer(response)["error"]
+        assert (error["code"], error["data"]) == (-32021, {"requiredCapabilities": {"extensions": {EXTENSION: {}}}})
 
 
 @asynccontextmanager
 async def serving(store: TaskStore) -> AsyncGenerator[Any]:
-    async with listening(HttpApp(*app(store).servers())) as port:
-        url = f"http://127.0.0.1:{port}/mcp"
-        async with connect(url, tasks.Client) as client:
-            yield client
+    http = HttpApp(*app(store).servers())
+    async with listening(http) as port, connect(f"http://127.0.0.1:{port}/mcp", tasks.Client) as client:
+        yield client
 
 
 async def test_a_client_finds_its_task_after_server_and_client_were_restarted(tmp_path: Path) -> None:
-    first = SqliteTaskStore(tmp_path / "tasks.db")
-    async with serving(first) as client:
+    async with aclosing(SqliteTaskStore(tmp_path / "tasks.db")) as store, serving(store) as client:
         id = (await client.start_tool("sleep", {"seconds": 0.3})).id
-    await first.aclose()
-    again = SqliteTaskStore(tmp_path / "tasks.db")
-    async with serving(again) as client:
-        result = await client.task(id).result()
-    assert result.content[0].text == "rested"
-    await again.aclose()
+    async with aclosing(SqliteTaskStore(tmp_path / "tasks.db")) as store, serving(store) as client:
+        assert (await client.task(id).result()).content[0].text == "rested"
 
 
 async def test_a_store_that_is_away_is_waited_for(tmp_path: Path, caplog: pytest.LogCaptureFixture) -> None:
     caplog.set_level(logging.CRITICAL, "mcp_bindgen")
     with redis_server(tmp_path) as redis:
-        store = RedisTaskStore(redis.url, timeout=0.3)
-        async with serving(store) as client:
+        async with aclosing(RedisTaskStore(redis.url, timeout=0.3)) as store, serving(store) as client:
             handle = await client.start_tool("sleep", {"seconds": 0.3})
             redis.stop()
-            with pytest.raises(ProtocolError, match="try again later") as away:
-                await handle.status()
-            assert away.value.code == -32603
-            with pytest.raises(ProtocolError, match="try again later"):
-                await client.start_tool("sleep", {"seconds": 0})
+            for attempt in (handle.status(), client.start_tool("sleep", {"seconds": 0})):
+                with pytest.raises(ProtocolError, match="try again later") as away:
+                    await attempt
+                assert away.value.code == -32603
             await anyio.sleep(0.4)
             redis.start()
-            with anyio.fail_after(10):
-                while True:
-                    try:
-                        result = await handle.result()
-                        break
-                    except ProtocolError:
-                        await anyio.sleep(0.1)
+            result = None
+            while result is None:
+                with suppress(ProtocolError):
+                    result = await handle.result()
+                await anyio.sleep(0.1)
             assert result.content[0].text == "rested"
-        await store.aclose()
 
 
 @pytest.mark.parametrize("is_shared", [False, True])

@@ -79,13 +79,9 @@ class Life(RuleBasedStateMachine):
     @precondition(lambda self: not self.record.is_over)
     @rule(how=st.sampled_from(["completed", "failed", "cancelled"]), result=JSON)
     def end(self, how: str, result: dict[str, Any]) -> None:
-        match how:
-            case "completed":
-                self.put(self.record.completed(self.now, result))
-            case "failed":
-                self.put(self.record.failed(self.now, -32603, "no", result or None))
-            case _:
-                self.put(self.record.cancelled(self.now))
+        ends = {"completed": self.record.completed(self.now, result), "cancelled": self.record.cancelled(self.now)}
+        ends["failed"] = self.record.failed(self.now, -32603, "no", result or None)
+        self.put(ends[how])
         assert self.record.status == how
         assert self.record.is_over
 

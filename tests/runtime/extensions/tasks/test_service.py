@@ -4,10 +4,11 @@ from __future__ import annotations
 
 import sqlite3
 import time
-from collections.abc import Mapping
-from contextlib import closing
+from collections.abc import AsyncGenerator, Mapping
+from contextlib import aclosing, asynccontextmanager, closing
 from pathlib import Path
 from typing import Any
+from unittest import mock
 
 import anyio
 import pytest
@@ -17,10 +18,9 @@ from mcp_bindgen.extensions.tasks.runners import LocalRunner
 from mcp_bindgen.extensions.tasks.service import Handle, RunningTask, Tasks, UnknownTask
 from mcp_bindgen.extensions.tasks.sqlite_store import SqliteTaskStore
 from mcp_bindgen.extensions.tasks.store import MemoryTaskStore, TaskLimits, TaskStore
-from mcp_bindgen.runtime.protocol.access import RequestOrigin
+from mcp_bindgen.runtime.protocol.access import Identity, RequestOrigin
 from mcp_bindgen.runtime.protocol.errors import INTERNAL_ERROR, ProtocolError
-
-pytestmark = pytest.mark.anyio
+from tests.support.scripted_http_server import eventually
 
 Question = Mapping[str, Any]
 NAME: Question = {"method": "elicitation/create", "params": {"message": "name?"}}
@@ -57,7 +57,23 @@ def tasks(handle: Handle, store: TaskStore | None = None, *, lease: float = 0.4,
 def task(*, principal: str | None = None, **more: Any) -> TaskRecord:
     now = round(time.time() * 1000)
     members = {"id": new_id(), "revision": "x", "method": "tools/call", "created": now, "updated": now, "ttl": 60_000}
-    return TaskRecord(origin=RequestOrigin(principal=principal), **{**members, **more})
+    return TaskRecord(origin=RequestOrigin(Identity(subject="x"), principal), **{**members, **more})
+
+
+@asynccontextmanager
+async def serving(handle: Handle, store: TaskStore | None = None, **more: Any) -> AsyncGenerator[Tasks]:
+    """Serve tasks while the block runs."""
+    service = tasks(handle, store, **more)
+    async with service.serving():
+        yield service
+
+
+@asynccontextmanager
+async def two_workers(handle: Handle, folder: Path) -> AsyncGenerator[tuple[Tasks, Tasks]]:
+    """Two processes that share a file."""
+    one, two = (SqliteTaskStore(folder / "tasks.db") for _ in range(2))
+    async with aclosing(one), aclosing(two), serving(handle, one) as first, serving(handle, two) as second:
+        yield first, second
 
 
 async def until(service: Tasks, id: str, *statuses: str) -> TaskRecord:
@@ -78,8 +94,7 @@ async def asking(service: Tasks, id: str, count: int, after: str = "") -> TaskRe
 
 
 async def test_a_task_runs_to_its_result() -> None:
-    service = tasks(echo)
-    async with service.serving():
+    async with serving(echo) as service:
         made = await service.create(task(params={"a": 1}, principal="ada"))
         assert (await service.read(made.id, "ada")).id == made.id
         record = await until(service, made.id)
@@ -90,29 +105,19 @@ async def test_a_task_runs_to_its_result() -> None:
     ("error", "code"), [(ProtocolError(-32602, "no", {"x": 1}), -32602), (ValueError("secret"), INTERNAL_ERROR)]
 )
 async def test_an_error_is_the_end_and_tells_nothing_of_the_inside(error: Exception, code: int) -> None:
-    async def fails(record: TaskRecord, running: RunningTask) -> Mapping[str, Any]:
-        raise error
-
-    service = tasks(fails)
-    async with service.serving():
+    async with serving(mock.AsyncMock(side_effect=error)) as service:
         record = await until(service, (await service.create(task())).id)
-    assert record.status == "failed"
-    assert record.error is not None
-    assert record.error["code"] == code
+    assert (record.status, record.error and record.error["code"]) == ("failed", code)
     assert "secret" not in str(record)
 
 
 @pytest.mark.parametrize("garbage", [b"\xff", b"[]", b"{}"])
-async def test_a_task_that_cannot_be_read_is_left_alone(
-    tmp_path: Path, garbage: bytes, caplog: pytest.LogCaptureFixture
-) -> None:
-    path = tmp_path / "tasks.db"
-    store, lost = SqliteTaskStore(path), task(principal="ada")
+async def test_a_task_that_cannot_be_read_is_left_alone(tmp_path: Path, garbage: bytes, caplog: Any) -> None:
+    store, lost = SqliteTaskStore(tmp_path / "tasks.db"), task(principal="ada")
     await store.create(lost, TaskLimits())
-    with closing(sqlite3.connect(path)) as db, db:
+    with closing(sqlite3.connect(tmp_path / "tasks.db")) as db, db:
         db.execute("update tasks set record = ?", (garbage,))
-    service = tasks(echo, store, lease=0.1)
-    async with service.serving():
+    async with serving(echo, store, lease=0.1) as service:
         await anyio.sleep(0.5)
         made = await service.create(task(principal="ada"))
         assert (await until(service, made.id)).status == "completed"
@@ -124,8 +129,7 @@ async def test_a_task_that_cannot_be_read_is_left_alone(
 
 
 async def test_questions_are_open_together_and_answered_one_by_one() -> None:
-    service = tasks(curious)
-    async with service.serving():
+    async with serving(curious) as service:
         id = (await service.create(task())).id
         assert (await asking(service, id, 2)).questions == {"name": NAME, "age": AGE}
         await service.update(id, "", {"name": "Ada", "never asked": 1})
@@ -140,8 +144,7 @@ async def test_a_key_never_stands_for_two_questions() -> None:
         first = await running.ask({"q": NAME})
         return {"answers": [first["q"], (await running.ask({"q": AGE}))["q"]]}
 
-    service = tasks(twice)
-    async with service.serving():
+    async with serving(twice) as service:
         id = (await service.create(task())).id
         await until(service, id, "input_required")
         await service.update(id, "", {"q": 1})
@@ -162,15 +165,12 @@ async def test_cancelling_ends_the_handler_and_is_the_last_word() -> None:
             ended.append(record.id)
         return {}
 
-    service = tasks(stubborn)
-    async with service.serving():
+    async with serving(stubborn) as service:
         id = (await service.create(task())).id
         await anyio.sleep(0.05)
-        assert (await service.cancel(id, "")).status == "cancelled"
-        assert (await service.cancel(id, "")).status == "cancelled"
-        with anyio.fail_after(2):
-            while not ended:
-                await anyio.sleep(0.01)
+        for _ in range(2):
+            assert (await service.cancel(id, "")).status == "cancelled"
+        await eventually(lambda: ended)
         assert (await service.read(id, "")).status == "cancelled"
 
 
@@ -180,8 +180,7 @@ async def test_what_a_handler_returns_after_a_cancellation_changes_nothing() -> 
             await anyio.sleep(0.2)
         return {"late": True}
 
-    service = tasks(shielded)
-    async with service.serving():
+    async with serving(shielded) as service:
         id = (await service.create(task())).id
         await anyio.sleep(0.05)
         await service.cancel(id, "")
@@ -191,19 +190,14 @@ async def test_what_a_handler_returns_after_a_cancellation_changes_nothing() -> 
 
 
 async def test_a_task_of_another_principal_is_unknown() -> None:
-    service = tasks(for_ever)
-    async with service.serving():
+    async with serving(for_ever) as service:
         id = (await service.create(task(principal="ada"))).id
-        for ask in (
-            service.read(id, "eve"),
-            service.cancel(id, "eve"),
-            service.update(id, "eve", {}),
-            service.page("eve", id),
-        ):
+        with pytest.raises(UnknownTask) as nobodys:
+            await service.read(new_id(), "eve")
+        asked = (service.read(id, "eve"), service.cancel(id, "eve"), service.update(id, "eve", {}))
+        for ask in (*asked, service.page("eve", id)):
             with pytest.raises(UnknownTask) as theirs:
                 await ask
-            with pytest.raises(UnknownTask) as nobodys:
-                await service.read(new_id(), "eve")
             assert str(theirs.value) == str(nobodys.value)
         assert (await service.read(id, "ada")).status == "working"
         assert await service.page("eve") == []
@@ -212,12 +206,10 @@ async def test_a_task_of_another_principal_is_unknown() -> None:
 @pytest.mark.parametrize(("reruns", "status", "runs"), [(0, "failed", 1), (1, "completed", 1)])
 async def test_a_server_that_stops_leaves_its_tasks_to_the_next(reruns: int, status: str, runs: int) -> None:
     store = MemoryTaskStore()
-    service = tasks(for_ever, store)
-    async with service.serving():
+    async with serving(for_ever, store) as service:
         id = (await service.create(task(reruns=reruns))).id
         await anyio.sleep(0.05)
-    next_ = tasks(echo, store)
-    async with next_.serving():
+    async with serving(echo, store) as next_:
         record = await until(next_, id)
         assert (record.status, record.runs) == (status, runs)
 
@@ -229,24 +221,19 @@ async def test_a_task_whose_process_died_runs_again_only_if_it_may(tmp_path: Pat
     await store.create(record, TaskLimits())
     assert await store.lease(record.id, "the dead", 0.3)
     assert await store.swap(record.begun(record.created))
-    service = tasks(echo, store)
-    async with service.serving():
+    async with aclosing(store), serving(echo, store) as service:
         assert (await service.read(record.id, "")).status == "working"
         end = await until(service, record.id)
-        assert end.status == status
-        assert end.runs == 1 + reruns
-    await store.aclose()
+        assert (end.status, end.runs) == (status, 1 + reruns)
 
 
 async def test_questions_of_a_dead_process_are_answered_once() -> None:
     store = MemoryTaskStore()
-    first = tasks(curious, store)
-    async with first.serving():
+    async with serving(curious, store) as first:
         id = (await first.create(task(reruns=1))).id
         await asking(first, id, 2)
         await first.update(id, "", {"name": "Ada"})
-    second = tasks(curious, store)
-    async with second.serving():
+    async with serving(curious, store) as second:
         assert (await asking(second, id, 1)).open == ("age",)
         await second.update(id, "", {"age": 36})
         assert (await until(second, id, "completed")).result == {"name": "Ada", "age": 36}
@@ -260,23 +247,17 @@ async def test_two_workers_run_a_task_once(tmp_path: Path) -> None:
         await anyio.sleep(0.01)
         return {}
 
-    stores = [SqliteTaskStore(tmp_path / "tasks.db") for _ in range(2)]
-    one, two = (tasks(counts, store) for store in stores)
-    async with one.serving(), two.serving():
+    async with two_workers(counts, tmp_path) as (one, two):
         ids = [(await one.create(task())).id for _ in range(20)]
         for id in ids:
             await two.run(id)
         for id in ids:
             assert (await until(two, id)).status == "completed"
     assert sorted(ran) == sorted(ids)
-    for store in stores:
-        await store.aclose()
 
 
 async def test_an_answer_reaches_the_worker_that_waits_for_it(tmp_path: Path) -> None:
-    stores = [SqliteTaskStore(tmp_path / "tasks.db") for _ in range(2)]
-    one, two = (tasks(curious, store) for store in stores)
-    async with one.serving(), two.serving():
+    async with two_workers(curious, tmp_path) as (one, two):
         id = (await one.create(task())).id
         await asking(two, id, 2)
         await two.update(id, "", {"name": "Ada", "age": 36})
@@ -285,16 +266,12 @@ async def test_an_answer_reaches_the_worker_that_waits_for_it(tmp_path: Path) ->
         await until(two, other, "input_required")
         await two.cancel(other, "")
         assert (await until(one, other)).status == "cancelled"
-    for store in stores:
-        await store.aclose()
 
 
 async def test_a_handler_that_waits_for_long_ends_and_runs_again_with_the_answer() -> None:
-    class Impatient(LocalRunner):
-        answer_timeout = 0.05
-
-    service = tasks(curious, runner=Impatient())
-    async with service.serving():
+    runner = LocalRunner()
+    vars(runner)["answer_timeout"] = 0.05
+    async with serving(curious, runner=runner) as service:
         id = (await service.create(task(reruns=1))).id
         await until(service, id, "input_required")
         await anyio.sleep(0.3)
@@ -305,8 +282,7 @@ async def test_a_handler_that_waits_for_long_ends_and_runs_again_with_the_answer
 
 
 async def test_a_task_ends_when_its_time_is_over_and_its_client_learns_it() -> None:
-    service = tasks(for_ever, lease=0.1)
-    async with service.serving():
+    async with serving(for_ever, lease=0.1) as service:
         id = (await service.create(task(ttl=100))).id
         record = await until(service, id)
         assert record.status == "failed"
@@ -316,18 +292,14 @@ async def test_a_task_ends_when_its_time_is_over_and_its_client_learns_it() -> N
 
 
 async def test_what_is_too_large_is_refused_or_fails() -> None:
-    async def large(record: TaskRecord, running: RunningTask) -> Mapping[str, Any]:
-        return {"x": "x" * 5000}
-
-    service = tasks(large, limits=TaskLimits(max_task_bytes=2000))
-    async with service.serving():
+    large = mock.AsyncMock(return_value={"x": "x" * 5000})
+    async with serving(large, limits=TaskLimits(max_task_bytes=2000)) as service:
         with pytest.raises(ProtocolError, match="too large"):
             await service.create(task(params={"x": "x" * 5000}))
         record = await until(service, (await service.create(task())).id)
         assert record.status == "failed"
         assert "too large" in str(record.message)
-    service = tasks(curious, limits=TaskLimits(max_task_bytes=2000))
-    async with service.serving():
+    async with serving(curious, limits=TaskLimits(max_task_bytes=2000)) as service:
         id = (await service.create(task())).id
         await until(service, id, "input_required")
         with pytest.raises(ProtocolError, match="too large"):
@@ -342,8 +314,7 @@ async def test_progress_is_told_in_the_status_not_too_often() -> None:
         await anyio.sleep_forever()
         return {}
 
-    service = tasks(busy)
-    async with service.serving():
+    async with serving(busy) as service:
         id = (await service.create(task())).id
         await anyio.sleep(0.1)
         record = await service.read(id, "")

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import sqlite3
 import time
-from collections.abc import AsyncGenerator, AsyncIterator, Awaitable, Callable, Iterator
-from contextlib import aclosing, asynccontextmanager
+from collections.abc import Awaitable, Callable, Iterator
+from contextlib import AbstractAsyncContextManager, aclosing, closing
 from pathlib import Path
 from tempfile import TemporaryDirectory
 from typing import Any
@@ -17,11 +17,9 @@ from mcp_bindgen.extensions.tasks.record import LINGER_MS, TaskRecord, new_id
 from mcp_bindgen.extensions.tasks.redis_store import RedisTaskStore
 from mcp_bindgen.extensions.tasks.sqlite_store import SqliteTaskStore
 from mcp_bindgen.extensions.tasks.store import MemoryTaskStore, TaskLimits, TaskStore
-from mcp_bindgen.runtime.protocol.access import Identity, RequestOrigin
 from mcp_bindgen.runtime.protocol.errors import TooManyRequests
+from tests.runtime.extensions.tasks.test_service import task
 from tests.support.redis_server import RedisServer, redis_server
-
-pytestmark = pytest.mark.anyio
 
 Open = Callable[[], TaskStore]
 """Opens what is stored, as another process would."""
@@ -48,36 +46,25 @@ def again(request: pytest.FixtureRequest, tmp_path: Path) -> Open:
 
 
 @pytest.fixture
-async def store(again: Open) -> AsyncIterator[TaskStore]:
-    async with closing(again()) as opened:
-        yield opened
+def store(again: Open) -> AbstractAsyncContextManager[TaskStore]:
+    return aclosing(again())
 
 
-@asynccontextmanager
-async def closing(store: TaskStore) -> AsyncGenerator[TaskStore]:
-    try:
-        yield store
-    finally:
-        await store.aclose()
-
-
-def task(*, principal: str | None = None, **more: Any) -> TaskRecord:
-    now = round(time.time() * 1000)
-    members = {"id": new_id(), "revision": "x", "method": "tools/call", "created": now, "updated": now, "ttl": 60_000}
-    return TaskRecord(origin=RequestOrigin(Identity(subject="x"), principal), **{**members, **more})
+async def created(store: TaskStore, **members: Any) -> TaskRecord:
+    record = task(**members)
+    await store.create(record, LIMITS)
+    return record
 
 
 async def test_what_was_created_is_there_for_every_process(again: Open, store: TaskStore) -> None:
-    record = task(params={"name": "né"}, principal="ada")
-    await store.create(record, LIMITS)
-    async with closing(again()) as other:
+    record = await created(store, params={"name": "né"}, principal="ada")
+    async with aclosing(again()) as other:
         assert await other.read(record.id) == record
         assert await other.read(new_id()) is None
 
 
 async def test_of_two_changes_of_one_version_one_wins(store: TaskStore) -> None:
-    record = task()
-    await store.create(record, LIMITS)
+    record = await created(store)
     mine, yours = record.completed(1, {"a": 1}), record.cancelled(2)
     assert [await store.swap(mine), await store.swap(yours)] == [True, False]
     assert await store.read(record.id) == mine
@@ -85,8 +72,7 @@ async def test_of_two_changes_of_one_version_one_wins(store: TaskStore) -> None:
 
 
 async def test_a_lease_has_one_owner_until_it_runs_out(store: TaskStore) -> None:
-    record = task()
-    await store.create(record, LIMITS)
+    record = await created(store)
     assert await store.due() == [record.id]
     assert await store.lease(record.id, "a", 0.2)
     assert await store.due() == []
@@ -102,8 +88,7 @@ async def test_a_lease_has_one_owner_until_it_runs_out(store: TaskStore) -> None
 
 
 async def test_a_task_that_waits_for_its_client_is_not_due_but_may_be_taken(store: TaskStore) -> None:
-    record = task()
-    await store.create(record, LIMITS)
+    record = await created(store)
     assert await store.lease(record.id, "a", 10)
     await store.release(record.id, "a", until=None)
     assert await store.due() == []
@@ -111,8 +96,7 @@ async def test_a_task_that_waits_for_its_client_is_not_due_but_may_be_taken(stor
 
 
 async def test_a_task_that_is_over_has_no_lease(store: TaskStore) -> None:
-    record = task()
-    await store.create(record, LIMITS)
+    record = await created(store)
     assert await store.lease(record.id, "a", 10)
     await store.swap(record.cancelled(1))
     assert not await store.lease(record.id, "a", 10)
@@ -140,9 +124,8 @@ async def test_only_what_is_over_and_expired_is_swept(store: TaskStore) -> None:
     fresh = task(created=past, ttl=10)
     for record in (gone, runs, late, eternal, fresh):
         await store.create(record, LIMITS)
-    await store.swap(gone.completed(past, {}))
-    await store.swap(eternal.completed(past, {}))
-    await store.swap(late.completed(past, {}))
+    for record in (gone, eternal, late):
+        await store.swap(record.completed(past, {}))
     await store.swap(fresh.completed(round(time.time() * 1000), {}))
     assert await store.sweep() == 2  # `late` has expired a second ago
     left = [await store.read(one.id) is not None for one in (gone, runs, late, eternal, fresh)]
@@ -161,14 +144,12 @@ async def test_a_principal_and_all_together_have_limits(store: TaskStore) -> Non
         await store.create(task(principal="eve"), few)
     await store.swap(first.cancelled(1))
     await store.create(task(principal="ada"), few)
-    with pytest.raises(TooManyRequests):
-        await store.create(task(principal="eve"), TaskLimits(max_tasks=4))
-    with pytest.raises(TooManyRequests):
-        await store.create(task(principal="ada"), TaskLimits(max_tasks_per_principal=3))
-    with pytest.raises(TooManyRequests):
-        await store.create(task(principal="ada"), TaskLimits(max_bytes_per_principal=300))
-    with pytest.raises(TooManyRequests):
-        await store.create(task(principal="eve"), TaskLimits(max_bytes=400))
+    mine = (TaskLimits(max_tasks_per_principal=3), TaskLimits(max_bytes_per_principal=300))
+    theirs = (TaskLimits(max_tasks=4), TaskLimits(max_bytes=400))
+    for principal, limits in (("ada", mine), ("eve", theirs)):
+        for limit in limits:
+            with pytest.raises(TooManyRequests):
+                await store.create(task(principal=principal), limit)
     await store.create(task(principal="eve"), TaskLimits(max_bytes_per_principal=300))
 
 
@@ -192,7 +173,7 @@ async def test_changes_are_heard_of_in_every_process(again: Open, store: TaskSto
             await anyio.sleep(0.1)
             await do()
 
-        async with closing(again()) as other, aclosing(other.watch()) as news, anyio.create_task_group() as tasks:
+        async with aclosing(again()) as other, aclosing(other.watch()) as news, anyio.create_task_group() as tasks:
             tasks.start_soon(change)
             with anyio.fail_after(5):
                 async for id in news:
@@ -205,7 +186,7 @@ async def test_changes_are_heard_of_in_every_process(again: Open, store: TaskSto
 
 
 async def test_ids_that_cannot_be_read_stop_no_worker(redis: RedisServer) -> None:
-    async with closing(RedisTaskStore(redis.url, prefix="garbage:")) as store:
+    async with aclosing(RedisTaskStore(redis.url, prefix="garbage:")) as store:
         redis.client.zadd("garbage:open", {b"\xff": 0, b"good": 0})
         assert "good" in await store.due()
         async with aclosing(store.watch()) as changes:
@@ -217,15 +198,12 @@ async def test_ids_that_cannot_be_read_stop_no_worker(redis: RedisServer) -> Non
 
 def test_a_file_that_is_not_ours_is_left_alone(tmp_path: Path) -> None:
     path = tmp_path / "other.db"
-    db = sqlite3.connect(path)
-    db.execute("create table mine (x)")
-    db.commit()
-    db.close()
-    with pytest.raises(ValueError, match="is not a task store"):
-        SqliteTaskStore(path)
-    path.write_bytes(b"no database at all" * 100)
-    with pytest.raises(ValueError, match="is not a task store"):
-        SqliteTaskStore(path)
+    with closing(sqlite3.connect(path)) as db, db:
+        db.execute("create table mine (x)")
+    for content in (path.read_bytes(), b"no database at all" * 100):
+        path.write_bytes(content)
+        with pytest.raises(ValueError, match="is not a task store"):
+            SqliteTaskStore(path)
 
 
 def test_a_file_is_for_its_owners_eyes_only(tmp_path: Path) -> None:

@@ -1,0 +1,31 @@
+"""What the tests of authorization share: honest servers, which run while an asynchronous test does, and a clock."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable
+from contextlib import AbstractAsyncContextManager
+from types import SimpleNamespace
+
+import pytest
+
+from mcp_bindgen.auth.client import tokens
+from tests.support.authorization_world import World, world
+
+
+@pytest.fixture
+def given() -> AbstractAsyncContextManager[World]:
+    return world()
+
+
+@pytest.fixture
+def other() -> AbstractAsyncContextManager[World]:
+    return world()
+
+
+@pytest.fixture
+def passes(monkeypatch: pytest.MonkeyPatch) -> Callable[[float], None]:
+    """Return what makes seconds pass, as far as tokens are concerned."""
+    passed: list[float] = []
+    monkeypatch.setattr(tokens, "time", SimpleNamespace(time=lambda: time.time() + sum(passed)))
+    return passed.append

@@ -1,0 +1,13 @@
+"""What the tests of tasks share."""
+
+from __future__ import annotations
+
+import pytest
+
+from mcp_bindgen.runtime.session.server import Server
+from tests.runtime.extensions.tasks.jobs import jobs
+
+
+@pytest.fixture
+def servers() -> list[Server]:
+    return jobs().servers()
