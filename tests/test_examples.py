@@ -66,7 +66,6 @@ def test_a_client(tmp_path: Path) -> None:
 
 @pytest.mark.full
 @pytest.mark.parametrize("package", [v2025_11_25, v2026_07_28])
-@bounded()
 async def test_functions_are_a_server_in_sixty_lines(package: Any) -> None:
     assert len((EXAMPLES / "notes.py").read_text("utf-8").splitlines()) <= 60
     asked: list[str] = []
@@ -179,7 +178,6 @@ def test_a_protected_server(tmp_path: Path) -> None:
                 assert server.client.get(f"{server.origin}/sse").status_code == 401
 
 
-@bounded()
 async def test_middleware(caplog: pytest.LogCaptureFixture) -> None:
     caplog.set_level("INFO", "middleware")
     module = imported("middleware")
@@ -199,7 +197,6 @@ async def test_middleware(caplog: pytest.LogCaptureFixture) -> None:
     assert module.seconds["forecast"] > 0
 
 
-@bounded()
 async def test_a_library(caplog: pytest.LogCaptureFixture) -> None:
     caplog.set_level("INFO", "library")
     module = imported("library")

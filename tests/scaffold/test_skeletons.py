@@ -180,7 +180,6 @@ async def test_all_answer_the_inspector_over_http(name: str, workshop: Workshop,
 
 @pytest.mark.full
 @pytest.mark.parametrize(("written", "asked"), [(LATEST, STATELESS[-1]), (STATELESS[-1], LATEST)])
-@bounded()
 async def test_the_inspector_is_answered_in_another_era(
     written: str, asked: str, workshop: Workshop, home: Path
 ) -> None:

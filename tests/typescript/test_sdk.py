@@ -17,7 +17,6 @@ from mcp_bindgen.runtime import ProtocolError
 from mcp_bindgen.runtime.transports.stdio import stdio
 from tests.interop.ours import ROOTS, client
 from tests.interop.processes import FULL_SERVER, free_port, listening, node
-from tests.support.checked_connections import bounded
 from tests.typescript.packages import project
 
 pytestmark = [
@@ -40,7 +39,6 @@ def test_the_compiler_accepts_all_packages_and_finds_every_mistake() -> None:
     ("sdk", "era", "transport"),
     [*CASES, ("client", "stateful", "stdio"), ("client", "stateless", "stdio"), ("client", "stateless", "http")],
 )
-@bounded()
 async def test_clients_of_typescript_talk_to_servers_of_python(sdk: str, era: str, transport: str) -> None:
     revision, port = REVISIONS[era], free_port()
     command = [node(), str(project() / "programs" / "client.ts"), sdk, era, transport]
@@ -64,7 +62,6 @@ async def test_clients_of_typescript_talk_to_servers_of_python(sdk: str, era: st
     ("sdk", "era", "transport"),
     [*CASES, ("server", "stateful", "stdio"), ("server", "stateless", "stdio"), ("server", "stateless", "http")],
 )
-@bounded()
 async def test_clients_of_python_talk_to_servers_of_typescript(sdk: str, era: str, transport: str) -> None:
     async with _served(sdk, era, transport) as asker:
         assert [tool.name for tool in (await asker.list_tools()).tools] == ["echo", "sample"]

@@ -301,7 +301,6 @@ async def test_prompts_and_resources_answer_the_typed_client(made: Made) -> None
                 assert contents.uri.startswith(template.uri_template.partition("{")[0])
 
 
-@bounded()
 async def test_completion_gives_the_words_of_an_enum(made: Made) -> None:
     async with sdk(made) as client:
         asked = types.PromptReference(type="ref/prompt", name="choose")

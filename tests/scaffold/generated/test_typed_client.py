@@ -39,7 +39,6 @@ from tests.scaffold.generated.test_contract_package import (
     write,
 )
 from tests.support import hostile_contract as hostile
-from tests.support.checked_connections import bounded
 from tests.support.commands import execute, inside, save, snapshot
 from tests.support.contract_strategies import inputs
 from tests.support.effort import examples
@@ -269,7 +268,6 @@ def test_every_client_pleases_ruff(clients: Path) -> None:
 
 
 @pytest.mark.parametrize("revision", REVISIONS)
-@bounded()
 async def test_a_client_and_a_server_of_one_contract(clients: Path, revision: str) -> None:
     async with connected(revision) as weather:
         forecast = await weather.get_forecast(city="Bern", days=2)
@@ -289,7 +287,6 @@ async def test_a_client_and_a_server_of_one_contract(clients: Path, revision: st
         assert day.text == "weather://S%C3%A3o%20Paulo/1%2F2"
 
 
-@bounded()
 async def test_what_is_not_given_is_not_sent_and_any_form_is(clients: Path) -> None:
     async with connected(NEWEST) as weather:
         module = importlib.import_module(type(weather).__module__)
