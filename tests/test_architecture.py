@@ -240,6 +240,7 @@ def test_the_namespace_belongs_to_nobody(root: Path) -> None:
     assert all((path / "__init__.py").exists() for path in root.iterdir() if any(path.glob("*.py")))
 
 
+@pytest.mark.full
 @pytest.mark.parametrize("revision", REVISIONS)
 def test_a_revision_costs_nothing_until_it_is_used(revision: str) -> None:
     loaded = after(f"import {NAMESPACE}.{revision}")
@@ -306,7 +307,6 @@ def test_public_names_are_documented() -> None:
     assert {name: missing for name, missing in found.items() if missing} == {}
 
 
-@pytest.mark.full
 def test_a_stdio_server_loads_little() -> None:
     program = f"""
 import json, sys

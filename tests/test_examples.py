@@ -50,6 +50,7 @@ def test_examples_are_short(name: str) -> None:
     assert len([line for line in lines if line.strip()]) < 60
 
 
+@pytest.mark.full
 def test_a_client(tmp_path: Path) -> None:
     assert run("weather_client.py", tmp_path) == [
         "connected to weather 1.0.0",
@@ -102,6 +103,7 @@ def test_the_table_beside_others_is_that_of_the_files() -> None:
     assert [int(cell) for cell in lines.split("|")[2:5]] == counts
 
 
+@pytest.mark.full
 def test_a_server_without_a_client_ends(tmp_path: Path) -> None:
     assert run("weather_server.py", tmp_path) == []
 
@@ -118,6 +120,7 @@ def test_a_transport_of_ones_own(tmp_path: Path) -> None:
     assert run("unix_socket.py", tmp_path) == ["tools: upper", "HELLO"]
 
 
+@pytest.mark.full
 def test_a_server_inside_of_a_web_application(tmp_path: Path) -> None:
     port = free_port()
     url = f"http://127.0.0.1:{port}"
@@ -161,6 +164,7 @@ def test_a_conversation(tmp_path: Path) -> None:
     assert re.search("^     ProtocolError: .*no tool 'nothing'", transcript, re.MULTILINE)
 
 
+@pytest.mark.full
 def test_a_protected_server(tmp_path: Path) -> None:
     port = free_port()
     with Issuer().listening() as issuer:
@@ -197,6 +201,7 @@ async def test_middleware(caplog: pytest.LogCaptureFixture) -> None:
     assert module.seconds["forecast"] > 0
 
 
+@pytest.mark.full
 async def test_a_library(caplog: pytest.LogCaptureFixture) -> None:
     caplog.set_level("INFO", "library")
     module = imported("library")

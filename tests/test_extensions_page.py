@@ -40,6 +40,7 @@ def test_the_page_has_all_that_it_takes() -> None:
     assert not [path for path in found if "JobChanged" in path.read_text("utf-8")]
 
 
+@pytest.mark.full
 def test_its_bindings_are_in_sync_until_somebody_changes_them(generated: Path) -> None:
     assert inside("check", *OPTIONS).stdout.endswith("in sync\n")
     before = snapshot(generated / "acme_jobs")
@@ -66,6 +67,7 @@ def replaced(name: str, old: str, new: str) -> Callable[[Path], None]:
     return damage
 
 
+@pytest.mark.full
 @pytest.mark.parametrize(
     ("damage", "says"),
     [
@@ -102,6 +104,7 @@ def test_what_is_wrong_is_one_line_and_nothing_is_written(
     assert snapshot(folder) == before
 
 
+@pytest.mark.full
 def test_a_definition_that_core_has_otherwise_is_told(folder: Path) -> None:
     replaced("jobs.json", "PrinterHint", "Tool")(folder)
     replaced("jobs.toml", 'Tool = "PrinterHint"', 'Tool = "string"')(folder)

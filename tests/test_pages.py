@@ -160,6 +160,7 @@ def command_lines(text: str) -> Iterator[list[str]]:
         yield shlex.split(line.rstrip("\\"), comments=True)[1:]
 
 
+@pytest.mark.full
 @pytest.mark.parametrize("page", PAGES, ids=lambda page: page.relative_to(ROOT).as_posix())
 def test_a_page_names_modules_and_options_that_exist(page: Path) -> None:
     text = page.read_text("utf-8")

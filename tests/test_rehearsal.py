@@ -228,6 +228,7 @@ def test_status_names_all_that_a_person_has_to_write(rehearsal: Rehearsal) -> No
     assert not [line for line in gone if "tools/call" in line or "prompts" in line]
 
 
+@pytest.mark.full
 def test_methods_without_a_capability_are_named(tmp_path: Path) -> None:
     text = json.dumps(next_revision()).replace("tools/preview", "previews/tool").replace("tools/retired", "retired")
     here = import_into(tmp_path, json.loads(text))

@@ -117,6 +117,7 @@ def check_round_trip(model: Model) -> None:
     validator().validate(json.loads(text))
 
 
+@pytest.mark.full
 @pytest.mark.parametrize("revision", STORE.pins)
 def test_revisions_are_read_back(revision: str) -> None:
     model = model_of(revision, STORE)

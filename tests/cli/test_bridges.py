@@ -47,6 +47,7 @@ def test_steps_and_what_peers_miss_are_told_as_json() -> None:
     assert inside("bridges", "--missing", "--json").returncode == 2
 
 
+@pytest.mark.full
 def test_the_rules_of_another_schema_folder_are_shown(tmp_path: Path) -> None:
     folder = tmp_path / "schema"
     shutil.copytree(ROOT / "schema", folder)
@@ -64,6 +65,7 @@ def test_no_rule_is_missing() -> None:
     assert (done.returncode, done.stdout, done.stderr) == (0, "", "no rule is missing\n")
 
 
+@pytest.mark.full
 def test_what_peers_miss_of_a_class_is_told(tmp_path: Path) -> None:
     (tmp_path / "weather.py").write_text(WEATHER)
     done = execute(sys.executable, "-c", RUN, "bridges", "weather:Weather", cwd=tmp_path)

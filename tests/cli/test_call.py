@@ -99,6 +99,7 @@ def test_what_a_server_offers() -> None:
     ]
 
 
+@pytest.mark.full
 def test_all_pages_and_kinds_on_plain_lines(odd: str) -> None:
     assert answered(odd).splitlines() == [
         "KIND      NAME         TAKES       MEANING",
@@ -110,6 +111,7 @@ def test_all_pages_and_kinds_on_plain_lines(odd: str) -> None:
     ]
 
 
+@pytest.mark.full
 def test_a_list_as_json(odd: str) -> None:
     listed = json.loads(answered(odd, "--list", "--json"))
     assert list(listed) == ["tools", "prompts", "resources", "resourceTemplates"]
@@ -161,12 +163,14 @@ def test_text_is_printed_as_text() -> None:
     assert answered(WEATHER, "prompts/get", "pack") == "user: Look at the forecast for Oslo. What do I pack?\n"
 
 
+@pytest.mark.full
 def test_structured_content_is_printed_as_json() -> None:
     text, _, structured = answered(WEATHER, "tools/call", "forecast", '{"city": "Oslo", "days": 2}').partition("\n")
     assert text == "Oslo: snow, clouds"
     assert json.loads(structured) == {"city": "Oslo", "skies": ["snow", "clouds"]}
 
 
+@pytest.mark.full
 def test_an_answer_as_json() -> None:
     wanted = ("tools/call", '{"name": "echo", "arguments": {"text": "é"}}', "--json")
     assert json.loads(answered(ECHO, *wanted)) == {"content": [{"type": "text", "text": "é"}]}
@@ -202,6 +206,7 @@ def test_another_revision_than_the_one_that_was_asked_for() -> None:
     assert "no request that a client of MCP 2024-11-05" in refused(f"{ECHO} 2024-11-05", "tasks/get", "1")
 
 
+@pytest.mark.full
 def test_a_server_behind_a_url() -> None:
     command = [sys.executable, str(ROOT / "examples" / "weather_server.py"), "--sse", "127.0.0.1:0"]
     with subprocess.Popen(command, stderr=subprocess.PIPE, text=True) as server:
@@ -272,6 +277,7 @@ def test_the_error_of_a_tool() -> None:
     assert json.loads(answered(*words, "--json", code=1))["isError"] is True
 
 
+@pytest.mark.full
 def test_the_error_of_a_request(odd: str) -> None:
     done = call(odd, "tools/call", "refuse")
     said = 'error: not today (-32000)\n{"why": "é"}\n'

@@ -80,6 +80,7 @@ def test_the_commands() -> None:
     assert set(COMMANDS) >= {("generate",), ("check",), ("methods",), ("show",), ("schema", "import")}
 
 
+@pytest.mark.full
 @pytest.mark.parametrize("words", COMMANDS, ids=" ".join)
 def test_help_shows_an_example(words: tuple[str, ...]) -> None:
     text = " ".join(answered(*words, "--help").split())
@@ -141,6 +142,7 @@ def test_facts_are_printed_as_json_too(words: tuple[str, ...], tmp_path: Path, m
     assert first == again
 
 
+@pytest.mark.full
 def test_comparisons_with_an_upstream_file_are_printed_as_json(tmp_path: Path) -> None:
     definitions = Store().structure(REVISION)["$defs"]
     file = save(tmp_path / "upstream.json", {"$defs": {**definitions, "Loan": {"type": "string"}}})
@@ -180,6 +182,7 @@ def test_an_unknown_revision(words: str, tmp_path: Path) -> None:
 TO_X = "--out x --package acme"
 
 
+@pytest.mark.full
 @pytest.mark.parametrize("command", ["generate", "check"])
 @pytest.mark.parametrize(
     ("words", "fix"),
@@ -257,6 +260,7 @@ def test_drafts_are_looked_up_with_what_was_decided_about_them(tmp_path: Path) -
     assert [decision["kind"] for decision in story["decisions"]] == ["reference-dangling", "result-assumed"]
 
 
+@pytest.mark.full
 def test_methods_as_json() -> None:
     methods = json.loads(answered("methods", "2026-07-28", "--json"))
     assert len(methods) == 21
@@ -271,6 +275,7 @@ def test_methods_as_json() -> None:
     assert call == {**names, **way, **types, **more}
 
 
+@pytest.mark.full
 @pytest.mark.parametrize("colour", cases([{}, {"NO_COLOR": "1"}, {"FORCE_COLOR": "1"}], quick=[{}]), ids=str)
 def test_methods_in_a_pipe_are_one_line_each(colour: dict[str, str]) -> None:
     done = bindgen("methods", "2026-07-28", cwd=None, COLUMNS="40", **colour)
@@ -302,11 +307,13 @@ def on_terminal(*arguments: str, **variables: str) -> str:
 COLOUR = re.compile(r"\x1b\[(\d+;)*[39]\d(;\d+)*m")
 
 
+@pytest.mark.full
 def test_a_terminal_gets_colour_unless_told_otherwise() -> None:
     assert COLOUR.search(on_terminal("schema", "--help"))
     assert not COLOUR.search(on_terminal("schema", "--help", NO_COLOR="1"))
 
 
+@pytest.mark.full
 def test_methods_on_a_terminal_are_folded_but_whole() -> None:
     lines = re.sub(r"\x1b\[[\d;]*m", "", on_terminal("methods", "2025-11-25")).splitlines()
     assert max(map(len, lines)) <= 80
@@ -382,6 +389,7 @@ def test_the_life_of_a_schema_folder(tmp_path: Path) -> None:
     assert "differs from its pin" in inside("schema", "status", *here).stdout
 
 
+@pytest.mark.full
 def test_the_committed_schema_folder_is_sound() -> None:
     revisions, extensions = answered("schema", "status").split("\n\n")
     assert [line.split()[:3] for line in revisions.splitlines()[1:]] == [[name, "as", "pinned"] for name in REVISIONS]
@@ -464,6 +472,7 @@ def test_the_same_input_gives_the_same_bytes(own: Path, tmp_path: Path) -> None:
     assert snapshot(tmp_path) == snapshot(own)
 
 
+@pytest.mark.full
 def test_the_same_again_is_unchanged(copied: Path) -> None:
     assert inside("generate", REVISION, *OWN, cwd=copied).stdout.endswith("  out/acme/mcp (unchanged)\n")
 
@@ -528,6 +537,7 @@ def test_a_file_on_a_full_disk_leaves_nothing_behind(tmp_path: Path, monkeypatch
         assert [path.name for path in tmp_path.iterdir()] == ["contract.json"]
 
 
+@pytest.mark.full
 def test_a_reader_that_hangs_up_is_no_crash(tmp_path: Path) -> None:
     done = shell("bindgen show 2025-11-25 tools/call | true", tmp_path)
     assert (done.returncode, done.stdout, done.stderr) == (1, "", "")

@@ -90,6 +90,7 @@ def test_a_server_is_written_down() -> None:
     assert [entry["name"] for entry in document["tools"]] == ["forecast", "await_sun"]
 
 
+@pytest.mark.full
 def test_entries_stand_there_as_the_server_says_them(served: str, tmp_path: Path) -> None:
     told = json.loads((tmp_path / "tools.json").read_text("utf-8"))["tools"]
     document = offers(served).document
@@ -143,6 +144,7 @@ def test_what_may_be_secret_in_a_url_is_not_written_down(url: str, tmp_path: Pat
     assert "s3cret" not in written
 
 
+@pytest.mark.full
 def test_a_list_without_end_is_refused(served: str, tmp_path: Path) -> None:
     (tmp_path / "verbatim_server.py").write_text(STUCK, "utf-8")
     assert "gives the cursor '0' twice" in complaint("contract", "export", served)
@@ -270,6 +272,7 @@ def test_a_new_client_warns_of_what_it_breaks(tmp_path: Path) -> None:
     assert '"""A typed client of the server `books`: ' in out.read_text()
 
 
+@pytest.mark.full
 def test_optional_members_that_are_null_are_absent(served: str, tmp_path: Path) -> None:
     """Servers write them, and clients read them so."""
     schema = {"type": "object", "properties": {"x": {"type": ["string", "null"], "default": None, "enum": [None, "a"]}}}
@@ -279,6 +282,7 @@ def test_optional_members_that_are_null_are_absent(served: str, tmp_path: Path) 
     assert listed == [{"name": "null", "annotations": {}, "inputSchema": schema}]
 
 
+@pytest.mark.full
 @pytest.mark.parametrize("command", ["export", "client"])
 def test_a_list_without_a_valid_entry_ends_with_1(served: str, tmp_path: Path, command: str) -> None:
     save(tmp_path / "tools.json", {"tools": [BAD[3], BAD[4]]})
@@ -432,6 +436,7 @@ def test_a_folder_that_is_no_project(tmp_path: Path) -> None:
 # --- help -----------------------------------------------------------------------------------------------------
 
 
+@pytest.mark.full
 def test_offers_says_what_went_wrong_in_one_error() -> None:
     with pytest.raises(BadInput, match="the command is empty"):
         offers("")

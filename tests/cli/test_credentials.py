@@ -68,6 +68,7 @@ def test_an_api_key_is_sent_or_asked_for(tmp_path: Path, monkeypatch: pytest.Mon
         assert isinstance(anyio.run(failure), TokenNeeded)
 
 
+@pytest.mark.full
 def test_a_token_that_is_signed_with_a_static_key_is_accepted(monkeypatch: pytest.MonkeyPatch) -> None:
     with running("jwt_key_server.py") as (url, lines):
         monkeypatch.setenv("TOKEN", lines[0].strip())

@@ -216,6 +216,7 @@ ATTACKS: list[tuple[str, dict[str, str], int]] = [
 ]
 
 
+@pytest.mark.full
 @pytest.mark.parametrize(("who", "headers", "status"), ATTACKS, ids=[attack[0] for attack in ATTACKS])
 def test_nobody_else_reaches_the_page_or_what_it_asks(
     page: Page, who: str, headers: dict[str, str], status: int
@@ -258,6 +259,7 @@ pathlib.Path({found!r}).write_text(repr((*seen, modes, str(page), page.read_text
 """
 
 
+@pytest.mark.full
 def test_the_browser_is_opened_without_the_token_in_the_list_of_processes(tmp_path: Path) -> None:
     found, browser = tmp_path / "found", tmp_path / "browser"
     browser.write_text(BROWSER.format(python=sys.executable, found=str(found)))

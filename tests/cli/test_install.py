@@ -65,6 +65,7 @@ def test_a_server_is_entered_for_every_host(host: str, home: Path) -> None:
     assert file.read_text("utf-8") == text
 
 
+@pytest.mark.full
 def test_what_is_entered_starts() -> None:
     done(COMMAND, "--file", "mcp.json")
 

@@ -222,6 +222,7 @@ def test_a_link_is_replaced_and_not_followed(world: World) -> None:
     assert not world.lock.is_symlink()
 
 
+@pytest.mark.full
 @pytest.mark.parametrize(
     ("words", "message"),
     [
@@ -237,6 +238,7 @@ def test_bad_input(words: str, message: str, tmp_path: Path) -> None:
     assert message in done.stderr
 
 
+@pytest.mark.full
 def test_no_servers(tmp_path: Path) -> None:
     assert "mcp.json or .mcp.json is not here" in complaint("lock", cwd=tmp_path)
 

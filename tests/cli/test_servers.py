@@ -110,6 +110,7 @@ def test_an_app_that_does_not_serve_itself_is_called(words: str) -> None:
     assert json.loads(printed)["structuredContent"] == {"result": ["about tea"]}
 
 
+@pytest.mark.full
 def test_an_app_is_exported_installed_and_scaffolded(folder: Path) -> None:
     exported = inside("contract", "export", "library.py").stdout
     assert [prompt["name"] for prompt in json.loads(exported)["prompts"]] == ["advise"]

@@ -171,6 +171,7 @@ def test_no_scenario_is_endless(stand_in: Suite, monkeypatch: pytest.MonkeyPatch
     assert stand_in.run(server("endless"), "2026-07-28", "url").problems == ("no end after 0 seconds",)
 
 
+@pytest.mark.full
 def test_there_is_one_second_chance_after_all_else(stand_in: Suite, monkeypatch: pytest.MonkeyPatch) -> None:
     played: list[str] = []
     once = stand_in.run
@@ -276,6 +277,7 @@ class Heard:
         self.told.clear()
 
 
+@pytest.mark.full
 async def test_the_server_tells_clients_of_both_eras_of_changes() -> None:
     heard = Heard()
 

@@ -313,6 +313,7 @@ def test_a_module_is_served_as_it_is(folder: Path, files: dict[str, str], name: 
     assert json.loads(inside("contract", "export", server, *here).stdout)["serverInfo"]["name"] == name
 
 
+@pytest.mark.full
 def test_a_module_without_functions_is_no_server(folder: Path) -> None:
     (folder / "plain.py").write_text("x = 1\n", "utf-8")
     (folder / "main.py").write_text(OTHER, "utf-8")

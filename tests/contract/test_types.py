@@ -423,6 +423,7 @@ def test_what_cannot_be_used_is_refused(document: Any, pointer: str, reason: str
     assert caught.value.fix
 
 
+@pytest.mark.full
 @pytest.mark.parametrize(
     "around",
     [
@@ -485,6 +486,7 @@ def test_yaml_is_read_as_json(tmp_path: Path) -> None:
 MERGES = "a0: &a0 {x: 1}\n" + "\n".join(f"a{n}: &a{n} {{<<: [*a{n - 1}, *a{n - 1}]}}" for n in range(1, 20))
 
 
+@pytest.mark.full
 @pytest.mark.parametrize(
     ("name", "text", "reason"),
     [
@@ -527,6 +529,7 @@ def test_aliases_and_merge_keys_are_read(tmp_path: Path) -> None:
     assert first.raw["inputSchema"]["properties"]["y"] == {"type": "string", "maxLength": 3}
 
 
+@pytest.mark.full
 @settings(max_examples=examples(20, 40), deadline=None, suppress_health_check=UNCHECKED)
 @given(description=ODD, schema=inputs(), name=st.sampled_from(["c.yaml", "c.json"]))
 def test_what_is_written_reads_the_same(description: str, schema: Any, name: str, tmp_path: Path) -> None:

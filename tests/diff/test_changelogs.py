@@ -316,6 +316,7 @@ _ONE_SIDED = ("capability-added", "capability-removed", "error-code-added", "err
 """What is gone may be missed, what is new may be left alone: these are not the same seen from either end."""
 
 
+@pytest.mark.full
 @pytest.mark.parametrize(("old", "new"), list(combinations(REVISIONS, 2)))
 def test_the_way_back_mirrors_the_way_there(old: str, new: str) -> None:
     renamed = renames(old, new)

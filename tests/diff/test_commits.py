@@ -81,6 +81,7 @@ def test_the_steps_follow_each_other(repo: Repo) -> None:
     assert all(one["new"]["digest"] == next["old"]["digest"] for one, next in pairwise(steps))
 
 
+@pytest.mark.full
 @pytest.mark.parametrize("span", ["..end", "start..", "start..HEAD", "start~0..main"])
 def test_either_end_may_be_left_out(repo: Repo, span: str) -> None:
     assert rules(told(repo, span)) == [["type-changed"], ["field-added-required"]]
@@ -116,6 +117,7 @@ def test_ranges_that_are_none(repo: Repo, span: str, says: str) -> None:
     assert says in done.stderr
 
 
+@pytest.mark.full
 def test_selections_and_codes(repo: Repo) -> None:
     assert inside("diff", repo.at("start..end"), "--fail-on", "breaking").returncode == 1
     report = told(repo, "start..end", "--method", "books/find", "--min-severity", "breaking")
@@ -143,6 +145,7 @@ def test_a_revert_is_a_change_too(tmp_path: Path) -> None:
     assert report["comparisons"][1]["new"]["revision"] == f"draft@{repo.head()}"
 
 
+@pytest.mark.full
 def test_merges_stand_for_their_branches_unless_one_looks_into_them(tmp_path: Path) -> None:
     repo = Repo(tmp_path / "repo")
     repo.commit("start", result(pages=INTEGER))
@@ -176,6 +179,7 @@ def test_text_says_which_commit_broke_what(repo: Repo) -> None:
     assert "type-changed" in text
 
 
+@pytest.mark.full
 @pytest.mark.parametrize("format", ["text", "markdown", "html", "github"])
 def test_subjects_of_others_are_only_text(repo: Repo, format: str) -> None:
     text = inside("diff", repo.at("start..end"), "--format", format).stdout

@@ -55,6 +55,7 @@ def test_since_when_until_when_and_under_which_names(subject: str, events: list[
     assert found == [event if event.count(" ") == 2 else f"{event} {subject}" for event in events]
 
 
+@pytest.mark.full
 def test_what_changed_is_what_the_comparison_says() -> None:
     changed = {
         (event["revision"], finding["rule"], finding["subject"])
@@ -70,6 +71,7 @@ def test_what_changed_is_what_the_comparison_says() -> None:
     }
 
 
+@pytest.mark.full
 def test_what_takes_the_place_of_something_is_said() -> None:
     assert "server/discover may take its place." in " ".join(inside("history", "initialize").stdout.split())
 
@@ -165,6 +167,7 @@ def structure(revision: str) -> Any:
     return json.loads((ROOT / "schema" / revision / "schema.json").read_text("utf-8"))
 
 
+@pytest.mark.full
 @pytest.mark.parametrize("revision", cases(REVISIONS, quick=REVISIONS[-1:]))
 def test_our_own_structure_changes_nothing_and_is_recognised(revision: str, tmp_path: Path) -> None:
     file = save(tmp_path / "schema.json", structure(revision))
@@ -172,6 +175,7 @@ def test_our_own_structure_changes_nothing_and_is_recognised(revision: str, tmp_
     assert (done.returncode, done.stdout, done.stderr) == (0, f"{revision}: {file} changes nothing\n", "")
 
 
+@pytest.mark.full
 def test_what_a_new_release_changes_is_found(tmp_path: Path) -> None:
     schema = structure("2025-06-18")
     tool = schema["$defs"]["Tool"]
@@ -183,6 +187,7 @@ def test_what_a_new_release_changes_is_found(tmp_path: Path) -> None:
     assert "Tool.colour is new and required" in " ".join(done.stdout.split())
 
 
+@pytest.mark.full
 def test_prose_is_no_change(tmp_path: Path) -> None:
     schema = structure("2025-06-18")
     schema["$defs"]["Cursor"] = {"type": "string", "description": "Other words."}

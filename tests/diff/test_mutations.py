@@ -257,6 +257,7 @@ def test_a_mutation_is_found_as_one_change(revision: str, capsys: pytest.Capture
     assert (score.extra, score.found) == (0, score.expected)
 
 
+@pytest.mark.full
 @pytest.mark.parametrize("revision", cases(REVISIONS, quick=REVISIONS[-1:]))
 def test_mutations_do_not_hide_each_other(revision: str) -> None:
     places = Places(definitions(revision), protocol(revision))
@@ -297,6 +298,7 @@ SHAPES = ("field-", "type-", "const-", "enum-", "union-", "constraint-", "became
 """The beginnings of rules about types."""
 
 
+@pytest.mark.full
 @pytest.mark.parametrize(("old", "new"), PAIRS)
 def test_messages_that_are_called_safe_are_accepted(old: str, new: str) -> None:
     found = comparison(old, new)
@@ -315,6 +317,7 @@ def test_messages_that_are_called_safe_are_accepted(old: str, new: str) -> None:
     assert not wrong, "\n".join(wrong[:12])
 
 
+@pytest.mark.full
 @pytest.mark.parametrize(("old", "new"), PAIRS)
 def test_definitions_that_nothing_risky_is_said_of_are_compatible(old: str, new: str) -> None:
     """What no finding above `ignored` is about, itself or anything inside, is accepted by either revision."""
@@ -367,6 +370,7 @@ def messages(of: Protocol) -> set[Message]:
     return {Message(method.name, method.kind, sender) for method in of.methods for sender in method.senders}
 
 
+@pytest.mark.full
 @pytest.mark.parametrize(("old", "new"), PAIRS)
 def test_evidence_is_what_it_claims_to_be(old: str, new: str) -> None:
     before, after = (all_schemas(definitions(revision), protocol(revision)) for revision in (old, new))
@@ -411,6 +415,7 @@ def test_a_closed_instance_has_no_members_but_its_own() -> None:
     assert len({key for _ in range(50) for key in closed.of("Map")}) > 1
 
 
+@pytest.mark.full
 def test_the_judge_of_safety_can_say_no() -> None:
     """A comparison that finds nothing is caught."""
     revision = REVISIONS[0]

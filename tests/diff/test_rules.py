@@ -227,6 +227,7 @@ def test_an_open_member_that_only_code_can_tell_from_a_named_one() -> None:
     assert {(finding.rule, finding.plane) for finding in findings} == {("field-opened", Plane.SOURCE)}
 
 
+@pytest.mark.full
 @pytest.mark.parametrize(("old", "new"), PAIRS)
 def test_no_advice_takes_the_arguments_from_a_tool(old: str, new: str) -> None:
     """JSON Schemas of tools keep `properties` and `required`, whether the protocol names them or not."""
@@ -425,6 +426,7 @@ def test_every_rule_is_its_mirrors_mirror() -> None:
 # --- whole schemas --------------------------------------------------------------------------------------------------
 
 
+@pytest.mark.full
 @pytest.mark.parametrize("name", REVISIONS)
 def test_a_revision_does_not_differ_from_itself(name: str) -> None:
     same = compare(revision(name), build(STORE.effective(name)))
@@ -614,6 +616,7 @@ def test_a_chain_has_a_step_for_each_revision() -> None:
     assert pairs("2025-11-25..2025-03-26") == list(pairwise(REVISIONS[3:0:-1]))
 
 
+@pytest.mark.full
 def test_schema_files_and_models_end_chains_and_timelines(tmp_path: Path) -> None:
     file = save(tmp_path / "library.json", draft())
     model = tmp_path / "model.json"

@@ -45,6 +45,7 @@ def known_mistakes(revision: str) -> list[str]:
     return [patch.pointer for patch in STORE.ledger if revision in patch.revisions]
 
 
+@pytest.mark.full
 @pytest.mark.parametrize("revision", PUBLISHED)
 def test_a_revision_and_its_own_published_file_do_not_differ(revision: str, tmp_path: Path) -> None:
     file = published(tmp_path / "draft.json", revision)
@@ -56,6 +57,7 @@ def test_a_revision_and_its_own_published_file_do_not_differ(revision: str, tmp_
         assert corrected(done) == known_mistakes(revision)
 
 
+@pytest.mark.full
 @pytest.mark.parametrize("revision", PUBLISHED)
 def test_a_change_of_a_draft_is_all_that_is_found(revision: str, tmp_path: Path) -> None:
     tool = STORE.structure(revision)["$defs"]["Tool"]
@@ -66,6 +68,7 @@ def test_a_change_of_a_draft_is_all_that_is_found(revision: str, tmp_path: Path)
     assert found == [("field-added-optional", "Tool.colour")]
 
 
+@pytest.mark.full
 def test_a_mistake_that_upstream_corrected_is_not_worth_a_word(tmp_path: Path) -> None:
     effective = STORE.effective("2026-07-28").definitions
     file = published(tmp_path / "draft.json", "2026-07-28", ElicitResult=effective["ElicitResult"])
@@ -84,6 +87,7 @@ def test_a_published_file_adds_nothing_to_a_history(subject: str, tmp_path: Path
     assert corrected(more) == known_mistakes(REVISIONS[-1])
 
 
+@pytest.mark.full
 def test_the_json_of_a_history_says_what_was_corrected(tmp_path: Path) -> None:
     file = published(tmp_path / "draft.json", REVISIONS[-1])
     record = json.loads(inside("history", "Root", "--schema", file, "--json").stdout)
@@ -102,6 +106,7 @@ def test_bindings_of_a_published_file_accept_what_ours_accept(tmp_path: Path) ->
     assert python(code, tmp_path) == "{'a': 1.5}\n"
 
 
+@pytest.mark.full
 def test_words_of_two_files_are_compared(tmp_path: Path) -> None:
     files = [published(tmp_path / f"{words}.json", "2026-07-28", words) for words in ("old", "new")]
     (comparison,) = json.loads(inside("diff", *files, "--format", "json").stdout)["comparisons"]
@@ -120,6 +125,7 @@ def test_a_report_says_once_that_words_are_not_compared(form: str, tmp_path: Pat
     assert "not compared" not in inside("diff", "2025-06-18", "2025-11-25", "--format", form).stdout
 
 
+@pytest.mark.full
 def test_json_says_what_was_corrected_and_fits_its_schema(tmp_path: Path) -> None:
     file = published(tmp_path / "draft.json", "2025-11-25")
     report = json.loads(inside("diff", "2025-06-18", file, "--format", "json").stdout)

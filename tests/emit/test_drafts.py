@@ -55,6 +55,7 @@ def read(folder: Path, schema: Schema, facts: str = "") -> PythonProtocol:
     return lower(build(external(save(folder / "draft.json", schema), "draft", semantics)))
 
 
+@pytest.mark.full
 @pytest.mark.parametrize("draft", cases(DRAFTS, quick=DRAFTS[::4]))
 def test_a_draft_becomes_bindings_and_says_how_it_was_read(tmp_path: Path, draft: Draft) -> None:
     protocol = read(tmp_path, draft.schema)
@@ -72,6 +73,7 @@ def test_a_draft_becomes_bindings_and_says_how_it_was_read(tmp_path: Path, draft
     assert {name for name in draft.schema["$defs"] if is_importable(name)} <= exported(files["types.py"])
 
 
+@pytest.mark.full
 @every_draft
 def test_strict_stops_at_the_first_decision(tmp_path: Path, draft: Draft) -> None:
     first = read(tmp_path, draft.schema).decisions[0]
@@ -83,6 +85,7 @@ def test_strict_stops_at_the_first_decision(tmp_path: Path, draft: Draft) -> Non
     assert "\n" not in str(error)
 
 
+@pytest.mark.full
 @every_draft
 def test_a_decision_names_a_place_in_the_file(tmp_path: Path, draft: Draft) -> None:
     for decision in read(tmp_path, draft.schema).decisions:
@@ -91,6 +94,7 @@ def test_a_decision_names_a_place_in_the_file(tmp_path: Path, draft: Draft) -> N
             node = step(node, token)
 
 
+@pytest.mark.full
 @every_draft
 def test_what_the_schema_accepts_is_accepted(tmp_path: Path, draft: Draft) -> None:
     model = document_of(read(tmp_path, draft.schema))
@@ -103,6 +107,7 @@ def test_what_the_schema_accepts_is_accepted(tmp_path: Path, draft: Draft) -> No
         assert ours.is_valid(value)
 
 
+@pytest.mark.full
 @every_draft
 def test_a_fact_settles_the_decision_that_names_it(tmp_path: Path, draft: Draft) -> None:
     before = read(tmp_path, draft.schema)
@@ -120,6 +125,7 @@ def test_a_fact_that_does_not_fit_is_told(tmp_path: Path) -> None:
     assert decision.reason.endswith("there is no Gone")
 
 
+@pytest.mark.full
 def test_every_kind_of_decision_has_a_draft() -> None:
     assert {draft.values[0].kind for draft in DRAFTS} == kinds()
 

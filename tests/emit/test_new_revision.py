@@ -217,6 +217,7 @@ asyncio.run(main())
 """
 
 
+@pytest.mark.full
 def test_the_dispatcher_routes_to_handlers(folder: Path) -> None:
     assert json.loads(python(DISPATCH, folder / "out")) == {
         "offered": ["books/borrow", "books/count", "notifications/reader/left"],
@@ -325,6 +326,7 @@ def test_check_knows_the_package(folder: Path) -> None:
     assert (done.returncode, done.stdout) == (0, "draft  in sync\n")
 
 
+@pytest.mark.full
 def test_one_structure_gives_one_package(tmp_path: Path) -> None:
     """Two files with the digest that every header carries give the same files."""
 
@@ -344,6 +346,7 @@ def test_one_structure_gives_one_package(tmp_path: Path) -> None:
 HALF_FINISHED = small(FindBookResult=None, Shelf=record(book=ref("Book")), **{"a part": TEXT})
 
 
+@pytest.mark.full
 def test_a_draft_is_read_with_a_warning_for_each_decision(tmp_path: Path) -> None:
     done = generate(tmp_path, HALF_FINISHED)
     check_usable(done, tmp_path / "out", HALF_FINISHED)
@@ -492,6 +495,7 @@ def test_params_that_name_no_member_are_an_open_object(tmp_path: Path, params: A
     assert (title, kept) == ("Emma", {"title": "Emma", "year": 1.0})
 
 
+@pytest.mark.full
 def test_an_argument_that_may_be_null_or_absent_is_given_in_the_params(tmp_path: Path) -> None:
     shelf = {"type": ["string", "null"]}
     for required, taken in (("title", "(self, params)"), ("title shelf", "(self, *, shelf, title)")):
@@ -545,6 +549,7 @@ def test_semantics_of_ones_own(tmp_path: Path, schema: Schema, facts: str) -> No
     assert f"--semantics {file}" in command_of(text)
 
 
+@pytest.mark.full
 @pytest.mark.parametrize(
     "facts",
     [

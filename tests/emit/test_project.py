@@ -53,6 +53,7 @@ def configure(project: Path, text: str) -> None:
     (project / "mcp-bindgen.toml").write_text(text, "utf-8")
 
 
+@pytest.mark.full
 def test_generate_and_check_need_no_arguments(project: Path) -> None:
     done = inside("generate")
     assert done.returncode == 0, done.stderr
@@ -130,6 +131,7 @@ def test_a_wrong_configuration_is_one_line(project: Path, text: str, said: str) 
     assert done.stderr.count("\n") == 1
 
 
+@pytest.mark.full
 def test_diff_leaves_out_ignored_rules(project: Path) -> None:
     def rules() -> set[str]:
         done = inside("diff", "2024-11-05", "2025-03-26", "--format", "json")

@@ -51,6 +51,7 @@ def edit(folder: Path, name: str = "types.py", more: str = "x = 1\n") -> None:
     (folder / name).write_text((folder / "types.py").read_text("utf-8") + more, "utf-8")
 
 
+@pytest.mark.full
 @pytest.mark.parametrize(
     "change", [edit, lambda folder: edit(folder, "more.py"), lambda folder: (folder / "types.py").unlink()]
 )
@@ -73,6 +74,7 @@ def test_files_that_were_only_touched_are_the_same(tmp_path: Path, renders: list
     assert renders == ["acme"]
 
 
+@pytest.mark.full
 def test_another_schema_revision_or_description_is_generated(tmp_path: Path, renders: list[str]) -> None:
     result = {"type": "object", "properties": {"pages": {"type": "integer"}}}
     for schema in (small(), small(FindBookResult=result), small(FindBookResult={**result, "description": "Words."})):
@@ -108,6 +110,7 @@ def test_the_sources_of_the_generator_are_its_own() -> None:
     assert {"naming.py", "store.py", "types.py.jinja", "BaseModel.jinja2", "abi.py", "model.py"} <= names
 
 
+@pytest.mark.full
 @pytest.mark.parametrize("record", ["", "null", "[", '["x", "y"]', "\xff"])
 def test_a_damaged_record_only_costs_time(record: str, tmp_path: Path, renders: list[str]) -> None:
     update(target(tmp_path))

@@ -49,6 +49,7 @@ def bindings(folder: Path, name: str, schema: Schema) -> ModuleType:
     return import_module(f"{name}.types")
 
 
+@pytest.mark.full
 def test_members_of_any_name_are_kept(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.syspath_prepend(str(tmp_path))
     forms = {

@@ -112,6 +112,7 @@ def check_life(user: User | Installation, folder: Path) -> None:
     assert "No module named 'mcp_bindgen.vdraft'" in gone.stderr
 
 
+@pytest.mark.full
 def test_the_life_of_a_draft(user: User, tmp_path: Path) -> None:
     before = {name: snapshot(ROOT / name) for name in ("schema", "generated")}
     check_life(user, tmp_path)
@@ -163,6 +164,7 @@ def test_the_life_of_a_draft_beside_the_wheel(installation: Installation, tmp_pa
     assert installation.files() == before
 
 
+@pytest.mark.full
 @pytest.mark.parametrize("name", ["draft", "another"])
 def test_a_file_that_cannot_be_generated_leaves_everything_as_it_was(kept: User, name: str, tmp_path: Path) -> None:
     before = snapshot(kept.home)
@@ -200,6 +202,7 @@ def test_facts_of_its_own_come_with_a_revision_and_stay(user: User, tmp_path: Pa
     assert done.stdout.endswith("(unchanged)\n")
 
 
+@pytest.mark.full
 @pytest.mark.parametrize(
     ("name", "says"),
     [
@@ -338,6 +341,7 @@ def test_no_folder_depends_on_the_current_one(package: Path, tmp_path: Path, mon
     assert folder.is_absolute()
 
 
+@pytest.mark.full
 @pytest.mark.parametrize("flag", ["-s", "-I"])
 def test_python_can_be_told_to_leave_the_folder_out(kept: User, flag: str) -> None:
     code = "import mcp_bindgen.runtime as runtime, mcp_bindgen.spec as spec; runtime.install(); "

@@ -156,6 +156,7 @@ write(Path(sys.argv[1]), {"__init__.py": f"{mark}VALUE = 3\\n", "new.py": mark})
 """
 
 
+@pytest.mark.full
 @pytest.mark.parametrize(
     ("module", "function", "nth", "value"),
     [("os", "fsync", 1, 1), ("os", "fsync", 2, 1), ("shutil", "rmtree", 1, 3)],

@@ -49,6 +49,7 @@ async def test_only_the_stated_revisions_are_served(notes: str) -> None:
             pass
 
 
+@pytest.mark.full
 async def test_it_serves_http_to_this_machine_alone(notes: str) -> None:
     port = free_port()
     url = f"http://127.0.0.1:{port}/mcp"

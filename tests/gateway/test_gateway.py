@@ -178,6 +178,7 @@ async def text(client: Any, tool: str, **arguments: Any) -> str:
         return str((await client.call_tool(tool, arguments)).content[0].text)
 
 
+@pytest.mark.full
 async def test_every_entry_passes_in_every_pair_of_revisions(client: Any, package: Any, revision: str) -> None:
     assert (client.server_info.name, client.instructions) == ("books", "Read.")
     assert [tool.name for tool in (await client.list_tools()).tools][:2] == ["add", "keep"]
@@ -200,6 +201,7 @@ async def test_every_entry_passes_in_every_pair_of_revisions(client: Any, packag
         await refused(wrong, match=r"arguments\.a")
 
 
+@pytest.mark.full
 @pytest.mark.parametrize("package", [v2025_06_18, v2026_07_28])
 async def test_questions_reach_the_client_and_run_a_stateful_server_once(
     books: Books, client: Any, revision: str
@@ -212,6 +214,7 @@ async def test_questions_reach_the_client_and_run_a_stateful_server_once(
         assert books.runs == (3 if revision == "2026-07-28" else 1)
 
 
+@pytest.mark.full
 async def test_progress_and_logs_reach_the_request(client: Any, package: Any) -> None:
     seen: list[Any] = []
     caller = client.with_options(on_progress=lambda progress: seen.append((progress.progress, progress.total)))
@@ -225,6 +228,7 @@ async def test_progress_and_logs_reach_the_request(client: Any, package: Any) ->
     assert seen == [(1, 2)]
 
 
+@pytest.mark.full
 @pytest.mark.parametrize("package", [v2025_06_18, v2026_07_28])
 async def test_a_cancelled_request_is_cancelled_at_the_server(books: Books, client: Any) -> None:
     await text(client, "add", a=1, b=1)
@@ -283,6 +287,7 @@ def user(url: str, name: str, package: Any = v2026_07_28, **members: Any) -> Abs
     return found
 
 
+@pytest.mark.full
 @pytest.mark.parametrize("package", [v2025_11_25, v2026_07_28])
 async def test_users_do_not_see_each_others_state(package: Any, books: Books) -> None:
     async with (
@@ -304,6 +309,7 @@ async def test_isolated_requests_share_no_state(books: Books) -> None:
             assert await text(bob, "keep", title=title) == f'{{"result":["{title}"]}}'
 
 
+@pytest.mark.full
 @pytest.mark.parametrize("package", [v2025_11_25, v2026_07_28])
 async def test_questions_reach_the_user_who_called(package: Any, books: Books) -> None:
     """Many users at once: each reads the own answers alone."""
@@ -401,6 +407,7 @@ async def test_extensions_whose_requests_do_not_pass_are_not_declared() -> None:
         assert client.server_capabilities["extensions"] == {"io.modelcontextprotocol/ui": {}}
 
 
+@pytest.mark.full
 async def test_huge_lists_pass_page_by_page() -> None:
     pages = 200
 

@@ -192,6 +192,7 @@ def test_descriptors_are_named_after_their_messages(revision: str) -> None:
         assert getattr(methods, stub(row.definition).upper()) is methods.METHODS[name]
 
 
+@pytest.mark.full
 @every_revision
 def test_every_definition_is_a_type_of_its_own_name(revision: str) -> None:
     types = module(revision, "types")

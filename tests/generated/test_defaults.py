@@ -135,6 +135,7 @@ def models_of(module: Any, whole: Mapping[str, Any], stem: str) -> dict[str, Any
 # --- contracts ------------------------------------------------------------------------------------------------
 
 
+@pytest.mark.full
 @given(arguments=ARGUMENTS)
 @settings(max_examples=60, deadline=None)
 def test_the_wire_has_what_was_given_and_nothing_else(arguments: dict[str, Any]) -> None:
@@ -164,6 +165,7 @@ def test_the_wire_has_what_was_given_and_nothing_else(arguments: dict[str, Any])
             assert text(getattr(reader, name)) == text(SCALARS[name]), name
 
 
+@pytest.mark.full
 @given(arguments=ARGUMENTS)
 @settings(max_examples=100, deadline=None)
 def test_a_model_is_the_same_made_here_or_read(arguments: dict[str, Any]) -> None:
@@ -197,6 +199,7 @@ def fields(protocol: PythonProtocol) -> Iterator[tuple[str, set[str]]]:
             yield name, {protocol.attributes[name][field.wire] for field in definition.type.fields if field.required}
 
 
+@pytest.mark.full
 @pytest.mark.parametrize("revision", REVISIONS)
 def test_constructors_of_a_revision_fill_in_what_is_required_and_nothing_else(revision: str) -> None:
     module = bindings(revision).types

@@ -54,6 +54,7 @@ def test_nothing_of_the_core_is_repeated(name: str) -> None:
     } | {ExtensionResult.__module__}
 
 
+@pytest.mark.full
 @every_extension
 def test_the_core_reads_the_same_with_it_and_without(name: str) -> None:
     store = Store()
@@ -82,10 +83,12 @@ def test_an_import_costs_only_itself(name: str) -> None:
     ]
 
 
+@pytest.mark.full
 def test_types_that_need_none_of_the_core_import_none() -> None:
     assert "mcp_bindgen.v2026_07_28.types" not in loaded(f"import {PACKAGE}.apps.types")
 
 
+@pytest.mark.full
 def test_the_core_imports_no_extension() -> None:
     whole = loaded("from mcp_bindgen.v2026_07_28 import Client, Server, types, methods, dispatcher")
     assert not [module for module in whole if module.startswith(PACKAGE)]

@@ -34,6 +34,7 @@ def test_everything_works_with(peer: Peer, over: str) -> None:
     verify(peer, over)
 
 
+@pytest.mark.full
 @pytest.mark.parametrize("over", ["stdio", "sse", "http"])
 async def test_a_client_that_asks_for_a_stateless_revision_first_falls_back_to_the_handshake(over: str) -> None:
     from mcp import Client, StdioServerParameters, types

@@ -137,6 +137,7 @@ async def test_our_clients_of_every_revision_over_stdio(revision: str) -> None:
     await try_ours(stdio(*server(), stderr=subprocess.DEVNULL), revision)
 
 
+@pytest.mark.full
 async def test_our_clients_of_every_revision_over_http_at_the_same_time() -> None:
     async with served() as port, anyio.create_task_group() as tasks:
         for revision in REVISIONS[1:]:

@@ -23,6 +23,7 @@ BUSY = "busy"
 """The id of a request that is in flight all the time."""
 
 
+@pytest.mark.full
 @pytest.mark.parametrize("role", ["server", "client"])
 @pytest.mark.parametrize("revision", cases(["2025-03-26", "2025-11-25", STATELESS], quick=["2025-03-26", STATELESS]))
 def test_both_ways_mean_the_same(role: Role, revision: str) -> None:
@@ -50,6 +51,7 @@ def test_both_ways_mean_the_same(role: Role, revision: str) -> None:
     assert quick > MUTATIONS // 20
 
 
+@pytest.mark.full
 @pytest.mark.parametrize("role", ["client", "server"])
 def test_nothing_but_a_handshake_begins_a_connection(role: Any) -> None:
     dice = random.Random(role)

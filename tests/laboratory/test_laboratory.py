@@ -31,6 +31,7 @@ def every(count: int) -> list[Any]:
     )
 
 
+@pytest.mark.full
 @pytest.mark.parametrize("trial", every(examples(1_000, 20_000)), ids=str)
 def test_what_is_owed_is_said_once_and_nothing_else(trial: Trial) -> None:
     run(trial)

@@ -133,6 +133,7 @@ CLOSED = [
 ]
 
 
+@pytest.mark.full
 @pytest.mark.parametrize(("live", "status"), CLOSED)
 async def test_a_changed_tool_is_neither_listed_nor_called(live: dict[str, Any], status: str, tmp_path: Path) -> None:
     server = Weather(live, ALARM)

@@ -88,6 +88,7 @@ def false_alarms(outcomes: Counter[str]) -> float:
     return sum(count for outcome, count in outcomes.items() if "no break" in outcome) / outcomes.total()
 
 
+@pytest.mark.full
 def test_mutated_tools_of_examples() -> None:
     outcomes = judged(list(of_examples()), 50, seed=1)
     assert false_alarms(outcomes) <= MAX_FALSE_ALARMS

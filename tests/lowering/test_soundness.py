@@ -26,6 +26,7 @@ def test_no_verdict_promises_too_much(known: Profile) -> None:
     assert tally.documents > 50
 
 
+@pytest.mark.full
 def test_reasons_name_a_place_of_the_tool_and_an_edit() -> None:
     seen: set[Verdict] = set()
     for lowered, tool in _random_tools(60):

@@ -128,6 +128,7 @@ def test_arguments_by_position_that_are_keywords_now(tmp_path: Path) -> None:
     assert found == ["3:33 Client.call_tool(arguments=)", "4:11 "], "`*more` gets no name: the checker's message stays"
 
 
+@pytest.mark.full
 def test_an_override_that_does_not_fit_is_told_at_its_name(tmp_path: Path) -> None:
     code = (
         "from mcp_bindgen.v2025_11_25 import Context, Server, types as mcp\nclass Own(Server):\n"
@@ -351,6 +352,7 @@ def test_files_that_cannot_be_read_are_skipped_with_the_reason(tmp_path: Path) -
 # --- reports -------------------------------------------------------------------------------------------------------
 
 
+@pytest.mark.full
 def test_text_fits_80_columns_and_says_what_to_do(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.chdir(tmp_path)
     Path("code.py").write_text(GONE)
@@ -366,12 +368,14 @@ def test_text_fits_80_columns_and_says_what_to_do(tmp_path: Path, monkeypatch: p
     assert Path("code.py").read_text() == GONE, "nothing is written"
 
 
+@pytest.mark.full
 def test_nothing_to_change(tmp_path: Path) -> None:
     (tmp_path / "code.py").write_text("from mcp_bindgen.v2025_06_18 import types\nprint(types.Tool)\n")
     done = inside("migrate", OLD, NEW, tmp_path)
     assert (done.returncode, done.stdout.splitlines()[0]) == (0, f"MCP {OLD} -> {NEW}: nothing to change in 1 file")
 
 
+@pytest.mark.full
 @pytest.mark.parametrize(
     ("code", "imports"),
     [

@@ -76,6 +76,7 @@ EDITS = {
 """Code -> the same after `--write`; with no more than the new name of a class where it is `None`."""
 
 
+@pytest.mark.full
 def test_edits_keep_comments_and_layout(tmp_path: Path) -> None:
     for number, code in enumerate(EDITS):
         (tmp_path / f"code{number}.py").write_text(f"{HEAD}{code}\n", "utf-8")

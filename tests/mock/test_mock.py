@@ -119,6 +119,7 @@ async def test_a_schema_without_sample_is_said_when_the_tool_is_called(client: A
     assert "no sample value fits the outputSchema of odd" in failed.content[0].text
 
 
+@pytest.mark.full
 async def test_results_depend_on_seed_name_and_arguments_alone() -> None:
     async def told(app: Mock, words: str) -> str:
         async with client_of(app) as client:
@@ -195,6 +196,7 @@ def test_the_contract_of_a_server_is_exported_first(tmp_path: Path) -> None:
 # --- helpers for tests ---------------------------------------------------------------------------------------
 
 
+@pytest.mark.full
 async def test_a_mock_server_over_http_and_as_a_command() -> None:
     with MockServer(CONTRACT, {"buy": [{"result": "bought"}]}, seed=3) as server:
         told = []
@@ -207,6 +209,7 @@ async def test_a_mock_server_over_http_and_as_a_command() -> None:
     assert server.calls == [("find", {"words": "a"}), ("buy", {})] * 2
 
 
+@pytest.mark.full
 @settings(max_examples=examples(5, 25))
 @given(st.data())
 def test_drawn_values_are_valid(data: st.DataObject) -> None:
@@ -253,6 +256,7 @@ def test_unknown_tools_and_missing_schemas_are_told() -> None:
         results(CONTRACT, "odd")
 
 
+@pytest.mark.full
 def test_missing_packages_are_named() -> None:
     code = "import sys; sys.modules['hypothesis'] = None; import mcp_bindgen.testing as t; t.connected; t.arguments"
     done = execute(sys.executable, "-c", code)

@@ -142,6 +142,7 @@ def test_definitions_are_compared_by_structure(
         check(receiver, sender, wide, narrow)
 
 
+@pytest.mark.full
 @pytest.mark.parametrize("revision", Store().pins)
 def test_every_definition_accepts_itself(revision: str) -> None:
     protocol = build(Store().effective(revision))

@@ -111,6 +111,7 @@ def test_every_pass_is_tested_here() -> None:
     assert {step.__name__ for step in PASSES} <= {*used}
 
 
+@pytest.mark.full
 def test_no_pass_changes_what_it_gets() -> None:
     schemas = STORE.effective("2026-07-28").definitions
     before = repr(schemas)

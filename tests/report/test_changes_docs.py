@@ -15,6 +15,7 @@ CHANGES = ROOT / "docs" / "changes"
 STEPS = list(pairwise(Store().pins))
 
 
+@pytest.mark.full
 @pytest.mark.parametrize(("old", "new"), STEPS)
 def test_a_changelog_is_what_diff_writes(old: str, new: str, tmp_path: Path) -> None:
     fresh = tmp_path / f"{new}.md"

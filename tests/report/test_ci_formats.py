@@ -88,6 +88,7 @@ EXPECTED = {
 }
 
 
+@pytest.mark.full
 @pytest.mark.parametrize("name", cases(EXPECTED, quick=["diff", "contract diff"]))
 def test_every_format_names_rule_file_and_line(commands: dict[str, list[str]], name: str) -> None:
     file, rule = EXPECTED[name]

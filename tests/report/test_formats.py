@@ -59,6 +59,7 @@ def hostile() -> Comparison:
 # --- text -----------------------------------------------------------------------------------------------------------
 
 
+@pytest.mark.full
 @pytest.mark.parametrize(("old", "new"), STEPS)
 @pytest.mark.parametrize("witness", [False, True])
 def test_text_fits_80_columns_and_opens_with_a_summary(old: str, new: str, witness: bool) -> None:
@@ -233,6 +234,7 @@ def test_the_command_prints_text() -> None:
     assert done.stdout == rendered(between(*STEPS[0]))
 
 
+@pytest.mark.full
 @pytest.mark.parametrize("format", list(Format))
 def test_the_output_goes_to_a_file(format: Format, tmp_path: Path) -> None:
     file = tmp_path / "report"
@@ -250,6 +252,7 @@ def test_the_file_cannot_be_written(tmp_path: Path) -> None:
     assert "cannot be written" in done.stderr
 
 
+@pytest.mark.full
 def test_the_exit_code() -> None:
     codes = {"": 0, "--fail-on never": 0, "--fail-on breaking": 1, "--fail-on any": 1}
     assert {words: diff("2024-11-05", "2025-03-26", *words.split()).returncode for words in codes} == codes
@@ -257,6 +260,7 @@ def test_the_exit_code() -> None:
     assert (same.returncode, same.stderr) == (0, "")
 
 
+@pytest.mark.full
 def test_only_what_is_left_fails() -> None:
     narrowed = ("2025-03-26", "2025-06-18", "--method", "ping")
     envelope = diff(*narrowed, "--fail-on", "breaking", "--min-severity", "risky")
@@ -281,6 +285,7 @@ def test_accepted_findings_do_not_fail(tmp_path: Path) -> None:
     ]
 
 
+@pytest.mark.full
 def test_a_chain_and_a_file(tmp_path: Path) -> None:
     done = diff("2024-11-05..2026-07-28", "--format", "json")
     assert len(json.loads(done.stdout)["comparisons"]) == 4

@@ -56,6 +56,7 @@ def page(request: pytest.FixtureRequest) -> str:
 # --- the text of the page --------------------------------------------------------------------------------------
 
 
+@pytest.mark.full
 def test_a_page_needs_nothing_else(page: str) -> None:
     outline = Outline(page)
     assert not outline.values("src")
@@ -65,6 +66,7 @@ def test_a_page_needs_nothing_else(page: str) -> None:
     assert "@import" not in outline.inline["style"]
 
 
+@pytest.mark.full
 def test_the_policy_admits_our_script_and_styles_and_nothing_else(page: str) -> None:
     outline = Outline(page)
     policy = next(attributes["content"] for _, attributes in outline.elements if "http-equiv" in attributes)
@@ -76,6 +78,7 @@ def test_the_policy_admits_our_script_and_styles_and_nothing_else(page: str) -> 
     assert not [name for _, attributes in outline.elements for name in attributes if name.startswith("on")]
 
 
+@pytest.mark.full
 def test_every_link_has_a_target(page: str) -> None:
     outline = Outline(page)
     places = outline.values("id")
@@ -85,6 +88,7 @@ def test_every_link_has_a_target(page: str) -> None:
     assert {label for value in outline.values("aria-labelledby") for label in value.split()} <= set(places)
 
 
+@pytest.mark.full
 def test_headings_skip_no_level(page: str) -> None:
     levels = [int(tag[1]) for tag, _ in Outline(page).elements if re.fullmatch(r"h\d", tag)]
     assert levels[0] == 1

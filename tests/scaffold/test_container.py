@@ -108,6 +108,7 @@ def stateless_at_work(running: Any, url: str) -> httpx2.Response:
         return answer.result()
 
 
+@pytest.mark.full
 def test_the_command_of_the_dockerfile_stops_in_good_order(project: Path, tmp_path: Path) -> None:
     with container(project, Image(project).arguments, tmp_path / "log") as (running, url):
         response = stateless_at_work(running, url)

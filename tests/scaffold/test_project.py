@@ -89,6 +89,7 @@ def scaffolded(*arguments: object) -> Done:
 # --- what is written works ----------------------------------------------------------------------------------------
 
 
+@pytest.mark.full
 def test_the_shortest_way_to_an_answer(tmp_path: Path) -> None:
     done = bindgen("scaffold", "server", "weather", cwd=tmp_path)
     assert done.returncode == 0, done.stderr
@@ -169,6 +170,7 @@ def test_a_server_with_tasks_is_one_of_the_newest_revision_that_has_them_and_its
     assert "class Waiting(tasks.Client):" in (tmp_path / "waiting" / "src" / "waiting" / "client.py").read_text("utf-8")
 
 
+@pytest.mark.full
 def test_a_server_has_one_module_and_speaks_all_revisions_or_those_that_are_named(tmp_path: Path) -> None:
     scaffolded("server", "open", "--style", "class", "--transport", "stdio,http", "--out", tmp_path)
     scaffolded("server", "narrow", *ERAS, "--transport", "stdio,http", "--out", tmp_path)
@@ -198,6 +200,7 @@ def test_a_server_over_sse_is_reached_there_by_its_own_test_and_readme(words: st
     assert "1 passed" in done.stdout
 
 
+@pytest.mark.full
 def test_a_client_says_in_one_line_that_nobody_is_there(tmp_path: Path) -> None:
     scaffolded("client", "looker", "--out", tmp_path)
     done = execute(sys.executable, "-m", "looker", "false", PYTHONPATH=str(tmp_path / "looker" / "src"))
@@ -228,6 +231,7 @@ def test_a_protected_project_has_no_defaults_that_let_anybody_in(tmp_path: Path)
     assert "It does not start without MCP_RESOURCE" in (folder / "Dockerfile").read_text("utf-8")
 
 
+@pytest.mark.full
 def test_a_contract_with_scopes_is_not_served_where_nobody_checks_them(tmp_path: Path) -> None:
     contract = tmp_path / "files.yaml"
     contract.write_text(SCOPED, "utf-8")
@@ -239,6 +243,7 @@ def test_a_contract_with_scopes_is_not_served_where_nobody_checks_them(tmp_path:
     assert inside(*words).returncode == 0  # over stdio who starts the process is its client
 
 
+@pytest.mark.full
 def test_the_console_script_and_the_container_start_what_is_there(tmp_path: Path) -> None:
     scaffolded("server", "weather", "--transport", "http", "--out", tmp_path)
     folder = tmp_path / "weather"
@@ -291,6 +296,7 @@ def test_the_steps_of_a_readme_install_a_project_where_there_is_no_release(tmp_p
     assert "mcp-bindgen-0.1.0" in done.stdout.splitlines()[-1]
 
 
+@pytest.mark.full
 def test_a_server_says_what_it_is_and_how_it_is_started(tmp_path: Path) -> None:
     contract = save(tmp_path / "notes.json", {"tools": [{"name": "add", "inputSchema": {"type": "object"}}]})
     scaffolded("server", "notes", "--contract", contract, "--out", tmp_path)
@@ -301,6 +307,7 @@ def test_a_server_says_what_it_is_and_how_it_is_started(tmp_path: Path) -> None:
     assert "example: python -m notes --http 127.0.0.1:8000" in done.stdout
 
 
+@pytest.mark.full
 def test_a_server_with_any_name_is_as_ruff_wants_it(tmp_path: Path) -> None:
     contract = save(tmp_path / "notes.json", {"prompts": [{"name": "hello"}]})
     for name in ("acme", "zoo"):
@@ -347,6 +354,7 @@ def test_what_a_server_sends_in_tests_is_judged(revision: str, message: Any, sai
 # --- what is refused ----------------------------------------------------------------------------------------------
 
 
+@pytest.mark.full
 @pytest.mark.parametrize(
     ("words", "said"),
     [
@@ -458,6 +466,7 @@ def test_a_terminal_is_asked(tmp_path: Path) -> None:
     assert "async def get_prompt" in (tmp_path / "sky" / "src" / "sky" / "server.py").read_text("utf-8")
 
 
+@pytest.mark.full
 def test_a_terminal_is_asked_for_no_revision_of_an_app(tmp_path: Path) -> None:
     answers = {b"Name": b"sky\n", b"Style": b"\n", b"Offers": b"tasks\nresources\n", b"Transports": b"\n"}
     seen = interviewed(tmp_path, answers)
@@ -470,6 +479,7 @@ SCOPES_STATED = (("--contract", "scoped.yaml"), b"no\n\n", True)  # there is not
 PROTECTION = [((), b"\n", False), ((), b"perhaps\nYes\n", True), SCOPES_STATED, (("--auth",), None, True)]
 
 
+@pytest.mark.full
 @pytest.mark.parametrize(("options", "said", "is_protected"), cases(PROTECTION, quick=[SCOPES_STATED]))
 def test_a_terminal_is_asked_about_authorization_over_http(
     tmp_path: Path, options: tuple[str, ...], said: bytes | None, is_protected: bool

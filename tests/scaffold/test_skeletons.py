@@ -128,6 +128,7 @@ def test_all_pass_their_own_tests(name: str, workshop: Workshop, tmp_path: Path)
 # --- the official Python client -----------------------------------------------------------------------------------
 
 
+@pytest.mark.full
 @by_group
 @bounded(180)
 async def test_all_answer_the_python_sdk_over_stdio(name: str, workshop: Workshop) -> None:

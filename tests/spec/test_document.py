@@ -465,6 +465,7 @@ def test_nothing_is_imported_into_a_damaged_table(store: Store, tmp_path: Path) 
     assert not (store.root / "2031-01-31").exists()
 
 
+@pytest.mark.full
 @pytest.mark.skipif(not UPSTREAM.is_dir(), reason="the upstream files are not on this machine")
 @pytest.mark.parametrize("revision", REVISIONS)
 def test_each_committed_structure_is_the_upstream_one(revision: str) -> None:

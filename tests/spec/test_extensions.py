@@ -61,6 +61,7 @@ def wires(whole: Protocol, name: str) -> dict[str, Any]:
 # --- what is pinned -----------------------------------------------------------------------------------------------
 
 
+@pytest.mark.full
 @each_pin
 def test_structures_are_as_pinned_and_sound(pin: Pin) -> None:
     assert STORE.is_pinned(pin)
@@ -79,6 +80,7 @@ def test_structures_equal_the_published_files(name: str) -> None:
     assert (read.copies, read.reading.decisions) == ((), ())
 
 
+@pytest.mark.full
 @each_pin
 def test_core_is_what_it_is_without_extensions(pin: Pin) -> None:
     whole = protocol(pin.label)
@@ -166,6 +168,7 @@ def _referred(node: Any) -> Iterator[str]:
         yield from _referred(value)
 
 
+@pytest.mark.full
 @pytest.mark.parametrize("name", ["tasks@2026-07-28", "apps"])
 @pytest.mark.parametrize("patched", [True, False])
 def test_what_is_written_out_is_folded(tmp_path: Path, name: str, patched: bool) -> None:
@@ -263,6 +266,7 @@ def judges(name: str) -> tuple[Instances, list[Judges]]:
     return Instances(types["$defs"]), found
 
 
+@pytest.mark.full
 @pytest.mark.parametrize("name", ["tasks", "apps"])
 @settings(max_examples=examples(20, 150))
 @given(data=st.data())
@@ -439,6 +443,7 @@ def test_commands_say_what_is_wrong_in_one_line(arguments: tuple[object, ...], s
     assert done.stderr.count("\n") == 1
 
 
+@pytest.mark.full
 def test_methods_and_definitions_say_where_they_are_from() -> None:
     alone = json.loads(inside("methods", "tasks@draft", "--json").stdout)
     names = ["notifications/tasks", "tasks/cancel", "tasks/get", "tasks/update"]
@@ -479,6 +484,7 @@ def test_versions_of_an_extension_are_compared(tmp_path: Path) -> None:
     assert (odd.returncode, odd.stderr.count("\n")) == (2, 1)
 
 
+@pytest.mark.full
 def test_core_tells_what_moved_to_an_extension() -> None:
     report = json.loads(inside("diff", "2025-11-25", "2026-07-28", "--format", "json").stdout)
     hints = {finding["subject"]: finding["hint"] for finding in report["comparisons"][0]["findings"]}

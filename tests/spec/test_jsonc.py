@@ -40,6 +40,7 @@ def written(draw: Any, value: Any) -> str:
     return f"{blank()}{start}{','.join(inner)}{comma}{blank()}{end}{blank()}"
 
 
+@pytest.mark.full
 @settings(max_examples=examples(30, 300))
 @given(st.data(), st.dictionaries(NAMES, VALUES, max_size=4), NAMES, NAMES, VALUES)
 def test_a_member_is_set_and_all_else_is_as_it_was(
@@ -61,6 +62,7 @@ def test_a_member_is_set_and_all_else_is_as_it_was(
     assert loads(with_member(after, [outer, inner], value)) == expected
 
 
+@pytest.mark.full
 @settings(max_examples=examples(30, 300))
 @given(st.data(), st.dictionaries(NAMES, st.dictionaries(NAMES, VALUES, max_size=3), min_size=1, max_size=4))
 def test_a_member_is_removed_and_all_else_is_as_it_was(data: st.DataObject, document: dict[str, Any]) -> None:

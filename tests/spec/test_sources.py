@@ -132,6 +132,7 @@ def test_history(named: str) -> None:
     assert done.stdout.startswith("books/find (method): since ")
 
 
+@pytest.mark.full
 def test_import_verify_and_status(named: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     folder = ("--folder", tmp_path / "schema")
     (tmp_path / "schema").mkdir()
@@ -164,6 +165,7 @@ def test_an_import_from_a_clone_knows_its_commit(tmp_path: Path, repo: Repo) -> 
 OWN = ("--revision", "draft", "--out", "out", "--package", "acme")
 
 
+@pytest.mark.full
 def test_generate_and_check(named: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.chdir(tmp_path)
     done = inside("generate", "--schema", named, *OWN)
@@ -178,6 +180,7 @@ def test_generate_and_check(named: str, tmp_path: Path, monkeypatch: pytest.Monk
     assert inside("check", "--schema", named, *OWN).stdout == "draft  in sync\n"
 
 
+@pytest.mark.full
 def test_the_real_standard_input() -> None:
     done = execute(COMMAND, "methods", "-", stdin=TEXT)
     assert (done.returncode, done.stderr) == (0, "")
@@ -289,6 +292,7 @@ def test_a_repository_is_never_an_option(repo: Repo, tmp_path: Path, monkeypatch
     assert sources.read(f"git:./--paginate@v1:{PATH}").commit is not None
 
 
+@pytest.mark.full
 @pytest.mark.parametrize("path", ["--output=x", ":(exclude)x", ":/schema", "*", "../schema.json"])
 def test_a_path_is_only_a_path(path: str, repo: Repo, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.chdir(tmp_path)
@@ -317,6 +321,7 @@ def test_a_large_blob_is_not_read(repo: Repo, monkeypatch: pytest.MonkeyPatch) -
     assert "has more than" in refusal(repo.at("v1"))
 
 
+@pytest.mark.full
 def test_nothing_of_a_repository_runs(tmp_path: Path) -> None:
     """Configuration and attributes of the repository name programs; `git log` runs one, we run none."""
     marker, trap = tmp_path / "marker", tmp_path / "trap"
@@ -367,6 +372,7 @@ def test_what_a_partial_clone_lacks_is_not_fetched(tmp_path: Path) -> None:
 # --- addresses ------------------------------------------------------------------------------------------------
 
 
+@pytest.mark.full
 def test_redirects_are_followed(server: FileServer) -> None:
     server.file("/draft/schema.json", BYTES)
     for status in (301, 302, 303, 307, 308):
@@ -437,6 +443,7 @@ def test_an_answer_that_is_too_large(promised: str, server: FileServer, monkeypa
     assert "has more than" in refusal(server.url("/large.json"))
 
 
+@pytest.mark.full
 @pytest.mark.parametrize(
     ("status", "content", "headers", "says"),
     [

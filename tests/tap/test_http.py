@@ -90,6 +90,7 @@ async def test_a_packed_body_stays_packed_and_is_read_for_the_trace() -> None:
     assert any("content" in one for one in violations(seen))
 
 
+@pytest.mark.full
 async def test_a_server_that_cannot_be_reached_is_a_502(tmp_path: Path) -> None:
     out = tmp_path / "trace.jsonl"
     async with tapped(f"http://127.0.0.1:{free_port()}/mcp", out) as url, httpx2.AsyncClient() as client:
@@ -126,6 +127,7 @@ async def tapped_raw(answer: bytes, folder: Path, ended: anyio.Event | None = No
         tasks.cancel_scope.cancel()
 
 
+@pytest.mark.full
 async def test_events_are_not_buffered_and_the_server_learns_of_a_client_that_leaves(tmp_path: Path) -> None:
     ended = anyio.Event()
     first = event({"jsonrpc": "2.0", "method": "notifications/tools/list_changed"})
@@ -137,6 +139,7 @@ async def test_events_are_not_buffered_and_the_server_learns_of_a_client_that_le
         await ended.wait()
 
 
+@pytest.mark.full
 async def test_a_response_that_breaks_off_is_no_complete_response(tmp_path: Path) -> None:
     answer = b"HTTP/1.1 200 OK\r\ncontent-type: application/json\r\ncontent-length: 100\r\n\r\n{"
     async with tapped_raw(answer, tmp_path) as url, httpx2.AsyncClient(timeout=3) as client:
@@ -183,6 +186,7 @@ HOSTILE = {
 }
 
 
+@pytest.mark.full
 @pytest.mark.parametrize("name", HOSTILE)
 async def test_hostile_bodies_pass_and_the_trace_goes_on(name: str) -> None:
     body, headers, reason = HOSTILE[name]
@@ -205,6 +209,7 @@ async def test_responses_cannot_inject_headers(tmp_path: Path) -> None:
     assert "set-cookie" not in response.headers
 
 
+@pytest.mark.full
 async def test_requests_cannot_be_smuggled(tmp_path: Path) -> None:
     """Two lengths are refused; an absolute target, or a named Content-Length, reaches no other server and no body."""
     async with tapped_raw(b"", tmp_path) as url:

@@ -105,6 +105,7 @@ def test_who_asks_and_secrets_do_not_count(tmp_path: Path) -> None:
     assert by == {"x": SERVER_INFO, 8: result(4, "in")["result"]}
 
 
+@pytest.mark.full
 def test_messages_of_the_server_are_sent_in_their_place(tmp_path: Path) -> None:
     """The token is the client's; the response comes after the client has answered the server's request."""
     found = served(recorded(tmp_path), call(1, "b"), {**ROOTS, "id": "recorded-1"})
@@ -136,6 +137,7 @@ def test_other_requests_get_a_clear_error(tmp_path: Path) -> None:
         assert words in one.get("error", {}).get("message", "")
 
 
+@pytest.mark.full
 def test_hostile_clients_get_errors_and_the_player_goes_on(tmp_path: Path) -> None:
     deep = json.loads("[" * 150 + "]" * 150)
     found = served(recorded(tmp_path), call(1, "a", x=deep), request(2, "ping"))

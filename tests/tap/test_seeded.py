@@ -83,6 +83,7 @@ def _seeds(protocol: Protocol, method: Method, definitions: Any, first: int) -> 
                 yield Seed(kind, sender, f"/{member}", *pair)
 
 
+@pytest.mark.full
 def test_there_are_enough_kinds_in_both_eras() -> None:
     kinds = {revision: {seed.kind for seed in seeds(revision)} for revision in REVISIONS}
     assert len(set().union(*kinds.values())) >= 40
@@ -149,6 +150,7 @@ def test_over_stdio(revision: str, tmp_path: Path) -> None:
     check(planted, traced(out))
 
 
+@pytest.mark.full
 @pytest.mark.parametrize("revision", REVISIONS)
 def test_over_http(revision: str) -> None:
     """Every other response is an event."""

@@ -56,6 +56,7 @@ def test_every_byte_is_forwarded_as_it_came(tmp_path: Path) -> None:
     assert done.returncode == 1
 
 
+@pytest.mark.full
 def test_a_file_that_others_could_read_is_replaced_by_a_private_one(tmp_path: Path) -> None:
     out = tmp_path / "trace.jsonl"
     out.write_text("old\n" * 1000)
@@ -98,6 +99,7 @@ def test_reasons_of_violations_quote_no_secrets(arguments: bytes, tmp_path: Path
     assert "abcdef123456" not in (tmp_path / "trace.jsonl").read_text("utf-8")
 
 
+@pytest.mark.full
 def test_a_text_that_is_no_json_and_may_contain_secrets_is_not_shown(tmp_path: Path) -> None:
     tap("--out", tmp_path / "trace.jsonl", sent=MESSAGES + b'{"apiKey": "abcdef123456", "a": NaN}\n')
     assert "abcdef123456" not in (tmp_path / "trace.jsonl").read_text("utf-8")
@@ -108,6 +110,7 @@ def test_the_exit_code_is_the_server_s() -> None:
     assert tap(sent=b"").returncode == 0
 
 
+@pytest.mark.full
 @pytest.mark.skipif(not Path("/dev/full").exists(), reason="/dev/full is of Linux")
 def test_a_full_disk_does_not_stop_forwarding() -> None:
     done = tap("--out", "/dev/full", sent=MESSAGES * 50)
@@ -152,6 +155,7 @@ def test_bad_input_is_one_line(tmp_path: Path) -> None:
         assert reason in complaint("tap", *words)
 
 
+@pytest.mark.full
 def test_call_shows_the_same_trace(tmp_path: Path) -> None:
     (tmp_path / "shop.py").write_text("from mcp_bindgen.app import App\napp = App('shop')\n", "utf-8")
     done = inside("call", tmp_path / "shop.py", "--trace", "--revision", "2025-11-25")
@@ -206,6 +210,7 @@ def test_what_is_no_message_is_a_violation(text: bytes) -> None:
     assert [len(message.violations) for message in seen] == [1]
 
 
+@pytest.mark.full
 @pytest.mark.parametrize("revision", list(Store().pins))
 def test_valid_messages_have_no_violation(revision: str) -> None:
     """Of all methods that are messages: an example of the request and of its result."""

@@ -39,6 +39,7 @@ def test_packages_are_named_after_revision_and_extension(tmp_path: Path) -> None
     assert "validators.CreateTaskResult" in methods
 
 
+@pytest.mark.full
 def test_check_compares_and_ignores_what_npm_makes(tmp_path: Path) -> None:
     assert generate("2025-11-25", out=tmp_path).returncode == 0
     package = tmp_path / "mcp-2025-11-25"

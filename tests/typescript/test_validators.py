@@ -78,6 +78,7 @@ def as_doubles(value: Any) -> Any:
     return float(value) if isinstance(value, int) and not isinstance(value, bool) else value
 
 
+@pytest.mark.full
 @pytest.mark.parametrize("revision", cases([*REVISIONS, *DRAFTS], quick=["2025-11-25"]))
 def test_random_documents(revision: str) -> None:
     documents = random_documents(revision, DOCUMENTS)

@@ -123,6 +123,7 @@ MISBEHAVIOUR = [
 ]
 
 
+@pytest.mark.full
 @pytest.mark.parametrize(("behaviour", "kinds"), cases(MISBEHAVIOUR, quick=MISBEHAVIOUR[3:5]))
 def test_testees_that_misbehave(tmp_path: Path, behaviour: str, kinds: set[str]) -> None:
     done = run(tmp_path, behaviour, "--format", "json", "--timeout", "0.3")

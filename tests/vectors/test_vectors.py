@@ -46,6 +46,7 @@ def oracle(definitions: Any, name: str) -> Any:
     return jsonschema_rs.Draft202012Validator({"$ref": f"#/$defs/{name}", "$defs": definitions})
 
 
+@pytest.mark.full
 @GENERATED
 def test_verdicts_are_those_of_a_validator(name: str) -> None:
     for file in files(name):

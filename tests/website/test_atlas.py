@@ -40,6 +40,7 @@ def examples(page: str) -> list[object]:
     return [json.loads(text) for text in _BLOCK.findall(page)]
 
 
+@pytest.mark.full
 def test_each_name_of_each_schema_has_a_page(schemas: dict[str, EffectiveSchema], pages: Pages) -> None:
     names = {name for schema in schemas.values() for name in schema.definitions}
     assert {name for name in names if definition_page(name) not in pages} == set()

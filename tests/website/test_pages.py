@@ -25,6 +25,7 @@ def test_the_navigation_names_each_handwritten_page() -> None:
     assert handwritten({}).keys() - set(named) == set()
 
 
+@pytest.mark.full
 def test_the_navigation_names_no_other_page(site: Pages) -> None:
     assert set(navigation()) - site.keys() == set()
 

@@ -251,6 +251,7 @@ def test_ways_of_writing_the_same_are_no_change() -> None:
     assert said(forecast(old), forecast(new)) == []
 
 
+@pytest.mark.full
 @pytest.mark.parametrize("keyword", ["anyOf", "oneOf", "allOf"])
 @pytest.mark.parametrize("below", ["", "items", "not"])
 def test_what_would_take_too_long_counts_as_breaking(keyword: str, below: str) -> None:
@@ -353,6 +354,7 @@ def test_words_of_servers_are_only_text() -> None:
     assert row == r"- `x:y: mimeType` was a, is b \|. **Risky for** new clients with the old server."
 
 
+@pytest.mark.full
 def test_500_tools_take_little_time() -> None:
     schema = record(city=TEXT, days=WHOLE)
     tools: list[Schema] = [{"name": f"tool-{index}", "inputSchema": schema} for index in range(500)]

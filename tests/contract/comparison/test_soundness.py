@@ -201,6 +201,7 @@ def test_no_break_goes_unnoticed(batch: int) -> None:
     assert breaks > 40  # the judge has seen what there is to see
 
 
+@pytest.mark.full
 def test_identical_random_contracts_have_no_findings() -> None:
     for seed in range(100):
         schema = Dice(seed).object()

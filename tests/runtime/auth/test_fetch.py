@@ -148,6 +148,7 @@ HARMFUL = [
 ]
 
 
+@pytest.mark.full
 @pytest.mark.parametrize(("play", "why", "temporary"), HARMFUL)
 async def test_a_document_that_should_do_harm_does_none(play: Any, why: str, temporary: bool) -> None:
     async with serving(play) as script:

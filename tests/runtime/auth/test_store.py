@@ -244,6 +244,7 @@ async def test_a_keyring_that_cannot_be_used_is_an_error_in_one_line(tmp_path: P
     assert "secret" not in str(caught.value)
 
 
+@pytest.mark.full
 def test_files_stand_in_where_there_is_no_keyring(tmp_path: Path) -> None:
     code = "from mcp_bindgen.auth.keyring_store import default_store; print(default_store())"
     for ring, expected in (("keyring.backends.fail.Keyring", "FileStore"), (f"{__name__}.Ring", "KeyringStore")):

@@ -134,6 +134,7 @@ async def test_requests_go_on_while_a_token_is_got(given: World) -> None:
         held.set()
 
 
+@pytest.mark.full
 @pytest.mark.parametrize("status", [500, 503, 429])
 async def test_a_server_that_fails_takes_no_tokens_away(given: World, status: int) -> None:
     store = MemoryStore()

@@ -33,6 +33,7 @@ def recipe(given: VendorWorld) -> dict[str, Any]:
     return {"client": KnownClient("app", given.issuer)}
 
 
+@pytest.mark.full
 @pytest.mark.parametrize("vendor", [KEYCLOAK, ENTRA, AUTH0, GOOGLE, COGNITO], ids=repr)
 async def test_a_login_as_the_documentation_says(vendor: Vendor) -> None:
     async with playing(VendorWorld(vendor)) as given:

@@ -153,6 +153,7 @@ async def bridged(home: str, wire: str) -> AsyncGenerator[tuple[Any, Any, Record
     theirs.check()
 
 
+@pytest.mark.full
 @every_pair
 async def test_calls_have_the_types_of_the_client_and_the_messages_of_the_server(home: str, wire: str) -> None:
     types = bindings(home).types
@@ -173,6 +174,7 @@ async def test_calls_have_the_types_of_the_client_and_the_messages_of_the_server
     assert {"tools/list", "tools/call", "completion/complete"} <= set(ours.methods())
 
 
+@pytest.mark.full
 @every_pair
 async def test_handlers_of_the_client_answer_whatever_the_era(home: str, wire: str) -> None:
     async with bridged(home, wire) as (client, _, _):
@@ -183,6 +185,7 @@ async def test_handlers_of_the_client_answer_whatever_the_era(home: str, wire: s
             assert (await client.call_tool(name)).content[0].text == text
 
 
+@pytest.mark.full
 @every_pair
 async def test_news_reach_a_client_as_its_era_has_it(home: str, wire: str) -> None:
     async with bridged(home, wire) as (client, server, ours):
@@ -217,6 +220,7 @@ async def test_news_reach_a_client_as_its_era_has_it(home: str, wire: str) -> No
     assert ours.params("resources/unsubscribe") == ([{"uri": URI}] if wire != STATELESS else [])
 
 
+@pytest.mark.full
 @every_pair
 async def test_levels_of_log_messages_are_said_as_the_server_wants_it(home: str, wire: str) -> None:
     async with bridged(home, wire) as (client, _, ours):

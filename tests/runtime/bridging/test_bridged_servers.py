@@ -46,6 +46,7 @@ def lacks(home: str, wire: str) -> set[str]:
     return absent
 
 
+@pytest.mark.full
 @pytest.mark.parametrize("wire", REVISIONS)
 @pytest.mark.parametrize("home", [NEWEST_STATEFUL, STATELESS, REVISIONS[0]])
 async def test_clients_of_every_revision_find_all_that_a_server_of_one_offers(home: str, wire: str) -> None:
@@ -574,6 +575,7 @@ CONVERSATIONS: list[Any] = [
 """A package of bindings, messages, and after each whether conversions are loaded, and the revision."""
 
 
+@pytest.mark.full
 @pytest.mark.parametrize(("package", "messages", "expected"), cases(CONVERSATIONS, quick=CONVERSATIONS[:2]))
 def test_conversion_is_loaded_for_foreign_revisions_only(
     package: str, messages: list[Any], expected: list[list[Any]]

@@ -41,6 +41,7 @@ SCHEMAS: list[Any] = [
 ]
 
 
+@pytest.mark.full
 @pytest.mark.parametrize("schema", SCHEMAS, ids=str)
 def test_structured_content_and_its_schema_agree_before_and_after(schema: Any) -> None:
     say = RuleContext(Ruling("", ""), LossReport())

@@ -164,6 +164,7 @@ def client(revision: str) -> Any:
 # --- what follows from functions ------------------------------------------------------------------------------
 
 
+@pytest.mark.full
 async def test_functions_are_listed_with_what_they_say_of_themselves(client: Any) -> None:
     tools = {tool["name"]: tool for tool in [one.model_dump() async for one in client.iter_tools()]}
     prompts = [one.model_dump() async for one in client.iter_prompts()]
@@ -210,6 +211,7 @@ async def test_functions_are_listed_with_what_they_say_of_themselves(client: Any
     ]
 
 
+@pytest.mark.full
 async def test_tools_take_and_give_what_is_annotated(client: Any) -> None:
     async def called(name: str, **arguments: Any) -> Any:
         result = (await client.call_tool(name, arguments)).model_dump()
@@ -228,6 +230,7 @@ async def test_tools_take_and_give_what_is_annotated(client: Any) -> None:
     assert await called("anything", what="x") == ['"x"']
 
 
+@pytest.mark.full
 async def test_resources_prompts_and_completions_are_functions_too(client: Any) -> None:
     async def read(uri: str) -> dict[str, Any]:
         (content,) = (await client.read_resource(uri)).model_dump()["contents"]
@@ -396,6 +399,7 @@ async def test_a_prompt_that_returns_the_wrong_type_says_so_unless_that_is_hidde
 ADA = Identity(subject="ada")
 
 
+@pytest.mark.full
 @pytest.mark.parametrize(
     ("hide", "identity", "shown"), [(None, None, True), (None, ADA, False), (False, ADA, True), (True, None, False)]
 )
@@ -427,6 +431,7 @@ async def test_a_tool_that_fails_says_why_in_a_line_unless_that_is_hidden(
     assert "Traceback" in caplog.text
 
 
+@pytest.mark.full
 async def test_an_unknown_name_gets_a_suggestion_that_its_caller_may_use(revision: str) -> None:
     app = small()
 
@@ -525,6 +530,7 @@ class Listening:
         self.heard.append(params.uri)
 
 
+@pytest.mark.full
 async def test_only_what_can_change_is_declared(revision: str, client: Any) -> None:
     assert [client.server_capabilities[name] for name in ("tools", "prompts", "resources")] == [{}, {}, {}]
     async with served(App("none", dynamic=["tools", "contents"]), revision) as changing:
@@ -535,6 +541,7 @@ async def test_only_what_can_change_is_declared(revision: str, client: Any) -> N
         assert (await changing.list_tools()).tools == []
 
 
+@pytest.mark.full
 @pytest.mark.parametrize("revision", STATEFUL)
 async def test_entries_come_and_go_and_clients_are_told(revision: str) -> None:
     app = App("changing", dynamic=["tools", "prompts", "resources"])
@@ -655,6 +662,7 @@ async def test_a_client_follows_only_so_many_resources(monkeypatch: pytest.Monke
         await client.subscribe("note://c")
 
 
+@pytest.mark.full
 async def test_what_a_client_follows_is_limited_whatever_the_server_takes() -> None:
     """It is kept with the session, and stored with it."""
     asked: list[str] = []

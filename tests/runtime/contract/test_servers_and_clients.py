@@ -316,6 +316,7 @@ async def test_what_no_model_says_the_schema_still_checks() -> None:
         assert (await refused(call("get-forecast", {"town": "oslo"}))).data[0]["path"] == "params.arguments.city"
 
 
+@pytest.mark.full
 async def test_content_is_text_blocks_or_a_whole_result(revision: str) -> None:
     types = bindings(revision).types
     forms: list[Any] = [
@@ -601,6 +602,7 @@ async def test_resources(client: Any) -> None:
     assert (await read("find://country"))["text"] == "country None None"
 
 
+@pytest.mark.full
 @pytest.mark.parametrize("uri", ["file:///other", "note://gone", "note://", "find://planet", "note:///%FF", "", "%"])
 async def test_a_resource_that_is_not_there(revision: str, client: Any, uri: str) -> None:
     error = await refused(client.read_resource(uri))

@@ -44,6 +44,7 @@ BODIES = [
 ]  # fmt: skip
 
 
+@pytest.mark.full
 @pytest.mark.parametrize("operator", OPERATORS)
 @pytest.mark.parametrize("body", BODIES)
 def test_expansion_is_that_of_the_reference(operator: str, body: str) -> None:

@@ -147,6 +147,7 @@ def expected(ours: Sequence[str], theirs: Sequence[str]) -> str | type[Exception
     return spoken if spoken in stateful else UnsupportedRevision
 
 
+@pytest.mark.full
 @pytest.mark.parametrize("count", cases(range(1, 6), quick=[1, 5]))
 async def test_every_set_of_clients_meets_every_set_of_servers(count: int) -> None:
     for theirs in itertools.chain.from_iterable(itertools.combinations(REVISIONS, size) for size in range(1, 6)):
@@ -312,6 +313,7 @@ async def test_whatever_else_answers_the_probe_means_a_handshake(odd: Reply) -> 
         }
 
 
+@pytest.mark.full
 @given(st.integers(-33000, 1000).filter(lambda code: code not in (-32020, -32021, -32022)))
 @settings(max_examples=40, deadline=None)
 @bounded()
@@ -595,6 +597,7 @@ def command(tmp_path: Path) -> Command:
     return Command(tmp_path)
 
 
+@pytest.mark.full
 @pytest.mark.parametrize("kind", ["plain", "chatty"])
 async def test_a_command_is_probed_once_and_started_once(command: Command, kind: str) -> None:
     words = command.words(kind)
@@ -784,6 +787,7 @@ def posted(heard: list[tuple[str, str]]) -> list[str]:
     return [name for method, name in heard if method == "POST"]
 
 
+@pytest.mark.full
 @pytest.mark.parametrize("revision", [*STATEFUL[1:], STATELESS, "both"])
 async def test_our_servers_over_http(revision: str) -> None:
     revisions = REVISIONS if revision == "both" else [revision]
@@ -811,6 +815,7 @@ async def test_one_revision_over_http() -> None:
             heard.clear()
 
 
+@pytest.mark.full
 @pytest.mark.parametrize("wire", REVISIONS[1:])
 async def test_clients_of_every_revision_over_http(wire: str) -> None:
     app = HttpApp(server(wire), revisions=[wire])
@@ -1027,6 +1032,7 @@ def test_call_speaks_to_commands_of_either_era(revisions: list[str]) -> None:
         assert called(line, "ping")[0] == 2
 
 
+@pytest.mark.full
 def test_call_speaks_to_urls_of_either_era() -> None:
     command = [*ECHO, "--http", "127.0.0.1:0"]
     with subprocess.Popen(command, stderr=subprocess.PIPE, text=True) as started:

@@ -132,6 +132,7 @@ async def test_the_union_of_all_pages(entry: Entry, tmp_path: Path) -> None:
     assert host.clients == {}
 
 
+@pytest.mark.full
 async def test_a_server_that_cannot_list_is_left_out(entry: Entry, caplog: pytest.LogCaptureFixture) -> None:
     async with Host({"mute": entry("mute", "mute"), "fine": entry("fine", "more")}, Client) as host:
         assert [offer.server for offer in await host.resources()] == ["fine"]
@@ -167,6 +168,7 @@ async def test_a_host_without_servers() -> None:
 # --- failures -------------------------------------------------------------------------------------------------
 
 
+@pytest.mark.full
 async def test_servers_that_do_not_start(entry: Entry, caplog: pytest.LogCaptureFixture) -> None:
     old = {"command": sys.executable, "args": [str(ROOT / "benchmarks" / "echo_server.py"), "2024-11-05"]}
     exits, talks = program("raise SystemExit(3)"), program("print('Welcome!')")
@@ -219,6 +221,7 @@ async def test_a_server_that_dies_while_it_is_called(entry: Entry, caplog: pytes
     assert [record.getMessage().split(":")[0] for record in warnings] == ["MCP server frail"]
 
 
+@pytest.mark.full
 async def test_a_server_that_dies_while_nobody_looks(entry: Entry, tmp_path: Path) -> None:
     async with Host({"frail": entry("frail", "a")}, Client) as host:
         server, child = processes(tmp_path)
@@ -283,6 +286,7 @@ async def test_callers_that_give_up_stop_no_restart(entry: Entry, tmp_path: Path
         assert len(processes(tmp_path)) == 4
 
 
+@pytest.mark.full
 async def test_nobody_waits_for_a_restart_when_the_host_ends(entry: Entry) -> None:
     host = Host({"frail": entry("frail", "die,a")}, Client, restart_pause=600)
     async with anyio.create_task_group() as tasks, host:
@@ -295,6 +299,7 @@ async def test_nobody_waits_for_a_restart_when_the_host_ends(entry: Entry) -> No
         await anyio.wait_all_tasks_blocked()
 
 
+@pytest.mark.full
 async def test_a_tool_that_nobody_offers_is_not_looked_for_each_time(entry: Entry) -> None:
     async with Host({"one": entry("one", "a,b")}, Client, relist_after=0.3) as host:
         client = host.clients["one"]
@@ -312,6 +317,7 @@ async def test_a_tool_that_nobody_offers_is_not_looked_for_each_time(entry: Entr
         assert [await listed(), await listed()] == [2, 0]
 
 
+@pytest.mark.full
 async def test_the_error_of_a_tool_is_no_failure(entry: Entry) -> None:
     weather = {"command": sys.executable, "args": [str(ROOT / "examples" / "weather_server.py")]}
     async with Host({"weather": weather}, Client) as host:
@@ -323,6 +329,7 @@ async def test_the_error_of_a_tool_is_no_failure(entry: Entry) -> None:
 # --- afterwards -----------------------------------------------------------------------------------------------
 
 
+@pytest.mark.full
 async def test_nothing_is_left_running(entry: Entry, tmp_path: Path) -> None:
     async with Host({"one": entry("one", "a"), "two": entry("two", "b")}, Client) as host:
         assert len(host.clients) == 2
@@ -341,6 +348,7 @@ async def test_an_error_in_the_block_comes_out_as_it_is(entry: Entry, tmp_path: 
     await until(lambda: not any(map(alive, processes(tmp_path))))
 
 
+@pytest.mark.full
 async def test_a_call_that_is_given_up_stops_nothing_else(entry: Entry, tmp_path: Path) -> None:
     async with Host({"one": entry("one", "wait,a")}, Client) as host:
         with anyio.CancelScope() as scope:
@@ -353,6 +361,7 @@ async def test_a_call_that_is_given_up_stops_nothing_else(entry: Entry, tmp_path
         assert host.failures == {}
 
 
+@pytest.mark.full
 async def test_a_host_that_is_cancelled_stops_its_servers(entry: Entry, tmp_path: Path) -> None:
     with anyio.CancelScope() as scope:
         async with Host({"one": entry("one", "wait")}, Client) as host, anyio.create_task_group() as tasks:
@@ -366,6 +375,7 @@ async def test_a_host_that_is_cancelled_stops_its_servers(entry: Entry, tmp_path
 # --- the configuration ----------------------------------------------------------------------------------------
 
 
+@pytest.mark.full
 async def test_environment_folder_and_unknown_members(
     entry: Entry, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -385,6 +395,7 @@ async def test_environment_folder_and_unknown_members(
     assert known["folder"] == str(folder.resolve())
 
 
+@pytest.mark.full
 async def test_a_server_behind_a_url(entry: Entry) -> None:
     async with listening(SseApp(Fine())) as port:
         far = {"url": f"http://127.0.0.1:{port}/sse", "headers": {"x-test": "1"}}

@@ -92,6 +92,7 @@ def test_options_of_installed_transports_are_listed_and_exclude_each_other(site:
     assert "not allowed with argument --http" in done.stderr
 
 
+@pytest.mark.full
 def test_a_scheme_that_no_transport_has_is_named(site: Path) -> None:
     done = run(site, CLIENT, "wss://example.com/mcp")
     assert "ValueError: no transport for wss:; installed: acme:, http:, https:" in done.stderr
@@ -139,6 +140,7 @@ def test_without_an_option_or_a_url_no_installed_package_is_scanned(site: Path) 
     assert "installed packages are scanned" in run(site, NEVER + CLIENT, "http://127.0.0.1:1/mcp").stderr
 
 
+@pytest.mark.full
 def test_missing_packages_of_http_are_named(site: Path) -> None:
     hidden = "import sys\nsys.modules['httpx2'] = sys.modules['uvicorn'] = None\n"
     patched = "from importlib import util\nfind = util.find_spec\n" + (

@@ -640,6 +640,7 @@ def refused(seal: RequestStateSigner, text: str, purpose: object = PURPOSE) -> b
     return True
 
 
+@pytest.mark.full
 @quick
 @given(JSON, JSON)
 def test_a_state_comes_back_for_the_same_purpose(state: Any, purpose: Any) -> None:

@@ -646,6 +646,7 @@ run(Old(), New(), revisions=[Old.revision, New.revision])
 """
 
 
+@pytest.mark.full
 async def test_one_process_serves_both_eras(tmp_path: Path) -> None:
     script = tmp_path / "server.py"
     script.write_text(SCRIPT)

@@ -294,6 +294,7 @@ async def test_subscriptions_carry_nothing_else() -> None:
 # --- who reads slowly -----------------------------------------------------------------------------------------
 
 
+@pytest.mark.full
 async def test_who_reads_slowly_delays_nobody_and_is_given_up_in_the_end() -> None:
     server = Changes()
     left, right = pair()

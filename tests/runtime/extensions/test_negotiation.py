@@ -72,6 +72,7 @@ def raw() -> AbstractAsyncContextManager[Raw]:
 # --- both sides know it ---------------------------------------------------------------------------------------
 
 
+@pytest.mark.full
 @pytest.mark.parametrize("way", [in_memory, over_http, over_stdio])
 async def test_all_that_an_extension_adds_works(way: Way) -> None:
     async with way(Customer()) as client:

@@ -71,6 +71,7 @@ JSON = st.recursive(
 )
 
 
+@pytest.mark.full
 @given(st.lists(JSON), st.sampled_from([None, 1, "\r", "\r\n\t"]), st.booleans(), st.lists(st.integers(1, 9)))
 def test_what_is_encoded_is_decoded(values: list[Any], indent: Any, ascii: bool, sizes: list[int]) -> None:
     texts = [json.dumps(value, indent=indent, ensure_ascii=ascii).encode("utf-8", "ignore") for value in values]

@@ -320,6 +320,7 @@ async def in_process(*servers: Any, **options: Any) -> AsyncGenerator[Callable[.
         yield send
 
 
+@pytest.mark.full
 async def test_session_ids_cannot_be_guessed() -> None:
     """No part or variation of an id finds its session, with and without a store that keeps them."""
     dice = random.Random(2)
@@ -352,6 +353,7 @@ SMUGGLED = b"POST /mcp HTTP/1.1\r\nHost: 127.0.0.1\r\nContent-Length: 0\r\n\r\n"
 LINE = b"POST /mcp HTTP/1.1\r\nHost: 127.0.0.1\r\nContent-Type: application/json\r\n"
 
 
+@pytest.mark.full
 @pytest.mark.parametrize(
     "head",
     [

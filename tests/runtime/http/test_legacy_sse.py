@@ -284,6 +284,7 @@ async def test_a_conversation(url: str, tools: Tools) -> None:
     eventually(lambda: not tools.connections)
 
 
+@pytest.mark.full
 async def test_many_calls_at_once(url: str) -> None:
     results: dict[int, str] = {}
 
@@ -383,6 +384,7 @@ def test_a_client_that_vanishes_ends_its_session(url: str, tools: Tools, how: st
         assert http.post(endpoint, json=INITIALIZED).status_code == 404
 
 
+@pytest.mark.full
 @pytest.mark.parametrize("wait", [False, True], ids=["at once", "waiting"])
 async def test_who_does_not_read_is_not_read(url: str, wait: bool) -> None:
     async with raw(url) as client:
@@ -415,6 +417,7 @@ async def test_a_closed_session_does_not_wait_for_ever_to_be_read() -> None:
         assert await client.call("echo", 2, text="x") == 404
 
 
+@pytest.mark.full
 async def test_a_client_that_does_not_read_delays_no_broadcast() -> None:
     """Its queue fills, and then its session ends; everybody else is told everything."""
     tools = Tools()
@@ -444,6 +447,7 @@ async def test_a_client_that_never_reads_is_given_up() -> None:
 # --- what is refused ------------------------------------------------------------------------------------------
 
 
+@pytest.mark.full
 @pytest.mark.parametrize(
     ("headers", "status"),
     [

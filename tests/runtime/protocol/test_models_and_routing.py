@@ -776,6 +776,7 @@ def test_methods_that_the_runtime_names_are_in_the_schemas(revision: str) -> Non
     assert named & set(import_module(f"mcp_bindgen.{revision}.methods").METHODS)
 
 
+@pytest.mark.full
 def test_nested_json_costs_no_more_than_flat_json() -> None:
     """A type that does not fit must not copy what is in a value at every level of it."""
     reader: TypeAdapter[Any] = TypeAdapter(dict[str, Json])

@@ -793,6 +793,7 @@ def test_the_quick_way_and_the_slow_way_agree(revision: str, role: str, data: st
         assert [essence(one(peer).receive(text.encode())) for one in (slow, copied)] == [expected] * 2
 
 
+@pytest.mark.full
 @every_revision
 @run
 @given(data=st.data())

@@ -166,6 +166,7 @@ KINDS: dict[str, list[Any]] = {
 }
 
 
+@pytest.mark.full
 @pytest.mark.usefixtures("brief_turns")
 @pytest.mark.parametrize(
     ("over", "kind"),
@@ -181,6 +182,7 @@ async def test_a_batch_leaves_the_event_loop_to_others(over: str, kind: str) -> 
     assert turns.longest < 10
 
 
+@pytest.mark.full
 @pytest.mark.parametrize(
     "member", [checked.request(1, "ping"), checked.INITIALIZED, checked.answer(1, {}), 1, checked.request(1, "nope")]
 )

@@ -87,6 +87,7 @@ async def test_what_waits_is_cancelled_until_it_begins(turns: int) -> None:
 # --- answers that are not read --------------------------------------------------------------------------------
 
 
+@pytest.mark.full
 @both_ways
 async def test_two_sides_with_much_to_say_do_not_block_each_other(make: Make) -> None:
     most = 100
@@ -280,6 +281,7 @@ run(Blocked())
 """
 
 
+@pytest.mark.full
 def test_a_handler_that_blocks_keeps_no_process_alive() -> None:
     lines = "".join(f"{json.dumps(one)}\n" for one in (checked.initialize(LATEST), checked.INITIALIZED, call(1)))
     done = execute(sys.executable, "-c", BLOCKED, stdin=lines)

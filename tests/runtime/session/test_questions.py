@@ -110,6 +110,7 @@ def accepting(**content: Any) -> dict[str, Any]:
 # --- what is asked and answered -------------------------------------------------------------------------------
 
 
+@pytest.mark.full
 @asking
 @pytest.mark.parametrize(
     ("kind", "field", "answer", "value"),
@@ -185,6 +186,7 @@ async def test_only_what_is_flat_is_asked_for(revision: str, kind: Any) -> None:
 # --- answers that are none ------------------------------------------------------------------------------------
 
 
+@pytest.mark.full
 @asking
 @pytest.mark.parametrize(
     ("kind", "answer", "said"),
@@ -234,6 +236,7 @@ def form(revision: str, schema: dict[str, Any]) -> Any:
     return kind.model_validate({"message": "Well?", "requestedSchema": schema})
 
 
+@pytest.mark.full
 @pytest.mark.parametrize(
     ("revision", "by_call"),
     [("2025-06-18", False), ("2025-06-18", True), ("2025-11-25", False), ("2025-11-25", True), (STATELESS, False)],
@@ -439,6 +442,7 @@ def made_client(revision: str, declared: Any) -> tuple[Any, list[Any]]:
     return Home(), asked
 
 
+@pytest.mark.full
 @pytest.mark.parametrize("revision", BOTH)
 @pytest.mark.parametrize(("wire", "declared", "lacking"), CASES)
 async def test_servers_ask_only_what_was_declared(revision: str, wire: Any, declared: Any, lacking: str | None) -> None:

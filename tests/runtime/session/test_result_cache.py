@@ -395,6 +395,7 @@ STEP = st.one_of(
 )
 
 
+@pytest.mark.full
 @given(st.lists(STEP, max_size=40), st.integers(1, 5), st.sampled_from(["private", "public"]))
 @settings(max_examples=150, deadline=None)
 def test_a_cache_behaves_like_its_description(steps: list[Any], limit: int, scope: Any) -> None:

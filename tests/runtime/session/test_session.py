@@ -618,6 +618,7 @@ async def test_initialize_that_takes_too_long_is_not_cancelled() -> None:
 # --- the server asks ------------------------------------------------------------------------------------------
 
 
+@pytest.mark.full
 @every_revision
 async def test_a_server_asks_its_client(revision: str) -> None:
     types = bindings(revision).types
@@ -896,6 +897,7 @@ async def test_lists_are_read_page_by_page(revision: str) -> None:
         assert asked[4:] == [None, "1"]
 
 
+@pytest.mark.full
 @every_revision
 async def test_a_list_without_end_is_an_error(revision: str) -> None:
     types = bindings(revision).types

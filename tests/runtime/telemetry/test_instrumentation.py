@@ -458,6 +458,7 @@ async def test_the_context_of_whoever_calls_is_theirs_again(seen: Seen) -> None:
 # --- unused ---------------------------------------------------------------------------------------------------
 
 
+@pytest.mark.full
 def test_nothing_of_it_is_imported_unless_it_is_wanted() -> None:
     code = """
 import asyncio, sys

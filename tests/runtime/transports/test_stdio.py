@@ -275,6 +275,7 @@ def test_what_is_too_large_is_not_kept() -> None:
     assert len(found.head) > 10
 
 
+@pytest.mark.full
 def test_messages_may_be_cut_anywhere(faulty: Path) -> None:
     with started(faulty) as child:
         line = as_line(call(1, "echo", text="héllo \U0001f600"))
@@ -289,6 +290,7 @@ def test_messages_may_be_cut_anywhere(faulty: Path) -> None:
         assert [child.receive()["id"] for _ in range(2)] == [1, 3]
 
 
+@pytest.mark.full
 def test_half_a_line_is_no_message(faulty: Path) -> None:
     with started(faulty) as child:
         child.send(as_line(request(1, "ping"))[:-5])
@@ -485,6 +487,7 @@ async def test_much_in_both_directions_does_not_jam(faulty: Path) -> None:
 # --- handlers that never return -------------------------------------------------------------------------------
 
 
+@pytest.mark.full
 async def test_a_handler_that_never_returns_keeps_nobody(faulty: Path) -> None:
     async with connected_to(faulty) as client:
         process: Any = client.link.transport
@@ -500,6 +503,7 @@ async def test_a_handler_that_never_returns_keeps_nobody(faulty: Path) -> None:
 # --- processes ------------------------------------------------------------------------------------------------
 
 
+@pytest.mark.full
 async def test_a_server_that_dies_fails_its_calls_at_once(faulty: Path) -> None:
     async with connected_to(faulty) as client:
         transport: Any = client.link.transport
@@ -562,6 +566,7 @@ async def test_nothing_is_left_of_a_server(faulty: Path) -> None:
         os.kill(transport.process.pid, 0)  # not even a zombie
 
 
+@pytest.mark.full
 async def test_nothing_is_left_when_the_block_fails(faulty: Path) -> None:
     transports: list[Any] = []
 
@@ -605,6 +610,7 @@ def test_nobody_else_reads_the_stream(faulty: Path) -> None:
         assert child.receive() == answer(2, {})
 
 
+@pytest.mark.full
 @pytest.mark.parametrize("final", [b"\n", b""])
 def test_a_file_can_be_the_input(faulty: Path, tmp_path: Path, final: bytes) -> None:
     completion = {"ref": {"type": "ref/prompt", "name": "x"}, "argument": {"name": "a", "value": "0.1"}}
@@ -628,12 +634,14 @@ def test_a_file_can_be_the_input(faulty: Path, tmp_path: Path, final: bytes) -> 
     assert {message["id"] for message in answered} == expected
 
 
+@pytest.mark.full
 def test_a_pipe_that_ends_is_answered(faulty: Path) -> None:
     messages = [initialize(LATEST), INITIALIZED, call(1, "echo", text="x"), call(2, "later", text="y")]
     done = execute(sys.executable, str(faulty), stdin=b"".join(map(as_line, messages)).decode())
     assert (done.returncode, [json.loads(line)["id"] for line in done.stdout.splitlines()]) == (0, [0, 1, 2])
 
 
+@pytest.mark.full
 def test_a_connection_that_is_reset_is_over(faulty: Path) -> None:
     """Some hosts give their servers a socket, whose death is not silent."""
     ours, theirs = socket.socketpair()
@@ -651,6 +659,7 @@ def test_a_connection_that_is_reset_is_over(faulty: Path) -> None:
     assert b"Traceback" not in errors
 
 
+@pytest.mark.full
 def test_a_server_in_a_terminal_ends_on_ctrl_c(faulty: Path) -> None:
     ours, theirs = os.openpty()
     process = subprocess.Popen([sys.executable, str(faulty)], stdin=theirs, stdout=subprocess.PIPE)
@@ -750,6 +759,7 @@ def test_cancelled_reads_and_writes_lose_no_message_and_split_none() -> None:
     on_plain_loop(talk)
 
 
+@pytest.mark.full
 def test_a_client_starts_a_server() -> None:
     async def talk() -> None:
         async with Client.connect([sys.executable, str(ROOT / "benchmarks" / "echo_server.py")]) as client:
@@ -779,6 +789,7 @@ def test_a_server_answers_and_ends_with_its_input() -> None:
     assert (done.returncode, done.stderr) == (0, "")
 
 
+@pytest.mark.full
 @pytest.mark.skipif(os.name != "posix", reason="signals")
 def test_an_interrupt_ends_a_server_whose_thread_waits_for_input() -> None:
     command = [sys.executable, "-c", PROGRAM]

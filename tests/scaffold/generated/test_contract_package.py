@@ -158,6 +158,7 @@ def test_a_package_reads_as_if_written_by_hand() -> None:
     )
 
 
+@pytest.mark.full
 def test_three_tools_are_under_eighty_lines_beyond_the_models() -> None:
     for revisions in ([NEWEST], REVISIONS):
         files = package(TOOLS, *revisions)
@@ -171,6 +172,7 @@ def test_entries_reach_the_wire_verbatim() -> None:
     assert json.dumps({name: value for name, value in written.items() if name != "generated"}) == json.dumps(document)
 
 
+@pytest.mark.full
 def test_names_are_there_only_if_they_are_used() -> None:
     def aliases(document: dict[str, Any]) -> set[str]:
         return {*re.findall(r"^(\w+): TypeAlias = ", package(document)["base.py"], re.MULTILINE)}
@@ -182,6 +184,7 @@ def test_names_are_there_only_if_they_are_used() -> None:
     assert aliases({"resourceTemplates": WHOLE["resourceTemplates"]}) == {"Context", "Read"}
 
 
+@pytest.mark.full
 def test_the_types_are_those_of_the_revisions() -> None:
     old, new = package(WHOLE, "2024-11-05")["base.py"], package(WHOLE, NEWEST)["base.py"]
     assert "Content: TypeAlias = str | Sequence[v2024_11_05.types.CallToolResultContent] | CallToolResult" in old
@@ -221,6 +224,7 @@ def test_every_package_pleases_ruff(packages: Path) -> None:
     assert done.returncode == 0, done.stdout
 
 
+@pytest.mark.full
 @pytest.mark.parametrize("name", [*map(naming.package, REVISIONS), "every"])
 def test_every_package_gives_servers(packages: Path, name: str) -> None:
     server = importlib.import_module(f"{name}.server").Weather()
@@ -353,6 +357,7 @@ def test_what_the_contract_no_longer_has_is_gone(tmp_path: Path) -> None:
     assert problems(folder) == [f"src/weather/server.py:6: {said}"], "there is nothing else that it could be"
 
 
+@pytest.mark.full
 def test_generating_twice_changes_nothing(tmp_path: Path) -> None:
     folder = project(tmp_path / "p")
     assert generate_contract(folder).written == ()

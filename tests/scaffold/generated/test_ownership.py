@@ -246,6 +246,7 @@ def test_a_folder_that_cannot_be_written(tmp_path: Path) -> None:
         replace_generated(tmp_path / "file" / "contract", files("1"))
 
 
+@pytest.mark.full
 @given(data=st.data())
 @settings(max_examples=60, suppress_health_check=[HealthCheck.function_scoped_fixture], deadline=None)
 def test_no_line_of_a_user_is_ever_lost(tmp_path_factory: pytest.TempPathFactory, data: st.DataObject) -> None:

@@ -355,6 +355,7 @@ def test_a_scaffold_passes_its_tests_and_offers_exactly_the_same(place: Place, t
     assert (done.returncode, done.stderr) == (0, "")
 
 
+@pytest.mark.full
 def test_a_server_that_wants_more_than_before_is_noticed(place: Place, tmp_path: Path) -> None:
     tool, argument = place.real.change
     document = copy.deepcopy(place.document)

@@ -235,12 +235,14 @@ def test_words_become_docstrings() -> None:
     assert ast.get_docstring(methods["ping"]) == "The tool `ping`."
 
 
+@pytest.mark.full
 def test_results_without_structure_are_content_of_the_revision() -> None:
     assert signature(client(DOCUMENT, "2024-11-05"), "warn").endswith("-> list[types.CallToolResultContent]")
     assert signature(client(DOCUMENT, "2024-11-05"), "get_forecast").endswith("-> list[types.CallToolResultContent]")
     assert signature(client(DOCUMENT, "2025-06-18"), "get_forecast").endswith("-> GetForecastOutput")
 
 
+@pytest.mark.full
 def test_a_class_must_have_a_name_of_its_own() -> None:
     protocol = build(Store().effective(NEWEST))
     for name in ("Client", "GetForecastOutput", "app"):
@@ -267,6 +269,7 @@ def test_every_client_pleases_ruff(clients: Path) -> None:
 # --- what a server sees ---------------------------------------------------------------------------------------
 
 
+@pytest.mark.full
 @pytest.mark.parametrize("revision", REVISIONS)
 async def test_a_client_and_a_server_of_one_contract(clients: Path, revision: str) -> None:
     async with connected(revision) as weather:
@@ -320,6 +323,7 @@ def live(tmp_path: Path) -> str:
     return shlex.join([sys.executable, str(tmp_path / "main.py")])
 
 
+@pytest.mark.full
 def test_a_client_of_a_live_server(tmp_path: Path, live: str) -> None:
     out = tmp_path / "app" / "weather.py"
     out.parent.mkdir()
@@ -332,6 +336,7 @@ def test_a_client_of_a_live_server(tmp_path: Path, live: str) -> None:
     assert (done.returncode, done.stdout) == (0, "Nothing changed.\n")
 
 
+@pytest.mark.full
 def test_a_client_of_a_saved_contract_and_of_the_one_that_was_saved_beside_it(tmp_path: Path) -> None:
     saved = save(tmp_path / "contract.json", DOCUMENT)
     assert inside("client", "--from", saved, "--out", tmp_path / "one.py", "--name", "Weather").returncode == 0
@@ -367,6 +372,7 @@ def test_a_check_says_what_breaks_the_client(tmp_path: Path) -> None:
     assert snapshot(tmp_path) | {"contract.json": b""} == before | {"contract.json": b""}
 
 
+@pytest.mark.full
 @pytest.mark.parametrize(
     ("edit", "said"),
     [
@@ -386,6 +392,7 @@ def test_a_check_looks_at_the_module_too(tmp_path: Path, edit: Any, said: str) -
     assert done.stdout.splitlines()[-1] == "Nothing changed."
 
 
+@pytest.mark.full
 def test_edited_modules_are_left_or_moved_aside(tmp_path: Path) -> None:
     saved = save(tmp_path / "contract.json", DOCUMENT)
     out = tmp_path / "weather.py"
@@ -451,6 +458,7 @@ def evil(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Path]:
     sys.path.remove(str(folder))
 
 
+@pytest.mark.full
 def test_nothing_of_a_contract_becomes_code(evil: Path) -> None:
     for path in evil.rglob("*.py"):
         text = path.read_text("utf-8")

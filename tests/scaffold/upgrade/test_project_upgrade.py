@@ -54,6 +54,7 @@ def test_an_error_in_between_leaves_everything_as_it_was(tmp_path: Path, monkeyp
     assert snapshot(tmp_path) == {"a": b"1", "b": b"2", "new/file": b"3"}
 
 
+@pytest.mark.full
 def test_a_kill_in_between_leaves_whole_files(tmp_path: Path) -> None:
     script = """
 import os, pathlib, sys
@@ -186,6 +187,7 @@ def test_back_again_is_as_before(tmp_path: Path) -> None:
     assert snapshot(folder) == before
 
 
+@pytest.mark.full
 def test_the_same_revision_is_nothing_to_do(tmp_path: Path) -> None:
     folder = project(tmp_path / "weather", src__weather__old="from mcp_bindgen.v2025_06_18 import types\n")
     before = snapshot(folder)

@@ -53,6 +53,7 @@ def stepped_up(response: Any) -> str:
 # --- scopes ---------------------------------------------------------------------------------------------------
 
 
+@pytest.mark.full
 def test_an_operation_needs_its_scopes_in_every_era(server: Protected) -> None:
     reader = server.token()
     for revision in (None, BATCHES, LATEST):
@@ -234,6 +235,7 @@ def test_a_subscription_knows_who_listens(server: Protected) -> None:
         assert any("list_changed" in line for line in lines)
 
 
+@pytest.mark.full
 def test_streams_end_with_the_token_that_opened_them(server: Protected) -> None:
     """Also those on which there is always something to say."""
     flooding = threading.Thread(target=flooded, args=(server, server.token(), 2.0))
@@ -471,6 +473,7 @@ def test_scopes_of_a_server_want_somebody_who_verifies_tokens() -> None:
             make(Scoped())
 
 
+@pytest.mark.full
 def test_nothing_of_this_is_loaded_where_it_is_not_used() -> None:
     code = (
         "import sys, mcp_bindgen.http.server.serve, mcp_bindgen.v2026_07_28.server\n"

@@ -6,6 +6,7 @@ import asyncio
 from types import SimpleNamespace
 from typing import Any
 
+import pytest
 from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
@@ -65,6 +66,7 @@ def test_any_query(query: bytes) -> None:
     assert outcome(query=query + b"&access_tok%65n=x") == 400
 
 
+@pytest.mark.full
 @settings(max_examples=examples(60, 300), deadline=None)
 @given(changed(HEADER, "jwk", "crit", "x"), changed(GOOD, "nbf", "cnf", "scp", "azp"), VALUES)
 def test_any_token_that_nobody_signed(header: dict[str, Any], claims: dict[str, Any], more: Any) -> None:
@@ -73,6 +75,7 @@ def test_any_token_that_nobody_signed(header: dict[str, Any], claims: dict[str, 
         assert outcome(authorization=b"Bearer " + token) == 401
 
 
+@pytest.mark.full
 @settings(max_examples=examples(40, 200), deadline=None)
 @given(changed(GOOD, "nbf", "cnf", "scp", "azp", "nonce", "typ"))
 @example({**GOOD, "exp": 10**400})
@@ -89,6 +92,7 @@ def test_any_claims_that_the_issuer_signed(claims: dict[str, Any]) -> None:
         assert "cnf" not in claims or claims["cnf"] is None
 
 
+@pytest.mark.full
 @settings(max_examples=examples(40, 200), deadline=None)
 @given(
     changed({"typ": "dpop+jwt", "alg": "ES256", "jwk": PROVER.key.as_dict(private=False)}, "crit"),

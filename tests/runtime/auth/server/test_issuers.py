@@ -37,6 +37,7 @@ def statuses(server: Protected, tokens: list[str]) -> list[int]:
 # --- keys -----------------------------------------------------------------------------------------------------
 
 
+@pytest.mark.full
 def test_a_flood_of_unknown_keys_is_one_fetch(issuer: Issuer) -> None:
     own = RSAKey.generate_key(2048)
     with running(JwtVerifier(issuer.url), issuer=issuer) as server:
@@ -147,6 +148,7 @@ ENTRIES += [{"alg": "PS256"}, {"kid": 1}, {"n": "AQAB"}, {"n": "x"}, {"e": None}
 ENTRIES += [{"kty": "EC", "crv": "P-256", "x": "AA", "y": "AA"}]
 
 
+@pytest.mark.full
 @pytest.mark.parametrize("entry", ENTRIES, ids=str)
 async def test_keys_that_cannot_verify_are_left_out(entry: Any) -> None:
     issuer = Issuer()
@@ -248,6 +250,7 @@ WRONG += [{"aud": ...}, {"aud": "https://elsewhere.example.org"}, {"exp": 1000},
 WRONG += [{"iss": "https://elsewhere.example.org"}, {"token_type": "refresh_token"}, {"sub": ..., "client_id": ...}]
 
 
+@pytest.mark.full
 @pytest.mark.parametrize("changes", WRONG, ids=str)
 def test_what_an_issuer_says_of_a_token_is_checked(issuer: Issuer, changes: dict[str, Any]) -> None:
     with running(introspection(issuer)) as server:

@@ -238,6 +238,7 @@ async def test_proofs_are_remembered_for_as_long_as_they_are_good(monkeypatch: p
     await verify(verifier, prover, moment[0])  # those of before are forgotten
 
 
+@pytest.mark.full
 @pytest.mark.parametrize("skews", [(60, -60), (-60, 60), (10, -10), (60, 60)])
 async def test_a_proof_counts_once_for_processes_whose_clocks_are_a_minute_off(skews: tuple[float, float]) -> None:
     time_here = [1_000_000.0]

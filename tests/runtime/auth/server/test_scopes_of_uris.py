@@ -76,6 +76,7 @@ vault://x%2F..%2Fsafe/~keys/a vault://x%2F..%2Fsafe//~keys%2Fb%252Fc vault://use
 """
 
 
+@pytest.mark.full
 @pytest.mark.parametrize("uri", [*EQUAL, *READINGS.split()])
 def test_no_spelling_evades_a_rule(server: Protected, uri: str) -> None:
     for session in (None, server.session(NOTHING), server.session(NOTHING, "2025-03-26")):
@@ -128,6 +129,7 @@ def test_two_spellings_cannot_be_two_resources() -> None:
     app.add_resource("NOTE://%70ayroll", secret, name="open")
 
 
+@pytest.mark.full
 @settings(suppress_health_check=[HealthCheck.too_slow], max_examples=50)
 @given(spellings())
 def test_scopes_and_handlers_of_all_spellings_are_the_same(pair: tuple[str, str]) -> None:
@@ -200,6 +202,7 @@ async def heard(
     return found
 
 
+@pytest.mark.full
 @pytest.mark.parametrize("token", KEYS)
 async def test_who_follows_a_folder_hears_of_no_resource_that_needs_more_scopes(token: str) -> None:
     app = made()

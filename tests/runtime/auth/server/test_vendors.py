@@ -52,6 +52,7 @@ VENDORS: dict[str, tuple[dict[str, Any], dict[str, Any], dict[str, Any], dict[st
 }
 
 
+@pytest.mark.full
 @pytest.mark.parametrize("vendor", VENDORS)
 async def test_a_token_as_the_documentation_says(vendor: str) -> None:
     options, header, claims, id_token = VENDORS[vendor]

@@ -122,6 +122,7 @@ def test_pages_follow_each_other_and_other_cursors_are_refused() -> None:
 # --- frontmatter --------------------------------------------------------------------------------------------------
 
 
+@pytest.mark.full
 @pytest.mark.parametrize(
     "yaml",
     [

@@ -252,6 +252,7 @@ class Patient(tasks.Client):
         return mcp.ElicitResult(action="decline")
 
 
+@pytest.mark.full
 @pytest.mark.parametrize(
     ("changes", "reason"),
     [

@@ -89,6 +89,7 @@ async def test_who_runs_nothing_sends_what_another_process_runs(queue: tuple[Kin
     assert web.ran == []
 
 
+@pytest.mark.full
 async def test_a_task_waits_in_the_queue_until_somebody_works(queue: tuple[Kind, str]) -> None:
     late = Engine()
     async with serving(queue, late, "kept", 0) as sender:
@@ -173,6 +174,7 @@ def test_a_missing_package_is_named_with_its_extra(name: str, runner: Kind, monk
         runner("redis://localhost")
 
 
+@pytest.mark.full
 def test_nobody_runs_less_than_nothing() -> None:
     with pytest.raises(ValueError, match="or 0, and not -1"):
         DocketRunner("redis://localhost", concurrency=-1)

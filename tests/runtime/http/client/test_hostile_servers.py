@@ -110,6 +110,7 @@ async def test_an_answer_is_not_unpacked_beyond_the_limit(status: int) -> None:
     assert body.read < 2**18  # one part, of 128 MB, which is not unpacked to its end
 
 
+@pytest.mark.full
 @both
 async def test_packed_events_leave_the_event_loop_time_for_others(
     opened: Open, monkeypatch: pytest.MonkeyPatch

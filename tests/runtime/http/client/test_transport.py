@@ -131,6 +131,7 @@ async def test_answers_take_their_time() -> None:
         assert time.monotonic() - script.heard[-1].at > 0.15
 
 
+@pytest.mark.full
 async def test_big_messages_both_ways() -> None:
     text = "é" * 3_000_000
 
@@ -145,6 +146,7 @@ async def test_big_messages_both_ways() -> None:
             assert (await ask(there, message))["result"] == text
 
 
+@pytest.mark.full
 async def test_messages_wait_until_somebody_wants_them() -> None:
     written = 0
 

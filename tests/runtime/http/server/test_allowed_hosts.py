@@ -212,6 +212,7 @@ def test_a_port_in_use_is_one_line(
     assert capsys.readouterr().err.endswith(f": error: cannot listen on {address}: {reason}\n")
 
 
+@pytest.mark.full
 def test_the_operator_is_told_what_a_public_address_answers_to() -> None:
     command = [sys.executable, "-c", PROGRAM, "--http", "0.0.0.0:0"]
     with subprocess.Popen(command, cwd=ROOT, stderr=subprocess.PIPE, text=True) as server:

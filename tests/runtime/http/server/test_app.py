@@ -529,6 +529,7 @@ async def test_others_call_where_that_is_wanted() -> None:
 # --- headers against bodies -----------------------------------------------------------------------------------
 
 
+@pytest.mark.full
 @every_app
 @pytest.mark.parametrize(
     "headers",
@@ -939,6 +940,7 @@ async def test_web_sockets_are_closed() -> None:
 # --- many -----------------------------------------------------------------------------------------------------
 
 
+@pytest.mark.full
 async def test_many_requests_at_once_do_not_get_mixed_up() -> None:
     dice = random.Random(4)
     async with serving() as app:

@@ -222,6 +222,7 @@ async def test_a_session_that_is_deleted_is_over_everywhere(two: Cluster) -> Non
             assert (await client.http.get(url, headers=client.headers)).status_code == 404
 
 
+@pytest.mark.full
 async def test_rounds_of_a_request_go_to_any_worker(two: Cluster) -> None:
     accept = {"accept": "application/json, text/event-stream", "mcp-protocol-version": NEW}
     headers = {**accept, "mcp-method": "tools/call", "mcp-name": "ask"}

@@ -63,6 +63,7 @@ async def is_cut(wire: Wire, parts: Iterable[bytes], pause: float = 0) -> bool:
     return False
 
 
+@pytest.mark.full
 @pytest.mark.parametrize("flood", FLOODS)
 async def test_a_connection_is_cut_at_the_limit_of_bytes_outside_of_bodies(flood: str) -> None:
     first, part = FLOODS[flood]

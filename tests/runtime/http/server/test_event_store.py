@@ -315,6 +315,7 @@ class Model:
 LIMITS = st.builds(StoreLimits, *(st.integers(1, most) for most in (6, 30, 9, 40, 35)))
 
 
+@pytest.mark.full
 @given(STEPS, LIMITS)
 @settings(max_examples=examples(40, 100), deadline=None)
 def test_stores_hold_what_the_model_holds(steps: list[Any], limits: StoreLimits) -> None:
@@ -450,6 +451,7 @@ sys.stdin.read()
 """
 
 
+@pytest.mark.full
 @pytest.mark.parametrize("new", [True, False], ids=["new", "old"])
 async def test_a_file_is_open_once(tmp_path: Path, new: bool) -> None:
     """A second worker is told so at once, and has changed nothing; after a kill another one takes over."""
@@ -473,6 +475,7 @@ async def test_a_file_is_open_once(tmp_path: Path, new: bool) -> None:
     SqliteEventStore(path).close()
 
 
+@pytest.mark.full
 def test_workers_that_start_at_once_get_a_file_once(tmp_path: Path) -> None:
     path = tmp_path / "events.db"
     command = [sys.executable, "-c", LOCKS.replace("import sys", "import sys; sys.tracebacklimit = 0"), str(path)]

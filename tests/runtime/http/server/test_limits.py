@@ -56,6 +56,7 @@ Before, Then, Now = (of_revision(Tools, package) for package in (v2025_06_18, v2
 # --- nobody waits for the slow --------------------------------------------------------------------------------
 
 
+@pytest.mark.full
 async def test_a_broadcast_waits_for_nobody() -> None:
     """A client of each kind leaves its stream unread; all others are told everything in time."""
     servers = Oldest(), Then(), Now()
@@ -233,6 +234,7 @@ async def test_who_may_not_speak_is_not_read() -> None:
         assert app.intake._budgets.all.used == 0
 
 
+@pytest.mark.full
 async def test_a_message_of_many_values_is_refused() -> None:
     """4 MiB of what is dearest to read stop nobody else."""
     app = HttpApp(Then(), Now())
@@ -284,6 +286,7 @@ def test_values_are_counted_as_they_are(value: Any, most: int, indent: int | Non
 # --- sessions -------------------------------------------------------------------------------------------------
 
 
+@pytest.mark.full
 async def test_handshakes_that_are_not_ended_lock_nobody_out() -> None:
     app = HttpApp(Then(), limits=HttpLimits(sessions=20))
     async with wires(app) as http:
@@ -547,6 +550,7 @@ async def test_whoever_sends_large_messages_by_half_delays_nobody_else() -> None
         assert statuses.count(429) >= 4
 
 
+@pytest.mark.full
 async def test_whoever_does_not_read_holds_up_nobody_else() -> None:
     """What waits for one user is limited, and that for all; a stream on which nothing waits always takes a message."""
 
@@ -605,6 +609,7 @@ async def test_whoever_blocks_all_their_threads_leaves_those_of_others() -> None
         await until(lambda: server.at_work == 4)
 
 
+@pytest.mark.full
 @pytest.mark.parametrize(
     ("way", "is_known"),
     cases(

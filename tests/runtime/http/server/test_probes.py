@@ -151,6 +151,7 @@ run(Tools())
 """
 
 
+@pytest.mark.full
 async def test_the_command_line_serves_without_sessions_and_with_probes() -> None:
     port = free_port()
     process = subprocess.Popen([sys.executable, "-c", PROGRAM.replace("{port}", str(port))], stderr=subprocess.PIPE)

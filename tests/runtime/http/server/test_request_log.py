@@ -279,6 +279,7 @@ async def test_nothing_is_recorded_unless_that_is_wanted(caplog: pytest.LogCaptu
     assert not [one for one in caplog.records if one.name == "mcp_bindgen.requests"]
 
 
+@pytest.mark.full
 @pytest.mark.parametrize("way", [["--log-format", "json"], []])
 async def test_each_line_of_an_example_is_json(way: list[str]) -> None:
     """The whole way of a user: an example, the option or the environment variable, a client, and each line read."""

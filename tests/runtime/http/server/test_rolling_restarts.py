@@ -233,6 +233,7 @@ async def _announce(http: httpx2.AsyncClient, url: str, uri: str) -> None:
     assert "announced" in (await http.post(url, headers=headers, json=message)).text
 
 
+@pytest.mark.full
 async def test_events_between_the_end_of_a_stream_and_the_next_one_are_heard_once(two: Cluster) -> None:
     first, second = two.workers
     async with httpx2.AsyncClient(timeout=20) as http, anyio.create_task_group() as tasks:

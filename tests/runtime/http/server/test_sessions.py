@@ -457,6 +457,7 @@ async def test_a_client_is_asked_on_the_stream_of_its_call() -> None:
         assert len(standing.messages) == 1
 
 
+@pytest.mark.full
 @pytest.mark.parametrize("keeps", [True, False])
 async def test_questions_that_nobody_can_get(keeps: bool) -> None:
     tools = Tools()
@@ -630,6 +631,7 @@ async def test_idle_streams_get_comments() -> None:
         assert len(waiting.messages) == 1
 
 
+@pytest.mark.full
 async def test_who_does_not_read_is_waited_for_and_then_cut_off() -> None:
     tools = Tools()
     async with conversing(tools, store=MemoryEventStore(), write_timeout=0.4) as peer:

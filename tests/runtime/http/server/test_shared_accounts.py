@@ -111,6 +111,7 @@ async def test_nothing_is_miscounted_whatever_happens(redis: RedisServer, seed: 
         assert redis.client.zcard(f"{PREFIX}due") == 0
 
 
+@pytest.mark.full
 async def test_a_principal_that_pushes_much_shuts_out_nobody(tmp_path: Any) -> None:
     """Sessions on two workers, some given up or ended, with far more events than Redis has memory."""
     limits = StoreLimits(size=1 << 20, size_of_principal=4 << 20, all_size=24 << 20)
@@ -305,6 +306,7 @@ async def test_room_is_looked_for_in_a_bounded_number_of_accounts(redis: RedisSe
 GARBAGE = (b"\xff", b"", b"{}", b"1e308", b"9" * 400, b"-5")
 
 
+@pytest.mark.full
 @pytest.mark.parametrize("garbage", GARBAGE)
 async def test_garbage_in_what_all_workers_use_stops_none_of_them(
     redis: RedisServer, caplog: pytest.LogCaptureFixture, garbage: bytes
@@ -342,6 +344,7 @@ async def test_garbage_in_what_all_workers_use_stops_none_of_them(
     assert sum(record.levelno >= logging.ERROR for record in caplog.records) == 0, caplog.text
 
 
+@pytest.mark.full
 @pytest.mark.parametrize("place", ["9007199254740993-0", "18446744073709551615-18446744073709551615"])
 async def test_broadcasts_go_on_after_a_row_with_the_last_number(redis: RedisServer, place: str) -> None:
     async with workers(redis, lease=0.5) as two:
@@ -364,6 +367,7 @@ async def test_sessions_are_told_by_a_redis_that_has_lost_their_newest_records(r
         await until(lambda: [redis.client.xlen(key) for key in redis.client.keys("*:e:*")] == [1, 1])
 
 
+@pytest.mark.full
 async def test_a_lost_account_leaves_nothing_in_the_total(redis: RedisServer) -> None:
     async with stores(redis) as (store,):
         await store.create("s", 60, "anna", 9)

@@ -412,6 +412,7 @@ async def test_a_proof_counts_once_for_all_workers(redis: RedisServer) -> None:
         assert await caches[1].add(b"other", "key", 60)
 
 
+@pytest.mark.full
 @pytest.mark.parametrize("skews", [(-10.0, -10.0), (10.0, 10.0), (0.0, -1.5)])
 async def test_a_proof_is_taken_once_whatever_the_clocks_say(redis: RedisServer, skews: tuple[float, float]) -> None:
     """The clocks of two workers differ from that of Redis, and from each other."""
@@ -617,6 +618,7 @@ async def subscribed(two: Workers, client: Customer, *uris: str) -> AsyncIterato
         yield reached
 
 
+@pytest.mark.full
 @pytest.mark.parametrize("failing", [None, "hand_over", "take_over"])
 @pytest.mark.parametrize("leave", [HttpApp.leave, lambda app: app._registry._lose_all()])
 async def test_the_next_worker_goes_on_with_a_subscription(
@@ -754,6 +756,7 @@ async def test_a_worker_that_stops_ends_a_new_subscription_at_once_and_hands_it_
     assert client.heard == [f"note://1/{number}" for number in (1, 2, 3)]
 
 
+@pytest.mark.full
 async def test_a_worker_that_stops_answers_requests_and_sends_readers_to_another_worker(redis: RedisServer) -> None:
     async with in_session(redis) as (two, session):
         two.apps[0].leave()

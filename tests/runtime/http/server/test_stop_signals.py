@@ -39,6 +39,7 @@ class Slow(v2026_07_28.Server):
         return mcp.CallToolResult(content=[])
 
 
+@pytest.mark.full
 def test_a_mounted_application_ends_its_streams_at_once(tmp_path: Path) -> None:
     port = free_port()
     command = [sys.executable, "-W", "error", "-m", "uvicorn", "--app-dir", ROOT / "examples", "mounted:app"]

@@ -117,6 +117,7 @@ async def test_a_thousand_calls(two: Cluster) -> None:
     await a_thousand_calls(two.url)
 
 
+@pytest.mark.full
 async def test_requests_go_round(two: Cluster) -> None:
     async with httpx2.AsyncClient() as http:
         raw = Raw(http, two.url)
@@ -142,6 +143,7 @@ async def test_rounds_need_the_same_key(tmp_path: Path) -> None:
             assert len(workers) == 3
 
 
+@pytest.mark.full
 async def test_our_client_answers_in_rounds(two: Cluster) -> None:
     async with connect(two.url, New) as client:
 
@@ -171,6 +173,7 @@ async def test_who_listens_hears_of_changes_at_any_worker(two: Cluster) -> None:
             assert await text(another, "echo", text="x") == "x"
 
 
+@pytest.mark.full
 async def test_progress_passes_through(two: Cluster) -> None:
     seen: list[tuple[float, float]] = []
     begin = time.monotonic()
