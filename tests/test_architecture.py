@@ -33,9 +33,10 @@ CARRYING = [path for path in MODULES if RUNTIME in path.parents or FEATURES in p
 GENERATOR_PACKAGES = {path.name for path in GENERATOR.iterdir() if any(path.glob("*.py"))}
 HEAVY = {"datamodel_code_generator", "jinja2", "black", "typer", "rich", "pydantic", "anyio"}
 
-MAX_KERNEL_LINES = 5618
-MAX_LINES = 25000
-"""Lines of code of the kernel, and of the kernel, its HTTP transports and the features together."""
+MAX_KERNEL_LINES = 5328
+MAX_HTTP_LINES = 3830
+MAX_LINES = 24600
+"""Lines of code of the kernel, of its HTTP transports, and of these and the features together."""
 
 MAX_BARE_ANY_SHARE = 0.04
 MAX_GETATTR_WITH_DEFAULT = 40
@@ -43,7 +44,7 @@ MAX_VARS = 5
 """Parameters annotated with a bare `Any`, as a share of all annotated parameters, and calls that escape types."""
 
 MAX_STDIO_MODULES = 38
-MAX_STDIO_LINES = 3454
+MAX_STDIO_LINES = 3287
 """Modules of ours, and their lines of code, that a stdio server has loaded when it answered a call."""
 
 NAMES_METHODS = ("runtime/protocol/methods.py", "app/", "bridging/", "extensions/")
@@ -159,8 +160,8 @@ def test_the_contracts_know_every_package() -> None:
 
 
 def test_the_runtime_is_thin() -> None:
-    kernel = sum(map(lines_of_code, (RUNTIME / "runtime").rglob("*.py")))
-    assert kernel <= MAX_KERNEL_LINES
+    for name, limit in (("runtime", MAX_KERNEL_LINES), ("http", MAX_HTTP_LINES)):
+        assert sum(map(lines_of_code, (RUNTIME / name).rglob("*.py"))) <= limit
     assert sum(map(lines_of_code, CARRYING)) <= MAX_LINES
 
 

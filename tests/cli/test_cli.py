@@ -88,6 +88,22 @@ def test_help_shows_an_example(words: tuple[str, ...]) -> None:
         assert re.search(rf"Examples?: `mcp-bindgen {' '.join(words)}\b", text), text
 
 
+@pytest.mark.parametrize("group", [(), ("schema",)], ids=" ".join)
+def test_a_group_without_a_command_shows_its_help(group: tuple[str, ...]) -> None:
+    done, asked = inside(*group), inside(*group, "--help")
+    assert (done.returncode, done.stdout) == (2, "")
+    assert done.stderr.rstrip() == asked.stdout.rstrip()
+
+
+def test_the_list_of_commands_has_the_first_sentence_of_each_command() -> None:
+    text = " ".join(inside("--help").stdout.split())
+    root: Any = typer.main.get_command(app)
+    for words in COMMANDS:
+        if len(words) == 1:
+            told = root.get_command(None, words[0]).get_short_help_str(1000)
+            assert f"{words[0]} {' '.join(told.split())}" in text
+
+
 def test_every_option_has_one_meaning() -> None:
     meanings: dict[str, set[str]] = {}
     for words in COMMANDS:

@@ -8,9 +8,7 @@ from __future__ import annotations
 
 import argparse
 import shlex
-import subprocess
 import sys
-import time
 from collections.abc import Callable, Generator, Iterable, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import AbstractContextManager, ExitStack, contextmanager
@@ -19,15 +17,18 @@ from pathlib import Path
 from tempfile import TemporaryDirectory
 from typing import TypeAlias
 
-from tests.conformance.suite import HERE, Outcome, Scenario, Side, Suite, installed, pinned
+from tests.conformance.suite import Outcome, Scenario, Side, Suite, installed, pinned
 from tests.support.cluster import plain_nginx
 from tests.support.commands import COMMAND, ROOT
+from tests.support.forks import forked
 from tests.support.processes import free_port, process
 from tests.support.redis_server import redis_server
 
 PAGE = ROOT / "docs" / "reference" / "conformance.md"
 SERVER = (sys.executable, str(ROOT / "examples" / "conformance_server.py"))
-CLIENT = HERE / "client.py"
+CLIENT = str(ROOT / "examples" / "conformance_client.py")
+LATER = ("anyio._backends._asyncio", "mcp_bindgen.http.client.transport", "httpcore2", "truststore", "email.policy")
+"""What the client imports late."""
 EXTENSIONS: Mapping[tuple[Side, str], tuple[str, ...]] = {
     ("client", "auth/"): ("2025-11-25", "2026-07-28"),
     ("client", "sep-2640-"): ("2026-07-28",),
@@ -88,22 +89,6 @@ def serving(*options: str, port: int | None = None) -> Generator[str]:
     port = port or free_port()
     with TemporaryDirectory() as folder, process([*SERVER, *options, "--port", port], port, Path(folder, "log")):
         yield f"http://127.0.0.1:{port}/mcp"
-
-
-@contextmanager
-def forking() -> Generator[str]:
-    """The command line of the client, as long as the block lasts."""
-    with TemporaryDirectory() as folder:
-        path = f"{folder}/client"
-        running = subprocess.Popen([sys.executable, "-m", "tests.conformance.client", path], cwd=ROOT)
-        try:
-            while not Path(path).exists():
-                assert running.poll() is None, "the client did not start"
-                time.sleep(0.05)
-            yield shlex.join([sys.executable, "-S", str(CLIENT), path])
-        finally:
-            running.terminate()
-            running.wait()
 
 
 @contextmanager
@@ -219,8 +204,8 @@ def _run(suite: Suite, given: argparse.Namespace) -> int:
     if given.gateway is not None:
         return _play_elsewhere(suite, behind_a_gateway, given.gateway)
     every = [*suite.scenarios("server"), *suite.scenarios("client")]
-    with serving() as url, forking() as client:
-        results = play(suite, wanted(every), {"server": url, "client": client})
+    with serving() as url:
+        results = play(suite, wanted(every), {"server": url, "client": shlex.join(forked(CLIENT, *LATER))})
     print(summary(results))
     text = page(results, [each for each in every if not (each.revisions or _extended(each))], pinned())
     if given.write:

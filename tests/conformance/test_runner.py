@@ -24,7 +24,7 @@ from mcp_bindgen.v2026_07_28 import types as mcp
 from tests.conformance import run, suite
 from tests.conformance.run import PAGE, page, play, summary, wanted
 from tests.conformance.suite import HERE, Outcome, Scenario, Suite, judged, last_words, listed, pinned
-from tests.support.checked_connections import bindings, bounded
+from tests.support.checked_connections import bindings
 
 LISTING = """\
 Server scenarios (test against a server):
@@ -230,7 +230,7 @@ def test_the_run_fails_for_a_stale_page_and_for_failing_scenarios(
 
     monkeypatch.setattr(run, "PAGE", tmp_path / "page.md")
     monkeypatch.setattr(run, "serving", there)
-    monkeypatch.setattr(run, "forking", there)
+    monkeypatch.setattr(run, "forked", lambda *_: ["client"])
     monkeypatch.setattr(run, "installed", pinned)
     monkeypatch.setattr(run, "Suite", lambda: stand_in)
     if trouble == "failing":
@@ -276,7 +276,6 @@ class Heard:
         self.told.clear()
 
 
-@bounded()
 async def test_the_server_tells_clients_of_both_eras_of_changes() -> None:
     heard = Heard()
 
@@ -317,7 +316,6 @@ async def test_the_server_tells_clients_of_both_eras_of_changes() -> None:
 
 @pytest.mark.full
 @pytest.mark.parametrize("revision", ["2025-03-26", "2025-06-18", "2025-11-25", "2026-07-28"])
-@bounded()
 async def test_the_server_speaks_each_revision(revision: str) -> None:
     with run.serving() as url:
         async with bindings(revision).Client.connect(url) as client:

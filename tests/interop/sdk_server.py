@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import argparse
 import json
+import re
 import warnings
 from collections import defaultdict
 from collections.abc import Mapping, Sequence
@@ -58,27 +59,11 @@ FORM = {
     },
     "required": ["name"],
 }
-ARGUMENTS = {
-    "add": {"a": "integer", "b": "integer"},
-    "cancelled": {},
-    "change": {},
-    "count": {"steps": "integer"},
-    "echo": {"text": "string"},
-    "elicit": {"question": "string"},
-    "fail": {},
-    "interview": {},
-    "kinds": {},
-    "listed": {},
-    "pause": {},
-    "ping": {},
-    "roots": {},
-    "route": {"region": "string"},
-    "sample": {"prompt": "string"},
-    "say": {"text": "string"},
-    "touch": {"uri": "string"},
-    "visit": {"url": "string"},
-    "wait": {},
-}
+TOOLS = """
+add(a: integer, b: integer); cancelled(); change(); count(steps: integer); echo(text: string); fail(); kinds();
+elicit(question: string); interview(); listed(); pause(); ping(); roots(); route(region: string); wait();
+sample(prompt: string); say(text: string); touch(uri: string); visit(url: string)"""
+ARGUMENTS = {name: dict(re.findall(r"(\w+): (\w+)", each)) for name, each in re.findall(r"(\w+)\(([^)]*)\)", TOOLS)}
 SINCE = {"elicit": "2025-06-18", "visit": "2025-11-25"} | dict.fromkeys(["interview", "listed", "route"], STATELESS)
 
 

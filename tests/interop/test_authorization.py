@@ -24,10 +24,10 @@ from mcp.client.streamable_http import streamable_http_client
 from mcp.shared.auth import OAuthClientInformationFull, OAuthToken
 
 from mcp_bindgen.auth import Introspection, JwtVerifier, Nonces, client_metadata
-from tests.interop.inspector import COMPILED, INSPECTOR
-from tests.interop.person import Person
+from tests.interop.inspector import COMPILED, INSPECTOR, inspect
+from tests.interop.person import Person, browsing
 from tests.interop.processes import HERE, needed, node
-from tests.support.checked_connections import bounded
+from tests.support.forks import forked
 from tests.support.issuer import Prover
 from tests.support.processes import free_port, process
 from tests.support.protected import Protected, running, said
@@ -38,7 +38,14 @@ pytestmark = [
 ]
 SECRET = "a secret of the machine that nobody guesses"
 DOCUMENT = "https://client.example/metadata.json"
+MEMORY = {"MCP_INSPECTOR_SECRET_STORE": "memory"}
 EXAMPLE = HERE.parents[1] / "examples" / "protected_server.py"
+
+
+@pytest.fixture(scope="module")
+def people() -> Iterator[None]:
+    with browsing():
+        yield
 
 
 @pytest.fixture(scope="module")
@@ -102,7 +109,7 @@ def test_the_example_takes_its_tokens(issuer: str, example: Protected) -> None:
 
 @pytest.mark.parametrize("wrong", ["http://example.org", "https://10.1.2.3", "x"])
 def test_the_example_wants_an_issuer_that_can_be_trusted(wrong: str) -> None:
-    command = [sys.executable, str(EXAMPLE), "--port", "1", "--issuer", wrong]
+    command = [*forked(str(EXAMPLE)), "--port", "1", "--issuer", wrong]
     ran = subprocess.run(command, capture_output=True, text=True, check=False)
     assert ran.returncode == 2
     assert "the issuer cannot be used" in ran.stderr.splitlines()[-1]
@@ -158,7 +165,6 @@ class Memory:
 
 
 @pytest.mark.parametrize("mode", ["auto", "legacy"])
-@bounded()
 async def test_the_client_of_the_official_sdk_finds_its_way(issuer: str, example: Protected, mode: Any) -> None:
     memory = Memory()
     auth = ClientCredentialsOAuthProvider(
@@ -188,7 +194,7 @@ async def test_the_client_of_the_official_sdk_finds_its_way(issuer: str, example
     ],
 )
 def test_the_clients_of_the_typescript_sdks_log_in(
-    example: Protected, callback_port: int, package: str, revision: str, tools: str, answers: list[str]
+    people: None, example: Protected, callback_port: int, package: str, revision: str, tools: str, answers: list[str]
 ) -> None:
     """They register with the scope of the first challenge, so only a metadata document lets them step up."""
     person, saw = Person("ada"), dict[str, Any]()
@@ -212,33 +218,30 @@ def test_the_clients_of_the_typescript_sdks_log_in(
 def inspected(url: str, home: Path, *options: str) -> subprocess.Popen[str]:
     """The command line of the Inspector, which opens no browser: there is none on its path."""
     command = [node(), str(Path(INSPECTOR).resolve()), *options, "--server-url", url, "--method", "tools/call"]
-    compiled = {"NODE_COMPILE_CACHE": str(COMPILED), "MCP_INSPECTOR_SECRET_STORE": "memory"}
-    env = {"HOME": str(home), "PATH": str(Path(node()).parent), "MCP_AUTO_OPEN_ENABLED": "true", **compiled}
+    own = {"NODE_COMPILE_CACHE": str(COMPILED), "MCP_AUTO_OPEN_ENABLED": "true"}
+    env = {"HOME": str(home), "PATH": str(Path(node()).parent), **own, **MEMORY}
     pipes: Any = {"stdout": subprocess.PIPE, "stderr": subprocess.STDOUT, "stdin": subprocess.DEVNULL}
     return subprocess.Popen(command, text=True, env=env, **pipes)
 
 
-@pytest.mark.parametrize("era", ["legacy", "modern"])
-def test_the_inspector_shows_a_bearer_token(issuer: str, example: Protected, tmp_path: Path, era: str) -> None:
+async def test_the_inspector_shows_a_bearer_token(issuer: str, example: Protected, tmp_path: Path) -> None:
     needed("@modelcontextprotocol/inspector")
     good, reader = token(issuer, example.url, "mcp:write"), token(issuer, example.url)
     tried = {good: "deleted", reader: "Insufficient scope: required", f"{reader}x": "auth_required"}
-    running = [
-        inspected(
-            example.url,
-            tmp_path,
-            *("--protocol-era", era, "--stored-auth-only", "--tool-name", "delete"),
-            *("--header", f"Authorization: Bearer {shown}"),
-        )
+    options = ["--stored-auth-only", "--server-url", example.url, "--method", "tools/call", "--tool-name", "delete"]
+    runs = {
+        (era, shown): [*options, "--protocol-era", era, "--header", f"Authorization: Bearer {shown}"]
+        for era in ("legacy", "modern")
         for shown in tried
-    ]
-    for process_, (_, expected) in zip(running, tried.items(), strict=True):
-        printed, _ = process_.communicate(timeout=60)
-        assert (process_.returncode == 0) == (expected == "deleted"), printed
-        assert expected in printed
+    }
+    found = await inspect(tmp_path, {" ".join(key): words for key, words in runs.items()}, **MEMORY)
+    for key in runs:
+        printed = found[" ".join(key)]
+        assert (printed.code == 0) == (tried[key[1]] == "deleted"), printed
+        assert tried[key[1]] in f"{printed.output}{printed.error}"
 
 
-def test_the_inspector_logs_in(example: Protected, tmp_path: Path) -> None:
+def test_the_inspector_logs_in(people: None, example: Protected, tmp_path: Path) -> None:
     needed("@modelcontextprotocol/inspector")
     person = Person("lise")
     back = f"http://127.0.0.1:{free_port()}/oauth/callback"

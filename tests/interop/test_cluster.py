@@ -14,7 +14,6 @@ from mcp import ClientSession, types
 from mcp.client.streamable_http import streamable_http_client
 
 from tests.interop.processes import HERE, needed, node
-from tests.support.checked_connections import bounded
 from tests.support.cluster import PUBLIC_NAME, Cluster, cluster
 
 ROUNDS = 6
@@ -44,8 +43,7 @@ def test_the_typescript_sdk(two: Cluster) -> None:
     }
 
 
-@bounded()
-async def use(url: str) -> None:
+async def test_the_python_sdk(two: Cluster) -> None:
     updates: list[Any] = []
 
     async def elicit(context: Any, params: types.ElicitRequestParams) -> types.ElicitResult:
@@ -56,7 +54,7 @@ async def use(url: str) -> None:
             updates.append(message)
 
     async with (
-        streamable_http_client(url) as (read, write, *_),
+        streamable_http_client(two.url) as (read, write, *_),
         ClientSession(read, write, elicitation_callback=elicit, message_handler=hear) as session,
     ):
         await session.initialize()
@@ -79,7 +77,3 @@ async def use(url: str) -> None:
                 await anyio.sleep(0.05)
         await anyio.sleep(0.2)
         assert len(updates) == ROUNDS
-
-
-def test_the_python_sdk(two: Cluster) -> None:
-    use(two.url)

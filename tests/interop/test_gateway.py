@@ -13,14 +13,10 @@ from mcp_bindgen import v2025_06_18, v2025_11_25, v2026_07_28
 from mcp_bindgen.runtime import connect
 from tests.interop import dated
 from tests.interop.processes import HERE, MODULES, needed, node
-from tests.interop.test_written_once import SERVER, SPOKEN, judge_dated, run
-from tests.support.checked_connections import bounded
+from tests.interop.test_written_once import SPOKEN, judge_dated, run, server
 from tests.support.commands import COMMAND
 
 pytestmark = [pytest.mark.full, pytest.mark.flaky(reruns=1)]  # other processes on a busy machine may be slow once
-
-GATEWAY = (str(COMMAND), "gateway", shlex.join(SERVER))
-"""In front of a server that speaks 2026-07-28, and sampling and elicitation with its clients."""
 
 PUBLISHED: dict[str, tuple[tuple[str, ...], str, dict[str, Any]]] = {
     "server-everything": ((), "get-sum", {"a": 1, "b": 2}),
@@ -31,21 +27,15 @@ PUBLISHED: dict[str, tuple[tuple[str, ...], str, dict[str, Any]]] = {
 
 
 @pytest.mark.parametrize("version", ["1.6.0", pytest.param("1.23.3", marks=pytest.mark.slow)])
-def test_official_clients_of_older_revisions(version: str) -> None:
-    place = str(dated.folder(version))
-
-    @bounded(60)
-    async def talk() -> None:
-        saw = await run([sys.executable, str(HERE / "dated_client.py"), "stdio", *GATEWAY], PYTHONPATH=place)
-        judge_dated(saw, SPOKEN[version])
-
-    talk()
+async def test_official_clients_of_older_revisions(version: str) -> None:
+    gateway = [str(COMMAND), "gateway", shlex.join(server())]
+    command = [sys.executable, str(HERE / "dated_client.py"), "stdio", *gateway]
+    judge_dated(await run(command, PYTHONPATH=str(dated.folder(version))), SPOKEN[version])
 
 
 @pytest.mark.parametrize(
     "name", [name if name == "server-memory" else pytest.param(name, marks=pytest.mark.slow) for name in PUBLISHED]
 )
-@bounded()
 async def test_published_servers_and_a_client_of_2026_07_28(name: str) -> None:
     """Lists and results are those of a direct connection; a tool that must run as a task is left out."""
     needed(f"@modelcontextprotocol/{name}")

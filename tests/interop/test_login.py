@@ -36,7 +36,7 @@ from mcp_bindgen.auth import (
 from mcp_bindgen.auth.client.tokens import Grant
 from mcp_bindgen.auth.store import FileStore, MemoryStore, Store
 from mcp_bindgen.runtime import AuthorizationError, connect
-from tests.interop.person import Person
+from tests.interop.person import Person, browsing
 from tests.interop.processes import HERE, needed, node
 from tests.support.checked_connections import bounded
 from tests.support.processes import free_port, process
@@ -50,6 +50,12 @@ EXAMPLES = HERE.parents[1] / "examples"
 SECRET = "a secret of the machine that nobody guesses"
 DOCUMENT = "https://client.example/metadata.json"
 CALLBACK_PORT = 47811
+
+
+@pytest.fixture(scope="module", autouse=True)
+def browser() -> Iterator[None]:
+    with browsing():
+        yield
 
 
 @pytest.fixture(scope="module")
@@ -85,7 +91,6 @@ async def called(url: str, auth: Any, *tools: str) -> list[str]:
         return [(await client.call_tool(tool)).content[0].text for tool in tools]
 
 
-@bounded()
 async def test_a_person_logs_in_steps_up_and_logs_out(issuer: str, example: str) -> None:
     """Registration, PKCE, login, consent, step-up, revocation."""
     person, store = Person("ada"), MemoryStore()
@@ -116,7 +121,6 @@ async def is_active(issuer: str, token: str | None) -> bool:
     return active
 
 
-@bounded()
 async def test_a_client_is_known_by_its_metadata_document(example: str) -> None:
     person = Person("grace")
     browser = Browser(port=CALLBACK_PORT, open=person.open)
@@ -126,7 +130,6 @@ async def test_a_client_is_known_by_its_metadata_document(example: str) -> None:
     person.close()
 
 
-@bounded()
 async def test_bound_tokens_of_a_person_with_nonces_of_both_servers(issuer: str) -> None:
     with running(JwtVerifier(issuer), dpop="required", nonces=Nonces()) as server:
         person, store = Person("hedy"), MemoryStore()
@@ -189,7 +192,6 @@ async def grants(store: Store) -> list[Grant]:
 
 
 @pytest.mark.parametrize("way", ["basic", "post", "jwt", "dpop"])
-@bounded()
 async def test_programs_are_authorized(issuer: str, example: str, way: str) -> None:
     known: dict[str, KnownClient] = {
         "basic": ClientSecret("machine", issuer, secret=SECRET),
@@ -226,7 +228,6 @@ async def registered(issuer: str, key: ECKey) -> str:
     return id_
 
 
-@bounded()
 async def test_a_machine_without_a_browser_uses_another_device(example: str) -> None:
     told: list[str] = []
     people: list[Person] = []
@@ -245,12 +246,11 @@ async def test_a_machine_without_a_browser_uses_another_device(example: str) -> 
     assert "and enter" in told[0]
 
 
-@bounded()
 async def test_the_example_logs_in_and_asks_nobody_the_second_time(example: str, tmp_path: Path) -> None:
     opener = tmp_path / "browser"
     opener.write_text(
         f"#!{sys.executable}\nimport sys\nsys.path[:0] = {sys.path!r}\n"
-        "from tests.interop.person import Person\nPerson('lise').visit(sys.argv[-1])\n"
+        "from tests.interop.person import Person, browsing\nwith browsing(): Person('lise').visit(sys.argv[-1])\n"
     )
     opener.chmod(0o700)
     environment = {
@@ -301,7 +301,6 @@ uvicorn.run(server.streamable_http_app(), port=int(port), log_level="warning")
 """
 
 
-@bounded()
 async def test_a_server_of_the_official_sdk(issuer: str, tmp_path: Path) -> None:
     port = free_port()
     with process([sys.executable, "-c", SDK_SERVER, port, issuer], port, tmp_path / "log"):

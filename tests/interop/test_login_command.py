@@ -23,9 +23,11 @@ from playwright.sync_api import Browser, Page
 
 from mcp_bindgen.auth.store import FileStore
 from tests.interop.processes import HERE, node
+from tests.interop.report import REVISIONS
 from tests.interop.test_authorization import EXAMPLE, SECRET, callback_port, example, issuer
 from tests.support.browser import chromium
 from tests.support.commands import COMMAND, Done
+from tests.support.forks import forked
 from tests.support.processes import PATIENCE, free_port, process
 from tests.support.protected import Protected
 
@@ -36,6 +38,14 @@ pytestmark = [
     pytest.mark.flaky(reruns=1),  # foreign processes on a busy machine may be slow once
     pytest.mark.skipif(sys.platform == "win32", reason="there are no such terminals"),
 ]
+
+LATER = (
+    *(f"mcp_bindgen.cli.{name}" for name in ("call", "login", "logout", "auth")),
+    *(f"mcp_bindgen.v{one.replace('-', '_')}.{part}" for one in REVISIONS for part in ("client", "dispatcher")),
+    *("mcp_bindgen.http.client.transport", "mcp_bindgen.host.stored_login", "mcp_bindgen.extensions.tasks.client"),
+    *("anyio._backends._asyncio", "httpcore2", "truststore"),
+)
+"""What the command imports late."""
 
 # Stands in for the program that shows pages: it leaves the address to the test, which shows it in Chromium.
 OPENER = '#!/bin/sh\nprintf %s "$1" > "$OPENED.new" && mv "$OPENED.new" "$OPENED"\n'
@@ -78,7 +88,7 @@ class User:
         return {**os.environ, **told, "PYTHON_KEYRING_BACKEND": "keyring.backends.fail.Keyring", **more}
 
     def start(self, *words: object, **more: str) -> subprocess.Popen[str]:
-        command = [str(COMMAND), *map(str, words)]
+        command = [*forked(str(COMMAND), *LATER), *map(str, words)]
         pipe = subprocess.PIPE
         return subprocess.Popen(command, env=self.variables(**more), stdin=pipe, stdout=pipe, stderr=pipe, text=True)
 

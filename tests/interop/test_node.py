@@ -16,10 +16,9 @@ from tests.interop.everything import EVERYTHING
 from tests.interop.matrix import verify
 from tests.interop.ours import ROOTS, client
 from tests.interop.peers import NODE, Peer, answering, cases, found
-from tests.interop.processes import FULL_SERVER, needed, node
+from tests.interop.processes import full_server, needed, node
 from tests.interop.report import STATEFUL, STATELESS, Report
 from tests.interop.typescript import judge, look
-from tests.support.checked_connections import bounded
 
 pytestmark = [
     pytest.mark.full,
@@ -43,7 +42,6 @@ def test_everything_works_with(peer: Peer, over: str) -> None:
 
 
 @pytest.mark.parametrize("over", ["stdio", "sse", "http"])
-@bounded()
 async def test_a_client_that_asks_for_a_stateless_revision_first_falls_back_to_the_handshake(over: str) -> None:
     report = Report("", LATEST, over)
     async with BY_NAME["TypeScript SDK 2, client"].serving([report]) as place:
@@ -51,7 +49,7 @@ async def test_a_client_that_asks_for_a_stateless_revision_first_falls_back_to_t
             async with answering(report, place) as address:
                 judge(report, "client", await look("probing", LATEST, over, address))
         else:
-            judge(report, "client", await look("probing", LATEST, over, *FULL_SERVER, LATEST))
+            judge(report, "client", await look("probing", LATEST, over, *full_server(), LATEST))
     assert not report.failures
 
 
@@ -66,12 +64,10 @@ async def test_a_client_that_asks_for_a_stateless_revision_first_falls_back_to_t
         ("server-filesystem (TypeScript SDK 1)", "stdio", LATEST),
     ],
 )
-@bounded()
 async def test_our_clients_find_the_way_to(name: str, over: str, revision: str) -> None:
     assert await found(BY_NAME[name], over) == revision
 
 
-@bounded()
 async def test_a_server_that_still_speaks_when_we_leave_does_not_fail() -> None:
     started = stdio(node(), EVERYTHING, stderr=subprocess.DEVNULL)
     async with started as child, client(LATEST, ROOTS).connected(child):

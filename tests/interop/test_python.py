@@ -10,9 +10,8 @@ import pytest
 
 from tests.interop.matrix import verify
 from tests.interop.peers import PYTHON, Peer, answering, cases, found
-from tests.interop.processes import FULL_SERVER
+from tests.interop.processes import full_server
 from tests.interop.report import STATEFUL, STATELESS, Report
-from tests.support.checked_connections import bounded
 
 pytestmark = [
     pytest.mark.flaky(reruns=1),  # foreign processes on a busy machine may be slow once
@@ -36,7 +35,6 @@ def test_everything_works_with(peer: Peer, over: str) -> None:
 
 
 @pytest.mark.parametrize("over", ["stdio", "sse", "http"])
-@bounded()
 async def test_a_client_that_asks_for_a_stateless_revision_first_falls_back_to_the_handshake(over: str) -> None:
     from mcp import Client, StdioServerParameters, types
     from mcp.client.sse import sse_client
@@ -56,13 +54,12 @@ async def test_a_client_that_asks_for_a_stateless_revision_first_falls_back_to_t
             async with answering(report, place) as address:
                 await use(Client(sse_client(address) if over == "sse" else streamable_http_client(address)))
         else:
-            command, *arguments = FULL_SERVER
+            command, *arguments = full_server()
             await use(Client(stdio_client(StdioServerParameters(command=command, args=[*arguments, LATEST]))))
     assert not report.failures
 
 
 @pytest.mark.full
 @pytest.mark.parametrize(("over", "revision"), [("stdio", STATELESS), ("sse", LATEST), ("http", STATELESS)])
-@bounded()
 async def test_our_clients_find_the_way_to_its_servers(over: str, revision: str) -> None:
     assert await found(SERVER, over) == revision

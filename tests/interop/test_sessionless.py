@@ -14,7 +14,6 @@ from mcp_bindgen.http import HttpApp
 from mcp_bindgen.v2025_11_25 import Context, Server
 from mcp_bindgen.v2025_11_25 import types as mcp
 from tests.interop.processes import HERE, needed, node
-from tests.support.checked_connections import bounded
 from tests.support.http_wires import listening
 
 CAPABILITIES: dict[str, Any] = {"logging": {}, "tools": {}}
@@ -37,7 +36,6 @@ class Tools(Server):
         return mcp.CallToolResult(content=[mcp.TextContent(text="counted")])
 
 
-@bounded()
 async def test_the_python_sdk_needs_no_session() -> None:
     from mcp import Client, MCPError, types
     from mcp.client.streamable_http import streamable_http_client
@@ -61,7 +59,6 @@ async def test_the_python_sdk_needs_no_session() -> None:
 
 @pytest.mark.full
 @pytest.mark.parametrize("package", ["sdk", "client"])
-@bounded()
 async def test_the_typescript_sdk_needs_no_session(package: str) -> None:
     needed()
     async with listening(HttpApp(Tools(), sessions=False)) as port:

@@ -17,34 +17,17 @@ from mcp_bindgen.v2026_07_28 import types as mcp
 from mcp_bindgen.v2026_07_28.extensions import tasks
 from tests.interop import fetched
 from tests.interop.processes import HERE, free_port, listening, needed, node
-from tests.support.checked_connections import bounded
 from tests.support.commands import ROOT
 
 pytestmark = pytest.mark.flaky(reruns=1)  # other processes on a busy machine may be slow once
 
 SERVER = (sys.executable, str(ROOT / "examples" / "conformance_server.py"))
-FASTMCP = (
-    "fastmcp-tasks==4.1.2",
-    "fastmcp-slim==4.1.2",
-    "Authlib==1.9.9",
-    "aiofile==3.12.3",
-    "caio==0.12.10",
-    "cyclopts==5.4.0",
-    "dnspython==2.9.2",
-    "email-validator==2.4.0",
-    "exceptiongroup==1.3.1",
-    "griffelib==2.4.1",
-    "jsonref==1.1.0",
-    "jsonschema-path==0.5.0",
-    "openapi-pydantic==0.6.0",
-    "pathable==0.6.0",
-    "py-key-value-aio==0.4.6",
-    "pydantic-settings==2.16.3",
-    "pyperclip==1.11.0",
-    "python-dotenv==1.2.4",
-    "rich-rst==2.2.0",
-    "websockets==17.4",
-)
+FASTMCP = """
+fastmcp-tasks==4.1.2 fastmcp-slim==4.1.2 Authlib==1.9.9 aiofile==3.12.3 caio==0.12.10 cyclopts==5.4.0 dnspython==2.9.2
+email-validator==2.4.0 exceptiongroup==1.3.1 griffelib==2.4.1 jsonref==1.1.0 jsonschema-path==0.5.0
+openapi-pydantic==0.6.0 pathable==0.6.0 py-key-value-aio==0.4.6 pydantic-settings==2.16.3 pyperclip==1.11.0
+python-dotenv==1.2.4 rich-rst==2.2.0 websockets==17.4
+"""
 """FastMCP's tasks, and what they need that is not installed for us."""
 
 DONE = {"kind": "task", "status": "completed", "asked": 0}
@@ -75,7 +58,6 @@ ENDS: dict[str, dict[str, dict[str, Any]]] = {
 
 
 @pytest.mark.parametrize("revision", ["2026-07-28", pytest.param("2025-11-25", marks=pytest.mark.full)])
-@bounded()
 async def test_the_tasks_client_for_typescript_learns_all_ends(revision: str) -> None:
     needed("@modelcontextprotocol/ext-tasks")
     port = free_port()
@@ -98,7 +80,7 @@ def _told(saw: dict[str, Any]) -> dict[str, Any]:
 @asynccontextmanager
 async def fastmcp() -> AsyncGenerator[str]:
     """The URL of a server of FastMCP."""
-    place, port = fetched.folder("fastmcp-tasks-4.1.2", *FASTMCP), free_port()
+    place, port = fetched.folder("fastmcp-tasks-4.1.2", *FASTMCP.split()), free_port()
     with pytest.MonkeyPatch.context() as patch:
         patch.setenv("PYTHONPATH", os.pathsep.join([str(place), os.environ.get("PYTHONPATH", "")]))
         patch.setenv("FASTMCP_CHECK_FOR_UPDATES", "off")
@@ -117,7 +99,6 @@ class Asked(tasks.Client):
 
 
 @pytest.mark.full
-@bounded()
 async def test_our_client_waits_for_the_tasks_of_fastmcp() -> None:
     async with fastmcp() as url, Asked.connect(url) as client:
         for name, arguments, expected in (

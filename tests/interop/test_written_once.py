@@ -23,14 +23,20 @@ from mcp_bindgen.runtime.transports.stdio import stdio
 from tests.interop import dated
 from tests.interop.eavesdrop import Eavesdropper, Overheard
 from tests.interop.peers import Listener, valid
-from tests.interop.processes import HERE, free_port, listening, needed, node
+from tests.interop.processes import BINDINGS, HERE, free_port, listening, needed, node
 from tests.interop.report import REVISIONS, STATEFUL, STATELESS, Report
 from tests.support.checked_connections import bindings, bounded, oracle
 from tests.support.commands import ROOT, execute
+from tests.support.forks import forked
 
 pytestmark = pytest.mark.flaky(reruns=1)  # other processes on a busy machine may be slow once
 
-SERVER = (sys.executable, str(ROOT / "examples" / "written_once.py"))
+
+def server() -> tuple[str, ...]:
+    """The command of the server."""
+    return forked(str(ROOT / "examples" / "written_once.py"), *BINDINGS)
+
+
 PATHS = {"sse": "/sse", "http": "/mcp"}
 
 
@@ -38,7 +44,7 @@ PATHS = {"sse": "/sse", "http": "/mcp"}
 async def served() -> AsyncGenerator[int]:
     """The server over HTTP; gives its port."""
     port = free_port()
-    async with listening(*SERVER, "--port", str(port), port=port):
+    async with listening(*server(), "--port", str(port), port=port):
         yield port
 
 
@@ -127,12 +133,10 @@ async def try_ours(way: AbstractAsyncContextManager[Any], revision: str) -> None
     "revision",
     [each if each in ("2024-11-05", STATELESS) else pytest.param(each, marks=pytest.mark.full) for each in REVISIONS],
 )
-@bounded()
 async def test_our_clients_of_every_revision_over_stdio(revision: str) -> None:
-    await try_ours(stdio(*SERVER, stderr=subprocess.DEVNULL), revision)
+    await try_ours(stdio(*server(), stderr=subprocess.DEVNULL), revision)
 
 
-@bounded()
 async def test_our_clients_of_every_revision_over_http_at_the_same_time() -> None:
     async with served() as port, anyio.create_task_group() as tasks:
         for revision in REVISIONS[1:]:
@@ -162,7 +166,7 @@ async def judged(revision: str, conversations: Sequence[Overheard]) -> None:
 
 def tapped(folder: Path) -> list[str]:
     """The command of the server, which writes down what it says and hears."""
-    return [sys.executable, str(HERE / "tap.py"), str(folder / "said"), *SERVER]
+    return [sys.executable, "-IS", str(HERE / "tap.py"), str(folder / "said"), *server()]
 
 
 def said(folder: Path) -> Overheard:
@@ -191,30 +195,24 @@ def judge_dated(saw: dict[str, Any], revision: str) -> None:
 
 @pytest.mark.full
 @pytest.mark.parametrize(("version", "over"), list(zip(dated.VERSIONS, ["http", "stdio", "http"], strict=True)))
-def test_official_clients_of_each_era_of_the_python_sdk(version: str, over: str, tmp_path: Path) -> None:
+async def test_official_clients_of_each_era_of_the_python_sdk(version: str, over: str, tmp_path: Path) -> None:
     place = str(dated.folder(version))
     script, revision = str(HERE / "dated_client.py"), SPOKEN[version]
-
-    @bounded()
-    async def talk() -> None:
-        if over == "stdio":
-            saw = await run([sys.executable, script, over, *tapped(tmp_path)], PYTHONPATH=place)
-            await judged(revision, [said(tmp_path)])
-        else:
-            way = "sse" if revision == "2024-11-05" else "http"
-            async with served() as port:
-                eavesdropper = Eavesdropper(port)
-                async with eavesdropper.listening() as near:
-                    address = f"http://127.0.0.1:{near}{PATHS[way]}"
-                    saw = await run([sys.executable, script, way, address], PYTHONPATH=place)
-                await judged(revision, eavesdropper.conversations())
-        judge_dated(saw, revision)
-
-    talk()
+    if over == "stdio":
+        saw = await run([sys.executable, script, over, *tapped(tmp_path)], PYTHONPATH=place)
+        await judged(revision, [said(tmp_path)])
+    else:
+        way = "sse" if revision == "2024-11-05" else "http"
+        async with served() as port:
+            eavesdropper = Eavesdropper(port)
+            async with eavesdropper.listening() as near:
+                address = f"http://127.0.0.1:{near}{PATHS[way]}"
+                saw = await run([sys.executable, script, way, address], PYTHONPATH=place)
+            await judged(revision, eavesdropper.conversations())
+    judge_dated(saw, revision)
 
 
 @pytest.mark.filterwarnings("ignore::mcp.shared.exceptions.MCPDeprecationWarning")
-@bounded()
 async def test_the_official_client_that_is_installed_speaks_the_newest_revision_with_it(tmp_path: Path) -> None:
     from mcp import Client, StdioServerParameters, types
     from mcp.client.stdio import stdio_client
@@ -238,18 +236,12 @@ async def test_the_official_client_that_is_installed_speaks_the_newest_revision_
 
 @pytest.mark.full
 @pytest.mark.parametrize("version", list(dated.VERSIONS)[::2])
-def test_a_fresh_skeleton_answers_official_clients_of_each_era(version: str, tmp_path: Path) -> None:
+async def test_a_fresh_skeleton_answers_official_clients_of_each_era(version: str, tmp_path: Path) -> None:
     started = execute(sys.executable, "-c", SCAFFOLD, "scaffold", "server", "weather", cwd=tmp_path)
     assert started.returncode == 0, started.stderr
-    place = str(dated.folder(version))
-
-    @bounded()
-    async def talk() -> None:
-        code = f"{BRIEF}\nanyio.run(main, {sys.executable!r}, {str(tmp_path / 'weather' / 'src')!r})"
-        saw = await run([sys.executable, "-c", code], PYTHONPATH=place)
-        assert saw == [SPOKEN[version], "weather", "Hello, Ada!"]
-
-    talk()
+    code = f"{BRIEF}\nanyio.run(main, {sys.executable!r}, {str(tmp_path / 'weather' / 'src')!r})"
+    saw = await run([sys.executable, "-c", code], PYTHONPATH=str(dated.folder(version)))
+    assert saw == [SPOKEN[version], "weather", "Hello, Ada!"]
 
 
 SCAFFOLD = "from mcp_bindgen.cli import main; main()"
@@ -321,7 +313,6 @@ async def test_official_clients_in_typescript_at_every_revision_that_they_speak(
 @pytest.mark.parametrize(
     ("package", "revision"), [("sdk", STATEFUL[-1]), ("client", STATEFUL[-1]), ("client", STATELESS)]
 )
-@bounded()
 async def test_official_clients_in_typescript_over_stdio(package: str, revision: str, tmp_path: Path) -> None:
     needed()
     command = [node(), str(HERE / "node_client.mjs"), package, revision, "stdio", *tapped(tmp_path)]

@@ -12,7 +12,7 @@ import socket
 import subprocess
 import sys
 import time
-from collections.abc import AsyncGenerator, AsyncIterator, Iterator, Sequence
+from collections.abc import AsyncGenerator, AsyncIterator, Callable, Iterator, Sequence
 from contextlib import asynccontextmanager, contextmanager, suppress
 from pathlib import Path
 from typing import Any
@@ -22,6 +22,7 @@ import httpx2
 import pytest
 
 from mcp_bindgen.http.client import bounded as _bounded
+from tests.support.checked_connections import initialize
 from tests.support.commands import ROOT
 from tests.support.processes import PATIENCE, free_port, process
 from tests.support.redis_server import RedisServer, redis_server
@@ -266,12 +267,7 @@ class Patient:
 
     async def begin(self, capabilities: Any = None) -> None:
         """Shakes hands."""
-        params = {
-            "protocolVersion": OLD,
-            "capabilities": {"elicitation": {}} if capabilities is None else capabilities,
-            "clientInfo": {"name": "patient", "version": "1"},
-        }
-        response = await self.insist({"id": self.id(), "method": "initialize", "params": params})
+        response = await self.insist(initialize(OLD, {"elicitation": {}} if capabilities is None else capabilities))
         assert response.status_code == 200, response.text
         self.headers["mcp-session-id"] = response.headers["mcp-session-id"]
         response = await self.insist({"method": "notifications/initialized"})
@@ -296,11 +292,33 @@ class Patient:
                         return response
                 await anyio.sleep(0.05)
 
-    async def call(self, name: str, **arguments: Any) -> list[Any]:
-        """Calls a tool; gives all messages until the answer, which comes last."""
+    def calling(self, name: str, **arguments: Any) -> dict[str, Any]:
+        """A call of a tool."""
         id_ = self.id()
         params = {"name": name, "arguments": arguments, "_meta": {"progressToken": id_}}
-        return [one async for one in self.messages({"id": id_, "method": "tools/call", "params": params})]
+        return {"id": id_, "method": "tools/call", "params": params}
+
+    async def call(self, name: str, **arguments: Any) -> list[Any]:
+        """Calls a tool; gives all messages until the answer, which comes last."""
+        return [one async for one in self.messages(self.calling(name, **arguments))]
+
+    async def hello(self, url: str) -> httpx2.Response:
+        """Asks for another session."""
+        return await self.http.post(url, headers=HEADERS, json=initialize(OLD))
+
+    async def ping(self, url: str | None = None) -> int:
+        """Sends a ping; gives the status."""
+        return (await self.post({"id": self.id(), "method": "ping"}, url)).status_code
+
+    async def subscribe(self, uri: str, url: str | None = None) -> None:
+        """Follows a resource."""
+        await self.insist({"id": self.id(), "method": "resources/subscribe", "params": {"uri": uri}}, url)
+
+    def stream(self, url: str, request: dict[str, Any] | None = None, last: Sequence[str] = ()) -> Any:
+        """A response that is read by hand: to a request, or with the stream that has the last of these ids."""
+        if request is not None:
+            return self.http.stream("POST", url, headers=self.headers, json={"jsonrpc": "2.0", **request})
+        return self.http.stream("GET", url, headers={**self.headers, **({"last-event-id": last[-1]} if last else {})})
 
     async def messages(self, request: dict[str, Any], url: str | None = None) -> AsyncIterator[Any]:
         """Yields what comes on the stream of a request until its answer, from whichever workers.
@@ -358,14 +376,51 @@ class Patient:
                 yield json.loads(line[6:])
 
 
+class Reader:
+    """The stream of one request, read from one worker after another.
+
+    Attributes:
+        said: The messages.
+    """
+
+    def __init__(self, client: Patient, request: dict[str, Any]) -> None:
+        self.said: list[Any] = []
+        self._client, self._request, self._last = client, request, list[str]()
+
+    async def read(self, url: str, most: int | None = None, then: Callable[[], object] | None = None) -> list[Any]:
+        """Reads on until the end, or until there are so many messages; then does something, or hangs up."""
+        asked = None if self._last else self._request
+        async with self._client.stream(url, asked, self._last) as response:
+            assert response.status_code == 200
+            async for message in self._client.events(response, self._last):
+                self.said.append(message)
+                if len(self.said) == most:
+                    if then is None:
+                        break
+                    then()
+        return self.said
+
+
+def connections() -> httpx2.AsyncClient:
+    """A client of HTTP that is not patient for ever."""
+    return httpx2.AsyncClient(timeout=20, limits=httpx2.Limits(max_connections=1000, keepalive_expiry=30))
+
+
 @asynccontextmanager
 async def patient(cluster: Cluster, url: str | None = None) -> AsyncIterator[Patient]:
     """Connect a client with a session, that is not patient for ever."""
-    limits = httpx2.Limits(max_connections=1000)
-    async with httpx2.AsyncClient(timeout=httpx2.Timeout(20), limits=limits) as http:
+    async with connections() as http:
         client = Patient(http, url or cluster.url)
         await client.begin()
         yield client
+
+
+@asynccontextmanager
+async def meeting(cluster: Cluster) -> AsyncIterator[tuple[Patient, int, int]]:
+    """A client with a session, and the ports of the first two workers."""
+    async with patient(cluster) as client:
+        first, second, *_ = cluster.workers
+        yield client, first, second
 
 
 def answer(response: httpx2.Response) -> Any:

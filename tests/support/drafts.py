@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import Any
 
@@ -25,7 +26,6 @@ class Draft:
         says: A part of the reason.
         reading: A part of the decision.
         accepts: Values of `X` that the schema accepts; what reads it must accept them too.
-        more: How many more decisions of the kind there are.
     """
 
     kind: str
@@ -34,30 +34,16 @@ class Draft:
     says: str
     reading: str
     accepts: tuple[Any, ...] = ()
-    more: int = 0
 
 
-def broken(
-    kind: str,
-    what: str,
-    pointer: str,
-    says: str,
-    reading: str,
-    definitions: Schema | None = None,
-    /,
-    accepts: tuple[Any, ...] = (),
-    more: int = 0,
-    **changes: Any,
-) -> Any:
-    """The small schema with some definitions changed."""
-    schema = small(definitions, **changes)
-    return pytest.param(Draft(kind, schema, pointer, says, reading, accepts, more), id=f"{kind}-{what}")
+def change(more: Schema | None = None, /, accepts: tuple[Any, ...] = (), **changes: Any) -> tuple[Schema, Any]:
+    """The small schema with some definitions changed, and values of `X` that it accepts."""
+    return small(more, **changes), accepts
 
 
-def about_x(kind: str, what: str, schema: Any, says: str, reading: str, *accepts: Any, at: str = "") -> Any:
+def x(schema: Any, *accepts: Any) -> tuple[Schema, Any]:
     """The small schema with one more definition, `X`, beside two to refer to."""
-    more = {"X": schema, "Text": TEXT, "Part": record(a=TEXT)}
-    return broken(kind, what, f"/$defs/X{at}", says, reading, more, accepts=accepts)
+    return change({"X": schema, "Text": TEXT, "Part": record(a=TEXT)}, accepts=accepts)
 
 
 def find(**changes: Any) -> Schema:
@@ -67,402 +53,184 @@ def find(**changes: Any) -> Schema:
 
 SHELVES = {"ListShelvesRequest": message("shelves/list"), "ListShelvesResult": record()}
 
-DRAFTS = [
-    # --- keywords -------------------------------------------------------------------------------------------------
-    about_x(
-        "keyword-unknown",
-        "property-names",
-        {"type": "object", "propertyNames": {"maxLength": 3}},
-        "'propertyNames'",
-        "not checked",
-        {"abc": 1},
-        at="/propertyNames",
+ROWS: dict[str, tuple[Schema, tuple[Any, ...]]] = {
+    "keyword-unknown | property-names | /X/propertyNames | 'propertyNames' | not checked": x(
+        {"type": "object", "propertyNames": {"maxLength": 3}}, {"abc": 1}
     ),
-    about_x(
-        "keyword-unknown",
-        "patterns-of-a-closed-object",
-        {**record(a=TEXT), "patternProperties": {"^x-": WHOLE}, **CLOSED},
-        "'patternProperties'",
-        "not checked",
-        {"a": "", "x-1": 1},
-        at="/patternProperties",
+    "keyword-unknown | patterns-of-a-closed-object | /X/patternProperties | 'patternProperties' | not checked": x(
+        {**record(a=TEXT), "patternProperties": {"^x-": WHOLE}, **CLOSED}, {"a": "", "x-1": 1}
     ),
-    about_x(
-        "keyword-unknown",
-        "items-one-by-one",
-        {"type": "array", "prefixItems": [TEXT, WHOLE], "items": False},
-        "'prefixItems'",
-        "not checked",
-        ["a", 1],
-        at="/prefixItems",
+    "keyword-unknown | items-one-by-one | /X/prefixItems | 'prefixItems' | not checked": x(
+        {"type": "array", "prefixItems": [TEXT, WHOLE], "items": False}, ["a", 1]
     ),
-    about_x(
-        "keyword-unknown", "not", {"type": "string", "not": {"const": "a"}}, "'not'", "not checked", "b", at="/not"
+    "keyword-unknown | not | /X/not | 'not' | not checked": x({"type": "string", "not": {"const": "a"}}, "b"),
+    "keyword-unknown | if | /X/if | 'if' | not checked": x({"type": "string", "if": TEXT}, "ab"),
+    "keyword-unknown | misspelled | /X/requried | 'requried' | not": x({"type": "object", "requried": ["a"]}, {}),
+    "keyword-kind | required | /X/required | wrong kind | not read": x({"type": "object", "required": "a"}),
+    "keyword-kind | minimum | /X/minimum | wrong kind | not read": x({"type": "integer", "minimum": "3"}),
+    "keyword-kind | tuple | /X/items | wrong kind | not read": x({"type": "array", "items": [TEXT]}),
+    "keyword-kind | empty-choice | /X/enum | wrong kind | not read": x({"enum": []}),
+    "keyword-kind | empty-union | /X/anyOf | wrong kind | not read": x({"anyOf": []}),
+    "keyword-kind | members | /X/properties | wrong kind | not": x({"type": "object", "properties": [], **CLOSED}),
+    "keyword-kind | prose | /X/description | wrong kind | not read": x({**TEXT, "description": 5}),
+    "type-unknown | one | /X/type | 'int' | any type": x({"type": "int"}),
+    "type-unknown | among-others | /X/type | 'any' | any type": x({"type": ["null", "any"]}),
+    "schema-kind | member | /X/properties/a | wrong kind | any JSON": x(record(a=5)),
+    "schema-kind | option | /X/anyOf/1 | wrong kind | any JSON": x({"anyOf": [TEXT, 5]}),
+    "definition-kind | boolean | /X | must be an object | any JSON": x(True, 1),
+    "reference-dangling | member | /X/properties/a | leads nowhere | any JSON": x(record(a=ref("Prat"))),
+    "reference-dangling | definition | /X | leads nowhere | any JSON": x(ref("Gone")),
+    "reference-dangling | elsewhere | /X | leads nowhere | any JSON": x({"$ref": "other.json#/$defs/X"}),
+    "reference-dangling | no-definition | /X | leads nowhere | any": x({"$ref": "#/$defs/Part/properties/a"}, "text"),
+    "reference-dangling | whole-document | /X | leads nowhere | any JSON": x({"$ref": "#"}, 1),
+    "reference-dialect | older | /X | leads nowhere | '#/$defs/Part'": x({"$ref": "#/definitions/Part"}, {"a": ""}),
+    "reference-circle | itself | /X | X -> X | X there is any JSON": x(ref("X")),
+    "reference-circle | union | /X | X -> X | X there is any JSON": x({"anyOf": [TEXT, ref("X")]}, ""),
+    "reference-circle | two | /X | X -> Y -> X | Y there": change(X={"allOf": [ref("Y")]}, Y=ref("X")),
+    "beside-reference | limit | /X | 'minLength' beside | both hold": x({**ref("Text"), "minLength": 2}, "ab"),
+    "beside-reference | members | /X | 'type' beside | both": x({**ref("Part"), **record(b=WHOLE)}, {"a": "", "b": 1}),
+    "beside-reference | same | /X/properties/a | 'type' | both": x(record(a={**ref("Part"), "type": "object"})),
+    "definition-name | words | /Foo Bar | cannot be a name | 'FooBar'": change({"Foo Bar": TEXT}),
+    "definition-name | path | /a~1b | cannot be a name | 'AB'": change({"a/b": record(a=TEXT), "X": ref("a~1b")}),
+    "definition-name | private | /_X | cannot be a name | importable as '_X'": change({"_X": record(a=TEXT)}),
+    "definition-name | small | /aPart | cannot | importable as 'aPart'": change(aPart=record(a=ref("aPart"))),
+    "definition-name | generic | /Record<string,unknown> |  | 'RecordS": change({"Record<string,unknown>": {}}),
+    "definition-name | keyword | /None | cannot be a name | 'NoneType'": change({"None": record(a=TEXT)}),
+    "definition-name | builtin | /list | cannot be a name | 'List'": change(list=record(a=TEXT)),
+    "definition-name | typing | /Literal | cannot be a name | 'LiteralType'": change(Literal=record(a=TEXT)),
+    "definition-name | base | /Model | cannot | importable as 'Model'": change(Model=record(a=WHOLE)),
+    "definition-name | no-letters | /é | cannot be a name | 'Type'": change({"é": TEXT}),
+    "definition-name | two | /a part | cannot be a name | 'APart2'": change({"a part": TEXT, "APart": WHOLE}),
+    "member-taken | style | /X | 'foo_bar' and 'fooBar' | 'foo_bar_2'": x(
+        record(fooBar=TEXT, foo_bar=WHOLE), {"fooBar": ""}
     ),
-    about_x("keyword-unknown", "if", {"type": "string", "if": TEXT}, "'if'", "not checked", "ab", at="/if"),
-    about_x(
-        "keyword-unknown", "misspelled", {"type": "object", "requried": ["a"]}, "'requried'", "not", {}, at="/requried"
+    "inline-name-taken | object | /X/properties/part | taken | 'XPart2'": change(
+        X=record(part=record(a=TEXT)), XPart=TEXT
     ),
-    about_x("keyword-kind", "required", {"type": "object", "required": "a"}, "wrong kind", "not read", at="/required"),
-    about_x("keyword-kind", "minimum", {"type": "integer", "minimum": "3"}, "wrong kind", "not read", at="/minimum"),
-    about_x("keyword-kind", "tuple", {"type": "array", "items": [TEXT]}, "wrong kind", "not read", at="/items"),
-    about_x("keyword-kind", "empty-choice", {"enum": []}, "wrong kind", "not read", at="/enum"),
-    about_x("keyword-kind", "empty-union", {"anyOf": []}, "wrong kind", "not read", at="/anyOf"),
-    about_x(
-        "keyword-kind", "members", {"type": "object", "properties": [], **CLOSED}, "wrong kind", "not", at="/properties"
+    "inline-name-taken | limit | /X | taken | 'XTags2'": change(
+        X=record(tags={"type": "array", "items": {**TEXT, "minLength": 1}}), XTags=TEXT
     ),
-    about_x("keyword-kind", "prose", {**TEXT, "description": 5}, "wrong kind", "not read", at="/description"),
-    about_x("type-unknown", "one", {"type": "int"}, "'int'", "any type", at="/type"),
-    about_x("type-unknown", "among-others", {"type": ["null", "any"]}, "'any'", "any type", at="/type"),
-    about_x("schema-kind", "member", record(a=5), "wrong kind", "any JSON", at="/properties/a"),
-    about_x("schema-kind", "option", {"anyOf": [TEXT, 5]}, "wrong kind", "any JSON", at="/anyOf/1"),
-    about_x("definition-kind", "boolean", True, "must be an object", "any JSON", 1),
-    # --- references -----------------------------------------------------------------------------------------------
-    about_x("reference-dangling", "member", record(a=ref("Prat")), "leads nowhere", "any JSON", at="/properties/a"),
-    about_x("reference-dangling", "definition", ref("Gone"), "leads nowhere", "any JSON"),
-    about_x("reference-dangling", "elsewhere", {"$ref": "other.json#/$defs/X"}, "leads nowhere", "any JSON"),
-    about_x(
-        "reference-dangling", "no-definition", {"$ref": "#/$defs/Part/properties/a"}, "leads nowhere", "any", "text"
+    "inline-name-taken | params | /FindBookRequest/properties/params | taken | 'FindBookRequestParams2'": change(
+        FindBookRequest=message("books/find", {"type": "object"})
     ),
-    about_x("reference-dangling", "whole-document", {"$ref": "#"}, "leads nowhere", "any JSON", 1),
-    about_x("reference-dialect", "older", {"$ref": "#/definitions/Part"}, "leads nowhere", "'#/$defs/Part'", {"a": ""}),
-    about_x("reference-circle", "itself", ref("X"), "X -> X", "X there is any JSON"),
-    about_x("reference-circle", "union", {"anyOf": [TEXT, ref("X")]}, "X -> X", "X there is any JSON", ""),
-    broken("reference-circle", "two", "/$defs/X", "X -> Y -> X", "Y there", X={"allOf": [ref("Y")]}, Y=ref("X")),
-    about_x("beside-reference", "limit", {**ref("Text"), "minLength": 2}, "'minLength' beside", "both hold", "ab"),
-    about_x(
-        "beside-reference", "members", {**ref("Part"), **record(b=WHOLE)}, "'type' beside", "both", {"a": "", "b": 1}
-    ),
-    about_x(
-        "beside-reference", "same", record(a={**ref("Part"), "type": "object"}), "'type'", "both", at="/properties/a"
-    ),
-    # --- names ----------------------------------------------------------------------------------------------------
-    broken("definition-name", "words", "/$defs/Foo Bar", "cannot be a name", "'FooBar'", {"Foo Bar": TEXT}),
-    broken(
-        "definition-name", "path", "/$defs/a~1b", "cannot be a name", "'AB'", {"a/b": record(a=TEXT), "X": ref("a~1b")}
-    ),
-    broken("definition-name", "private", "/$defs/_X", "cannot be a name", "importable as '_X'", {"_X": record(a=TEXT)}),
-    broken("definition-name", "small", "/$defs/aPart", "cannot", "importable as 'aPart'", aPart=record(a=ref("aPart"))),
-    broken(
-        "definition-name", "generic", "/$defs/Record<string,unknown>", "", "'RecordS", {"Record<string,unknown>": {}}
-    ),
-    broken("definition-name", "keyword", "/$defs/None", "cannot be a name", "'NoneType'", {"None": record(a=TEXT)}),
-    broken("definition-name", "builtin", "/$defs/list", "cannot be a name", "'List'", list=record(a=TEXT)),
-    broken("definition-name", "typing", "/$defs/Literal", "cannot be a name", "'LiteralType'", Literal=record(a=TEXT)),
-    broken("definition-name", "base", "/$defs/Model", "cannot", "importable as 'Model'", Model=record(a=WHOLE)),
-    broken("definition-name", "no-letters", "/$defs/é", "cannot be a name", "'Type'", {"é": TEXT}),
-    broken("definition-name", "two", "/$defs/a part", "cannot be a name", "'APart2'", {"a part": TEXT, "APart": WHOLE}),
-    about_x(
-        "member-taken",
-        "style",
-        record(fooBar=TEXT, foo_bar=WHOLE),
-        "'foo_bar' and 'fooBar'",
-        "'foo_bar_2'",
-        {"fooBar": ""},
-    ),
-    broken(
-        "inline-name-taken",
-        "object",
-        "/$defs/X/properties/part",
-        "taken",
-        "'XPart2'",
-        X=record(part=record(a=TEXT)),
-        XPart=TEXT,
-    ),
-    broken(
-        "inline-name-taken",
-        "limit",
-        "/$defs/X",
-        "taken",
-        "'XTags2'",
-        X=record(tags={"type": "array", "items": {**TEXT, "minLength": 1}}),
-        XTags=TEXT,
-    ),
-    broken(
-        "inline-name-taken",
-        "params",
-        "/$defs/FindBookRequest/properties/params",
-        "taken",
-        "'FindBookRequestParams2'",
-        FindBookRequest=message("books/find", {"type": "object"}),
-    ),
-    broken(
-        "stub-taken",
-        "call",
-        "/$defs/FindBOOKRequest",
-        "'FIND_BOOK' in",
-        "'find_book_2'",
+    "stub-taken | call | /FindBOOKRequest | 'FIND_BOOK' in | 'find_book_2'": change(
         ClientRequest=union("FindBookRequest", "FindBOOKRequest"),
         FindBOOKRequest=message("books/seek"),
         FindBOOKResult=record(),
     ),
-    # --- types ----------------------------------------------------------------------------------------------------
-    about_x(
-        "all-of-types",
-        "types",
-        record(a={"allOf": [WHOLE, record(b=TEXT)]}),
-        "'type'",
-        "either part",
-        at="/properties/a",
+    "all-of-types | types | /X/properties/a | 'type' | either part": x(record(a={"allOf": [WHOLE, record(b=TEXT)]})),
+    "all-of-types | constants | /X | 'const' | either part": x({"allOf": [{"const": "a"}, {"const": "b"}]}),
+    "all-of-reference | members | /X | adds to a reference | both": x(
+        {"allOf": [record(a=ref("Part")), record(a=record(b=WHOLE))]}, {"a": {"a": "", "b": 1}}
     ),
-    about_x("all-of-types", "constants", {"allOf": [{"const": "a"}, {"const": "b"}]}, "'const'", "either part"),
-    about_x(
-        "all-of-reference",
-        "members",
-        {"allOf": [record(a=ref("Part")), record(a=record(b=WHOLE))]},
-        "adds to a reference",
-        "both",
-        {"a": {"a": "", "b": 1}},
-    ),
-    broken(
-        "all-of-reference",
-        "two",
-        "/$defs/X",
-        "'$ref'",
-        "both hold",
+    "all-of-reference | two | /X | '$ref' | both hold": change(
         X={"allOf": [record(a=ref("Y")), record(a=ref("Z"))]},
         Y=record("b", b=TEXT),
         Z=record("b", b=TEXT, c=WHOLE),
         accepts=({"a": {"b": "", "c": 1}},),
     ),
-    about_x(
-        "all-of-keyword",
-        "limits",
-        {"allOf": [{"type": "integer", "minimum": 1}, {"type": "integer", "minimum": 2}]},
-        "'minimum'",
-        "first one",
-        3,
+    "all-of-keyword | limits | /X | 'minimum' | first one": x(
+        {"allOf": [{"type": "integer", "minimum": 1}, {"type": "integer", "minimum": 2}]}, 3
     ),
-    about_x(
-        "all-of-unions",
-        "product",
-        {"allOf": [{"anyOf": [record(**{f"{side}{n}": TEXT}) for n in range(17)]} for side in "ab"]},
-        "more than 256 members",
-        "not checked",
-        {},
+    "all-of-unions | product | /X | more than 256 members | not checked": x(
+        {"allOf": [{"anyOf": [record(**{f"{side}{n}": TEXT}) for n in range(17)]} for side in "ab"]}, {}
     ),
-    about_x(
-        "all-of-closed",
-        "members",
-        {"allOf": [{**record(a=TEXT), **CLOSED}, record(b=TEXT)]},
-        "closed",
-        "all parts",
-        {"a": ""},
+    "all-of-closed | members | /X | closed | all parts": x(
+        {"allOf": [{**record(a=TEXT), **CLOSED}, record(b=TEXT)]}, {"a": ""}
     ),
-    about_x(
-        "all-of-circle",
-        "member",
-        record(a={"allOf": [ref("X"), record(b=TEXT)]}),
-        "never end",
-        "not checked",
-        {"a": {"b": ""}},
+    "all-of-circle | member | /X | never end | not checked": x(
+        record(a={"allOf": [ref("X"), record(b=TEXT)]}), {"a": {"b": ""}}
     ),
-    about_x("accepts-nothing", "member", record(a=False), "'false'", "any JSON", {}, at="/properties/a"),
-    about_x("accepts-nothing", "part", {"allOf": [False, TEXT]}, "'false'", "not checked", at="/allOf/0"),
-    about_x("members-without-type", "object", {"properties": {"a": TEXT}}, '"type": "object"', "an object", {"a": ""}),
-    about_x(
-        "members-of-several",
-        "null",
-        record(a={"type": ["object", "null"], "required": ["b"]}),
-        '"type": "object"',
-        "among",
-        {"a": None},
-        {"a": {"b": 1}},
-        at="/properties/a",
+    "accepts-nothing | member | /X/properties/a | 'false' | any JSON": x(record(a=False), {}),
+    "accepts-nothing | part | /X/allOf/0 | 'false' | not checked": x({"allOf": [False, TEXT]}),
+    'members-without-type | object | /X | "type": "object" | an object': x({"properties": {"a": TEXT}}, {"a": ""}),
+    'members-of-several | null | /X/properties/a | "type": "object" | among': x(
+        record(a={"type": ["object", "null"], "required": ["b"]}), {"a": None}, {"a": {"b": 1}}
     ),
-    about_x(
-        "members-of-others", "text", {"type": "string", "required": ["a"]}, '"type": "object"', "not checked", "text"
+    'members-of-others | text | /X | "type": "object" | not checked': x({"type": "string", "required": ["a"]}, "text"),
+    "beside-union | members | /X | 'anyOf' beside | union is not": x(
+        {**record(a=TEXT, b=TEXT), "anyOf": [record("a"), record("b")]}, {"a": ""}
     ),
-    about_x(
-        "beside-union",
-        "members",
-        {**record(a=TEXT, b=TEXT), "anyOf": [record("a"), record("b")]},
-        "'anyOf' beside",
-        "union is not",
-        {"a": ""},
+    "beside-union | limit | /X | 'anyOf' beside | only the union": x({"anyOf": [TEXT, WHOLE], "minimum": 3}, "", 3),
+    "beside-union | other-union | /X | beside | only the union": x(
+        {"anyOf": [TEXT, WHOLE], "oneOf": [TEXT, {"type": "null"}]}, ""
     ),
-    about_x("beside-union", "limit", {"anyOf": [TEXT, WHOLE], "minimum": 3}, "'anyOf' beside", "only the union", "", 3),
-    about_x(
-        "beside-union",
-        "other-union",
-        {"anyOf": [TEXT, WHOLE], "oneOf": [TEXT, {"type": "null"}]},
-        "beside",
-        "only the union",
-        "",
+    "one-of-overlaps | numbers | /X | overlap | several of them": x({"oneOf": [WHOLE, {"type": "number"}]}, 1.5),
+    "keyword-unfit | limit-of-text | /X | 'minimum' | not checked": x({"type": "string", "minimum": 3}, ""),
+    "keyword-unfit | items-without-type | /X | 'items' | not checked": x({"items": TEXT}, [""], 1),
+    "constraint-unfit | look-ahead | /X/pattern | cannot be compiled | not checked": x(
+        {"type": "string", "pattern": "^(?!x)"}, "a"
     ),
-    about_x("one-of-overlaps", "numbers", {"oneOf": [WHOLE, {"type": "number"}]}, "overlap", "several of them", 1.5),
-    about_x("keyword-unfit", "limit-of-text", {"type": "string", "minimum": 3}, "'minimum'", "not checked", ""),
-    about_x("keyword-unfit", "items-without-type", {"items": TEXT}, "'items'", "not checked", [""], 1),
-    about_x(
-        "constraint-unfit",
-        "look-ahead",
-        {"type": "string", "pattern": "^(?!x)"},
-        "cannot be compiled",
-        "not checked",
-        "a",
-        at="/pattern",
+    "constraint-unfit | length | /X/maxItems | any length | not checked": x({"type": "array", "maxItems": 10**20}, [1]),
+    "constant-kind | number | /X | constants | any number": x({"const": 1.5}, 1.5),
+    "constant-kind | object | /X | constants | any object": x({"enum": ["a", {}]}, "a", {}),
+    "constant-type | text | /X | constant 1 | type is not checked": x({"type": "string", "const": 1}),
+    "role-union | none |  | no role union | inferred": change(
+        ClientRequest=None, ServerCapabilities=record(books=record())
     ),
-    about_x(
-        "constraint-unfit",
-        "length",
-        {"type": "array", "maxItems": 10**20},
-        "any length",
-        "not checked",
-        [1],
-        at="/maxItems",
+    "role-union | no-messages |  | no role union | no methods": change(ClientRequest=None, FindBookRequest=None),
+    "union-member | no-method | /FindBookResult | no 'method' constant | no message": change(
+        ClientRequest=union("FindBookRequest", "FindBookResult")
     ),
-    about_x("constant-kind", "number", {"const": 1.5}, "constants", "any number", 1.5),
-    about_x("constant-kind", "object", {"enum": ["a", {}]}, "constants", "any object", "a", {}),
-    about_x("constant-type", "text", {"type": "string", "const": 1}, "constant 1", "type is not checked"),
-    # --- messages -------------------------------------------------------------------------------------------------
-    broken(
-        "role-union",
-        "none",
-        "/$defs",
-        "no role union",
-        "inferred",
-        ClientRequest=None,
-        ServerCapabilities=record(books=record()),
+    "union-member | no-reference | /ClientRequest | not a reference | no message": change(
+        ClientRequest={"anyOf": [ref("FindBookRequest"), TEXT]}
     ),
-    broken(
-        "role-union", "no-messages", "/$defs", "no role union", "no methods", ClientRequest=None, FindBookRequest=None
-    ),
-    broken(
-        "union-member",
-        "no-method",
-        "/$defs/FindBookResult",
-        "no 'method' constant",
-        "no message",
-        ClientRequest=union("FindBookRequest", "FindBookResult"),
-    ),
-    broken(
-        "union-member",
-        "no-reference",
-        "/$defs/ClientRequest",
-        "not a reference",
-        "no message",
-        ClientRequest={"anyOf": [ref("FindBookRequest"), TEXT]},
-    ),
-    broken(
-        "union-member",
-        "two-methods",
-        "/$defs/BurnRequest",
-        "'method'",
-        "no message",
+    "union-member | two-methods | /BurnRequest | 'method' | no message": change(
         ClientRequest=union("FindBookRequest", "BurnRequest"),
         BurnRequest=record("method", method={"enum": ["burn", "scorch"]}),
     ),
-    broken(
-        "message-name",
-        "suffix",
-        "/$defs/Burn",
-        "'Request'",
-        "read as a request",
-        ClientRequest=union("FindBookRequest", "Burn"),
-        Burn=message("burn"),
-        BurnResult=record(),
+    "message-name | suffix | /Burn | 'Request' | read as a request": change(
+        ClientRequest=union("FindBookRequest", "Burn"), Burn=message("burn"), BurnResult=record()
     ),
-    broken(
-        "message-name",
-        "no-words",
-        "/$defs/Request",
-        "no words before",
-        "read as a request",
-        ClientRequest=union("FindBookRequest", "Request"),
-        Request=message("burn"),
-        Result=record(),
+    "message-name | no-words | /Request | no words before | read as a request": change(
+        ClientRequest=union("FindBookRequest", "Request"), Request=message("burn"), Result=record()
     ),
-    broken(
-        "message-twice",
-        "two-unions",
-        "/$defs/SeekBookRequest",
-        "'books/find'",
-        "only a type",
-        ServerRequest=union("SeekBookRequest"),
-        SeekBookRequest=message("books/find"),
-        SeekBookResult=record(),
+    "message-twice | two-unions | /SeekBookRequest | 'books/find' | only a type": change(
+        ServerRequest=union("SeekBookRequest"), SeekBookRequest=message("books/find"), SeekBookResult=record()
     ),
-    broken(
-        "sender-inferred",
-        "sibling",
-        "/$defs/ListBooksRequest",
-        "no role union",
-        "the client sends it, like 'books/find'",
-        ListBooksRequest=message("books/list"),
-        ListBooksResult=record(),
+    "sender-inferred | sibling | /ListBooksRequest | no role union | the client sends it, like 'books/find'": change(
+        ListBooksRequest=message("books/list"), ListBooksResult=record()
     ),
-    broken(
-        "sender-inferred",
-        "other-way",
-        "/$defs/BookLostNotification",
-        "no role union",
-        "the server sends it, the other way round than 'books/find'",
-        BookLostNotification=message("notifications/books/lost"),
+    "sender-inferred | other-way | /BookLostNotification | no role union | "
+    "the server sends it, the other way round than 'books/find'": change(
+        BookLostNotification=message("notifications/books/lost")
     ),
-    broken(
-        "sender-inferred",
-        "capability",
-        "/$defs/ListShelvesRequest",
-        "no role union",
-        "the server sends it, as 'shelves' is a capability of the client",
-        SHELVES,
-        ClientCapabilities=record(shelves=record()),
+    "sender-inferred | capability | /ListShelvesRequest | no role union | "
+    "the server sends it, as 'shelves' is a capability of the client": change(
+        SHELVES, ClientCapabilities=record(shelves=record())
     ),
-    broken(
-        "sender-inferred",
-        "result",
-        "/$defs/ListShelvesRequest",
-        "no role union",
-        "the client sends it, as its result is one of ServerResult",
-        SHELVES,
-        ServerResult=union("ListShelvesResult"),
+    "sender-inferred | result | /ListShelvesRequest | no role union | "
+    "the client sends it, as its result is one of ServerResult": change(
+        SHELVES, ServerResult=union("ListShelvesResult")
     ),
-    broken("sender-inferred", "nothing", "/$defs/ListShelvesRequest", "no role union", "either side", SHELVES),
-    broken(
-        "result-assumed",
-        "empty",
-        "/$defs/FindBookRequest",
-        "nothing says what answers 'books/find'",
-        "answered by EmptyResult",
-        FindBookResult=None,
+    "sender-inferred | nothing | /ListShelvesRequest | no role union | either side": change(SHELVES),
+    "result-assumed | empty | /FindBookRequest | nothing says what answers 'books/find' | "
+    "answered by EmptyResult": change(FindBookResult=None),
+    "result-assumed | base | /FindBookRequest | nothing says | answered by Result, an empty result": change(
+        FindBookResult=None, Result=record()
     ),
-    broken(
-        "result-assumed",
-        "base",
-        "/$defs/FindBookRequest",
-        "nothing says",
-        "answered by Result, an empty result",
-        FindBookResult=None,
-        Result=record(),
-    ),
-    broken(
-        "result-assumed",
-        "params",
-        "/$defs/SeekRequest",
-        "nothing says",
-        "answered by FindBookResult",
+    "result-assumed | params | /SeekRequest | nothing says | answered by FindBookResult": change(
         ClientRequest=union("SeekRequest"),
         FindBookRequest=None,
         SeekRequest=message("books/find", ref("FindBookRequestParams")),
     ),
-    broken(
-        "result-assumed",
-        "twin",
-        "/$defs/SeekRequest",
-        "nothing says",
-        "answered by FindBookResult",
-        ClientRequest=union("SeekRequest"),
-        SeekRequest=message("books/find"),
+    "result-assumed | twin | /SeekRequest | nothing says | answered by FindBookResult": change(
+        ClientRequest=union("SeekRequest"), SeekRequest=message("books/find")
     ),
-    broken(
-        "result-assumed",
-        "one-word",
-        "/$defs/GetResultRequest",
-        "nothing says",
-        "answered by GetResult",
+    "result-assumed | one-word | /GetResultRequest | nothing says | answered by GetResult": change(
         ClientRequest=union("GetResultRequest"),
         FindBookRequest=None,
         GetResultRequest=message("books/result"),
         GetResult=record(),
     ),
-]
+}
+"""Kind, name, pointer below the definitions, part of the reason and part of the decision -> schema and values."""
+
+
+def _drafts() -> Iterator[Any]:
+    for words, (schema, accepts) in ROWS.items():
+        kind, name, pointer, says, reading = words.split(" | ")
+        yield pytest.param(Draft(kind, schema, f"/$defs{pointer}", says, reading, accepts), id=f"{kind}-{name}")
+
+
+DRAFTS = list(_drafts())

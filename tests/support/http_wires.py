@@ -140,6 +140,13 @@ async def wires(app: AsgiApp, protocol: Any = "auto") -> AsyncGenerator[Wires]:
         yield Wires(port, stack)
 
 
+@asynccontextmanager
+async def in_session(app: AsgiApp, protocol: Any = "auto") -> AsyncGenerator[tuple[Wires, Headers]]:
+    """Connections to an application while it is served, and the headers that name a session."""
+    async with wires(app, protocol) as made:
+        yield made, await made.begin()
+
+
 def stateless(message: Any) -> Headers:
     """The headers that a stateless client sends."""
     found = {"mcp_protocol_version": STATELESS, "mcp_method": message["method"]}

@@ -2,44 +2,29 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterator
 
 from mcp_bindgen.diff.finding import Impact, Message
 from mcp_bindgen.protocol import Protocol
 from mcp_bindgen.protocol.model import Array, Map, Object, Sender, Type, Union, references
 
-I, B, R, S = Impact.IGNORED, Impact.BREAKS, Impact.RISKY, Impact.SAFE  # noqa: E741
-
+_CELLS = """
+safe ignored: field-added-optional capability-added
+breaks ignored: field-added-required
+ignored safe: field-removed-optional
+ignored breaks: field-removed-required
+breaks safe: field-became-required type-narrowed became-non-nullable number-to-integer enum-value-removed const-added
+breaks safe: union-member-removed constraint-tightened additional-properties-closed
+safe breaks: field-became-optional type-widened became-nullable integer-to-number enum-value-added const-removed
+safe breaks: union-member-added constraint-loosened additional-properties-opened
+breaks breaks: type-changed const-changed
+risky risky: pattern-changed format-changed default-changed capability-removed
+"""
 CELLS: dict[str, tuple[Impact, Impact]] = {
-    "field-added-optional": (S, I),
-    "field-added-required": (B, I),
-    "field-removed-optional": (I, S),
-    "field-removed-required": (I, B),
-    "field-became-required": (B, S),
-    "field-became-optional": (S, B),
-    "type-narrowed": (B, S),
-    "became-non-nullable": (B, S),
-    "number-to-integer": (B, S),
-    "enum-value-removed": (B, S),
-    "const-added": (B, S),
-    "union-member-removed": (B, S),
-    "constraint-tightened": (B, S),
-    "type-widened": (S, B),
-    "became-nullable": (S, B),
-    "integer-to-number": (S, B),
-    "enum-value-added": (S, B),
-    "const-removed": (S, B),
-    "union-member-added": (S, B),
-    "constraint-loosened": (S, B),
-    "type-changed": (B, B),
-    "const-changed": (B, B),
-    "pattern-changed": (R, R),
-    "format-changed": (R, R),
-    "default-changed": (R, R),
-    "additional-properties-closed": (B, S),
-    "additional-properties-opened": (S, B),
-    "capability-added": (S, I),
-    "capability-removed": (R, R),
+    rule: (Impact[old.upper()], Impact[new.upper()])
+    for old, new, rules in re.findall(r"(\w+) (\w+): (.+)", _CELLS)
+    for rule in rules.split()
 }
 """What a change does where the client sends it: old client with new server, new client with old server."""
 

@@ -18,8 +18,10 @@ from mcp_bindgen import v2025_03_26, v2025_11_25, v2026_07_28
 from mcp_bindgen.auth import ResourceServer, TokenVerifier
 from mcp_bindgen.http.server.app import HttpApp
 from mcp_bindgen.http.server.legacy_sse import SseApp
+from tests.support.checked_connections import INITIALIZED, STATELESS, initialize, lone, request
 from tests.support.issuer import Issuer
-from tests.support.meta_keys import CLIENT_CAPABILITIES, CLIENT_INFO, VERSION
+
+__all__ = ["STATELESS", "initialize"]
 
 SCOPES = {
     ("tools/call", "whoami"): ["mcp:read"],
@@ -27,7 +29,7 @@ SCOPES = {
     ("tools/call", "announce"): ["mcp:write"],
 }
 IMPLIES = {"mcp:admin": ["mcp:write"], "mcp:write": ["mcp:read"]}
-STATELESS, LATEST, BATCHES = "2026-07-28", "2025-11-25", "2025-03-26"
+LATEST, BATCHES = "2025-11-25", "2025-03-26"
 BOTH = "application/json, text/event-stream"
 
 
@@ -149,26 +151,19 @@ class Protected:
         begun = self.post(initialize(revision), token=token)
         assert begun.status_code == 200, begun.text
         headers = {"mcp-session-id": begun.headers["mcp-session-id"], "mcp-protocol-version": revision}
-        told = self.post({"jsonrpc": "2.0", "method": "notifications/initialized"}, token=token, headers=headers)
+        told = self.post(INITIALIZED, token=token, headers=headers)
         assert told.status_code == 202, told.text
         return headers
 
 
-def initialize(revision: str) -> dict[str, Any]:
-    params = {"protocolVersion": revision, "capabilities": {}, "clientInfo": {"name": "raw", "version": "1"}}
-    return {"jsonrpc": "2.0", "id": 0, "method": "initialize", "params": params}
-
-
 def called(name: str, id_: int = 1, **more: Any) -> dict[str, Any]:
     """A `tools/call` of a stateful revision."""
-    return {"jsonrpc": "2.0", "id": id_, "method": "tools/call", "params": {"name": name, **more}}
+    return request(id_, "tools/call", {"name": name, **more})
 
 
 def stateless(method: str, **params: Any) -> dict[str, Any]:
     """A request of a stateless revision."""
-    meta = {VERSION: STATELESS, CLIENT_INFO: {"name": "raw", "version": "1"}}
-    meta[CLIENT_CAPABILITIES] = {"elicitation": {"form": {}}}
-    return {"jsonrpc": "2.0", "id": 1, "method": method, "params": {"_meta": meta, **params}}
+    return lone(1, method, {"elicitation": {"form": {}}}, **params)
 
 
 def said(response: Any) -> Any:

@@ -163,6 +163,14 @@ async def talking(play: Play, **options: Any) -> AsyncGenerator[tuple[HttpClient
         yield transport, script
 
 
+@asynccontextmanager
+async def introduced(play: Play, **options: Any) -> AsyncGenerator[tuple[HttpClientTransport, Script]]:
+    """A transport whose session has begun, and the server at its other end."""
+    async with talking(play, **options) as (transport, script):
+        await introduce(transport)
+        yield transport, script
+
+
 # --- the client -----------------------------------------------------------------------------------------------
 
 

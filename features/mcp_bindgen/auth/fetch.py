@@ -21,7 +21,7 @@ import anyio
 import httpx2
 from pydantic_core import to_json
 
-from mcp_bindgen.http.client.bounded import certificates, open_response, read_body, reason, shown
+from mcp_bindgen.http.client.bounded import certificates, read_body, reason, send, shown
 from mcp_bindgen.runtime.model.json_types import is_array, is_object, parse_json
 from mcp_bindgen.runtime.protocol.errors import AuthorizationError
 from mcp_bindgen.runtime.protocol.transport import Oversized
@@ -223,7 +223,7 @@ class Fetcher:
                 if pinned is not url:
                     request.extensions = {**request.extensions, "sni_hostname": _host(url)}
                 try:
-                    async with open_response(client, request) as response:
+                    async with send(client, request) as response:
                         return response, await read_body(response, self.limit)
                 except (httpx2.ConnectError, httpx2.ConnectTimeout) as error:
                     failure = error

@@ -27,8 +27,8 @@ class SharedListenStream(Stream):
     async def _add(self, message: bytes | None, answered: Collection[RequestId]) -> bool:
         if message is None or not self.persisted:
             return await super()._add(message, answered)
-        assert isinstance(self._store, SharedStore)
-        number = await self._store.add(self._session, message)
+        assert isinstance(self.store, SharedStore)
+        number = await self.store.add(self.session, message)
         if number:
             self.advance(number, message)
         return number > 0
@@ -37,7 +37,7 @@ class SharedListenStream(Stream):
 class SharedTransport(SessionTransport):
     """Transport of a session at one worker."""
 
-    listen_stream: type[Stream] = SharedListenStream
+    listen_stream = SharedListenStream
 
 
 class StreamReaders:

@@ -2,10 +2,14 @@
 
 from __future__ import annotations
 
+import ast
 import re
 import sys
 from collections import Counter
+from collections.abc import Generator
+from contextlib import contextmanager
 from importlib import import_module
+from pathlib import Path
 from typing import Annotated, Any
 
 import typer
@@ -44,13 +48,35 @@ class AllCommands(HelpGroup):
         super().__init__(**settings)
         self.commands = {name: TyperGroup(name=name) for names in _COMMANDS.values() for name in names}
         self._loaded: set[str] = set()
+        self._is_listing = False
 
     def get_command(self, ctx: Any, cmd_name: str) -> Any:
-        """Return a command, or `None` if there is none of that name."""
-        if cmd_name in self.commands and cmd_name not in self._loaded:
-            self.commands[cmd_name] = _load(cmd_name)
-            self._loaded.add(cmd_name)
-        return self.commands.get(cmd_name)
+        """Return a command, or `None` if there is none of that name; for lists of commands, only its description."""
+        if cmd_name not in self.commands or cmd_name in self._loaded:
+            return self.commands.get(cmd_name)
+        if self._is_listing:
+            return TyperGroup(name=cmd_name, help=_description(cmd_name), rich_help_panel=_panel(cmd_name))
+        self.commands[cmd_name] = _load(cmd_name)
+        self._loaded.add(cmd_name)
+        return self.commands[cmd_name]
+
+    @contextmanager
+    def _listing(self) -> Generator[None]:
+        self._is_listing = True
+        try:
+            yield
+        finally:
+            self._is_listing = False
+
+    def format_help(self, ctx: Any, formatter: Any) -> None:
+        """Write the help."""
+        with self._listing():
+            super().format_help(ctx, formatter)
+
+    def shell_complete(self, ctx: Any, incomplete: str) -> Any:
+        """Return the commands and options that begin with the typed text."""
+        with self._listing():
+            return super().shell_complete(ctx, incomplete)
 
     def format_commands(self, ctx: Any, formatter: Any) -> None:
         """Write the commands under their headings, for plain help."""
@@ -58,14 +84,32 @@ class AllCommands(HelpGroup):
             self.write_section(ctx, formatter, heading, names)
 
 
+def _panel(name: str) -> str:
+    return next(heading for heading, names in _COMMANDS.items() if name in names)
+
+
+def _description(name: str) -> str:
+    """Return the text with which the module of a command describes it, without an import of the module."""
+    for node in ast.parse(Path(__file__).with_name(f"{name}.py").read_bytes()).body:
+        match node:
+            case ast.FunctionDef(name=found) if found == name:
+                return ast.get_docstring(node) or ""
+            case ast.Assign(targets=[ast.Name(found)], value=ast.Call(args=arguments, keywords=options)):
+                texts = [*arguments, *(option.value for option in options if option.arg == "help")]
+                if found == name and isinstance(texts[0], ast.Constant):
+                    return str(texts[0].value)
+            case _:
+                pass
+    raise LookupError(name)
+
+
 def _load(name: str) -> Any:
     found = getattr(import_module(f".{name}", __package__), name)
-    panel = next(heading for heading, names in _COMMANDS.items() if name in names)
     alone = typer.Typer(rich_markup_mode=MARKUP)
     if isinstance(found, typer.Typer):
-        alone.add_typer(found, name=name, rich_help_panel=panel)
+        alone.add_typer(found, name=name, rich_help_panel=_panel(name))
     else:
-        alone.command(name, rich_help_panel=panel, **_SETTINGS.get(name, {}))(expanded(found))
+        alone.command(name, rich_help_panel=_panel(name), **_SETTINGS.get(name, {}))(expanded(found))
     return typer.main.get_group(alone).commands[name]
 
 
@@ -112,7 +156,8 @@ def run() -> None:
         sys.exit(app(standalone_mode=False) or 0)
     except _CLICK_ERROR as error:
         usage: Any = error
-        usage.message = printable(usage.message)
+        is_help = type(error).__name__ == "NoArgsIsHelpError"  # typer does not export it
+        usage.message = printable(usage.message, keep="\n" if is_help else "")
         usage.show()  # as plain text: the consoles of typer do not escape text from files
         sys.exit(usage.exit_code)
     except typer.Abort:

@@ -22,9 +22,7 @@ _FIELD = 64  # bytes of a line beside its value
 _BOM = b"\xef\xbb\xbf"
 
 
-def encode(
-    data: bytes | None = None, id: str | None = None, event: str | None = None, retry: int | None = None
-) -> bytes:
+def encode(data: bytes | None = None, id: str | None = None, event: str = "", retry: int | None = None) -> bytes:
     """Encode an event; fields that are None are left out.
 
     Each line end in `data` arrives as LF. In JSON text all line ends are white space.
@@ -35,7 +33,7 @@ def encode(
         event: Type of the event, without line ends; `message` by default.
         retry: Milliseconds after which a client reconnects.
     """
-    head = "" if event is None else f"event: {event}\n"
+    head = f"event: {event}\n" if event else ""
     if id is not None:
         head += f"id: {id}\n"
     if retry is not None:

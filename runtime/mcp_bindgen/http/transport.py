@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-import argparse
 import os
 import re
+from argparse import ArgumentParser, Namespace
 from collections.abc import Callable, Mapping, Sequence
 from functools import partial
 from importlib.util import find_spec
@@ -68,7 +68,7 @@ class HttpTransport:
             pauses=auth.authorizer(url).pauses if auth is not None else Pauses(),
         )
 
-    def add_arguments(self, parser: argparse.ArgumentParser) -> None:
+    def add_arguments(self, parser: ArgumentParser) -> None:
         """Add `--http`, `--sse` and their options; `run` describes them."""
         parser.epilog = f"example: {parser.prog} --http 127.0.0.1:8000"
         ways = parser.add_mutually_exclusive_group()
@@ -84,9 +84,7 @@ class HttpTransport:
             help_ = f"with --http or --sse: allow this {noun} instead of the default; repeatable [{variable}]"
             parser.add_argument(f"--allowed-{noun}", action="append", metavar="NAME", help=help_)
 
-    def serve(
-        self, servers: Sequence[Server], chosen: argparse.Namespace, options: RunOptions
-    ) -> Callable[[], object] | None:
+    def serve(self, servers: Sequence[Server], chosen: Namespace, options: RunOptions) -> Callable[[], object] | None:
         """Return a function that serves over HTTP; `None` without `--http` or `--sse`.
 
         Raises:

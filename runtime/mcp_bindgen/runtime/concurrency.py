@@ -68,24 +68,16 @@ TURN_SECONDS = 0.005
 
 
 class Turn:
-    """Time that a task may use the event loop before it lets other tasks run.
-
-    Attributes:
-        end: When the turn is over, on the clock of `time.monotonic`.
-    """
+    """Time that a task may use the event loop before it lets other tasks run."""
 
     def __init__(self) -> None:
-        self.begin()
-
-    def begin(self) -> None:
-        """Begin a turn now."""
-        self.end: float = time.monotonic() + TURN_SECONDS
+        self._end = time.monotonic() + TURN_SECONDS
 
     async def give_way(self) -> None:
         """Let other tasks run if the turn is over, and begin the next turn."""
-        if time.monotonic() > self.end:
+        if time.monotonic() > self._end:
             await asyncio.sleep(0)
-            self.begin()
+            self._end = time.monotonic() + TURN_SECONDS
 
 
 _FAR = 30 * 24 * 3600.0  # seconds beyond which a timer is pointless

@@ -17,7 +17,7 @@ from functools import cached_property, partial
 from importlib import import_module
 from itertools import takewhile
 from pathlib import Path
-from typing import IO, Any, TypeVar, Unpack, overload
+from typing import Any, TypeVar, Unpack, overload
 
 import anyio
 from anyio.abc import TaskGroup
@@ -46,17 +46,9 @@ from .protocol.methods import DISCOVER, INITIALIZE
 from .protocol.peer import Peer
 from .protocol.revision import Dispatcher, Revision
 from .protocol.routing import Route
-from .session.client import (
-    Client,
-    accept_discovery,
-    accept_handshake,
-    discover,
-    introduce,
-    offer_handshake,
-    spoken,
-)
+from .session.client import Client, accept_discovery, accept_handshake, discover, offer_handshake, spoken
 from .session.session import Session
-from .session.targets import TRANSPORTS, Address, Auth, Cache, CacheScope, ConnectOptions, HasAddress, Target
+from .session.targets import TRANSPORTS, Address, Auth, Cache, CacheScope, ConnectOptions, HasAddress, Stderr, Target
 from .transports.stdio import stdio
 
 C = TypeVar("C", bound=Client)
@@ -111,7 +103,7 @@ async def connect(
     probe_timeout: float = PROBE_TIMEOUT,
     timeout: float | None = TIMEOUT,
     exactly: bool = False,
-    stderr: int | IO[Any] | None = None,
+    stderr: Stderr = None,
 ) -> AsyncGenerator[Any]:
     """Connect to a server in the best revision that both sides speak; close the connection when the block ends.
 
@@ -181,10 +173,7 @@ def installed() -> list[type[Client]]:
 
 
 def address(
-    target: Target,
-    headers: Mapping[str, str] | None = None,
-    stderr: int | IO[Any] | None = None,
-    auth: Auth | None = None,
+    target: Target, headers: Mapping[str, str] | None = None, stderr: Stderr = None, auth: Auth | None = None
 ) -> Address:
     """Return the address of a target.
 
@@ -250,7 +239,7 @@ def command_address(
     *,
     env: Mapping[str, str] | None = None,
     cwd: str | None = None,
-    stderr: int | IO[Any] | None = None,
+    stderr: Stderr = None,
 ) -> Address:
     """Return the address of a program to start; the arguments are those of `stdio`."""
     start = partial(stdio, command, *arguments, env=env, cwd=cwd, stderr=stderr)
@@ -337,7 +326,7 @@ class _Search:
                 self.failures.append(("GET" if way.fallback else "connecting", error))
                 yield None
                 return
-            session = Session(Peer("client", clients.dispatchers), transport, clients.handler, limits=clients.limits)
+            session = Session(Peer("client", clients.dispatchers), transport, clients.handler, clients.limits)
             tasks = await stack.enter_async_context(background_tasks())
             tasks.start_soon(session.run)
             stack.push_async_callback(session.close)
@@ -358,11 +347,11 @@ class _Search:
         place, clients = self._place, self._clients
         probed = way.probe and not (way.handshake_first or clients.prefers_handshake)
         is_outdated = known is not None and (way.fallback or self._ended)
-        ends_after_probe = self._ended and probed and place.reopens and clients.has_both_eras
+        reopens = self._ended and probed and place.reopens
         table = (
             (is_outdated and place.open is not None, _PROBE),
             (self._elsewhere and not way.fallback and place.fallback is not None, _FALLBACK),
-            (ends_after_probe, _HANDSHAKE),
+            (reopens and all(clients.best(stateless=one) for one in (False, True)), _HANDSHAKE),
         )
         return next((following for applies, following in table if applies), None)
 
@@ -399,11 +388,9 @@ class _Clients:
         if not clients or len(self._by_revision) < len(clients):
             raise ValueError("connecting needs clients, one for each revision")
         self.limits = clients[0].limits
-        self.dispatchers: dict[str, Dispatcher] = {
-            client.revision: client.dispatcher.extended(type(client))
-            for client in sorted(clients, key=lambda client: client.dispatcher.revision.rank)
-        }
-        self._own = [dispatcher.revision for dispatcher in reversed(self.dispatchers.values())]
+        ranked = sorted(clients, key=lambda client: client.dispatcher.revision.rank)
+        self.dispatchers = {client.revision: client.dispatcher.extended(type(client)) for client in ranked}
+        self._own = [client.dispatcher.revision for client in reversed(ranked)]
         self._find_bridging = find_bridging
         self.prefers_handshake = not any(revision.era.is_stateless for revision in self._own)
 
@@ -424,11 +411,6 @@ class _Clients:
     def best(self, *, stateless: bool) -> str | None:
         """Return the best revision of an era, or None."""
         return next(self.revisions(stateless=stateless), None)
-
-    @property
-    def has_both_eras(self) -> bool:
-        """True if there are revisions of both eras."""
-        return self.best(stateless=True) is not None and self.best(stateless=False) is not None
 
     def client(self, revision: str) -> Client:
         """Return the client of a revision; a client that needs conversion is made on first use."""
@@ -461,7 +443,7 @@ class _Negotiation:
     Args:
         clients: The clients.
         session: The connection, running.
-        server: Key of the server, for caches.
+        key: Key of the server, for caches.
         tasks: Group of the task that waits for the response to the probe.
         patience: Seconds to wait for this response if the server may know the handshake only.
 
@@ -470,26 +452,21 @@ class _Negotiation:
         elsewhere: True if the handshake failed as it does at a server that has HTTP+SSE only.
     """
 
-    def __init__(
-        self, clients: _Clients, session: Session, server: Hashable, tasks: TaskGroup, patience: float
-    ) -> None:
+    def __init__(self, clients: _Clients, session: Session, key: Hashable, tasks: TaskGroup, patience: float) -> None:
         self.failures: list[tuple[str, Exception]] = []
         self.elsewhere = False
-        self._clients, self._session, self._server, self._tasks = clients, session, server, tasks
+        self._clients, self._session, self._server, self._tasks = clients, session, key, tasks
         self._patience = patience
         self._pauses = session.transport.pauses or Pauses()
-        self._asking = anyio.CancelScope()
-        self._asked = False
         self._probed = ""
+        self._probing: anyio.TaskHandle[None] | None = None
+        self._answer: Any = None  # the response to the probe, or its error
         self._offered: list[str] = []
-        self._heard = anyio.Event()
-        self._answer: Any = None
-        self._error: Exception | None = None
 
     @property
     def is_legacy(self) -> bool:
         """True if the server did not answer the probe."""
-        return self._asked and self._answer is None
+        return bool(self._probed) and (self._answer is None or isinstance(self._answer, Exception))
 
     async def client(self, way: _Way) -> Client | None:
         """Return the connected client of a revision that the server speaks; `None` if everything failed.
@@ -512,7 +489,8 @@ class _Negotiation:
                     return found
             return None
         finally:
-            self._asking.cancel()
+            if self._probing is not None:
+                self._probing.cancel()
 
     def _may_be_stateless(self) -> bool:
         """Return True if the handshake failed as it does at a stateless server, and a client speaks such a revision."""
@@ -541,8 +519,7 @@ class _Negotiation:
         if self._clients.best(stateless=False):
             self._patience = min(self._patience, options.timeout or self._patience)
             options, patience = Options(timeout=None), self._patience
-        self._asked = True
-        self._tasks.start_soon(self._ask, client, options)
+        self._probing = self._tasks.create_task(self._ask(client, options))
         if not await self._has_heard(patience):
             self.failures.append((DISCOVER, RequestTimeout(f"no answer within {patience:g} s")))
             return None
@@ -550,30 +527,27 @@ class _Negotiation:
 
     async def _has_heard(self, seconds: float | None) -> bool:
         """Wait for the response to the probe; return True if it came."""
+        assert self._probing is not None
         with self._pauses.move_on_after(seconds):
-            await self._heard.wait()
-        return self._heard.is_set()
+            await self._probing.wait()
+        return self._answer is not None
 
     async def _ask(self, client: Client, options: Options) -> None:
-        with self._asking:
-            try:
-                self._answer = await discover(client, self._session, options)
-            except (*_FAILURES, AuthorizationError) as error:
-                self._error = error
-            self._heard.set()
+        try:
+            self._answer = await discover(client, self._session, options)
+        except (*_FAILURES, AuthorizationError) as error:
+            self._answer = error
 
     async def _hear_late(self) -> Client | None:
         """Wait again for the response to the probe after the handshake failed: the server may be slow."""
-        if not self._asked or self._error is not None or not await self._has_heard(self._patience):
-            return None
-        return await self._conclude()
+        may_come = self._probed and not isinstance(self._answer, Exception)
+        return await self._conclude() if may_come and await self._has_heard(self._patience) else None
 
     async def _conclude(self) -> Client | None:
         """Choose a revision from the response to the probe."""
-        if self._answer is not None:
-            return await self._choose(self._answer.supported_versions)
-        error, revision = self._error, self._clients.dispatchers[self._probed].revision
-        assert error is not None
+        error, revision = self._answer, self._clients.dispatchers[self._probed].revision
+        if not isinstance(error, Exception):
+            return await self._choose(error.supported_versions)
         if isinstance(error, AuthorizationError | ServerUnavailable):
             raise error  # another attempt would only ask for another login, or meet a server that stops
         if isinstance(error, ProtocolError):
@@ -594,10 +568,9 @@ class _Negotiation:
         best = next((revision for revision in self._clients.revisions(stateless=True) if revision in named), None)
         if best is not None:
             client = self._speak(best)
-            if self._answer is not None and best == self._probed:
-                accept_discovery(client, self._session, self._answer)
-            else:
-                await introduce(client, self._session)
+            if best != self._probed or self.is_legacy:
+                self._answer = await discover(client, self._session)
+            accept_discovery(client, self._session, self._answer)
             return client
         best = next((revision for revision in self._clients.revisions(stateless=False) if revision in named), None)
         if best is None:

@@ -34,18 +34,14 @@ class JsonFormatter(logging.Formatter):
         shown = {"time": time, "level": record.levelname, "logger": record.name, "message": record.getMessage()}
         own: object = vars(record).get("fields")
         fields = {**(request_fields.get() or {}), **(own if is_object(own) else {})}
-        shown |= {
-            str(name): _bounded(value) for name, value in fields.items() if name not in shown and value is not None
-        }
+        for name, value in fields.items():
+            if value is not None:
+                shown.setdefault(str(name), value[:MAX_CHARACTERS] if isinstance(value, str) else value)
         if record.exc_info and not record.exc_text:
             record.exc_text = self.formatException(record.exc_info)
         if record.exc_text:
             shown["exception"] = record.exc_text
         return json.dumps(shown, default=str)
-
-
-def _bounded(value: Any) -> Any:
-    return value[:MAX_CHARACTERS] if isinstance(value, str) else value
 
 
 def log_as_json() -> None:
@@ -78,9 +74,8 @@ def use_format(name: str | None) -> None:
 
 def announce(text: str) -> None:
     """Tell the operator that a server has started: on stderr, or as a record where records are JSON."""
-    if start.isEnabledFor(logging.INFO) and any(
-        isinstance(one.formatter, JsonFormatter) for one in logging.getLogger().handlers
-    ):
+    handlers = logging.getLogger().handlers
+    if start.isEnabledFor(logging.INFO) and any(isinstance(one.formatter, JsonFormatter) for one in handlers):
         start.info("%s", text)
     else:
         print(text, file=sys.stderr, flush=True)

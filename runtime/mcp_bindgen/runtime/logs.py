@@ -17,9 +17,7 @@ def harmless(text: str) -> str:
     shown = text if len(text) <= MAX_CHARACTERS else f"{text[:MAX_CHARACTERS]}... ({len(text)} characters)"
     if shown.isprintable():
         return shown
-    return "".join(
-        char if char.isprintable() else char.encode("unicode_escape", "surrogatepass").decode() for char in shown
-    )
+    return "".join(c if c.isprintable() else c.encode("unicode_escape", "surrogatepass").decode() for c in shown)
 
 
 class _Harmless(logging.Filter):

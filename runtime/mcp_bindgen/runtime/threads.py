@@ -9,25 +9,26 @@ from collections.abc import Awaitable, Callable
 from contextlib import suppress
 from functools import partial
 from threading import Lock
-from typing import Any, TypeVar
+from typing import Any
 
 import anyio
 from anyio import to_thread
 from anyio.lowlevel import RunVar
 
-from .concurrency import blocking
-
-T = TypeVar("T")
+from .concurrency import T, blocking
 
 _MAX_THREADS = 120  # threads of the process for handlers that block
 
 _limiter: RunVar[anyio.CapacityLimiter] = RunVar("thread_limiter")
-_unlimited: RunVar[anyio.CapacityLimiter] = RunVar("unlimited")
 
 
 def thread_limiter() -> anyio.CapacityLimiter:
     """Return the limit of threads for blocking handlers, in this event loop: set its `total_tokens`."""
-    return _of_this_loop(_limiter, _MAX_THREADS)
+    limiter = _limiter.get(None)
+    if limiter is None:
+        limiter = anyio.CapacityLimiter(_MAX_THREADS)
+        _limiter.set(limiter)
+    return limiter
 
 
 def in_thread(handler: Callable[..., Any]) -> Callable[..., Awaitable[Any]]:
@@ -71,18 +72,10 @@ async def _run_in_thread(work: Callable[[], T], own: anyio.CapacityLimiter | Non
         for limiter in limiters:
             await limiter.acquire_on_behalf_of(thread)
         blocking.add(thread)
-        return await to_thread.run_sync(counted, abandon_on_cancel=True, limiter=_of_this_loop(_unlimited, math.inf))
+        return await to_thread.run_sync(counted, abandon_on_cancel=True, limiter=anyio.CapacityLimiter(math.inf))
     finally:
         with starting:
             given_up = True
         if not begun:
             blocking.discard(thread)
             release()
-
-
-def _of_this_loop(variable: RunVar[anyio.CapacityLimiter], tokens: float) -> anyio.CapacityLimiter:
-    limiter = variable.get(None)
-    if limiter is None:
-        limiter = anyio.CapacityLimiter(tokens)
-        variable.set(limiter)
-    return limiter

@@ -117,20 +117,8 @@ def test_no_bytes_make_it_fail(data: bytes, sizes: list[int]) -> None:
 @pytest.mark.parametrize("size", [1, 7, 64, 5000])
 def test_large_messages_are_skipped_in_little_memory(size: int) -> None:
     big = b'{"a": "' + b"x" * 3000 + b'"}'
-    data = (
-        b"data: "
-        + big
-        + b"\n\nid: 1\ndata: ok\n\n"
-        + b"data: x\n" * 600
-        + b"\n: "
-        + b"c" * 3000
-        + b"\n\ndata: fine\n\n"
-        + b"id: "
-        + b"9" * 3000
-        + b"\ndata: "
-        + b"y" * 1000
-        + b"\n\n"
-    )
+    data = b"data: %s\n\nid: 1\ndata: ok\n\n%s\n: %s\n\n" % (big, b"data: x\n" * 600, b"c" * 3000)
+    data += b"data: fine\n\nid: %s\ndata: %s\n\n" % (b"9" * 3000, b"y" * 1000)
     stream, found = feed(data, [size] * len(data), limit=1000)
     first, second, third, fourth, last = found
     assert (second, fourth, last) == (b"ok", b"fine", b"y" * 1000)

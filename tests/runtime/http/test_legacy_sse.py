@@ -11,7 +11,7 @@ import subprocess
 import sys
 import threading
 import time
-from collections.abc import AsyncGenerator, AsyncIterator, Awaitable, Callable, Iterator, Mapping
+from collections.abc import AsyncGenerator, AsyncIterator, Callable, Iterator, Mapping
 from contextlib import asynccontextmanager, contextmanager
 from typing import Any
 
@@ -22,27 +22,22 @@ import uvicorn
 from starlette.applications import Starlette
 from starlette.routing import Mount
 
-from mcp_bindgen.http.client.legacy_sse import SseClientTransport, sse
+from mcp_bindgen.http import HttpLimits, SseApp, serve_sse, sse
+from mcp_bindgen.http.client.legacy_sse import SseClientTransport
 from mcp_bindgen.http.server import call as asgi
 from mcp_bindgen.http.server import legacy_sse as runtime_sse
 from mcp_bindgen.http.server.errors import HttpError
-from mcp_bindgen.http.server.legacy_sse import SseApp, SseTransport
-from mcp_bindgen.http.server.limits import Budget, HttpLimits
-from mcp_bindgen.http.server.serve import serve_sse
+from mcp_bindgen.http.server.legacy_sse import SseTransport
+from mcp_bindgen.http.server.limits import Budget
 from mcp_bindgen.runtime import ConnectionClosed, ProtocolError, RequestTimeout
 from mcp_bindgen.v2024_11_05 import Client, Context, Server
 from mcp_bindgen.v2024_11_05 import types as mcp
+from tests.support.checked_connections import INITIALIZED, initialize, request
 from tests.support.effort import cases
 from tests.support.processes import PARSERS
 
 PATIENCE = 10.0
-INITIALIZE: dict[str, Any] = {
-    "jsonrpc": "2.0",
-    "id": "start",
-    "method": "initialize",
-    "params": {"protocolVersion": "2024-11-05", "capabilities": {}, "clientInfo": {"name": "raw", "version": "1"}},
-}
-INITIALIZED = {"jsonrpc": "2.0", "method": "notifications/initialized"}
+INITIALIZE = initialize("2024-11-05", id_="start")
 
 
 class Tools(Server):
@@ -109,12 +104,9 @@ class Tools(Server):
         return await self._leave(ctx)
 
     async def _spread(self, ctx: Context, times: int) -> str:
-        begun = time.monotonic()
-        longest = 0.0
         for _ in range(times):
             await self.broadcast(lambda client: client.log("info", "x" * 100_000))
-            longest, begun = max(longest, time.monotonic() - begun), time.monotonic()
-        return str(longest)
+        return "told"
 
     async def _leave(self, ctx: Context) -> str:
         await ctx.session.close()
@@ -155,16 +147,6 @@ def eventually(fact: Callable[[], object]) -> None:
     while not fact():
         assert time.monotonic() < deadline
         time.sleep(0.005)
-
-
-def go(body: Callable[[], Awaitable[None]]) -> None:
-    """Runs a coroutine that must not take long."""
-
-    async def limited() -> None:
-        with anyio.fail_after(PATIENCE):
-            await body()
-
-    anyio.run(limited)
 
 
 @pytest.fixture(scope="module")
@@ -211,8 +193,12 @@ class Raw:
 
     async def call(self, name: str, id_: int, **arguments: Any) -> int:
         """Posts a call of a tool."""
-        params = {"name": name, "arguments": arguments}
-        return await self.post({"jsonrpc": "2.0", "id": id_, "method": "tools/call", "params": params})
+        return await self.post(request(id_, "tools/call", {"name": name, "arguments": arguments}))
+
+    async def lives(self, text: str = "x") -> None:
+        """Tests that the session goes on."""
+        assert await self.call("echo", 1000, text=text) == 202
+        assert (await self.answer(1000))["result"]["content"][0]["text"] == text
 
     async def answer(self, id_: object) -> Any:
         """The answer with this id; what comes before it is skipped."""
@@ -223,18 +209,26 @@ class Raw:
 
 
 @asynccontextmanager
-async def raw(url: str, initialize: bool = True) -> AsyncGenerator[Raw]:
+async def raw(url: str, ready: bool = True) -> AsyncGenerator[Raw]:
     """Opens a stream by hand."""
     async with httpx2.AsyncClient(base_url=url) as http, http.stream("GET", f"{url}/sse") as stream:
         assert stream.status_code == 200
         client = Raw(http, stream)
         kind, client.endpoint = await client.event()
         assert kind == "endpoint"
-        if initialize:
+        if ready:
             assert await client.post(INITIALIZE) == 202
             assert (await client.answer("start"))["result"]["protocolVersion"] == "2024-11-05"
             assert await client.post(INITIALIZED) == 202
         yield client
+
+
+@asynccontextmanager
+async def raw_of(app: SseApp) -> AsyncGenerator[Raw]:
+    """Runs an application, and opens a stream by hand."""
+    with running(app) as url:
+        async with raw(url) as client:
+            yield client
 
 
 def scripted(handler: Callable[[httpx2.Request], httpx2.Response]) -> httpx2.AsyncClient:
@@ -267,80 +261,68 @@ def text_of(result: mcp.CallToolResult) -> str:
     return content.text
 
 
-def test_a_conversation(url: str, tools: Tools) -> None:
+async def test_a_conversation(url: str, tools: Tools) -> None:
     seen: list[float] = []
 
-    async def body() -> None:
-        async with Model.connect(sse(f"{url}/sse")) as client:
-            assert client.server_info.name == "tools"
-            assert [tool.name for tool in (await client.list_tools()).tools] == ["echo"]
-            text = "Zoë \u2028\r\n\x85 \U0001f600"
-            assert text_of(await client.call_tool("echo", {"text": text})) == text
-            watching = client.with_options(on_progress=lambda params: seen.append(params.progress))
-            assert text_of(await watching.call_tool("count", {"to": 50})) == "done"
-            assert text_of(await client.call_tool("ask", {"question": "why?"})) == "WHY?"
-            with pytest.raises(ProtocolError, match="not today") as caught:
-                await client.call_tool("refuse")
-            assert (caught.value.code, caught.value.data) == (-32001, {"why": "é"})
-            tools.cancelled.clear()
-            with pytest.raises(RequestTimeout):
-                await client.with_options(timeout=0.1).call_tool("wait")
-            assert await anyio.to_thread.run_sync(tools.cancelled.wait, PATIENCE)
-            assert text_of(await client.call_tool("echo", {"text": "still here"})) == "still here"
-
-    go(body)
+    async with Model.connect(sse(f"{url}/sse")) as client:
+        assert client.server_info.name == "tools"
+        assert [tool.name for tool in (await client.list_tools()).tools] == ["echo"]
+        text = "Zoë \u2028\r\n\x85 \U0001f600"
+        assert text_of(await client.call_tool("echo", {"text": text})) == text
+        watching = client.with_options(on_progress=lambda params: seen.append(params.progress))
+        assert text_of(await watching.call_tool("count", {"to": 50})) == "done"
+        assert text_of(await client.call_tool("ask", {"question": "why?"})) == "WHY?"
+        with pytest.raises(ProtocolError, match="not today") as caught:
+            await client.call_tool("refuse")
+        assert (caught.value.code, caught.value.data) == (-32001, {"why": "é"})
+        tools.cancelled.clear()
+        with pytest.raises(RequestTimeout):
+            await client.with_options(timeout=0.1).call_tool("wait")
+        assert await anyio.to_thread.run_sync(tools.cancelled.wait, PATIENCE)
+        assert text_of(await client.call_tool("echo", {"text": "still here"})) == "still here"
     assert seen == list(range(50))
     eventually(lambda: not tools.connections)
 
 
-def test_many_calls_at_once(url: str) -> None:
-    async def body() -> None:
-        results: dict[int, str] = {}
+async def test_many_calls_at_once(url: str) -> None:
+    results: dict[int, str] = {}
 
-        async def one(number: int) -> None:
-            results[number] = text_of(await client.call_tool("echo", {"text": str(number)}))
+    async def one(number: int) -> None:
+        results[number] = text_of(await client.call_tool("echo", {"text": str(number)}))
 
-        async with Model.connect(sse(f"{url}/sse")) as client, anyio.create_task_group() as tasks:
-            for number in range(100):
-                tasks.start_soon(one, number)
-        assert results == {number: str(number) for number in range(100)}
-
-    go(body)
+    async with Model.connect(sse(f"{url}/sse")) as client, anyio.create_task_group() as tasks:
+        for number in range(100):
+            tasks.start_soon(one, number)
+    assert results == {number: str(number) for number in range(100)}
 
 
-def test_the_client_of_the_caller_and_headers_are_used(url: str) -> None:
+async def test_the_client_of_the_caller_and_headers_are_used(url: str) -> None:
     sent: list[httpx2.Request] = []
 
     async def keep(request: httpx2.Request) -> None:
         sent.append(request)
 
-    async def body() -> None:
-        async with httpx2.AsyncClient(event_hooks={"request": [keep]}) as http:
-            async with Model.connect(sse(f"{url}/sse", headers={"authorization": "Bearer x"}, client=http)) as client:
-                await client.ping()
-            assert not http.is_closed
-
-    go(body)
+    async with httpx2.AsyncClient(event_hooks={"request": [keep]}) as http:
+        async with Model.connect(sse(f"{url}/sse", headers={"authorization": "Bearer x"}, client=http)) as client:
+            await client.ping()
+        assert not http.is_closed
     assert [request.method for request in sent] == ["GET", "POST", "POST", "POST"]
     assert {request.headers["authorization"] for request in sent} == {"Bearer x"}
     assert {request.headers.get("content-type") for request in sent[1:]} == {"application/json"}
 
 
-def test_no_log_shows_a_session_id(url: str, caplog: pytest.LogCaptureFixture) -> None:
+async def test_no_log_shows_a_session_id(url: str, caplog: pytest.LogCaptureFixture) -> None:
     endpoints: list[str] = []
 
     async def keep(request: httpx2.Request) -> None:
         endpoints.append(request.url.params.get("session_id", ""))
 
-    async def body() -> None:
+    with caplog.at_level(logging.DEBUG):
         async with (
             httpx2.AsyncClient(event_hooks={"request": [keep]}) as http,
             Model.connect(sse(f"{url}/sse", client=http)) as client,
         ):
             await client.call_tool("echo", {"text": "x"})
-
-    with caplog.at_level(logging.DEBUG):
-        go(body)
     assert len(endpoints[-1]) >= 32
     assert '"POST /messages HTTP/1.1" 202' in caplog.text
     assert endpoints[-1] not in caplog.text
@@ -349,43 +331,31 @@ def test_no_log_shows_a_session_id(url: str, caplog: pytest.LogCaptureFixture) -
 # --- the stream -----------------------------------------------------------------------------------------------
 
 
-def test_streams_begin_with_an_endpoint_of_their_own(url: str) -> None:
-    async def body() -> None:
-        async with raw(url, initialize=False) as one, raw(url, initialize=False) as two:
-            path, _, id_ = one.endpoint.partition("?session_id=")
-            assert path == "/messages"
-            assert len(id_) >= 32
-            assert one.endpoint != two.endpoint
-            assert one.stream.headers["content-type"].startswith("text/event-stream")
-
-    go(body)
+async def test_streams_begin_with_an_endpoint_of_their_own(url: str) -> None:
+    async with raw(url, ready=False) as one, raw(url, ready=False) as two:
+        path, _, id_ = one.endpoint.partition("?session_id=")
+        assert path == "/messages"
+        assert len(id_) >= 32
+        assert one.endpoint != two.endpoint
+        assert one.stream.headers["content-type"].startswith("text/event-stream")
 
 
-def test_idle_streams_get_comments() -> None:
-    async def body(url: str) -> None:
+async def test_idle_streams_get_comments() -> None:
+    async with raw_of(SseApp(Tools(), keep_alive=0.05)) as client:
+        assert [await client.event() for _ in range(3)] == [(":", "keep-alive")] * 3
+        await client.lives()
+
+
+async def test_there_is_a_limit_to_streams() -> None:
+    with running(SseApp(Tools(), limits=HttpLimits(sessions=1))) as url:
         async with raw(url) as client:
-            assert [await client.event() for _ in range(3)] == [(":", "keep-alive")] * 3
-            assert await client.call("echo", 1, text="x") == 202
-            assert (await client.answer(1))["result"]["content"][0]["text"] == "x"
-
-    with running(SseApp(Tools(), keep_alive=0.05)) as url:
-        go(lambda: body(url))
-
-
-def test_there_is_a_limit_to_streams() -> None:
-    async def body(url: str) -> None:
-        async with raw(url) as client:
-            said = await refused(f"{url}/sse")
-            assert said.startswith(f"{url}/sse answered 429 Too Many Requests: ")
+            assert (await refused(f"{url}/sse")).startswith(f"{url}/sse answered 429 Too Many Requests: ")
             assert (await client.http.head("/sse")).status_code == 429
         async with httpx2.AsyncClient() as http:
             while (await http.head(f"{url}/sse")).status_code != 200:
                 await anyio.sleep(0.005)
         async with Model.connect(sse(f"{url}/sse")) as again:
             await again.ping()
-
-    with running(SseApp(Tools(), limits=HttpLimits(sessions=1))) as url:
-        go(lambda: body(url))
 
 
 @pytest.mark.parametrize("how", ["close", "reset"])
@@ -399,7 +369,7 @@ def test_a_client_that_vanishes_ends_its_session(url: str, tools: Tools, how: st
     endpoint = received.partition(b"data: ")[2].split()[0].decode()
     tools.started.clear()
     tools.cancelled.clear()
-    call = {"jsonrpc": "2.0", "id": 1, "method": "tools/call", "params": {"name": "wait"}}
+    call = request(1, "tools/call", {"name": "wait"})
     with httpx2.Client(base_url=url) as http:
         for message in (INITIALIZE, INITIALIZED, call):
             assert http.post(endpoint, json=message).status_code == 202
@@ -414,53 +384,42 @@ def test_a_client_that_vanishes_ends_its_session(url: str, tools: Tools, how: st
 
 
 @pytest.mark.parametrize("wait", [False, True], ids=["at once", "waiting"])
-def test_who_does_not_read_is_not_read(url: str, wait: bool) -> None:
-    async def body() -> None:
-        async with raw(url) as client:
-            taken, stuck = 0, False
-            while not stuck:
-                with anyio.move_on_after(0.5) as patience:
-                    assert await client.call("big", taken, size=1_000_000, wait=wait) == 202
-                    taken += 1
-                stuck = patience.cancelled_caught
-                assert taken < 100
-            for id_ in range(taken):
-                assert len((await client.answer(id_))["result"]["content"][0]["text"]) == 1_000_000
-            assert await client.call("echo", 1000, text="x") == 202
-            assert (await client.answer(1000))["result"]["content"][0]["text"] == "x"
-
-    go(body)
+async def test_who_does_not_read_is_not_read(url: str, wait: bool) -> None:
+    async with raw(url) as client:
+        taken, stuck = 0, False
+        while not stuck:
+            with anyio.move_on_after(0.5) as patience:
+                assert await client.call("big", taken, size=1_000_000, wait=wait) == 202
+                taken += 1
+            stuck = patience.cancelled_caught
+            assert taken < 100
+        for id_ in range(taken):
+            assert len((await client.answer(id_))["result"]["content"][0]["text"]) == 1_000_000
+        await client.lives()
 
 
-def test_a_session_that_the_server_closes(url: str, tools: Tools) -> None:
-    async def body() -> None:
-        async with Model.connect(sse(f"{url}/sse")) as client:
-            with pytest.raises(ConnectionClosed):
-                await client.call_tool("leave")
-            with pytest.raises(ConnectionClosed):
-                await client.ping()
-
-    go(body)
+async def test_a_session_that_the_server_closes(url: str, tools: Tools) -> None:
+    async with Model.connect(sse(f"{url}/sse")) as client:
+        with pytest.raises(ConnectionClosed):
+            await client.call_tool("leave")
+        with pytest.raises(ConnectionClosed):
+            await client.ping()
     eventually(lambda: not tools.connections)
 
 
-def test_a_closed_session_does_not_wait_for_ever_to_be_read() -> None:
-    async def body(url: str) -> None:
-        async with raw(url) as client:
-            assert await client.call("flood", 1) == 202
-            while (await client.http.head("/sse")).status_code != 200:
-                await anyio.sleep(0.005)
-            assert await client.call("echo", 2, text="x") == 404
-
-    with running(SseApp(Tools(), limits=HttpLimits(sessions=1, write_timeout=0.1))) as url:
-        go(lambda: body(url))
+async def test_a_closed_session_does_not_wait_for_ever_to_be_read() -> None:
+    async with raw_of(SseApp(Tools(), limits=HttpLimits(sessions=1, write_timeout=0.1))) as client:
+        assert await client.call("flood", 1) == 202
+        while (await client.http.head("/sse")).status_code != 200:
+            await anyio.sleep(0.005)
+        assert await client.call("echo", 2, text="x") == 404
 
 
-def test_a_client_that_does_not_read_delays_no_broadcast() -> None:
+async def test_a_client_that_does_not_read_delays_no_broadcast() -> None:
     """Its queue fills, and then its session ends; everybody else is told everything."""
     tools = Tools()
 
-    async def body(url: str) -> None:
+    with running(SseApp(tools)) as url:
         async with raw(url), raw(url) as reader:
             while len(tools.connections) < 2:  # a message is accepted before it is handled
                 await anyio.sleep(0.005)
@@ -469,25 +428,17 @@ def test_a_client_that_does_not_read_delays_no_broadcast() -> None:
             while messages[-1].get("id") != 1:
                 messages.append(json.loads((await reader.event())[1]))
             assert sum(message.get("method") == "notifications/message" for message in messages) == 200
-            assert float(messages[-1]["result"]["content"][0]["text"]) < 2.5
             assert len(tools.connections) == 1
 
-    with running(SseApp(tools)) as url:
-        go(lambda: body(url))
 
-
-def test_a_client_that_never_reads_is_given_up() -> None:
+async def test_a_client_that_never_reads_is_given_up() -> None:
     tools = Tools()
 
-    async def body(url: str) -> None:
-        async with raw(url) as client:
-            assert await client.call("big", 1, size=20_000_000) == 202
-            while tools.connections:
-                await anyio.sleep(0.01)
-            assert await client.call("echo", 2, text="x") == 404
-
-    with running(SseApp(tools, limits=HttpLimits(write_timeout=0.3), keep_alive=0.1)) as url:
-        go(lambda: body(url))
+    async with raw_of(SseApp(tools, limits=HttpLimits(write_timeout=0.3), keep_alive=0.1)) as client:
+        assert await client.call("big", 1, size=20_000_000) == 202
+        while tools.connections:
+            await anyio.sleep(0.01)
+        assert await client.call("echo", 2, text="x") == 404
 
 
 # --- what is refused ------------------------------------------------------------------------------------------
@@ -496,20 +447,10 @@ def test_a_client_that_never_reads_is_given_up() -> None:
 @pytest.mark.parametrize(
     ("headers", "status"),
     [
-        ({"host": "evil.example"}, 421),
-        ({"host": "localhost.evil.example:80"}, 421),
-        ({"host": "localhost@evil.example"}, 421),
-        ({"host": "[::1"}, 421),
-        ({"host": ""}, 421),
-        ({"origin": "http://evil.example"}, 403),
-        ({"origin": "https://localhost.evil.example"}, 403),
-        ({"origin": "null"}, 403),
-        ({"origin": "file://"}, 403),
+        *(({"host": host}, 421) for host in ("evil.example", "")),
+        *(({"origin": origin}, 403) for origin in ("http://evil.example", "null")),
         ({"host": "evil.example", "origin": "http://evil.example"}, 421),
-        ({"host": "LOCALHOST:1"}, 200),
-        ({"host": "[::1]:8000"}, 200),
-        ({"origin": "http://localhost:3000"}, 200),
-        ({"origin": "https://127.0.0.1"}, 200),
+        ({"host": "[::1]:8000", "origin": "http://localhost:3000"}, 200),
     ],
 )
 def test_hosts_and_origins(url: str, headers: dict[str, str], status: int) -> None:
@@ -522,22 +463,11 @@ def test_hosts_and_origins(url: str, headers: dict[str, str], status: int) -> No
 
 
 def test_hosts_and_origins_may_be_chosen() -> None:
-    app = SseApp(Tools(), allowed_hosts=["API.example:8000"], allowed_origins=["https://app.example", "other.example"])
+    app = SseApp(Tools(), allowed_hosts=["api.example:8000"], allowed_origins=["https://app.example"])
+    fine = {"host": "api.example:8000", "origin": "https://app.example"}
     with running(app) as url, httpx2.Client() as http:
-
-        def head(**headers: str) -> int:
-            return http.head(f"{url}/sse", headers=headers).status_code
-
-        assert head() == 421
-        assert head(host="api.example") == 421
-        assert head(host="api.example:8000") == 200
-        assert head(host="api.example:8000", origin="https://app.example") == 200
-        assert head(host="api.example:8000", origin="http://app.example") == 403
-        assert head(host="api.example:8000", origin="http://other.example:1") == 200
-        assert head(host="api.example:8000", origin="http://localhost") == 403
-    with running(SseApp(Tools(), allowed_hosts=["*"])) as url, httpx2.Client() as http:
-        assert head(host="any.example") == 200
-        assert head(host="any.example", origin="http://any.example") == 403
+        for headers, status in (({}, 421), (fine, 200), (fine | {"origin": "http://localhost"}, 403)):
+            assert http.head(f"{url}/sse", headers=headers).status_code == status
 
 
 @pytest.mark.parametrize("query", ["", "?session_id=", "?session_id=guess", "?session=x"])
@@ -550,27 +480,23 @@ def test_other_methods(url: str) -> None:
     assert httpx2.get(f"{url}/messages").status_code == 405
 
 
-def test_a_message_that_is_too_large_is_refused_and_the_session_lives_on(url: str) -> None:
+async def test_a_message_that_is_too_large_is_refused_and_the_session_lives_on(url: str) -> None:
     async def chunks() -> AsyncIterator[bytes]:
         for _ in range(11):
             yield b" " * 10_000
 
-    async def body() -> None:
-        async with raw(url) as client:
-            assert await client.post(b" " * 100_001) == 413
-            assert await client.post(chunks()) == 413
-            assert await client.call("echo", 1, text="x" * 90_000) == 202
-            assert len((await client.answer(1))["result"]["content"][0]["text"]) == 90_000
-            spaces = b" " * 99_000
-            assert await client.post(spaces + json.dumps({"jsonrpc": "2.0", "id": 2, "method": "ping"}).encode()) == 202
-            assert (await client.answer(2))["result"] == {}
-
-    go(body)
+    async with raw(url) as client:
+        assert await client.post(b" " * 100_001) == 413
+        assert await client.post(chunks()) == 413
+        await client.lives("x" * 90_000)
+        spaces = b" " * 99_000
+        assert await client.post(spaces + json.dumps(request(2, "ping")).encode()) == 202
+        assert (await client.answer(2))["result"] == {}
 
 
 @pytest.mark.parametrize("how", ["stall", "close"])
-def test_a_message_that_does_not_arrive(how: str) -> None:
-    async def body(url: str) -> None:
+async def test_a_message_that_does_not_arrive(how: str) -> None:
+    with running(SseApp(Tools(), limits=HttpLimits(arrival=0.1 if how == "stall" else PATIENCE))) as url:
         host, port = url.removeprefix("http://").split(":")
         async with raw(url) as client, await anyio.connect_tcp(host, int(port)) as connection:
             head = f"POST {client.endpoint} HTTP/1.1\r\nhost: {host}\r\ncontent-length: 9\r\n\r\n"
@@ -578,55 +504,41 @@ def test_a_message_that_does_not_arrive(how: str) -> None:
             if how == "stall":
                 assert (await connection.receive()).startswith(b"HTTP/1.1 408 ")
             await connection.aclose()
-            assert await client.call("echo", 1, text="x") == 202
-            assert (await client.answer(1))["result"]["content"][0]["text"] == "x"
-
-    with running(SseApp(Tools(), limits=HttpLimits(arrival=0.1 if how == "stall" else PATIENCE))) as url:
-        go(lambda: body(url))
+            await client.lives()
 
 
-def test_too_many_messages_at_once(url: str, monkeypatch: pytest.MonkeyPatch) -> None:
-    async def body() -> None:
-        async with raw(url) as client:
-            monkeypatch.setattr(runtime_sse, "_MAX_POSTS", 0)
-            assert await client.call("echo", 1, text="x") == 429
-            monkeypatch.undo()
-            assert await client.call("echo", 2, text="x") == 202
-            assert await client.answer(2)
-
-    go(body)
+async def test_too_many_messages_at_once(url: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    async with raw(url) as client:
+        monkeypatch.setattr(runtime_sse, "_MAX_POSTS", 0)
+        assert await client.call("echo", 1, text="x") == 429
+        monkeypatch.undo()
+        assert await client.call("echo", 2, text="x") == 202
+        assert await client.answer(2)
 
 
-def test_a_message_that_is_not_json_is_answered_on_the_stream(url: str) -> None:
-    async def body() -> None:
-        async with raw(url) as client:
-            for junk in (b"", b"{", b"\xff", b'{"jsonrpc": "2.0", "id": 1}'):
-                assert await client.post(junk, headers={"content-type": "text/plain"}) == 202
-                assert "error" in json.loads((await client.event())[1])
-            assert await client.call("echo", 7, text="x") == 202
-            assert (await client.answer(7))["result"]["content"][0]["text"] == "x"
-
-    go(body)
+async def test_a_message_that_is_not_json_is_answered_on_the_stream(url: str) -> None:
+    async with raw(url) as client:
+        for junk in (b"", b"{", b"\xff", b'{"jsonrpc": "2.0", "id": 1}'):
+            assert await client.post(junk, headers={"content-type": "text/plain"}) == 202
+            assert "error" in json.loads((await client.event())[1])
+        await client.lives()
 
 
 # --- applications ---------------------------------------------------------------------------------------------
 
 
-def test_an_application_can_be_mounted() -> None:
+async def test_an_application_can_be_mounted() -> None:
     tools = Tools()
     app = SseApp(tools, path="/open", messages="/tell")
     outer = Starlette(routes=[Mount("/a b", Starlette(routes=[Mount("/mcp", app)]))], lifespan=app.lifespan)
 
-    async def body(url: str) -> None:
+    with running(outer) as url:
         async with Model.connect(sse(f"{url}/a%20b/mcp/open")) as client:
             assert tools.alive == ["entered"]
             assert text_of(await client.call_tool("ask", {"question": "mounted?"})) == "MOUNTED?"
         async with httpx2.AsyncClient() as http, http.stream("GET", f"{url}/a%20b/mcp/open") as stream:
             client_by_hand = Raw(http, stream)
             assert (await client_by_hand.event())[1].startswith("/a%20b/mcp/tell?session_id=")
-
-    with running(outer) as url:
-        go(lambda: body(url))
     assert tools.alive == ["entered", "left"]
 
 
@@ -650,7 +562,7 @@ class Announcing(Tools):
 
 @pytest.mark.full
 @pytest.mark.parametrize(("number", "code"), [(signal.SIGINT, 130), (signal.SIGTERM, 0)])
-def test_a_process_serves_until_it_is_told_to_stop(number: signal.Signals, code: int) -> None:
+async def test_a_process_serves_until_it_is_told_to_stop(number: signal.Signals, code: int) -> None:
     process = subprocess.Popen(
         [sys.executable, "-c", SCRIPT, "127.0.0.1:0"], stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True
     )
@@ -658,69 +570,63 @@ def test_a_process_serves_until_it_is_told_to_stop(number: signal.Signals, code:
     said, _, place = process.stderr.readline().partition(" on ")
     assert said == "listening"
 
-    async def body() -> None:
+    try:
         async with Model.connect(sse(place.strip())) as client:
             assert text_of(await client.call_tool("echo", {"text": "x"})) == "x"
             process.send_signal(number)
             with pytest.raises(ConnectionClosed):
                 await client.call_tool("wait")
-
-    try:
-        go(body)
     finally:
         output, errors = process.communicate(timeout=PATIENCE)
     assert (output, errors, process.returncode) == ("over uvloop\n", "", code)
 
 
 @pytest.mark.parametrize("address", ["", "localhost", "localhost:", "localhost:http", "localhost:65536"])
-def test_addresses_that_are_none(address: str) -> None:
+async def test_addresses_that_are_none(address: str) -> None:
     with pytest.raises(ValueError, match="not an address"):
-        anyio.run(lambda: serve_sse(Tools(), address=address))
+        await serve_sse(Tools(), address=address)
 
 
 # --- the client's errors --------------------------------------------------------------------------------------
 
 
-def test_servers_that_cannot_be_connected_to(url: str) -> None:
+async def test_servers_that_cannot_be_connected_to(url: str) -> None:
     elsewhere = "event: endpoint\ndata: http://u:p@evil.example/messages?secret\n\n"
     origins = "event: endpoint\ndata: https://here.example/messages\n\n"
     with socket.create_server(("127.0.0.1", 0)) as silent:
         port = silent.getsockname()[1]
 
-        async def body() -> None:
-            nothing = "404 Not Found: nothing is served here; this server answers at /sse"
-            assert await refused(f"{url}/nothing") == f"{url}/nothing answered {nothing}"
-            assert "named no endpoint within 0.1 seconds" in await refused(f"http://127.0.0.1:{port}/sse", timeout=0.1)
-            assert "is not the URL of a server" in await refused("ftp://127.0.0.1/sse")
-            for answer, reason in [
-                (httpx2.Response(200, text="hello"), "http://here.example/sse answered 200 OK with text/plain"),
-                (httpx2.Response(302, headers={"location": "/"}), "redirects without end"),
-                (
-                    httpx2.Response(302, headers={"location": "http://evil.example/?secret"}),
-                    "http://here.example/sse answered 302 Found: it redirects to http://evil.example/",
-                ),
-                (stream_of(""), "closed the stream before it named its endpoint"),
-                (stream_of("data: {}\n\n"), "closed the stream before it named its endpoint"),
-                (stream_of(elsewhere), "of another origin: http://evil.example/messages"),
-                (stream_of(origins), "of another origin: https://here.example/messages"),
-                (stream_of("event: endpoint\ndata: http://[/\n\n"), "of another origin"),
-                (stream_of("event: endpoint\ndata: http://here.example:x/\n\n"), "an endpoint that is no URL"),
-                (stream_of("event: endpoint\ndata: /" + "x" * 2000 + "\n\n"), "closed the stream before it named"),
-            ]:
+        nothing = "404 Not Found: nothing is served here; this server answers at /sse"
+        assert await refused(f"{url}/nothing") == f"{url}/nothing answered {nothing}"
+        assert "named no endpoint within 0.1 seconds" in await refused(f"http://127.0.0.1:{port}/sse", timeout=0.1)
+        assert "is not the URL of a server" in await refused("ftp://127.0.0.1/sse")
+        for answer, reason in [
+            (httpx2.Response(200, text="hello"), "http://here.example/sse answered 200 OK with text/plain"),
+            (httpx2.Response(302, headers={"location": "/"}), "redirects without end"),
+            (
+                httpx2.Response(302, headers={"location": "http://evil.example/?secret"}),
+                "http://here.example/sse answered 302 Found: it redirects to http://evil.example/",
+            ),
+            (stream_of(""), "closed the stream before it named its endpoint"),
+            (stream_of("data: {}\n\n"), "closed the stream before it named its endpoint"),
+            (stream_of(elsewhere), "of another origin: http://evil.example/messages"),
+            (stream_of(origins), "of another origin: https://here.example/messages"),
+            (stream_of("event: endpoint\ndata: http://[/\n\n"), "of another origin"),
+            (stream_of("event: endpoint\ndata: http://here.example:x/\n\n"), "an endpoint that is no URL"),
+            (stream_of("event: endpoint\ndata: /" + "x" * 2000 + "\n\n"), "closed the stream before it named"),
+        ]:
 
-                def serve(request: httpx2.Request, answer: httpx2.Response = answer) -> httpx2.Response:
-                    return answer
+            def serve(request: httpx2.Request, answer: httpx2.Response = answer) -> httpx2.Response:
+                return answer
 
-                said = await refused("http://u:p@here.example/sse?token=x", scripted(serve), limit=1000)
-                assert reason in said
-                assert "token" not in said
-                assert "u:p" not in said
-
-        go(body)
-    assert "no answer from" in anyio.run(refused, f"http://127.0.0.1:{port}/sse")
+            said = await refused("http://u:p@here.example/sse?token=x", scripted(serve), limit=1000)
+            assert reason in said
+            assert "token" not in said
+            assert "u:p" not in said
+    assert "no answer from" in await refused(f"http://127.0.0.1:{port}/sse")
 
 
-def test_what_a_client_makes_of_a_stream() -> None:
+async def test_what_a_client_makes_of_a_stream() -> None:
     text = (
         "\ufeff: hello\r\nevent: endpoint\r\ndata: post?x=1\r\n\r\n: a comment\n\n"
         'event: message\ndata: {"a":\ndata: "é"}\n\nevent: other\ndata: {}\n\n'
@@ -734,107 +640,82 @@ def test_what_a_client_makes_of_a_stream() -> None:
         posted.append((str(request.url), request.content))
         return httpx2.Response(202 if len(posted) < 3 else 404)
 
-    async def body() -> None:
-        async with scripted(serve) as http, sse("http://here.example/mcp/sse", client=http) as transport:
-            received = [await transport.receive() for _ in range(5)]
-            assert received == [['{"a":\n"é"}'.encode()], [b"[1]"], [b"[2]"], (), ()]
-            await transport.send([b"1", b"2"])
-            with pytest.raises(ConnectionClosed, match="answered 404 Not Found"):
-                await transport.send([b"3", b"4"])
-            await transport.close()
-            await transport.close()
-            with pytest.raises(ConnectionClosed):
-                await transport.send([b"5"])
-
-    go(body)
+    async with scripted(serve) as http, sse("http://here.example/mcp/sse", client=http) as transport:
+        received = [await transport.receive() for _ in range(5)]
+        assert received == [['{"a":\n"é"}'.encode()], [b"[1]"], [b"[2]"], (), ()]
+        await transport.send([b"1", b"2"])
+        with pytest.raises(ConnectionClosed, match="answered 404 Not Found"):
+            await transport.send([b"3", b"4"])
+        await transport.close()
+        await transport.close()
+        with pytest.raises(ConnectionClosed):
+            await transport.send([b"5"])
     assert posted == [("http://here.example/mcp/post?x=1", data) for data in (b"1", b"2", b"3")]
 
 
-def test_no_log_shows_where_messages_go(caplog: pytest.LogCaptureFixture, url: str) -> None:
-    async def body() -> None:
+async def test_no_log_shows_where_messages_go(caplog: pytest.LogCaptureFixture, url: str) -> None:
+    with caplog.at_level(logging.DEBUG, "httpx2"):
         async with Model.connect(sse(f"{url}/sse?token=query")) as client:
             await client.list_tools()
-
-    with caplog.at_level(logging.DEBUG, "httpx2"):
-        go(body)
     assert not any(secret in caplog.text for secret in ("session_id", "token=query"))
 
 
-def test_closing_wakes_who_receives(url: str) -> None:
-    async def body() -> None:
-        async with sse(f"{url}/sse") as transport:
-            async with anyio.create_task_group() as tasks:
-                tasks.start_soon(close, transport)
-                assert await transport.receive() == ()
-            assert await transport.receive() == ()
-
+async def test_closing_wakes_who_receives(url: str) -> None:
     async def close(transport: SseClientTransport) -> None:
         await anyio.wait_all_tasks_blocked()
         await transport.close()
 
-    go(body)
+    async with sse(f"{url}/sse") as transport:
+        async with anyio.create_task_group() as tasks:
+            tasks.start_soon(close, transport)
+            assert await transport.receive() == ()
+        assert await transport.receive() == ()
 
 
-def test_a_server_that_dies_ends_what_is_pending(caplog: pytest.LogCaptureFixture) -> None:
-    with socket.create_server(("127.0.0.1", 0)) as listener:
-        place = f"http://127.0.0.1:{listener.getsockname()[1]}/sse"
+async def test_a_server_that_dies_ends_what_is_pending(caplog: pytest.LogCaptureFixture) -> None:
+    streams: list[asyncio.StreamWriter] = []
 
-        def serve() -> None:
-            connection = listener.accept()[0]
-            connection.recv(65536)
-            head = "HTTP/1.1 200 OK\r\ncontent-type: text/event-stream\r\ntransfer-encoding: chunked\r\n\r\n"
-            event = "event: endpoint\ndata: /messages\n\n"
-            connection.sendall(f"{head}{len(event):x}\r\n{event}\r\n".encode())
-            poster = listener.accept()[0]
-            poster.recv(65536)
-            poster.sendall(b"HTTP/1.1 202 Accepted\r\ncontent-length: 0\r\n\r\n")
-            connection.close()
-            poster.close()
+    async def serve(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+        if (await reader.readuntil(b"\r\n\r\n")).startswith(b"GET "):
+            streams.append(writer)
+            head = b"HTTP/1.1 200 OK\r\ncontent-type: text/event-stream\r\ntransfer-encoding: chunked\r\n\r\n"
+            event = b"event: endpoint\ndata: /messages\n\n"
+            writer.write(b"%b%x\r\n%b\r\n" % (head, len(event), event))
+        else:
+            writer.write(b"HTTP/1.1 202 Accepted\r\ncontent-length: 0\r\n\r\n")
+            for one in (*streams, writer):
+                one.close()
 
-        thread = threading.Thread(target=serve)
-        thread.start()
-
-        async def body() -> None:
-            with pytest.raises(ConnectionClosed):
-                async with Model.connect(sse(place)):
-                    pass
-
-        go(body)
-        thread.join(PATIENCE)
+    async with await asyncio.start_server(serve, "127.0.0.1", 0) as server:
+        with pytest.raises(ConnectionClosed):
+            async with Model.connect(sse(f"http://127.0.0.1:{server.sockets[0].getsockname()[1]}/sse")):
+                pass
     assert "the stream of the server ended" in caplog.text
 
 
-def test_the_server_end_by_itself() -> None:
-    async def body() -> None:
-        transport = SseTransport("key", HttpLimits(), Budget(1, "too many"))
-        with transport.standing.reading():
-            await transport.send([b'{\n"a":\r\n1}', b"2"])
-            await transport.close()
-            await transport.close()
-            assert await transport.receive() == ()
-            with pytest.raises(ConnectionClosed):
-                await transport.send([b"3"])
-            with pytest.raises(HttpError, match="the session is over"):
-                await transport.accept(b"4")
-            transport.standing.close()
-            written = b"".join([asgi.event(event.data) for event in await transport.standing.read(0)])
-            assert await transport.standing.read(2) == ()
-        assert written.decode().splitlines() == [
-            *("event: message", "data: {", 'data: "a":', "data: 1}", ""),
-            *("event: message", "data: 2", ""),
-        ]
-
-    go(body)
+async def test_the_server_end_by_itself() -> None:
+    transport = SseTransport("key", HttpLimits(), Budget(1, "too many"))
+    with transport.standing.reading():
+        await transport.send([b'{\n"a":\r\n1}', b"2"])
+        await transport.close()
+        await transport.close()
+        assert await transport.receive() == ()
+        with pytest.raises(ConnectionClosed):
+            await transport.send([b"3"])
+        with pytest.raises(HttpError, match="the session is over"):
+            await transport.accept(b"4")
+        transport.standing.close()
+        written = b"".join([asgi.event(event.data) for event in await transport.standing.read(0)])
+        assert await transport.standing.read(2) == ()
+    assert written.decode().splitlines() == [
+        *("event: message", "data: {", 'data: "a":', "data: 1}", ""),
+        *("event: message", "data: 2", ""),
+    ]
 
 
-def test_a_server_that_stops_opens_no_stream() -> None:
+async def test_a_server_that_stops_opens_no_stream() -> None:
     app = SseApp(Tools())
     app.leave()
-
-    async def ask() -> httpx2.Response:
-        transport = httpx2.ASGITransport(app)
-        async with httpx2.AsyncClient(transport=transport, base_url="http://localhost") as client:
-            return await client.get("/sse")
-
-    refused = anyio.run(ask)
+    async with httpx2.AsyncClient(transport=httpx2.ASGITransport(app), base_url="http://localhost") as client:
+        refused = await client.get("/sse")
     assert (refused.status_code, "retry-after" in refused.headers) == (503, True)

@@ -17,7 +17,7 @@ from ..header import header
 from . import naming
 from .collector import collector_paused
 from .environment import quoted, render
-from .style import style
+from .style import style_files
 
 _NAMES = (
     "Conversion, Ruling, Step, cases, has, items, keep, later, members, of_kind, refuse, rule, rules, sequence, "
@@ -43,7 +43,7 @@ def module(plan: Plan) -> str:
 def emit(model: Model, options: Options) -> dict[str, str]:
     """Return file name -> text: a module for each conversion from the revision of the model to an adjacent one."""
     with collector_paused():
-        files = {f"{module(plan)}.py": _emit(plan, options.command) for plan in model.bridges}
+        files = style_files({f"{module(plan)}.py": _emit(plan, options.command) for plan in model.bridges})
     if options.joins_installed:
         return files
     top = header("from the schemas of all revisions. Do not edit.", options.command)
@@ -56,7 +56,7 @@ def _emit(plan: Plan, command: str) -> str:
     code = _Code(plan)
     rows = [(part, list(code.conversions(part))) for part in ("params", "results")]
     edits, remarks = list(code.edits()), list(code.remarks())
-    text = render(
+    return render(
         "bridges/step.py.jinja",
         header=header(f"{made} Do not edit.", command),
         plan=plan,
@@ -69,7 +69,6 @@ def _emit(plan: Plan, command: str) -> str:
         field_collisions=list(_field_collisions(plan)),
         remarks=remarks,
     )
-    return style(text)
 
 
 class _Code:

@@ -7,16 +7,15 @@ from collections.abc import Mapping
 from mcp_bindgen.protocol import Protocol
 from mcp_bindgen.protocol.model import Object, Ref, Type, Union, map_parts, references
 
-from .annotations import CHECKED, annotation
+from .annotations import annotation
 
 
-def recursive_aliases(protocol: Protocol, own: Mapping[str, str]) -> dict[str, str]:
+def recursive_aliases(protocol: Protocol, scalars: Mapping[str, str]) -> dict[str, str]:
     """Name -> expression of every alias that contains itself, directly or through other definitions.
 
     In a cycle of aliases one is written out, and the rest refers to it: `JSONValue` is a union with itself inside,
-    `JSONObject` is just a `dict[str, JSONValue]`. `own` has the names by which the module knows the value types.
+    `JSONObject` is just a `dict[str, JSONValue]`. `scalars` maps JSON types to the value types of the module.
     """
-    scalars = {kind: own.get(name, name) for kind, name in CHECKED.items()}
     found: dict[str, str] = {}
     for name, definition in protocol.definitions.items():
         if not isinstance(definition.type, Object) and name in protocol.reach(references(definition.type)):

@@ -32,6 +32,7 @@ from mcp_bindgen.protocol.model import (
     Scalar,
     Type,
     Union,
+    parts,
     references,
     renamed,
 )
@@ -39,7 +40,7 @@ from mcp_bindgen.runtime.model.base import wire_name
 from mcp_bindgen.spec import BadInput
 
 from . import naming
-from .annotations import CHECKED
+from .annotations import CHECKED, annotation, optional
 from .calls import classes, takes_any
 from .environment import TEMPLATES, docstring, quoted, render
 from .lowered import PythonProtocol
@@ -136,8 +137,13 @@ class _Module:
     @cached_property
     def recursive(self) -> dict[str, str]:
         """Name -> expression, of its aliases that contain themselves."""
-        found = recursive_aliases(self.protocol, {**self.own, "Annotated": self.annotated})
+        found = recursive_aliases(self.protocol, self.scalars)
         return {name: expression for name, expression in found.items() if name in self.definitions}
+
+    @cached_property
+    def scalars(self) -> dict[str, str]:
+        """JSON type -> its name in the module."""
+        return {kind: self.own.get(name, name) for kind, name in CHECKED.items()}
 
     @property
     def annotated(self) -> str:
@@ -319,20 +325,28 @@ def _definition(definition: Definition, module: _Module) -> dict[str, Any]:
     if not isinstance(type, Object):
         return _schema(type, module)
     attributes = module.protocol.attributes[definition.name]
-    properties = {attributes[field.wire]: _property(field, module) for field in _ordered(type, module.form)}
+    fields = [field for field in type.fields if not _is_plain(field.type)]
+    properties = {attributes[field.wire]: _schema(field.type, module) for field in fields}
+    required = [attributes[field.wire] for field in fields if not _is_optional(field, module)]
     if type.extra is not None and type.extra != Free():
         properties[_EXTRA] = _schema(type.extra, module)
-    schema: dict[str, Any] = {"type": "object", "properties": properties, "required": list(properties)}
+        required.append(_EXTRA)
+    schema: dict[str, Any] = {"type": "object", "properties": properties, "required": required}
     if definition.name in module.form.results:
         schema["customBasePath"] = f"{_ABI}.{module.own[_RESULT]}"
     return schema
 
 
-def _property(field: Field, module: _Module) -> dict[str, Any]:
-    schema = _schema(field.type, module)
-    if field.required or module.protocol.accepts_null(field.type) or _has_default(field, module.form):
-        return schema
-    return {"anyOf": [schema, {"type": "null"}]}
+def _is_optional(field: Field, module: _Module) -> bool:
+    """Return whether `None` stands for the absence of a field, beside the values of its type."""
+    return not (field.required or module.protocol.accepts_null(field.type) or _has_default(field, module.form))
+
+
+def _is_plain(type: Type) -> bool:
+    """Return whether a type has no references and no `null` among constants, so that `annotation` spells it."""
+    if isinstance(type, Const):
+        return None not in type.values
+    return not isinstance(type, Ref) and all(map(_is_plain, parts(type)))
 
 
 def _ordered(type: Object, form: Form) -> Iterable[Field]:
@@ -390,8 +404,8 @@ def _template_data(module: _Module) -> defaultdict[str, dict[str, Any]]:
             takes_others = module.form.base == _ABI and takes_any(definition)
             data[name]["others"] = _others(attributes.values()) if takes_others else ""
             data[name]["members"] = {
-                attributes[field.wire]: _member(attributes[field.wire], field, protocol, module.form)
-                for field in type.fields
+                attributes[field.wire]: _member(attributes[field.wire], field, module)
+                for field in _ordered(type, module.form)
             }
         else:
             data[name]["recursive"] = recursive.get(name)
@@ -415,11 +429,14 @@ def _doc(definition: Definition) -> str:
     return f"{doc}\n\nDeprecated {definition.deprecated}." if definition.deprecated else doc
 
 
-def _member(attribute: str, field: Field, protocol: PythonProtocol, form: Form) -> Mapping[str, Any]:
+def _member(attribute: str, field: Field, module: _Module) -> Mapping[str, Any]:
+    protocol, form = module.protocol, module.form
+    hint = annotation(field.type, module.scalars, prefix="") if _is_plain(field.type) else ""
     refinements = _refinements(field.type, protocol)
     if wire_name(attribute) != field.wire:
         refinements.append(f"alias={field.wire!r}")
     return {
+        "hint": optional(hint) if hint and _is_optional(field, module) else hint,
         "required": field.required,
         "default": field.default,
         "constant": form.defaults and field.required and field.default is not None,

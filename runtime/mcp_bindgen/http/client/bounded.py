@@ -52,7 +52,7 @@ def media_type(response: httpx2.Response) -> str:
 
 
 @asynccontextmanager
-async def open_response(client: httpx2.AsyncClient, request: httpx2.Request) -> AsyncGenerator[httpx2.Response]:
+async def send(client: httpx2.AsyncClient, request: httpx2.Request) -> AsyncGenerator[httpx2.Response]:
     """Send a request, give the response with its body unread, and close it in the end. Redirects are not followed.
 
     Raises:

@@ -20,16 +20,7 @@ from mcp_bindgen.runtime.session.targets import Auth
 
 from ..event_stream import MIN_RETRY, EventDecoder
 from .authorization import Authorizer
-from .bounded import (
-    ACCEPT_ENCODING,
-    certificates,
-    content_encoding,
-    media_type,
-    open_response,
-    read_body,
-    reason,
-    shown,
-)
+from .bounded import ACCEPT_ENCODING, certificates, content_encoding, media_type, read_body, reason, send, shown
 
 JSON = "application/json"
 EVENTS = "text/event-stream"
@@ -154,10 +145,9 @@ class Endpoint:
         try:
             while True:
                 proof: Mapping[str, str] = await attempt.headers(method, str(url)) if attempt is not None else {}
-                request = self._client.build_request(
-                    method, url, content=content, headers={**common, **proof}, timeout=timeout
-                )
-                async with open_response(self._client, request) as response:
+                sent = {**common, **proof}
+                request = self._client.build_request(method, url, content=content, headers=sent, timeout=timeout)
+                async with send(self._client, request) as response:
                     next_ = response.next_request
                     if next_ is not None and next_.url.origin == self.url.origin and next_.method == method:
                         url, redirects = next_.url, redirects + 1
@@ -202,10 +192,6 @@ class Endpoint:
             with anyio.move_on_after(_DRAIN_SECONDS):
                 await read_body(response, _MAX_DRAINED)
 
-    async def read(self, response: httpx2.Response) -> bytes | Oversized:
-        """Read the body of a response."""
-        return await read_body(response, self.limit)
-
     async def refused(self, response: httpx2.Response) -> Refused:
         """Return the error for a response that was not expected, with the text of its body."""
         body: bytes | Oversized = b""
@@ -231,9 +217,8 @@ class Endpoint:
         text = body[: _MAX_REASON * 8].decode("utf-8", "replace")
         text = html.unescape(_MARKUP.sub(" ", text)) if type_ == "text/html" else text
         text = " ".join(text.split())[:_MAX_REASON]
-        credentials = [
-            value.rpartition(" ")[2] for name, value in response.request.headers.items() if _CREDENTIALS.search(name)
-        ]
+        sent = response.request.headers.items()
+        credentials = [value.rpartition(" ")[2] for name, value in sent if _CREDENTIALS.search(name)]
         is_harmless = self._is_harmless(text) and not any(value in text for value in filter(None, credentials))
         return f"{words}: {text}" if text.isprintable() and text and is_harmless else words
 

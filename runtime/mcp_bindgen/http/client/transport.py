@@ -30,7 +30,7 @@ from mcp_bindgen.runtime.session.targets import Auth
 
 from ..event_stream import MIN_RETRY, EventDecoder
 from ..headers import HeaderMirror
-from .bounded import iterate_body, media_type
+from .bounded import iterate_body, media_type, read_body
 from .endpoint import EVENTS, JSON, SESSION_ID, Endpoint, open_endpoint
 
 Incoming = bytes | Oversized | Lost
@@ -180,9 +180,13 @@ class HttpClientTransport(ClientTransport):
         for _, task in self._pending.values():
             task.cancel()
         self._stop_listening()
+        session, self._session = self._session, None
+        if session is None:
+            return
         with anyio.move_on_after(_FAREWELL_SECONDS, shield=True):
             try:
-                await self._leave()
+                async with self._endpoint.request("DELETE", _headers(self._headers, session), may_ask=False):
+                    pass
             except ConnectionClosed as error:
                 log.debug("the session was not ended: %s", error)
 
@@ -218,9 +222,17 @@ class HttpClientTransport(ClientTransport):
             task.cancel()
 
     async def _listen(self, headers: Mapping[str, str]) -> None:
+        """Keep a GET stream open for messages that belong to no request, as long as the server offers one.
+
+        Args:
+            headers: Headers of this request, and of further requests without a message.
+        """
+        self._headers, session, events = headers, self._session, self._endpoint.decoder()
         try:
-            await self._follow(headers)
+            await self._resume(events, _headers(headers, session), None)
         except Exception as error:
+            if isinstance(error, Refused) and error.status == 404 and session is not None and events.received:
+                self._forget(session)
             log.debug("the server offers no stream: %s", error)
 
     def _note_session(self) -> None:
@@ -294,34 +306,9 @@ class HttpClientTransport(ClientTransport):
                 else:
                     return
 
-    async def _follow(self, headers: Mapping[str, str]) -> None:
-        """Keep a GET stream open for messages that belong to no request, as long as the server offers one.
-
-        Args:
-            headers: Headers of this request, and of further requests without a message.
-
-        Raises:
-            Refused: The server offers no stream, or has forgotten the session.
-        """
-        self._headers, session = headers, self._session
-        events = self._endpoint.decoder()
-        try:
-            await self._resume(events, _headers(headers, session), None)
-        except Refused as error:
-            if error.status == 404 and session is not None and events.received:
-                self._forget(session)
-            raise
-
-    async def _leave(self) -> None:
-        """End the session, if there is one; raises `ConnectionClosed` if the server cannot be reached."""
-        session, self._session = self._session, None
-        if session is not None:
-            async with self._endpoint.request("DELETE", _headers(self._headers, session), may_ask=False):
-                pass
-
     async def _answer(self, response: httpx2.Response, id_: int) -> bytes:
         """Read the response to a request from the body of an HTTP response."""
-        body = await self._endpoint.read(response)
+        body = await read_body(response, self._endpoint.limit)
         if isinstance(body, Oversized):
             raise invalid_answer(f"the answer is larger than {body.limit} bytes")
         answer = body if _answers(body, id_) else _adopted(body, id_)

@@ -11,14 +11,7 @@ from mcp_bindgen.runtime.concurrency import Turn
 from mcp_bindgen.runtime.era.stateless import ParamsWithMeta
 from mcp_bindgen.runtime.model.base import optional, wire_fields
 from mcp_bindgen.runtime.model.json_types import is_object
-from mcp_bindgen.runtime.protocol.access import (
-    Identity,
-    InsufficientScope,
-    Operation,
-    check_followed,
-    followed_by,
-    report_refusal,
-)
+from mcp_bindgen.runtime.protocol.access import Identity, InsufficientScope, Operation, followed_by, report_refusal
 from mcp_bindgen.runtime.protocol.errors import INVALID_PARAMS, ProtocolError
 from mcp_bindgen.runtime.protocol.methods import COMPLETE, LISTEN, SUBSCRIBE, Method
 from mcp_bindgen.runtime.protocol.request_scope import Handler, RequestScope
@@ -101,9 +94,9 @@ def operations(method: Method, params: Any) -> list[Operation]:
     Raises:
         ProtocolError: A filter names too many resources.
     """
+    params = params.params if isinstance(params, ParamsWithMeta) else params
     if method.name == LISTEN:
         uris = followed_by(params.notifications)
-        check_followed(uris)
         subscribed = [one for uri in dict.fromkeys(uris) for one in operation_targets(SUBSCRIBE, {"uri": uri})]
         return [(method.name, None), *subscribed]
     if method.extension is None or method.named_by is None:
@@ -200,7 +193,7 @@ class GuardedService(Service):
 
         @wraps(handler)
         def checked(scope: RequestScope, params: object) -> Any:
-            asked = operations(route.method, params.params if isinstance(params, ParamsWithMeta) else params)
+            asked = operations(route.method, params)
             if len(asked) > _MAX_CHECKED_AT_ONCE:
                 return checked_in_turns(scope, params, asked)
             self.authorize(scope.origin.identity, dispatcher.revision.name, asked)
@@ -240,15 +233,13 @@ class GuardedService(Service):
         needed = self.needed_scopes(revision, operations)
         return not needed or (identity is not None and identity.has(*needed))
 
-    async def authorize_all(
-        self, identity: Identity | None, revision: str | None, operations: Sequence[Operation]
-    ) -> None:
+    async def authorize_all(self, identity: Identity | None, revision: str | None, asked: Sequence[Operation]) -> None:
         """Check the operations of a message or batch as `authorize` does; other tasks run in between."""
         if self._policy is None:
             return
         needed: frozenset[str] = frozenset()
         turn = Turn()
-        for one in operations:
+        for one in asked:
             await turn.give_way()
             needed |= self.needed_scopes(revision, [one])
-        check(identity, needed, operations)
+        check(identity, needed, asked)

@@ -295,7 +295,9 @@ class AsgiApp(ABC):
             if not self.policy.is_met(call.headers):
                 self.policy.check(scope["headers"])
             if self.auth is not None and scope["path"] == self.auth.metadata_path:
-                await _send_metadata(call, self.auth)
+                if scope["method"] not in ("GET", "HEAD"):
+                    raise HttpError(405, "use GET", (b"allow", b"GET, HEAD"))
+                await call.respond(200, self.auth.metadata(), headers=[(b"cache-control", b"max-age=300")])
             else:
                 await self.handle(call)
         except InsufficientScope as missing:
@@ -324,13 +326,6 @@ class AsgiApp(ABC):
             call.principal = call.identity.principal
             if call.record is not None:
                 call.record.fields["principal"] = call.principal
-
-
-async def _send_metadata(call: Call, auth: AccessPolicy) -> None:
-    """Send the metadata of the protected resource, which needs no token."""
-    if call.scope["method"] not in ("GET", "HEAD"):
-        raise HttpError(405, "use GET", (b"allow", b"GET, HEAD"))
-    await call.respond(200, auth.metadata(), headers=[(b"cache-control", b"max-age=300")])
 
 
 def _joined(raw: Sequence[tuple[bytes, bytes]]) -> dict[bytes, bytes]:
@@ -382,9 +377,8 @@ class HttpApp(AsgiApp):
         self._newest = next(iter(self._stateless.values()), None)
         self._is_modern = len(self._stateless) == len(served)
         self._requests = Budgets(limits.requests, limits.requests_of_principal, "too many requests{} are in flight")
-        self.probes: Probes = Probes(
-            lambda: not self.is_leaving, store.ready if isinstance(store, RemoteStore) else None
-        )
+        can_store = store.ready if isinstance(store, RemoteStore) else None
+        self.probes: Probes = Probes(lambda: not self.is_leaving, can_store)
         self._registry: SessionRegistry | None = None
         if isinstance(store, RegistryFactory):
             self._registry = store.registry(service, limits)

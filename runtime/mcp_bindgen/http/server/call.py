@@ -4,26 +4,24 @@ from __future__ import annotations
 
 import asyncio
 import time
-from collections.abc import Awaitable, Collection, Coroutine, Iterable, Iterator, Mapping
+from collections.abc import Awaitable, Collection, Coroutine, Iterator, Mapping
 from dataclasses import dataclass
 from functools import lru_cache
-from typing import Any, TypeVar
+from typing import Any
 from urllib.parse import quote
 
 import anyio
 from starlette.types import Receive, Scope, Send
 
-from mcp_bindgen.runtime.concurrency import begin
+from mcp_bindgen.runtime.concurrency import T, begin
 from mcp_bindgen.runtime.protocol import jsonrpc
 from mcp_bindgen.runtime.protocol.access import Identity, RequestOrigin
 from mcp_bindgen.runtime.protocol.errors import INVALID_REQUEST, ConnectionClosed, ProtocolError
 
 from ..event_stream import KEEP_ALIVE, encode
-from .errors import HttpError
+from .errors import HttpError, RawHeaders
 from .limits import Budget
 from .request_log import RequestRecord
-
-T = TypeVar("T")
 
 JSON = b"application/json"
 EVENTS = b"text/event-stream"
@@ -32,11 +30,8 @@ VERSION = b"mcp-protocol-version"
 
 _CREDENTIALS = frozenset((b"authorization", b"proxy-authorization", b"dpop", b"cookie"))
 _FAREWELL_SECONDS = 1.0  # to end the response of a client that was slow, or has disconnected
-_STREAM_HEADERS = [
-    (b"content-type", EVENTS),
-    (b"cache-control", b"no-cache, no-transform"),
-    (b"x-accel-buffering", b"no"),
-]
+_HEADERS = ((b"content-type", EVENTS), (b"cache-control", b"no-cache, no-transform"), (b"x-accel-buffering", b"no"))
+"""Headers of streams."""
 
 
 async def within(seconds: float | None, work: Coroutine[Any, Any, T]) -> T:
@@ -123,17 +118,15 @@ class Call:
         value = self.headers.get(name)
         return None if value is None else value.decode("latin-1").strip(" \t")
 
-    def accepts(self, kind: bytes) -> bool:
-        """Return True if the client accepts a media type (RFC 9110, section 12.5.1); it must send `Accept`."""
-        return accepts(self.headers.get(b"accept", b""), kind)
+    def accepts(self, *kinds: bytes) -> bool:
+        """Return True if the client accepts all media types (RFC 9110, section 12.5.1); it must send `Accept`."""
+        return _accepts(self.headers.get(b"accept", b""), *kinds)
 
     def session_expires_at(self) -> float | None:
         """Return the time when the token of the request expires, in epoch seconds; None without a limit."""
         return None if self.identity is None else self.identity.session_expires_at
 
-    async def respond(
-        self, status: int, body: bytes = b"", kind: bytes = JSON, headers: Iterable[tuple[bytes, bytes]] = ()
-    ) -> None:
+    async def respond(self, status: int, body: bytes = b"", kind: bytes = JSON, headers: RawHeaders = ()) -> None:
         """Send a whole response."""
         sent = [(b"content-length", b"%d" % len(body)), *headers]
         if body:
@@ -173,9 +166,7 @@ class EventWriter:
     _written_at = 0.0
     _turn: asyncio.Lock | None = None
 
-    def __init__(
-        self, call: Call, write_timeout: float, keep_alive: float = 0.0, headers: Iterable[tuple[bytes, bytes]] = ()
-    ) -> None:
+    def __init__(self, call: Call, write_timeout: float, keep_alive: float = 0.0, headers: RawHeaders = ()) -> None:
         self._call = call
         self._write_timeout = write_timeout
         self._keep_alive = keep_alive
@@ -184,7 +175,7 @@ class EventWriter:
     async def open(self) -> None:
         """Begin the response."""
         self.is_streaming = self._call.begun = True
-        headers = [*_STREAM_HEADERS, *self._headers]
+        headers = [*_HEADERS, *self._headers]
         await self._call.send({"type": "http.response.start", "status": 200, "headers": headers})
 
     async def write(self, data: bytes) -> None:
@@ -271,15 +262,11 @@ def event(data: bytes, id: str | None = None) -> bytes:
 
 
 @lru_cache(maxsize=64)
-def accepts(header: bytes, *kinds: bytes) -> bool:
-    """Return True if the header `Accept` has all media types (RFC 9110, section 12.5.1)."""
-    return all(_accepts(header, kind) for kind in kinds)
-
-
-def _accepts(header: bytes, kind: bytes) -> bool:
-    wanted = {"*/*", kind.decode(), kind.decode().partition("/")[0] + "/*"}
+def _accepts(header: bytes, *kinds: bytes) -> bool:
+    accepted: set[str] = set()
     for part in header.decode("latin-1").lower().split(","):
         name, *parameters = [word.strip() for word in part.split(";")]
-        if name in wanted and not any(word.replace(" ", "") in ("q=0", "q=0.0", "q=0.00") for word in parameters):
-            return True
-    return False
+        if not any(word.replace(" ", "") in ("q=0", "q=0.0", "q=0.00") for word in parameters):
+            accepted.add(name)
+    ranges = ({"*/*", kind.decode(), kind.decode().partition("/")[0] + "/*"} for kind in kinds)
+    return not any(map(accepted.isdisjoint, ranges))

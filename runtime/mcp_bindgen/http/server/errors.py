@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable
+from typing import TypeAlias
+
 from mcp_bindgen.runtime.protocol import observation
 from mcp_bindgen.runtime.protocol.errors import (
     INVALID_REQUEST,
@@ -15,6 +18,10 @@ NOT_STORED = "sessions cannot be stored or read at the moment"
 STOPPING = "the server is stopping"
 RETRY_SOON = (b"retry-after", b"1")
 """Header of refusals that may be over in a moment."""
+
+
+RawHeaders: TypeAlias = Iterable[tuple[bytes, bytes]]
+"""HTTP headers as ASGI has them, names in lower case."""
 
 
 class StoreFull(StoreUnavailable):

@@ -13,11 +13,11 @@ from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from hashlib import sha256
 from pathlib import Path
-from typing import Protocol, TypeVar, runtime_checkable
+from typing import Protocol, runtime_checkable
 
 from mcp_bindgen.runtime.protocol.errors import StoreUnavailable as StoreUnavailable
 
-from .sqlite_file import MEMORY, FileFormat, SqliteThread, transaction
+from .sqlite_file import MEMORY, FileFormat, SqliteThread, T, transaction
 
 PAGE = 256 * 1024
 """Bytes that a store returns at once; a single event may be larger."""
@@ -111,19 +111,15 @@ class EventStore(Protocol):
             record: Its record.
             principal: The principal that the events of the session count for; it never changes.
         """
-        ...
 
     async def load(self, session: str) -> StoredSession | None:
         """Return a session to begin a new worker epoch of it; None for an unknown session."""
-        ...
 
     async def forget(self, session: str) -> None:
         """Drop a session and all of its events."""
-        ...
 
     async def sweep(self, alive: Collection[str], idle: float) -> None:
         """Note the sessions in use; forget sessions that were unused for `idle` seconds."""
-        ...
 
     async def write(self, session: str, stream: str, events: Sequence[Event], pending: bytes | None) -> None:
         """Add events to a stream, all or none of them; the first call begins the stream.
@@ -134,14 +130,12 @@ class EventStore(Protocol):
             events: The events; their numbers continue the stream.
             pending: Ids of the requests that it still has to answer; None when the stream is closed.
         """
-        ...
 
     async def span(self, session: str, stream: str) -> tuple[int, int] | None:
         """Return the numbers of the oldest held event and of the last event; None if no event can be resumed after.
 
         If no event is held, the first number is the next event's.
         """
-        ...
 
     async def read(self, session: str, stream: str, after: int) -> Sequence[Event]:
         """Return the next events of a stream after a number, oldest first, about a `PAGE` of them.
@@ -178,7 +172,6 @@ def account_of(principal: str | None) -> str:
     return "-" if principal is None else sha256(principal.encode("utf-8", "surrogatepass")).hexdigest()[:32]
 
 
-T = TypeVar("T")
 Job = Callable[[sqlite3.Connection], T]
 
 _FORMAT = FileFormat(

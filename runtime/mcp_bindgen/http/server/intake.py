@@ -24,7 +24,7 @@ from mcp_bindgen.runtime.protocol.methods import CANCELLED, INITIALIZE, INITIALI
 from mcp_bindgen.runtime.protocol.revision import Revision
 
 from .access import AccessPolicy, GuardedService, operations_named
-from .call import EVENTS, JSON, Call, accepts
+from .call import EVENTS, JSON, Call
 from .errors import ClientDisconnected, HttpError, refused, too_many
 from .limits import Budget, Budgets, HttpLimits
 
@@ -128,7 +128,7 @@ class Intake:
             HttpError: The client does not accept both kinds of responses, or a message is malformed. A session would
                 answer that without an id, and such an answer belongs to no stream.
         """
-        if not accepts(call.headers.get(b"accept", b""), JSON, EVENTS):
+        if not call.accepts(JSON, EVENTS):
             raise refused(406, "answers are application/json or text/event-stream; the client must accept both")
         try:
             return parse_body(body, self._service.limits.batch_members)
@@ -198,11 +198,6 @@ class ParsedBody:
     answered: list[int] = field(default_factory=list[int])
     is_initialize: bool = False
     is_initialized: bool = False
-
-    @property
-    def has_only_answers(self) -> bool:
-        """True if it has no request and no notification."""
-        return all(one.is_answer for one in self.envelopes)
 
     def operations(self) -> list[Operation]:
         """Return the operations of its requests and notifications, at least one, for authorization."""

@@ -51,7 +51,7 @@ class SseTransport(SessionTransport):
         stream unread is disconnected.
         """
         is_unasked = message.method is not None and message.related is None
-        if not await self.standing.put(message, within=self._limits.unasked if is_unasked else None):
+        if not await self.standing.put(message, within=self.limits.unasked if is_unasked else None):
             raise ConnectionClosed("the client has disconnected")
 
     async def accept(self, message: bytes) -> None:

@@ -90,17 +90,14 @@ class Budget:
         """True if nothing is left, here or in the parent."""
         return self.used >= self.limit or (self.parent is not None and self.parent.is_full)
 
-    def take(self, amount: int = 1) -> None:
-        """Take an amount, here and from the parent; raises `HttpError` where too little is left."""
+    def take(self) -> None:
+        """Take one, here and from the parent; raises `HttpError` where nothing is left."""
         budget: Budget | None = self
         while budget is not None:
-            if budget.used + amount > budget.limit:
+            if budget.used >= budget.limit:
                 raise too_many(budget.reason)
             budget = budget.parent
-        budget = self
-        while budget is not None:
-            budget.used += amount
-            budget = budget.parent
+        self.add(1)
 
     def add(self, amount: int) -> None:
         """Count an amount that exists already, also above the limit; a negative amount is given back."""

@@ -72,9 +72,7 @@ class RequestRecord:
             return
         with suppress(ProtocolError):
             envelopes, _ = read_envelopes(body)
-            asked = [
-                named for one in envelopes if not one.is_answer for named in operations_named(one.method, one.params)
-            ]
+            asked = [op for one in envelopes if not one.is_answer for op in operations_named(one.method, one.params)]
             self._note("method", (method for method, _ in asked))
             self._note("tool", (name for _, name in asked if name is not None))
             for envelope in envelopes:

@@ -122,9 +122,7 @@ async def _check_free(address: str, host: str, port: int) -> None:
     server.close()
 
 
-async def serve_app(
-    app: ASGIApp, address: str, path: str, ending: Callable[[], None], hosts: Collection[str] = ()
-) -> None:
+async def serve_app(app: ASGIApp, address: str, path: str, ending: Callable[[], None], hosts: Collection[str]) -> None:
     """Serve an application until the process is told to stop (SIGINT, SIGTERM).
 
     Args:
@@ -148,17 +146,8 @@ async def serve_app(
 
         return app(scope, receive, last if server.is_leaving and scope["type"] == "http" else send)
 
-    config = uvicorn.Config(
-        served,
-        host,
-        port,
-        http=HttpProtocol,
-        interface="asgi3",
-        lifespan="on",
-        ws="none",
-        log_config=None,
-        access_log=False,
-    )
+    quiet: Any = {"log_config": None, "access_log": False}
+    config = uvicorn.Config(served, host, port, http=HttpProtocol, interface="asgi3", lifespan="on", ws="none", **quiet)
     server = _Uvicorn(config)
     server.path, server.ending, server.hosts = path, ending, hosts
     knows_stop.set(True)

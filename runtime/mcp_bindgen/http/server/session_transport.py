@@ -6,7 +6,8 @@ import asyncio
 import time
 from collections import deque
 from collections.abc import Awaitable, Callable, Collection, Mapping, Sequence
-from typing import Literal, TypeAlias
+from dataclasses import dataclass
+from typing import ClassVar, Literal, TypeAlias
 
 from pydantic_core import from_json, to_json
 
@@ -40,6 +41,7 @@ _MAX_POSTS = 64  # messages that wait for the session
 _MAX_ID_BYTES = 64 * 1024  # of the requests in a POST, which are kept with its stream
 
 
+@dataclass(eq=False, repr=False)
 class SessionTransport(Transport):
     """Transport of a session.
 
@@ -70,32 +72,25 @@ class SessionTransport(Transport):
     """
 
     independent = True
-    listen_stream: type[Stream] = Stream
+    listen_stream: ClassVar[type[Stream]] = Stream
 
-    def __init__(
-        self,
-        key: str,
-        limits: HttpLimits,
-        budget: Budget,
-        queue: Budget | None = None,
-        store: EventStore | None = None,
-        worker_epoch: int = 0,
-        last: int = 0,
-        principal: str | None = None,
-    ) -> None:
-        self.origin: RequestOrigin = RequestOrigin(principal=principal, network="tcp")
-        self.budget = budget
+    key: str
+    limits: HttpLimits
+    budget: Budget
+    queue: Budget | None = None
+    store: EventStore | None = None
+    worker_epoch: int = 0
+    last: int = 0
+    principal: str | None = None
+
+    def __post_init__(self) -> None:
+        self.origin: RequestOrigin = RequestOrigin(principal=self.principal, network="tcp")
         self.streams: dict[str, Stream] = {}
-        persisted = store is not None and worker_epoch > 0
-        self.standing: Stream = self.listen_stream(
-            key, LISTEN_STREAM, store=store, last=last, persisted=persisted, queue=queue
-        )
+        listen, key = self.listen_stream, self.key
+        self.standing: Stream = listen(key, LISTEN_STREAM, (), self.store, last=self.last, queue=self.queue)
+        self.standing.persisted = self.store is not None and self.worker_epoch > 0
         self.supports_stream_polling = False
         self.before_sending: Callable[[], Awaitable[None]] | None = None
-        self.key: str = key
-        self.worker_epoch: int = worker_epoch
-        self._limits, self._store = limits, store
-        self._queue = queue
         self._count = 0
         self._routes: dict[RequestId, Stream] = {}
         self._inbox: deque[bytes | Lost] = deque()
@@ -143,7 +138,7 @@ class SessionTransport(Transport):
                 stream = self._routes[id_]
                 break
         if message.method is not None:
-            within = self._limits.unasked if stream is None else None
+            within = self.limits.unasked if stream is None else None
             if not await (stream or self.standing).put(message, within=within):
                 log.debug("a message is dropped: the client cannot get it")
                 if message.id is not None:
@@ -173,7 +168,7 @@ class SessionTransport(Transport):
             True if the client can resume the stream; if not, the connection stays.
         """
         stream = self.standing if related is None else self._routes.get(related)
-        if stream is None or self._store is None or not self.supports_stream_polling:
+        if stream is None or self.store is None or not self.supports_stream_polling:
             return False
         stream.leave(retry)
         return True
@@ -194,7 +189,7 @@ class SessionTransport(Transport):
         self.budget.take()
         self._count += 1
         name = f"{self.worker_epoch:x}.{self._count:x}"
-        stream = Stream(self.key, name, ids, self._store, queue=self._queue, on_done=self._done)
+        stream = Stream(self.key, name, ids, self.store, queue=self.queue, on_done=self._done)
         self.streams[name] = stream
         self._routes.update(dict.fromkeys(ids, stream))
         return stream
@@ -205,7 +200,7 @@ class SessionTransport(Transport):
 
     def arrive(self, body: bytes) -> None:
         """Take a message of a POST; raises `HttpError` when too many messages wait."""
-        if len(self._inbox) >= _MAX_POSTS or (self._inbox and self._inbox_bytes + len(body) > self._limits.message):
+        if len(self._inbox) >= _MAX_POSTS or (self._inbox and self._inbox_bytes + len(body) > self.limits.message):
             raise too_many("too many messages wait in this session")
         self._inbox_bytes += len(body)
         self._inbox.append(body)
@@ -229,10 +224,8 @@ class SessionTransport(Transport):
 
     def abandoned(self, seconds: float) -> list[Stream]:
         """Return the streams without a connection for longer than `seconds`."""
-        before = time.monotonic() - seconds
-        return [
-            one for one in self.streams.values() if one.disconnected_at is not None and one.disconnected_at < before
-        ]
+        before, streams = time.monotonic() - seconds, self.streams.values()
+        return [one for one in streams if one.disconnected_at is not None and one.disconnected_at < before]
 
     async def abandon(self, stream: Stream, revision: Revision) -> None:
         """Cancel the requests of a stream, as its client is away."""
@@ -279,11 +272,11 @@ class SessionTransport(Transport):
 
     async def fail_unanswered(self, streams: Mapping[str, OpenStream]) -> None:
         """Fail requests left unanswered by the previous process."""
-        assert self._store is not None
+        assert self.store is not None
         for name, stream in streams.items():
             if name != LISTEN_STREAM:
                 error = unanswered(stream.pending, "the server was restarted while it handled this request")
-                await self._store.write(self.key, name, [Event(stream.last + 1, error)], None)
+                await self.store.write(self.key, name, [Event(stream.last + 1, error)], None)
 
 
 def unanswered(pending: bytes, reason: str) -> bytes:

@@ -54,7 +54,7 @@ class _Reply(Exchange):
 
     peer: Peer
 
-    async def request(self, method: Request[Any, Any, Any], params: object, *, related: RequestId | None = None) -> Any:
+    async def request(self, method: Request[Any, Any], params: object, *, related: RequestId | None = None) -> Any:
         """Refuse: any worker could get the answer."""
         raise SessionRequired(method.name)
 
@@ -103,10 +103,10 @@ class Sessionless:
             peer.resume(self._revision(call), 1)
         revision = peer.dispatcher.revision
         await self._intake.authorize(call, parsed, None if parsed.is_initialize else revision.name)
-        if parsed.has_only_answers:
+        if all(one.is_answer for one in parsed.envelopes):
             raise HttpError(400, SessionRequired("an answer"))
         parsed.check_batch(revision)
-        reply = _Reply(call, self._service, self._write_timeout, self._keep_alive)
+        reply = _Reply(call, self._service, self._write_timeout, self._keep_alive, None)
         reply.peer, reply.negotiated = peer, _Unremembered(peer.dispatcher, *self._offers[revision.name])
         events = peer.read(body)
         if not parsed.ids:

@@ -193,7 +193,7 @@ class SessionRegistry:
             HttpError: There is none, or it belongs to another user.
         """
         if self._stopping:
-            self._check_running()
+            raise unavailable(STOPPING)
         session = self._open.get(id_)
         if session is None and self._store is not None and len(id_) == _ID_LENGTH:
             try:
@@ -202,8 +202,7 @@ class SessionRegistry:
                 raise
             except UNREADABLE as error:
                 log.error("a stored session cannot be read, so its client begins a new session: %r", error)
-        is_gone = session is None or session.transport.state in GONE
-        if session is None or is_gone or not session.belongs_to(principal):
+        if session is None or session.transport.state in GONE or not session.belongs_to(principal):
             reason = "there is no such session; a new one begins with initialize"
             raise HttpError(404, ProtocolError(INVALID_REQUEST, reason))
         return session
@@ -243,10 +242,6 @@ class SessionRegistry:
         restore(self.service, session.session, known, first_id=stored.worker_epoch << 32)
         return session
 
-    def _check_running(self) -> None:
-        if self._stopping:
-            raise unavailable(STOPPING)
-
     async def _make_room(self, principal: str | None) -> None:
         """Make room for a new session, if need be by ending a session that is not initialized. The lock is held."""
         oldest = self.evictable(principal)
@@ -263,7 +258,8 @@ class SessionRegistry:
         Raises:
             HttpError: There are too many, and all are initialized.
         """
-        self._check_running()
+        if self._stopping:
+            raise unavailable(STOPPING)
         sessions = [one for one in self._open.values() if not one.ending]
         own = [one for one in sessions if one.principal == principal] if principal is not None else []
         for open_, limit, reason in (
@@ -472,12 +468,7 @@ class HttpSessions:
     """
 
     def __init__(
-        self,
-        registry: SessionRegistry,
-        intake: Intake,
-        keep_alive: float = 15.0,
-        quick: float = 0.05,
-        retry: int = 1000,
+        self, registry: SessionRegistry, intake: Intake, keep_alive: float = 15, quick: float = 0.05, retry: int = 1000
     ) -> None:
         self.registry: SessionRegistry = registry
         self._intake = intake

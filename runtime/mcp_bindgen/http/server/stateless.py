@@ -8,19 +8,20 @@ from __future__ import annotations
 
 import inspect
 import re
-from collections.abc import AsyncGenerator, Iterable, Mapping
+from collections.abc import AsyncGenerator, Mapping
 from contextlib import asynccontextmanager, nullcontext, suppress
+from dataclasses import dataclass
 from functools import partial
 from typing import Any
 
 from anyio import CapacityLimiter
 
 from mcp_bindgen.runtime.concurrency import begin
-from mcp_bindgen.runtime.era.stateless import ParamsWithMeta, separated, stated_version
+from mcp_bindgen.runtime.era.stateless import separated, stated_version
 from mcp_bindgen.runtime.model.base import wire_name
 from mcp_bindgen.runtime.model.json_types import is_object
 from mcp_bindgen.runtime.protocol import jsonrpc
-from mcp_bindgen.runtime.protocol.access import InsufficientScope, Operation, RequestOrigin
+from mcp_bindgen.runtime.protocol.access import InsufficientScope, RequestOrigin
 from mcp_bindgen.runtime.protocol.envelope import RequestId, invalid, parse
 from mcp_bindgen.runtime.protocol.errors import METHOD_NOT_FOUND, MethodNotFound, ProtocolError
 from mcp_bindgen.runtime.protocol.events import Notified, Rejected, Requested
@@ -36,6 +37,7 @@ from mcp_bindgen.runtime.session.subscriptions import AroundSubscription, Subscr
 from ..headers import ANNOTATION, PREFIX, HeaderMismatch, check_params, decode
 from .access import AccessPolicy, GuardedService, operations
 from .call import VERSION, Call, EventWriter, event, within
+from .errors import RawHeaders
 
 _PLAIN = re.compile(rb"(?!=\?)[!-~]+")
 _PARAM = PREFIX.lower().encode()
@@ -49,23 +51,18 @@ class Exchange(EventWriter, Link):
         service: The servers.
         write_timeout: Seconds for the client to read an event.
         keep_alive: Seconds between comments on an idle stream.
-        around_subscription: Context of each subscription of the endpoint.
+        around: Context of each subscription of the endpoint.
 
     Attributes:
         origin: Origin of the request.
     """
 
     def __init__(
-        self,
-        call: Call,
-        service: Service,
-        write_timeout: float,
-        keep_alive: float = 0.0,
-        around_subscription: AroundSubscription | None = None,
+        self, call: Call, service: Service, write_timeout: float, keep_alive: float, around: AroundSubscription | None
     ) -> None:
         super().__init__(call, write_timeout, keep_alive)
         self.origin: RequestOrigin = call.origin
-        self.around_subscription = around_subscription
+        self.around_subscription = around
         self._service = service
 
     def thread_limit(self) -> CapacityLimiter | None:
@@ -73,7 +70,7 @@ class Exchange(EventWriter, Link):
         principal = self.origin.principal
         return None if principal is None else self._service.threads_of(principal)
 
-    async def request(self, method: Request[Any, Any, Any], params: object, *, related: RequestId | None = None) -> Any:
+    async def request(self, method: Request[Any, Any], params: object, *, related: RequestId | None = None) -> Any:
         """Refuse: servers send no requests in this revision."""
         raise MethodNotFound(method.name)
 
@@ -85,7 +82,7 @@ class Exchange(EventWriter, Link):
         """
         await self.write(event(jsonrpc.notification(method, params)))
 
-    async def answer(self, status: int, data: bytes, headers: Iterable[tuple[bytes, bytes]] = ()) -> None:
+    async def answer(self, status: int, data: bytes, headers: RawHeaders = ()) -> None:
         """Send the answer, which ends the response. A stream has sent its headers and status before."""
         if self.has_ended:
             return
@@ -97,6 +94,7 @@ class Exchange(EventWriter, Link):
             await self._call.respond(status, data, headers=headers)
 
 
+@dataclass(eq=False, repr=False)
 class StatelessRequests:
     """Requests of stateless revisions.
 
@@ -111,24 +109,19 @@ class StatelessRequests:
         is_leaving: True if a subscription that begins now ends at once.
     """
 
-    def __init__(
-        self,
-        service: GuardedService,
-        keep_alive: float,
-        write_timeout: float,
-        auth: AccessPolicy | None = None,
-        around: AroundSubscription | None = None,
-    ) -> None:
-        self._service = service
-        self._auth = auth
-        self._around = around
+    service: GuardedService
+    keep_alive: float
+    write_timeout: float
+    auth: AccessPolicy | None
+    around: AroundSubscription | None
+    is_leaving: bool = False
+
+    def __post_init__(self) -> None:
         self._subscriptions: set[Subscription] = set()
-        self.is_leaving: bool = False
-        self._write_timeout = write_timeout
-        self._keep_alive = keep_alive
-        stateless = {name: one for name, one in service.dispatchers.items() if one.revision.era.is_stateless}
-        self._peer = Peer("server", stateless or service.dispatchers, service.supported)
-        self._schemas = ArgumentSchemas(service)
+        dispatchers, supported = self.service.dispatchers, self.service.supported
+        stateless = {name: one for name, one in dispatchers.items() if one.revision.era.is_stateless}
+        self._peer = Peer("server", stateless or dispatchers, supported)
+        self._schemas = ArgumentSchemas(self.service)
 
     def leave(self) -> None:
         """End all subscriptions in good order, including subscriptions that begin later."""
@@ -139,7 +132,7 @@ class StatelessRequests:
     @asynccontextmanager
     async def _listening(self, subscription: Subscription, wanted: object) -> AsyncGenerator[None]:
         """Run a subscription with its filter."""
-        async with nullcontext() if self._around is None else self._around(subscription, wanted):
+        async with nullcontext() if self.around is None else self.around(subscription, wanted):
             self._subscriptions.add(subscription)
             try:
                 if self.is_leaving:
@@ -161,21 +154,20 @@ class StatelessRequests:
             await call.respond(_status(revision, error, 400), reply or jsonrpc.failure(None, error))
         elif isinstance(found, Notified):
             await self._authorize(call, found)
-            exchange = Exchange(call, self._service, self._write_timeout)
+            exchange = Exchange(call, self.service, self.write_timeout, 0, None)
             await exchange.answer(202, b"")
-            await execute(self._service.handler, peer, exchange, found)
+            await execute(self.service.handler, peer, exchange, found)
         else:
-            await call.respond(
-                400, jsonrpc.failure(None, invalid("over HTTP a message is a request or a notification"))
-            )
+            error = invalid("over HTTP a message is a request or a notification")
+            await call.respond(400, jsonrpc.failure(None, error))
 
     async def _run(self, call: Call, peer: Peer, asked: Requested) -> None:
         """Run a handler; if it has to wait, it is cancelled when the client disconnects."""
-        exchange = Exchange(call, self._service, self._write_timeout, self._keep_alive, self._listening)
+        exchange = Exchange(call, self.service, self.write_timeout, self.keep_alive, self._listening)
         revision, method = asked.dispatcher.revision, asked.route.method
-        find = self._service.handler
+        find = self.service.handler
         try:
-            if self._auth is not None:
+            if self.auth is not None:
                 await self._authorize(call, asked)
             if isinstance(method, Request):
                 _check_headers(call, revision, method, asked.params)
@@ -194,22 +186,24 @@ class StatelessRequests:
             answered = await exchange.while_connected(rest)
         data, failed = answered or (b"", None)
         if isinstance(failed, InsufficientScope) and not exchange.is_streaming:
-            needed = self._service.needed_scopes(revision.name, _operations(asked))
+            needed = self.service.needed_scopes(revision.name, operations(method, asked.params))
             await self._challenge(exchange, InsufficientScope(sorted(needed.union(failed.scopes))), data)
         elif failed is not None or data:
             await exchange.answer(200 if failed is None else _status(revision, failed, 200), data)
 
     async def _authorize(self, call: Call, event: Requested | Notified) -> None:
-        if self._auth is not None:
-            await self._service.authorize_all(call.identity, event.dispatcher.revision.name, _operations(event))
+        if self.auth is not None:
+            await self.service.authorize_all(
+                call.identity, event.dispatcher.revision.name, operations(event.route.method, event.params)
+            )
 
     async def _challenge(self, exchange: Exchange, missing: InsufficientScope, data: bytes) -> None:
         """Answer with 403, and with the scopes that the client needs."""
-        await exchange.answer(403, data, () if self._auth is None else self._auth.challenge(missing))
+        await exchange.answer(403, data, () if self.auth is None else self.auth.challenge(missing))
 
     def _checked(self, call: Call, rule: HeaderParams, dispatcher: Dispatcher, route: Route) -> Handler:
         """Return a handler that reads the wanted headers again before the handler of the route runs."""
-        handler = self._service.handler(dispatcher, route)
+        handler = self.service.handler(dispatcher, route)
 
         async def checked(scope: RequestScope, params: object) -> Any:
             try:
@@ -253,12 +247,7 @@ class ArgumentSchemas:
         return True
 
     async def check(
-        self,
-        rule: HeaderParams,
-        dispatcher: Dispatcher,
-        link: Link,
-        params: object,
-        headers: Mapping[bytes, bytes],
+        self, rule: HeaderParams, dispatcher: Dispatcher, link: Link, params: object, headers: Mapping[bytes, bytes]
     ) -> None:
         """Read the schemas again, and compare the headers of a call with its arguments.
 
@@ -287,9 +276,8 @@ class ArgumentSchemas:
             return found
         handler = self._service.handler(dispatcher, route)
         of_the_call = ("progressToken", dispatcher.revision.meta_keys.get("log_level"))
-        wire: dict[str, Any] = {
-            "_meta": {key: value for key, value in jsonrpc.plain(meta).items() if key not in of_the_call}
-        }
+        kept = {key: value for key, value in jsonrpc.plain(meta).items() if key not in of_the_call}
+        wire: dict[str, Any] = {"_meta": kept}
         while True:
             text: bytes = await handler(RequestScope.of(link), jsonrpc.typed_params(route.method, wire))
             page = parse(text)
@@ -301,31 +289,19 @@ class ArgumentSchemas:
             wire["cursor"] = page["nextCursor"]
 
 
-def _operations(event: Requested | Notified) -> list[Operation]:
-    params = event.params.params if isinstance(event.params, ParamsWithMeta) else event.params
-    return operations(event.route.method, params)
-
-
-def _check_headers(call: Call, revision: Revision, method: Request[Any, Any, Any], params: object) -> None:
+def _check_headers(call: Call, revision: Revision, method: Request[Any, Any], params: object) -> None:
     """Check that the headers agree with the body: intermediaries may have read the headers alone."""
     headers = call.headers
-    if headers.get(VERSION) != revision.name.encode():
-        _check_same(call, VERSION, revision.name)
-    if headers.get(b"mcp-method") != method.name.encode():
-        _check_same(call, b"mcp-method", method.name)
+    for header, wanted in ((VERSION, revision.name), (b"mcp-method", method.name)):
+        if headers.get(header) != wanted.encode() and (found := call.header(header)) != wanted:
+            shown = header.decode().title()
+            raise HeaderMismatch(f"{shown} is missing" if found is None else f"{shown} differs from the body")
     if method.named_by is not None:
         name, sent = getattr(separated(params)[0], method.named_by), headers.get(b"mcp-name")
         if sent is None:
             raise HeaderMismatch("Mcp-Name is missing")
         if not (sent == name.encode() and _PLAIN.fullmatch(sent)) and decode(sent.decode("latin-1")) != name:
             raise HeaderMismatch("Mcp-Name differs from the body")
-
-
-def _check_same(call: Call, name: bytes, wanted: str) -> None:
-    header = call.header(name)
-    if header != wanted:
-        shown = name.decode().title()
-        raise HeaderMismatch(f"{shown} is missing" if header is None else f"{shown} differs from the body")
 
 
 def _mismatch(revision: Revision, reason: str, data: object = None) -> ProtocolError:
@@ -349,6 +325,4 @@ def _header_error(revision: Revision, call: Call, body: bytes, error: ProtocolEr
     if header is None:
         return _mismatch(revision, "MCP-Protocol-Version is missing", error.data if is_object(error.data) else None)
     stated = stated_version(revision, message)
-    if isinstance(stated, str) and header != stated:
-        return _mismatch(revision, "the versions differ")
-    return error
+    return _mismatch(revision, "the versions differ") if isinstance(stated, str) and header != stated else error

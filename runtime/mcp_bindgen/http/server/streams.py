@@ -11,11 +11,13 @@ import time
 from collections import deque
 from collections.abc import Callable, Collection, Coroutine, Generator, Mapping, Sequence
 from contextlib import contextmanager
-from typing import Any, Literal, TypeAlias, TypeVar
+from dataclasses import KW_ONLY, dataclass
+from typing import Any, Literal, TypeAlias
 
 import anyio
 from pydantic_core import to_json
 
+from mcp_bindgen.runtime.concurrency import T
 from mcp_bindgen.runtime.logs import log
 from mcp_bindgen.runtime.protocol.envelope import RequestId
 from mcp_bindgen.runtime.protocol.errors import ConnectionClosed
@@ -25,8 +27,6 @@ from .call import EventWriter, event
 from .errors import HttpError, refused
 from .event_store import Event, EventStore, StoreUnavailable
 from .limits import Budget
-
-T = TypeVar("T")
 
 LISTEN_STREAM = "0"
 """Name of the stream that belongs to no request; a GET opens it."""
@@ -52,6 +52,7 @@ _MAX_BUFFERED_BYTES = 1024 * 1024
 _MAX_BUFFERED = 1024  # messages
 
 
+@dataclass(eq=False, repr=False)
 class Stream:
     """Log of messages with a bounded buffer for the connection that reads it.
 
@@ -73,31 +74,23 @@ class Stream:
         on_done: Called in the state `done`.
     """
 
-    def __init__(
-        self,
-        session: str,
-        name: str,
-        pending: Collection[RequestId] = (),
-        store: EventStore | None = None,
-        *,
-        last: int = 0,
-        state: State = "open",
-        persisted: bool = False,
-        queue: Budget | None = None,
-        on_done: Callable[[Stream], None] = lambda stream: None,
-    ) -> None:
-        self.name = name
-        self.last: int = last
-        self.last_delivered_id: int = last
-        self.state: State = state
-        self.persisted: bool = persisted
-        self.pending: set[RequestId] = set(pending)
+    session: str
+    name: str
+    pending: Collection[RequestId] = ()
+    store: EventStore | None = None
+    _: KW_ONLY
+    last: int = 0
+    state: State = "open"
+    persisted: bool = False
+    queue: Budget | None = None
+    on_done: Callable[[Stream], None] = lambda stream: None
+
+    def __post_init__(self) -> None:
+        self.last_delivered_id: int = self.last
         self.disconnected_at: float | None = None
         self.retry: int | None = None
-        self.on_done = on_done
         self._last_leaving = 0  # number of the last event for a connection that is leaving
-        self._queue = queue or Budget(_MAX_BUFFERED_BYTES, "")
-        self._session, self._store = session, store
+        self._queue = self.queue or Budget(_MAX_BUFFERED_BYTES, "")
         self._reader: anyio.CancelScope | None = None
         self._buffer: deque[Event] = deque()
         self._buffered_bytes = 0
@@ -131,12 +124,12 @@ class Stream:
         async with self._turn:
             if self.state in CLOSED:
                 return False
-            left = self.pending.difference(answered)
+            left = set(self.pending).difference(answered)
             closes = bool(self.pending) and not left
             is_reachable = message is not None and (self._reader is not None or self._is_resumable())
             events = [Event(self.last + 1, message)] if message is not None and is_reachable else []
-            if self._store is not None and self.persisted and (events or closes):
-                await self._write(self._store, events, left, closes)
+            if self.store is not None and self.persisted and (events or closes):
+                await self._write(self.store, events, left, closes)
             self.last += len(events)
             if self._reader is not None or not self.persisted:
                 self._append(events)
@@ -171,8 +164,8 @@ class Stream:
 
     async def persist(self) -> None:
         """Keep all events in the store from now on, with unread events, if there is a store."""
-        if self._store is not None and not self.persisted:
-            await self._finish(self._persist(self._store))
+        if self.store is not None and not self.persisted:
+            await self._finish(self._persist(self.store))
 
     async def _persist(self, store: EventStore) -> None:
         async with self._turn:
@@ -180,8 +173,8 @@ class Stream:
                 await self._write(store, list(self._buffer), self.pending, self.state in CLOSED)
                 self.persisted = True
 
-    async def _write(self, store: EventStore, events: list[Event], pending: set[RequestId], closes: bool) -> None:
-        await store.write(self._session, self.name, events, None if closes else to_json(list(pending)))
+    async def _write(self, store: EventStore, events: list[Event], owed: Collection[RequestId], closes: bool) -> None:
+        await store.write(self.session, self.name, events, None if closes else to_json(list(owed)))
 
     async def _finish(self, work: Coroutine[Any, Any, T]) -> T:
         """Finish work even if the caller is cancelled, so that no event is written by half."""
@@ -298,8 +291,8 @@ class Stream:
                     self._clear()
                     self._changed.set()
                     return events
-                if self._store is not None:
-                    return await self._store.read(self._session, self.name, after)
+                if self.store is not None:
+                    return await self.store.read(self.session, self.name, after)
                 after = self.last  # the events are lost
             if self.state != "read":
                 return ()

@@ -4,9 +4,7 @@ from __future__ import annotations
 
 from ..model.json_types import is_object
 from ..protocol.envelope import Envelope, invalid
-from ..protocol.errors import (
-    NotInitialized,
-)
+from ..protocol.errors import NotInitialized
 from ..protocol.methods import CANCELLED, INITIALIZE, PING, Method
 from ..protocol.revision import Connection, Dispatcher, Era
 from ..protocol.transitions import State

@@ -36,11 +36,8 @@ def fields_of(kind: Any) -> Mapping[str, FieldInfo]:
 
 def fields_filled_in(kind: object) -> dict[str, FieldInfo]:
     """Return the fields of a model that its constructor fills in, by their Python names."""
-    return {
-        name: field
-        for name, field in fields_of(kind).items()
-        if field.default is not None and field.default is not PydanticUndefined
-    }
+    nothing = (None, PydanticUndefined)
+    return {name: field for name, field in fields_of(kind).items() if field.default not in nothing}
 
 
 def wire_fields(kind: Any) -> dict[str, str]:
@@ -116,11 +113,8 @@ _ABSENT: Any = object()
 
 def _wire_rules(cls: type[Model], schema: dict[str, Any]) -> None:
     """Teach pydantic the difference between a constructor's default and absence on the wire."""
-    constants = {
-        name: field.default
-        for name, field in fields_filled_in(cls).items()
-        if cls.__defaults_are_required__ or IsConstant in field.metadata
-    }
+    all_, filled_in = cls.__defaults_are_required__, fields_filled_in(cls).items()
+    constants = {name: field.default for name, field in filled_in if all_ or IsConstant in field.metadata}
     cls.__constructor_defaults__ = constants
     for name, field in schema["schema"]["fields"].items():
         value = field["schema"]

@@ -45,6 +45,4 @@ def _steps(problem: ErrorDetails, node: Any) -> Iterator[str]:
 
 
 def _leads_on(node: object, step: int | str) -> bool:
-    if isinstance(step, str):
-        return is_object(node) and step in node
-    return is_array(node) and step < len(node)
+    return is_object(node) and step in node if isinstance(step, str) else is_array(node) and step < len(node)

@@ -148,8 +148,10 @@ MAX_FOLLOWED_BYTES = 256 * 1024
 
 
 def followed_by(wanted: object) -> list[str]:
-    """Return the URIs of the resources that a typed filter names."""
-    return optional(wanted, "resource_subscriptions") or []
+    """Return the URIs of the resources that a typed filter names; raise `ProtocolError` as `check_followed` does."""
+    uris: list[str] = optional(wanted, "resource_subscriptions") or []
+    check_followed(uris)
+    return uris
 
 
 def check_followed(uris: Collection[str]) -> None:

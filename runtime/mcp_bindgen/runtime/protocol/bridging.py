@@ -26,7 +26,6 @@ class BridgedServer(Protocol):
     @property
     def server(self) -> Any:
         """The server that the user wrote."""
-        ...
 
     @property
     def dispatcher(self) -> Dispatcher:
@@ -36,7 +35,6 @@ class BridgedServer(Protocol):
     @property
     def context(self) -> Any:
         """The class of the contexts that the server's handlers get."""
-        ...
 
     def operations(self, asked: Sequence[Operation]) -> Sequence[Operation]:
         """Return operations of the other revision, with the operations of the server's revision that they imply."""
@@ -44,7 +42,6 @@ class BridgedServer(Protocol):
 
     def converted(self, method: Notification[Any], params: Any) -> tuple[Notification[Any], Any] | None:
         """Return a notification of the server in the other revision, or None if that cannot express it."""
-        ...
 
 
 class ClientBridges(Protocol[C]):

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Collection, Iterable, Mapping, Sequence
+from functools import reduce
 from typing import Any, ClassVar
 
 from ..model.json_types import is_object
@@ -75,10 +76,8 @@ def declared(target: Side, dispatcher: Dispatcher, extensions: Mapping[str, Any]
     """
     offered = dispatcher.offered(target)
     found = merge(declare(dispatcher.role, dispatcher.revision, offered, target.announces), target.extra_capabilities())
-    own = {
-        one.id: one.declared(dispatcher.role, target.extension_settings.get(one.id, {}), offered)
-        for one in dispatcher.extensions
-    }
+    role, stated = dispatcher.role, target.extension_settings
+    own = {one.id: one.declared(role, stated.get(one.id, {}), offered) for one in dispatcher.extensions}
     if extensions and "extensions" in dispatcher.revision.types.ClientCapabilities.model_fields:
         own = {**extensions, **own}
     return merge(found, {"extensions": own}) if own else found
@@ -93,32 +92,18 @@ def declare(
     possible, unless the other side has to ask for it with a request, or `announced` lists other notifications only.
     Every server can log, because the runtime sees to it.
     """
-    other = OTHER_ROLE[role]
-    found: dict[str, Any] = {}
-    log = revision.log
-    if log is not None and role in log.capabilities:
-        _put(found, log.capabilities[role], revision)
-    for name in sorted(set(offered)):
-        method = revision.methods.get(name)
-        path = method.capabilities.get(other) if method is not None else None
-        if path is not None and path[0] == role:
-            _put(found, path, revision)
+    other, log = OTHER_ROLE[role], revision.log
+    paths = [log.capabilities[role]] if log is not None and role in log.capabilities else []
+    handled = [revision.methods[name] for name in sorted(set(offered)) if name in revision.methods]
+    paths += [path for method in handled if (path := method.capabilities.get(other, ("",)))[0] == role]
+    features = {path[1] for path in paths}
     requested = {method.capabilities.get(other) for method in revision.methods.values() if method.kind == "request"}
     for method in revision.methods.values():
         path = method.capabilities.get(role, ())
-        if method.kind == "notification" and path in revision.flags and path not in requested:
-            if announced is not None and method.name not in announced:
-                continue
-            if path[0] == role and path[1] in found:
-                _put(found, path, revision)
-    return found
-
-
-def _put(tree: dict[str, Any], path: Path, revision: Revision) -> None:
-    _, *parents, leaf = path
-    for name in parents:
-        tree = tree.setdefault(name, {})
-    tree.setdefault(leaf, True if path in revision.flags else {})
+        is_change = method.kind == "notification" and path in revision.flags and path not in requested
+        if is_change and path[0] == role and path[1] in features and (announced is None or method.name in announced):
+            paths.append(path)
+    return reduce(merge, (tree_of(path[1:], True if path in revision.flags else {}) for path in paths), {})
 
 
 def merge(tree: Mapping[str, Any], more: Mapping[str, Any]) -> dict[str, Any]:
@@ -158,13 +143,11 @@ def missing(
     method: Method, revision: Revision, role: Role, declared: Mapping[Role, Mapping[str, Any]], params: object = None
 ) -> Path | None:
     """Return the undeclared capability that a method needs; `None` if `role` may send it."""
-    if method.extension is not None:
+    if (id_ := method.extension) is not None:
         sides: tuple[Role, ...] = (OTHER_ROLE[role], role)
-        needed: list[Path] = [
-            (side, "extensions", method.extension) for side in sides if method.declared_by in (side, "both")
-        ]
+        needed: list[Path] = [(side, "extensions", id_) for side in sides if method.declared_by in (side, "both")]
         if method.setting is not None:
-            needed.append((OTHER_ROLE[role], "extensions", method.extension, method.setting))
+            needed.append((OTHER_ROLE[role], "extensions", id_, method.setting))
         return next((path for path in needed if not is_declared(declared, *path)), None)
     path = method.capabilities.get(role)
     if path is not None and method is not revision.log and not is_declared(declared, *path):

@@ -40,6 +40,16 @@ class Envelope:
         """True if it answers a request."""
         return self.kind in ("result", "error")
 
+    @property
+    def error(self) -> ProtocolError:
+        """The error of an error response, however badly it is formed."""
+        body = self.message["error"]
+        if not is_object(body):
+            return invalid_answer("the error of a response is not an object")
+        code, said = body.get("code"), body.get("message")
+        code, said = code if type(code) is int else INTERNAL_ERROR, said if isinstance(said, str) else ""
+        return received(code, said, body.get("data"))
+
 
 class BatchReply(bytes):
     """The answers to a batch, as JSON text.
@@ -142,13 +152,3 @@ def invalid(reason: str) -> ProtocolError:
 def invalid_answer(reason: str) -> ProtocolError:
     """Make the error for an answer that is none, for the side that asked; it has the code of `invalid`."""
     return ProtocolError(INVALID_REQUEST, f"Invalid answer: {reason}")
-
-
-def answered_error(body: object) -> ProtocolError:
-    """Return the error of a response, however badly it is formed."""
-    if not is_object(body):
-        return invalid_answer("the error of a response is not an object")
-    code, message = body.get("code"), body.get("message")
-    return received(
-        code if type(code) is int else INTERNAL_ERROR, message if isinstance(message, str) else "", body.get("data")
-    )

@@ -175,9 +175,8 @@ class CapabilityMissing(Exception):
         owner, first, *rest = self.capability
         lack = f"the {owner} did not declare" if revision is None else f"MCP {revision} does not have"
         name = ".".join(rest if first == "extensions" else (first, *rest))
-        super().__init__(
-            f"{method} needs the {'extension' if first == 'extensions' else 'capability'} {name!r}, which {lack}"
-        )
+        noun = "extension" if first == "extensions" else "capability"
+        super().__init__(f"{method} needs the {noun} {name!r}, which {lack}")
         self.owner = owner
 
 

@@ -79,5 +79,5 @@ class Pending:
     """A request of this side that waits for its response. `waiter` belongs to its sender."""
 
     id: int
-    method: Request[Any, Any, Any]
+    method: Request[Any, Any]
     waiter: Any = None

@@ -49,11 +49,9 @@ class Extension(Protocol):
 
     def settings_of(self, role: Role, capabilities: Mapping[str, Any]) -> Any:
         """Return the typed settings that a side declares, or None; raises `ProtocolError` for invalid settings."""
-        ...
 
     def declared(self, role: Role, settings: object, handled: Collection[str] = ()) -> Any:
         """Return the settings of one of our sides in wire form; raises `ProtocolError` for invalid settings."""
-        ...
 
 
 class Addition(Protocol):
@@ -83,7 +81,7 @@ def definers(kind: type, *names: str) -> list[Any]:
     return [one for one in kind.__mro__ if vars(one).keys() >= set(names)]
 
 
-def with_answers(method: Request[Any, Any, Any], extensions: Iterable[Extension]) -> Request[Any, Any, Any]:
+def with_answers(method: Request[Any, Any], extensions: Iterable[Extension]) -> Request[Any, Any]:
     """Return a method of core with the types by which extensions may answer it; the same if there are none."""
     more = [kind for one in extensions for kind in one.answering(method.name)]
     return replace(method, alternatives=(*method.alternatives, *more)) if more else method

@@ -6,11 +6,9 @@ Only clients do so, and only when a result as a whole was refused, so valid resu
 from __future__ import annotations
 
 import json
-from collections.abc import Iterator
 from dataclasses import dataclass
 from functools import cache
-from types import UnionType
-from typing import Annotated, Any, Union, get_args, get_origin
+from typing import Any, get_args, get_origin
 
 from pydantic import BaseModel, TypeAdapter, ValidationError
 from pydantic_core import to_json
@@ -18,7 +16,7 @@ from pydantic_core import to_json
 from ..model.base import fields_of, wire_fields
 from ..model.json_types import is_array, is_object
 from ..model.validation import located
-from .methods import Request
+from .methods import Request, classes
 
 _LONGEST_STEP = 60  # characters of a member's name in a pointer
 _CONTENT, _STRUCTURED, _LIFETIME = "content", "structuredContent", "ttlMs"
@@ -42,7 +40,7 @@ class InvalidItem:
         return f"{self.method}: {self.pointer}: {self.problem}"
 
 
-def drop_invalid(method: Request[Any, Any, Any], wire: object) -> tuple[Any, list[InvalidItem]]:
+def drop_invalid(method: Request[Any, Any], wire: object) -> tuple[Any, list[InvalidItem]]:
     """Return an invalid result without the invalid entries of its lists, and a record of each entry.
 
     Two mistakes are valid: a negative lifetime means zero (MCP 2026-07-28, "Caching"), and structured content without
@@ -100,22 +98,9 @@ def _wire_fields(kind: object) -> dict[str, TypeAdapter[Any] | None]:
 
 def _items(annotation: Any) -> TypeAdapter[Any] | None:
     """Return the reader of the items, if the type is a list of models."""
-    for variant in _variants(annotation):
+    for variant in (annotation, *get_args(annotation)):
         if get_origin(variant) is list:
-            (items,) = get_args(variant)
-            if all(isinstance(one, type) and issubclass(one, BaseModel) for one in _variants(items)):
-                return TypeAdapter(items)
+            kinds = list(classes(*get_args(variant)))
+            if kinds and all(issubclass(kind, BaseModel) for kind in kinds):
+                return TypeAdapter(*get_args(variant))
     return None
-
-
-def _variants(annotation: Any) -> Iterator[Any]:
-    """Yield the types that a union, an alias or an annotated type stands for."""
-    if hasattr(annotation, "__value__"):
-        yield from _variants(annotation.__value__)
-    elif get_origin(annotation) is Annotated:
-        yield from _variants(get_args(annotation)[0])
-    elif get_origin(annotation) in (Union, UnionType):
-        for one in get_args(annotation):
-            yield from _variants(one)
-    else:
-        yield annotation

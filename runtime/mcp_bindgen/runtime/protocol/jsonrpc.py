@@ -52,18 +52,18 @@ def peek_request(data: bytes) -> int | None:
 
 
 @cache
-def answer_reader(method: Request[Any, Any, Any]) -> TypeAdapter[dict[str, Any]]:
+def answer_reader(method: Request[Any, Any]) -> TypeAdapter[dict[str, Any]]:
     """Return the reader of a whole response to one method."""
     return record("Answer", {"jsonrpc": Literal["2.0"], "id": int | str, "result": _answers(method)})
 
 
 @cache
-def result_reader(method: Request[Any, Any, Any]) -> TypeAdapter[Any]:
+def result_reader(method: Request[Any, Any]) -> TypeAdapter[Any]:
     """Return the reader of a result alone."""
     return TypeAdapter(_answers(method))
 
 
-def _answers(method: Request[Any, Any, Any]) -> Any:
+def _answers(method: Request[Any, Any]) -> Any:
     if not method.alternatives:
         return method.result
     kinds = {result_type(kind): kind for kind in method.answers}
@@ -96,7 +96,7 @@ def typed_params(method: Method, wire: dict[str, Any]) -> Any:
     return _writer(method.params).validate_json(to_json(wire))
 
 
-def typed_result(method: Request[Any, Any, Any], wire: object) -> Any:
+def typed_result(method: Request[Any, Any], wire: object) -> Any:
     """Return the result of a method from its wire form; raise `ProtocolError` when it is none.
 
     Constructor defaults may be missing: older servers leave `resultType` out (MCP 2026-07-28, "Overview").
@@ -111,9 +111,8 @@ def typed_result(method: Request[Any, Any, Any], wire: object) -> Any:
         from ..model.validation import located  # few results are invalid
 
         steps, problem = next(located(error, data))
-        raise invalid_answer(
-            f"the result of {method.name} is not valid: {'.'.join(['result', *steps])}: {problem}"
-        ) from None
+        place = ".".join(["result", *steps])
+        raise invalid_answer(f"the result of {method.name} is not valid: {place}: {problem}") from None
 
 
 def filled_in(kind: object) -> dict[str, Any]:

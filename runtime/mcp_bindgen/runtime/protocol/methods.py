@@ -93,11 +93,8 @@ class Truncation:
         holder = getattr(result, self.holder)
         values = getattr(holder, self.values)
         total = getattr(holder, self.total)
-        told = {
-            self.values: values[: self.max_items],
-            self.more: True,
-            self.total: len(values) if total is None else total,
-        }
+        total = len(values) if total is None else total
+        told = {self.values: values[: self.max_items], self.more: True, self.total: total}
         return result.model_copy(update={self.holder: holder.model_copy(update=told)})
 
 
@@ -268,12 +265,12 @@ result_type: Callable[[Any], str | None] = cache(_result_type)
 """Return the `resultType` of a class of results; `None` if it has none."""
 
 
-Method = Request[Any, Any, Any] | Notification[Any]
+Method = Request[Any, Any] | Notification[Any]
 """A method of a revision or extension; generated modules `methods` hold one for each."""
 
 
 @cache
-def untyped(method: Request[Any, Any, Any]) -> Request[Any, dict[str, Any]]:
+def untyped(method: Request[Any, Any]) -> Request[Any, dict[str, Any]]:
     """Return the same method with any JSON object as its result."""
     return replace(method, result=dict[str, Any], alternatives=())
 

@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Awaitable, Callable, Mapping
+from collections.abc import Mapping
 from contextlib import AbstractContextManager, nullcontext
-from typing import Any, Protocol, TypeVar
+from typing import Any, Protocol
 
 from .errors import ProtocolError
 from .events import Notified, Requested
@@ -23,11 +23,9 @@ class Observed(Protocol):
 
     def answered(self, answer: object) -> None:
         """Observe the result."""
-        ...
 
     def finished(self, error: ProtocolError | None) -> None:
         """Observe the end of the handling of a message, and the error that answers it."""
-        ...
 
 
 class Observer(Protocol):
@@ -44,7 +42,7 @@ class Observer(Protocol):
         ...
 
     def asking(
-        self, role: Role, link: Any, revision: Revision, method: Request[Any, Any, Any], params: object
+        self, role: Role, link: Any, revision: Revision, method: Request[Any, Any], params: object
     ) -> AbstractContextManager[Observed]:
         """See a request of ours, from when it is made to its answer.
 
@@ -63,7 +61,6 @@ class Observer(Protocol):
 
     def refused(self, reason: str) -> None:
         """Observe a refusal because of a limit; the reason is one of few and names no client."""
-        ...
 
 
 current: Observer | None = None
@@ -85,16 +82,3 @@ def refused(reason: str) -> None:
     """Let the observer, if there is one, see a refusal."""
     if current is not None:
         current.refused(reason)
-
-
-T = TypeVar("T")
-
-
-async def asked(
-    observer: Observer, link: Any, method: Request[Any, Any, Any], params: Any, ask: Callable[..., Awaitable[T]]
-) -> T:
-    """Send a request by `ask`, which takes the method, the params and the observer's members of `_meta`."""
-    with observer.asking(link.peer.role, link, link.peer.dispatcher.revision, method, params) as seen:
-        answer = await ask(method, params, meta=seen.meta)
-        seen.answered(answer)
-        return answer

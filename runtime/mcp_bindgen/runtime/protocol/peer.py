@@ -20,33 +20,9 @@ from ..model.base import optional
 from ..model.json_types import is_array, is_object
 from . import jsonrpc
 from .access import RequestOrigin
-from .envelope import (
-    Envelope,
-    RequestId,
-    answered_error,
-    check_batch_size,
-    invalid,
-    is_answer,
-    parse,
-    read_envelope,
-    request_id,
-)
-from .errors import (
-    ConnectionClosed,
-    InvalidParams,
-    MethodNotFound,
-    ProtocolError,
-)
-from .events import (
-    Answered,
-    CancelRequested,
-    Event,
-    Notified,
-    Pending,
-    Progressed,
-    Rejected,
-    Requested,
-)
+from .envelope import Envelope, RequestId, check_batch_size, invalid, is_answer, parse, read_envelope, request_id
+from .errors import ConnectionClosed, InvalidParams, MethodNotFound, ProtocolError
+from .events import Answered, CancelRequested, Event, Notified, Pending, Progressed, Rejected, Requested
 from .limits import Limits
 from .methods import INITIALIZE, INITIALIZED, Notification, Request, Role
 from .revision import Dispatcher, Era, Revision
@@ -151,9 +127,7 @@ class Peer:
             if answered in self.pending:  # it begins like an answer, and no other will come
                 return [Answered(self.pending.pop(answered), error=error)]
             return [Rejected(error, jsonrpc.failure(None, error))]
-        if is_array(message):
-            return self._receive_batch(message)
-        return self._receive_parsed(message, None)
+        return self._receive_batch(message) if is_array(message) else self._receive_parsed(message, None)
 
     def _may_be_foreign(self, data: bytes) -> bool:
         """Return True if a message may be in a revision that is not among the dispatchers yet."""
@@ -229,15 +203,7 @@ class Peer:
                 return None
             self.handling[id_] = None
             return Requested(id_, route, params, dispatcher)
-        if "id" in message:
-            return None
-        return self._notified(route, params, dispatcher)
-
-    def _select(self, envelope: Envelope) -> Dispatcher:
-        """Find the revision that a message is in; the newest era knows how messages name theirs."""
-        if not self._names_revisions:
-            return self.dispatcher
-        return self._newest_era.select(envelope, self._newest, self.dispatcher, self.supported)
+        return None if "id" in message else self._notified(route, params, dispatcher)
 
     def _receive_batch(self, messages: list[Any]) -> Iterable[Event]:
         try:
@@ -272,18 +238,19 @@ class Peer:
     def _interpret(self, envelope: Envelope, batch: Batch | None) -> list[Event]:
         if envelope.is_answer:
             return self._answer(envelope)
+        dispatcher = self.dispatcher
+        if self._names_revisions:  # the newest era knows how messages name their revision
+            dispatcher = self._newest_era.select(envelope, self._newest, dispatcher, self.supported)
         if envelope.kind == "request":
-            return [self._request(envelope, batch)]
-        dispatcher = self._select(envelope)
+            return [self._request(envelope, dispatcher, batch)]
         route = dispatcher.routes.get(envelope.method)
         if route is None or route.method.kind != "notification":
             raise MethodNotFound(envelope.method)
         dispatcher.revision.era.admit(self, dispatcher, envelope, batch is not None)
         return [self._notified(route, jsonrpc.read_params(route, envelope.message), dispatcher)]
 
-    def _request(self, envelope: Envelope, batch: Batch | None) -> Event:
+    def _request(self, envelope: Envelope, dispatcher: Dispatcher, batch: Batch | None) -> Event:
         assert envelope.id is not None
-        dispatcher = self._select(envelope)
         if envelope.id in self.handling or (batch is not None and batch.has(envelope.id)):
             raise invalid(f"the id {envelope.id!r} is in use")
         if batch is not None and not dispatcher.revision.batches:
@@ -293,8 +260,7 @@ class Peer:
         route = dispatcher.routes.get(envelope.method)
         if route is None or route.method.kind != "request":
             raise MethodNotFound(envelope.method)
-        params = jsonrpc.read_params(route, envelope.message)
-        params = era.complete(dispatcher, envelope, params)
+        params = era.complete(dispatcher, envelope, jsonrpc.read_params(route, envelope.message))
         self.handling[envelope.id] = batch
         if batch is not None:
             batch.expect(envelope.id)
@@ -324,7 +290,7 @@ class Peer:
     def react_to_initialized(self, params: object, revision: Revision) -> Event | None:
         """React to the end of the handshake."""
         if self.role == "server" and self.state is State.NEGOTIATED:
-            self.confirmed()
+            self.move(ConnectionTrigger.CONFIRMED)
         return None
 
     def _answer(self, envelope: Envelope) -> list[Event]:
@@ -332,13 +298,13 @@ class Peer:
         if pending is None:
             return []  # late, or never asked for
         if envelope.kind == "error":
-            return [Answered(pending, error=answered_error(envelope.message["error"]))]
+            return [Answered(pending, error=envelope.error)]
         try:
             return [Answered(pending, self.read_result(pending.method, envelope.message["result"])[0])]
         except ProtocolError as error:
             return [Answered(pending, error=error)]
 
-    def read_result(self, method: Request[Any, Any, Any], wire: object) -> tuple[Any, Any]:
+    def read_result(self, method: Request[Any, Any], wire: object) -> tuple[Any, Any]:
         """Return a result from its wire form, typed, and the wire form without invalid items.
 
         A client leaves out invalid items of a result's lists, and records them in `invalid_items`.
@@ -370,12 +336,7 @@ class Peer:
     # --- sending ----------------------------------------------------------------------------------------------
 
     def request(
-        self,
-        method: Request[Any, Any, Any],
-        params: object,
-        *,
-        progress: bool = False,
-        meta: Mapping[str, Any] | None = None,
+        self, method: Request[Any, Any], params: object, progress: bool = False, meta: Mapping[str, Any] | None = None
     ) -> tuple[Pending, bytes]:
         """Return the pending request and the message to send.
 
@@ -443,7 +404,7 @@ class Peer:
         self._check_open()
         if revision is not None:
             self.dispatcher = self.dispatchers[revision]
-        self._happened(ConnectionTrigger.AGREED)
+        self.move(ConnectionTrigger.AGREED)
 
     @property
     def is_initializing(self) -> bool:
@@ -455,12 +416,9 @@ class Peer:
         ours = list(dict(self._by_era)[era].values())
         return next((dispatcher for dispatcher in ours if dispatcher.revision.name == wanted), ours[-1])
 
-    def confirmed(self) -> None:
-        """Note that the client has received the result of `initialize`."""
-        self._happened(ConnectionTrigger.CONFIRMED)
-
-    def _happened(self, happening: ConnectionTrigger) -> None:
-        self.state = next_state(self.role, self.state, happening)
+    def move(self, trigger: ConnectionTrigger) -> None:
+        """Change the state; raises `ValueError` if the trigger is illegal in this state."""
+        self.state = next_state(self.role, self.state, trigger)
 
     def lose(self, id_: int, error: Exception) -> list[Event]:
         """Return the events that follow when the answer to a request of ours will not come."""
@@ -470,12 +428,12 @@ class Peer:
     def resume(self, revision: str, first_id: int) -> None:
         """Resume as a server after a handshake in another process, with ids of its own from `first_id` on."""
         self.dispatcher = self.dispatchers[revision]
-        self._happened(ConnectionTrigger.RESUMED)
+        self.move(ConnectionTrigger.RESUMED)
         self._ids = itertools.count(first_id)
 
     def close(self, reason: str) -> list[Answered]:
         """Close the connection: every request of ours fails with one clear error."""
-        self._happened(ConnectionTrigger.CLOSED)
+        self.move(ConnectionTrigger.CLOSED)
         failed = [Answered(pending, error=ConnectionClosed(reason)) for pending in self.pending.values()]
         self.pending.clear()
         self.handling.clear()

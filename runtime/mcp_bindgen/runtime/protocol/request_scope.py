@@ -13,7 +13,7 @@ from .access import UNKNOWN_ORIGIN, RequestOrigin
 from .capabilities import is_declared
 from .envelope import RequestId
 from .errors import CapabilityMissing
-from .methods import UPDATED, Method, Notification, Path, Request, Role
+from .methods import UPDATED, Method, Notification, Params, Path, Request, Role
 from .revision import Dispatcher
 
 Level: TypeAlias = Literal["debug", "info", "notice", "warning", "error", "critical", "alert", "emergency"]
@@ -55,12 +55,10 @@ class Negotiated:
 
     def wants(self, level: str) -> bool:
         """Return whether the client wants log messages of this severity."""
-        if self.log_level is None:
-            return self.logs_by_default
-        return LEVELS.index(level) >= LEVELS.index(self.log_level)
+        least = self.log_level
+        return self.logs_by_default if least is None else LEVELS.index(level) >= LEVELS.index(least)
 
 
-Params = TypeVar("Params")
 Answer = TypeVar("Answer")
 
 
@@ -96,7 +94,6 @@ class Link(Protocol):
 
     async def notify(self, method: Notification[Params], params: Params, *, related: RequestId | None = None) -> None:
         """Send a notification."""
-        ...
 
     def metadata(self) -> Mapping[str, Any]:
         """Return the members of `_meta` that every request to this side needs (stateless revisions)."""

@@ -6,7 +6,7 @@ from abc import ABC, abstractmethod
 from collections import ChainMap
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
-from functools import cached_property
+from functools import cache, cached_property
 from importlib import import_module
 from types import ModuleType
 from typing import Any, Protocol
@@ -32,10 +32,6 @@ class Connection(Protocol):
     @property
     def is_initializing(self) -> bool:
         """True if the handshake is being answered."""
-        ...
-
-    def negotiated(self, revision: str | None = None) -> None:
-        """Note that both sides know the revision."""
         ...
 
     def best(self, era: Era, wanted: object) -> Dispatcher:
@@ -182,7 +178,7 @@ class Revision:
         return self._notification(self.log_name)
 
     @cached_property
-    def ping(self) -> Request[Any, Any, Any] | None:
+    def ping(self) -> Request[Any, Any] | None:
         """The request that asks whether the other side is still there."""
         found = self.methods.get(self.ping_name)
         return found if isinstance(found, Request) else None
@@ -202,7 +198,7 @@ class Revision:
         """The key that sorts revisions, the best last: drafts, then by date."""
         return not self.draft, self.name
 
-    def request(self, name: str) -> Request[Any, Any, Any]:
+    def request(self, name: str) -> Request[Any, Any]:
         """Return the descriptor of a request; raises `MethodNotFound` where the revision has none of that name."""
         method = self.methods.get(name)
         if method is None or method.kind != "request":
@@ -230,7 +226,6 @@ class Dispatcher:
         self._all = routes
         self._custom: dict[str, Route] = {}
         self._extended: WeakKeyDictionary[type, Dispatcher] = WeakKeyDictionary()  # bridges make classes as they go
-        self._answerable: dict[tuple[str | Extension, ...], Request[Any, Any, Any]] = {}
 
     @property
     def handlers(self) -> frozenset[str]:
@@ -267,31 +262,19 @@ class Dispatcher:
             found._custom = custom_routes(kind)
         return found
 
-    @cached_property
-    def _answering(self) -> Mapping[str, Sequence[Extension]]:
-        """Method name -> extensions that may answer it."""
-        names = self.revision.methods if self.extensions else ()
-        return {name: [one for one in self.extensions if one.answering(name)] for name in names}
-
-    def answerable(self, method: Request[Any, Any, Any], offers: Mapping[str, Any]) -> Request[Any, Any, Any]:
+    def answerable(self, method: Request[Any, Any], offers: Mapping[str, Any]) -> Request[Any, Any]:
         """Return a request of ours with the answers of those extensions that the other side declares."""
-        brought = self._answering.get(method.name)
-        core = self.revision.methods.get(method.name) if brought else None
-        if not brought or not isinstance(core, Request) or method.result is not core.result:
+        core = self.revision.methods.get(method.name) if self.extensions else None
+        if not isinstance(core, Request) or method.result is not core.result:
             return method
-        wanted = [one for one in brought if one.is_in(offers)]
-        key: tuple[str | Extension, ...] = (method.name, *wanted)
-        found = self._answerable.get(key)
-        if found is None:
-            found = self._answerable[key] = with_answers(core, wanted)
-        return found
+        return _answered(core, tuple(one for one in self.extensions if one.is_in(offers)))
 
     def is_handled(self, route: Route, target: object) -> bool:
         """Return whether `target` overrides the stub of a route, or brought the route itself."""
         if route.is_custom:
             return True
         name = route.handler
-        generated = next(one for one in definers(type(target), name) if _has_stubs(one))
+        generated = next(one for one in definers(type(target), name) if one.__dict__.keys() & {"dispatcher", "adds"})
         return getattr(type(target), name) is not getattr(generated, name)
 
     def offered(self, target: object) -> list[str]:
@@ -311,6 +294,4 @@ class Dispatcher:
         return handler
 
 
-def _has_stubs(kind: type) -> bool:
-    """Return whether a class is a generated one, of core or of an extension."""
-    return "dispatcher" in kind.__dict__ or "adds" in kind.__dict__
+_answered = cache(with_answers)

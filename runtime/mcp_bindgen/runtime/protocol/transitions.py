@@ -37,20 +37,14 @@ class ConnectionTrigger(Enum):
     CLOSED = "either side is gone"
 
 
-TRANSITIONS: Mapping[tuple[Role, State], Mapping[ConnectionTrigger, State]] = {
-    ("server", State.NEW): {
-        ConnectionTrigger.AGREED: State.NEGOTIATED,
-        ConnectionTrigger.RESUMED: State.READY,
-        ConnectionTrigger.CLOSED: State.CLOSED,
-    },
-    ("server", State.NEGOTIATED): {ConnectionTrigger.CONFIRMED: State.READY, ConnectionTrigger.CLOSED: State.CLOSED},
-    ("server", State.READY): {ConnectionTrigger.CLOSED: State.CLOSED},
-    ("server", State.CLOSED): {ConnectionTrigger.CLOSED: State.CLOSED},
-    ("client", State.NEW): {ConnectionTrigger.AGREED: State.READY, ConnectionTrigger.CLOSED: State.CLOSED},
-    ("client", State.READY): {ConnectionTrigger.AGREED: State.READY, ConnectionTrigger.CLOSED: State.CLOSED},
-    ("client", State.CLOSED): {ConnectionTrigger.CLOSED: State.CLOSED},
+TRANSITIONS: Mapping[tuple[Role, State, ConnectionTrigger], State] = {
+    ("server", State.NEW, ConnectionTrigger.AGREED): State.NEGOTIATED,
+    ("server", State.NEW, ConnectionTrigger.RESUMED): State.READY,
+    ("server", State.NEGOTIATED, ConnectionTrigger.CONFIRMED): State.READY,
+    ("client", State.NEW, ConnectionTrigger.AGREED): State.READY,
+    ("client", State.READY, ConnectionTrigger.AGREED): State.READY,
 }
-"""Role and state -> legal triggers, and the state after each."""
+"""Role, state and trigger -> the state afterwards. `CLOSED` is legal in every state."""
 
 
 def next_state(role: Role, state: State, happening: ConnectionTrigger) -> State:
@@ -60,6 +54,6 @@ def next_state(role: Role, state: State, happening: ConnectionTrigger) -> State:
         ValueError: It cannot happen to that side in that state.
     """
     try:
-        return TRANSITIONS[role, state][happening]
+        return State.CLOSED if happening is ConnectionTrigger.CLOSED else TRANSITIONS[role, state, happening]
     except KeyError:
         raise ValueError(f"{happening.name} is impossible for a {role} in the state {state.name}") from None

@@ -114,7 +114,6 @@ class Transport(Protocol):
         Raises:
             ConnectionClosed: The other side is gone.
         """
-        ...
 
     async def end_reason(self) -> str:
         """Return the reason why the other side is gone, for the errors of pending requests."""
@@ -122,7 +121,6 @@ class Transport(Protocol):
 
     async def close(self) -> None:
         """Close the connection and free its resources; safe to call twice."""
-        ...
 
     def close_stream(self, related: RequestId | None, retry: int | None = None) -> bool:
         """Close the stream of a request; its client reconnects after `retry` ms. Return False if it cannot."""

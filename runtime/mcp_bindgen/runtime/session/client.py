@@ -13,7 +13,6 @@ from typing import Any, Protocol, Self, TypeVar, Unpack, cast
 import anyio
 from pydantic import BaseModel
 
-from ..era.stateless import UNSUPPORTED
 from ..logs import log
 from ..model.base import Model, fields_of
 from ..model.json_types import is_array, is_object
@@ -33,15 +32,15 @@ from ..protocol.errors import (
 from ..protocol.extension import ExtensionResult
 from ..protocol.invalid_items import InvalidItem
 from ..protocol.limits import Limits, Options, Progress
-from ..protocol.methods import DISCOVER, INITIALIZE, INITIALIZED, PING, Method, Notification, Request, Role, untyped
-from ..protocol.request_scope import Handler, RequestScope
+from ..protocol.methods import DISCOVER, INITIALIZE, INITIALIZED, PING, Method, Notification, Request, untyped
+from ..protocol.request_scope import Answer, Handler, RequestScope
 from ..protocol.revision import Dispatcher, Revision
 from ..protocol.routing import Route
 from .context import Caller, Context
 from .execution import bind_handler, introduction
 from .rounds import settle_rounds, understood
 from .session import Session, in_handler
-from .subscription_client import Listening, check_filter, reaches, subscribed
+from .subscription_client import Filter, Listening, check_filter, reaches, subscribed
 from .targets import Cache, CacheScope, ConnectOptions, Target
 
 VERSION_HEADER = "MCP-Protocol-Version"
@@ -56,17 +55,13 @@ class HeaderMirror(Protocol):
 
     def learn(self, method: Method, answer: object, report: Callable[[InvalidItem], object]) -> Any:
         """Learn from a result which headers are needed; leave out, and report, entries whose headers are invalid."""
-        ...
 
     def source(self, method: Method) -> str | None:
         """Return the method whose results name the headers of messages of `method`, if there is one."""
-        ...
 
 
 Params = TypeVar("Params")
 Result = TypeVar("Result")
-Answer = TypeVar("Answer")
-Filter = TypeVar("Filter", bound=BaseModel)
 
 
 class ResultChecks(Protocol):
@@ -86,7 +81,7 @@ class RequestGuard(Protocol):
 class Bridge(Protocol):
     """Conversion between a client and a server of another revision."""
 
-    async def request(self, method: Request[Any, Any, Any], params: object, options: Options, *, fresh: bool) -> Any:
+    async def request(self, method: Request[Any, Any], params: object, options: Options, *, fresh: bool) -> Any:
         """Send a request of the client's revision and return its usual result."""
 
     def subscribed(self, wanted: Any) -> AbstractAsyncContextManager[Any]:
@@ -224,14 +219,14 @@ class Client(Caller, Side):
         """Introduce this client to the server again, unless it was introduced since introduction `known`."""
         async with self._introducing:
             if known == self.link.introductions:
-                await introduce(self, self.link)
+                await _shake_hands(self, self.link)  # only revisions with a handshake have sessions
                 self.link.introductions += 1
                 await self._resume()
 
     async def _resume(self) -> None:
         """Repeat the state that the server has lost, after a new introduction."""
 
-    async def relearn(self, method: Request[Any, Any, Any]) -> None:
+    async def relearn(self, method: Request[Any, Any]) -> None:
         """Read all pages of a list again; its entries may ask for other headers now."""
         client = self.with_options(fresh=True)
 
@@ -268,7 +263,7 @@ class Client(Caller, Side):
         result: Any = answer
         return cast(Result, result)
 
-    async def settle_questions(self, method: Request[Any, Any, Any], params: Any, first: Any) -> Any:
+    async def settle_questions(self, method: Request[Any, Any], params: Any, first: Any) -> Any:
         """Answer the server's questions with the handlers until the server returns a result.
 
         Raises:
@@ -354,17 +349,17 @@ class Client(Caller, Side):
             raise MethodNotFound(route.method.name)
         is_news = route.method.kind == "notification"
         has_roots = isinstance(route.method, Request) and "roots" in fields_of(route.method.result)
-        has_needs = bool(route.method.needs)
-        extension = route.method.extension
+        needs, extension = route.method.needs, route.method.extension
 
         def handle(scope: RequestScope, params: object) -> Any:
-            if is_news and extension is not None and not is_offered(route.method, _declared(scope)["server"]):
+            declared = self.link.negotiated.declared
+            if is_news and extension is not None and not is_offered(route.method, declared["server"]):
                 log.debug("%s is ignored: the server does not declare its extension", route.method.name)
                 return {}
             if (is_news and not self._concerns_handlers(route, params)) or work is None:
                 return {}
-            if has_needs:
-                _check_received(_declared(scope), route.method, params)
+            if needs and (lacking := unmet(route.method, declared, params, received=True)) is not None:
+                raise ProtocolError(INVALID_PARAMS, str(CapabilityMissing(route.method.name, lacking)))
             in_handler.set(scope.request_id is not None)
             answer = work(params, Context(scope, params))
             return _checked_roots(answer) if has_roots else answer
@@ -386,17 +381,6 @@ class Client(Caller, Side):
             self.cache.forget(self._scope, public=True)
 
 
-def _declared(scope: RequestScope) -> Mapping[Role, Mapping[str, Any]]:
-    return {"client": {}, "server": {}} if scope.negotiated is None else scope.negotiated.declared
-
-
-def _check_received(declared: Mapping[Role, Mapping[str, Any]], method: Method, params: object) -> None:
-    """Raise `ProtocolError` (-32602) if a request needs a capability that this client has not declared."""
-    lacking = unmet(method, declared, params, received=True)
-    if lacking is not None:
-        raise ProtocolError(INVALID_PARAMS, str(CapabilityMissing(method.name, lacking)))
-
-
 async def _checked_roots(answer: Awaitable[Any]) -> Any:
     """Return the roots of a client (MCP, "Roots").
 
@@ -408,19 +392,6 @@ async def _checked_roots(answer: Awaitable[Any]) -> Any:
         if not root["uri"].startswith("file://"):
             raise ValueError(f"the URI of a root must begin with file://: {root['uri']!r}")
     return result
-
-
-# --- introduction to the server --------------------------------------------------------------------------------
-
-
-async def introduce(client: Client, session: Session) -> None:
-    """Introduce a client to its server, in the way of the era of its revision.
-
-    Raises:
-        UnsupportedRevision: The server does not speak the client's revision.
-    """
-    stateless = session.peer.dispatcher.revision.era.is_stateless
-    await (_introduce_stateless if stateless else _shake_hands)(client, session)
 
 
 # --- the handshake --------------------------------------------------------------------------------------------
@@ -439,16 +410,12 @@ async def offer_handshake(client: Client, session: Session) -> dict[str, Any]:
     Raises:
         ProtocolError: The server refuses, or names no revision.
     """
-    dispatcher = session.peer.dispatcher
-    session.negotiated.declared["client"] = declared(client, dispatcher, session.transport.extensions)
-    method = dispatcher.revision.request(INITIALIZE)
-    wire = {
-        "protocolVersion": dispatcher.revision.name,
-        "capabilities": session.negotiated.declared["client"],
-        "clientInfo": introduction(client, dispatcher.revision).model_dump(),
-    }
+    dispatcher, revision = session.peer.dispatcher, session.peer.dispatcher.revision
+    offers = session.negotiated.declared["client"] = declared(client, dispatcher, session.transport.extensions)
+    info, method = introduction(client, revision).model_dump(), revision.request(INITIALIZE)
+    wire = {"protocolVersion": revision.name, "capabilities": offers, "clientInfo": info}
     params = jsonrpc.typed_params(method, wire)
-    answer = await session.request(untyped(method), params, client.options, begins_session=True)
+    answer = await session.request(untyped(method), params, client.options)
     if not isinstance(answer.get("protocolVersion"), str):
         raise invalid_answer("the result of initialize names no protocolVersion")
     return answer
@@ -466,7 +433,7 @@ async def accept_handshake(client: Client, session: Session, wire: dict[str, Any
     session.headers = lambda method, params: {VERSION_HEADER: revision.name}
     initialized = revision.methods[INITIALIZED]
     assert isinstance(initialized, Notification)
-    await session.notify(initialized, None, opens_stream=True)
+    await session.notify(initialized, None)
 
 
 def _accept(client: Client, session: Session, answer: Any, server_info: Any) -> None:
@@ -478,18 +445,6 @@ def _accept(client: Client, session: Session, answer: Any, server_info: Any) -> 
 
 
 # --- discovery ------------------------------------------------------------------------------------------------
-
-
-async def _introduce_stateless(client: Client, session: Session) -> None:
-    try:
-        answer = await discover(client, session)
-    except ProtocolError as error:
-        revision = client.dispatcher.revision
-        named = spoken(error) if error.code == revision.errors[UNSUPPORTED] else []
-        raise (UnsupportedRevision(revision.name, *named) if named else error) from None
-    if client.revision not in answer.supported_versions:
-        raise UnsupportedRevision(client.revision, *answer.supported_versions)
-    accept_discovery(client, session, answer)
 
 
 async def discover(client: Client, session: Session, options: Options | None = None) -> Any:
@@ -515,10 +470,8 @@ def _prepare(client: Client, session: Session) -> None:
     """Set the metadata and headers of the session's requests."""
     revision = session.peer.dispatcher.revision
     session.negotiated.declared["client"] = declared(client, session.peer.dispatcher, session.transport.extensions)
-    session.meta = {
-        **said(client, revision, session.negotiated.declared["client"]),
-        **jsonrpc.filled_in(revision.request(DISCOVER).params.model_fields["meta"].annotation),
-    }
+    filled_in = jsonrpc.filled_in(revision.request(DISCOVER).params.model_fields["meta"].annotation)
+    session.meta = {**said(client, revision, session.negotiated.declared["client"]), **filled_in}
     if session.transport.mirror is not None:
         mirror: HeaderMirror = session.transport.mirror(revision)
         client.mirror, session.headers = mirror, mirror.headers
@@ -526,11 +479,8 @@ def _prepare(client: Client, session: Session) -> None:
 
 def said(client: Side, revision: Revision, capabilities: Mapping[str, Any]) -> dict[str, Any]:
     """Return the client's part of the `_meta` of every request."""
-    values = {
-        "protocol_version": revision.name,
-        "client_info": introduction(client, revision).model_dump(),
-        "client_capabilities": capabilities,
-    }
+    info = introduction(client, revision).model_dump()
+    values = {"protocol_version": revision.name, "client_info": info, "client_capabilities": capabilities}
     return {revision.meta_keys[name]: value for name, value in values.items() if name in revision.meta_keys}
 
 

@@ -17,8 +17,8 @@ from ..protocol.capabilities import missing
 from ..protocol.envelope import RequestId, invalid_answer
 from ..protocol.errors import CapabilityMissing, ConnectionClosed, UnexpectedAnswer
 from ..protocol.extension import Extension
-from ..protocol.methods import ELICIT, LIST_ROOTS, OTHER_ROLE, SAMPLE, Method, Notification, Request
-from ..protocol.request_scope import LEVELS, Level, Link, Negotiated, RequestScope, is_wanted
+from ..protocol.methods import ELICIT, LIST_ROOTS, OTHER_ROLE, SAMPLE, Method, Notification, Params, Request, Result
+from ..protocol.request_scope import LEVELS, Answer, Level, Link, Negotiated, RequestScope, is_wanted
 from ..protocol.revision import Revision
 from .session import Session
 
@@ -27,9 +27,6 @@ if TYPE_CHECKING:
     from .rounds import Questions
 
 T = TypeVar("T")
-Params = TypeVar("Params")
-Result = TypeVar("Result")
-Answer = TypeVar("Answer")
 M = TypeVar("M", bound=BaseModel)
 
 
@@ -154,12 +151,7 @@ class Context(Caller):
     _token: Any = None
     _reached: float | None = None
 
-    def __init__(
-        self,
-        scope: RequestScope,
-        params: object = None,
-        questions: Questions | None = None,
-    ) -> None:
+    def __init__(self, scope: RequestScope, params: object = None, questions: Questions | None = None) -> None:
         self.scope = scope
         self.link: Link = scope.link
         self.origin: RequestOrigin = scope.origin
@@ -364,7 +356,7 @@ class Context(Caller):
         answer = await self.ask_by(method.name, method, jsonrpc.typed_params(method, {}))
         return [Root(root.uri, root.name) for root in answer.roots]
 
-    def _asks(self, name: str) -> Request[Any, Any, Any]:
+    def _asks(self, name: str) -> Request[Any, Any]:
         """Return the method of a question; raise `CapabilityMissing` if the revision does not have it."""
         revision = self._words
         method = revision.methods.get(name)
@@ -395,11 +387,14 @@ class Context(Caller):
         answer: Any = await self._ask(key, method, params)
         if isinstance(answer, method.alternatives):
             raise UnexpectedAnswer(method.name, answer)
-        _check_answer(params, answer)
+        if optional(params, "requested_schema") is not None:
+            from .questions import check_answer
+
+            check_answer(params, answer)
         result: Result = answer
         return result
 
-    async def _ask(self, key: str | None, method: Request[Any, Any, Any], params: object) -> Any:
+    async def _ask(self, key: str | None, method: Request[Any, Any], params: object) -> Any:
         if method.carrier != "embedded":
             return await self.link.request(method, params, related=self.request_id)
         if self._questions is None:
@@ -463,11 +458,3 @@ class Context(Caller):
             raise RuntimeError("this revision has no such notification")
         known = {key: value for key, value in wire.items() if value is not None or key == "data"}
         await self.notify(method, jsonrpc.typed_params(method, known))
-
-
-def _check_answer(params: object, answer: object) -> None:
-    """Check the answer to a form; raise `NotAnswered` if it does not fit the form's schema."""
-    if optional(params, "requested_schema") is not None:
-        from .questions import check_answer
-
-        check_answer(params, answer)

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Awaitable, Callable
-from typing import Any, Protocol, cast
+from typing import Any, Protocol, TypeAlias
 
 from pydantic_core import to_json
 
@@ -28,6 +28,11 @@ class Conversation(Link, Protocol):
     negotiated: Negotiated
 
 
+_Default: TypeAlias = Callable[[Server, Any, Any], Any]
+_Work: TypeAlias = Callable[[], Awaitable[Any]]
+_Around: TypeAlias = Callable[[Any, Any, _Work], Awaitable[Any]]
+
+
 def handler(server: Server, dispatcher: Dispatcher, route: Route) -> Handler:
     """Return the handler of a route: the server's own, else the runtime's.
 
@@ -40,32 +45,26 @@ def handler(server: Server, dispatcher: Dispatcher, route: Route) -> Handler:
         if default is None and route.method.kind == "request":
             nothing = empty_list(dispatcher, route, server)
             return lambda scope, params: nothing(params, scope)
-        return lambda scope, params: (default or _nothing)(server, cast(Conversation, scope.link), params)
+        return lambda scope, params: (default or _nothing)(server, scope.link, params)
     work, context = bind_handler(dispatcher, route, server), server.context
     around = _AROUND.get(name)
     if around is None:
         return lambda scope, params: work(params, context(scope, params))
-    return lambda scope, params: around(
-        cast(Conversation, scope.link), params, lambda: work(params, context(scope, params))
-    )
+    return lambda scope, params: around(scope.link, params, lambda: work(params, context(scope, params)))
 
 
 def _initialize(server: Server, link: Conversation, params: object) -> Any:
     _introduced(link, params)
-    dispatcher = link.negotiated.dispatcher
-    offers = link.negotiated.declared["server"] = declared(server, dispatcher)
-    wire = {
-        "protocolVersion": dispatcher.revision.name,
-        "capabilities": offers,
-        "serverInfo": introduction(server, dispatcher.revision),
-    }
+    revision = link.negotiated.dispatcher.revision
+    offers = link.negotiated.declared["server"] = declared(server, link.negotiated.dispatcher)
+    wire = {"protocolVersion": revision.name, "capabilities": offers, "serverInfo": introduction(server, revision)}
     if server.instructions is not None:
         wire["instructions"] = server.instructions
     link.peer.negotiated()
-    return dispatcher.revision.request(INITIALIZE).result.model_validate(wire)
+    return revision.request(INITIALIZE).result.model_validate(wire)
 
 
-async def _initialize_by(link: Conversation, params: object, work: Callable[[], Awaitable[Any]]) -> Any:
+async def _initialize_by(link: Conversation, params: object, work: _Work) -> Any:
     """Let the server's own handler answer `initialize`."""
     _introduced(link, params)
     answer = await work()
@@ -89,7 +88,7 @@ def _set_level(server: Server, link: Conversation, params: Any) -> Any:
     return {}
 
 
-async def _subscribe(link: Conversation, params: Any, work: Callable[[], Awaitable[Any]]) -> Any:
+async def _subscribe(link: Conversation, params: Any, work: _Work) -> Any:
     """Remember a subscription that the server's handler accepts; raise `ProtocolError` if there are too many."""
     from ..protocol.uris import followed_key  # few servers have subscriptions
 
@@ -101,7 +100,7 @@ async def _subscribe(link: Conversation, params: Any, work: Callable[[], Awaitab
     return answer
 
 
-async def _unsubscribe(link: Conversation, params: Any, work: Callable[[], Awaitable[Any]]) -> Any:
+async def _unsubscribe(link: Conversation, params: Any, work: _Work) -> Any:
     from ..protocol.uris import followed_key
 
     answer = await work()
@@ -109,20 +108,12 @@ async def _unsubscribe(link: Conversation, params: Any, work: Callable[[], Await
     return answer
 
 
-def _nothing(server: Server, link: Conversation, params: object) -> Any:
+def _nothing(server: Server, link: object, params: object) -> Any:
     return {}
 
 
-_DEFAULTS: dict[str, Callable[[Server, Conversation, Any], Any]] = {
-    INITIALIZE: _initialize,
-    PING: _nothing,
-    SET_LEVEL: _set_level,
-}
+_DEFAULTS: dict[str, _Default] = {INITIALIZE: _initialize, PING: _nothing, SET_LEVEL: _set_level}
 """Handlers of the runtime for methods that a server does not handle."""
 
-_AROUND: dict[str, Callable[[Conversation, Any, Callable[[], Awaitable[Any]]], Awaitable[Any]]] = {
-    INITIALIZE: _initialize_by,
-    SUBSCRIBE: _subscribe,
-    UNSUBSCRIBE: _unsubscribe,
-}
+_AROUND: dict[str, _Around] = {INITIALIZE: _initialize_by, SUBSCRIBE: _subscribe, UNSUBSCRIBE: _unsubscribe}
 """Work of the runtime around handlers of a server."""

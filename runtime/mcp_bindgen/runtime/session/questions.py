@@ -10,7 +10,6 @@ from pydantic import TypeAdapter, ValidationError
 from pydantic.errors import PydanticUserError
 from pydantic_core import CoreSchema, SchemaValidator, core_schema, to_json
 
-from ..model.base import optional
 from ..model.json_types import is_array
 from ..model.validation import located
 from ..protocol import jsonrpc
@@ -69,7 +68,7 @@ class Form:
         required: list[str] = record.get("required", []) if self._is_record else [_ANSWER]
         self._schema = {"type": "object", "properties": fields, **({"required": required} if required else {})}
 
-    def params(self, method: Request[Any, Any, Any], message: str, revision: str) -> Any:
+    def params(self, method: Request[Any, Any], message: str, revision: str) -> Any:
         """Return the typed params of the question; raise `TypeError` if the forms of the revision lack something."""
         try:
             return jsonrpc.typed_params(method, {"message": message, "requestedSchema": self._schema})
@@ -112,16 +111,15 @@ def check_answer(params: Any, answer: Any) -> None:
     """Check the answer to a form against the schema that the form was requested with (MCP, "Elicitation").
 
     Args:
-        params: The typed params of the request; those without a form are not looked at.
+        params: The typed params of the request.
         answer: The typed result.
 
     Raises:
         NotAnswered: The user accepted, and the content does not fit the schema.
     """
-    requested = optional(params, "requested_schema")
-    if requested is None or answer.action != "accept":
+    if answer.action != "accept":
         return
-    form = jsonrpc.plain(requested)
+    form = jsonrpc.plain(params.requested_schema)
     required = form.get("required", ())
     readers = {name: core_schema.any_schema() for name in required}
     readers |= {name: _reader(field) for name, field in form["properties"].items()}
@@ -170,15 +168,11 @@ def _resolved(schema: dict[str, Any], definitions: dict[str, Any]) -> dict[str, 
     if "anyOf" in schema:
         others = [one for one in schema["anyOf"] if one.get("type") != "null"]
         if len(others) == 1:
-            outer = {
-                key: value for key, value in schema.items() if key != "anyOf" and (key, value) != ("default", None)
-            }
+            outer = {key: one for key, one in schema.items() if key != "anyOf" and (key, one) != ("default", None)}
             return _resolved({**others[0], **outer}, definitions)
     if "const" in schema:
         return {**{key: schema[key] for key in schema if key != "const"}, "enum": [schema["const"]]}
-    if "items" in schema:
-        return {**schema, "items": _resolved(schema["items"], definitions)}
-    return schema
+    return {**schema, "items": _resolved(schema["items"], definitions)} if "items" in schema else schema
 
 
 def _whole(value: object) -> Any:
@@ -187,7 +181,7 @@ def _whole(value: object) -> Any:
 
 
 def sampling_params(
-    method: Request[Any, Any, Any], prompt: str, max_tokens: int, system_prompt: str | None, temperature: float | None
+    method: Request[Any, Any], prompt: str, max_tokens: int, system_prompt: str | None, temperature: float | None
 ) -> Any:
     """Return the typed params for one prompt to a model."""
     message = {"role": "user", "content": {"type": "text", "text": prompt}}
@@ -195,7 +189,7 @@ def sampling_params(
     return jsonrpc.typed_params(method, {name: value for name, value in wire.items() if value is not None})
 
 
-def text_of(method: Request[Any, Any, Any], result: Any) -> str:
+def text_of(method: Request[Any, Any], result: Any) -> str:
     """Return the text of a model's message; raise `UnexpectedAnswer` if it has none."""
     content: Any = result.content
     blocks: list[Any] = content if is_array(content) else [content]

@@ -25,12 +25,7 @@ from ..model.json_types import is_object
 from ..model.validation import problems
 from ..protocol import jsonrpc
 from ..protocol.envelope import invalid_answer
-from ..protocol.errors import (
-    INVALID_PARAMS,
-    InvalidParams,
-    ProtocolError,
-    UnexpectedAnswer,
-)
+from ..protocol.errors import INVALID_PARAMS, InvalidParams, ProtocolError, UnexpectedAnswer
 from ..protocol.methods import Request, result_type
 
 _MAX_ROUNDS = 32
@@ -61,7 +56,7 @@ class Questions:
         self._counted += 1
         return f"{method}#{self._counted}"
 
-    async def ask(self, key: str, method: Request[Any, Any, Any], params: object) -> Any:
+    async def ask(self, key: str, method: Request[Any, Any], params: object) -> Any:
         """Return the answer under `key`; without an answer, end the handler until the next round.
 
         Raises:
@@ -100,7 +95,7 @@ def other_than_required(error: BaseException) -> BaseException | None:
 
 
 async def settle_rounds(
-    method: Request[Any, Any, Any],
+    method: Request[Any, Any],
     params: Any,
     answer: Any,
     ask: Callable[[Mapping[str, Any]], Awaitable[Mapping[str, Any]]],
@@ -129,16 +124,12 @@ async def settle_rounds(
     raise UnexpectedAnswer(method.name, answer)
 
 
-def understood(method: Request[Any, Any, Any], answer: Any) -> Any:
+def understood(method: Request[Any, Any], answer: Any) -> Any:
     """Return a result if its `resultType` is that of its class; else raise `ProtocolError`."""
     expected = result_type(type(answer))
     if expected is not None and answer.result_type != expected:
         raise invalid_answer(f"the result of {method.name} is of an unknown kind: {answer.result_type!r}")
     return answer
-
-
-def _fresh() -> tuple[bytes, ...]:
-    return (secrets.token_bytes(32),)
 
 
 @dataclass(frozen=True)
@@ -152,7 +143,7 @@ class RequestStateSigner:
         clock: Returns the time in seconds.
     """
 
-    keys: Sequence[bytes] = field(default_factory=_fresh, repr=False)
+    keys: Sequence[bytes] = field(default_factory=lambda: (secrets.token_bytes(32),), repr=False)
     lifetime: float = 600.0
     clock: Callable[[], float] = field(default=time.time, repr=False)
 

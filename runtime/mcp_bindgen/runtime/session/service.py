@@ -136,7 +136,7 @@ class Service:
             peer = Peer("server", _dispatchers(self._own), complete=lambda: self.dispatchers)
         else:
             peer = Peer("server", self.dispatchers)
-        session = Session(peer, transport, self.find, self.servers[-1].options, self.limits)
+        session = Session(peer, transport, self.find, self.limits, self.servers[-1].options)
         if session.origin.principal is not None:
             session.threads = self.threads_of(session.origin.principal)
         return session

@@ -10,34 +10,24 @@ from collections import OrderedDict, deque
 from collections.abc import Awaitable, Callable, Generator, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from contextvars import ContextVar, copy_context
-from functools import partial
 from time import monotonic
-from typing import Any, TypeVar
+from typing import Any
 
 import anyio
 from anyio.abc import TaskGroup
 
-from ..concurrency import Turn, begin
+from .. import concurrency
+from ..concurrency import begin
 from ..logs import log
 from ..protocol import observation
 from ..protocol.access import Access, RequestOrigin
 from ..protocol.envelope import BatchReply, RequestId
 from ..protocol.errors import ConnectionClosed, NotInitialized, RequestTimeout, TooManyRequests
-from ..protocol.events import (
-    Answered,
-    CancelRequested,
-    Event,
-    Notified,
-    Pending,
-    Progressed,
-    Rejected,
-    Requested,
-)
+from ..protocol.events import Answered, CancelRequested, Event, Notified, Pending, Progressed, Rejected, Requested
 from ..protocol.limits import Limits, Options
-from ..protocol.methods import SUBSCRIBE, Method, Notification, Request
-from ..protocol.observation import asked
+from ..protocol.methods import INITIALIZE, INITIALIZED, SUBSCRIBE, Method, Notification, Params, Request
 from ..protocol.peer import Peer
-from ..protocol.request_scope import Link, Negotiated
+from ..protocol.request_scope import Answer, Link, Negotiated
 from ..protocol.transitions import State
 from ..protocol.transport import Lost, Outgoing, Oversized, Transport
 from .execution import FindHandler, execute
@@ -74,25 +64,11 @@ class Waiter:
         self.deadline: float = math.inf if total is None else anyio.current_time() + total
         self._unreported: deque[Any] = deque(maxlen=_MAX_UNREPORTED)  # without the oldest
 
-    @property
-    def is_answered(self) -> bool:
-        """True if the answer has come, although its progress callbacks may still run."""
-        return self.answered.done() and not self.answered.cancelled()
-
-    def extend(self, *, is_paused: bool) -> None:
-        """Restart the time for a sign of life; while it is paused, only the total time counts."""
-        timeout = None if is_paused else self.options.timeout
-        self.scope.deadline = self.deadline if timeout is None else min(self.deadline, anyio.current_time() + timeout)
-
-    async def answer(self) -> Answered:
-        """Wait for the answer, then for the progress callbacks; cancel those of a request that failed."""
-        answered = await self.answered
-        if answered.error is not None:
-            self.stop_reporting()
-        elif self._reporting is not None:
+    async def report_all(self) -> None:
+        """Wait for the progress callbacks, for as long as the total time allows."""
+        if self._reporting is not None:
             self.scope.deadline = self.deadline
             await self._reporting
-        return answered
 
     def progressed(self, params: object) -> None:
         """Call the progress callback, or keep the progress until the callback has ended."""
@@ -180,19 +156,14 @@ class Workload:
         """Return whether another handler may begin."""
         return self.in_flight < self._limits.in_flight and self.unread <= self._most_unread
 
-    def is_free(self) -> bool:
-        """Return whether nothing waits, and another handler may begin."""
-        return not self.held and self.has_room()
-
     def must_wait(self, event: Event) -> bool:
         """Return whether an event has to wait for its turn.
 
         Events without work never wait. A peer that reads its responses gets errors and pings at once.
-        still there.
         """
         if isinstance(event, Rejected):
             return self.is_unread and bool(event.reply)
-        if not isinstance(event, Requested | Notified):
+        if not isinstance(event, Requested | Notified) or (not self.held and self.has_room()):
             return False
         return self.is_unread or event.route.method is not event.dispatcher.revision.ping
 
@@ -236,9 +207,6 @@ class Workload:
         return size is not None
 
 
-Params = TypeVar("Params")
-Answer = TypeVar("Answer")
-
 _GRACE = 1.0  # seconds for handlers to finish when the other side has nothing more to say
 
 
@@ -252,8 +220,8 @@ class Session(Link):
         peer: The protocol's state.
         transport: How messages travel.
         find: Finds the handler of a route of a revision.
-        options: How requests are sent unless they say otherwise.
         limits: How much of the other side's is taken at once.
+        options: How requests are sent unless they say otherwise.
 
     Attributes:
         negotiated: Agreement of both sides.
@@ -267,17 +235,12 @@ class Session(Link):
     """
 
     def __init__(
-        self,
-        peer: Peer,
-        transport: Transport,
-        find: FindHandler,
-        options: Options | None = None,
-        limits: Limits | None = None,
+        self, peer: Peer, transport: Transport, find: FindHandler, limits: Limits, options: Options | None = None
     ) -> None:
         self.peer = peer
         self.transport = transport
         self.options: Options = options or Options()
-        self.limits: Limits = limits or Limits()
+        self.limits: Limits = limits
         peer.max_batch_members = self.limits.batch_members
         self.negotiated: Negotiated = Negotiated(peer.dispatcher)
         self.meta: Mapping[str, Any] = {}
@@ -375,53 +338,43 @@ class Session(Link):
         A request that waits takes over the cancel scope of the task: made for each request, it would cost those that
         finish at once, and made when one has to wait, it would come too late for the scopes that are open in it.
         """
-        with anyio.CancelScope() as scope:
-            await self._read(scope)
-        await self._go_on()
-
-    async def _read(self, scope: anyio.CancelScope) -> None:
         assert self._tasks is not None
-        work = self._work
-        turn = Turn()
-        while not self.closed.is_set():
-            while True:
+        work, end = self._work, monotonic() + concurrency.TURN_SECONDS
+        with anyio.CancelScope() as scope:
+            while self.peer.state is not State.CLOSED:
                 event = next(self._events, None)
-                if event is None:
-                    if not self._backlog:
-                        break
-                    message = self._message = self._backlog.popleft()
-                    self._events = iter(self.peer.read(message))
-                    continue
-                if monotonic() > turn.end:
-                    await turn.give_way()
-                if (work.in_flight or work.unread) and not work.is_free() and work.must_wait(event):
-                    self._hold(event)
-                elif isinstance(event, Requested | Notified):
-                    rest = self._begin(event)
-                    if rest is not None:
-                        self._work.in_flight += 1
+                if event is not None:
+                    if monotonic() > end:
+                        await asyncio.sleep(0)
+                        end = monotonic() + concurrency.TURN_SECONDS
+                    if (work.in_flight or work.unread) and work.must_wait(event):
+                        self._hold(event)
+                    elif not isinstance(event, Requested | Notified):
+                        self._take(event)
+                    elif (rest := self._begin(event)) is not None:
+                        work.in_flight += 1
                         self._tasks.start_soon(self._lead)
                         await self._complete(event, rest, scope)
-                        return
+                        break
+                elif self._backlog:
+                    self._message = self._backlog.popleft()
+                    self._events = iter(self.peer.read(self._message))
+                elif self._outgoing:
+                    _, rest = begin(self._answer())
+                    if rest is not None:  # if reading waited for writing, two sides with much to say would never go on
+                        self._tasks.start_soon(self._lead)
+                        await rest
+                        break
+                elif work.unread and work.is_full and (reason := await work.settle(self._sent)) is not None:
+                    log.warning("a connection is closed: %s", reason)
+                    self._finish(reason)
+                elif messages := await self.transport.receive():
+                    self._backlog.extend(messages)
+                    end = monotonic() + concurrency.TURN_SECONDS
                 else:
-                    self._take(event)
-            if self._outgoing:
-                _, rest = begin(self._answer())
-                if rest is not None:  # if reading waited for writing, two sides with much to say would never go on
-                    self._tasks.start_soon(self._lead)
-                    await rest
-                    return
-            if work.unread and work.is_full and (reason := await work.settle(self._sent)) is not None:
-                log.warning("a connection is closed: %s", reason)
-                self._finish(reason)
-                return
-            messages = await self.transport.receive()
-            turn.begin()
-            if not messages:
-                await self._let_finish()
-                self._finish(await self.transport.end_reason())
-                return
-            self._backlog.extend(messages)
+                    await self._let_finish()
+                    self._finish(await self.transport.end_reason())
+        await self._go_on()
 
     async def _answer(self) -> None:
         """Send the answers that are ready."""
@@ -583,7 +536,6 @@ class Session(Link):
         *,
         related: RequestId | None = None,
         opened: Callable[[int], object] | None = None,
-        begins_session: bool = False,
         meta: Mapping[str, Any] | None = None,
     ) -> Answer:
         """Send a request and wait for its answer.
@@ -594,7 +546,6 @@ class Session(Link):
             options: How it is sent; by default as the session's are.
             related: The request of the other side that it belongs to.
             opened: Called with its id before it is sent.
-            begins_session: True if it begins a session, where a transport has such.
             meta: Members of its `_meta`, beside those of its params; an observer adds them.
 
         Raises:
@@ -603,13 +554,16 @@ class Session(Link):
             ConnectionClosed: The connection ended first.
         """
         if observation.current is not None and meta is None:
-            ask = partial(self.request, options=options, related=related, opened=opened, begins_session=begins_session)
-            return await asked(observation.current, self, method, params, ask)
+            role, revision = self.peer.role, self.peer.dispatcher.revision
+            with observation.current.asking(role, self, revision, method, params) as seen:
+                told = await self.request(method, params, options, related=related, opened=opened, meta=seen.meta)
+                seen.answered(told)
+                return told
         chosen = options or self.options
         pending, data = self.peer.request(method, params, progress=chosen.on_progress is not None, meta=meta)
         message = self._outgoing_message(data, method, params, related)
         message.id = pending.id
-        message.begins_session = begins_session
+        message.begins_session = method.name == INITIALIZE
         waiter = pending.waiter = Waiter(chosen, message, in_handler.get())
         if opened is not None:
             opened(pending.id)
@@ -621,25 +575,28 @@ class Session(Link):
                     self._send_soon(message)  # requests of the same moment leave together
                 else:
                     await self._send([message])
-                answered = await waiter.answer()
+                answered = await waiter.answered
+                if answered.error is not None:
+                    raise answered.error
+                if chosen.on_progress is not None:
+                    await waiter.report_all()
         except BaseException:
             self._give_up(pending, message, "the caller is gone")
             raise
-        if answered is None and waiter.is_answered:
-            answered = waiter.answered.result()
-            log.warning("the progress callback of %s has not ended within total_timeout", method.name)
-        elif answered is None:
+        if answered is None:
             self._give_up(pending, message, "timed out")
             raise RequestTimeout(f"{method.name} was not answered in time")
-        if answered.error is not None:
-            raise answered.error
+        if waiter.scope.cancelled_caught:
+            log.warning("the progress callback of %s has not ended within total_timeout", method.name)
         answer: Answer = answered.result
         return answer
 
     def _extend(self, waiter: Waiter) -> None:
         """Restart the time limit of a request; it stops while a person is asked, also by a handler of a client."""
-        is_asked = self.peer.role == "client" and bool(self._running) and not waiter.is_nested
-        waiter.extend(is_paused=is_asked or (self._pauses is not None and self._pauses.is_paused))
+        is_asked = self._running and self.peer.role == "client" and not waiter.is_nested
+        is_paused = is_asked or (self._pauses is not None and self._pauses.is_paused)
+        timeout = math.inf if is_paused or waiter.options.timeout is None else waiter.options.timeout
+        waiter.scope.deadline = min(waiter.deadline, anyio.current_time() + timeout)
 
     def _extend_all(self) -> None:
         """Restart the time limits of all requests, because a question to a person begins or ends."""
@@ -647,27 +604,19 @@ class Session(Link):
             if pending.waiter is not None:
                 self._extend(pending.waiter)
 
-    async def notify(
-        self,
-        method: Notification[Params],
-        params: Params,
-        *,
-        related: RequestId | None = None,
-        opens_stream: bool = False,
-    ) -> None:
+    async def notify(self, method: Notification[Params], params: Params, *, related: RequestId | None = None) -> None:
         """Send a notification.
 
         Args:
             method: The method.
             params: Its params.
             related: The request of the other side that it belongs to.
-            opens_stream: True if the other side may speak unasked from then on.
 
         Raises:
             ConnectionClosed: The connection is over.
         """
         message = self._outgoing_message(self.peer.notify(method, params), method, params, related)
-        message.opens_stream = opens_stream
+        message.opens_stream = method.name == INITIALIZED
         if not await self._send([message]):
             raise ConnectionClosed("the connection is closed")
 

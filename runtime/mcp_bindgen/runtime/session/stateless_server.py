@@ -5,7 +5,7 @@ MCP 2026-07-28, "Overview": Statelessness and `_meta`, "Discovery", "Multi Round
 
 from __future__ import annotations
 
-from collections.abc import Awaitable, Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from functools import cached_property
 from typing import Any, cast
 
@@ -19,7 +19,7 @@ from ..protocol.capabilities import declared, missing
 from ..protocol.envelope import parse
 from ..protocol.errors import CapabilityMissing, MissingClientCapability
 from ..protocol.methods import DISCOVER, LISTEN, Path, Request, Role, result_type
-from ..protocol.request_scope import Handler, Negotiated, RequestScope
+from ..protocol.request_scope import Handle, Handler, Negotiated, RequestScope
 from ..protocol.revision import Dispatcher, Revision
 from ..protocol.routing import Route
 from .execution import bind_handler, empty_list, introduction
@@ -69,7 +69,7 @@ def handler(server: Server, dispatcher: Dispatcher, route: Route, supported: Cal
         scope = RequestScope(scope.link, scope.origin, scope.request_id, agreed, meta)
         try:
             if asks:
-                answer = await _round(server, method, work, context, scope, params, agreed)
+                answer = await _round(server, method, work, scope, params)
             else:
                 answer = await work(params, context(scope, params))
                 if asks_for_input(type(answer)):
@@ -102,12 +102,8 @@ def single_errors(error: Exception) -> Iterator[Any]:
 
 
 def _work(
-    server: Server,
-    dispatcher: Dispatcher,
-    route: Route,
-    supported: Callable[[], Sequence[str]],
-    offers: dict[str, Any],
-) -> Callable[[Any, Any], Awaitable[Any]]:
+    server: Server, dispatcher: Dispatcher, route: Route, supported: Callable[[], Sequence[str]], offers: dict[str, Any]
+) -> Handle:
     """Return the server's own handler of a request, else the runtime's."""
     name = route.method.name
     if dispatcher.is_handled(route, server):
@@ -124,16 +120,10 @@ def _work(
     return discover
 
 
-async def _round(
-    server: Server,
-    method: Request[Any, Any, Any],
-    work: Callable[[Any, Any], Awaitable[Any]],
-    context: Callable[..., Any],
-    scope: RequestScope,
-    params: Any,
-    agreed: Negotiated,
-) -> Any:
+async def _round(server: Server, method: Request[Any, Any], work: Handle, scope: RequestScope, params: Any) -> Any:
     """Run one round of a handler that may ask the client."""
+    agreed = scope.negotiated
+    assert agreed is not None
 
     def purpose() -> Any:
         mine = {"_meta", "inputResponses", "requestState"}
@@ -151,7 +141,7 @@ async def _round(
     questions = Questions(answers)
     own: str | None = None
     try:
-        answer = await work(told, context(scope, told, questions))
+        answer = await work(told, server.context(scope, told, questions))
         if not asks_for_input(type(answer)):
             return answer
         asked, own = jsonrpc.plain(answer), answer.request_state

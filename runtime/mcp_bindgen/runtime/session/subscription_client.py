@@ -82,11 +82,9 @@ class Listening:
         method = revision.request(LISTEN)
         final = {METHOD_NOT_FOUND, INVALID_PARAMS, *revision.errors.values()}
         while True:
-            wire = {"notifications": self._wanted, "_meta": dict(session.meta)}
+            params = jsonrpc.typed_params(method, {"notifications": self._wanted, "_meta": dict(session.meta)})
             try:
-                await session.request(
-                    method, jsonrpc.typed_params(method, wire), Options(timeout=None), opened=self._opened
-                )
+                await session.request(method, params, Options(timeout=None), opened=self._opened)
                 error: Exception = ConnectionClosed("the server ended the subscription")
             except (ConnectionClosed, ProtocolError) as reason:
                 error = reason

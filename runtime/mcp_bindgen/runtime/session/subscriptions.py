@@ -13,7 +13,7 @@ import anyio
 from ..concurrency import scheduled
 from ..model.base import optional
 from ..protocol import jsonrpc
-from ..protocol.access import RequestOrigin, check_followed, followed_by
+from ..protocol.access import RequestOrigin, followed_by
 from ..protocol.capabilities import is_offered
 from ..protocol.envelope import RequestId
 from ..protocol.errors import ConnectionClosed, MethodNotFound
@@ -71,16 +71,12 @@ class Subscription(Link):
         self.agreed = agreed
         self._index = {filter.member: filter.index(agreed) for filter in self._filters}
 
-    def _may_hear(self, member: str, uri: str) -> bool:
-        """Return whether the token permits a resource; resources in the filter were checked before."""
-        return self.follows(member, followed_key(uri)) or self._hears(uri)
-
     def follows(self, member: str, value: str) -> bool:
         """Return whether a list of the filter has a value."""
         index = self._index[member]
         return not isinstance(index, bool) and value in index
 
-    async def request(self, method: Request[Any, Any, Any], params: object, *, related: RequestId | None = None) -> Any:
+    async def request(self, method: Request[Any, Any], params: object, *, related: RequestId | None = None) -> Any:
         """Refuse: a client cannot be asked over its subscription."""
         raise MethodNotFound(method.name)
 
@@ -93,7 +89,9 @@ class Subscription(Link):
         if self.is_ending or not self.ready or method.filter is None:
             return
         if method.filter.asks_for(self._index.get(method.filter.member, False), params):
-            if method.name == UPDATED and not self._may_hear(method.filter.member, params.uri):
+            if method.name == UPDATED and not (  # the token permits what the filter names; that was checked before
+                self.follows(method.filter.member, followed_key(params.uri)) or self._hears(params.uri)
+            ):
                 return
             if len(self._waiting) >= _MAX_WAITING:
                 self._ready = False
@@ -147,7 +145,7 @@ Follow: TypeAlias = Callable[[Subscription, list[str]], AbstractAsyncContextMana
 
 
 @asynccontextmanager
-async def _followed(subscription: Subscription, uris: list[str]) -> AsyncGenerator[list[str]]:
+async def _follow(subscription: Subscription, uris: list[str]) -> AsyncGenerator[list[str]]:
     yield uris
 
 
@@ -159,32 +157,27 @@ def _resources(revision: Revision, agreed: Any) -> str:
 
 
 async def listen(
-    server: Server,
-    revision: Revision,
-    offers: Mapping[str, Any],
-    params: Any,
-    context: Context,
-    follow: Follow = _followed,
+    server: Server, revision: Revision, offers: Mapping[str, Any], params: Any, ctx: Context, follow: Follow = _follow
 ) -> Any:
     """Answer `subscriptions/listen`: serve a subscription until either side ends it."""
     wanted = params.notifications
-    check_followed(followed_by(wanted))
-    dispatcher = context.agreed.dispatcher
+    followed_by(wanted)  # raises for a filter with too many resources
+    dispatcher = ctx.agreed.dispatcher
     for extension in dispatcher.extensions:
         if any(getattr(wanted, name) is not None for name in extension.members(type(wanted).__name__)):
-            context.require_extension(extension)
+            ctx.require_extension(extension)
     agreed = {
         filter.member: getattr(wanted, filter.member)
         for method, filter in filtered(dispatcher.methods)
         if optional(wanted, filter.member) and is_offered(method, offers)
     }
-    answer = server.agree(type(wanted)(**agreed), context)
-    identity, link = context.origin.identity, context.link
+    answer = server.agree(type(wanted)(**agreed), ctx)
+    identity, link = ctx.origin.identity, ctx.link
 
     def hears(uri: str) -> bool:
         return server.allows is None or server.allows(identity, revision.name, [(SUBSCRIBE, canonical(uri))])
 
-    subscription = Subscription(context, await answer if inspect.isawaitable(answer) else answer, hears)
+    subscription = Subscription(ctx, await answer if inspect.isawaitable(answer) else answer, hears)
     resources = _resources(revision, subscription.agreed)
     acknowledged: Any = revision.methods[ACKNOWLEDGED]
     around = link.around_subscription
@@ -198,4 +191,4 @@ async def listen(
                 with attached(server, subscription), scheduled(session_expires_at, subscription.end):
                     server.begin_subscription(subscription)
                     await subscription.serve(acknowledged)
-    return {"_meta": {revision.meta_keys["subscription_id"]: context.request_id}}
+    return {"_meta": {revision.meta_keys["subscription_id"]: ctx.request_id}}

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-import argparse
+from argparse import ArgumentParser, Namespace
 from collections.abc import Awaitable, Callable, Collection, Hashable, Mapping, Sequence
 from contextlib import AbstractAsyncContextManager
 from dataclasses import dataclass, field
@@ -22,7 +22,6 @@ class Auth(Protocol):
 
     def authorizer(self, url: str) -> Any:
         """Return the authorizer of requests to a URL, the same one each time; the transport states its type."""
-        ...
 
 
 Opener: TypeAlias = Callable[[], AbstractAsyncContextManager[Transport]]
@@ -70,22 +69,23 @@ class Cache(Protocol):
         self, scope: CacheScope, method: Any, params: Any, ask: Callable[[], Awaitable[Any]], *, fresh: bool = False
     ) -> Any:
         """Return the cached answer to a request, or else the server's answer."""
-        ...
 
     def invalidate(self, server: Hashable, revision: Revision, notification: str, params: object = None) -> None:
         """Forget the results that a notification of a server invalidates."""
-        ...
 
     def forget(self, scope: CacheScope, *, public: bool = False) -> None:
         """Forget the private results of a connection, and on request all results of its server."""
-        ...
+
+
+Stderr: TypeAlias = int | IO[Any] | None
+"""Receiver of the error output of a command; `None` for the stderr of this process."""
 
 
 @runtime_checkable
 class HasAddress(Protocol):
     """Description of a server, such as `host.Entry`."""
 
-    def address(self, headers: Mapping[str, str], stderr: int | IO[Any] | None, auth: Auth | None) -> Address:
+    def address(self, headers: Mapping[str, str], stderr: Stderr, auth: Auth | None) -> Address:
         """Return the address of the server; see `address` of this module."""
         ...
 
@@ -103,7 +103,7 @@ class ConnectOptions(TypedDict, total=False):
     probe_timeout: float
     timeout: float | None
     exactly: bool
-    stderr: int | IO[Any] | None
+    stderr: Stderr
 
 
 class RunOptions(TypedDict, total=False):
@@ -131,13 +131,10 @@ class TransportEntry(HasSchemes, Protocol):
         """
         ...
 
-    def add_arguments(self, parser: argparse.ArgumentParser) -> None:
+    def add_arguments(self, parser: ArgumentParser) -> None:
         """Add the options of `run` that choose and configure this transport."""
-        ...
 
-    def serve(
-        self, servers: Sequence[Server], chosen: argparse.Namespace, options: RunOptions
-    ) -> Callable[[], object] | None:
+    def serve(self, servers: Sequence[Server], chosen: Namespace, options: RunOptions) -> Callable[[], object] | None:
         """Return a function that serves until the process is stopped; `None` if no option chose this transport.
 
         Args:
@@ -148,7 +145,6 @@ class TransportEntry(HasSchemes, Protocol):
         Raises:
             ValueError: The options cannot be used, or a package is not installed.
         """
-        ...
 
 
 TRANSPORTS: EntryPoints[TransportEntry] = EntryPoints("mcp_bindgen.transports", "transport")

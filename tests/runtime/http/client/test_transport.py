@@ -16,9 +16,10 @@ import anyio
 import httpx2
 import pytest
 
+from mcp_bindgen.http import http
 from mcp_bindgen.http.client import transport as client_module
-from mcp_bindgen.http.client.transport import http
-from mcp_bindgen.runtime.protocol.errors import ConnectionClosed, ProtocolError, Refused, SessionLost
+from mcp_bindgen.runtime import ConnectionClosed, ProtocolError
+from mcp_bindgen.runtime.protocol.errors import Refused, SessionLost
 from mcp_bindgen.runtime.protocol.transport import Outgoing, Oversized
 from mcp_bindgen.v2025_11_25 import Client
 from tests.support.scripted_http_server import (
@@ -33,8 +34,8 @@ from tests.support.scripted_http_server import (
     answer,
     ask,
     eventually,
-    go,
     introduce,
+    introduced,
     lost,
     messages,
     notice,
@@ -48,23 +49,20 @@ from tests.support.scripted_http_server import (
 # --- answers --------------------------------------------------------------------------------------------------
 
 
-def test_a_request_is_a_post_that_is_answered_by_json() -> None:
-    async def body() -> None:
-        async with talking(Heard.result, headers={"Authorization": "Bearer x", "ACCEPT": "nothing"}) as (there, script):
-            assert await ask(there, request(1, headers={**VERSION, "Mcp-Method": "tools/call"})) == answer(1)
-        (heard,) = script.heard
-        assert (heard.method, heard.path, heard.id) == ("POST", "/mcp", 1)
-        assert heard.headers["accept"] == "application/json, text/event-stream"
-        assert heard.headers["content-type"] == "application/json"
-        assert heard.headers["authorization"] == "Bearer x"
-        assert heard.headers["mcp-protocol-version"] == "2025-11-25"
-        assert heard.headers["mcp-method"] == "tools/call"
-        assert "mcp-session-id" not in heard.headers
-
-    go(body)
+async def test_a_request_is_a_post_that_is_answered_by_json() -> None:
+    async with talking(Heard.result, headers={"Authorization": "Bearer x", "ACCEPT": "nothing"}) as (there, script):
+        assert await ask(there, request(1, headers={**VERSION, "Mcp-Method": "tools/call"})) == answer(1)
+    (heard,) = script.heard
+    assert (heard.method, heard.path, heard.id) == ("POST", "/mcp", 1)
+    assert heard.headers["accept"] == "application/json, text/event-stream"
+    assert heard.headers["content-type"] == "application/json"
+    assert heard.headers["authorization"] == "Bearer x"
+    assert heard.headers["mcp-protocol-version"] == "2025-11-25"
+    assert heard.headers["mcp-method"] == "tools/call"
+    assert "mcp-session-id" not in heard.headers
 
 
-def test_a_request_is_answered_by_events() -> None:
+async def test_a_request_is_answered_by_events() -> None:
     async def play(heard: Heard) -> None:
         await heard.begin(200, "Text/Event-Stream; charset=utf-8")
         await heard.write(b": keep-alive\n\nevent: message\ndata: ")
@@ -74,33 +72,26 @@ def test_a_request_is_answered_by_events() -> None:
         await heard.event(notice("b"))
         await heard.event(answer(heard.id))
 
-    async def body() -> None:
-        async with talking(play) as (there, script):
-            for id_ in (1, 2, 3):
-                await there.send([request(id_)])
-                assert await messages(there, 3) == [notice("é \u2028"), notice("b"), answer(id_)]
-            assert len({heard.connection for heard in script.heard}) == 1, "the connection is used again"
-
-    go(body)
+    async with talking(play) as (there, script):
+        for id_ in (1, 2, 3):
+            await there.send([request(id_)])
+            assert await messages(there, 3) == [notice("é \u2028"), notice("b"), answer(id_)]
+        assert len({heard.connection for heard in script.heard}) == 1, "the connection is used again"
 
 
-def test_a_stream_that_stays_open_after_the_answer_is_closed() -> None:
+async def test_a_stream_that_stays_open_after_the_answer_is_closed() -> None:
     async def play(heard: Heard) -> None:
         await heard.event(answer(heard.id))
         await heard.event(notice("late"))
         await heard.until_gone()
 
-    async def body() -> None:
-        async with talking(play) as (there, script):
-            await there.send([request(1)])
-            assert await messages(there, 2) == [answer(1), notice("late")]
-            await eventually(lambda: script.heard[0].gone_at)
-            assert script.heard[0].gone_at - script.heard[0].at < 1
-
-    go(body)
+    async with talking(play) as (there, script):
+        await there.send([request(1)])
+        assert await messages(there, 2) == [answer(1), notice("late")]
+        await eventually(lambda: script.heard[0].gone_at)
 
 
-def test_requests_are_concurrent_but_not_too_many() -> None:
+async def test_requests_are_concurrent_but_not_too_many() -> None:
     running: list[int] = []
     most = 0
 
@@ -112,18 +103,14 @@ def test_requests_are_concurrent_but_not_too_many() -> None:
         running.remove(heard.id)
         await (heard.result() if heard.id % 2 else heard.event(answer(heard.id)))
 
-    async def body() -> None:
-        async with talking(play, in_flight=10) as (there, _):
-            with anyio.fail_after(1):
-                await there.send([request(id_) for id_ in range(50)])  # does not wait for answers
-            found = await messages(there, 50)
-            assert sorted(one["id"] for one in found) == list(range(50))
-
-    go(body)
+    async with talking(play, in_flight=10) as (there, _):
+        await there.send([request(id_) for id_ in range(50)])
+        found = await messages(there, 50)
+        assert sorted(one["id"] for one in found) == list(range(50))
     assert most == 10
 
 
-def test_answers_take_their_time() -> None:
+async def test_answers_take_their_time() -> None:
     """The time-out is for connections and for what is not answered, not for a slow tool or a silent stream."""
 
     async def play(heard: Heard) -> None:
@@ -137,34 +124,28 @@ def test_answers_take_their_time() -> None:
         else:
             await heard.until_gone()
 
-    async def body() -> None:
-        async with talking(play, timeout=0.2) as (there, script):
-            assert await ask(there, request(1)) == answer(1)
-            assert await ask(there, request(2)) == answer(2)
-            await there.send([notification(CANCELLED)])
-            assert time.monotonic() - script.heard[-1].at > 0.15
-
-    go(body)
+    async with talking(play, timeout=0.2) as (there, script):
+        assert await ask(there, request(1)) == answer(1)
+        assert await ask(there, request(2)) == answer(2)
+        await there.send([notification(CANCELLED)])
+        assert time.monotonic() - script.heard[-1].at > 0.15
 
 
-def test_big_messages_both_ways() -> None:
+async def test_big_messages_both_ways() -> None:
     text = "é" * 3_000_000
 
     async def play(heard: Heard) -> None:
         assert json.loads(heard.body)["params"] == text
         await (heard.result(text) if heard.id == 1 else heard.event(answer(heard.id, text)))
 
-    async def body() -> None:
-        async with talking(play) as (there, _):
-            for id_ in (1, 2):
-                message = Outgoing(json.dumps({"id": id_, "method": "tools/call", "params": text}).encode())
-                message.id = id_
-                assert (await ask(there, message))["result"] == text
-
-    go(body)
+    async with talking(play) as (there, _):
+        for id_ in (1, 2):
+            message = Outgoing(json.dumps({"id": id_, "method": "tools/call", "params": text}).encode())
+            message.id = id_
+            assert (await ask(there, message))["result"] == text
 
 
-def test_messages_wait_until_somebody_wants_them() -> None:
+async def test_messages_wait_until_somebody_wants_them() -> None:
     written = 0
 
     async def play(heard: Heard) -> None:
@@ -175,15 +156,12 @@ def test_messages_wait_until_somebody_wants_them() -> None:
             written = number + 1
         await heard.event(answer(heard.id))
 
-    async def body() -> None:
-        async with talking(play) as (there, _):
-            await there.send([request(1)])
-            await anyio.sleep(0.5)
-            assert written < 300
-            found = await messages(there, 501)
-            assert [int(one["params"]["data"].rstrip("x")) for one in found[:-1]] == list(range(500))
-
-    go(body)
+    async with talking(play) as (there, _):
+        await there.send([request(1)])
+        await anyio.sleep(0.5)
+        assert written < 300
+        found = await messages(there, 501)
+        assert [int(one["params"]["data"].rstrip("x")) for one in found[:-1]] == list(range(500))
 
 
 # --- what is no answer ----------------------------------------------------------------------------------------
@@ -194,15 +172,9 @@ ERROR = {"code": -32022, "message": "no", "data": {"supported": []}}
 
 @pytest.mark.parametrize("status", [200, 400, 404, 500])
 @pytest.mark.parametrize("ids", [{"id": 1}, {"id": None}, {}, {"id": "server-error"}])
-def test_errors_of_the_protocol_are_answers(status: int, ids: dict[str, Any]) -> None:
-    async def play(heard: Heard) -> None:
-        await heard.json({"jsonrpc": "2.0", **ids, "error": ERROR}, status)
-
-    async def body() -> None:
-        async with talking(play) as (there, _):
-            assert await ask(there, request(1)) == {"jsonrpc": "2.0", "id": 1, "error": ERROR}
-
-    go(body)
+async def test_errors_of_the_protocol_are_answers(status: int, ids: dict[str, Any]) -> None:
+    async with talking(lambda heard: heard.json({"jsonrpc": "2.0", **ids, "error": ERROR}, status)) as (there, _):
+        assert await ask(there, request(1)) == {"jsonrpc": "2.0", "id": 1, "error": ERROR}
 
 
 @pytest.mark.parametrize(
@@ -221,23 +193,17 @@ def test_errors_of_the_protocol_are_answers(status: int, ids: dict[str, Any]) ->
         (502, b"x" * 20_001, "text/plain", None),
     ],
 )
-def test_statuses_that_say_no(status: int, content: bytes, kind: str, said: str | None) -> None:
-    async def play(heard: Heard) -> None:
-        await heard.end(status, content, kind)
-
-    async def body() -> None:
-        async with talking(play, limit=20_000) as (there, script):
-            error = await lost(there, request(1))
-            if said is None:
-                assert isinstance(error, ProtocolError)
-            else:
-                assert isinstance(error, Refused)
-                assert error.status == status
-                assert said in str(error)
-                assert str(error).startswith(script.url)
-            assert isinstance(await lost(there, request(2)), type(error)), "the transport goes on"
-
-    go(body)
+async def test_statuses_that_say_no(status: int, content: bytes, kind: str, said: str | None) -> None:
+    async with talking(lambda heard: heard.end(status, content, kind), limit=20_000) as (there, script):
+        error = await lost(there, request(1))
+        if said is None:
+            assert isinstance(error, ProtocolError)
+        else:
+            assert isinstance(error, Refused)
+            assert error.status == status
+            assert said in str(error)
+            assert str(error).startswith(script.url)
+        assert isinstance(await lost(there, request(2)), type(error)), "the transport goes on"
 
 
 @pytest.mark.parametrize(
@@ -257,43 +223,34 @@ def test_statuses_that_say_no(status: int, content: bytes, kind: str, said: str 
         (200, b'{"id": 1, "error"', "application/json"),
     ],
 )
-def test_successes_without_an_answer(status: int, content: bytes, kind: str) -> None:
-    async def play(heard: Heard) -> None:
-        await heard.end(status, content, kind)
-
-    async def body() -> None:
-        async with talking(play) as (there, _):
-            error = await lost(there, request(1))
-            assert isinstance(error, ConnectionClosed)
-            assert not isinstance(error, Refused)
-            assert "no answer" in str(error)
-
-    go(body)
+async def test_successes_without_an_answer(status: int, content: bytes, kind: str) -> None:
+    async with talking(lambda heard: heard.end(status, content, kind)) as (there, _):
+        error = await lost(there, request(1))
+        assert isinstance(error, ConnectionClosed)
+        assert not isinstance(error, Refused)
+        assert "no answer" in str(error)
 
 
-def test_members_in_another_order_and_batches_are_answers() -> None:
+async def test_members_in_another_order_and_batches_are_answers() -> None:
     bodies = [b'{"result": {"method": "x"}, "id": 1, "jsonrpc": "2.0"}', b'[{"jsonrpc":"2.0","id":1,"result":{}}]']
 
-    async def body() -> None:
-        for content in bodies:
+    for content in bodies:
 
-            async def play(heard: Heard, content: bytes = content) -> None:
-                if heard.headers["x-as"] == "json":
-                    await heard.end(200, content, "application/json")
-                else:
-                    await heard.begin(200, EVENTS)
-                    await heard.write(b"id: 1\ndata: " + content + b"\n\n")
+        async def play(heard: Heard, content: bytes = content) -> None:
+            if heard.headers["x-as"] == "json":
+                await heard.end(200, content, "application/json")
+            else:
+                await heard.begin(200, EVENTS)
+                await heard.write(b"id: 1\ndata: " + content + b"\n\n")
 
-            async with talking(play) as (there, script):
-                for form in ("json", "events"):
-                    assert await ask(there, request(1, headers={"x-as": form})) == json.loads(content)
-                await anyio.sleep(0.1)
-                assert script.names == ["tools/call"] * 2
-
-    go(body)
+        async with talking(play) as (there, script):
+            for form in ("json", "events"):
+                assert await ask(there, request(1, headers={"x-as": form})) == json.loads(content)
+            await anyio.sleep(0.1)
+            assert script.names == ["tools/call"] * 2
 
 
-def test_messages_that_are_too_large() -> None:
+async def test_messages_that_are_too_large() -> None:
     big = answer(1, "x" * 5000)
 
     async def play(heard: Heard) -> None:
@@ -305,50 +262,41 @@ def test_messages_that_are_too_large() -> None:
             await heard.event(notice("y"))
             await heard.event(answer(heard.id, "y"))
 
-    async def body() -> None:
-        async with talking(play, limit=1000) as (there, _):
-            error = await lost(there, request(1))
-            assert isinstance(error, ProtocolError)
-            assert "larger than 1000 bytes" in str(error)
-            await there.send([request(2)])
-            first, second, third, last = await messages(there, 4)
-            assert isinstance(first, Oversized)
-            assert first.limit == 1000
-            assert first.head.startswith(b'{"jsonrpc": "2.0", "id": 1, "result": "xxx')
-            assert isinstance(second, Oversized)
-            assert (third, last) == (notice("y"), answer(2, "y"))
-
-    go(body)
+    async with talking(play, limit=1000) as (there, _):
+        error = await lost(there, request(1))
+        assert isinstance(error, ProtocolError)
+        assert "larger than 1000 bytes" in str(error)
+        await there.send([request(2)])
+        first, second, third, last = await messages(there, 4)
+        assert isinstance(first, Oversized)
+        assert first.limit == 1000
+        assert first.head.startswith(b'{"jsonrpc": "2.0", "id": 1, "result": "xxx')
+        assert isinstance(second, Oversized)
+        assert (third, last) == (notice("y"), answer(2, "y"))
 
 
-def test_a_large_answer_in_a_stream_is_an_answer() -> None:
+async def test_a_large_answer_in_a_stream_is_an_answer() -> None:
     async def play(heard: Heard) -> None:
         await heard.event(answer(heard.id, "x" * 5000), id="1")
 
-    async def body() -> None:
-        async with talking(play, limit=1000) as (there, script):
-            assert isinstance(await ask(there, request(1)), Oversized)
-            await anyio.sleep(1.2)
-            assert script.names == ["tools/call"], "it is not asked for again"
-
-    go(body)
+    async with talking(play, limit=1000) as (there, script):
+        assert isinstance(await ask(there, request(1)), Oversized)
+        await anyio.sleep(1.2)
+        assert script.names == ["tools/call"], "it is not asked for again"
 
 
-def test_compressed_answers() -> None:
+async def test_compressed_answers() -> None:
     async def play(heard: Heard) -> None:
         bomb = gzip.compress(json.dumps(answer(heard.id, "x" * (10_000_000 if heard.id == 2 else 10))).encode())
         await heard.end(200, bomb, "application/json", content_encoding="gzip")
 
-    async def body() -> None:
-        async with talking(play, limit=1_000_000) as (there, _):
-            assert await ask(there, request(1)) == answer(1, "x" * 10)
-            assert "larger than" in str(await lost(there, request(2)))
-
-    go(body)
+    async with talking(play, limit=1_000_000) as (there, _):
+        assert await ask(there, request(1)) == answer(1, "x" * 10)
+        assert "larger than" in str(await lost(there, request(2)))
 
 
 @pytest.mark.parametrize("where", ["head", "json", "stream"])
-def test_connections_that_break_off(where: str) -> None:
+async def test_connections_that_break_off(where: str) -> None:
     async def play(heard: Heard) -> None:
         if heard.id == 2:
             await heard.result()
@@ -361,23 +309,20 @@ def test_connections_that_break_off(where: str) -> None:
         if heard.id == 1:
             raise Cut
 
-    async def body() -> None:
-        async with talking(play) as (there, script):
-            await there.send([request(1)])
-            if where == "stream":
-                assert await messages(there, 1) == [notice("first")]
-            (found,) = await messages(there, 1)
-            if where == "head":  # uvicorn makes a 500 of it
-                assert isinstance(found.error, Refused)
-            else:
-                assert type(found.error) is ConnectionClosed
-                assert script.url in str(found.error)
-            assert await ask(there, request(2)) == answer(2)
-
-    go(body)
+    async with talking(play) as (there, script):
+        await there.send([request(1)])
+        if where == "stream":
+            assert await messages(there, 1) == [notice("first")]
+        (found,) = await messages(there, 1)
+        if where == "head":  # uvicorn makes a 500 of it
+            assert isinstance(found.error, Refused)
+        else:
+            assert type(found.error) is ConnectionClosed
+            assert script.url in str(found.error)
+        assert await ask(there, request(2)) == answer(2)
 
 
-def test_servers_that_are_not_there_or_do_not_speak_http() -> None:
+async def test_servers_that_are_not_there_or_do_not_speak_http() -> None:
     with socket.create_server(("127.0.0.1", 0)) as closed:
         port = closed.getsockname()[1]
 
@@ -390,44 +335,35 @@ def test_servers_that_are_not_there_or_do_not_speak_http() -> None:
         await reader.readuntil(b"\r\n\r\n")
         writer.close()
 
-    async def body() -> None:
-        async with http(f"http://user:secret@127.0.0.1:{port}/mcp?token=secret") as there:
-            error = await lost(there, request(1))
-            assert str(error).startswith(f"no answer from http://127.0.0.1:{port}/mcp: ")
-            assert "secret" not in str(error)
-            await there.send([notification()])
-        for serve in (garbage, hang_up):
-            async with await asyncio.start_server(serve, "127.0.0.1") as server:
-                place = server.sockets[0].getsockname()[1]
-                async with http(f"http://127.0.0.1:{place}/mcp") as there:
-                    assert type(await lost(there, request(1))) is ConnectionClosed
-
-    go(body)
+    async with http(f"http://user:secret@127.0.0.1:{port}/mcp?token=secret") as there:
+        error = await lost(there, request(1))
+        assert str(error).startswith(f"no answer from http://127.0.0.1:{port}/mcp: ")
+        assert "secret" not in str(error)
+        await there.send([notification()])
+    for serve in (garbage, hang_up):
+        async with await asyncio.start_server(serve, "127.0.0.1") as server:
+            place = server.sockets[0].getsockname()[1]
+            async with http(f"http://127.0.0.1:{place}/mcp") as there:
+                assert type(await lost(there, request(1))) is ConnectionClosed
 
 
 @pytest.mark.parametrize("url", ["ftp://127.0.0.1/mcp", "mcp", "", "http://", "http://host:x/", "stdio:"])
-def test_urls_that_are_none(url: str) -> None:
-    async def body() -> None:
-        with pytest.raises(ConnectionClosed):
-            async with http(url):
-                pass
-
-    go(body)
+async def test_urls_that_are_none(url: str) -> None:
+    with pytest.raises(ConnectionClosed):
+        async with http(url):
+            pass
 
 
-def test_headers_that_are_none() -> None:
-    async def body() -> None:
-        with pytest.raises(ConnectionClosed):
-            async with http("http://127.0.0.1:1/", headers={"é\u2028": "x"}):
-                pass
-        async with talking(Heard.result, headers={"x": "a\r\nb: c"}) as (there, script):
-            assert isinstance(await lost(there, request(1)), ConnectionClosed)
-            assert not script.heard
-
-    go(body)
+async def test_headers_that_are_none() -> None:
+    with pytest.raises(ConnectionClosed):
+        async with http("http://127.0.0.1:1/", headers={"é\u2028": "x"}):
+            pass
+    async with talking(Heard.result, headers={"x": "a\r\nb: c"}) as (there, script):
+        assert isinstance(await lost(there, request(1)), ConnectionClosed)
+        assert not script.heard
 
 
-def test_redirects_stay_where_they_are() -> None:
+async def test_redirects_stay_where_they_are() -> None:
     elsewhere = ""
 
     async def play(heard: Heard) -> None:
@@ -443,59 +379,51 @@ def test_redirects_stay_where_they_are() -> None:
     async def other(heard: Heard) -> None:
         await heard.result("stolen")
 
-    async def body() -> None:
-        nonlocal elsewhere
-        async with serving(other) as thief, talking(play, headers={"authorization": "x"}) as (there, script):
-            elsewhere = thief.url + "?token=secret"
-            assert await ask(there, request(1)) == answer(1)
-            assert [heard.path for heard in script.heard] == ["/mcp", "/mcp/"]
-            assert script.heard[1].body == script.heard[0].body
-            assert script.heard[1].headers["authorization"] == "x"
-            assert await ask(there, request(2)) == answer(2)
-            assert "302 Found" in str(await lost(there, request(3))), "POST must not become GET"
-            error = await lost(there, request(4))
-            assert isinstance(error, Refused)
-            assert str(error).endswith(f"it redirects to {thief.url}")
-            async with http(script.url.replace("/mcp", "/loop")) as there:
-                assert "redirects without end" in str(await lost(there, request(1)))
-            assert not thief.heard
-
-    go(body)
+    async with serving(other) as thief, talking(play, headers={"authorization": "x"}) as (there, script):
+        elsewhere = thief.url + "?token=secret"
+        assert await ask(there, request(1)) == answer(1)
+        assert [heard.path for heard in script.heard] == ["/mcp", "/mcp/"]
+        assert script.heard[1].body == script.heard[0].body
+        assert script.heard[1].headers["authorization"] == "x"
+        assert await ask(there, request(2)) == answer(2)
+        assert "302 Found" in str(await lost(there, request(3))), "POST must not become GET"
+        error = await lost(there, request(4))
+        assert isinstance(error, Refused)
+        assert str(error).endswith(f"it redirects to {thief.url}")
+        async with http(script.url.replace("/mcp", "/loop")) as there:
+            assert "redirects without end" in str(await lost(there, request(1)))
+        assert not thief.heard
 
 
 # --- sessions -------------------------------------------------------------------------------------------------
 
 
-def test_a_session_from_its_beginning_to_its_end() -> None:
-    async def body() -> None:
-        async with talking(stateful(Heard.result)) as (there, script):
-            await introduce(there)
-            assert await ask(there, request(1)) == answer(1)
-            await there.send([Outgoing(b'{"jsonrpc":"2.0","id":9,"result":{}}')])
-            await eventually(lambda: "GET" in script.names)
-            await there.close()
-            await there.close()
-            assert await there.receive() == ()
-            with pytest.raises(ConnectionClosed):
-                await there.send([request(2)])
-        assert sorted(script.names) == sorted(
-            ["initialize", "notifications/initialized", "GET", "tools/call", "answer", "DELETE"]
-        )
-        assert script.names[-1] == "DELETE"
-        first, *others = script.heard
-        assert "mcp-session-id" not in first.headers
-        assert "mcp-protocol-version" not in first.headers
-        assert {heard.headers["mcp-session-id"] for heard in others} == {"s-1"}
-        versioned = [heard for heard in others if heard.name != "answer"]
-        assert {heard.headers["mcp-protocol-version"] for heard in versioned} == {"2025-11-25"}
-        (get,) = script.called("GET")
-        assert get.headers["accept"] == EVENTS
-        assert "content-type" not in get.headers
-
-    go(body)
+async def test_a_session_from_its_beginning_to_its_end() -> None:
+    async with introduced(stateful(Heard.result)) as (there, script):
+        assert await ask(there, request(1)) == answer(1)
+        await there.send([Outgoing(b'{"jsonrpc":"2.0","id":9,"result":{}}')])
+        await eventually(lambda: "GET" in script.names)
+        await there.close()
+        await there.close()
+        assert await there.receive() == ()
+        with pytest.raises(ConnectionClosed):
+            await there.send([request(2)])
+    assert sorted(script.names) == sorted(
+        ["initialize", "notifications/initialized", "GET", "tools/call", "answer", "DELETE"]
+    )
+    assert script.names[-1] == "DELETE"
+    first, *others = script.heard
+    assert "mcp-session-id" not in first.headers
+    assert "mcp-protocol-version" not in first.headers
+    assert {heard.headers["mcp-session-id"] for heard in others} == {"s-1"}
+    versioned = [heard for heard in others if heard.name != "answer"]
+    assert {heard.headers["mcp-protocol-version"] for heard in versioned} == {"2025-11-25"}
+    (get,) = script.called("GET")
+    assert get.headers["accept"] == EVENTS
+    assert "content-type" not in get.headers
 
 
-def test_servers_without_sessions() -> None:
+async def test_servers_without_sessions() -> None:
     async def play(heard: Heard) -> None:
         await (
             heard.result()
@@ -503,18 +431,14 @@ def test_servers_without_sessions() -> None:
             else heard.end(405 if heard.name == "GET" else 202)
         )
 
-    async def body() -> None:
-        async with talking(play) as (there, script):
-            await introduce(there)
-            assert await ask(there, request(1)) == answer(1)
-            await eventually(lambda: "GET" in script.names)
-        assert "DELETE" not in script.names
-        assert not any("mcp-session-id" in heard.headers for heard in script.heard)
-
-    go(body)
+    async with introduced(play) as (there, script):
+        assert await ask(there, request(1)) == answer(1)
+        await eventually(lambda: "GET" in script.names)
+    assert "DELETE" not in script.names
+    assert not any("mcp-session-id" in heard.headers for heard in script.heard)
 
 
-def test_what_is_said_arrives_in_order() -> None:
+async def test_what_is_said_arrives_in_order() -> None:
     async def play(heard: Heard) -> None:
         if heard.id is None:
             await anyio.sleep(0.1)
@@ -525,34 +449,28 @@ def test_what_is_said_arrives_in_order() -> None:
 
     taken: list[float] = []
 
-    async def body() -> None:
-        async with talking(play) as (there, script):
-            await there.send([request(1), notification(CANCELLED), notification(CANCELLED), request(2), request(3)])
-            assert len(taken) == 2
-            await messages(there, 3)
-            one, two = script.called("notifications/cancelled")
-            assert two.at - one.at > 0.09
-            assert min(heard.at for heard in script.called("tools/call")[1:]) > two.at + 0.09
-
-    go(body)
+    async with talking(play) as (there, script):
+        await there.send([request(1), notification(CANCELLED), notification(CANCELLED), request(2), request(3)])
+        assert len(taken) == 2
+        await messages(there, 3)
+        one, two = script.called("notifications/cancelled")
+        assert two.at - one.at > 0.09
+        assert min(heard.at for heard in script.called("tools/call")[1:]) > two.at + 0.09
 
 
 @pytest.mark.parametrize("status", [400, 401, 413, 500])
-def test_a_notification_that_is_refused_is_logged(status: int, caplog: pytest.LogCaptureFixture) -> None:
+async def test_a_notification_that_is_refused_is_logged(status: int, caplog: pytest.LogCaptureFixture) -> None:
     async def play(heard: Heard) -> None:
         await (heard.result() if heard.id else heard.json({"jsonrpc": "2.0", "error": ERROR}, status))
 
-    async def body() -> None:
-        async with talking(play) as (there, _):
-            await there.send([notification()])
-            assert await ask(there, request(1)) == answer(1)
-
-    go(body)
+    async with talking(play) as (there, _):
+        await there.send([notification()])
+        assert await ask(there, request(1)) == answer(1)
     assert "a message was not taken: http://127.0.0.1" in caplog.text
     assert f"answered {status} " in caplog.text
 
 
-def test_a_session_that_is_lost() -> None:
+async def test_a_session_that_is_lost() -> None:
     lives = True
     release = anyio.Event()
 
@@ -569,34 +487,29 @@ def test_a_session_that_is_lost() -> None:
         else:
             await heard.result()
 
-    async def body() -> None:
-        nonlocal lives
-        async with talking(stateful(call)) as (there, script):
-            await introduce(there)
-            modern = request(5, self_contained=True)
-            await there.send([request(1), request(2)])
-            await eventually(lambda: len(script.called("tools/call")) == 2)
-            lives = False
-            assert isinstance(await lost(there, request(3)), SessionLost)
-            count = len(script.heard)
-            assert isinstance(await lost(there, request(4)), SessionLost)
-            await there.send([notification(CANCELLED)])
-            assert len(script.heard) == count, "the server is not asked in vain"
-            assert await ask(there, modern) == answer(5)
-            lives = True
-            assert await ask(there, request(6, INITIALIZE)) == answer(6)
-            assert "mcp-session-id" not in script.heard[-1].headers
-            assert await ask(there, request(7)) == answer(7)
-            assert script.heard[-1].headers["mcp-session-id"] == "s-1"
-            release.set()
-            late = await messages(there, 2)
-            assert sorted(one["id"] for one in late) == [1, 2], "what the server had taken is answered"
-
-    go(body)
+    async with introduced(stateful(call)) as (there, script):
+        modern = request(5, self_contained=True)
+        await there.send([request(1), request(2)])
+        await eventually(lambda: len(script.called("tools/call")) == 2)
+        lives = False
+        assert isinstance(await lost(there, request(3)), SessionLost)
+        count = len(script.heard)
+        assert isinstance(await lost(there, request(4)), SessionLost)
+        await there.send([notification(CANCELLED)])
+        assert len(script.heard) == count, "the server is not asked in vain"
+        assert await ask(there, modern) == answer(5)
+        lives = True
+        assert await ask(there, request(6, INITIALIZE)) == answer(6)
+        assert "mcp-session-id" not in script.heard[-1].headers
+        assert await ask(there, request(7)) == answer(7)
+        assert script.heard[-1].headers["mcp-session-id"] == "s-1"
+        release.set()
+        late = await messages(there, 2)
+        assert sorted(one["id"] for one in late) == [1, 2], "what the server had taken is answered"
 
 
 @pytest.mark.parametrize("as_events", [False, True])
-def test_only_what_the_server_did_not_take_is_sent_again(as_events: bool) -> None:
+async def test_only_what_the_server_did_not_take_is_sent_again(as_events: bool) -> None:
     """When a session is lost, a call that is under way in it runs once, and the one that was refused is repeated."""
     release = anyio.Event()
     session = 0
@@ -623,22 +536,15 @@ def test_only_what_the_server_did_not_take_is_sent_again(as_events: bool) -> Non
                 await release.wait()
             await (heard.event(answer(heard.id, answered)) if as_events else heard.result(answered))
 
-    async def body() -> None:
-        async with (
-            serving(play) as script,
-            Client.connect(http(script.url)) as client,
-            anyio.create_task_group() as tasks,
-        ):
-            tasks.start_soon(client.call_tool, "slow")
-            await eventually(lambda: ran)
-            await client.call_tool("refused")
-            release.set()
-        assert (ran, session) == (["slow", "refused"], 2)
-
-    go(body)
+    async with serving(play) as script, Client.connect(http(script.url)) as client, anyio.create_task_group() as tasks:
+        tasks.start_soon(client.call_tool, "slow")
+        await eventually(lambda: ran)
+        await client.call_tool("refused")
+        release.set()
+    assert (ran, session) == (["slow", "refused"], 2)
 
 
-def test_a_request_that_the_server_took_is_not_sent_again_when_its_stream_is_gone() -> None:
+async def test_a_request_that_the_server_took_is_not_sent_again_when_its_stream_is_gone() -> None:
     ran: list[str] = []
 
     async def call(heard: Heard) -> None:
@@ -655,16 +561,13 @@ def test_a_request_that_the_server_took_is_not_sent_again_when_its_stream_is_gon
         else:
             await stateful(call)(heard)
 
-    async def body() -> None:
-        async with serving(play) as script, Client.connect(http(script.url)) as client:
-            with pytest.raises(ConnectionClosed, match="forgotten the session"):
-                await client.call_tool("once")
-        assert ran == ["s-1"]
-
-    go(body)
+    async with serving(play) as script, Client.connect(http(script.url)) as client:
+        with pytest.raises(ConnectionClosed, match="forgotten the session"):
+            await client.call_tool("once")
+    assert ran == ["s-1"]
 
 
-def test_a_session_is_lost_for_those_who_have_it() -> None:
+async def test_a_session_is_lost_for_those_who_have_it() -> None:
     """A late 404 of an earlier session says nothing about the one that came after it."""
     number = 0
     release = anyio.Event()
@@ -680,53 +583,41 @@ def test_a_session_is_lost_for_those_who_have_it() -> None:
         else:
             await heard.result()
 
-    async def body() -> None:
-        async with talking(play) as (there, script):
-            assert await ask(there, request(1, INITIALIZE)) == answer(1)
-            await there.send([request(2)])
-            await eventually(lambda: script.called("tools/call"))
-            assert await ask(there, request(3, INITIALIZE)) == answer(3)
-            release.set()
-            (late,) = await messages(there, 1)
-            assert (late.id, type(late.error)) == (2, SessionLost)
-            assert await ask(there, request(4)) == answer(4)
-
-    go(body)
+    async with talking(play) as (there, script):
+        assert await ask(there, request(1, INITIALIZE)) == answer(1)
+        await there.send([request(2)])
+        await eventually(lambda: script.called("tools/call"))
+        assert await ask(there, request(3, INITIALIZE)) == answer(3)
+        release.set()
+        (late,) = await messages(there, 1)
+        assert (late.id, type(late.error)) == (2, SessionLost)
+        assert await ask(there, request(4)) == answer(4)
 
 
 @pytest.mark.parametrize("session", ["", "a b", "a\tb", "s\x80"])
-def test_session_ids_that_are_none(session: str) -> None:
-    async def play(heard: Heard) -> None:
-        await heard.result(mcp_session_id=session)
-
-    async def body() -> None:
-        async with talking(play) as (there, script):
-            assert "characters that are not allowed" in str(await lost(there, request(1, INITIALIZE)))
-            assert await ask(there, request(2)) == answer(2)
-            assert "mcp-session-id" not in script.heard[-1].headers
-
-    go(body)
+async def test_session_ids_that_are_none(session: str) -> None:
+    async with talking(lambda heard: heard.result(mcp_session_id=session)) as (there, script):
+        assert "characters that are not allowed" in str(await lost(there, request(1, INITIALIZE)))
+        assert await ask(there, request(2)) == answer(2)
+        assert "mcp-session-id" not in script.heard[-1].headers
 
 
-def test_only_the_answer_to_initialize_begins_a_session() -> None:
+async def test_only_the_answer_to_initialize_begins_a_session() -> None:
     async def play(heard: Heard) -> None:
         if heard.id == 1:
             await heard.json({"jsonrpc": "2.0", "id": 1, "error": ERROR}, 400, **SESSION)
         else:
             await heard.result(**SESSION)
 
-    async def body() -> None:
-        async with talking(play) as (there, script):
-            await ask(there, request(1, INITIALIZE))
-            await ask(there, request(2))
-            await ask(there, request(3))
-            assert not any("mcp-session-id" in heard.headers for heard in script.heard)
-
-    go(body)
+    async with talking(play) as (there, script):
+        await ask(there, request(1, INITIALIZE))
+        await ask(there, request(2))
+        await ask(there, request(3))
+        assert not any("mcp-session-id" in heard.headers for heard in script.heard)
 
 
 @pytest.mark.parametrize("how", ["slow", "405", "gone"])
-def test_saying_goodbye_is_not_worth_much_time(how: str, monkeypatch: pytest.MonkeyPatch) -> None:
+async def test_saying_goodbye_is_not_worth_much_time(how: str, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(client_module, "_FAREWELL_SECONDS", 0.2)
 
     async def play(heard: Heard) -> None:
@@ -737,51 +628,42 @@ def test_saying_goodbye_is_not_worth_much_time(how: str, monkeypatch: pytest.Mon
         else:
             await heard.result(**SESSION)
 
-    async def body() -> None:
-        async with serving(play) as script:
-            async with http(script.url) as there:
-                await ask(there, request(1, INITIALIZE))
-            assert script.names[-1] == "DELETE"
-
-    go(body)
+    async with serving(play) as script:
+        async with http(script.url) as there:
+            await ask(there, request(1, INITIALIZE))
+        assert script.names[-1] == "DELETE"
 
 
-def test_closing_ends_everything_that_waits() -> None:
+async def test_closing_ends_everything_that_waits() -> None:
     async def call(heard: Heard) -> None:
         await heard.event(id="1")
         await heard.until_gone()
 
-    async def body() -> None:
-        async with serving(stateful(call)) as script:
-            async with http(script.url) as there, anyio.create_task_group() as tasks:
-                await introduce(there)
-                await there.send([request(id_) for id_ in range(1, 6)])
-                await eventually(lambda: len(script.called("tools/call")) == 5)
-                tasks.start_soon(there.receive)
-                await anyio.sleep(0.05)
-                await there.close()
-            await eventually(lambda: all(heard.gone_at for heard in script.called("tools/call")))
-            assert script.names[-1] == "DELETE"
-
-    go(body)
+    async with serving(stateful(call)) as script:
+        async with http(script.url) as there, anyio.create_task_group() as tasks:
+            await introduce(there)
+            await there.send([request(id_) for id_ in range(1, 6)])
+            await eventually(lambda: len(script.called("tools/call")) == 5)
+            tasks.start_soon(there.receive)
+            await anyio.sleep(0.05)
+            await there.close()
+        await eventually(lambda: all(heard.gone_at for heard in script.called("tools/call")))
+        assert script.names[-1] == "DELETE"
 
 
-def test_errors_of_the_caller_stay_what_they_are() -> None:
+async def test_errors_of_the_caller_stay_what_they_are() -> None:
     async def fail(url: str) -> None:
         async with http(url) as there:
             await there.send([request(1)])
             raise KeyError("mine")
 
-    async def body() -> None:
-        async with serving(Heard.result) as script:
-            with pytest.raises(KeyError, match="mine"):
-                await fail(script.url)
-            with anyio.move_on_after(0.1) as scope:
-                async with http(script.url):
-                    await anyio.sleep_forever()
-            assert scope.cancelled_caught
-
-    go(body)
+    async with serving(Heard.result) as script:
+        with pytest.raises(KeyError, match="mine"):
+            await fail(script.url)
+        with anyio.move_on_after(0.1) as scope:
+            async with http(script.url):
+                await anyio.sleep_forever()
+        assert scope.cancelled_caught
 
 
 # --- the stream that listens ----------------------------------------------------------------------------------
@@ -801,28 +683,22 @@ def listening(get: Play) -> Play:
     return play
 
 
-def test_the_server_can_say_something_by_itself() -> None:
+async def test_the_server_can_say_something_by_itself() -> None:
     async def get(heard: Heard) -> None:
         await heard.event(id="a", retry=50)
         await heard.event(notice("one"), id="b")
         await heard.event({"jsonrpc": "2.0", "id": 1, "method": "ping"})
         await heard.until_gone()
 
-    async def body() -> None:
-        async with talking(listening(get)) as (there, script):
-            await introduce(there)
-            found = await messages(there, 2)
-            assert found == [notice("one"), {"jsonrpc": "2.0", "id": 1, "method": "ping"}]
-            assert await ask(there, request(1)) == answer(1)
-            assert "last-event-id" not in script.called("GET")[0].headers
-        assert script.called("GET")[0].gone_at
-
-    go(body)
+    async with introduced(listening(get)) as (there, script):
+        found = await messages(there, 2)
+        assert found == [notice("one"), {"jsonrpc": "2.0", "id": 1, "method": "ping"}]
+        assert await ask(there, request(1)) == answer(1)
+        assert "last-event-id" not in script.called("GET")[0].headers
+    assert script.called("GET")[0].gone_at
 
 
-def test_the_stream_is_opened_again_where_it_ended() -> None:
-    script: Any = None
-
+async def test_the_stream_is_opened_again_where_it_ended() -> None:
     async def get(heard: Heard) -> None:
         turn = len(script.called("GET"))
         if turn == 1:
@@ -836,40 +712,29 @@ def test_the_stream_is_opened_again_where_it_ended() -> None:
             await heard.event(notice("4"), id="d")
             await heard.until_gone()
 
-    async def body() -> None:
-        nonlocal script
-        async with talking(listening(get)) as (there, script):
-            await introduce(there)
-            assert await messages(there, 3) == [notice("1"), notice("2"), notice("4")]
-        gets = script.called("GET")
-        assert [heard.headers.get("last-event-id") for heard in gets] == [None, "a", "a", "a"]
-        waited = [later.at - earlier.at for earlier, later in pairwise(gets)]
-        assert 0.09 < waited[0] < 0.9
-        assert 0.09 < waited[1] < 0.9
-        assert 0.19 < waited[2] < 0.95, "longer after a failure"
-
-    go(body)
+    async with introduced(listening(get)) as (there, script):
+        assert await messages(there, 3) == [notice("1"), notice("2"), notice("4")]
+    gets = script.called("GET")
+    assert [heard.headers.get("last-event-id") for heard in gets] == [None, "a", "a", "a"]
+    waited = [later.at - earlier.at for earlier, later in pairwise(gets)]
+    assert min(waited[0], waited[1], waited[2] - 0.1) > 0.09, "longer after a failure"
 
 
 @pytest.mark.parametrize("how", ["400", "404", "405", "403", "302", "html"])
-def test_servers_that_offer_no_stream(how: str) -> None:
+async def test_servers_that_offer_no_stream(how: str) -> None:
     async def get(heard: Heard) -> None:
         await (heard.end(200, b"<html>", "text/html") if how == "html" else heard.end(int(how), location="/elsewhere"))
 
-    async def body() -> None:
-        async with talking(listening(get)) as (there, script):
-            await introduce(there)
-            await eventually(lambda: "GET" in script.names)
-            assert await ask(there, request(1)) == answer(1)
-            await anyio.sleep(0.1)
-            assert await ask(there, request(2)) == answer(2)
-            expected = 3 if how == "302" else 1
-            assert len(script.called("GET")) == expected
-
-    go(body)
+    async with introduced(listening(get)) as (there, script):
+        await eventually(lambda: "GET" in script.names)
+        assert await ask(there, request(1)) == answer(1)
+        await anyio.sleep(0.1)
+        assert await ask(there, request(2)) == answer(2)
+        expected = 3 if how == "302" else 1
+        assert len(script.called("GET")) == expected
 
 
-def test_the_stream_ends_with_the_session() -> None:
+async def test_the_stream_ends_with_the_session() -> None:
     async def play(heard: Heard) -> None:
         if heard.name == "GET":
             await heard.event(id="a")
@@ -879,40 +744,32 @@ def test_the_stream_ends_with_the_session() -> None:
         else:
             await (heard.result(**SESSION) if heard.id is not None else heard.end())
 
-    async def body() -> None:
-        async with talking(play) as (there, script):
-            await introduce(there)
-            await eventually(lambda: script.called("GET"))
-            assert isinstance(await lost(there, request(1)), SessionLost)
-            await eventually(lambda: script.called("GET")[0].gone_at)
-            await introduce(there)
-            await eventually(lambda: len(script.called("GET")) == 2)
-
-    go(body)
+    async with introduced(play) as (there, script):
+        await eventually(lambda: script.called("GET"))
+        assert isinstance(await lost(there, request(1)), SessionLost)
+        await eventually(lambda: script.called("GET")[0].gone_at)
+        await introduce(there)
+        await eventually(lambda: len(script.called("GET")) == 2)
 
 
-def test_a_stream_that_is_not_found_again_means_that_the_session_is_over() -> None:
+async def test_a_stream_that_is_not_found_again_means_that_the_session_is_over() -> None:
     async def get(heard: Heard) -> None:
         if "last-event-id" in heard.headers:
             await heard.end(404)
         else:
             await heard.event(id="a", retry=50)
 
-    async def body() -> None:
-        async with talking(listening(get)) as (there, script):
-            await introduce(there)
-            await eventually(lambda: len(script.called("GET")) == 2)
-            await anyio.sleep(0.05)
-            assert isinstance(await lost(there, request(1)), SessionLost)
-
-    go(body)
+    async with introduced(listening(get)) as (there, script):
+        await eventually(lambda: len(script.called("GET")) == 2)
+        await anyio.sleep(0.05)
+        assert isinstance(await lost(there, request(1)), SessionLost)
 
 
 # --- resuming -------------------------------------------------------------------------------------------------
 
 
 @pytest.mark.parametrize("how", ["end", "cut"])
-def test_an_answer_comes_after_the_stream_has_ended(how: str) -> None:
+async def test_an_answer_comes_after_the_stream_has_ended(how: str) -> None:
     async def call(heard: Heard) -> None:
         if heard.method == "POST":
             await heard.event(id="e-1", retry=500)
@@ -928,38 +785,30 @@ def test_an_answer_comes_after_the_stream_has_ended(how: str) -> None:
 
     ended: list[float] = []
 
-    async def body() -> None:
-        async with talking(stateful(call)) as (there, script):
-            await introduce(there)
-            await there.send([request(1)])
-            assert await messages(there, 3) == [notice("before"), notice("after"), answer(1)]
-            get = next(heard for heard in script.called("GET") if "last-event-id" in heard.headers)
-            assert get.headers["last-event-id"] == "e-2"
-            assert get.headers["mcp-session-id"] == "s-1"
-            assert get.headers["mcp-protocol-version"] == "2025-11-25"
-            assert 0.45 < get.at - ended[0] < 0.95
-            await eventually(lambda: get.gone_at)
-
-    go(body)
+    async with introduced(stateful(call)) as (there, script):
+        await there.send([request(1)])
+        assert await messages(there, 3) == [notice("before"), notice("after"), answer(1)]
+        get = next(heard for heard in script.called("GET") if "last-event-id" in heard.headers)
+        assert get.headers["last-event-id"] == "e-2"
+        assert get.headers["mcp-session-id"] == "s-1"
+        assert get.headers["mcp-protocol-version"] == "2025-11-25"
+        assert get.at - ended[0] > 0.45
+        await eventually(lambda: get.gone_at)
 
 
-def test_polling_goes_on_as_long_as_the_server_says_something() -> None:
+async def test_polling_goes_on_as_long_as_the_server_says_something() -> None:
     async def call(heard: Heard) -> None:
         turn = int(heard.headers.get("last-event-id", "0"))
         await heard.event(id=str(turn + 1), retry=10)
         if turn == 12:
             await heard.event(answer(1))
 
-    async def body() -> None:
-        async with talking(stateful(call), min_retry=0.01) as (there, _):
-            await introduce(there)
-            assert await ask(there, request(1)) == answer(1)
-
-    go(body)
+    async with introduced(stateful(call), min_retry=0.01) as (there, _):
+        assert await ask(there, request(1)) == answer(1)
 
 
 @pytest.mark.parametrize("how", ["503", "silence", "cut"])
-def test_resuming_is_given_up(how: str) -> None:
+async def test_resuming_is_given_up(how: str) -> None:
     async def call(heard: Heard) -> None:
         if heard.method == "POST":
             await heard.event(id="e", retry=10)
@@ -970,92 +819,69 @@ def test_resuming_is_given_up(how: str) -> None:
         else:
             raise Cut
 
-    async def body() -> None:
-        async with talking(stateful(call), min_retry=0.01) as (there, script):
-            await introduce(there)
-            error = await lost(there, request(1))
-            assert type(error) is ConnectionClosed
-            assert "ended the stream before the answer" in str(error)
-            gets = [heard for heard in script.called("GET") if "last-event-id" in heard.headers]
-            assert len(gets) == 5
-            assert {heard.headers["last-event-id"] for heard in gets} == {"e"}
-
-    go(body)
+    async with introduced(stateful(call), min_retry=0.01) as (there, script):
+        error = await lost(there, request(1))
+        assert type(error) is ConnectionClosed
+        assert "ended the stream before the answer" in str(error)
+        gets = [heard for heard in script.called("GET") if "last-event-id" in heard.headers]
+        assert len(gets) == 5
+        assert {heard.headers["last-event-id"] for heard in gets} == {"e"}
 
 
 @pytest.mark.parametrize(("status", "kind"), [(405, Refused), (400, Refused), (404, ConnectionClosed), (200, Refused)])
-def test_servers_that_do_not_resume(status: int, kind: type[Exception]) -> None:
+async def test_servers_that_do_not_resume(status: int, kind: type[Exception]) -> None:
     async def call(heard: Heard) -> None:
         if heard.method == "POST":
             await heard.event(id="e", retry=10)
         else:
             await heard.end(status, b"<html>", "text/html")
 
-    async def body() -> None:
-        async with talking(stateful(call)) as (there, _):
-            await introduce(there)
-            assert type(await lost(there, request(1))) is kind
-
-    go(body)
+    async with introduced(stateful(call)) as (there, _):
+        assert type(await lost(there, request(1))) is kind
 
 
 @pytest.mark.parametrize("id_", [None, "", "\x07", "é"])
-def test_what_cannot_be_resumed_is_lost(id_: str | None) -> None:
+async def test_what_cannot_be_resumed_is_lost(id_: str | None) -> None:
     async def call(heard: Heard) -> None:
         await heard.event(notice("x"), id="good" if id_ is not None else None, retry=10)
         await heard.event(id=id_)
 
-    async def body() -> None:
-        async with talking(stateful(call)) as (there, script):
-            await introduce(there)
-            await there.send([request(1)])
-            first, second = await messages(there, 2)
-            assert first == notice("x")
-            assert type(second.error) is ConnectionClosed
-            assert not any("last-event-id" in heard.headers for heard in script.heard)
-
-    go(body)
+    async with introduced(stateful(call)) as (there, script):
+        await there.send([request(1)])
+        first, second = await messages(there, 2)
+        assert first == notice("x")
+        assert type(second.error) is ConnectionClosed
+        assert not any("last-event-id" in heard.headers for heard in script.heard)
 
 
 # --- requests that speak for themselves -----------------------------------------------------------------------
 
 
-def test_a_self_contained_request_has_no_session_and_is_not_resumed() -> None:
-    async def call(heard: Heard) -> None:
-        await heard.event(notice("x"), id="e", retry=10)
-
-    async def body() -> None:
-        async with talking(stateful(call)) as (there, script):
-            await introduce(there)
-            await there.send([request(1, self_contained=True)])
-            first, second = await messages(there, 2)
-            assert (first, type(second.error)) == (notice("x"), ConnectionClosed)
-            assert "mcp-session-id" not in script.called("tools/call")[0].headers
-            await anyio.sleep(0.1)
-            assert not any("last-event-id" in heard.headers for heard in script.heard)
-
-    go(body)
+async def test_a_self_contained_request_has_no_session_and_is_not_resumed() -> None:
+    async with introduced(stateful(lambda heard: heard.event(notice("x"), id="e", retry=10))) as (there, script):
+        await there.send([request(1, self_contained=True)])
+        first, second = await messages(there, 2)
+        assert (first, type(second.error)) == (notice("x"), ConnectionClosed)
+        assert "mcp-session-id" not in script.called("tools/call")[0].headers
+        await anyio.sleep(0.1)
+        assert not any("last-event-id" in heard.headers for heard in script.heard)
 
 
-def test_a_404_of_a_self_contained_request_is_not_about_a_session() -> None:
+async def test_a_404_of_a_self_contained_request_is_not_about_a_session() -> None:
     async def call(heard: Heard) -> None:
         if heard.id == 1:
             await heard.json({"jsonrpc": "2.0", "id": 1, "error": {"code": -32601, "message": "no"}}, 404)
         else:
             await (heard.end(404) if heard.id == 2 else heard.result())
 
-    async def body() -> None:
-        async with talking(stateful(call)) as (there, _):
-            await introduce(there)
-            assert (await ask(there, request(1, self_contained=True)))["error"]["code"] == -32601
-            assert type(await lost(there, request(2, self_contained=True))) is Refused
-            assert await ask(there, request(3)) == answer(3)
-
-    go(body)
+    async with introduced(stateful(call)) as (there, _):
+        assert (await ask(there, request(1, self_contained=True)))["error"]["code"] == -32601
+        assert type(await lost(there, request(2, self_contained=True))) is Refused
+        assert await ask(there, request(3)) == answer(3)
 
 
 @pytest.mark.parametrize("phase", ["head", "stream"])
-def test_hanging_up_cancels_a_self_contained_request(phase: str) -> None:
+async def test_hanging_up_cancels_a_self_contained_request(phase: str) -> None:
     async def play(heard: Heard) -> None:
         if heard.id == 2:
             await heard.result()
@@ -1064,63 +890,53 @@ def test_hanging_up_cancels_a_self_contained_request(phase: str) -> None:
             await heard.event(notice("begun"))
         await heard.until_gone()
 
-    async def body() -> None:
-        async with talking(play) as (there, script):
-            await there.send([request(1, self_contained=True)])
-            if phase == "stream":
-                assert await messages(there, 1) == [notice("begun")]
-            await eventually(lambda: script.heard)
-            cancel = notification(CANCELLED, cancels=1, self_contained=True)
-            await there.send([cancel, cancel])
-            await eventually(lambda: script.heard[0].gone_at)
-            assert await ask(there, request(2)) == answer(2)
-            await there.send([notification(CANCELLED, cancels=2, self_contained=True)])
-            await anyio.sleep(0.05)
-            assert script.names == ["tools/call", "tools/call"], "it is not posted"
-
-    go(body)
+    async with talking(play) as (there, script):
+        await there.send([request(1, self_contained=True)])
+        if phase == "stream":
+            assert await messages(there, 1) == [notice("begun")]
+        await eventually(lambda: script.heard)
+        cancel = notification(CANCELLED, cancels=1, self_contained=True)
+        await there.send([cancel, cancel])
+        await eventually(lambda: script.heard[0].gone_at)
+        assert await ask(there, request(2)) == answer(2)
+        await there.send([notification(CANCELLED, cancels=2, self_contained=True)])
+        await anyio.sleep(0.05)
+        assert script.names == ["tools/call", "tools/call"], "it is not posted"
 
 
-def test_what_is_cancelled_before_its_turn_is_never_sent() -> None:
+async def test_what_is_cancelled_before_its_turn_is_never_sent() -> None:
     async def play(heard: Heard) -> None:
         await (heard.until_gone() if heard.id == 1 else heard.result())
 
-    async def body() -> None:
-        async with talking(play, in_flight=1) as (there, script):
-            await there.send([request(id_, self_contained=True) for id_ in (1, 2, 3)])
-            await eventually(lambda: script.heard)
-            cancels = [notification(CANCELLED, cancels=id_, self_contained=True) for id_ in (2, 1)]
-            await there.send(cancels)
-            assert await messages(there, 1) == [answer(3)]
-            assert [heard.id for heard in script.heard] == [1, 3]
-
-    go(body)
+    async with talking(play, in_flight=1) as (there, script):
+        await there.send([request(id_, self_contained=True) for id_ in (1, 2, 3)])
+        await eventually(lambda: script.heard)
+        cancels = [notification(CANCELLED, cancels=id_, self_contained=True) for id_ in (2, 1)]
+        await there.send(cancels)
+        assert await messages(there, 1) == [answer(3)]
+        assert [heard.id for heard in script.heard] == [1, 3]
 
 
-def test_in_a_session_a_cancellation_is_said_and_the_stream_is_left() -> None:
+async def test_in_a_session_a_cancellation_is_said_and_the_stream_is_left() -> None:
     async def call(heard: Heard) -> None:
         await heard.event(id="e", retry=10)
         await heard.until_gone()
 
-    async def body() -> None:
-        async with talking(stateful(call)) as (there, script):
-            await introduce(there)
-            await there.send([request(1)])
-            await eventually(lambda: script.called("tools/call"))
-            await there.send([notification(CANCELLED, cancels=1)])
-            (told,) = script.called("notifications/cancelled")
-            assert told.headers["mcp-session-id"] == "s-1"
-            await eventually(lambda: script.called("tools/call")[0].gone_at)
-            assert script.called("tools/call")[0].gone_at >= told.at
-            await anyio.sleep(0.1)
-            assert not any("last-event-id" in heard.headers for heard in script.heard)
-            await there.send([notification(CANCELLED, cancels=1)])
-            assert len(script.called("notifications/cancelled")) == 2
-
-    go(body)
+    async with introduced(stateful(call)) as (there, script):
+        await there.send([request(1)])
+        await eventually(lambda: script.called("tools/call"))
+        await there.send([notification(CANCELLED, cancels=1)])
+        (told,) = script.called("notifications/cancelled")
+        assert told.headers["mcp-session-id"] == "s-1"
+        await eventually(lambda: script.called("tools/call")[0].gone_at)
+        assert script.called("tools/call")[0].gone_at >= told.at
+        await anyio.sleep(0.1)
+        assert not any("last-event-id" in heard.headers for heard in script.heard)
+        await there.send([notification(CANCELLED, cancels=1)])
+        assert len(script.called("notifications/cancelled")) == 2
 
 
-def test_a_subscription_lasts() -> None:
+async def test_a_subscription_lasts() -> None:
     async def play(heard: Heard) -> None:
         if heard.id != 1:
             await heard.result()
@@ -1132,20 +948,17 @@ def test_a_subscription_lasts() -> None:
             await heard.event(notice(str(number)))
         await heard.until_gone()
 
-    async def body() -> None:
-        async with talking(play, timeout=0.1) as (there, script):
-            await there.send([request(1, self_contained=True)])
-            assert await messages(there, 4) == [notice("acknowledged"), *map(notice, "012")]
-            assert await ask(there, request(2)) == answer(2)
-        assert script.heard[0].gone_at
-
-    go(body)
+    async with talking(play, timeout=0.1) as (there, script):
+        await there.send([request(1, self_contained=True)])
+        assert await messages(there, 4) == [notice("acknowledged"), *map(notice, "012")]
+        assert await ask(there, request(2)) == answer(2)
+    assert script.heard[0].gone_at
 
 
 # --- what surrounds it ----------------------------------------------------------------------------------------
 
 
-def test_the_client_of_the_caller_is_used_and_stays_open() -> None:
+async def test_the_client_of_the_caller_is_used_and_stays_open() -> None:
     class Failing(httpx2.Auth):
         async def async_auth_flow(self, request: httpx2.Request) -> AsyncGenerator[httpx2.Request, httpx2.Response]:
             if json.loads(request.content)["id"] == 2:
@@ -1153,22 +966,19 @@ def test_the_client_of_the_caller_is_used_and_stays_open() -> None:
             request.headers["authorization"] = "Bearer mine"
             yield request
 
-    async def body() -> None:
-        async with httpx2.AsyncClient(auth=Failing(), follow_redirects=True, timeout=0.01) as client:
-            async with talking(Heard.result, client=client) as (there, script):
-                assert await ask(there, request(1)) == answer(1)
-                assert script.heard[0].headers["authorization"] == "Bearer mine"
-                assert isinstance(await lost(there, request(2)), PermissionError)
-            assert not client.is_closed
-
-    go(body)
+    async with httpx2.AsyncClient(auth=Failing(), follow_redirects=True, timeout=0.01) as client:
+        async with talking(Heard.result, client=client) as (there, script):
+            assert await ask(there, request(1)) == answer(1)
+            assert script.heard[0].headers["authorization"] == "Bearer mine"
+            assert isinstance(await lost(there, request(2)), PermissionError)
+        assert not client.is_closed
 
 
-def test_no_log_shows_a_secret(caplog: pytest.LogCaptureFixture) -> None:
+async def test_no_log_shows_a_secret(caplog: pytest.LogCaptureFixture) -> None:
     async def play(heard: Heard) -> None:
         await (heard.end(405) if heard.name == "DELETE" else heard.result(mcp_session_id="session-secret"))
 
-    async def body() -> None:
+    with caplog.at_level(logging.DEBUG):
         async with serving(play) as script:
             url = script.url.replace("//", "//user:password@") + "?token=query"
             async with http(url) as there:
@@ -1178,9 +988,6 @@ def test_no_log_shows_a_secret(caplog: pytest.LogCaptureFixture) -> None:
             assert script.heard[1].headers["authorization"].startswith("Basic ")
             async with http(script.url) as there:
                 await ask(there, request(1))
-
-    with caplog.at_level(logging.DEBUG):
-        go(body)
     for secret in ("password", "token=query", "session-secret"):
         assert secret not in caplog.text
     assert "HTTP Request: POST http://127.0.0.1" in caplog.text

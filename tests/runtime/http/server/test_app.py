@@ -4,10 +4,8 @@ from __future__ import annotations
 
 import asyncio
 import base64
-import gc
 import json
 import random
-import tracemalloc
 from collections.abc import AsyncGenerator
 from contextlib import asynccontextmanager
 from typing import Any
@@ -20,16 +18,12 @@ from starlette.responses import PlainTextResponse
 from starlette.routing import Mount, Route
 
 from mcp_bindgen import v2025_11_25, v2026_07_28
-from mcp_bindgen.http.server import call as asgi
-from mcp_bindgen.http.server import stateless as exchange
-from mcp_bindgen.http.server.app import HttpApp
-from mcp_bindgen.http.server.limits import HttpLimits
+from mcp_bindgen.http import HttpApp, HttpLimits
 from mcp_bindgen.runtime import Json, Notification, ProtocolError, Request, handles
 from mcp_bindgen.v2026_07_28 import types as mcp
 from tests.support.checked_connections import (
     INITIALIZED,
     STATELESS,
-    bounded,
     initialize,
     lone,
     notification,
@@ -39,10 +33,10 @@ from tests.support.checked_connections import (
     stating,
     until,
 )
+from tests.support.exchanges import Exchange
+from tests.support.http_wires import BOTH, LATEST
 from tests.support.meta_keys import CLIENT_CAPABILITIES, SERVER_INFO, SUBSCRIPTION, VERSION
 
-LATEST = "2025-11-25"
-BOTH = "application/json, text/event-stream"
 PARSE, INVALID, UNKNOWN, PARAMS, INTERNAL = -32700, -32600, -32601, -32602, -32603
 MISMATCH, LACKING, UNSUPPORTED = -32020, -32021, -32022
 ACKNOWLEDGED = "notifications/subscriptions/acknowledged"
@@ -55,106 +49,22 @@ Headers = list[tuple[str, str]]
 # --- one HTTP request, played by hand -------------------------------------------------------------------------
 
 
-class Visit:
-    """An HTTP request that an application answers, in this process; what it says must fit the schema.
+class Visit(Exchange):
+    """An HTTP request whose response must fit the schema, as the answer to the message `asked` if that is a request."""
 
-    Args:
-        app: The application.
-        method: GET, POST...
-        headers: Whatever is sent, several of a name if need be.
-        body: The parts of the body; `None` stands for a part that never comes.
-        path: The path.
-        asked: The message in the body, if it is one.
-        scope: More of ASGI's scope.
-
-    Attributes:
-        status: The status; 0 before it is known.
-        headers: The headers of the response.
-        body: What came so far.
-        over: Whether that is all.
-        reads: Cleared, the client reads nothing.
-    """
-
-    def __init__(
-        self, app: Any, method: str, headers: Headers, body: list[bytes | None], path: str, asked: Any, **scope: Any
-    ) -> None:
-        self.status = 0
-        self.headers: dict[str, str] = {}
-        self.body = b""
-        self.over = False
-        self.reads = asyncio.Event()
-        self.reads.set()
-        self._asked = asked
-        self._parts = body
-        self._gone = asyncio.Event()
-        known = {
-            "type": "http",
-            "method": method,
-            "path": path,
-            "root_path": "",
-            "query_string": b"",
-            "headers": [(name.lower().encode(), value.encode("latin-1")) for name, value in headers],
-        }
-        self.task = asyncio.create_task(app({**known, **scope}, self._receive, self._send))
-
-    async def _receive(self) -> dict[str, Any]:
-        if self._parts and not self._gone.is_set():
-            part = self._parts.pop(0)
-            if part is not None:
-                return {"type": "http.request", "body": part, "more_body": bool(self._parts)}
-        await self._gone.wait()
-        return {"type": "http.disconnect"}
-
-    async def _send(self, message: Any) -> None:
-        await self.reads.wait()
-        if self._gone.is_set():
-            return
-        if message["type"] == "http.response.start":
-            assert not self.status
-            self.status = message["status"]
-            self.headers = {name.decode(): value.decode() for name, value in message["headers"]}
-        else:
-            assert self.status
-            assert not self.over
-            self.body += message.get("body", b"")
-            self.over = not message.get("more_body", False)
-
-    def hang_up(self) -> None:
-        """Hangs up."""
-        self._gone.set()
-        self.reads.set()
-
-    async def end(self) -> Visit:
-        """Waits for the end of the response."""
-        async with asyncio.timeout(10):
-            await self.task
-        assert self.over or self._gone.is_set()
-        return self
-
-    @property
-    def kind(self) -> str:
-        """The content type."""
-        return self.headers.get("content-type", "")
+    asked: Any = None
 
     @property
     def messages(self) -> list[Any]:
-        """The messages that have arrived, held against the schema."""
-        if self.kind == "text/event-stream":
-            blocks = [block for block in self.body.decode().split("\n\n")[:-1] if not block.startswith(":")]
-            found = [json.loads("\n".join(self._lines(block))) for block in blocks]
-        else:
-            found = [json.loads(self.body)] if self.body and self.kind == "application/json" else []
+        assert all(block["event"] == "message" for block in self.blocks)
+        found = super().messages
         for message in found:
             wrong = oracle(STATELESS).message(message)
-            if "result" in message and isinstance(self._asked, dict):
-                wrong += oracle(STATELESS).result(self._asked["method"], message["result"])
-                assert message["id"] == self._asked["id"]
+            if "result" in message and self.asked is not None:
+                wrong += oracle(STATELESS).result(self.asked["method"], message["result"])
+                assert message["id"] == self.asked["id"]
             assert not wrong, wrong
         return found
-
-    def _lines(self, block: str) -> list[str]:
-        assert block.startswith("event: message\ndata: "), block
-        return [line.removeprefix("data: ") for line in block.split("\n")[1:]]
 
     @property
     def answer(self) -> Any:
@@ -168,10 +78,10 @@ class Visit:
         found: int = self.answer["error"]["code"]
         return found
 
-    async def first(self, count: int) -> list[Any]:
-        """The first messages of a stream."""
-        await until(lambda: self.over or len(self.messages) >= count)
-        return self.messages[:count]
+    @property
+    def text(self) -> Any:
+        """The text of the result of a tool."""
+        return self.answer["result"]["content"][0]["text"]
 
 
 def mirrored(message: Any) -> dict[str, str]:
@@ -203,10 +113,14 @@ def begin(app: Any, message: Any, headers: dict[str, str | None] | Headers | Non
         sent += [(name, value) for name, value in headers.items() if value is not None]
     else:
         sent += headers or []
-    body = message if isinstance(message, bytes) else json.dumps(message).encode()
-    asked = message if isinstance(message, dict) and "id" in message else None
-    parts = more.pop("parts", [body])
-    return Visit(app, more.pop("method", "POST"), sent, parts, more.pop("path", "/mcp"), asked, **more)
+    body = message if isinstance(message, bytes) else _data(message)
+    visit = Visit(app, more.pop("method", "POST"), sent, more.pop("parts", [body]), **more)
+    visit.asked = message if isinstance(message, dict) and "id" in message else None
+    return visit
+
+
+def _data(message: Any) -> bytes:
+    return json.dumps(message).encode()
 
 
 async def post(app: Any, message: Any, headers: Any = None, **more: Any) -> Visit:
@@ -336,7 +250,6 @@ TALKS = {"progressToken": "t", "io.modelcontextprotocol/logLevel": "info"}
 # --- plain answers --------------------------------------------------------------------------------------------
 
 
-@bounded()
 async def test_a_request_that_finishes_at_once_is_answered_with_json() -> None:
     async with serving() as app:
         for message in (tool("plain", "é"), lone(0, "server/discover"), lone(-1, "tools/list")):
@@ -348,7 +261,6 @@ async def test_a_request_that_finishes_at_once_is_answered_with_json() -> None:
             assert "mcp-session-id" not in done.headers
 
 
-@bounded()
 async def test_a_request_that_talks_is_answered_with_events() -> None:
     async with serving() as app:
         done = await post(app, tool("talk", meta=TALKS))
@@ -364,7 +276,6 @@ async def test_a_request_that_talks_is_answered_with_events() -> None:
         assert quiet.kind == "application/json"
 
 
-@bounded()
 async def test_a_request_that_waits_in_silence_is_answered_with_json() -> None:
     server = Now()
     async with serving(server) as app:
@@ -376,7 +287,6 @@ async def test_a_request_that_waits_in_silence_is_answered_with_json() -> None:
         assert server.events == ["begun", "freed"]
 
 
-@bounded()
 async def test_errors_before_and_after_the_stream_began() -> None:
     async with serving() as app:
         for name, code in (("talk and fail", -7), ("talk and break", INTERNAL)):
@@ -391,7 +301,6 @@ async def test_errors_before_and_after_the_stream_began() -> None:
             assert b"ValueError" not in done.body
 
 
-@bounded()
 async def test_asking_and_capabilities_have_their_statuses() -> None:
     async with serving() as app:
         done = await post(app, tool("ask"))
@@ -410,7 +319,6 @@ async def test_asking_and_capabilities_have_their_statuses() -> None:
             assert ("error" in done.answer) is (changed != state)
 
 
-@bounded()
 async def test_the_state_belongs_to_who_was_asked() -> None:
     async with serving(Now(), principal=lambda scope: scope.get("who")) as app:
         message = tool("ask", meta={CLIENT_CAPABILITIES: {"elicitation": {"url": {}}}})
@@ -430,15 +338,13 @@ async def test_the_state_belongs_to_who_was_asked() -> None:
         (type("Nobody", (SimpleUser,), {"is_authenticated": False})("ada"), "None"),
     ],
 )
-@bounded()
 async def test_who_asks_is_whom_the_middleware_found(user: Any, expected: str) -> None:
     async with serving(Now()) as app:
         more = {} if user is None else {"user": user, "auth": AuthCredentials(["authenticated"])}
         done = await post(app, tool("who"), **more)
-        assert done.answer["result"]["content"][0]["text"] == expected
+        assert done.text == expected
 
 
-@bounded()
 async def test_methods_of_ones_own() -> None:
     server = Now()
     async with serving(Then(), server) as app:
@@ -462,7 +368,6 @@ every_app = pytest.mark.parametrize("servers", [(Now,), (Then, Now)], ids=["alon
     "method",
     ["initialize", "ping", "logging/setLevel", "resources/subscribe", "resources/unsubscribe", "no/such", "", "é"],
 )
-@bounded()
 async def test_methods_that_are_not_there(servers: Any, method: str) -> None:
     async with serving(*[kind() for kind in servers]) as app:
         done = await post(app, lone("x", method), {"mcp-method": "x"} if method == "é" else None)
@@ -471,7 +376,6 @@ async def test_methods_that_are_not_there(servers: Any, method: str) -> None:
 
 @every_app
 @pytest.mark.parametrize("missing", [VERSION, CLIENT_CAPABILITIES, "_meta", "params"])
-@bounded()
 async def test_requests_that_say_too_little(servers: Any, missing: str) -> None:
     async with serving(*[kind() for kind in servers]) as app:
         for method in ("tools/list", "tools/call", "server/discover", "subscriptions/listen"):
@@ -486,7 +390,6 @@ async def test_requests_that_say_too_little(servers: Any, missing: str) -> None:
 
 @every_app
 @pytest.mark.parametrize("stated", ["1999-01-01", "2099-01-01", "", "2025-06-18", "x" * 1000])
-@bounded()
 async def test_versions_that_are_not_served(servers: Any, stated: str) -> None:
     async with serving(*[kind() for kind in servers]) as app:
         offered = (await post(app, lone(0, "server/discover"))).answer["result"]["supportedVersions"]
@@ -499,7 +402,6 @@ async def test_versions_that_are_not_served(servers: Any, stated: str) -> None:
 
 @every_app
 @pytest.mark.parametrize("stated", [5, [], {}, True])
-@bounded()
 async def test_versions_that_are_no_text(servers: Any, stated: object) -> None:
     async with serving(*[kind() for kind in servers]) as app:
         message = request(1, "tools/list", {"_meta": stating(revision=stated)})
@@ -507,7 +409,6 @@ async def test_versions_that_are_no_text(servers: Any, stated: object) -> None:
         assert (done.status, done.code) == (400, PARAMS)
 
 
-@bounded()
 async def test_a_client_of_the_old_era_is_told_what_is_spoken() -> None:
     async with serving(Now()) as app:
         done = await post(app, initialize(LATEST), {"mcp-method": None})
@@ -521,25 +422,19 @@ async def test_a_client_of_the_old_era_is_told_what_is_spoken() -> None:
 @pytest.mark.parametrize(
     ("body", "code"),
     [
-        (b"", PARSE),
-        (b"{", PARSE),
-        (b"\xff\xfe", PARSE),
+        *((body, PARSE) for body in (b"", b"{", b"\xff\xfe", b"[" * 5000)),
         (b'{"jsonrpc":"2.0","id":1,"method":"tools/list","params":{"_meta":NaN}}', PARSE),
-        (b"[" * 5000, PARSE),
-        (b"[]", INVALID),
-        (b"1", INVALID),
-        (b"{}", INVALID),
-        (b"null", INVALID),
-        (b'{"jsonrpc":"2.0","id":null,"method":"tools/list"}', INVALID),
-        (b'{"jsonrpc":"2.0","id":{},"method":"tools/list"}', INVALID),
-        (b'{"jsonrpc":"2.0","id":1,"result":{}}', INVALID),
-        (b'{"jsonrpc":"2.0","id":1,"error":{"code":1,"message":"x"}}', INVALID),
+        *((body, INVALID) for body in (b"[]", b"1", b"{}", b"null")),
+        *((b'{"jsonrpc":"2.0","id":%s,"method":"tools/list"}' % id_, INVALID) for id_ in (b"null", b"{}")),
+        *(
+            (b'{"jsonrpc":"2.0","id":1,%s}' % end, INVALID)
+            for end in (b'"result":{}', b'"error":{"code":1,"message":"x"}')
+        ),
         (b'{"jsonrpc":"1.0","id":1,"method":"tools/list"}', INVALID),
         (b'[{"jsonrpc":"2.0","id":1,"method":"tools/list"}]', INVALID),
     ],
 )
 @every_app
-@bounded()
 async def test_bodies_that_are_no_message(servers: Any, body: bytes, code: int) -> None:
     async with serving(*[kind() for kind in servers]) as app:
         done = await post(app, body, {"mcp-protocol-version": STATELESS, "mcp-method": "tools/list"})
@@ -547,14 +442,12 @@ async def test_bodies_that_are_no_message(servers: Any, body: bytes, code: int) 
 
 
 @every_app
-@bounded()
 async def test_batches_are_refused_whatever_is_in_them(servers: Any) -> None:
     async with serving(*[kind() for kind in servers]) as app:
         done = await post(app, [lone(1, "tools/list")], {"mcp-protocol-version": STATELESS})
         assert (done.status, done.code) == (400, INVALID)
 
 
-@bounded()
 async def test_notifications_are_accepted_or_not() -> None:
     async with serving(Now()) as app:
         done = await post(app, notification("notifications/cancelled", {"requestId": 1}))
@@ -567,7 +460,6 @@ async def test_notifications_are_accepted_or_not() -> None:
 
 @every_app
 @pytest.mark.parametrize("method", ["PUT", "PATCH", "OPTIONS", "HEAD", "TRACE", "get"])
-@bounded()
 async def test_methods_of_http_that_mean_nothing(servers: Any, method: str) -> None:
     async with serving(*[kind() for kind in servers]) as app:
         done = await post(app, tool("plain"), method=method)
@@ -575,7 +467,6 @@ async def test_methods_of_http_that_mean_nothing(servers: Any, method: str) -> N
         assert done.headers["allow"] == ("POST" if servers == (Now,) else "POST, GET, DELETE")
 
 
-@bounded()
 async def test_what_sessions_had_is_gone_without_them() -> None:
     async with serving(Now()) as app:
         for method in ("GET", "DELETE"):
@@ -587,7 +478,6 @@ async def test_what_sessions_had_is_gone_without_them() -> None:
 
 
 @pytest.mark.parametrize("path", ["/", "/mcp/", "/MCP", "/mcp/x", "//mcp", "/mcp2", "", "/sse"])
-@bounded()
 async def test_other_paths_are_not_found(path: str) -> None:
     async with serving() as app:
         done = await post(app, tool("plain"), path=path)
@@ -596,14 +486,12 @@ async def test_other_paths_are_not_found(path: str) -> None:
 
 
 @pytest.mark.parametrize("kind", [None, "text/plain", "application/jsonp", "application/x-www-form-urlencoded", ""])
-@bounded()
 async def test_other_kinds_of_bodies_are_refused(kind: str | None) -> None:
     async with serving() as app:
         assert (await post(app, tool("plain"), {"content-type": kind})).status == 415
 
 
 @pytest.mark.parametrize("kind", ["application/json", "APPLICATION/JSON; charset=utf-8", "application/json;x=y"])
-@bounded()
 async def test_json_is_json(kind: str) -> None:
     async with serving() as app:
         assert (await post(app, tool("plain"), {"content-type": kind})).status == 200
@@ -614,30 +502,22 @@ async def test_json_is_json(kind: str) -> None:
 @pytest.mark.parametrize(
     ("headers", "status"),
     [
-        ({"host": "evil.example.com"}, 421),
-        ({"host": "localhost.evil.example.com"}, 421),
-        ({"host": None}, 421),
-        ({"host": ""}, 421),
+        *(({"host": host}, 421) for host in ("evil.example.com", None, "")),
         ({"origin": "https://evil.example.com"}, 403),
-        ({"origin": "null"}, 403),
-        ({"origin": "http://localhost.evil.example.com"}, 403),
-        ({"origin": "http://localhost:3000@evil.example.com"}, 403),
         ({"host": "localhost:8000", "origin": "http://localhost:3000"}, 200),
-        ({"host": "127.0.0.1", "origin": "http://127.0.0.1"}, 200),
-        ({"host": "[::1]:80", "origin": "http://[::1]"}, 200),
         ([("host", "evil.example.com")], 421),
         ([("origin", "http://localhost"), ("origin", "http://evil.example.com")], 403),
     ],
 )
-@bounded()
 async def test_only_this_machine_calls_by_default(headers: Any, status: int) -> None:
     server = Now()
     async with serving(Then(), server) as app:
-        assert (await post(app, tool("plain"), headers)).status == status
-        assert server.listed == (status == 200)
+        done = await post(app, tool("plain"), headers)
+        assert (done.status, server.listed) == (status, status == 200)
+        words = {200: b"plain", 421: b"this host is not served here", 403: b"this origin is not allowed"}
+        assert words[status] in done.body
 
 
-@bounded()
 async def test_others_call_where_that_is_wanted() -> None:
     async with serving(Now(), allowed_hosts=["api.example.com"], allowed_origins=["https://app.example.com"]) as app:
         fine = {"host": "api.example.com", "origin": "https://app.example.com"}
@@ -653,39 +533,17 @@ async def test_others_call_where_that_is_wanted() -> None:
 @pytest.mark.parametrize(
     "headers",
     [
-        {"mcp-protocol-version": None},
-        {"mcp-protocol-version": LATEST},
-        {"mcp-protocol-version": "1999-01-01"},
-        {"mcp-protocol-version": ""},
-        {"mcp-protocol-version": f"{STATELESS}, {STATELESS}"},
-        [("mcp-protocol-version", STATELESS)],
-        [("mcp-protocol-version", LATEST)],
-        {"mcp-method": None},
-        {"mcp-method": "tools/list"},
-        {"mcp-method": "TOOLS/CALL"},
-        {"mcp-method": "tools/call, tools/call"},
+        *({"mcp-protocol-version": stated} for stated in (None, LATEST, "1999-01-01", "", f"{STATELESS}, {STATELESS}")),
+        *({"mcp-method": method} for method in (None, "tools/list", "TOOLS/CALL", "tools/call, tools/call")),
         {"mcp-method": "=?base64?dG9vbHMvY2FsbA==?="},
-        [("mcp-method", "tools/call")],
-        [("mcp-method", "tools/list")],
-        {"mcp-name": None},
-        {"mcp-name": ""},
-        {"mcp-name": "Plain"},
-        {"mcp-name": "plain, plain"},
-        {"mcp-name": "=?base64?UGxhaW4=?="},
-        {"mcp-name": "=?base64?cGxhaW4?="},
-        {"mcp-name": "=?base64?cGxhaW4===?="},
-        {"mcp-name": "=?BASE64?cGxhaW4=?="},
-        {"mcp-name": "=?base64?cGxhaW4="},
-        {"mcp-name": "=?base64?cGx haW4=?="},
-        {"mcp-name": "=?base64?/w==?="},
-        {"mcp-name": "pl\x00ain"},
-        {"mcp-name": "plain\x7f"},
-        {"mcp-name": "plain\u00a0"},
-        [("mcp-name", "plain")],
-        [("mcp-name", "")],
+        *({"mcp-name": name} for name in (None, "", "Plain", "plain, plain", "pl\x00ain", "plain\x7f", "plain\u00a0")),
+        *({"mcp-name": f"=?base64?{name}?="} for name in ("UGxhaW4=", "cGxhaW4", "cGxhaW4===", "cGx haW4=", "/w==")),
+        *({"mcp-name": name} for name in ("=?BASE64?cGxhaW4=?=", "=?base64?cGxhaW4=")),
+        *([("mcp-protocol-version", stated)] for stated in (STATELESS, LATEST)),
+        *([("mcp-method", method)] for method in ("tools/call", "tools/list")),
+        *([("mcp-name", name)] for name in ("plain", "")),
     ],
 )
-@bounded()
 async def test_headers_that_differ_from_the_body(servers: Any, headers: Any) -> None:
     server = Now()
     async with serving(*[kind() for kind in servers[:-1]], server) as app:
@@ -698,38 +556,30 @@ async def test_headers_that_differ_from_the_body(servers: Any, headers: Any) -> 
 @pytest.mark.parametrize(
     "headers",
     [
-        {},
-        {"mcp-name": "=?base64?cGxhaW4=?="},
-        {"mcp-name": " \tplain\t "},
-        {"mcp-method": " tools/call "},
-        {"mcp-protocol-version": f" {STATELESS}\t"},
-        {"accept": None},
-        {"accept": "application/json"},
+        *({"mcp-name": name} for name in ("plain", "=?base64?cGxhaW4=?=", " \tplain\t ")),
+        *({"accept": kind} for kind in (None, "application/json")),
+        {"mcp-method": " tools/call ", "mcp-protocol-version": f" {STATELESS}\t"},
         {"mcp-session-id": "anything"},
     ],
 )
-@bounded()
 async def test_headers_that_say_the_same_as_the_body(servers: Any, headers: Any) -> None:
     async with serving(*[kind() for kind in servers]) as app:
         assert (await post(app, tool("plain"), headers)).status == 200
 
 
 @pytest.mark.parametrize("uri", ["x:y", "file:///é", "=?base64?eA==?=", "a, b", " ", "a\nb", ""])
-@bounded()
 async def test_names_that_need_to_be_encoded(uri: str) -> None:
     async with serving() as app:
         encoded = f"=?base64?{base64.b64encode(uri.encode()).decode()}?="
         assert (await post(app, lone(1, "resources/read", uri=uri), {"mcp-name": encoded})).status == 200
-        twice = [("mcp-name", part) for part in uri.split(", ")]
-        if len(twice) > 1:
-            parts = [("mcp-name", "a"), ("mcp-name", "b")]
-            headers = [(name, value) for name, value in mirrored(tool("x")).items() if name != "mcp-name"]
-            message = lone(1, "resources/read", uri=uri)
-            body = json.dumps(message).encode()
-            sent = [*headers, ("mcp-method", "resources/read"), *parts]
-            sent = [pair for pair in sent if pair != ("mcp-method", "tools/call")]
-            done = await Visit(app, "POST", sent, [body], "/mcp", message).end()
-            assert (done.status, done.code) == (400, MISMATCH)
+
+
+async def test_a_name_in_several_headers_is_none() -> None:
+    async with serving() as app:
+        message = lone(1, "resources/read", uri="a, b")
+        sent = [(name, value) for name, value in mirrored(message).items() if name != "mcp-name"]
+        done = await Visit(app, "POST", [*sent, ("mcp-name", "a"), ("mcp-name", "b")], [_data(message)]).end()
+        assert (done.status, done.code) == (400, MISMATCH)
 
 
 SMUGGLED = [
@@ -745,7 +595,6 @@ SMUGGLED = [
 @every_app
 @pytest.mark.parametrize("body", SMUGGLED)
 @pytest.mark.parametrize("session", [None, "x"])
-@bounded()
 async def test_the_body_counts_as_it_is_understood(servers: Any, body: str, session: str | None) -> None:
     meta = json.dumps(stating())
     data = body.replace("$M", meta).replace("$E", meta.replace("/", "\\/").replace("m", "\\u006d")).encode()
@@ -754,7 +603,7 @@ async def test_the_body_counts_as_it_is_understood(servers: Any, body: str, sess
         more = {} if session is None else {"mcp-session-id": session}
         done = await post(app, data, {**right, **more})
         assert done.status == 200
-        assert done.answer["result"]["content"][0]["text"] == "plain"
+        assert done.text == "plain"
         for name, value in (("mcp-method", "tools/list"), ("mcp-name", "secret")):
             done = await post(app, data, {**right, name: value, **more})
             assert (done.status, done.code) == (400, MISMATCH)
@@ -764,14 +613,11 @@ async def test_the_body_counts_as_it_is_understood(servers: Any, body: str, sess
             assert (done.status, done.code) == ((404, INVALID) if asked_for_a_session else (400, MISMATCH))
 
 
-@bounded()
 async def test_a_stateless_request_in_a_session_is_held_against_its_headers_as_well() -> None:
     async with serving() as app:
         begun = await post(app, initialize(LATEST), {"mcp-method": None})
         session = {"mcp-session-id": begun.headers["mcp-session-id"], "mcp-protocol-version": LATEST}
-        told = await Visit(
-            app, "POST", [*mirrored(INITIALIZED).items(), *session.items()], [_data(INITIALIZED)], "/mcp", 0
-        ).end()
+        told = await post(app, INITIALIZED, list(session.items()))
         assert told.status == 202
         data = _data(tool("plain")).replace(b"/protocol", b"\\/protocol")
         done = await post(app, data, {**session, "mcp-method": None})
@@ -780,40 +626,18 @@ async def test_a_stateless_request_in_a_session_is_held_against_its_headers_as_w
         assert done.status == 400
 
 
-def _data(message: Any) -> bytes:
-    return json.dumps(message).encode()
-
-
 @pytest.mark.parametrize(
     ("arguments", "headers", "fine"),
     [
-        ({}, {}, True),
-        ({"region": "eu"}, {"Mcp-Param-Region": "eu"}, True),
-        ({"region": "eu"}, {"MCP-PARAM-REGION": " eu "}, True),
-        ({"region": "eu"}, {"mcp-param-region": "=?base64?ZXU=?="}, True),
-        ({"region": "é"}, {"mcp-param-region": "=?base64?w6k=?="}, True),
-        ({"region": ""}, {"mcp-param-region": ""}, True),
-        ({"region": None}, {}, True),
-        ({"size": 42}, {"mcp-param-size": "42"}, True),
-        ({"size": 42}, {"mcp-param-size": "42.0"}, True),
-        ({"size": 42.0}, {"mcp-param-size": "42"}, True),
-        ({"deep": {"dry": True}}, {"mcp-param-dry": "true"}, True),
         ({}, {"mcp-param-other": "x"}, True),
+        ({"region": "eu"}, {"MCP-PARAM-REGION": " eu "}, True),
+        ({"size": 42, "deep": {"dry": True}}, {"mcp-param-size": "42", "mcp-param-dry": "true"}, True),
         ({"region": "eu"}, {}, False),
         ({"region": "eu"}, {"mcp-param-region": "us"}, False),
-        ({"region": "eu"}, {"mcp-param-region": "EU"}, False),
-        ({"region": "eu"}, {"mcp-param-region": "=?base64?ZXU?="}, False),
-        ({"region": "eu"}, {"mcp-param-region": "eu\x00"}, False),
         ({"region": None}, {"mcp-param-region": "eu"}, False),
-        ({}, {"mcp-param-region": "eu"}, False),
-        ({"size": 42}, {"mcp-param-size": "42.5"}, False),
-        ({"size": 42}, {"mcp-param-size": "0x2a"}, False),
-        ({"deep": {"dry": True}}, {"mcp-param-dry": "True"}, False),
-        ({"deep": {"dry": True}}, {"mcp-param-dry": "1"}, False),
         ({"deep": {"dry": True}}, {}, False),
     ],
 )
-@bounded()
 async def test_arguments_that_tools_want_in_headers(arguments: Any, headers: Any, fine: bool) -> None:
     async with serving() as app:
         for name in ("regional", "plain"):
@@ -823,7 +647,6 @@ async def test_arguments_that_tools_want_in_headers(arguments: Any, headers: Any
                 assert (done.status, done.code) == (400, MISMATCH)
 
 
-@bounded()
 async def test_arguments_in_several_headers_are_none() -> None:
     async with serving() as app:
         message = tool("regional", region="a, b")
@@ -832,7 +655,6 @@ async def test_arguments_in_several_headers_are_none() -> None:
         assert (done.status, done.code) == (400, MISMATCH)
 
 
-@bounded()
 async def test_tools_that_come_later_want_their_headers_too() -> None:
     server = Now()
     async with serving(server) as app:
@@ -846,7 +668,6 @@ async def test_tools_that_come_later_want_their_headers_too() -> None:
         assert (await post(app, tool("regional", region="eu"))).status == 200
 
 
-@bounded()
 async def test_looking_up_tools_says_nothing_to_the_client() -> None:
     async with serving() as app:
         done = await post(app, tool("regional", region="eu", meta=TALKS))
@@ -856,7 +677,6 @@ async def test_looking_up_tools_says_nothing_to_the_client() -> None:
 # --- limits ---------------------------------------------------------------------------------------------------
 
 
-@bounded()
 async def test_bodies_have_a_limit_declared_or_not() -> None:
     async with serving(Then(), Now(), limits=HttpLimits(message=1000)) as app:
         body = _data(tool("plain", text="x" * 2000))
@@ -873,7 +693,6 @@ async def test_bodies_have_a_limit_declared_or_not() -> None:
         assert (await post(app, small, mirrored(tool("plain")), parts=[b"", *pieces, b""])).status == 200
 
 
-@bounded()
 async def test_headers_have_a_limit() -> None:
     async with serving() as app:
         assert (await post(app, tool("plain"), [("x", "y" * 70_000)])).status == 431
@@ -881,37 +700,21 @@ async def test_headers_have_a_limit() -> None:
 
 
 @pytest.mark.parametrize("parts", [[None], [b"{", None]])
-@bounded()
 async def test_bodies_that_never_come(parts: Any) -> None:
     async with serving(limits=HttpLimits(arrival=0.1)) as app:
         assert (await post(app, tool("plain"), parts=parts)).status == 408
 
 
-@bounded()
 async def test_bodies_that_trickle() -> None:
     async with serving(limits=HttpLimits(arrival=0.2)) as app:
         visit = begin(app, tool("plain"), parts=[None])
-        visit.hang_up()
-        await visit.end()
+        await visit.gone()
         assert visit.status == 0
 
-        async def trickle() -> dict[str, Any]:
-            await asyncio.sleep(0.05)
-            return {"type": "http.request", "body": b" ", "more_body": True}
-
-        sent: list[Any] = []
-
-        async def send(message: Any) -> None:
-            sent.append(message)
-
-        headers = [(name.encode(), value.encode()) for name, value in mirrored(tool("plain")).items()]
-        scope = {"type": "http", "method": "POST", "path": "/mcp", "root_path": "", "headers": headers}
-        async with asyncio.timeout(3):
-            await app(scope, trickle, send)
-        assert sent[0]["status"] == 408
+        trickling = begin(app, tool("plain"), parts=[b" "] * 1000, pause=0.05)
+        assert (await trickling.end()).status == 408
 
 
-@bounded()
 async def test_too_many_at_once_are_told_to_come_back() -> None:
     server = Now()
     async with serving(Then(), server, limits=HttpLimits(requests=2)) as app:
@@ -919,8 +722,7 @@ async def test_too_many_at_once_are_told_to_come_back() -> None:
         await until(lambda: len(server.events) == 2)
         done = await post(app, tool("plain"))
         assert (done.status, done.headers["retry-after"]) == (429, "1")
-        visits[0].hang_up()
-        await visits[0].end()
+        await visits[0].gone()
         assert (await post(app, tool("plain"))).status == 200
         server.go.set()
         assert (await visits[1].end()).status == 200
@@ -930,51 +732,27 @@ async def test_too_many_at_once_are_told_to_come_back() -> None:
 
 
 @pytest.mark.parametrize("name", ["wait", "talk and wait"])
-@bounded()
 async def test_hanging_up_cancels(name: str) -> None:
     server = Now()
     async with serving(Then(), server) as app:
         visit = begin(app, tool(name, meta=TALKS))
         await until(lambda: server.events if name == "wait" else visit.status)
-        visit.hang_up()
-        async with asyncio.timeout(1):
-            await visit.task
+        visit.cut()
+        await visit.task
         assert server.events == (["begun", "cancelled", "freed"] if name == "wait" else [])
         assert [task for task in asyncio.all_tasks() if task is not asyncio.current_task()] == []
 
 
-@pytest.mark.full
-@bounded()
-async def test_nothing_stays_when_a_request_is_over() -> None:
-    async def visit(app: HttpApp) -> None:
-        one = begin(app, tool("talk and wait", meta=TALKS))
-        await until(lambda: one.status)
-        one.hang_up()
-        await one.end()
-        await post(app, tool("talk", meta=TALKS))
-
-    async with serving(Then(), Now()) as app:
-        for _ in range(20):
-            await visit(app)
-        await asyncio.sleep(0.01)
-        gc.collect()
-        assert not [one for one in gc.get_objects() if isinstance(one, exchange.Exchange | asgi.Call)]
-        assert len(asyncio.all_tasks()) == 1
-
-
-@bounded()
 async def test_a_client_that_stops_reading_is_given_up() -> None:
     async with serving(Now(), limits=HttpLimits(write_timeout=0.1)) as app:
         visit = begin(app, tool("talk", meta=TALKS, times=50))
-        visit.reads.clear()
-        async with asyncio.timeout(3):
-            await visit.task
+        visit.flows.clear()
+        await visit.task
         assert visit.status == 0
         late = begin(app, tool("talk", meta=TALKS))
         await until(lambda: late.status)
-        late.reads.clear()
-        async with asyncio.timeout(3):
-            await late.task
+        late.flows.clear()
+        await late.task
 
 
 # --- subscriptions --------------------------------------------------------------------------------------------
@@ -985,31 +763,28 @@ def listen(id_: object, **wanted: Any) -> dict[str, Any]:
     return lone(id_, "subscriptions/listen", notifications=wanted)
 
 
-@bounded()
 async def test_a_subscription_is_a_stream_that_stays_open() -> None:
     server = Now()
     async with serving(Then(), server, keep_alive=0.05) as app:
         visit = begin(app, listen("s", toolsListChanged=True, promptsListChanged=True))
-        (agreed,) = await visit.first(1)
+        (agreed,) = await visit.several(1)
         assert (visit.status, visit.kind) == (200, "text/event-stream")
         assert agreed["method"] == ACKNOWLEDGED
         assert agreed["params"] == {"notifications": {"toolsListChanged": True}, "_meta": {SUBSCRIPTION: "s"}}
         assert (await post(app, tool("change"))).status == 200
-        _, changed = await visit.first(2)
+        _, changed = await visit.several(2)
         assert (changed["method"], changed["params"]["_meta"]) == (TOOLS, {SUBSCRIPTION: "s"})
         await until(lambda: visit.body.count(b": keep-alive\n\n") >= 2)
-        visit.hang_up()
-        await visit.end()
+        await visit.gone()
         assert server.connections == []
 
 
-@bounded()
 async def test_subscriptions_end_in_good_order_with_the_server() -> None:
     server = Now()
     async with serving(Then(), server) as app:
         visits = [begin(app, listen(7, toolsListChanged=True)) for _ in range(3)]
         for visit in visits:
-            await visit.first(1)
+            await visit.several(1)
     for visit in visits:
         done = await visit.end()
         assert done.answer["result"] == {
@@ -1019,29 +794,25 @@ async def test_subscriptions_end_in_good_order_with_the_server() -> None:
     assert server.audience == []
 
 
-@bounded()
 async def test_a_listener_that_does_not_read_delays_nobody() -> None:
     server = Now()
-    async with serving(Then(), server, limits=HttpLimits(write_timeout=0.3)) as app:
+    async with serving(Then(), server, limits=HttpLimits(write_timeout=1)) as app:
         stuck, fine = (begin(app, listen(id_, toolsListChanged=True)) for id_ in (1, 2))
-        await stuck.first(1)
-        await fine.first(1)
-        stuck.reads.clear()
-        async with asyncio.timeout(0.25):
-            for _ in range(20):
-                await server.broadcast(lambda client: client.notify_tool_list_changed())
-            await fine.first(21)
-        async with asyncio.timeout(2):
-            await stuck.task
+        await stuck.several(1)
+        await fine.several(1)
+        stuck.flows.clear()
+        for _ in range(20):
+            await server.broadcast(lambda client: client.notify_tool_list_changed())
+        assert len(await fine.several(21)) == 21
+        assert not stuck.task.done()
+        await stuck.task
         assert len(server.connections) == 1
-        fine.hang_up()
-        await fine.end()
+        await fine.gone()
 
 
 # --- both eras ------------------------------------------------------------------------------------------------
 
 
-@bounded()
 async def test_sessions_and_stateless_requests_side_by_side() -> None:
     async with serving() as app:
         sessions: list[dict[str, Any]] = []
@@ -1049,26 +820,21 @@ async def test_sessions_and_stateless_requests_side_by_side() -> None:
             done = await post(app, initialize(LATEST), {"mcp-method": None})
             assert done.status == 200
             sessions.append({"mcp-session-id": done.headers["mcp-session-id"], "mcp-protocol-version": LATEST})
-            told = Visit(
-                app, "POST", [*mirrored(INITIALIZED).items(), *sessions[-1].items()], [_data(INITIALIZED)], "/mcp", 0
-            )
-            assert (await told.end()).status == 202
+            told = await post(app, INITIALIZED, list(sessions[-1].items()))
+            assert told.status == 202
         for turn in range(10):
             session = sessions[turn % 3]
             old = request(turn, "tools/call", {"name": "x"})
-            headers = [*mirrored(None).items(), *session.items()]
-            body = _data(old)
-            one = Visit(app, "POST", headers, [body], "/mcp", None)
+            one = begin(app, old, {"mcp-method": None, "mcp-name": None, **session})
             other = begin(app, tool("y", turn))
             done = await one.end()
             assert f"{LATEST} x".encode() in done.body
-            assert (await other.end()).answer["result"]["content"][0]["text"] == "y"
-        gone = await Visit(app, "DELETE", [*mirrored(None).items(), *sessions[0].items()], [b""], "/mcp", None).end()
+            assert (await other.end()).text == "y"
+        gone = await post(app, b"", list(sessions[0].items()), method="DELETE")
         assert gone.status == 204
         assert (await post(app, tool("y"), {"mcp-session-id": sessions[0]["mcp-session-id"]})).status == 200
 
 
-@bounded()
 async def test_a_server_of_the_old_era_gives_nothing_that_looks_new() -> None:
     async with serving(Then()) as app:
         done = await post(app, lone(1, "server/discover"))
@@ -1090,7 +856,6 @@ async def test_a_server_of_the_old_era_gives_nothing_that_looks_new() -> None:
         ("/api", "/mcp", False),
     ],
 )
-@bounded()
 async def test_mounted_in_another_application(mount: str, path: str, fine: bool) -> None:
     events: list[str] = []
 
@@ -1110,7 +875,7 @@ async def test_mounted_in_another_application(mount: str, path: str, fine: bool)
         done = await post(outer, tool("plain"), path=path)
         assert (done.status == 200) is fine
         assert (b"; this server answers at /api/mcp" in done.body) is (path == "/api/other")
-        assert (await Visit(outer, "GET", [], [b""], "/hello", None).end()).body == b"hello"
+        assert (await Visit(outer, "GET", [], [b""], "/hello").end()).body == b"hello"
     assert events == ["up", "down"]
 
 
@@ -1141,7 +906,6 @@ async def living(app: Any) -> AsyncGenerator[list[Any]]:
 
 
 @pytest.mark.parametrize("when", ["startup", "shutdown"])
-@bounded()
 async def test_servers_that_fail_to_start_or_stop(when: str) -> None:
     class Fails(Now):
         @asynccontextmanager
@@ -1159,7 +923,6 @@ async def test_servers_that_fail_to_start_or_stop(when: str) -> None:
     assert [message["type"] for message in said[:-1]] == ["lifespan.startup.complete"] * (when == "shutdown")
 
 
-@bounded()
 async def test_web_sockets_are_closed() -> None:
     sent: list[Any] = []
 
@@ -1176,7 +939,6 @@ async def test_web_sockets_are_closed() -> None:
 # --- many -----------------------------------------------------------------------------------------------------
 
 
-@bounded()
 async def test_many_requests_at_once_do_not_get_mixed_up() -> None:
     dice = random.Random(4)
     async with serving() as app:
@@ -1186,8 +948,7 @@ async def test_many_requests_at_once_do_not_get_mixed_up() -> None:
             visit = begin(app, tool(name, number, meta={"progressToken": number}, times=dice.randrange(5)))
             if dice.random() < 0.2:
                 await asyncio.sleep(dice.random() / 100)
-                visit.hang_up()
-            await visit.end()
+                await visit.gone()
             if visit.over:
                 assert visit.answer["id"] == number
                 for told in visit.messages[:-1]:
@@ -1198,49 +959,3 @@ async def test_many_requests_at_once_do_not_get_mixed_up() -> None:
             for number in range(500):
                 tasks.create_task(one(number))
         assert len(asyncio.all_tasks()) == 1
-
-
-@pytest.mark.full
-@bounded()
-async def test_memory_does_not_grow() -> None:
-    server = Now()
-
-    async def some(app: HttpApp, count: int) -> None:
-        for number in range(count):
-            await _quick(app, tool("plain", number))
-            if number % 10 == 0:
-                await _quick(app, tool("talk", number, meta=TALKS))
-                await _quick(app, lone(number, f"no/such{number}"))
-                await _quick(app, tool(f"unknown {number}", number))
-                await _quick(app, request(number, "tools/list", {"_meta": stating(revision=f"v{number}")}))
-
-    async with serving(Then(), server) as app:
-        await some(app, 500)
-        gc.collect()
-        tracemalloc.start()
-        try:
-            before, _ = tracemalloc.get_traced_memory()
-            await some(app, 1500)
-            gc.collect()
-            after, _ = tracemalloc.get_traced_memory()
-        finally:
-            tracemalloc.stop()
-        assert after - before < 200_000
-
-
-async def _quick(app: HttpApp, message: Any) -> None:
-    """POSTs a message and forgets the answer."""
-    headers = [(name.encode(), value.encode()) for name, value in mirrored(message).items()]
-    body = iter([{"type": "http.request", "body": _data(message)}])
-    never = asyncio.Event()
-
-    async def receive() -> dict[str, Any]:
-        found = next(body, None)
-        if found is None:
-            await never.wait()
-        return found or {"type": "http.disconnect"}
-
-    async def send(message: Any) -> None:
-        pass
-
-    await app({"type": "http", "method": "POST", "path": "/mcp", "root_path": "", "headers": headers}, receive, send)

@@ -3,15 +3,15 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from contextlib import AsyncExitStack, suppress
+from contextlib import AsyncExitStack
 from typing import Any
 
 import anyio
 import httpx2
 import pytest
 
-from tests.support.checked_connections import bounded, lone
-from tests.support.cluster import NEW, Cluster, Patient, answer, cluster, numbers, patient, text
+from tests.support.checked_connections import lone
+from tests.support.cluster import NEW, Cluster, Patient, Reader, answer, cluster, numbers, patient, text
 
 pytestmark = pytest.mark.flaky(reruns=1)  # several processes on a busy machine may be slow once
 
@@ -25,32 +25,15 @@ def two(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Cluster]:
         yield made
 
 
-@pytest.fixture
-def mortal(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Cluster]:
-    """Workers, and a Redis, that may be killed."""
-    with cluster(tmp_path_factory.mktemp("mortal"), lease=1.5) as made:
-        yield made
-
-
 def ports(cluster: Cluster) -> tuple[str, str]:
     """The addresses of the first two workers."""
     first, second = [cluster.at(port) for port in list(cluster.workers)[:2]]
     return first, second
 
 
-def request(client: Patient, name: str, **arguments: Any) -> dict[str, Any]:
-    id_ = client.id()
-    return {
-        "id": id_,
-        "method": "tools/call",
-        "params": {"name": name, "arguments": arguments, "_meta": {"progressToken": id_}},
-    }
-
-
 # --- no sticky sessions ---------------------------------------------------------------------------------------
 
 
-@bounded()
 async def test_any_worker_takes_any_request_of_any_session(two: Cluster) -> None:
     async with patient(two) as client:
         for number in range(10):
@@ -62,13 +45,12 @@ async def test_any_worker_takes_any_request_of_any_session(two: Cluster) -> None
                 assert len(answer(response)["result"]["tools"]) == 3
 
 
-@bounded()
 async def test_answers_find_the_handler_that_asked(two: Cluster) -> None:
     async with patient(two) as client:
         message: Any = None
         for asking in ports(two):
             for answering in ports(two):
-                async for message in client.messages(request(client, "ask", question="Why?"), asking):
+                async for message in client.messages(client.calling("ask", question="Why?"), asking):
                     if message.get("method") == "elicitation/create":
                         result = {"action": "accept", "content": {"answer": answering}}
                         response = await client.post({"id": message["id"], "result": result}, answering)
@@ -76,16 +58,13 @@ async def test_answers_find_the_handler_that_asked(two: Cluster) -> None:
                 assert text(message) == answering
 
 
-@bounded()
 async def test_a_cancellation_finds_the_handler(two: Cluster) -> None:
     async with patient(two) as client:
         for calling, cancelling in (ports(two), ports(two)[::-1]):
-            asked = request(client, "count", to=1000, delay_ms=20)
+            asked = client.calling("count", to=1000, delay_ms=20)
             said: list[Any] = []
-            with anyio.fail_after(10), suppress(_Over):
-                async with client.http.stream(
-                    "POST", calling, headers=client.headers, json={"jsonrpc": "2.0", **asked}
-                ) as response:
+            with anyio.fail_after(10):
+                async with client.stream(calling, asked) as response:
                     async for line in response.aiter_lines():
                         said.append(line)
                         if len(said) == 10:
@@ -95,46 +74,28 @@ async def test_a_cancellation_finds_the_handler(two: Cluster) -> None:
             assert "result" not in "".join(said)
 
 
-class _Over(Exception):
-    """Enough was seen."""
-
-
-@bounded()
 async def test_a_stream_is_resumed_by_another_worker_with_every_event_once_and_in_order(two: Cluster) -> None:
     async with patient(two) as client:
         for url in ports(two):
-            asked = request(client, "count", to=40, delay_ms=10)
-            said: list[Any] = []
-            last: list[str] = []
-            connection = client.http.stream("POST", url, headers=client.headers, json={"jsonrpc": "2.0", **asked})
+            reader = Reader(client, client.calling("count", to=40, delay_ms=10))
             for turn in range(5):  # it hangs up again and again, and comes back to whichever worker
-                async with connection as response:
-                    assert response.status_code == 200
-                    async for message in client.events(response, last):
-                        said.append(message)
-                        if len(said) == 7 * (turn + 1):
-                            break
-                headers = {**client.headers, "last-event-id": last[-1]}
-                connection = client.http.stream("GET", ports(two)[turn % 2], headers=headers)
-            async with connection as response:
-                said += [message async for message in client.events(response, last)]
+                await reader.read(ports(two)[turn % 2 - 1] if turn else url, 7 * (turn + 1))
+            said = await reader.read(ports(two)[0])
             assert numbers(said) == list(range(1, 41))
             assert text(said[-1]) == "counted to 40"
 
 
-@bounded()
 async def test_the_newest_connection_reads_a_stream_wherever_the_others_are(two: Cluster) -> None:
     async with patient(two) as client:
         first, second = ports(two)
-        asked = request(client, "count", to=200, delay_ms=20)
+        asked = client.calling("count", to=200, delay_ms=20)
         last: list[str] = []
         async with AsyncExitStack() as stack:
-            sent = client.http.stream("POST", first, headers=client.headers, json={"jsonrpc": "2.0", **asked})
+            sent = client.stream(first, asked)
             events = client.events(await stack.enter_async_context(sent), last)
             said = [await anext(events) for _ in range(3)]
             for url in (second, second):  # the second of two at one worker
-                more, last, old = {**client.headers, "last-event-id": last[-1]}, [], events
-                newest = await stack.enter_async_context(client.http.stream("GET", url, headers=more))
+                newest, last, old = await stack.enter_async_context(client.stream(url, last=last)), [], events
                 assert newest.status_code == 200
                 with anyio.fail_after(5):
                     assert len([message async for message in old]) < 150  # it was told to hang up
@@ -144,27 +105,23 @@ async def test_the_newest_connection_reads_a_stream_wherever_the_others_are(two:
         assert numbers(said) == list(range(1, 201))
 
 
-@bounded()
 async def test_there_is_one_standing_stream(two: Cluster) -> None:
     async with patient(two) as client:
         first, second = ports(two)
-        last: list[str] = []
-        async with client.http.stream("GET", first, headers=client.headers) as one:
+        async with client.stream(first) as one:
             assert one.status_code == 200
             for url in (first, second):
                 response = await client.http.get(url, headers=client.headers)
                 assert response.status_code == 409, response.text
             lines = one.aiter_lines()
-            last.append((await anext(lines)).removeprefix("id: "))
-            more = {"last-event-id": last[0]}
-            async with client.http.stream("GET", second, headers={**client.headers, **more}) as other:
+            last = [(await anext(lines)).removeprefix("id: ")]
+            async with client.stream(second, last=last) as other:
                 assert other.status_code == 200
                 with anyio.fail_after(5):
                     async for _ in lines:
                         pass
 
 
-@bounded()
 async def test_what_a_client_says_to_one_worker_all_know(two: Cluster) -> None:
     async with patient(two) as client:
         first, second = ports(two)
@@ -180,7 +137,7 @@ async def test_what_a_client_says_to_one_worker_all_know(two: Cluster) -> None:
         await follow("resources/unsubscribe", uris[3], first)
         for uri in uris:
             for url in (first, second):
-                await client.post(request(client, "announce", uri=uri), url)
+                await client.post(client.calling("announce", uri=uri), url)
         told = await _standing(client, second, 22)
         assert sorted(told) == sorted([uri for uri in uris if uri != uris[3]] * 2)
 
@@ -200,14 +157,13 @@ async def _standing(client: Patient, url: str, count: int) -> list[str]:
     return told
 
 
-@bounded()
 async def test_a_broadcast_reaches_each_client_once_whichever_worker_it_listens_to(two: Cluster) -> None:
     heard: dict[str, list[str]] = {}
 
     async def session(name: str, url: str, subscribes: bool) -> None:
         async with patient(two) as client:
             if subscribes:
-                await client.post({"id": client.id(), "method": "resources/subscribe", "params": {"uri": NOTE}})
+                await client.subscribe(NOTE)
             heard[name] = []
             async for message in client.listen([], url):
                 heard[name].append(message["params"]["uri"])
@@ -236,7 +192,7 @@ async def test_a_broadcast_reaches_each_client_once_whichever_worker_it_listens_
                     await anyio.sleep(0.05)
             await anyio.sleep(0.3)
             for url in ports(two) * 3:
-                response = await client.post(request(client, "announce", uri=NOTE), url)
+                response = await client.post(client.calling("announce", uri=NOTE), url)
                 assert text(answer(response)) == f"announced {NOTE}"
             with anyio.move_on_after(10):
                 while any(len(told) < 6 for name, told in heard.items() if "stranger" not in name):
@@ -246,17 +202,14 @@ async def test_a_broadcast_reaches_each_client_once_whichever_worker_it_listens_
     assert {name: len(told) for name, told in heard.items()} == {name: 0 if "stranger" in name else 6 for name in heard}
 
 
-@bounded()
 async def test_a_session_that_is_deleted_is_over_everywhere(two: Cluster) -> None:
     async with patient(two) as client:
         first, second = ports(two)
         for url in (first, second):
-            assert (await client.post({"id": client.id(), "method": "ping"}, url)).status_code == 200
-        async with client.http.stream("GET", first, headers=client.headers) as standing:
-            asked = request(client, "count", to=1000, delay_ms=20)
-            async with client.http.stream(
-                "POST", first, headers=client.headers, json={"jsonrpc": "2.0", **asked}
-            ) as response:
+            assert await client.ping(url) == 200
+        async with client.stream(first) as standing:
+            asked = client.calling("count", to=1000, delay_ms=20)
+            async with client.stream(first, asked) as response:
                 said = client.events(response, [])
                 await anext(said)
                 assert (await client.http.delete(second, headers=client.headers)).status_code == 204
@@ -265,11 +218,10 @@ async def test_a_session_that_is_deleted_is_over_everywhere(two: Cluster) -> Non
                     await standing.aread()
             assert "the session is over" in messages[-1]["error"]["message"]
         for url in (first, second):
-            assert (await client.post({"id": client.id(), "method": "ping"}, url)).status_code == 404
+            assert await client.ping(url) == 404
             assert (await client.http.get(url, headers=client.headers)).status_code == 404
 
 
-@bounded()
 async def test_rounds_of_a_request_go_to_any_worker(two: Cluster) -> None:
     accept = {"accept": "application/json, text/event-stream", "mcp-protocol-version": NEW}
     headers = {**accept, "mcp-method": "tools/call", "mcp-name": "ask"}

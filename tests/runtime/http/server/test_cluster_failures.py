@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import os
 import random
 import signal
 from collections.abc import Iterator
@@ -14,8 +13,9 @@ import anyio
 import httpx2
 import pytest
 
-from tests.support.checked_connections import bounded
-from tests.support.cluster import Cluster, Lost, Patient, cluster, numbers, patient, text
+from tests.support.checked_connections import bounded, request
+from tests.support.cluster import Cluster, Lost, Patient, Reader, cluster, connections, meeting, numbers, patient, text
+from tests.support.processes import alive
 
 pytestmark = pytest.mark.flaky(reruns=1)  # several processes on a busy machine may be slow once
 
@@ -35,115 +35,68 @@ def ports(cluster: Cluster) -> list[int]:
     return list(cluster.workers)
 
 
-def calling(client: Patient, name: str, **arguments: Any) -> dict[str, Any]:
-    id_ = client.id()
-    params = {"name": name, "arguments": arguments, "_meta": {"progressToken": id_}}
-    return {"id": id_, "method": "tools/call", "params": params}
-
-
-def stream(client: Patient, url: str, request: dict[str, Any]) -> Any:
-    return client.http.stream("POST", url, headers=client.headers, json={"jsonrpc": "2.0", **request})
-
-
-def resumed(client: Patient, url: str, last: list[str]) -> Any:
-    return client.http.stream("GET", url, headers={**client.headers, "last-event-id": last[-1]})
-
-
 # --- kill -9, in each state of a request's life ---------------------------------------------------------------
 
 
 @pytest.mark.full
-@bounded()
 async def test_a_request_whose_worker_dies_is_answered_with_an_error_within_seconds(two: Cluster) -> None:
-    async with patient(two) as client:
-        first, second = ports(two)
-        last: list[str] = []
-        said: list[Any] = []
+    async with meeting(two) as (client, first, second):
+        reader = Reader(client, client.calling("count", to=1000, delay_ms=20))
         with suppress(httpx2.HTTPError):
-            async with stream(client, two.at(first), calling(client, "count", to=1000, delay_ms=20)) as response:
-                async for message in client.events(response, last):
-                    said.append(message)
-                    if len(said) == 10:
-                        two.kill(first)
-        async with resumed(client, two.at(second), last) as response:
-            said += [message async for message in client.events(response, last)]
+            await reader.read(two.at(first), 10, lambda: two.kill(first))
+        said = await reader.read(two.at(second))
         assert numbers(said) == list(range(1, len(said)))
         assert "the worker that handled this request has died" in said[-1]["error"]["message"]
         assert numbers(await client.call("count", to=3, delay_ms=0)) == [1, 2, 3]  # the session lives on
 
 
 @pytest.mark.full
-@bounded()
 async def test_a_stream_outlives_the_worker_that_only_read_it(two: Cluster) -> None:
-    async with patient(two) as client:
-        first, second = ports(two)
-        last: list[str] = []
-        said: list[Any] = []
-        async with stream(client, two.at(first), calling(client, "count", to=60, delay_ms=20)) as response:
-            async for message in client.events(response, last):
-                said.append(message)
-                if len(said) == 5:
-                    break
+    async with meeting(two) as (client, first, second):
+        reader = Reader(client, client.calling("count", to=60, delay_ms=20))
+        await reader.read(two.at(first), 5)
         with suppress(httpx2.HTTPError):
-            async with resumed(client, two.at(second), last) as response:
-                async for message in client.events(response, last):
-                    said.append(message)
-                    if len(said) == 15:
-                        two.kill(second)
-        async with resumed(client, two.at(first), last) as response:
-            said += [message async for message in client.events(response, last)]
+            await reader.read(two.at(second), 15, lambda: two.kill(second))
+        said = await reader.read(two.at(first))
         assert numbers(said) == list(range(1, 61))
         assert text(said[-1]) == "counted to 60"
 
 
 @pytest.mark.full
-@bounded()
 async def test_an_answer_that_waits_for_its_client_outlives_its_worker(two: Cluster) -> None:
-    async with patient(two) as client:
-        first, second = ports(two)
-        last: list[str] = []
-        async with stream(client, two.at(first), calling(client, "count", to=10, delay_ms=20)) as response:
-            said = [await anext(client.events(response, last))]
+    async with meeting(two) as (client, first, second):
+        reader = Reader(client, client.calling("count", to=10, delay_ms=20))
+        await reader.read(two.at(first), 1)
         await anyio.sleep(0.5)
         two.kill(first)
-        async with resumed(client, two.at(second), last) as response:
-            said += [message async for message in client.events(response, last)]
+        said = await reader.read(two.at(second))
         assert numbers(said) == list(range(1, 11))
         assert text(said[-1]) == "counted to 10"
 
 
 @pytest.mark.full
-@bounded()
 async def test_a_question_whose_worker_dies_ends_with_an_error(two: Cluster) -> None:
-    async with patient(two) as client:
-        first, second = ports(two)
-        last: list[str] = []
-        message: Any = None
+    async with meeting(two) as (client, first, second):
+        reader = Reader(client, client.calling("ask", question="Why?"))
         with suppress(httpx2.HTTPError):
-            async with stream(client, two.at(first), calling(client, "ask", question="Why?")) as response:
-                events = client.events(response, last)
-                message = await anext(events)
-                two.kill(first)
-                await anext(events)
-        assert message["method"] == "elicitation/create"
-        answer = {"id": message["id"], "result": {"action": "accept", "content": {"answer": "x"}}}
+            await reader.read(two.at(first), 1, lambda: two.kill(first))
+        (question,) = reader.said
+        assert question["method"] == "elicitation/create"
+        answer = {"id": question["id"], "result": {"action": "accept", "content": {"answer": "x"}}}
         assert (await client.post(answer, two.at(second))).status_code == 202
-        async with resumed(client, two.at(second), last) as response:
-            (error,) = [message async for message in client.events(response, last)]
+        _, error = await reader.read(two.at(second))
         assert "has died" in error["error"]["message"]
 
 
 @pytest.mark.full
-@bounded()
 async def test_a_request_that_is_a_moment_old_breaks_with_its_connection(two: Cluster) -> None:
-    async with patient(two) as client:
-        first, second = ports(two)
+    async with meeting(two) as (client, first, second):
         two.signal(first, signal.SIGSTOP)  # it has the request, and has said nothing
         async with anyio.create_task_group() as tasks:
             tasks.start_soon(_kill_soon, two, first)
             with pytest.raises(httpx2.HTTPError):
-                await client.post(calling(client, "count", to=1, delay_ms=0), two.at(first))
-        assert (await client.post({"id": client.id(), "method": "ping"}, two.at(second))).status_code == 200
+                await client.post(client.calling("count", to=1, delay_ms=0), two.at(first))
+        assert await client.ping(two.at(second)) == 200
 
 
 async def _kill_soon(cluster: Cluster, port: int) -> None:
@@ -152,22 +105,20 @@ async def _kill_soon(cluster: Cluster, port: int) -> None:
 
 
 @pytest.mark.full
-@bounded()
 async def test_what_was_announced_while_no_worker_was_there_for_a_session_is_told_once(two: Cluster) -> None:
     first, second = ports(two)
     async with patient(two, two.at(first)) as client, patient(two, two.at(second)) as other:
-        uri = {"params": {"uri": NOTE}}
-        await client.post({"id": client.id(), "method": "resources/subscribe", **uri}, two.at(first))
+        await client.subscribe(NOTE, two.at(first))
         last: list[str] = []
         told = 0
         listening = client.listen(last, two.at(first))
         for _ in range(3):
-            await other.post(calling(other, "announce", uri=NOTE))
+            await other.post(other.calling("announce", uri=NOTE))
             told += (await anext(listening))["params"] == {"uri": NOTE}
         await listening.aclose()
         two.kill(first)
         for _ in range(4):
-            await other.post(calling(other, "announce", uri=NOTE))
+            await other.post(other.calling("announce", uri=NOTE))
         with anyio.move_on_after(8):
             async for _ in client.listen(last, two.at(second)):
                 told += 1
@@ -180,25 +131,16 @@ async def test_what_was_announced_while_no_worker_was_there_for_a_session_is_tol
 
 
 @pytest.mark.full
-@bounded()
 async def test_a_worker_that_was_taken_for_dead_begins_anew(two: Cluster) -> None:
-    async with patient(two) as client:
-        first, second = ports(two)
-        last: list[str] = []
-        said: list[Any] = []
-        async with stream(client, two.at(first), calling(client, "count", to=1000, delay_ms=20)) as response:
-            async for message in client.events(response, last):
-                said.append(message)
-                if len(said) == 5:
-                    break
+    async with meeting(two) as (client, first, second):
+        reader = Reader(client, client.calling("count", to=1000, delay_ms=20))
+        await reader.read(two.at(first), 5)
         two.signal(first, signal.SIGSTOP)
-        async with resumed(client, two.at(second), last) as response:
-            said += [message async for message in client.events(response, last)]
+        said = [*await reader.read(two.at(second))]
         two.signal(first, signal.SIGCONT)
         assert "has died" in said[-1]["error"]["message"]
         await anyio.sleep(LEASE)
-        async with resumed(client, two.at(second), last) as response:  # it has written nothing since
-            assert [message async for message in client.events(response, last)] == []
+        assert await reader.read(two.at(second)) == said  # it has written nothing since
         for port in (first, second):
             assert (await client.insist({"id": client.id(), "method": "ping"}, two.at(port))).status_code == 200
 
@@ -230,7 +172,7 @@ async def _counts(client: Patient, check: Checker, seed: int) -> None:
     choice = random.Random(seed)
     while True:
         to, delay = choice.choice([(1, 0), (5, 1), (20, 10), (40, 20)])
-        request = calling(client, "count", to=to, delay_ms=delay)
+        request = client.calling("count", to=to, delay_ms=delay)
         try:
             check.count(to, [message async for message in client.messages(request)])
         except Lost:
@@ -242,7 +184,7 @@ async def _asks(client: Patient, check: Checker, seed: int) -> None:
     message: Any = None
     while True:
         try:
-            async for message in client.messages(calling(client, "ask", question="Why?")):
+            async for message in client.messages(client.calling("ask", question="Why?")):
                 if message.get("method") == "elicitation/create":
                     await anyio.sleep(choice.random() * 0.2)
                     await client.insist({"id": message["id"], "result": {"action": "decline"}})
@@ -253,7 +195,7 @@ async def _asks(client: Patient, check: Checker, seed: int) -> None:
 
 
 async def _listens(client: Patient, told: list[str]) -> None:
-    await client.insist({"id": client.id(), "method": "resources/subscribe", "params": {"uri": NOTE}})
+    await client.subscribe(NOTE)
     async for message in client.listen([]):
         told.append(message["params"]["uri"])
 
@@ -275,11 +217,7 @@ async def _under_load(cluster: Cluster, kills: int, clients: int, seed: int) -> 
     heard: list[list[str]] = []
     tried: list[str] = []
     announced: set[str] = set()
-    limits = httpx2.Limits(max_connections=1000)
-    async with (
-        httpx2.AsyncClient(timeout=httpx2.Timeout(20), limits=limits) as http,
-        anyio.create_task_group() as tasks,
-    ):
+    async with connections() as http, anyio.create_task_group() as tasks:
         for number in range(clients):
             client = Patient(http, cluster.url)
             await client.begin()
@@ -312,7 +250,6 @@ async def _under_load(cluster: Cluster, kills: int, clients: int, seed: int) -> 
 
 
 @pytest.mark.full
-@bounded()
 async def test_workers_are_killed_at_moments_of_all_kinds_under_load(two: Cluster) -> None:
     await _under_load(two, 3, 8, 1)
 
@@ -328,14 +265,12 @@ async def test_workers_are_killed_at_twenty_moments_under_load(two: Cluster) -> 
 
 
 @pytest.mark.full
-@bounded()
 async def test_a_worker_that_is_told_to_stop_finishes_what_it_can(two: Cluster) -> None:
-    async with patient(two) as client:
-        first, second = ports(two)
+    async with meeting(two) as (client, first, second):
         standing: list[str] = []
 
         async def stand() -> None:
-            async with client.http.stream("GET", two.at(first), headers=client.headers) as response:
+            async with client.stream(two.at(first)) as response:
                 standing.extend([line async for line in response.aiter_lines()])
 
         said: dict[int, list[Any]] = {50: [], 5000: []}
@@ -343,8 +278,8 @@ async def test_a_worker_that_is_told_to_stop_finishes_what_it_can(two: Cluster) 
             tasks.start_soon(stand)
 
             async def count(to: int) -> None:
-                request = calling(client, "count", to=to, delay_ms=20)
-                async with stream(client, two.at(first), request) as response:
+                request = client.calling("count", to=to, delay_ms=20)
+                async with client.stream(two.at(first), request) as response:
                     async for message in client.events(response, []):
                         said[to].append(message)
 
@@ -357,99 +292,73 @@ async def test_a_worker_that_is_told_to_stop_finishes_what_it_can(two: Cluster) 
             async with httpx2.AsyncClient() as newcomer:
                 with pytest.raises(httpx2.ConnectError):
                     await newcomer.get(two.at(first))
-            assert (await client.post({"id": 0, "method": "ping"}, two.at(second))).status_code == 200
+            assert await client.ping(two.at(second)) == 200
         assert "retry: 500" in standing
         assert text(said[50][-1]) == "counted to 50"
         assert "the server is stopping" in said[5000][-1]["error"]["message"]
         for messages in said.values():
             assert numbers(messages) == list(range(1, len(messages)))
         with anyio.fail_after(10):
-            while _is_alive(two.workers[first]):
+            while alive(two.workers[first]):
                 await anyio.sleep(0.05)
-
-
-def _is_alive(pid: int) -> bool:
-    with suppress(ProcessLookupError):
-        os.kill(pid, 0)
-        return True
-    return False
 
 
 # --- Redis ----------------------------------------------------------------------------------------------------
 
 
 @pytest.mark.full
-@bounded()
 async def test_redis_is_away_and_comes_back(two: Cluster) -> None:
-    async with patient(two) as client:
-        first, second = ports(two)
+    async with meeting(two) as (client, first, second):
         last: list[str] = []
         said: list[Any] = []
-        async with stream(client, two.at(first), calling(client, "count", to=150, delay_ms=20)) as response:
+        async with client.stream(two.at(first), client.calling("count", to=150, delay_ms=20)) as response:
             events = client.events(response, last)
             said += [await anext(events) for _ in range(5)]
             two.redis.stop()
             await anyio.sleep(0.5)
             for port in (first, second):
-                for message in ({"id": client.id(), "method": "ping"}, _hello(client)):
-                    headers = client.headers if message["method"] == "ping" else _anybody(client)
-                    response = await client.http.post(two.at(port), headers=headers, json={"jsonrpc": "2.0", **message})
+                for response in (await client.post(request(7, "ping"), two.at(port)), await client.hello(two.at(port))):
                     assert response.status_code == 503, response.text
                     assert int(response.headers["retry-after"]) > 0
             two.redis.start()
             for port in (first, second):
-                while (await client.post({"id": client.id(), "method": "ping"}, two.at(port))).status_code != 200:
+                while await client.ping(two.at(port)) != 200:
                     await anyio.sleep(0.02)
             said += [message async for message in events]
         if "result" not in said[-1]:  # its connection may have ended meanwhile
-            async with resumed(client, two.at(second), last) as response:
+            async with client.stream(two.at(second), last=last) as response:
                 said += [message async for message in client.events(response, last)]
         assert numbers(said) == list(range(1, 151))
         assert text(said[-1]) == "counted to 150"
 
 
-def _hello(client: Patient) -> dict[str, Any]:
-    info = {"name": "x", "version": "1"}
-    params = {"protocolVersion": "2025-11-25", "capabilities": {}, "clientInfo": info}
-    return {"id": client.id(), "method": "initialize", "params": params}
-
-
-def _anybody(client: Patient) -> dict[str, str]:
-    return {name: value for name, value in client.headers.items() if name != "mcp-session-id"}
-
-
 @pytest.mark.full
-@bounded()
 async def test_redis_that_does_not_answer_holds_nobody_up(two: Cluster) -> None:
-    async with patient(two) as client:
-        first, second = ports(two)
+    async with meeting(two) as (client, first, second):
         with two.redis.paused():
             for port in (first, second):
                 answers: list[int] = []
 
                 async def ping(port: int, answers: list[int] = answers) -> None:
-                    message = {"id": client.id(), "method": "ping"}
-                    answers.append((await client.post(message, two.at(port))).status_code)
+                    answers.append(await client.ping(two.at(port)))
 
                 async with anyio.create_task_group() as tasks:
                     for _ in range(20):
                         tasks.start_soon(ping, port)
                 assert answers == [503] * 20
         for port in (first, second):
-            while (await client.post({"id": client.id(), "method": "ping"}, two.at(port))).status_code != 200:
+            while await client.ping(two.at(port)) != 200:
                 await anyio.sleep(0.02)
 
 
-@bounded()
 async def test_redis_is_full(two: Cluster) -> None:
     async with patient(two) as client:
         two.redis.client.config_set("maxmemory", "1")
-        begin = {"jsonrpc": "2.0", **_hello(client)}
-        response = await client.http.post(two.url, headers=_anybody(client), json=begin)
+        response = await client.hello(two.url)
         assert response.status_code == 503, response.text
         assert int(response.headers["retry-after"]) > 0
         for _ in range(4):  # what needs no more room goes on
-            assert (await client.post({"id": client.id(), "method": "ping"})).status_code == 200
+            assert await client.ping() == 200
         with suppress(Lost):
             (answer,) = [one for one in await client.call("count", to=3, delay_ms=30) if "method" not in one]
             assert "error" in answer
@@ -458,54 +367,48 @@ async def test_redis_is_full(two: Cluster) -> None:
 
 
 @pytest.mark.full
-@bounded()
 async def test_redis_is_restarted_in_the_middle_of_everything(tmp_path: Path) -> None:
-    with cluster(tmp_path, lease=8.0) as two:  # longer than workers are late on a busy machine
-        await _restarted(two)
-
-
-async def _restarted(two: Cluster) -> None:
     check = Checker()
-    async with anyio.create_task_group() as tasks:
+    with cluster(tmp_path, lease=8.0) as two:  # longer than workers are late on a busy machine
+        async with anyio.create_task_group() as tasks:
 
-        async def load(seed: int) -> None:
-            async with patient(two) as client:
-                choice = random.Random(seed)
-                for _ in range(8):
-                    to = choice.randint(1, 60)
-                    request = calling(client, "count", to=to, delay_ms=10)
-                    while True:
-                        try:
-                            check.count(to, [message async for message in client.messages(request)])
-                            break
-                        except Lost:
-                            check.lost += 1
-                            request["id"] = client.id()
-                            await anyio.sleep(0.1)
+            async def load(seed: int) -> None:
+                async with patient(two) as client:
+                    choice = random.Random(seed)
+                    for _ in range(8):
+                        to = choice.randint(1, 60)
+                        request = client.calling("count", to=to, delay_ms=10)
+                        while True:
+                            try:
+                                check.count(to, [message async for message in client.messages(request)])
+                                break
+                            except Lost:
+                                check.lost += 1
+                                request["id"] = client.id()
+                                await anyio.sleep(0.1)
 
-        for seed in range(8):
-            tasks.start_soon(load, seed)
-        for _ in range(3):
-            await anyio.sleep(0.6)
-            two.redis.stop()
-            await anyio.sleep(0.3)
-            await anyio.to_thread.run_sync(two.redis.start)
+            for seed in range(8):
+                tasks.start_soon(load, seed)
+            for _ in range(3):
+                await anyio.sleep(0.6)
+                two.redis.stop()
+                await anyio.sleep(0.3)
+                await anyio.to_thread.run_sync(two.redis.start)
     assert check.done == 64, vars(check)
 
 
 @pytest.mark.full
-@bounded()
 async def test_redis_that_has_lost_its_data_is_begun_anew(two: Cluster) -> None:
     async with patient(two) as client:
         two.redis.client.flushall()
         with anyio.fail_after(3 * LEASE):
             for port in ports(two):
-                while (await client.post({"id": 7, "method": "ping"}, two.at(port))).status_code != 404:
+                while await client.ping(two.at(port)) != 404:
                     await anyio.sleep(0.05)
     await anyio.sleep(LEASE / 2)
     async with patient(two) as client:
         for port in ports(two):
-            assert (await client.post({"id": client.id(), "method": "ping"}, two.at(port))).status_code == 200
+            assert await client.ping(two.at(port)) == 200
 
 
 # --- many -----------------------------------------------------------------------------------------------------
@@ -513,11 +416,7 @@ async def test_redis_that_has_lost_its_data_is_begun_anew(two: Cluster) -> None:
 
 async def _crowd(cluster: Cluster, clients: int, rounds: int) -> None:
     check = Checker()
-    limits = httpx2.Limits(max_connections=1000)
-    async with (
-        httpx2.AsyncClient(timeout=httpx2.Timeout(20), limits=limits) as http,
-        anyio.create_task_group() as tasks,
-    ):
+    async with connections() as http, anyio.create_task_group() as tasks:
 
         async def one(seed: int) -> None:
             client = Patient(http, cluster.url)
@@ -537,17 +436,12 @@ async def _crowd(cluster: Cluster, clients: int, rounds: int) -> None:
 
 
 @pytest.mark.full
-@bounded()
 async def test_a_crowd_for_a_moment(two: Cluster) -> None:
     await _crowd(two, 40, 2)
 
 
 @pytest.mark.slow
-def test_two_hundred_clients_for_about_a_minute(tmp_path_factory: pytest.TempPathFactory) -> None:
+@bounded(150)
+async def test_two_hundred_clients_for_about_a_minute(tmp_path_factory: pytest.TempPathFactory) -> None:
     with cluster(tmp_path_factory.mktemp("two"), lease=5.0) as two:
-
-        @bounded(150)
-        async def body() -> None:
-            await _crowd(two, 200, 30)
-
-        body()
+        await _crowd(two, 200, 30)

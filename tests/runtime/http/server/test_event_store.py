@@ -9,7 +9,8 @@ import subprocess
 import sys
 import tempfile
 import threading
-from collections.abc import Callable, Coroutine, Iterator
+from collections.abc import AsyncGenerator, Callable
+from contextlib import AbstractAsyncContextManager, asynccontextmanager, closing
 from pathlib import Path
 from typing import Any
 
@@ -17,15 +18,13 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from mcp_bindgen.cluster.session_registry import RedisStore
+from mcp_bindgen.http import EventStore, MemoryEventStore, SqliteEventStore, StoreLimits
 from mcp_bindgen.http.server.event_store import (
     PAGE,
     Event,
-    EventStore,
-    MemoryEventStore,
     OpenStream,
-    SqliteEventStore,
     StoredSession,
-    StoreLimits,
     StoreUnavailable,
     account_of,
     page,
@@ -34,28 +33,32 @@ from mcp_bindgen.http.server.sqlite_file import SqliteThread
 from tests.support.commands import execute
 from tests.support.effort import examples
 
-Make = Callable[[StoreLimits], EventStore]
+Make = Callable[..., AbstractAsyncContextManager[EventStore]]
 AMPLE = StoreLimits()
 
 
-@pytest.fixture(params=["memory", "sqlite"])
-def make(request: pytest.FixtureRequest, tmp_path: Path) -> Iterator[Make]:
+@pytest.fixture(params=["memory", "sqlite", "redis"])
+def make(request: pytest.FixtureRequest, tmp_path: Path) -> Make:
     """Makes empty stores."""
-    made: list[SqliteEventStore] = []
 
-    def store(limits: StoreLimits) -> EventStore:
+    @asynccontextmanager
+    async def made(limits: StoreLimits = AMPLE) -> AsyncGenerator[EventStore]:
         if request.param == "memory":
-            return MemoryEventStore(limits)
-        made.append(SqliteEventStore(tmp_path / f"{len(made)}.db", limits))
-        return made[-1]
+            yield MemoryEventStore(limits)
+        elif request.param == "sqlite":
+            with closing(SqliteEventStore(tmp_path / "events.db", limits)) as store:
+                yield store
+        else:
+            shared = RedisStore(request.getfixturevalue("redis").url, limits=limits)
+            await shared.heartbeat()
+            yield shared
+            await shared.resign()
 
-    yield store
-    for one in made:
-        one.close()
+    return made
 
 
-def run(work: Coroutine[Any, Any, None]) -> None:
-    asyncio.run(asyncio.wait_for(work, 20))
+alone = pytest.mark.parametrize("make", ["memory", "sqlite"], indirect=True)
+"""Mark what only the stores of one process do; workers that share a store have more to agree on."""
 
 
 def events(*numbers: int, size: int = 3) -> list[Event]:
@@ -74,9 +77,8 @@ async def numbers(store: EventStore, session: str, stream: str, after: int = 0) 
 # --- one suite ------------------------------------------------------------------------------------------------
 
 
-def test_events_come_back_in_order(make: Make) -> None:
-    async def body() -> None:
-        store = make(AMPLE)
+async def test_events_come_back_in_order(make: Make) -> None:
+    async with make() as store:
         await store.save("s", b"")
         await store.write("s", "a", events(1, 2), b"[1]")
         await store.write("s", "b", events(1), b"[2]")
@@ -88,24 +90,18 @@ def test_events_come_back_in_order(make: Make) -> None:
         assert await store.span("s", "b") == (1, 1)
         assert await store.span("s", "c") is await store.span("t", "a") is None
 
-    run(body())
 
-
-def test_streams_may_be_empty(make: Make) -> None:
-    async def body() -> None:
-        store = make(AMPLE)
+async def test_streams_may_be_empty(make: Make) -> None:
+    async with make() as store:
         await store.save("s", b"")
         await store.write("s", "a", [], b"[1]")
         assert await store.span("s", "a") == (1, 0)
         await store.write("s", "a", [], None)
         assert await store.span("s", "a") is None
 
-    run(body())
 
-
-def test_long_streams_come_in_pages(make: Make) -> None:
-    async def body() -> None:
-        store = make(AMPLE)
+async def test_long_streams_come_in_pages(make: Make) -> None:
+    async with make() as store:
         await store.save("s", b"")
         large = [Event(number, bytes(PAGE // 2 - 1)) for number in range(1, 7)]
         await store.write("s", "a", [*large, Event(7, bytes(3 * PAGE)), Event(8, b"x")], b"")
@@ -116,12 +112,10 @@ def test_long_streams_come_in_pages(make: Make) -> None:
             after = page[-1].number
         assert pages == [[1, 2], [3, 4], [5, 6], [7], [8]]
 
-    run(body())
 
-
-def test_a_session_is_loaded_with_what_is_not_over(make: Make) -> None:
-    async def body() -> None:
-        store = make(AMPLE)
+@alone
+async def test_a_session_is_loaded_with_what_is_not_over(make: Make) -> None:
+    async with make() as store:
         assert await store.load("s") is None
         await store.save("s", b"first")
         await store.save("s", b"second")
@@ -134,12 +128,9 @@ def test_a_session_is_loaded_with_what_is_not_over(make: Make) -> None:
         assert await store.load("s") == StoredSession(b"second", 1, streams)
         assert await store.load("s") == StoredSession(b"second", 2, streams)
 
-    run(body())
 
-
-def test_what_is_forgotten_stays_forgotten(make: Make) -> None:
-    async def body() -> None:
-        store = make(AMPLE)
+async def test_what_is_forgotten_stays_forgotten(make: Make) -> None:
+    async with make() as store:
         for session in ("s", "t"):
             await store.save(session, b"")
             await store.write(session, "a", events(1), b"")
@@ -153,12 +144,10 @@ def test_what_is_forgotten_stays_forgotten(make: Make) -> None:
         await store.save("s", b"")
         assert await store.span("s", "a") is None
 
-    run(body())
 
-
-def test_idle_sessions_are_swept(make: Make) -> None:
-    async def body() -> None:
-        store = make(AMPLE)
+@alone
+async def test_idle_sessions_are_swept(make: Make) -> None:
+    async with make() as store:
         for session in ("used", "written", "idle"):
             await store.save(session, b"")
         await store.sweep([], 60)
@@ -167,12 +156,9 @@ def test_idle_sessions_are_swept(make: Make) -> None:
         await store.sweep(["used", "unknown"], 0.2)
         assert [await store.load(session) is not None for session in ("used", "written", "idle")] == [True, True, False]
 
-    run(body())
 
-
-def test_the_oldest_events_of_a_session_go_first(make: Make) -> None:
-    async def body() -> None:
-        store = make(StoreLimits(events=4, size=100))
+async def test_the_oldest_events_of_a_session_go_first(make: Make) -> None:
+    async with make(StoreLimits(events=4, size=100)) as store:
         for session in ("s", "t"):
             await store.save(session, b"")
             await store.write(session, "a", events(1, 2), None)
@@ -188,12 +174,10 @@ def test_the_oldest_events_of_a_session_go_first(make: Make) -> None:
         assert await numbers(store, "s", "b") == [6]
         assert await numbers(store, "t", "a") == await numbers(store, "t", "b") == [1, 2]
 
-    run(body())
 
-
-def test_the_oldest_events_of_all_go_first(make: Make) -> None:
-    async def body() -> None:
-        store = make(StoreLimits(all_events=5, all_size=1000))
+@alone
+async def test_the_oldest_events_of_all_go_first(make: Make) -> None:
+    async with make(StoreLimits(all_events=5, all_size=1000)) as store:
         for session in ("s", "t"):
             await store.save(session, b"")
             await store.write(session, "a", events(1, 2), b"")
@@ -207,13 +191,11 @@ def test_the_oldest_events_of_all_go_first(make: Make) -> None:
         await store.write("t", "a", events(6, 7, 8, 9), b"")
         assert await numbers(store, "t", "a") == [5, 6, 7, 8, 9]
 
-    run(body())
 
-
-def test_a_principal_pushes_out_its_own_events_only(make: Make) -> None:
-    async def body() -> None:
-        limits = StoreLimits(events=20, all_events=60, all_size=2000, size_of_principal=1000)
-        store = make(limits)
+@alone
+async def test_a_principal_pushes_out_its_own_events_only(make: Make) -> None:
+    limits = StoreLimits(events=20, all_events=60, all_size=2000, size_of_principal=1000)
+    async with make(limits) as store:
         calm = ["anna", "ben", "cleo", "dan"]
         for session in calm:
             await store.save(session, b"", session)
@@ -233,24 +215,18 @@ def test_a_principal_pushes_out_its_own_events_only(make: Make) -> None:
             assert [await numbers(store, one, "a") for one in calm] == [[1, 2, 3]] * 4
         assert None in [await store.span(name, "a") for name in ("carl", "dora", "emil")]
 
-    run(body())
 
-
-def test_an_event_that_is_larger_than_a_principal_may_keep_is_a_gap(make: Make) -> None:
-    async def body() -> None:
-        store = make(StoreLimits(size_of_principal=100))
+async def test_an_event_that_is_larger_than_a_principal_may_keep_is_a_gap(make: Make) -> None:
+    async with make(StoreLimits(size_of_principal=10_000)) as store:
         await store.save("s", b"")
-        await store.write("s", "a", [*events(1), Event(2, bytes(101)), *events(3)], b"")
+        await store.write("s", "a", [*events(1), Event(2, bytes(10_001)), *events(3)], b"")
         assert [event.number for event in await store.read("s", "a", 0)] == [1]
         assert [event.number for event in await store.read("s", "a", 1)] == [3]  # 2 is missing, which a reader sees
         assert await store.span("s", "a") == (1, 3)
 
-    run(body())
 
-
-def test_many_write_at_once(make: Make) -> None:
-    async def body() -> None:
-        store = make(AMPLE)
+async def test_many_write_at_once(make: Make) -> None:
+    async with make() as store:
         await store.save("s", b"")
 
         async def one(name: str) -> None:
@@ -260,8 +236,6 @@ def test_many_write_at_once(make: Make) -> None:
         await asyncio.gather(*(one(str(name)) for name in range(20)))
         for name in range(20):
             assert await numbers(store, "s", str(name)) == list(range(1, 21))
-
-    run(body())
 
 
 # --- a model --------------------------------------------------------------------------------------------------
@@ -344,7 +318,7 @@ LIMITS = st.builds(StoreLimits, *(st.integers(1, most) for most in (6, 30, 9, 40
 @given(STEPS, LIMITS)
 @settings(max_examples=examples(40, 100), deadline=None)
 def test_stores_hold_what_the_model_holds(steps: list[Any], limits: StoreLimits) -> None:
-    async def body() -> None:
+    async def body(folder: str) -> None:
         model = Model(limits)
         sqlite = SqliteEventStore(Path(folder) / "events.db", limits)
         stores: list[EventStore] = [MemoryEventStore(limits), sqlite]
@@ -375,21 +349,21 @@ def test_stores_hold_what_the_model_holds(steps: list[Any], limits: StoreLimits)
             sqlite.close()
 
     with tempfile.TemporaryDirectory() as folder:
-        run(body())
+        asyncio.run(body(folder))
 
 
 # --- the file -------------------------------------------------------------------------------------------------
 
 
-def test_errors_of_sqlite_mean_that_the_store_is_unavailable(caplog: pytest.LogCaptureFixture) -> None:
+async def test_errors_of_sqlite_mean_that_the_store_is_unavailable(caplog: pytest.LogCaptureFixture) -> None:
     thread = SqliteThread(sqlite3.connect(":memory:", isolation_level=None, check_same_thread=False), "test")
     with pytest.raises(StoreUnavailable):
-        run(thread.do(lambda db: db.execute("select * from missing").fetchone()))
+        await thread.do(lambda db: db.execute("select * from missing").fetchone())
     thread.close()
     assert "no such table: missing" in caplog.text
 
 
-def test_a_file_outlives_its_store(tmp_path: Path) -> None:
+async def test_a_file_outlives_its_store(tmp_path: Path) -> None:
     async def write(store: SqliteEventStore) -> None:
         await store.save("s", b"record")
         await store.write("s", "a", events(1, 2), b"[1]")
@@ -402,15 +376,15 @@ def test_a_file_outlives_its_store(tmp_path: Path) -> None:
 
     for part in (write, read):
         store = SqliteEventStore(tmp_path / "events.db", StoreLimits(all_events=3))
-        run(part(store))
+        await part(store)
         store.close()
         store.close()
         with pytest.raises(ValueError, match="closed"):
-            run(part(store))
+            await part(store)
     assert stat.S_IMODE((tmp_path / "events.db").stat().st_mode) == 0o600
 
 
-def test_what_was_written_survives_a_kill(tmp_path: Path) -> None:
+async def test_what_was_written_survives_a_kill(tmp_path: Path) -> None:
     code = """
 import asyncio, os, signal, sys
 from mcp_bindgen.http.server.event_store import Event
@@ -432,49 +406,37 @@ asyncio.run(main())
                 process.kill()
         said = 50 + len(process.stdout.read().split())
     store = SqliteEventStore(path)
-
-    async def body() -> None:
-        found = await numbers(store, "s", "a")
-        assert found == list(range(1, len(found) + 1))
-        assert len(found) >= said
-
-    run(body())
+    found = await numbers(store, "s", "a")
+    assert found == list(range(1, len(found) + 1))
+    assert len(found) >= said
     store.close()
 
 
-def test_what_fails_fails_alone(tmp_path: Path) -> None:
+async def test_what_fails_fails_alone(tmp_path: Path) -> None:
     store = SqliteEventStore(tmp_path / "events.db")
-
-    async def body() -> None:
-        await store.save("s", b"")
-        await store.write("s", "a", events(1), b"")
-        writes = [store.write("s", "a", events(number), b"") for number in (2, 1, 3)]
-        done = await asyncio.gather(*writes, return_exceptions=True)
-        assert [type(result) for result in done] == [type(None), StoreUnavailable, type(None)]
-        assert await numbers(store, "s", "a") == [1, 2, 3]
-
-    run(body())
+    await store.save("s", b"")
+    await store.write("s", "a", events(1), b"")
+    writes = [store.write("s", "a", events(number), b"") for number in (2, 1, 3)]
+    done = await asyncio.gather(*writes, return_exceptions=True)
+    assert [type(result) for result in done] == [type(None), StoreUnavailable, type(None)]
+    assert await numbers(store, "s", "a") == [1, 2, 3]
     store.close()
 
 
-def test_who_gives_up_waiting_harms_nobody(tmp_path: Path) -> None:
+async def test_who_gives_up_waiting_harms_nobody(tmp_path: Path) -> None:
     store = SqliteEventStore(tmp_path / "events.db")
-
-    async def body() -> None:
-        await store.save("s", b"")
-        release = threading.Event()
-        blocked = asyncio.ensure_future(store._do(lambda db: release.wait(10)))
-        await asyncio.sleep(0.05)
-        waiting = [asyncio.ensure_future(store.write("s", "a", events(number), b"")) for number in (1, 2, 3)]
-        await asyncio.sleep(0)
-        waiting[1].cancel()
-        blocked.cancel()
-        await asyncio.sleep(0)
-        release.set()
-        await asyncio.gather(waiting[0], waiting[2])
-        assert await numbers(store, "s", "a") == [1, 3]
-
-    run(body())
+    await store.save("s", b"")
+    release = threading.Event()
+    blocked = asyncio.ensure_future(store._do(lambda db: release.wait(10)))
+    await asyncio.sleep(0.05)
+    waiting = [asyncio.ensure_future(store.write("s", "a", events(number), b"")) for number in (1, 2, 3)]
+    await asyncio.sleep(0)
+    waiting[1].cancel()
+    blocked.cancel()
+    await asyncio.sleep(0)
+    release.set()
+    await asyncio.gather(waiting[0], waiting[2])
+    assert await numbers(store, "s", "a") == [1, 3]
     store.close()
 
 
@@ -489,7 +451,7 @@ sys.stdin.read()
 
 
 @pytest.mark.parametrize("new", [True, False], ids=["new", "old"])
-def test_a_file_is_open_once(tmp_path: Path, new: bool) -> None:
+async def test_a_file_is_open_once(tmp_path: Path, new: bool) -> None:
     """A second worker is told so at once, and has changed nothing; after a kill another one takes over."""
     path = tmp_path / "events.db"
     if not new:
@@ -506,7 +468,7 @@ def test_a_file_is_open_once(tmp_path: Path, new: bool) -> None:
     store = SqliteEventStore(path)
     with pytest.raises(ValueError, match="is in use"):
         SqliteEventStore(path, wait=0.1)
-    run(store.save("s", b"x"))
+    await store.save("s", b"x")
     store.close()
     SqliteEventStore(path).close()
 

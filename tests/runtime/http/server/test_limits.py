@@ -14,45 +14,31 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from mcp_bindgen import v2024_11_05, v2025_03_26, v2025_06_18, v2025_11_25, v2026_07_28
+from mcp_bindgen.http import HttpApp, HttpLimits, MemoryEventStore, SseApp
 from mcp_bindgen.http.server import uvicorn_protocol
-from mcp_bindgen.http.server.app import HttpApp
-from mcp_bindgen.http.server.event_store import MemoryEventStore, StoreUnavailable
+from mcp_bindgen.http.server.event_store import StoreUnavailable
 from mcp_bindgen.http.server.intake import has_more_values
-from mcp_bindgen.http.server.legacy_sse import SseApp
-from mcp_bindgen.http.server.limits import HttpLimits
 from mcp_bindgen.http.server.sessions import key_of
 from mcp_bindgen.runtime import Limits
-from tests.support.checked_connections import (
-    INITIALIZED,
-    STATELESS,
-    bounded,
-    initialize,
-    lone,
-    notification,
-    request,
-    until,
-)
+from tests.support import any_revision
+from tests.support.any_revision import of_revision
+from tests.support.checked_connections import INITIALIZED, STATELESS, initialize, lone, notification, request, until
 from tests.support.effort import cases
-from tests.support.http_wires import BOB, EVE, LATEST, Headers, Wire, stateless, who, wires
+from tests.support.failing_store import FailingStore
+from tests.support.http_wires import BOB, EVE, LATEST, Headers, Wire, in_session, stateless, who, wires
 
 MIB = 1024 * 1024
 BEFORE = "2025-06-18"
 
 
-class Tools:
+class Tools(any_revision.Tools):
     """Tools of any revision."""
-
-    types: Any
 
     def __init__(self) -> None:
         self.cancelled: list[str] = []
 
     def extra_capabilities(self) -> Any:
-        return {} if self.types is v2026_07_28.types else {"logging": {}}
-
-    async def list_tools(self, params: Any, ctx: Any) -> Any:
-        more = {"ttl_ms": 0, "cache_scope": "private"} if self.types is v2026_07_28.types else {}
-        return self.types.ListToolsResult(tools=[], **more)
+        return {} if self.revision == STATELESS else {"logging": {}}
 
     async def call_tool(self, params: Any, ctx: Any) -> Any:
         if params.name == "wait":
@@ -60,33 +46,16 @@ class Tools:
                 await anyio.sleep_forever()
             finally:
                 self.cancelled.append(ctx.revision)
-        return self.types.CallToolResult(content=[self.types.TextContent(text=f"{ctx.revision} {params.name}")])
+        return self.text(f"{ctx.revision} {params.name}")
 
 
-class Oldest(Tools, v2024_11_05.Server):
-    types = v2024_11_05.types
-    info = v2024_11_05.types.Implementation(name="tools", version="1")
-
-
-class Before(Tools, v2025_06_18.Server):
-    types = v2025_06_18.types
-    info = v2025_06_18.types.Implementation(name="tools", version="1")
-
-
-class Then(Tools, v2025_11_25.Server):
-    types = v2025_11_25.types
-    info = v2025_11_25.types.Implementation(name="tools", version="1")
-
-
-class Now(Tools, v2026_07_28.Server):
-    types = v2026_07_28.types
-    info = v2026_07_28.types.Implementation(name="tools", version="1")
+Oldest, Batching = of_revision(Tools, v2024_11_05), of_revision(Tools, v2025_03_26)
+Before, Then, Now = (of_revision(Tools, package) for package in (v2025_06_18, v2025_11_25, v2026_07_28))
 
 
 # --- nobody waits for the slow --------------------------------------------------------------------------------
 
 
-@bounded()
 async def test_a_broadcast_waits_for_nobody() -> None:
     """A client of each kind leaves its stream unread; all others are told everything in time."""
     servers = Oldest(), Then(), Now()
@@ -119,15 +88,14 @@ async def test_a_broadcast_waits_for_nobody() -> None:
         assert again.received.startswith(b"HTTP/1.1 200")
 
 
-@bounded()
 async def test_what_is_never_read_is_not_kept(monkeypatch: pytest.MonkeyPatch) -> None:
     """Neither responses, pipelined ones included, nor a stream keep a connection whose client has stopped to read."""
 
-    class Large(Now):
+    class Large(Tools):
         async def call_tool(self, params: Any, ctx: Any) -> Any:
             if params.name == "stream":
                 await ctx.log("info", "x" * 8 * MIB)
-            return self.types.CallToolResult(content=[self.types.TextContent(text="x" * 8 * MIB)])
+            return self.text("x" * 8 * MIB)
 
     monkeypatch.setattr(uvicorn_protocol, "_HEAD_TIMEOUT", 0.3)
     open_: set[Any] = set()
@@ -141,7 +109,9 @@ async def test_what_is_never_read_is_not_kept(monkeypatch: pytest.MonkeyPatch) -
             super().connection_lost(exc)
             open_.discard(self)
 
-    async with wires(HttpApp(Large(), limits=HttpLimits(write_timeout=0.2)), Protocol) as http:
+    async with wires(
+        HttpApp(of_revision(Large, v2026_07_28)(), limits=HttpLimits(write_timeout=0.2)), Protocol
+    ) as http:
         for name, pipelined in (("whole", 0), ("stream", 0), ("whole", 2)):
             logged = {"io.modelcontextprotocol/logLevel": "info"}
             wanted = lone(1, "tools/call", name=name)
@@ -155,7 +125,6 @@ async def test_what_is_never_read_is_not_kept(monkeypatch: pytest.MonkeyPatch) -
             await until(lambda: not open_)
 
 
-@bounded()
 async def test_what_a_client_says_of_itself_is_limited() -> None:
     """It is kept, and compared with what is stored each time that something is sent."""
     app = HttpApp(Then())
@@ -182,7 +151,6 @@ async def test_what_a_client_says_of_itself_is_limited() -> None:
 # --- bodies ---------------------------------------------------------------------------------------------------
 
 
-@bounded()
 async def test_bodies_that_are_half_sent_have_a_budget() -> None:
     """Thirty connections hold no more than the budget, and whoever sends a whole message is served."""
     app = HttpApp(Then(), Now(), limits=HttpLimits(message=MIB, bodies=4 * MIB, arrival=1.5))
@@ -191,8 +159,7 @@ async def test_bodies_that_are_half_sent_have_a_budget() -> None:
     def holds(size: int) -> bool:
         return app.intake._budgets.all.used >= size
 
-    async with wires(app) as http:
-        session = await http.begin()
+    async with in_session(app) as (http, session):
         held: list[Wire] = []
         for place in range(30):
             wire = await http.open()
@@ -210,7 +177,6 @@ async def test_bodies_that_are_half_sent_have_a_budget() -> None:
         assert app.intake._budgets.all.used == 0
 
 
-@bounded()
 async def test_bodies_that_are_answered_count() -> None:
     app = HttpApp(Now(), limits=HttpLimits(message=MIB, bodies=2 * MIB))
     wait = lone(1, "tools/call", name="wait", arguments={"text": "x" * (MIB - 2000)})
@@ -232,7 +198,6 @@ async def test_bodies_that_are_answered_count() -> None:
         await until(lambda: app.intake._budgets.all.used == 0)
 
 
-@bounded()
 async def test_a_body_has_a_deadline_however_it_trickles() -> None:
     async with wires(HttpApp(Then(), limits=HttpLimits(arrival=0.3))) as http:
         wire = await http.open()
@@ -250,7 +215,6 @@ async def test_a_body_has_a_deadline_however_it_trickles() -> None:
             tasks.cancel_scope.cancel()
 
 
-@bounded()
 async def test_who_may_not_speak_is_not_read() -> None:
     """The session is found, and whose it is, before a byte of the body."""
     app = HttpApp(Then(), Now(), principal=who)
@@ -269,7 +233,6 @@ async def test_who_may_not_speak_is_not_read() -> None:
         assert app.intake._budgets.all.used == 0
 
 
-@bounded()
 async def test_a_message_of_many_values_is_refused() -> None:
     """4 MiB of what is dearest to read stop nobody else."""
     app = HttpApp(Then(), Now())
@@ -321,7 +284,6 @@ def test_values_are_counted_as_they_are(value: Any, most: int, indent: int | Non
 # --- sessions -------------------------------------------------------------------------------------------------
 
 
-@bounded()
 async def test_handshakes_that_are_not_ended_lock_nobody_out() -> None:
     app = HttpApp(Then(), limits=HttpLimits(sessions=20))
     async with wires(app) as http:
@@ -339,7 +301,6 @@ async def test_handshakes_that_are_not_ended_lock_nobody_out() -> None:
 
 
 @pytest.mark.parametrize("kept", [False, True], ids=["memory", "a store"])
-@bounded()
 async def test_handshakes_that_are_not_ended_are_forgotten(kept: bool) -> None:
     store = MemoryEventStore()
     app = HttpApp(Then(), store=store if kept else None, limits=HttpLimits(handshake=0.2))
@@ -353,7 +314,6 @@ async def test_handshakes_that_are_not_ended_are_forgotten(kept: bool) -> None:
         assert [await store.load(key) is not None for key in keys] == [kept, False]
 
 
-@bounded()
 async def test_a_principal_has_a_share_of_the_sessions() -> None:
     app = HttpApp(Then(), principal=who, limits=HttpLimits(sessions_of_principal=3))
     async with wires(app) as http:
@@ -369,7 +329,6 @@ async def test_a_principal_has_a_share_of_the_sessions() -> None:
         await http.begin(user=EVE)
 
 
-@bounded()
 async def test_a_session_has_a_share_of_the_streams() -> None:
     server = Then()
     app = HttpApp(server, limits=HttpLimits(streams_of_session=4, abandoned=0.2))
@@ -388,7 +347,6 @@ async def test_a_session_has_a_share_of_the_streams() -> None:
         assert await (await http.call(greedy)).status() == 200
 
 
-@bounded()
 async def test_the_header_says_which_era_is_spoken_and_a_session_keeps_its_revision() -> None:
     async with wires(HttpApp(Before(), Then(), Now())) as http:
         for revision, other in ((LATEST, BEFORE), (BEFORE, LATEST)):
@@ -427,7 +385,6 @@ async def test_the_header_says_which_era_is_spoken_and_a_session_keeps_its_revis
 # --- HTTP+SSE -------------------------------------------------------------------------------------------------
 
 
-@bounded()
 async def test_sse_streams_that_are_not_initialized_make_room() -> None:
     app = SseApp(Oldest(), limits=HttpLimits(sessions=3, handshake=0.3))
     async with wires(app) as sse:
@@ -442,7 +399,6 @@ async def test_sse_streams_that_are_not_initialized_make_room() -> None:
             await wire.until(lambda received: received.endswith(b"\r\n0\r\n\r\n"))
 
 
-@bounded()
 async def test_sse_sessions_belong_to_who_opened_them() -> None:
     app = SseApp(Oldest(), principal=who, limits=HttpLimits(sessions_of_principal=2))
     async with wires(app) as sse:
@@ -458,28 +414,10 @@ async def test_sse_sessions_belong_to_who_opened_them() -> None:
 # --- a store that fails ---------------------------------------------------------------------------------------
 
 
-@bounded()
 async def test_a_store_that_fails_is_said_clearly() -> None:
-    class Locked(MemoryEventStore):
-        locked = False
-
-        def _try(self) -> None:
-            if self.locked:
-                raise StoreUnavailable
-
-        async def load(self, session: str) -> Any:
-            self._try()
-
-        async def span(self, session: str, stream: str) -> Any:
-            self._try()
-
-        async def forget(self, session: str) -> None:
-            self._try()
-
-    store = Locked()
-    async with wires(HttpApp(Then(), store=store)) as http:
-        session = await http.begin()
-        store.locked = True
+    store = FailingStore()
+    async with in_session(HttpApp(Then(), store=store)) as (http, session):
+        store.error = StoreUnavailable()
         for method, headers in (
             ("POST", {"mcp_session_id": "x" * 43}),
             ("GET", session | {"last_event_id": "0-1"}),
@@ -493,12 +431,6 @@ async def test_a_store_that_fails_is_said_clearly() -> None:
 # --- answers that would never come ----------------------------------------------------------------------------
 
 
-class Batching(Tools, v2025_03_26.Server):
-    types = v2025_03_26.types
-    info = v2025_03_26.types.Implementation(name="tools", version="1")
-
-
-@bounded()
 async def test_the_rest_of_a_batch_is_answered_when_its_last_request_is_cancelled() -> None:
     app = HttpApp(Batching())
     async with wires(app) as http:
@@ -514,39 +446,21 @@ async def test_the_rest_of_a_batch_is_answered_when_its_last_request_is_cancelle
         assert await (await http.call(session, id_=2)).status() == 200
 
 
-class Breaking(MemoryEventStore):
-    """A store that fails from some moment on."""
-
-    broken = False
-
-    async def write(self, session: str, stream: str, events: Any, pending: bytes | None) -> None:
-        if self.broken:
-            raise StoreUnavailable
-        await super().write(session, stream, events, pending)
-
-    async def forget(self, session: str) -> None:
-        if self.broken:
-            raise StoreUnavailable
-        await super().forget(session)
-
-
-@bounded()
 async def test_a_session_ends_even_if_its_store_fails() -> None:
     """Streams end, and their places are free again; what is refused for it does not go on."""
-    store, server = Breaking(), Then()
+    store, server = FailingStore(), Then()
     app = HttpApp(server, store=store, limits=HttpLimits(streams=2))
-    async with wires(app) as http:
-        session = await http.begin()
+    async with in_session(app) as (http, session):
         wire = await http.call(session, "wait")
         await wire.until(lambda received: b"retry:" in received)
-        store.broken = True
+        store.error = StoreUnavailable()
         assert await (await http.call(session, "wait", 2)).status() == 503
         await until(lambda: len(server.cancelled) == 1)
         with anyio.move_on_after(1):  # what the server says is stored, and that fails
             await server.broadcast(lambda client: client.log("info", "x"))
         await (await http.ask("DELETE", **session)).status()
         await wire.until(lambda received: received.endswith(b"\r\n0\r\n\r\n"))
-        store.broken = False
+        store.error = None
         again = await http.begin()
         for name in ("x", "x"):
             assert await (await http.call(again, name)).status() == 200
@@ -558,10 +472,10 @@ async def test_a_session_ends_even_if_its_store_fails() -> None:
 # --- shares of principals -------------------------------------------------------------------------------------
 
 
-@bounded()
 async def test_whoever_takes_all_their_streams_leaves_those_of_others() -> None:
     """However many sessions somebody opens, they have one share."""
-    app = HttpApp(Then(), principal=who, limits=HttpLimits(streams=6, streams_of_principal=4, abandoned=0.2))
+    server = Then()
+    app = HttpApp(server, principal=who, limits=HttpLimits(streams=6, streams_of_principal=4, abandoned=0.2))
     async with wires(app) as http:
         sessions = [await http.begin(user=EVE) for _ in range(3)]
         waiting = [await http.call(sessions[n % 3], "wait", n) for n in range(4)]
@@ -574,12 +488,11 @@ async def test_whoever_takes_all_their_streams_leaves_those_of_others() -> None:
         bob = await http.begin(user=BOB)
         assert [await (await http.call(bob, id_=n)).status() for n in range(3)] == [200] * 3
         await waiting[0].stream.aclose()
-        await until(lambda: len(app.servers[0].cancelled) == 1)  # type: ignore[attr-defined]
+        await until(lambda: len(server.cancelled) == 1)
         assert await (await http.call(sessions[2], id_=10)).status() == 200
 
 
 @pytest.mark.parametrize("sessions", [True, False], ids=["stateless", "sessionless"])
-@bounded()
 async def test_whoever_has_all_their_requests_at_work_leaves_those_of_others(sessions: bool) -> None:
     limits = HttpLimits(requests=5, requests_of_principal=3)
     app = HttpApp(Now(), principal=who, limits=limits) if sessions else None
@@ -613,7 +526,6 @@ async def test_whoever_has_all_their_requests_at_work_leaves_those_of_others(ses
         assert not app._requests._parts
 
 
-@bounded()
 async def test_whoever_sends_large_messages_by_half_delays_nobody_else() -> None:
     limits = HttpLimits(message=MIB, bodies=4 * MIB, bodies_of_principal=2 * MIB, arrival=1)
     app = HttpApp(Now(), principal=who, limits=limits)
@@ -635,18 +547,19 @@ async def test_whoever_sends_large_messages_by_half_delays_nobody_else() -> None
         assert statuses.count(429) >= 4
 
 
-@bounded()
 async def test_whoever_does_not_read_holds_up_nobody_else() -> None:
     """What waits for one user is limited, and that for all; a stream on which nothing waits always takes a message."""
 
-    class Chatty(Then):
+    class Chatty(Tools):
         async def call_tool(self, params: Any, ctx: Any) -> Any:
             for _ in range(400 if params.name == "much" else 4):
                 await ctx.log("info", "x" * 50_000)
             return await super().call_tool(params, ctx)
 
     app = HttpApp(
-        Chatty(), principal=who, limits=HttpLimits(queued=400_000, queued_of_principal=200_000, write_timeout=20)
+        of_revision(Chatty, v2025_11_25)(),
+        principal=who,
+        limits=HttpLimits(queued=400_000, queued_of_principal=200_000, write_timeout=20),
     )
     async with wires(app) as http:
         assert app._sessions is not None
@@ -665,13 +578,11 @@ async def test_whoever_does_not_read_holds_up_nobody_else() -> None:
         await until(lambda: queues.all.used == 0)
 
 
-@bounded()
 async def test_whoever_blocks_all_their_threads_leaves_those_of_others() -> None:
     """The threads of a user are the same, whatever sessions they begin."""
     go = threading.Event()
 
-    class Blocking(v2025_11_25.Server):
-        info = v2025_11_25.types.Implementation(name="tools", version="1")
+    class Blocking(any_revision.Tools):
         limits = Limits(threads=2)
         at_work = 0
 
@@ -679,9 +590,9 @@ async def test_whoever_blocks_all_their_threads_leaves_those_of_others() -> None
             if params.name == "wait":
                 self.at_work += 1
                 go.wait(20)
-            return v2025_11_25.types.CallToolResult(content=[])
+            return self.text("")
 
-    server = Blocking()
+    server = of_revision(Blocking, v2025_11_25)()
     async with wires(HttpApp(server, principal=who)) as http:
         try:
             for n in range(4):
@@ -701,15 +612,12 @@ async def test_whoever_blocks_all_their_threads_leaves_those_of_others() -> None
         quick=[("stateless", True)],
     ),
 )
-@bounded()
 async def test_handlers_whose_clients_hang_up_take_a_limited_number_of_threads(way: str, is_known: bool) -> None:
     """A thread counts until its handler ends; further requests wait."""
     revisions: dict[str, Any] = {"stateless": v2026_07_28, "sse": v2024_11_05}
-    package = revisions.get(way, v2025_11_25)
     go, lock = threading.Event(), threading.Lock()
 
-    class Blocking(package.Server):  # type: ignore[name-defined,misc]
-        info = package.types.Implementation(name="tools", version="1")
+    class Blocking(any_revision.Tools):
         at_work = 0
 
         def call_tool(self, params: Any, ctx: Any) -> Any:
@@ -718,18 +626,16 @@ async def test_handlers_whose_clients_hang_up_take_a_limited_number_of_threads(w
             go.wait(30)
             with lock:
                 self.at_work -= 1
-            return package.types.CallToolResult(content=[])
+            return self.text("")
 
-    def are_at_work(count: int) -> bool:
+    def are_at_work(count: int) -> object:
         return server.at_work == count
 
-    server = Blocking()
+    server = of_revision(Blocking, revisions.get(way, v2025_11_25))()
     principal = who if is_known else lambda scope: None
-    app: Any = HttpApp(server, principal=principal, sessions=way == "sessions")
-    if way == "sse":
-        app = SseApp(server, principal=principal)
+    make: Any = SseApp if way == "sse" else partial(HttpApp, sessions=way == "sessions")
     before = threading.active_count()
-    async with wires(app) as http:
+    async with wires(make(server, principal=principal)) as http:
         named: list[tuple[str, Headers]] = []
         for user in range(8):
             known = {"x_user": f"user-{user}"}
@@ -742,10 +648,9 @@ async def test_handlers_whose_clients_hang_up_take_a_limited_number_of_threads(w
         try:
             for n in range(160):
                 path, headers = named[n % len(named)]
-                call = (
-                    lone(n, "tools/call", name="x") if way == "stateless" else request(n, "tools/call", {"name": "x"})
-                )
+                call = request(n, "tools/call", {"name": "x"})
                 if way == "stateless":
+                    call = lone(n, "tools/call", name="x")
                     headers = headers | stateless(call)
                 elif way == "no sessions":
                     headers = headers | {"mcp_protocol_version": LATEST}
@@ -761,13 +666,11 @@ async def test_handlers_whose_clients_hang_up_take_a_limited_number_of_threads(w
         await until(lambda: server.at_work == 0)
 
 
-@bounded()
 async def test_a_session_that_may_not_even_wait_is_told_with_a_429() -> None:
-    class Narrow(Then):
+    class Narrow(Tools):
         limits = Limits(in_flight=1, waiting=1)
 
-    async with wires(HttpApp(Narrow())) as http:
-        session = await http.begin()
+    async with in_session(HttpApp(of_revision(Narrow, v2025_11_25)())) as (http, session):
         for n in (1, 2):
             wire = await http.call(session, "wait", n)
             await wire.until(lambda received: b"\n\n" in received)

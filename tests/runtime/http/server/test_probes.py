@@ -14,12 +14,11 @@ import pytest
 from starlette.applications import Starlette
 from starlette.routing import Mount
 
-from mcp_bindgen.http import HttpApp, MemoryEventStore
+from mcp_bindgen.http import HttpApp, MemoryEventStore, SseApp
 from mcp_bindgen.http.server import app as _probes
-from mcp_bindgen.http.server.legacy_sse import SseApp
 from mcp_bindgen.v2025_11_25 import Server
 from mcp_bindgen.v2025_11_25 import types as mcp
-from tests.support.checked_connections import bounded, initialize
+from tests.support.checked_connections import initialize
 from tests.support.http_wires import EVE, LATEST, Wires, who, wires
 from tests.support.processes import free_port
 
@@ -66,7 +65,6 @@ async def probe(http: Wires, path: str, method: str = "GET", **headers: str) -> 
 
 
 @pytest.mark.parametrize("make", [HttpApp, SseApp])
-@bounded()
 async def test_a_kubelet_is_answered_and_learns_nothing_else(make: Callable[..., Any]) -> None:
     async with wires(make(Tools(), principal=who)) as http:
         for path in ("/healthz", "/readyz"):
@@ -77,7 +75,6 @@ async def test_a_kubelet_is_answered_and_learns_nothing_else(make: Callable[...,
             assert (status, body, found["allow"]) == (405, b"", "GET, HEAD")
 
 
-@bounded()
 async def test_a_page_that_rebinds_dns_reaches_the_probes_only() -> None:
     async with wires(HttpApp(Tools())) as http:
         for host in (POD, "evil.example"):
@@ -90,7 +87,6 @@ async def test_a_page_that_rebinds_dns_reaches_the_probes_only() -> None:
             assert not [name for name in headers if name.startswith("access-control")]
 
 
-@bounded()
 async def test_probes_say_the_same_to_everybody() -> None:
     async with wires(HttpApp(Tools(), principal=who)) as http:
         await http.begin(user=EVE)
@@ -99,7 +95,6 @@ async def test_probes_say_the_same_to_everybody() -> None:
         assert SECRET not in str(answers)
 
 
-@bounded()
 async def test_who_leaves_is_alive_and_not_ready() -> None:
     app = HttpApp(Tools())
     async with wires(app) as http:
@@ -113,7 +108,6 @@ async def test_who_leaves_is_alive_and_not_ready() -> None:
 @pytest.mark.parametrize(
     "away", [False, OSError("redis://user:hunter2@store"), 30.0], ids=["says so", "fails", "hangs"]
 )
-@bounded()
 async def test_it_is_not_ready_while_its_store_is_away(
     away: object, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
 ) -> None:
@@ -127,7 +121,6 @@ async def test_it_is_not_ready_while_its_store_is_away(
     assert caplog.text.count("not ready: the store cannot be reached") == 1
 
 
-@bounded()
 async def test_many_probes_ask_the_store_once() -> None:
     store = Store(0.05, True)
     async with wires(HttpApp(Tools(), store=store)) as http:
@@ -136,7 +129,6 @@ async def test_many_probes_ask_the_store_once() -> None:
         assert store.asked == 1
 
 
-@bounded()
 async def test_mounted_the_probes_are_below_the_mount_point() -> None:
     app = HttpApp(Tools())
     whole = Starlette(routes=[Mount("/tools", app)], lifespan=app.lifespan)
@@ -159,7 +151,6 @@ run(Tools())
 """
 
 
-@bounded()
 async def test_the_command_line_serves_without_sessions_and_with_probes() -> None:
     port = free_port()
     process = subprocess.Popen([sys.executable, "-c", PROGRAM.replace("{port}", str(port))], stderr=subprocess.PIPE)

@@ -15,16 +15,15 @@ from typing import Any
 import pytest
 
 from mcp_bindgen import v2025_11_25
-from mcp_bindgen.http import HttpApp
+from mcp_bindgen.http import HttpApp, SseApp
 from mcp_bindgen.http.server.access import HttpRequest
 from mcp_bindgen.http.server.app import Probes
 from mcp_bindgen.http.server.errors import HttpError
-from mcp_bindgen.http.server.legacy_sse import SseApp
 from mcp_bindgen.http.server.request_log import RequestRecord
 from mcp_bindgen.runtime import Identity, log_format, logs
 from mcp_bindgen.runtime.log_format import JsonFormatter
 from mcp_bindgen.v2025_11_25 import types as mcp
-from tests.support.checked_connections import bounded, lone, request
+from tests.support.checked_connections import lone, request
 from tests.support.commands import ROOT
 from tests.support.http_wires import BOB, EVE, Wires, stateless, who, wires
 
@@ -92,7 +91,6 @@ async def tell(http: Wires, message: Any, **headers: str) -> Any:
     return wire
 
 
-@bounded()
 async def test_requests_of_all_eras_and_transports(lines: Lines) -> None:
     call = {"name": "echo", "arguments": {"text": "s3cret-argument"}}
     async with wires(HttpApp(Tools(), principal=who)) as http:
@@ -120,7 +118,6 @@ async def test_requests_of_all_eras_and_transports(lines: Lines) -> None:
         assert secret not in lines.text
 
 
-@bounded()
 async def test_requests_without_sessions_and_over_sse(lines: Lines) -> None:
     async with wires(HttpApp(Tools(), sessions=False)) as http:
         message = request(1, "tools/call", {"name": "echo"})
@@ -136,7 +133,6 @@ async def test_requests_without_sessions_and_over_sse(lines: Lines) -> None:
     assert path.partition("session_id=")[2] not in lines.text
 
 
-@bounded()
 async def test_what_is_refused_has_the_fields_of_its_request(lines: Lines) -> None:
     async with wires(HttpApp(Tools(), principal=who)) as http:
         session = await http.begin(user=BOB)
@@ -173,7 +169,6 @@ class AccessPolicy:
         return ()
 
 
-@bounded()
 async def test_the_principal_is_that_of_the_token_and_the_token_is_not_told(lines: Lines) -> None:
     async with wires(HttpApp(Tools(), auth=AccessPolicy())) as http:
         assert (await tell(http, lone(1, "tools/list"))).json["id"] == 1
@@ -259,7 +254,6 @@ def test_no_text_adds_a_line_or_a_member() -> None:
     assert "ValueError" in found["exception"]
 
 
-@bounded()
 async def test_a_probe_has_no_fields_of_the_request_before_it(lines: Lines) -> None:
     app = HttpApp(Tools())
 
@@ -277,7 +271,6 @@ async def test_a_probe_has_no_fields_of_the_request_before_it(lines: Lines) -> N
     assert "request_id" not in told
 
 
-@bounded()
 async def test_nothing_is_recorded_unless_that_is_wanted(caplog: pytest.LogCaptureFixture) -> None:
     caplog.set_level(logging.DEBUG)
     async with wires(HttpApp(Tools())) as http:
@@ -287,7 +280,7 @@ async def test_nothing_is_recorded_unless_that_is_wanted(caplog: pytest.LogCaptu
 
 
 @pytest.mark.parametrize("way", [["--log-format", "json"], []])
-def test_each_line_of_an_example_is_json(way: list[str]) -> None:
+async def test_each_line_of_an_example_is_json(way: list[str]) -> None:
     """The whole way of a user: an example, the option or the environment variable, a client, and each line read."""
     command = [sys.executable, ROOT / "examples" / "weather_server.py", "--http", "127.0.0.1:0", *way]
     variables = {} if way else {"MCP_LOG_FORMAT": "json"}
@@ -298,12 +291,8 @@ def test_each_line_of_an_example_is_json(way: list[str]) -> None:
         began = json.loads(server.stderr.readline())
         url = began["message"].removeprefix("listening on ")
 
-        @bounded()
-        async def body() -> None:
-            async with v2025_11_25.Client.connect(url) as client:
-                await client.call_tool("forecast", {"city": "Oslo"})
-
-        body()
+        async with v2025_11_25.Client.connect(url) as client:
+            await client.call_tool("forecast", {"city": "Oslo"})
         server.send_signal(signal.SIGTERM)
         rest = [json.loads(line) for line in server.stderr.read().splitlines()]
         assert server.wait(10) == 0

@@ -7,21 +7,16 @@ from typing import Any
 
 import pytest
 
+from mcp_bindgen import v2025_11_25, v2026_07_28
 from mcp_bindgen.http import HttpApp
 from mcp_bindgen.runtime import connect
-from mcp_bindgen.v2025_11_25 import Server as Stateful
-from mcp_bindgen.v2025_11_25 import types as stateful
-from mcp_bindgen.v2026_07_28 import Server as Stateless
-from mcp_bindgen.v2026_07_28 import types as stateless
-from tests.support.checked_connections import bounded
+from tests.support.any_revision import Tools, of_revision
 from tests.support.http_wires import listening
 
 SENT = {"X-Tenant": "blue", "Authorization": "Bearer secret", "DPoP": "secret", "Cookie": "secret"}
 
 
-class Tells:
-    types: Any
-
+class Tells(Tools):
     async def call_tool(self, params: Any, ctx: Any) -> Any:
         origin = ctx.origin
         assert ctx.scope.origin is origin
@@ -30,18 +25,12 @@ class Tells:
         with pytest.raises(KeyError):
             origin.headers["Cookie"]
         said = [origin.principal, origin.address, origin.network, origin.headers["X-Tenant"], dict(origin.headers)]
-        return self.types.CallToolResult(content=[self.types.TextContent(text=json.dumps(said))])
+        return self.text(json.dumps(said))
 
 
-class Old(Tells, Stateful):
-    types = stateful
+Old, New = of_revision(Tells, v2025_11_25), of_revision(Tells, v2026_07_28)
 
 
-class New(Tells, Stateless):
-    types = stateless
-
-
-@bounded()
 @pytest.mark.parametrize(("server", "sessions"), [(Old, True), (Old, False), (New, True)])
 async def test_a_handler_knows_where_its_request_came_from(server: Any, sessions: bool) -> None:
     app = HttpApp(server(), sessions=sessions, principal=lambda scope: "ada")

@@ -47,7 +47,6 @@ def two(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Cluster]:
 # --- what nginx passes on ---------------------------------------------------------------------------------------
 
 
-@bounded()
 async def test_nginx_serves_the_public_name_and_nothing_but_the_endpoint(two: Cluster) -> None:
     origin = two.url.removesuffix("/mcp")
     async with httpx2.AsyncClient() as http:
@@ -59,7 +58,6 @@ async def test_nginx_serves_the_public_name_and_nothing_but_the_endpoint(two: Cl
         assert (await http.get(two.url.replace("https", "http"))).status_code == 400
 
 
-@bounded()
 async def test_nginx_has_the_limits_of_the_server(two: Cluster) -> None:
     message = {"jsonrpc": "2.0", "id": 1, "method": "ping", "params": {"_meta": {"x": ""}}}
     async with httpx2.AsyncClient() as http:
@@ -178,26 +176,23 @@ def test_connections_that_wait_when_the_port_closes_are_answered() -> None:
     anyio.run(body, backend_options={"use_uvloop": True})
 
 
-def test_a_response_that_began_before_the_signal_does_not_end_its_connection() -> None:
+async def test_a_response_that_began_before_the_signal_does_not_end_its_connection() -> None:
     """Its head could not announce that, so a proxy may have sent the next request already."""
 
-    async def body() -> None:
-        stopping = anyio.Event()
-        server = await _started(stopping.wait)
-        with _connect(server.servers[0].sockets[0].getsockname()[1]) as connection:
-            connection.sendall(_get())
-            assert await anyio.to_thread.run_sync(connection.recv, 4096)
-            async with anyio.create_task_group() as tasks:
-                tasks.start_soon(server.shutdown)
-                while not server.is_leaving:
-                    await anyio.sleep(0.01)
-                stopping.set()
-                for _ in range(2):
-                    assert (await anyio.to_thread.run_sync(_answer, connection)).endswith(b"ok\n")
-                    connection.sendall(_get())
-                connection.close()
-
-    anyio.run(body)
+    stopping = anyio.Event()
+    server = await _started(stopping.wait)
+    with _connect(server.servers[0].sockets[0].getsockname()[1]) as connection:
+        connection.sendall(_get())
+        assert await anyio.to_thread.run_sync(connection.recv, 4096)
+        async with anyio.create_task_group() as tasks:
+            tasks.start_soon(server.shutdown)
+            while not server.is_leaving:
+                await anyio.sleep(0.01)
+            stopping.set()
+            for _ in range(2):
+                assert (await anyio.to_thread.run_sync(_answer, connection)).endswith(b"ok\n")
+                connection.sendall(_get())
+            connection.close()
 
 
 # --- subscriptions that are handed over -----------------------------------------------------------------------
@@ -238,7 +233,6 @@ async def _announce(http: httpx2.AsyncClient, url: str, uri: str) -> None:
     assert "announced" in (await http.post(url, headers=headers, json=message)).text
 
 
-@bounded()
 async def test_events_between_the_end_of_a_stream_and_the_next_one_are_heard_once(two: Cluster) -> None:
     first, second = two.workers
     async with httpx2.AsyncClient(timeout=20) as http, anyio.create_task_group() as tasks:
@@ -279,7 +273,7 @@ async def test_events_between_the_end_of_a_stream_and_the_next_one_are_heard_onc
 # --- rolling restarts -----------------------------------------------------------------------------------------
 
 
-class NewListener(v2026_07_28.Client):
+class Listener:
     """Counts events."""
 
     def __init__(self) -> None:
@@ -289,14 +283,12 @@ class NewListener(v2026_07_28.Client):
         self.heard[params.uri] += 1
 
 
-class OldListener(v2025_11_25.Client):
-    """Counts events."""
+class NewListener(Listener, v2026_07_28.Client):
+    """Listens statelessly."""
 
-    def __init__(self) -> None:
-        self.heard: Counter[str] = Counter()
 
-    def on_resource_updated(self, params: Any, ctx: Any) -> None:
-        self.heard[params.uri] += 1
+class OldListener(Listener, v2025_11_25.Client):
+    """Listens in a session."""
 
 
 class Load:
@@ -425,13 +417,11 @@ def _check(load: Load, new: NewListener, old: OldListener, most_refused: int) ->
 
 
 @pytest.mark.full
-@bounded()
 async def test_a_rolling_restart_under_load_loses_nothing(two: Cluster) -> None:
     _check(*await _restarts(two, 1, 0.1, 1), 0)
 
 
 @pytest.mark.full
-@bounded()
 async def test_a_client_whose_worker_is_killed_is_told_and_hears_the_rest(two: Cluster) -> None:
     load, new, old = await _restarts(two, 2, 1, 1, signal.SIGKILL)
     missed = [uri for uri in load.events if not new.heard[uri]]
@@ -442,11 +432,7 @@ async def test_a_client_whose_worker_is_killed_is_told_and_hears_the_rest(two: C
 
 
 @pytest.mark.full
-def test_rolling_restarts_of_the_example_files_lose_nothing(tmp_path_factory: pytest.TempPathFactory) -> None:
+@bounded(300)
+async def test_rolling_restarts_of_the_example_files_lose_nothing(tmp_path_factory: pytest.TempPathFactory) -> None:
     with cluster(tmp_path_factory.mktemp("two"), kind=ShippedCluster) as shipped:
-
-        @bounded(300)
-        async def body() -> None:
-            _check(*await _restarts(shipped, 2, 1, 3), 2)
-
-        body()
+        _check(*await _restarts(shipped, 2, 1, 3), 2)

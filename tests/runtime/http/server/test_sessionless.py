@@ -11,12 +11,13 @@ import pytest
 
 from mcp_bindgen import v2025_03_26, v2025_06_18, v2025_11_25, v2026_07_28
 from mcp_bindgen.auth import ResourceServer, StaticTokens
-from mcp_bindgen.http import HttpApp, HttpLimits, MemoryEventStore
+from mcp_bindgen.http import HttpApp, MemoryEventStore
 from mcp_bindgen.runtime import Identity, ProtocolError, Server, SessionRequired, connect
+from tests.support import any_revision
+from tests.support.any_revision import of_revision
 from tests.support.checked_connections import (
     STATEFUL,
     STATELESS,
-    bounded,
     initialize,
     lone,
     notification,
@@ -24,7 +25,7 @@ from tests.support.checked_connections import (
     request,
     until,
 )
-from tests.support.http_wires import LATEST, Headers, Wire, Wires, listening, stateless, wires
+from tests.support.http_wires import LATEST, Headers, Wire, Wires, in_session, listening, stateless, wires
 
 KEY = "a-token-that-nobody-guesses"
 NEEDS = "needs a session, and this endpoint keeps none (sessions=False)"
@@ -32,18 +33,13 @@ BEFORE, FIRST = "2025-06-18", "2025-03-26"
 QUESTIONS = {"sample": "sampling/createMessage", "roots": "roots/list", "ping": "ping"}
 
 
-class Tools:
+class Tools(any_revision.Tools):
     """Tools of any revision; each asks for something, and says what it got."""
-
-    types: Any
 
     def __init__(self) -> None:
         self.told: list[str] = []
         self.late: Any = None
         self.stopped = 0
-
-    async def list_tools(self, params: Any, ctx: Any) -> Any:
-        return self.types.ListToolsResult(tools=[])
 
     async def call_tool(self, params: Any, ctx: Any) -> Any:
         self.late, said = ctx, f"{ctx.revision} {params.name}"
@@ -53,8 +49,8 @@ class Tools:
                     await ctx.progress(number, 3)
                     await ctx.log("info", number)
             case "sample":
-                text = self.types.TextContent(text="?")
-                await ctx.create_message([self.types.SamplingMessage(role="user", content=text)], 10)
+                asked = self.types.SamplingMessage(role="user", content=self.types.TextContent(text="?"))
+                await ctx.create_message([asked], 10)
             case "roots":
                 await ctx.list_roots()
             case "ping":
@@ -68,7 +64,7 @@ class Tools:
                     await anyio.sleep_forever()
                 finally:
                     self.stopped += 1
-        return self.types.CallToolResult(content=[self.types.TextContent(text=said)])
+        return self.text(said)
 
     async def subscribe(self, params: Any, ctx: Any) -> Any:
         raise AssertionError("nobody could be told")
@@ -77,27 +73,17 @@ class Tools:
         self.told.append(ctx.revision)
 
 
-class First(Tools, v2025_03_26.Server):
-    types = v2025_03_26.types
-    info = v2025_03_26.types.Implementation(name="tools", version="1")
+First, Before, Then = (of_revision(Tools, package) for package in (v2025_03_26, v2025_06_18, v2025_11_25))
 
 
-class Before(Tools, v2025_06_18.Server):
-    types = v2025_06_18.types
-    info = v2025_06_18.types.Implementation(name="tools", version="1")
-
-
-class Then(Tools, v2025_11_25.Server):
-    types = v2025_11_25.types
-    info = v2025_11_25.types.Implementation(name="tools", version="1")
-
-
-class Now(v2026_07_28.Server):
-    info = v2026_07_28.types.Implementation(name="tools", version="1")
+class Stateless(any_revision.Tools):
+    """Says the revision."""
 
     async def call_tool(self, params: Any, ctx: Any) -> Any:
-        mcp = v2026_07_28.types
-        return mcp.CallToolResult(content=[mcp.TextContent(text=f"{ctx.revision} {params.name}")])
+        return self.text(f"{ctx.revision} {params.name}")
+
+
+Now = of_revision(Stateless, v2026_07_28)
 
 
 def app(*servers: Server, **options: Any) -> HttpApp:
@@ -136,7 +122,6 @@ def text(message: Any) -> str:
 
 
 @pytest.mark.parametrize("revision", [FIRST, BEFORE, LATEST])
-@bounded()
 async def test_a_handshake_gives_no_session_and_declares_only_what_can_be_kept(revision: str) -> None:
     async with wires(app()) as http:
         begun = await http.ask("POST", initialize(revision))
@@ -152,7 +137,6 @@ async def test_a_handshake_gives_no_session_and_declares_only_what_can_be_kept(r
         assert text(one) == f"{revision} x"
 
 
-@bounded()
 async def test_any_worker_takes_any_message() -> None:
     """Nothing of a message is needed for another one, so two workers in turn are like one."""
     async with wires(app()) as one, wires(app()) as other:
@@ -161,7 +145,6 @@ async def test_any_worker_takes_any_message() -> None:
             assert text((await told(http, tool("x")))[0]) == f"{LATEST} x"
 
 
-@bounded()
 async def test_the_revision_is_that_of_the_header_else_the_one_of_before_there_was_a_header() -> None:
     async with wires(app()) as http:
         assert [text((await told(http, tool("x"), revision))[0]) for revision in (LATEST, BEFORE, None)] == [
@@ -182,7 +165,6 @@ async def test_the_revision_is_that_of_the_header_else_the_one_of_before_there_w
         assert "MCP-Protocol-Version is missing; supported are 2025-11-25" in refused.json["error"]["message"]
 
 
-@bounded()
 async def test_get_and_delete_are_not_allowed() -> None:
     async with wires(app()) as http:
         for method in ("GET", "DELETE"):
@@ -190,7 +172,6 @@ async def test_get_and_delete_are_not_allowed() -> None:
             assert (await wire.status(), wire.headers["allow"]) == (405, "POST")
 
 
-@bounded()
 async def test_progress_and_logs_come_on_the_response() -> None:
     async with wires(app()) as http:
         messages = await told(http, tool("count", progressToken="t"))
@@ -202,7 +183,6 @@ async def test_progress_and_logs_come_on_the_response() -> None:
 
 
 @pytest.mark.parametrize("name", QUESTIONS)
-@bounded()
 async def test_asking_the_client_says_that_it_needs_a_session(name: str) -> None:
     async with wires(app()) as http:
         (one,) = await told(http, tool(name))
@@ -217,14 +197,12 @@ async def test_asking_the_client_says_that_it_needs_a_session(name: str) -> None
         ("logging/setLevel", {"level": "info"}),
     ],
 )
-@bounded()
 async def test_what_would_have_to_be_remembered_says_that_it_needs_a_session(method: str, params: Any) -> None:
     async with wires(app()) as http:
         (one,) = await told(http, request(1, method, params))
         assert one["error"] == {"code": -32600, "message": f"{method} {NEEDS}"}
 
 
-@bounded()
 async def test_what_is_said_outside_of_a_request_needs_a_session() -> None:
     server = Then()
     async with wires(app(server)) as http:
@@ -240,7 +218,6 @@ async def test_what_is_said_outside_of_a_request_needs_a_session() -> None:
         assert refused.json["error"]["message"] == f"an answer {NEEDS}"
 
 
-@bounded()
 async def test_nobody_is_known_beyond_their_message() -> None:
     async with wires(app()) as http:
         capable = initialize(LATEST, {"sampling": {}, "roots": {}})
@@ -249,7 +226,6 @@ async def test_nobody_is_known_beyond_their_message() -> None:
         assert json.loads(text(one)) == [None, {}]
 
 
-@bounded()
 async def test_notifications_reach_their_handlers() -> None:
     server = Then()
     async with wires(app(server)) as http:
@@ -260,7 +236,6 @@ async def test_notifications_reach_their_handlers() -> None:
         await until(lambda: server.told == [LATEST])
 
 
-@bounded()
 async def test_batches_are_answered_together_where_there_are_such() -> None:
     async with wires(app()) as http:
         batch: Sequence[Any] = [tool("x", 1), notification("notifications/roots/list_changed"), tool("roots", 2)]
@@ -271,7 +246,6 @@ async def test_batches_are_answered_together_where_there_are_such() -> None:
         assert await refused.status() == 400
 
 
-@bounded()
 async def test_what_is_wrong_is_refused_as_it_is_with_sessions() -> None:
     messages: list[Any] = [
         request(1, "tools/call", {"name": 7}),
@@ -282,8 +256,7 @@ async def test_what_is_wrong_is_refused_as_it_is_with_sessions() -> None:
         [initialize(FIRST), tool("x", 2)],
         request(None, "ping"),
     ]
-    async with wires(app(First(), Then())) as without, wires(HttpApp(First(), Then())) as having:
-        session = await having.begin()
+    async with wires(app(First(), Then())) as without, in_session(HttpApp(First(), Then())) as (having, session):
         for message in messages:
             one = await without.ask("POST", message, mcp_protocol_version=LATEST)
             other = await having.ask("POST", message, **session)
@@ -293,7 +266,6 @@ async def test_what_is_wrong_is_refused_as_it_is_with_sessions() -> None:
             assert await wire.status() in (406, 415)
 
 
-@bounded()
 async def test_who_hangs_up_cancels() -> None:
     server = Then()
     async with wires(app(server)) as http:
@@ -303,21 +275,9 @@ async def test_who_hangs_up_cancels() -> None:
         await until(lambda: server.stopped == 1)
 
 
-@bounded()
-async def test_too_much_at_once_is_refused() -> None:
-    server = Then()
-    async with wires(app(server, limits=HttpLimits(requests=1))) as http:
-        await http.ask("POST", tool("wait"), mcp_protocol_version=LATEST)
-        await until(lambda: server.late is not None)
-        refused = await http.ask("POST", tool("x"), mcp_protocol_version=LATEST)
-        assert (await refused.status(), refused.headers["retry-after"]) == (429, "1")
-        assert refused.json["error"]["code"] == -32000
-
-
 @pytest.mark.parametrize(
     "client", [v2025_03_26.Client, v2025_06_18.Client, v2025_11_25.Client], ids=lambda one: one.revision
 )
-@bounded()
 async def test_our_clients_need_no_session(client: Any) -> None:
     class Asked(client):  # type: ignore[misc]
         """Offers its roots, which nobody can see."""
@@ -340,9 +300,8 @@ def test_a_store_without_sessions_is_a_mistake() -> None:
         app(store=MemoryEventStore())
 
 
-@bounded()
 async def test_tokens_and_scopes_count_as_they_do_with_sessions() -> None:
-    class Guarded(Then):
+    class Guarded(Tools):
         async def call_tool(self, params: Any, ctx: Any) -> Any:
             if params.name == "admin":
                 ctx.identity.require("admin")
@@ -351,7 +310,7 @@ async def test_tokens_and_scopes_count_as_they_do_with_sessions() -> None:
     alice = Identity(subject="alice", scopes=frozenset({"read"}))
     scopes = {("tools/call", "x"): ["read"], ("tools/call", "delete"): ["write"]}
     auth = ResourceServer("http://localhost/mcp", StaticTokens({KEY: alice}), scopes=scopes)
-    async with wires(app(Guarded(), auth=auth)) as http:
+    async with wires(app(of_revision(Guarded, v2025_11_25)(), auth=auth)) as http:
         for name, token, status in (("x", "wrong", 401), ("x", KEY, 200), ("delete", KEY, 403), ("admin", KEY, 403)):
             headers = {"mcp_protocol_version": LATEST, "authorization": f"Bearer {token}"}
             wire = await http.ask("POST", tool(name), **headers)

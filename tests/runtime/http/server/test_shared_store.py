@@ -6,7 +6,7 @@ import asyncio
 import json
 import sys
 import time
-from collections.abc import AsyncIterator, Awaitable, Callable, Iterator
+from collections.abc import AsyncIterator, Awaitable, Callable
 from contextlib import AsyncExitStack, asynccontextmanager, suppress
 from contextvars import ContextVar
 from functools import partial
@@ -24,43 +24,28 @@ from mcp_bindgen import v2025_11_25, v2026_07_28
 from mcp_bindgen.auth.resource_server.dpop import InvalidProof, ProofVerifier
 from mcp_bindgen.cluster.redis_connection import RedisConnection
 from mcp_bindgen.cluster.session_registry import RedisReplayCache, RedisStore, SharedRegistry, merged
-from mcp_bindgen.cluster.store import FORMAT, SharedStore
+from mcp_bindgen.cluster.store import FORMAT
 from mcp_bindgen.cluster.streams import SharedListenStream
-from mcp_bindgen.http.server.app import HttpApp
-from mcp_bindgen.http.server.event_store import PAGE, Event, StoreLimits, StoreUnavailable
+from mcp_bindgen.http import HttpApp, HttpLimits
+from mcp_bindgen.http.server.event_store import Event, StoreUnavailable
 from mcp_bindgen.http.server.intake import parse_body
-from mcp_bindgen.http.server.limits import HttpLimits
 from mcp_bindgen.http.server.streams import LISTEN_STREAM
-from mcp_bindgen.runtime import Server
+from mcp_bindgen.runtime import ProtocolError, RequestStateSigner, Server
 from mcp_bindgen.runtime import run as serve
 from mcp_bindgen.runtime.protocol.access import RequestOrigin
-from mcp_bindgen.runtime.protocol.errors import ProtocolError
 from mcp_bindgen.runtime.session import subscription_client
-from mcp_bindgen.runtime.session.rounds import RequestStateSigner
 from mcp_bindgen.runtime.session.subscriptions import Subscription
 from mcp_bindgen.v2025_11_25 import types as mcp
 from tests.runtime.entrypoints.test_connect import listening
-from tests.support.checked_connections import bounded, until
-from tests.support.cluster import answer
+from tests.support.checked_connections import INITIALIZED, initialize, notification, request, until
+from tests.support.cluster import HEADERS, answer, text
 from tests.support.effort import examples
+from tests.support.http_wires import LATEST, who
 from tests.support.issuer import Prover
 from tests.support.processes import free_port, process
-from tests.support.redis_server import RedisServer, redis_server
+from tests.support.redis_server import RedisServer
 
-HELLO = {"protocolVersion": "2025-11-25", "capabilities": {}, "clientInfo": {"name": "client", "version": "1"}}
-HEADERS = {"accept": "application/json, text/event-stream", "content-type": "application/json"}
-
-
-@pytest.fixture(scope="module")
-def server(tmp_path_factory: pytest.TempPathFactory) -> Iterator[RedisServer]:
-    with redis_server(tmp_path_factory.mktemp("redis")) as running:
-        yield running
-
-
-@pytest.fixture
-def redis(server: RedisServer) -> RedisServer:
-    server.client.flushall()
-    return server
+PING = request(1, "ping")
 
 
 class Tools(v2025_11_25.Server):
@@ -75,11 +60,6 @@ class Tools(v2025_11_25.Server):
         level = ctx.negotiated.log_level if ctx.negotiated is not None else None
         client = ctx.peer_info.name
         return mcp.CallToolResult(content=[mcp.TextContent(text=f"{client} {level}")])
-
-
-def principal(scope: Any) -> str | None:
-    """The principal of a request: whatever a header says."""
-    return dict(scope["headers"]).get(b"x-user", b"").decode() or None
 
 
 def headers(session: str | None, user: str | None) -> dict[str, str]:
@@ -97,23 +77,22 @@ class Workers:
     async def post(
         self, worker: int, session: str | None, message: dict[str, Any], user: str | None = None
     ) -> httpx2.Response:
-        sent = headers(session, user)
-        return await self.clients[worker].post("/mcp", headers=sent, json={"jsonrpc": "2.0", **message})
+        return await self.clients[worker].post("/mcp", headers=headers(session, user), json=message)
 
     async def begin(self, worker: int = 0, confirmed: int = 0, user: str | None = None) -> str:
-        info = {"name": "client", "version": "1"}
-        params = {"protocolVersion": "2025-11-25", "capabilities": {}, "clientInfo": info}
-        response = await self.post(worker, None, {"id": 1, "method": "initialize", "params": params}, user)
+        response = await self.post(worker, None, initialize(LATEST), user)
         assert response.status_code == 200, response.text
         session = response.headers["mcp-session-id"]
-        told = await self.post(confirmed, session, {"method": "notifications/initialized"}, user)
+        told = await self.post(confirmed, session, INITIALIZED, user)
         assert told.status_code == 202
         return session
 
+    async def set_level(self, worker: int, session: str, level: str) -> None:
+        wish = request(3, "logging/setLevel", {"level": level})
+        assert answer(await self.post(worker, session, wish))["result"] == {}
+
     async def says(self, worker: int, session: str, user: str | None = None) -> str:
-        call = {"id": 2, "method": "tools/call", "params": {"name": "x"}}
-        said: str = answer(await self.post(worker, session, call, user))["result"]["content"][0]["text"]
-        return said
+        return text(answer(await self.post(worker, session, request(2, "tools/call", {"name": "x"}), user)))
 
 
 @asynccontextmanager
@@ -128,7 +107,7 @@ async def workers(
         clients, apps = [], []
         for _ in range(count):
             store = RedisStore(redis.url, **options)
-            app = HttpApp(make(), store=store, principal=principal, limits=limits or HttpLimits(), allowed_hosts=["*"])
+            app = HttpApp(make(), store=store, principal=who, limits=limits or HttpLimits(), allowed_hosts=["*"])
             await stack.enter_async_context(app.lifespan())
             transport = httpx2.ASGITransport(app)
             clients.append(
@@ -138,184 +117,143 @@ async def workers(
         yield Workers(clients, apps)
 
 
-def run(body: Callable[[], Awaitable[None]]) -> None:
-    bounded()(body)()
+@asynccontextmanager
+async def in_session(redis: RedisServer, **options: Any) -> AsyncIterator[tuple[Workers, str]]:
+    """Two workers, and a session at the first."""
+    async with workers(redis, **options) as two:
+        yield two, await two.begin()
 
 
 # --- sessions -------------------------------------------------------------------------------------------------
 
 
-def test_every_worker_checks_whose_session_it_is(redis: RedisServer) -> None:
-    async def body() -> None:
-        async with workers(redis) as two:
-            session = await two.begin(user="anna")
-            for turn in range(2):
-                for worker in (0, 1):
-                    for other in ("bob", None):
-                        response = await two.post(worker, session, {"id": turn, "method": "ping"}, other)
-                        assert response.status_code == 404
-                        deleted = headers(session, other)
-                        assert (await two.clients[worker].delete("/mcp", headers=deleted)).status_code == 404
-                    assert await two.says(worker, session, user="anna") == "client None"
-
-    run(body)
-
-
-def test_a_handshake_may_go_on_with_another_worker(redis: RedisServer) -> None:
-    async def body() -> None:
-        async with workers(redis) as two:
-            session = await two.begin(0, 1)
-            for worker in (0, 1):  # the first has not seen that the client is initialized
-                assert await two.says(worker, session) == "client None"
-
-    run(body)
-
-
-@pytest.mark.full
-def test_a_client_that_never_says_that_it_is_initialized_loses_its_session(redis: RedisServer) -> None:
-    async def body() -> None:
-        async with workers(redis, limits=HttpLimits(handshake=0.4)) as two:
-            info = {"name": "client", "version": "1"}
-            params = {"protocolVersion": "2025-11-25", "capabilities": {}, "clientInfo": info}
-            response = await two.post(0, None, {"id": 1, "method": "initialize", "params": params})
-            confirmed = await two.begin(0, 1)
-            await asyncio.sleep(1)
-            ping = {"id": 1, "method": "ping"}
-            assert (await two.post(1, response.headers["mcp-session-id"], ping)).status_code == 404
-            assert (await two.post(0, confirmed, ping)).status_code == 200
-
-    run(body)
-
-
-def test_what_a_client_wants_is_known_to_all_workers(redis: RedisServer) -> None:
-    async def body() -> None:
-        async with workers(redis) as two:
-            session = await two.begin()
-            assert [await two.says(worker, session) for worker in (0, 1)] == ["client None"] * 2
-            for worker, level in ((0, "error"), (1, "debug"), (0, "info")):
-                wish = {"id": 3, "method": "logging/setLevel", "params": {"level": level}}
-                assert answer(await two.post(worker, session, wish))["result"] == {}
-                assert [await two.says(one, session) for one in (0, 1)] == [f"client {level}"] * 2
-
-    run(body)
-
-
-@pytest.mark.full
-def test_a_session_that_nobody_uses_expires_everywhere(redis: RedisServer) -> None:
-    async def body() -> None:
-        async with workers(redis, limits=HttpLimits(idle=0.6)) as two:
-            idle, used = await two.begin(), await two.begin()
-            for turn in range(10):
-                await asyncio.sleep(0.1)
-                assert await two.says(turn % 2, used) == "client None"
+async def test_every_worker_checks_whose_session_it_is(redis: RedisServer) -> None:
+    async with workers(redis) as two:
+        session = await two.begin(user="anna")
+        for _ in range(2):
             for worker in (0, 1):
-                assert (await two.post(worker, idle, {"id": 1, "method": "ping"})).status_code == 404
-            await asyncio.sleep(1.2)
-            assert (await two.post(0, used, {"id": 1, "method": "ping"})).status_code == 404
-            assert [key for key in redis.client.keys("*") if b":s:" in key or b":e:" in key] == []
-
-    run(body)
-
-
-@pytest.mark.full
-def test_nothing_stays_for_ever_and_ids_are_not_in_the_store(redis: RedisServer) -> None:
-    async def body() -> None:
-        async with workers(redis, prefix="mine:") as two:
-            session = await two.begin()
-            await two.says(1, session)
-            await two.apps[0].servers[0].broadcast(lambda client: client.notify_tool_list_changed())
-            await asyncio.sleep(1.2)  # a worker has renewed its lease
-            keys = redis.client.keys("*")
-            assert keys
-            for key in keys:
-                assert key.startswith(b"mine:")
-                assert redis.client.ttl(key) > 0, key
-                assert session.encode() not in key
-                if redis.client.type(key) == b"hash":
-                    assert session.encode() not in repr(redis.client.hgetall(key)).encode()
-
-    run(body)
+                for other in ("bob", None):
+                    response = await two.post(worker, session, PING, other)
+                    assert response.status_code == 404
+                    deleted = headers(session, other)
+                    assert (await two.clients[worker].delete("/mcp", headers=deleted)).status_code == 404
+                assert await two.says(worker, session, user="anna") == "test None"
 
 
-def test_two_endpoints_with_different_prefixes_do_not_see_each_other(redis: RedisServer) -> None:
-    async def body() -> None:
-        async with workers(redis, 1, prefix="one:") as one, workers(redis, 1, prefix="two:") as two:
-            session = await one.begin()
-            assert (await two.post(0, session, {"id": 1, "method": "ping"})).status_code == 404
-
-    run(body)
+async def test_a_handshake_may_go_on_with_another_worker(redis: RedisServer) -> None:
+    async with workers(redis) as two:
+        session = await two.begin(0, 1)
+        for worker in (0, 1):  # the first has not seen that the client is initialized
+            assert await two.says(worker, session) == "test None"
 
 
 @pytest.mark.full
-def test_without_redis_a_worker_starts_and_waits_for_it(tmp_path: Path) -> None:
-    async def body() -> None:
-        later = RedisServer(tmp_path)
-        async with workers(later, 1, timeout=0.5) as one:
-            params = {"protocolVersion": "2025-11-25", "capabilities": {}, "clientInfo": {"name": "x", "version": "1"}}
-            hello = {"id": 1, "method": "initialize", "params": params}
-            response = await one.post(0, None, hello)
-            assert response.status_code == 503
-            assert int(response.headers["retry-after"]) > 0
-            assert not await one.apps[0].is_ready()
-            later.start()
-            try:
-                await asyncio.sleep(1.5)
-                assert (await one.post(0, None, hello)).status_code == 200
-                assert await one.apps[0].is_ready()
-            finally:
-                later.stop()
+async def test_a_client_that_never_says_that_it_is_initialized_loses_its_session(redis: RedisServer) -> None:
+    async with workers(redis, limits=HttpLimits(handshake=0.4)) as two:
+        response = await two.post(0, None, initialize(LATEST))
+        confirmed = await two.begin(0, 1)
+        await asyncio.sleep(1)
+        assert (await two.post(1, response.headers["mcp-session-id"], PING)).status_code == 404
+        assert (await two.post(0, confirmed, PING)).status_code == 200
 
-    run(body)
+
+async def test_what_a_client_wants_is_known_to_all_workers(redis: RedisServer) -> None:
+    async with in_session(redis) as (two, session):
+        assert [await two.says(worker, session) for worker in (0, 1)] == ["test None"] * 2
+        for worker, level in ((0, "error"), (1, "debug"), (0, "info")):
+            await two.set_level(worker, session, level)
+            assert [await two.says(one, session) for one in (0, 1)] == [f"test {level}"] * 2
+
+
+@pytest.mark.full
+async def test_a_session_that_nobody_uses_expires_everywhere(redis: RedisServer) -> None:
+    async with workers(redis, limits=HttpLimits(idle=0.6)) as two:
+        idle, used = await two.begin(), await two.begin()
+        for turn in range(10):
+            await asyncio.sleep(0.1)
+            assert await two.says(turn % 2, used) == "test None"
+        for worker in (0, 1):
+            assert (await two.post(worker, idle, PING)).status_code == 404
+        await asyncio.sleep(1.2)
+        assert (await two.post(0, used, PING)).status_code == 404
+        assert [key for key in redis.client.keys("*") if b":s:" in key or b":e:" in key] == []
+
+
+@pytest.mark.full
+async def test_nothing_stays_for_ever_and_ids_are_not_in_the_store(redis: RedisServer) -> None:
+    async with in_session(redis, prefix="mine:") as (two, session):
+        await two.says(1, session)
+        await two.apps[0].servers[0].broadcast(lambda client: client.notify_tool_list_changed())
+        await asyncio.sleep(1.2)  # a worker has renewed its lease
+        keys = redis.client.keys("*")
+        assert keys
+        for key in keys:
+            assert key.startswith(b"mine:")
+            assert redis.client.ttl(key) > 0, key
+            assert session.encode() not in key
+            if redis.client.type(key) == b"hash":
+                assert session.encode() not in repr(redis.client.hgetall(key)).encode()
+
+
+async def test_two_endpoints_with_different_prefixes_do_not_see_each_other(redis: RedisServer) -> None:
+    async with workers(redis, 1, prefix="one:") as one, workers(redis, 1, prefix="two:") as two:
+        session = await one.begin()
+        assert (await two.post(0, session, PING)).status_code == 404
+
+
+@pytest.mark.full
+async def test_without_redis_a_worker_starts_and_waits_for_it(tmp_path: Path) -> None:
+    later = RedisServer(tmp_path)
+    async with workers(later, 1, timeout=0.5) as one:
+        hello = initialize(LATEST)
+        response = await one.post(0, None, hello)
+        assert response.status_code == 503
+        assert int(response.headers["retry-after"]) > 0
+        assert not await one.apps[0].is_ready()
+        later.start()
+        try:
+            await asyncio.sleep(1.5)
+            assert (await one.post(0, None, hello)).status_code == 200
+            assert await one.apps[0].is_ready()
+        finally:
+            later.stop()
 
 
 # --- two versions side by side --------------------------------------------------------------------------------
 
 
-def test_what_a_newer_program_has_added_to_a_record_is_kept(redis: RedisServer) -> None:
-    async def body() -> None:
-        async with workers(redis) as two:
-            session = await two.begin()
-            (key,) = redis.client.keys("*:s:*")
-            record = json.loads(redis.client.hget(key, "record") or b"")
-            record["hat"], record["memory"]["colour"] = "new", "red"
-            redis.client.hset(key, mapping={"record": json.dumps(record), "shoes": "x"})
-            redis.client.hincrby(key, "version", 1)
-            for worker, level in ((0, "error"), (1, "debug")):
-                wish = {"id": 3, "method": "logging/setLevel", "params": {"level": level}}
-                assert answer(await two.post(worker, session, wish))["result"] == {}
-            record = json.loads(redis.client.hget(key, "record") or b"")
-            assert (record["hat"], record["memory"]["colour"]) == ("new", "red")
-            assert record["memory"]["logLevel"] == "debug"
-            assert redis.client.hget(key, "shoes") == b"x"
-
-    run(body)
+async def test_what_a_newer_program_has_added_to_a_record_is_kept(redis: RedisServer) -> None:
+    async with in_session(redis) as (two, session):
+        (key,) = redis.client.keys("*:s:*")
+        record = json.loads(redis.client.hget(key, "record") or b"")
+        record["hat"], record["memory"]["colour"] = "new", "red"
+        redis.client.hset(key, mapping={"record": json.dumps(record), "shoes": "x"})
+        redis.client.hincrby(key, "version", 1)
+        for worker, level in ((0, "error"), (1, "debug")):
+            await two.set_level(worker, session, level)
+        record = json.loads(redis.client.hget(key, "record") or b"")
+        assert (record["hat"], record["memory"]["colour"]) == ("new", "red")
+        assert record["memory"]["logLevel"] == "debug"
+        assert redis.client.hget(key, "shoes") == b"x"
 
 
-def test_a_session_that_only_a_newer_program_understands_is_left_to_that(redis: RedisServer) -> None:
-    async def body() -> None:
-        async with workers(redis) as two:
-            session = await two.begin()
-            (key,) = redis.client.keys("*:s:*")
-            redis.client.hset(key, "needs", FORMAT + 1)
-            response = await two.post(1, session, {"id": 1, "method": "ping"})
-            assert response.status_code == 503
-            assert redis.client.exists(key)
-
-    run(body)
+async def test_a_session_that_only_a_newer_program_understands_is_left_to_that(redis: RedisServer) -> None:
+    async with in_session(redis) as (two, session):
+        (key,) = redis.client.keys("*:s:*")
+        redis.client.hset(key, "needs", FORMAT + 1)
+        response = await two.post(1, session, PING)
+        assert response.status_code == 503
+        assert redis.client.exists(key)
 
 
-def test_a_message_of_an_unknown_kind_is_ignored(redis: RedisServer) -> None:
-    async def body() -> None:
-        async with workers(redis) as two:
-            session = await two.begin()
-            (key,) = redis.client.keys("*:s:*")
-            for box in redis.client.zrange("mcp-bindgen:workers", 0, -1):
-                fields = {"kind": "dance", "session": key.rpartition(b":")[2], "step": "left"}
-                redis.client.xadd(b"mcp-bindgen:m:" + box, fields)
-            await asyncio.sleep(0.2)
-            assert await two.says(1, session) == "client None"
-
-    run(body)
+async def test_a_message_of_an_unknown_kind_is_ignored(redis: RedisServer) -> None:
+    async with in_session(redis) as (two, session):
+        (key,) = redis.client.keys("*:s:*")
+        for box in redis.client.zrange("mcp-bindgen:workers", 0, -1):
+            fields = {"kind": "dance", "session": key.rpartition(b":")[2], "step": "left"}
+            redis.client.xadd(b"mcp-bindgen:m:" + box, fields)
+        await asyncio.sleep(0.2)
+        assert await two.says(1, session) == "test None"
 
 
 JSON = st.dictionaries(
@@ -360,239 +298,176 @@ def events(*numbers: int, size: int = 3) -> list[Event]:
     return [Event(number, b"%d" % number * size) for number in numbers]
 
 
-def test_events_come_back_in_order_and_in_pages(redis: RedisServer) -> None:
-    async def body() -> None:
-        async with stores(redis) as (store,):
-            assert isinstance(store, SharedStore)
-            await store.save("s", b"x")
+async def test_a_write_that_is_repeated_is_written_once(redis: RedisServer) -> None:
+    async with stores(redis) as (store,):
+        await store.save("s", b"x")
+        for _ in range(3):
             await store.write("s", "a", events(1, 2), b"[1]")
-            await store.write("s", "b", events(1), b"[2]")
-            await store.write("s", "a", events(3), None)
-            await store.write("s", "a", events(4), None)  # it is over
-            assert await store.read("s", "a", 0) == events(1, 2, 3)
-            assert await store.read("s", "a", 2) == events(3)
-            assert await store.span("s", "a") == (1, 3)
-            assert await store.span("s", "c") is await store.span("t", "a") is None
-            large = [Event(number, bytes(PAGE // 2 - 1)) for number in range(1, 5)]
-            await store.write("s", "c", large, b"")
-            assert [event.number for event in await store.read("s", "c", 1)] == [2, 3]
-            await store.forget("s")
-            assert await store.read("s", "a", 0) == []
-            assert await store.load("s") is None
-
-    run(body)
+        assert await store.read("s", "a", 0) == events(1, 2)
+        for number in (3, 4):  # it is over with the first
+            await store.write("s", "a", events(number), None)
+        assert await store.read("s", "a", 0) == events(1, 2, 3)
 
 
-def test_the_oldest_events_of_a_session_go_first(redis: RedisServer) -> None:
-    async def body() -> None:
-        async with stores(redis, limits=StoreLimits(events=4, size=100)) as (store,):
-            for session in ("s", "t"):
-                await store.save(session, b"x")
-                await store.write(session, "a", events(1, 2), None)
-                await store.write(session, "b", events(1, 2), b"")
-            await store.write("s", "b", events(3), b"")
-            assert await store.span("s", "a") == (2, 2)
-            await store.write("s", "b", events(4), b"")
-            assert await store.span("s", "a") is None
-            await store.write("s", "b", [Event(5, bytes(95))], b"")
-            assert await store.span("s", "b") == (4, 5)
-            await store.write("s", "b", [Event(6, bytes(200))], b"")
-            assert await store.span("s", "b") == (6, 6)
-            assert [event.number for event in await store.read("t", "b", 0)] == [1, 2]
-
-    run(body)
-
-
-def test_a_write_that_is_repeated_is_written_once(redis: RedisServer) -> None:
-    async def body() -> None:
-        async with stores(redis) as (store,):
-            await store.save("s", b"x")
-            for _ in range(3):
-                await store.write("s", "a", events(1, 2), b"[1]")
-            assert await store.read("s", "a", 0) == events(1, 2)
-
-    run(body)
+async def test_one_of_two_wins(redis: RedisServer) -> None:
+    async with stores(redis, 2) as (one, other):
+        await one.create("s", 60)
+        first = await one.update("s", b"first", 0)
+        assert first is not None
+        assert first.record is None
+        late = await other.update("s", b"late", 0)
+        assert late is not None
+        assert (late.version, late.record) == (1, b"first")
+        await one.write("s", "a", events(1), b"[1]")
+        await other.write("s", "a", events(2), b"[1]")  # it is not its stream
+        assert await one.read("s", "a", 0) == events(1)
+        await asyncio.gather(*(other.fail("s", "a", one.worker, b"dead") for _ in range(5)))
+        await one.write("s", "a", events(2), None)
+        assert [event.data for event in await one.read("s", "a", 0)] == [b"111", b"dead"]
+        told = await asyncio.gather(*(store.deliver([("s", 1, b"news")], 0, 1) for store in (one, other) * 3))
+        assert sorted(found.number for (found,) in told) == [0, 0, 0, 0, 0, 1]
 
 
-def test_one_of_two_wins(redis: RedisServer) -> None:
-    async def body() -> None:
-        async with stores(redis, 2) as (one, other):
-            await one.create("s", 60)
-            first = await one.update("s", b"first", 0)
-            assert first is not None
-            assert first.record is None
-            late = await other.update("s", b"late", 0)
-            assert late is not None
-            assert (late.version, late.record) == (1, b"first")
-            await one.write("s", "a", events(1), b"[1]")
-            await other.write("s", "a", events(2), b"[1]")  # it is not its stream
-            assert await one.read("s", "a", 0) == events(1)
-            await asyncio.gather(*(other.fail("s", "a", one.worker, b"dead") for _ in range(5)))
-            await one.write("s", "a", events(2), None)
-            assert [event.data for event in await one.read("s", "a", 0)] == [b"111", b"dead"]
-            told = await asyncio.gather(*(store.deliver([("s", 1, b"news")], 0, 1) for store in (one, other) * 3))
-            assert sorted(found.number for (found,) in told) == [0, 0, 0, 0, 0, 1]
-
-    run(body)
-
-
-def test_a_worker_that_was_taken_for_dead_begins_no_stream(redis: RedisServer) -> None:
-    async def body() -> None:
-        async with stores(redis, 2) as (one, other):
-            await one.create("s", 60)
-            await other.write("s", "a", events(1), b"[1]")
-            await one.fail("s", "a", other.worker, b"dead")
-            await one.remove_worker(other.worker)
-            with pytest.raises(StoreUnavailable):
-                await other.write("s", "b", events(1), b"[2]")
-            assert await one.span("s", "b") is None
-            await other.write("s", "a", events(2), None)  # it is over, and its client was told so
-            assert [event.data for event in await one.read("s", "a", 0)] == [b"111", b"dead"]
-            other.new_name()
-            await other.heartbeat()
+async def test_a_worker_that_was_taken_for_dead_begins_no_stream(redis: RedisServer) -> None:
+    async with stores(redis, 2) as (one, other):
+        await one.create("s", 60)
+        await other.write("s", "a", events(1), b"[1]")
+        await one.fail("s", "a", other.worker, b"dead")
+        await one.remove_worker(other.worker)
+        with pytest.raises(StoreUnavailable):
             await other.write("s", "b", events(1), b"[2]")
-            assert await one.span("s", "b") == (1, 1)
-
-    run(body)
-
-
-@pytest.mark.full
-def test_workers_whose_lease_runs_out_are_dead_unless_the_store_was_away(redis: RedisServer) -> None:
-    async def body() -> None:
-        async with stores(redis, 2, lease=0.4) as (one, other):
-            beat: Any = None
-            for _ in range(6):
-                await asyncio.sleep(0.1)
-                beat = await one.heartbeat()
-            assert list(beat.dead) == [other.worker]
-            await one.remove_worker(other.worker)
-            assert not (await other.heartbeat()).is_known
-            other.new_name()
-            assert (await other.heartbeat()).is_known
-            await asyncio.sleep(0.6)  # nobody could say anything
-            assert list((await one.heartbeat()).dead) == []
-            assert (await other.heartbeat()).is_known
-
-    run(body)
+        assert await one.span("s", "b") is None
+        await other.write("s", "a", events(2), None)  # it is over, and its client was told so
+        assert [event.data for event in await one.read("s", "a", 0)] == [b"111", b"dead"]
+        other.new_name()
+        await other.heartbeat()
+        await other.write("s", "b", events(1), b"[2]")
+        assert await one.span("s", "b") == (1, 1)
 
 
 @pytest.mark.full
-def test_keys_are_the_same_everywhere_and_replaced_in_time(redis: RedisServer, monkeypatch: pytest.MonkeyPatch) -> None:
+async def test_workers_whose_lease_runs_out_are_dead_unless_the_store_was_away(redis: RedisServer) -> None:
+    async with stores(redis, 2, lease=0.4) as (one, other):
+        beat: Any = None
+        for _ in range(6):
+            await asyncio.sleep(0.1)
+            beat = await one.heartbeat()
+        assert list(beat.dead) == [other.worker]
+        await one.remove_worker(other.worker)
+        assert not (await other.heartbeat()).is_known
+        other.new_name()
+        assert (await other.heartbeat()).is_known
+        await asyncio.sleep(0.6)  # nobody could say anything
+        assert list((await one.heartbeat()).dead) == []
+        assert (await other.heartbeat()).is_known
+
+
+@pytest.mark.full
+async def test_keys_are_the_same_everywhere_and_replaced_in_time(
+    redis: RedisServer, monkeypatch: pytest.MonkeyPatch
+) -> None:
     monkeypatch.setattr("mcp_bindgen.cluster.store._KEY_DELAY_SECONDS", 0.2)
 
-    async def body() -> None:
-        async with stores(redis, 2, rotate=0.5) as (one, other):
-            first = list(await one.signing_keys(0.3))
-            assert len(first) == 1
-            assert list(await other.signing_keys(0.3)) == first
-            await asyncio.sleep(0.6)
-            second = list(await one.signing_keys(0.3))
-            assert second[0] == first[0]  # it is used until everybody can know the next
-            assert len(second) == 2
-            await asyncio.sleep(0.3)
-            third = list(await other.signing_keys(0.3))
-            assert third == second[::-1]
-            await asyncio.sleep(0.3)
-            assert first[0] not in await one.signing_keys(0.3)
-
-    run(body)
+    async with stores(redis, 2, rotate=0.5) as (one, other):
+        first = list(await one.signing_keys(0.3))
+        assert len(first) == 1
+        assert list(await other.signing_keys(0.3)) == first
+        await asyncio.sleep(0.6)
+        second = list(await one.signing_keys(0.3))
+        assert second[0] == first[0]  # it is used until everybody can know the next
+        assert len(second) == 2
+        await asyncio.sleep(0.3)
+        third = list(await other.signing_keys(0.3))
+        assert third == second[::-1]
+        await asyncio.sleep(0.3)
+        assert first[0] not in await one.signing_keys(0.3)
 
 
-def test_all_workers_open_what_one_has_sealed(redis: RedisServer) -> None:
+async def test_all_workers_open_what_one_has_sealed(redis: RedisServer) -> None:
     class New(v2026_07_28.Server):
         info = v2026_07_28.types.Implementation(name="new", version="1")
 
-    async def body() -> None:
-        async with workers(redis, make=New) as two:
-            first, second = [app.servers[0].request_state_signer for app in two.apps]
-            assert first is not None
-            assert second is not None
-            assert second.verify(first.sign("x", 1), 1) == "x"
-        assert [app.servers[0].request_state_signer for app in two.apps] == [None, None]
-        with pytest.raises(ProtocolError):  # without the shared key
-            first.verify(RequestStateSigner().sign("x", 1), 1)
-        mine = RequestStateSigner([b"0123456789abcdef"])
-        New.request_state_signer = mine
-        async with workers(redis, 1, make=New) as one:
-            assert one.apps[0].servers[0].request_state_signer is mine
-
-    run(body)
+    async with workers(redis, make=New) as two:
+        first, second = [app.servers[0].request_state_signer for app in two.apps]
+        assert first is not None
+        assert second is not None
+        assert second.verify(first.sign("x", 1), 1) == "x"
+    assert [app.servers[0].request_state_signer for app in two.apps] == [None, None]
+    with pytest.raises(ProtocolError):  # without the shared key
+        first.verify(RequestStateSigner().sign("x", 1), 1)
+    mine = RequestStateSigner([b"0123456789abcdef"])
+    New.request_state_signer = mine
+    async with workers(redis, 1, make=New) as one:
+        assert one.apps[0].servers[0].request_state_signer is mine
 
 
-def test_a_proof_counts_once_for_all_workers(redis: RedisServer) -> None:
-    async def body() -> None:
-        async with stores(redis, 2) as made:
-            caches = [RedisReplayCache(store) for store in made]
-            seen = await asyncio.gather(*(cache.add(b"proof", "key", 60) for cache in caches * 3))
-            assert sorted(seen) == [False] * 5 + [True]
-            assert await caches[0].add(b"other", "key", 0.2)
-            assert not await caches[1].add(b"other", "key", 0.2)
-            await asyncio.sleep(0.3)
-            assert await caches[1].add(b"other", "key", 60)
-
-    run(body)
+async def test_a_proof_counts_once_for_all_workers(redis: RedisServer) -> None:
+    async with stores(redis, 2) as made:
+        caches = [RedisReplayCache(store) for store in made]
+        seen = await asyncio.gather(*(cache.add(b"proof", "key", 60) for cache in caches * 3))
+        assert sorted(seen) == [False] * 5 + [True]
+        assert await caches[0].add(b"other", "key", 0.2)
+        assert not await caches[1].add(b"other", "key", 0.2)
+        await asyncio.sleep(0.3)
+        assert await caches[1].add(b"other", "key", 60)
 
 
 @pytest.mark.parametrize("skews", [(-10.0, -10.0), (10.0, 10.0), (0.0, -1.5)])
-def test_a_proof_is_taken_once_whatever_the_clocks_say(redis: RedisServer, skews: tuple[float, float]) -> None:
+async def test_a_proof_is_taken_once_whatever_the_clocks_say(redis: RedisServer, skews: tuple[float, float]) -> None:
     """The clocks of two workers differ from that of Redis, and from each other."""
 
-    async def body() -> None:
-        async with stores(redis, 2) as made:
-            prover, url = Prover(), "https://example.org/mcp"
-            both = [
-                ProofVerifier(window=1, clock=partial(_shifted, skew), replay=RedisReplayCache(store))
-                for store, skew in zip(made, skews, strict=True)
-            ]
-            proof = prover.proof(url, "token", iat=_shifted(skews[0]) - 0.9).encode()
-            begun, taken = time.monotonic(), 0
-            while time.monotonic() - begun < 2:
-                for verifier in both:
-                    with suppress(InvalidProof):
-                        await verifier.verify(proof, "POST", (url,), "token", prover.thumbprint)
-                        taken += 1
-                await asyncio.sleep(0.02)
-            assert taken == 1
-            assert 0 < redis.client.pttl("mcp-bindgen:proofs") < 130_000
-
-    run(body)
+    async with stores(redis, 2) as made:
+        prover, url = Prover(), "https://example.org/mcp"
+        both = [
+            ProofVerifier(window=1, clock=partial(_shifted, skew), replay=RedisReplayCache(store))
+            for store, skew in zip(made, skews, strict=True)
+        ]
+        proof = prover.proof(url, "token", iat=_shifted(skews[0]) - 0.9).encode()
+        begun, taken = time.monotonic(), 0
+        while time.monotonic() - begun < 2:
+            for verifier in both:
+                with suppress(InvalidProof):
+                    await verifier.verify(proof, "POST", (url,), "token", prover.thumbprint)
+                    taken += 1
+            await asyncio.sleep(0.02)
+        assert taken == 1
+        assert 0 < redis.client.pttl("mcp-bindgen:proofs") < 130_000
 
 
 def _shifted(seconds: float) -> float:
     return time.time() + seconds
 
 
-def test_proofs_are_counted_by_key_and_refused_beyond(redis: RedisServer, monkeypatch: pytest.MonkeyPatch) -> None:
+async def test_proofs_are_counted_by_key_and_refused_beyond(
+    redis: RedisServer, monkeypatch: pytest.MonkeyPatch
+) -> None:
     module = "mcp_bindgen.cluster.store"
     monkeypatch.setattr(f"{module}._MAX_PROOFS_OF_OWNER", 3)
     monkeypatch.setattr(f"{module}._MAX_PROOFS", 7)
 
-    async def body() -> None:
-        async with stores(redis, 2) as made:
-            caches = [RedisReplayCache(store) for store in made]
+    async with stores(redis, 2) as made:
+        caches = [RedisReplayCache(store) for store in made]
 
-            async def added(owner: str, *numbers: int, seconds: float = 60) -> list[bool | None]:
-                found: list[bool | None] = []
-                for number in numbers:
-                    try:
-                        proof = f"{owner} {number}".encode()
-                        found.append(await caches[number % 2].add(proof, owner, seconds))
-                    except StoreUnavailable:
-                        found.append(None)
-                return found
+        async def added(owner: str, *numbers: int, seconds: float = 60) -> list[bool | None]:
+            found: list[bool | None] = []
+            for number in numbers:
+                try:
+                    proof = f"{owner} {number}".encode()
+                    found.append(await caches[number % 2].add(proof, owner, seconds))
+                except StoreUnavailable:
+                    found.append(None)
+            return found
 
-            assert await added("short", 1, 2, 3, seconds=0.3) == [True] * 3
-            assert await added("greedy", 1, 2, 3, 4, 5) == [True] * 3 + [None] * 2
-            assert await added("greedy", 1, 2, 3) == [False] * 3  # what was seen is known, also beyond the limit
-            assert await added("third", 1, 2, 3, 4) == [True, True, True, None]
-            assert await added("fourth", 1, 2, 3) == [True, True, None]  # all are too many: this is its share
-            await asyncio.sleep(0.4)
-            assert await added("short", 4, 5) == [True] * 2
-            for number in range(20):
-                await added(f"sybil{number}", 1)
-            assert redis.client.zcard("mcp-bindgen:proofs") <= 14
-
-    run(body)
+        assert await added("short", 1, 2, 3, seconds=0.3) == [True] * 3
+        assert await added("greedy", 1, 2, 3, 4, 5) == [True] * 3 + [None] * 2
+        assert await added("greedy", 1, 2, 3) == [False] * 3  # what was seen is known, also beyond the limit
+        assert await added("third", 1, 2, 3, 4) == [True, True, True, None]
+        assert await added("fourth", 1, 2, 3) == [True, True, None]  # all are too many: this is its share
+        await asyncio.sleep(0.4)
+        assert await added("short", 4, 5) == [True] * 2
+        for number in range(20):
+            await added(f"sybil{number}", 1)
+        assert redis.client.zcard("mcp-bindgen:proofs") <= 14
 
 
 PROGRAM = """
@@ -618,10 +493,8 @@ def test_the_command_line_says_where_sessions_are_kept(redis: RedisServer, tmp_p
         with process(command, port, tmp_path / f"{turn}.log"), httpx2.Client(timeout=20) as client:
             url = f"http://127.0.0.1:{port}/mcp"
             if session is None:
-                hello = {"jsonrpc": "2.0", "id": 1, "method": "initialize", "params": HELLO}
-                session = client.post(url, headers=HEADERS, json=hello).headers["mcp-session-id"]
-            ping = {"jsonrpc": "2.0", "id": 2, "method": "ping"}
-            response = client.post(url, headers=headers(session, None), json=ping)
+                session = client.post(url, headers=HEADERS, json=initialize(LATEST)).headers["mcp-session-id"]
+            response = client.post(url, headers=headers(session, None), json=PING)
             assert response.status_code == 200, response.text
 
 
@@ -648,71 +521,57 @@ def test_a_url_of_something_else_is_refused() -> None:
         RedisStore("postgres://localhost")
 
 
-def test_no_secret_of_the_url_is_logged(caplog: pytest.LogCaptureFixture) -> None:
-    async def body() -> None:
-        store = RedisStore("redis://user:hunter2@127.0.0.1:1/0", timeout=0.5)
-        with pytest.raises(StoreUnavailable):
-            await store.heartbeat()
-
-    run(body)
+async def test_no_secret_of_the_url_is_logged(caplog: pytest.LogCaptureFixture) -> None:
+    store = RedisStore("redis://user:hunter2@127.0.0.1:1/0", timeout=0.5)
+    with pytest.raises(StoreUnavailable):
+        await store.heartbeat()
     assert "Redis is away" in caplog.text
     assert "hunter2" not in caplog.text
 
 
-def test_a_slow_reader_misses_nothing_that_two_workers_say_at_once(redis: RedisServer) -> None:
-    async def body() -> None:
-        async with stores(redis, 2) as (one, other):
-            await one.create("s", 60)
-            stream = SharedListenStream("s", LISTEN_STREAM, store=one, persisted=True)
-            said = [b"%d" % number for number in range(1, 6)]
-            with stream.reading():
-                await stream.put(said[0])
-                assert await other.add("s", said[1]) == 2  # the message that says so is not read yet
-                await stream.put(said[2])
-                stream.advance(2, said[1])
-                await stream.put(said[3])
-                stream.advance(await other.add("s", said[4]), said[4])
-                read: list[Event] = []
-                while len(read) < len(said):
-                    read += await stream.read(read[-1].number if read else 0)
-            assert read == [Event(number, data) for number, data in enumerate(said, 1)]
-
-    run(body)
+async def test_a_slow_reader_misses_nothing_that_two_workers_say_at_once(redis: RedisServer) -> None:
+    async with stores(redis, 2) as (one, other):
+        await one.create("s", 60)
+        stream = SharedListenStream("s", LISTEN_STREAM, store=one, persisted=True)
+        said = [b"%d" % number for number in range(1, 6)]
+        with stream.reading():
+            await stream.put(said[0])
+            assert await other.add("s", said[1]) == 2  # the message that says so is not read yet
+            await stream.put(said[2])
+            stream.advance(2, said[1])
+            await stream.put(said[3])
+            stream.advance(await other.add("s", said[4]), said[4])
+            read: list[Event] = []
+            while len(read) < len(said):
+                read += await stream.read(read[-1].number if read else 0)
+        assert read == [Event(number, data) for number, data in enumerate(said, 1)]
 
 
-def test_a_client_that_is_refused_again_and_again_leaves_nothing_in_the_store(redis: RedisServer) -> None:
-    async def body() -> None:
-        async with workers(redis, limits=HttpLimits(sessions=1)) as both:
-            session = await both.begin(0)
-            await both.begin(1, confirmed=1)
-            before = [redis.client.hlen(one) for one in sorted(redis.client.keys("*:s:*"))]
-            for _ in range(3):
-                refused = await both.post(1, session, {"id": 1, "method": "ping"})
-                assert refused.status_code == 429
-            assert [redis.client.hlen(one) for one in sorted(redis.client.keys("*:s:*"))] == before
-
-    run(body)
-
-
-def test_a_session_that_is_initialized_at_another_worker_does_not_make_room(redis: RedisServer) -> None:
-    async def body() -> None:
-        async with workers(redis, limits=HttpLimits(sessions=1)) as both:
-            session = await both.begin(0, confirmed=1)
-            info = {"name": "client", "version": "1"}
-            params = {"protocolVersion": "2025-11-25", "capabilities": {}, "clientInfo": info}
-            refused = await both.post(0, None, {"id": 1, "method": "initialize", "params": params})
+async def test_a_client_that_is_refused_again_and_again_leaves_nothing_in_the_store(redis: RedisServer) -> None:
+    async with workers(redis, limits=HttpLimits(sessions=1)) as both:
+        session = await both.begin(0)
+        await both.begin(1, confirmed=1)
+        before = [redis.client.hlen(one) for one in sorted(redis.client.keys("*:s:*"))]
+        for _ in range(3):
+            refused = await both.post(1, session, PING)
             assert refused.status_code == 429
-            assert await both.says(1, session) == "client None"
+        assert [redis.client.hlen(one) for one in sorted(redis.client.keys("*:s:*"))] == before
 
-    run(body)
+
+async def test_a_session_that_is_initialized_at_another_worker_does_not_make_room(redis: RedisServer) -> None:
+    async with workers(redis, limits=HttpLimits(sessions=1)) as both:
+        session = await both.begin(0, confirmed=1)
+        refused = await both.post(0, None, initialize(LATEST))
+        assert refused.status_code == 429
+        assert await both.says(1, session) == "test None"
 
 
 def test_only_what_others_may_wait_for_is_passed_on() -> None:
     batch: list[dict[str, Any]] = [
-        {"jsonrpc": "2.0", "id": 1, "method": "ping"},
-        {"jsonrpc": "2.0", "method": "notifications/roots/list_changed"},
-        {"jsonrpc": "2.0", "method": "notifications/cancelled", "params": {"requestId": 2}},
-        {"jsonrpc": "2.0", "method": "notifications/progress", "params": {"progressToken": 3, "progress": 1}},
+        PING,
+        notification("notifications/roots/list_changed"),
+        notification("notifications/cancelled", {"requestId": 2}),
+        notification("notifications/progress", {"progressToken": 3, "progress": 1}),
         {"jsonrpc": "2.0", "id": 4, "result": {}},
     ]
     assert json.loads(parse_body(json.dumps(batch).encode()).for_other_workers()) == batch[2:]
@@ -760,7 +619,7 @@ async def subscribed(two: Workers, client: Customer, *uris: str) -> AsyncIterato
 
 @pytest.mark.parametrize("failing", [None, "hand_over", "take_over"])
 @pytest.mark.parametrize("leave", [HttpApp.leave, lambda app: app._registry._lose_all()])
-def test_the_next_worker_goes_on_with_a_subscription(
+async def test_the_next_worker_goes_on_with_a_subscription(
     redis: RedisServer, leave: Callable[[HttpApp], None], failing: str | None, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """End the subscriptions of a worker: it is told to stop, or the other workers took it for dead."""
@@ -779,25 +638,22 @@ def test_the_next_worker_goes_on_with_a_subscription(
             raise error
         return await attempt(self, work, **options)
 
-    async def body() -> None:
-        client = Customer()
-        async with workers(redis, make=Shop) as two, subscribed(two, client) as reached:
-            await _update(two.apps[1], 1)
-            await until(lambda: len(client.heard) == 1)
-            reached[0] = 1
-            if failing is not None:  # the store is away for a moment
-                monkeypatch.setattr(RedisConnection, "run", named)
-                monkeypatch.setattr(RedisConnection, "attempt", fail_first)
-            leave(two.apps[0])
-            for number in (2, 3):
-                await _update(two.apps[1], number)
-            await until(lambda: len(client.heard) == 3)
-            assert len(two.apps[1].servers[0].audience) == 1
-            await _update(two.apps[0], 4)
-            await until(lambda: len(client.heard) == 4)
-        assert client.heard == [f"note://1/{number}" for number in (1, 2, 3, 4)]
-
-    run(body)
+    client = Customer()
+    async with workers(redis, make=Shop) as two, subscribed(two, client) as reached:
+        await _update(two.apps[1], 1)
+        await until(lambda: len(client.heard) == 1)
+        reached[0] = 1
+        if failing is not None:  # the store is away for a moment
+            monkeypatch.setattr(RedisConnection, "run", named)
+            monkeypatch.setattr(RedisConnection, "attempt", fail_first)
+        leave(two.apps[0])
+        for number in (2, 3):
+            await _update(two.apps[1], number)
+        await until(lambda: len(client.heard) == 3)
+        assert len(two.apps[1].servers[0].audience) == 1
+        await _update(two.apps[0], 4)
+        await until(lambda: len(client.heard) == 4)
+    assert client.heard == [f"note://1/{number}" for number in (1, 2, 3, 4)]
 
 
 class Fenced(Tools):
@@ -815,115 +671,96 @@ class Fenced(Tools):
         return mcp.EmptyResult()
 
 
-def test_what_is_caught_up_with_is_what_the_server_agrees_to(
+async def test_what_is_caught_up_with_is_what_the_server_agrees_to(
     redis: RedisServer, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(subscription_client, "_SHORTEST", 0.6)
 
-    async def body() -> None:
-        client = Customer()
-        uris = ["note://1/1", "note://1/secret", "note://1/2"]
-        async with workers(redis, make=Fenced) as two, subscribed(two, client, *uris):
-            two.apps[0]._registry._lose_all()  # type: ignore[union-attr]
-            for uri in ("secret", 1):
-                await _update(two.apps[1], uri)
-            await until(lambda: len(client.heard) == 1)
-            await _update(two.apps[1], 2)
-            await until(lambda: "note://1/2" in client.heard)
-        assert client.heard == ["note://1/1", "note://1/2"]
-
-    run(body)
+    client = Customer()
+    uris = ["note://1/1", "note://1/secret", "note://1/2"]
+    async with workers(redis, make=Fenced) as two, subscribed(two, client, *uris):
+        two.apps[0]._registry._lose_all()  # type: ignore[union-attr]
+        for uri in ("secret", 1):
+            await _update(two.apps[1], uri)
+        await until(lambda: len(client.heard) == 1)
+        await _update(two.apps[1], 2)
+        await until(lambda: "note://1/2" in client.heard)
+    assert client.heard == ["note://1/1", "note://1/2"]
 
 
 def _workers(two: Workers) -> list[Any]:
     return [app._registry.worker for app in two.apps if isinstance(app._registry, SharedRegistry)]
 
 
-def test_a_subscription_goes_on_when_the_store_has_lost_its_data(
+async def test_a_subscription_goes_on_when_the_store_has_lost_its_data(
     redis: RedisServer, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(subscription_client, "_SHORTEST", 0.02)
 
-    async def body() -> None:
-        client = Customer()
-        async with workers(redis, make=Shop, lease=0.5) as two, subscribed(two, client):
-            for number in range(5):
-                await _update(two.apps[1], number)
-            await until(lambda: len(client.heard) == 5)
-            known = [worker.generation for worker in _workers(two)]
-            redis.client.flushall()
-            await until(lambda: all(worker.generation not in (*known, None) for worker in _workers(two)))
-            await until(lambda: any(not getattr(one, "is_ending", True) for one in two.apps[0].servers[0].audience))
-            await _update(two.apps[1], 6)  # numbers begin anew
-            await until(lambda: len(client.heard) == 6)
-
-    run(body)
+    client = Customer()
+    async with workers(redis, make=Shop, lease=0.5) as two, subscribed(two, client):
+        for number in range(5):
+            await _update(two.apps[1], number)
+        await until(lambda: len(client.heard) == 5)
+        known = [worker.generation for worker in _workers(two)]
+        redis.client.flushall()
+        await until(lambda: all(worker.generation not in (*known, None) for worker in _workers(two)))
+        await until(lambda: any(not getattr(one, "is_ending", True) for one in two.apps[0].servers[0].audience))
+        await _update(two.apps[1], 6)  # numbers begin anew
+        await until(lambda: len(client.heard) == 6)
 
 
-def test_a_subscription_is_handed_over_once_and_to_nobody_else(redis: RedisServer) -> None:
-    async def body() -> None:
-        store = RedisStore(redis.url)
-        redis.client.hset("mcp-bindgen:state", "broadcast", 2000)
-        for told in (7, 9):
-            await store.hand_over("a", told)
-        assert [await store.take_over(key) for key in ("b", "a", "a", "a")] == [None, 7, 9, None]
-        redis.client.rpush("mcp-bindgen:h:c", *range(1099))
-        await store.hand_over("c", 1099)
-        assert await store.take_over("c") == 100  # at most 1,000 of them
-        assert 0 < redis.client.pttl("mcp-bindgen:h:c") <= 60_000
-        await store.resign()
-
-    run(body)
+async def test_a_subscription_is_handed_over_once_and_to_nobody_else(redis: RedisServer) -> None:
+    store = RedisStore(redis.url)
+    redis.client.hset("mcp-bindgen:state", "broadcast", 2000)
+    for told in (7, 9):
+        await store.hand_over("a", told)
+    assert [await store.take_over(key) for key in ("b", "a", "a", "a")] == [None, 7, 9, None]
+    redis.client.rpush("mcp-bindgen:h:c", *range(1099))
+    await store.hand_over("c", 1099)
+    assert await store.take_over("c") == 100  # at most 1,000 of them
+    assert 0 < redis.client.pttl("mcp-bindgen:h:c") <= 60_000
+    await store.resign()
 
 
-def test_who_listens_with_another_principal_client_or_filter_gets_nothing_of_it(redis: RedisServer) -> None:
-    async def body() -> None:
-        async with workers(redis, make=Shop) as two:
-            shared = two.apps[0]._registry
-            assert isinstance(shared, SharedRegistry)
-            keys = set()
-            for user, name, uri in product((None, "anna", "bob"), ("one", "two"), ("note://1", "note://2")):
-                agreed = SimpleNamespace(peer_info={"name": name}, dispatcher=two.apps[0].servers[0].dispatcher)
-                context: Any = SimpleNamespace(agreed=agreed, origin=RequestOrigin(principal=user))
-                wanted = v2026_07_28.types.SubscriptionFilter(resource_subscriptions=[uri])
-                keys.add(shared.broadcasts._name(Subscription(context, wanted, lambda uri: True), wanted))
-            assert len(keys) == 12
-
-    run(body)
+async def test_who_listens_with_another_principal_client_or_filter_gets_nothing_of_it(redis: RedisServer) -> None:
+    async with workers(redis, make=Shop) as two:
+        shared = two.apps[0]._registry
+        assert isinstance(shared, SharedRegistry)
+        keys = set()
+        for user, name, uri in product((None, "anna", "bob"), ("one", "two"), ("note://1", "note://2")):
+            agreed = SimpleNamespace(peer_info={"name": name}, dispatcher=two.apps[0].servers[0].dispatcher)
+            context: Any = SimpleNamespace(agreed=agreed, origin=RequestOrigin(principal=user))
+            wanted = v2026_07_28.types.SubscriptionFilter(resource_subscriptions=[uri])
+            keys.add(shared.broadcasts._name(Subscription(context, wanted, lambda uri: True), wanted))
+        assert len(keys) == 12
 
 
-def test_a_worker_that_stops_ends_a_new_subscription_at_once_and_hands_it_over(
+async def test_a_worker_that_stops_ends_a_new_subscription_at_once_and_hands_it_over(
     redis: RedisServer, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(subscription_client, "_SHORTEST", 0.02)
 
-    async def body() -> None:
-        client = Customer()
-        async with workers(redis, make=Shop) as two, subscribed(two, client) as reached:
-            two.apps[0].leave()
-            await _update(two.apps[1], 1)
-            await until(lambda: client.changes > 3)  # it comes back to the same worker more than once
-            await _update(two.apps[1], 2)
-            reached[0] = 1
-            await until(lambda: len(client.heard) >= 2)
-            await _update(two.apps[1], 3)
-            await until(lambda: len(client.heard) >= 3)
-        assert client.heard == [f"note://1/{number}" for number in (1, 2, 3)]
-
-    run(body)
+    client = Customer()
+    async with workers(redis, make=Shop) as two, subscribed(two, client) as reached:
+        two.apps[0].leave()
+        await _update(two.apps[1], 1)
+        await until(lambda: client.changes > 3)  # it comes back to the same worker more than once
+        await _update(two.apps[1], 2)
+        reached[0] = 1
+        await until(lambda: len(client.heard) >= 2)
+        await _update(two.apps[1], 3)
+        await until(lambda: len(client.heard) >= 3)
+    assert client.heard == [f"note://1/{number}" for number in (1, 2, 3)]
 
 
-def test_a_worker_that_stops_answers_requests_and_sends_readers_to_another_worker(redis: RedisServer) -> None:
-    async def body() -> None:
-        async with workers(redis) as two:
-            session = await two.begin()
-            two.apps[0].leave()
-            assert await two.says(0, session) == "client None"
-            assert await two.says(0, await two.begin(worker=0)) == "client None"
-            stream = await two.clients[0].get("/mcp", headers=headers(session, None))
-            assert (stream.status_code, "retry: 500" in stream.text) == (200, True)
-        async with workers(redis) as two:
-            two.apps[0].leave()
-            assert await two.says(1, session) == "client None"
-
-    run(body)
+async def test_a_worker_that_stops_answers_requests_and_sends_readers_to_another_worker(redis: RedisServer) -> None:
+    async with in_session(redis) as (two, session):
+        two.apps[0].leave()
+        assert await two.says(0, session) == "test None"
+        assert await two.says(0, await two.begin(worker=0)) == "test None"
+        stream = await two.clients[0].get("/mcp", headers=headers(session, None))
+        assert (stream.status_code, "retry: 500" in stream.text) == (200, True)
+    async with workers(redis) as two:
+        two.apps[0].leave()
+        assert await two.says(1, session) == "test None"

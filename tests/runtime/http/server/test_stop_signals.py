@@ -16,7 +16,7 @@ from mcp_bindgen import v2026_07_28
 from mcp_bindgen.http import HttpApp
 from mcp_bindgen.http.server.app import leaving_on_stop
 from mcp_bindgen.v2026_07_28 import types as mcp
-from tests.support.checked_connections import STATELESS, bounded, lone
+from tests.support.checked_connections import STATELESS, lone
 from tests.support.commands import ROOT
 from tests.support.http_wires import BOTH, listening
 from tests.support.processes import free_port, process
@@ -58,7 +58,6 @@ def test_a_mounted_application_ends_its_streams_at_once(tmp_path: Path) -> None:
     assert "Application shutdown complete" in log
 
 
-@bounded()
 async def test_what_takes_longer_than_the_grace_is_answered(caplog: pytest.LogCaptureFixture) -> None:
     server = Slow()
     message = lone(1, "tools/call", name="slow", arguments={})
@@ -73,7 +72,6 @@ async def test_what_takes_longer_than_the_grace_is_answered(caplog: pytest.LogCa
     assert "Exception in ASGI application" not in caplog.text
 
 
-@bounded()
 async def test_handlers_of_signals_are_called_and_come_back() -> None:
     heard: list[str] = []
     before = signal.signal(NUMBER, lambda number, frame: heard.append("server"))
@@ -92,7 +90,6 @@ async def test_handlers_of_signals_are_called_and_come_back() -> None:
         signal.signal(NUMBER, before)
 
 
-@bounded()
 async def test_nothing_changes_where_the_signal_ends_the_process_or_in_a_thread() -> None:
     before = signal.signal(NUMBER, signal.SIG_DFL)
     try:

@@ -11,40 +11,20 @@ import pytest
 
 from mcp_bindgen import v2025_11_25, v2026_07_28
 from mcp_bindgen.cluster.session_registry import RedisStore
-from mcp_bindgen.http import HttpApp, SqliteEventStore
-from mcp_bindgen.http.server.event_store import MemoryEventStore, StoreUnavailable
-from mcp_bindgen.http.server.legacy_sse import SseApp
+from mcp_bindgen.http import HttpApp, SqliteEventStore, SseApp
+from mcp_bindgen.http.server.event_store import StoreUnavailable
 from mcp_bindgen.runtime import ServerUnavailable, connect
 from mcp_bindgen.runtime.protocol.errors import INTERNAL_ERROR
-from mcp_bindgen.v2025_11_25 import types as mcp
-from tests.support.checked_connections import bounded, initialize
+from tests.support.any_revision import Tools, of_revision
+from tests.support.checked_connections import initialize
+from tests.support.failing_store import FailingStore
 from tests.support.http_wires import Wires, wires
 from tests.support.scripted_http_server import Heard, answer, ask, introduce, notification, request, serving, talking
 
 LATEST = "2025-11-25"
 
 
-class Tools(v2025_11_25.Server):
-    """A server with nothing in it."""
-
-    info = mcp.Implementation(name="tools", version="1")
-
-    async def list_tools(self, params: Any, ctx: Any) -> mcp.ListToolsResult:
-        return mcp.ListToolsResult(tools=[])
-
-
-class Away(MemoryEventStore):
-    """A store that fails, in one of two ways."""
-
-    def __init__(self, error: Exception) -> None:
-        super().__init__()
-        self._error = error
-
-    async def save(self, session: str, record: bytes, principal: str | None = None) -> None:
-        raise self._error
-
-    async def load(self, session: str) -> Any:
-        raise self._error
+Server = of_revision(Tools, v2025_11_25)
 
 
 async def stopping(app: Any, http: Wires) -> Any:
@@ -62,16 +42,15 @@ async def without_store(app: Any, http: Wires) -> Any:
 @pytest.mark.parametrize(
     ("make", "cause"),
     [
-        (lambda folder: HttpApp(Tools()), stopping),
-        (lambda folder: HttpApp(Tools(), store=SqliteEventStore(folder / "events")), stopping),
-        (lambda folder: SseApp(Tools()), stopping),
-        (lambda folder: HttpApp(Tools(), store=Away(StoreUnavailable())), without_store),
-        (lambda folder: HttpApp(Tools(), store=RedisStore(f"unix://{folder}/none")), without_store),
-        (lambda folder: HttpApp(Tools(), store=RedisStore(f"unix://{folder}/none")), stopping),
+        (lambda folder: HttpApp(Server()), stopping),
+        (lambda folder: HttpApp(Server(), store=SqliteEventStore(folder / "events")), stopping),
+        (lambda folder: SseApp(Server()), stopping),
+        (lambda folder: HttpApp(Server(), store=FailingStore(StoreUnavailable())), without_store),
+        (lambda folder: HttpApp(Server(), store=RedisStore(f"unix://{folder}/none")), without_store),
+        (lambda folder: HttpApp(Server(), store=RedisStore(f"unix://{folder}/none")), stopping),
     ],
     ids=["memory", "sqlite", "sse", "away", "redis", "redis stopping"],
 )
-@bounded()
 async def test_the_error_is_one_of_servers(make: Callable[[Path], Any], cause: Any, tmp_path: Path) -> None:
     app = make(tmp_path)
     async with wires(app) as http:
@@ -87,14 +66,13 @@ async def test_the_error_is_one_of_servers(make: Callable[[Path], Any], cause: A
 @asynccontextmanager
 async def stopped() -> AsyncGenerator[Any]:
     """A client whose server is told to stop."""
-    app = HttpApp(Tools())
+    app = HttpApp(Server())
     async with wires(app) as http, v2025_11_25.Client.connect(f"http://127.0.0.1:{http.port}/mcp") as client:
         assert (await client.list_tools()).tools == []
         app.leave()
         yield client
 
 
-@bounded()
 async def test_our_client_raises_a_class_of_its_own() -> None:
     async with stopped() as client:
         with pytest.raises(ServerUnavailable, match="the server is stopping") as caught:
@@ -109,7 +87,6 @@ async def refuse(heard: Heard) -> None:
 
 
 @pytest.mark.parametrize("client", [v2026_07_28.Client, None])
-@bounded()
 async def test_a_server_that_stops_is_not_taken_for_one_of_another_revision(client: Any) -> None:
     async with serving(refuse) as script:
         opening = connect(script.url) if client is None else client.connect(script.url, exactly=True)
@@ -120,7 +97,6 @@ async def test_a_server_that_stops_is_not_taken_for_one_of_another_revision(clie
 
 
 @pytest.mark.parametrize("status", [429, 502, 503])
-@bounded()
 async def test_a_notification_is_sent_again(status: int) -> None:
     refused: list[str] = []
 
@@ -144,12 +120,8 @@ async def test_a_notification_is_sent_again(status: int) -> None:
         assert names == ["initialize", *["notifications/initialized"] * 3, "tools/call"]
 
 
-@bounded()
 async def test_a_notification_that_is_refused_for_good_is_not_sent_again(caplog: pytest.LogCaptureFixture) -> None:
-    async def play(heard: Heard) -> None:
-        await heard.end(400)
-
-    async with talking(play) as (there, script):
+    async with talking(lambda heard: heard.end(400)) as (there, script):
         await there.send([notification()])
         assert len(script.heard) == 1
     assert "a message was not taken" in caplog.text

@@ -17,7 +17,7 @@ import pytest
 
 from mcp_bindgen.runtime import ProtocolError, connect
 from mcp_bindgen.v2026_07_28 import types as mcp
-from tests.support.checked_connections import STATELESS, bounded, lone
+from tests.support.checked_connections import STATELESS, lone
 from tests.support.cluster import PUBLIC_NAME, nginx
 from tests.support.processes import PATIENCE, New, Old, free_port, granian, process, text, uvicorn
 
@@ -99,7 +99,6 @@ class Raw:
         return workers, answer
 
 
-@bounded()
 async def a_thousand_calls(url: str) -> None:
     async with connect(url, New) as client:
 
@@ -114,11 +113,10 @@ async def a_thousand_calls(url: str) -> None:
 
 
 @pytest.mark.full
-def test_a_thousand_calls(two: Cluster) -> None:
-    a_thousand_calls(two.url)
+async def test_a_thousand_calls(two: Cluster) -> None:
+    await a_thousand_calls(two.url)
 
 
-@bounded()
 async def test_requests_go_round(two: Cluster) -> None:
     async with httpx2.AsyncClient() as http:
         raw = Raw(http, two.url)
@@ -126,7 +124,6 @@ async def test_requests_go_round(two: Cluster) -> None:
     assert sorted(seen.values()) == [20, 20]
 
 
-@bounded()
 async def test_rounds_go_from_worker_to_worker(two: Cluster) -> None:
     async with httpx2.AsyncClient() as http:
         workers, answer = await Raw(http, two.url).rounds()
@@ -136,20 +133,15 @@ async def test_rounds_go_from_worker_to_worker(two: Cluster) -> None:
 
 
 @pytest.mark.full
-def test_rounds_need_the_same_key(tmp_path: Path) -> None:
-    @bounded()
-    async def body() -> None:
+async def test_rounds_need_the_same_key(tmp_path: Path) -> None:
+    with cluster(tmp_path, ("one key", "another")) as apart:
         async with httpx2.AsyncClient() as http:
             workers, answer = await Raw(http, apart.url).rounds()
             assert answer["error"]["code"] == -32602
             assert "requestState" in answer["error"]["message"]
             assert len(workers) == 3
 
-    with cluster(tmp_path, ("one key", "another")) as apart:
-        body()
 
-
-@bounded()
 async def test_our_client_answers_in_rounds(two: Cluster) -> None:
     async with connect(two.url, New) as client:
 
@@ -161,7 +153,6 @@ async def test_our_client_answers_in_rounds(two: Cluster) -> None:
                 tasks.start_soon(one)
 
 
-@bounded()
 async def test_who_listens_hears_of_changes_at_any_worker(two: Cluster) -> None:
     wanted = mcp.SubscriptionFilter(tools_list_changed=True)
     clients = [New() for _ in range(10)]
@@ -180,7 +171,6 @@ async def test_who_listens_hears_of_changes_at_any_worker(two: Cluster) -> None:
             assert await text(another, "echo", text="x") == "x"
 
 
-@bounded()
 async def test_progress_passes_through(two: Cluster) -> None:
     seen: list[tuple[float, float]] = []
     begin = time.monotonic()
@@ -192,12 +182,12 @@ async def test_progress_passes_through(two: Cluster) -> None:
 
 
 @pytest.mark.full
-def test_a_worker_that_dies(tmp_path: Path) -> None:
+async def test_a_worker_that_dies(tmp_path: Path) -> None:
     with cluster(tmp_path) as three:
-        a_thousand_calls(three.url)
+        await a_thousand_calls(three.url)
         three.workers[0].kill()
         three.workers[0].wait()
-        a_thousand_calls(three.url)
+        await a_thousand_calls(three.url)
 
 
 # --- servers of ASGI ------------------------------------------------------------------------------------------
@@ -205,7 +195,7 @@ def test_a_worker_that_dies(tmp_path: Path) -> None:
 
 @pytest.mark.full
 @pytest.mark.parametrize("command", [uvicorn, granian])
-def test_asgi_servers(command: Any, tmp_path: Path) -> None:
+async def test_asgi_servers(command: Any, tmp_path: Path) -> None:
     """The same conversation in both eras; then the process ends though somebody still listens."""
     port = free_port()
     url = f"http://127.0.0.1:{port}/mcp"
@@ -226,8 +216,8 @@ def test_asgi_servers(command: Any, tmp_path: Path) -> None:
             with pytest.raises(ProtocolError):
                 await client.call_tool("unknown")
 
-    @bounded()
-    async def body(server: subprocess.Popen[bytes], news: Path) -> None:
+    news = tmp_path / "news"
+    with process(command(port), port, log, WORKER_NEWS=str(news)) as server:
         await converse(New)
         await converse(Old)
         client = New()
@@ -240,10 +230,6 @@ def test_asgi_servers(command: Any, tmp_path: Path) -> None:
             with anyio.fail_after(PATIENCE):
                 while server.poll() is None:
                     await anyio.sleep(0.02)
-
-    news = tmp_path / "news"
-    with process(command(port), port, log, WORKER_NEWS=str(news)) as server:
-        body(server, news)
         assert server.returncode in (0, -signal.SIGTERM)
     said = log.read_text()
     assert "Task was destroyed" not in said

@@ -1,0 +1,21 @@
+"""One Redis for the tests of a worker, empty at the beginning of each."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+import pytest
+
+from tests.support.redis_server import RedisServer, redis_server
+
+
+@pytest.fixture(scope="package")
+def running_redis(tmp_path_factory: pytest.TempPathFactory) -> Iterator[RedisServer]:
+    with redis_server(tmp_path_factory.mktemp("redis")) as running:
+        yield running
+
+
+@pytest.fixture
+def redis(running_redis: RedisServer) -> RedisServer:
+    running_redis.client.flushall()
+    return running_redis

@@ -1,0 +1,28 @@
+"""Servers of any revision, made of one class of handlers."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from tests.support.checked_connections import STATELESS
+
+
+class Tools:
+    """Handlers for all revisions, without tools that are listed."""
+
+    types: Any
+    revision: str
+
+    async def list_tools(self, params: Any, ctx: Any) -> Any:
+        more = {"ttl_ms": 0, "cache_scope": "private"} if self.revision == STATELESS else {}
+        return self.types.ListToolsResult(tools=[], **more)
+
+    def text(self, text: str) -> Any:
+        """Make the result of a tool."""
+        return self.types.CallToolResult(content=[self.types.TextContent(text=text)])
+
+
+def of_revision(handlers: type, package: Any) -> Any:
+    """Make a class of servers for a revision, given as its package."""
+    info = package.types.Implementation(name="tools", version="1")
+    return type(handlers.__name__, (handlers, package.Server), {"types": package.types, "info": info})
