@@ -189,6 +189,7 @@ def writers(path: Path) -> Iterator[str]:
                 yield name
 
 
+@pytest.mark.full
 def test_one_module_writes_to_the_terminal() -> None:
     found = {name_of(path): list(writers(path)) for path in GENERATOR.rglob("*.py") if name_of(path) not in WRITES}
     assert {name: places for name, places in found.items() if places} == {}
@@ -340,6 +341,7 @@ run(Tools())
     assert {name.split(".")[1] for name in loaded} == {"runtime"}
 
 
+@pytest.mark.full
 @pytest.mark.parametrize("pattern", [REGISTRIES, PLACES], ids=["registries", "places"])
 def test_no_file_names_a_machine(pattern: re.Pattern[str]) -> None:
     for path in files():

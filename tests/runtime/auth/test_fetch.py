@@ -121,10 +121,16 @@ async def _endless(heard: Heard) -> None:
 
 
 async def _slow(heard: Heard) -> None:
+    async def drip() -> None:
+        while True:
+            await heard.write(b" ")
+            await anyio.sleep(0.05)
+
     await heard.begin(200, "application/json")
-    for _ in range(100):
-        await heard.write(b" ")
-        await anyio.sleep(0.05)
+    async with anyio.create_task_group() as tasks:
+        tasks.start_soon(drip)
+        await heard.until_gone()
+        tasks.cancel_scope.cancel()
 
 
 def _whole(data: Callable[[], bytes], kind: str = "application/json", **headers: str) -> Callable[[Heard], Any]:

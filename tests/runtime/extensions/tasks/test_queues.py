@@ -18,6 +18,7 @@ from psycopg import AsyncConnection
 from mcp_bindgen.extensions.tasks import DocketRunner, ProcrastinateRunner, TaskRecord, TaskRunner, Tasks
 from mcp_bindgen.extensions.tasks.record import new_id, now
 from mcp_bindgen.extensions.tasks.service import RunningTask
+from tests.support.checked_connections import bounded
 from tests.support.postgres_server import postgres_server
 from tests.support.redis_server import RedisServer, redis_server
 
@@ -80,6 +81,7 @@ async def serving(queue: tuple[Kind, str], engine: Engine, name: str, concurrenc
 
 
 @pytest.mark.full
+@bounded()
 async def test_who_runs_nothing_sends_what_another_process_runs(queue: tuple[Kind, str]) -> None:
     web, worker = Engine(), Engine()
     async with serving(queue, web, "elsewhere", 0) as sender, serving(queue, worker, "elsewhere", 4):
@@ -90,6 +92,7 @@ async def test_who_runs_nothing_sends_what_another_process_runs(queue: tuple[Kin
 
 
 @pytest.mark.full
+@bounded()
 async def test_a_task_waits_in_the_queue_until_somebody_works(queue: tuple[Kind, str]) -> None:
     late = Engine()
     async with serving(queue, late, "kept", 0) as sender:
@@ -98,6 +101,7 @@ async def test_a_task_waits_in_the_queue_until_somebody_works(queue: tuple[Kind,
         await late.has_run("one")
 
 
+@bounded()
 async def test_a_run_that_fails_leaves_the_worker_at_work(queue: tuple[Kind, str]) -> None:
     engine = Engine()
     async with serving(queue, engine, "broken", 1) as runner:
@@ -107,6 +111,7 @@ async def test_a_run_that_fails_leaves_the_worker_at_work(queue: tuple[Kind, str
         await engine.has_run("broken", "next")
 
 
+@bounded()
 async def test_what_runs_ends_with_the_server(queue: tuple[Kind, str]) -> None:
     engine = Engine(seconds=3600)
     async with serving(queue, engine, "ends", 4) as runner:
@@ -116,6 +121,7 @@ async def test_what_runs_ends_with_the_server(queue: tuple[Kind, str]) -> None:
     assert sorted(engine.ended) == ["one", "two"]
 
 
+@bounded()
 async def test_while_a_queue_is_away_tasks_wait_in_the_store(tmp_path: Path) -> None:
     async def handle(record: TaskRecord, running: RunningTask) -> dict[str, str]:
         return {"said": record.params["text"]}
@@ -133,6 +139,7 @@ async def test_while_a_queue_is_away_tasks_wait_in_the_store(tmp_path: Path) -> 
     assert seen[-1].result == {"said": "hi"}
 
 
+@bounded()
 async def test_a_worker_goes_on_when_redis_is_back(tmp_path: Path) -> None:
     engine = Engine()
     with redis_server(tmp_path) as redis:
@@ -146,6 +153,7 @@ async def test_a_worker_goes_on_when_redis_is_back(tmp_path: Path) -> None:
             await engine.has_run("one", "two")
 
 
+@bounded()
 async def test_a_worker_goes_on_when_postgresql_is_back(postgres: str) -> None:
     engine = Engine()
     async with serving((ProcrastinateRunner, postgres), engine, "back", 1) as runner:
@@ -160,6 +168,7 @@ async def test_a_worker_goes_on_when_postgresql_is_back(postgres: str) -> None:
         await engine.has_run("one", "two")
 
 
+@bounded()
 async def test_a_database_without_the_tables_is_refused(postgres: str) -> None:
     conninfo = postgres.replace("dbname=postgres", "dbname=template1")
     with pytest.raises(RuntimeError, match=r"await runner\.prepare\(\)"):
