@@ -123,7 +123,7 @@ def _watched(line: socket.socket, streams: list[int]) -> bool:
         signal.set_wakeup_fd(-1)
         signal.signal(signal.SIGCHLD, signal.SIG_DFL)
         return True
-    ended = 0
+    ended, status = 0, 0
     while not ended:
         if line in select.select([line, reader], [], [])[0]:
             os.kill(program, (line.recv(1) or bytes([signal.SIGKILL]))[0])

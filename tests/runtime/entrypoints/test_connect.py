@@ -770,7 +770,7 @@ async def listening(app: Any) -> AsyncGenerator[tuple[str, list[tuple[str, str]]
 
         await app(scope, listen, send)
 
-    lifespan = app.lifespan() if isinstance(app, HttpApp) else nullcontext()
+    lifespan = app.lifespan() if hasattr(app, "lifespan") else nullcontext()
     stop, ready = anyio.Event(), anyio.Event()
     running_server = Server(uvicorn.Config(record, "127.0.0.1", 0, log_config=None, lifespan="off", access_log=False))
     async with lifespan, anyio.create_task_group() as tasks:
@@ -859,7 +859,7 @@ async def test_a_server_that_moves_from_sse_to_streams() -> None:
     async def app(scope: Any, receive: Any, send: Any) -> None:
         await apps[-1](scope, receive, send)
 
-    async with listening(app) as (url, heard):
+    async with old.lifespan(), new.lifespan(), listening(app) as (url, heard):
         async with connect(f"{url}/sse", *CLIENTS) as client:
             assert client.revision == "2024-11-05"
         apps.append(new)
