@@ -152,7 +152,8 @@ class StatefulClient(EraAdapter):
     async def _start(self) -> None:
         try:
             async with self._changing:
-                await self._replace_subscription()
+                if self._scope is None:  # the client has not subscribed to a resource meanwhile
+                    await self._replace_subscription()
         except (ProtocolError, ConnectionClosed, RequestTimeout, AuthorizationError) as error:
             log.info("the server sends no change notifications: %s", error)
 
@@ -217,7 +218,7 @@ class StatefulClient(EraAdapter):
             except BaseException:
                 self._scope, self._ended = former, ended
                 raise
-        if former is not None:  # this order loses and repeats no notification
+        if former is not None:  # this order loses no notification
             former.cancel()
             await ended.wait()
         filters = (filter for _, filter in filtered(self._wire.methods))

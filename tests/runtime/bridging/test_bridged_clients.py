@@ -220,6 +220,15 @@ async def test_news_reach_a_client_as_its_era_has_it(home: str, wire: str) -> No
     assert ours.params("resources/unsubscribe") == ([{"uri": URI}] if wire != STATELESS else [])
 
 
+async def test_a_client_that_subscribes_at_once_listens_once() -> None:
+    """Two subscriptions with one filter would notify it of each change twice."""
+    async with bridged(STATEFUL[0], STATELESS) as (client, _, ours):
+        await client.subscribe(URI)
+        await client.list_tools()
+        listened = [params["notifications"] for params in ours.params("subscriptions/listen")]
+        assert listened == [{"resourceSubscriptions": [URI], "resourcesListChanged": True, "toolsListChanged": True}]
+
+
 @pytest.mark.full
 @every_pair
 async def test_levels_of_log_messages_are_said_as_the_server_wants_it(home: str, wire: str) -> None:
