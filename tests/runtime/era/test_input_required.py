@@ -119,7 +119,7 @@ class Asks:
         return str(reply.content["x"])
 
     async def timed(self, ctx: Any, types: Any) -> str:
-        with anyio.fail_after(5):
+        with anyio.fail_after(30):
             reply = await asyncio.wait_for(ctx.ask_params("name", form(types)), 5)
         async with asyncio.TaskGroup() as tasks:
             more = tasks.create_task(ctx.ask_params("model", sample(types)))

@@ -77,7 +77,7 @@ async def two_workers(handle: Handle, folder: Path) -> AsyncGenerator[tuple[Task
 
 
 async def until(service: Tasks, id: str, *statuses: str) -> TaskRecord:
-    with anyio.fail_after(5):
+    with anyio.fail_after(30):
         async for record in service.versions(id):
             if record.status in statuses or record.is_over:
                 return record
@@ -86,7 +86,7 @@ async def until(service: Tasks, id: str, *statuses: str) -> TaskRecord:
 
 async def asking(service: Tasks, id: str, count: int, after: str = "") -> TaskRecord:
     """The task when it waits for so many answers, none of them for `after`."""
-    with anyio.fail_after(5):
+    with anyio.fail_after(30):
         async for record in service.versions(id):
             if len(record.open) == count and after not in record.open:
                 return record

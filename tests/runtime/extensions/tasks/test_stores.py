@@ -175,7 +175,7 @@ async def test_changes_are_heard_of_in_every_process(again: Open, store: TaskSto
 
         async with aclosing(again()) as other, aclosing(other.watch()) as news, anyio.create_task_group() as tasks:
             tasks.start_soon(change)
-            with anyio.fail_after(5):
+            with anyio.fail_after(30):
                 async for id in news:
                     heard.append(id)
                     if id == wanted:

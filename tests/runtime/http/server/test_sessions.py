@@ -941,7 +941,7 @@ async def test_a_store_that_fails_ends_the_session(caplog: pytest.LogCaptureFixt
         async def write(self, session: str, stream: str, events: Sequence[Event], pending: bytes | None) -> None:
             raise OSError("disk full")
 
-    async with served(store=Full()) as endpoint:
+    async with served(store=Full(), quick=PATIENCE) as endpoint:
         exchange = endpoint.ask("POST", initialize(LATEST))
         assert "error" in await exchange.answered()
     assert "the event store failed" in caplog.text
