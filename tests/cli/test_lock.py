@@ -71,11 +71,11 @@ class World:
         save(self.folder / "tools.json", {"tools": tools})
 
     def written(self, *more: object, code: int = 0) -> str:
-        """What writing the lock prints, and says after it."""
+        """Write the lock; return what it prints, and says after it."""
         return self._run("lock", self.config, "--out", self.lock, *more, code=code)
 
     def checked(self, *more: object, code: int = 0) -> str:
-        """What a check against the lock prints, and says after it."""
+        """Check against the lock; return what it prints, and says after it."""
         return self._run("lock", "check", self.config, "--lock", self.lock, *more, code=code)
 
     def _run(self, *words: object, code: int) -> str:

@@ -28,7 +28,7 @@ PAGE = ROOT / "docs" / "reference" / "conformance.md"
 SERVER = (sys.executable, str(ROOT / "examples" / "conformance_server.py"))
 CLIENT = str(ROOT / "examples" / "conformance_client.py")
 LATER = ("anyio._backends._asyncio", "mcp_bindgen.http.client.transport", "httpcore2", "truststore", "email.policy")
-"""What the client imports late."""
+"""Modules that the client imports late."""
 EXTENSIONS: Mapping[tuple[Side, str], tuple[str, ...]] = {
     ("client", "auth/"): ("2025-11-25", "2026-07-28"),
     ("client", "sep-2640-"): ("2026-07-28",),

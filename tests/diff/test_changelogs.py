@@ -1,4 +1,4 @@
-"""What changed between successive revisions, read from the specification's changelogs and the schemas by hand."""
+"""Changes between successive revisions, read from the specification's changelogs and the schemas by hand."""
 
 from __future__ import annotations
 

@@ -35,7 +35,7 @@ BINDINGS = (
     *("anyio._backends._asyncio", "mcp_bindgen.http.server.serve", "mcp_bindgen.runtime.session.handshake_server"),
     *("mcp_bindgen.runtime.entry_points", "uvicorn.protocols.http.httptools_impl", "importlib.metadata"),
 )
-"""What a server of all revisions imports late."""
+"""Modules that a server of all revisions imports late."""
 
 START = 20.0
 """Seconds that a server may take until it listens."""

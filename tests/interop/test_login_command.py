@@ -45,7 +45,7 @@ LATER = (
     *("mcp_bindgen.http.client.transport", "mcp_bindgen.host.stored_login", "mcp_bindgen.extensions.tasks.client"),
     *("anyio._backends._asyncio", "httpcore2", "truststore"),
 )
-"""What the command imports late."""
+"""Modules that the command imports late."""
 
 # Stands in for the program that shows pages: it leaves the address to the test, which shows it in Chromium.
 OPENER = '#!/bin/sh\nprintf %s "$1" > "$OPENED.new" && mv "$OPENED.new" "$OPENED"\n'

@@ -1,4 +1,4 @@
-"""What the tests of authorization share: honest servers, which run while an asynchronous test does, and a clock."""
+"""Fixtures of the tests of authorization: honest servers, which run while an asynchronous test does, and a clock."""
 
 from __future__ import annotations
 

@@ -454,7 +454,7 @@ async def test_a_resource_that_cannot_be_followed_is_left_out_of_what_is_agreed(
 
 
 def lost(asked: Any, error: Exception) -> Any:
-    """What a transport tells of a request that it could not carry."""
+    """Reports of a transport on a request that it could not carry."""
     return Lost(asked["id"], error)
 
 

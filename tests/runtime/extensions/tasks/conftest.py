@@ -1,4 +1,4 @@
-"""What the tests of tasks share."""
+"""Fixtures of the tests of tasks."""
 
 from __future__ import annotations
 

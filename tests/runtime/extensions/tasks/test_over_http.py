@@ -80,7 +80,7 @@ def protected(store: MemoryTaskStore) -> Iterator[Protected]:
 
 
 def declaring(**settings: Any) -> dict[str, Any]:
-    """What a request says of a client that knows tasks."""
+    """Metadata of requests of a client that knows tasks."""
     meta: dict[str, Any] = stateless("x")["params"]["_meta"]
     meta[CLIENT_CAPABILITIES]["extensions"] = {EXTENSION: settings}
     return meta
