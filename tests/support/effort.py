@@ -2,7 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterable, Mapping
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from functools import wraps
+from inspect import iscoroutinefunction, signature
 from typing import Any, TypeVar
 
 import pytest
@@ -39,6 +42,53 @@ def cases(every: Iterable[Any], *, quick: Collection[Any]) -> list[Any]:
 def rows(table: Mapping[str, Iterable[Any]]) -> list[tuple[Any, str]]:
     """Return each value of a table with what it stands under, as the parameters of a test."""
     return [(value, name) for name, values in table.items() for value in values]
+
+
+def each(names: str | Sequence[str], rows: Iterable[Any]) -> Callable[[Callable[..., Any]], Any]:
+    """Make one test of all rows of a table, which fails with the errors of all its rows.
+
+    It stands for `parametrize` where a row takes less time than to collect a test. The rows share the fixtures.
+
+    Args:
+        names: The arguments of the test that a row has; one name for rows that are the values themselves.
+        rows: The rows.
+    """
+    named = [{names: row} if isinstance(names, str) else dict(zip(names, row, strict=True)) for row in rows]
+    assert named, "a table without rows tests nothing"
+
+    def decorate(test: Callable[..., Any]) -> Any:
+        known = signature(test)
+        kept = [one for name, one in known.parameters.items() if name not in named[0]]
+
+        @contextmanager
+        def collected(row: dict[str, Any], failures: list[BaseException]) -> Iterator[None]:
+            try:
+                yield
+            except (Exception, pytest.fail.Exception) as error:
+                error.add_note(f"with {str(row)[:1000]}")
+                failures.append(error)
+            if failures and row is named[-1]:
+                raise failures[0] if len(failures) == 1 else BaseExceptionGroup(f"{len(failures)} rows fail", failures)
+
+        def run(*values: Any, **fixtures: Any) -> None:
+            failures: list[BaseException] = []
+            fixtures |= {one.name: value for one, value in zip(kept, values, strict=False)}
+            for row in named:
+                with collected(row, failures):
+                    test(**fixtures, **row)
+
+        async def run_coroutine(*values: Any, **fixtures: Any) -> None:
+            failures: list[BaseException] = []
+            fixtures |= {one.name: value for one, value in zip(kept, values, strict=False)}
+            for row in named:
+                with collected(row, failures):
+                    await test(**fixtures, **row)
+
+        made: Any = wraps(test)(run_coroutine if iscoroutinefunction(test) else run)
+        made.__signature__ = known.replace(parameters=kept)
+        return made
+
+    return decorate
 
 
 def _full(case: Any) -> Any:
