@@ -20,6 +20,7 @@ from mcp_bindgen.auth import Browser, DeviceCode, Headless, KnownClient
 from mcp_bindgen.auth.client.login import device_code
 from mcp_bindgen.runtime.protocol.errors import AuthorizationError
 from tests.support.authorization_world import World, agree, call, oauth, parts, visit
+from tests.support.checked_connections import refused
 from tests.support.processes import free_port
 
 
@@ -139,8 +140,7 @@ async def test_an_address_is_pasted_until_it_is_the_right_one(given: World) -> N
 
     await given.let_in(oauth(login=Headless(told.append, ask)))
     assert len(told) == 3
-    never = mock.AsyncMock(return_value="nonsense")
-    await given.denied(oauth(login=Headless(told.append, never)), "given up")
+    await given.denied(oauth(login=Headless(told.append, mock.AsyncMock(return_value="nonsense"))), "given up")
 
 
 async def test_a_device_waits_as_it_is_told(given: World) -> None:
@@ -195,5 +195,4 @@ async def test_waiting_for_a_browser_can_be_cancelled(given: World) -> None:
         tasks.start_soon(call, given.url, oauth(login=Browser(port=port, open=note)))
         await opened.wait()
         tasks.cancel_scope.cancel()
-    with pytest.raises(OSError, match="refused"):
-        await to_thread.run_sync(get, f"http://127.0.0.1:{port}/callback")
+    await refused(to_thread.run_sync(get, f"http://127.0.0.1:{port}/callback"), OSError, "refused")

@@ -87,8 +87,7 @@ async def test_the_address_that_was_checked_is_the_one_that_is_used() -> None:
 
     async with serving(lambda heard: heard.json({"host": heard.headers["host"]})) as script:
         url = script.url.replace("127.0.0.1", "localhost")
-        fetched = await local(resolve=resolve).get_json(url)
-        assert fetched.document == {"host": url.split("/")[2]}
+        assert (await local(resolve=resolve).get_json(url)).document == {"host": url.split("/")[2]}
         assert asked == ["localhost"]
         assert (await refused(local(resolve=resolving("10.0.0.1")), url)).is_refused
 
@@ -186,10 +185,8 @@ async def test_a_packed_document_and_a_refusal_are_read() -> None:
         fetched = await local().get_json(script.url)
         assert (fetched.object, fetched.headers["ETag"], fetched.is_success) == ({"a": 1}, "x", True)
         posted = await local().post_form(script.url, {"code": "a b&c"})
-        assert posted.status == 400
-        assert posted.object == {"error": "invalid_grant", "got": "code=a+b%26c"}
-        typed = await local().post_json(script.url, {"x": "ä"})
-        assert json.loads(typed.document["got"]) == {"x": "ä"}
+        assert (posted.status, posted.object) == (400, {"error": "invalid_grant", "got": "code=a+b%26c"})
+        assert json.loads((await local().post_json(script.url, {"x": "ä"})).document["got"]) == {"x": "ä"}
         assert "a b" not in repr(posted)
 
 

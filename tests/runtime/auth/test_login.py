@@ -208,8 +208,7 @@ async def test_the_place_that_a_challenge_names_is_not_fetched_inside_of_a_netwo
 async def test_a_failing_server_is_not_taken_for_an_old_one(given: World) -> None:
     """Assume of a server without metadata what MCP 2025-03-26 says, and not of one that fails."""
     given.edit_resource = lambda document: 502
-    error = await given.denied(oauth())
-    assert error.is_temporary
+    assert (await given.denied(oauth())).is_temporary
     assert given.counts("GET /authorize") == given.counts("POST /register") == 0
 
 
@@ -217,8 +216,7 @@ async def test_a_failing_server_is_not_taken_for_an_old_one(given: World) -> Non
 
 
 async def test_a_client_of_one_issuer_is_not_used_with_another(given: World, other: World) -> None:
-    known = ClientSecret("known", other.issuer, secret="of-the-other")
-    await given.denied(oauth(client=known), "is known to")
+    await given.denied(oauth(client=ClientSecret("known", other.issuer, secret="of-the-other")), "is known to")
     store = MemoryStore()
     loose = KnownClient("loose")
     await given.let_in(oauth(store, client=loose))
@@ -271,8 +269,7 @@ async def test_a_registration_that_the_server_has_forgotten_is_made_again(given:
 
 async def test_departures_are_for_the_issuer_that_is_named_and_for_no_other(given: World) -> None:
     given.edit_server = without("code_challenge_methods_supported")
-    known = {given.issuer: ServerQuirks(omit_resource=True, assume_pkce=True)}
-    await given.let_in(oauth(quirks=known))
+    await given.let_in(oauth(quirks={given.issuer: ServerQuirks(omit_resource=True, assume_pkce=True)}))
     assert "resource" not in {**given.queries[0], **given.forms[0]}
     assert given.queries[0]["code_challenge_method"] == "S256"
     await given.denied(oauth(quirks={f"{given.issuer}/": ServerQuirks(assume_pkce=True)}), "PKCE")

@@ -16,6 +16,7 @@ import pytest
 from mcp_bindgen.auth.keyring_store import KeyringStore
 from mcp_bindgen.auth.store import FileStore, Key, MemoryStore, Store
 from mcp_bindgen.runtime.protocol.errors import AuthorizationError
+from tests.support.checked_connections import refused
 from tests.support.commands import ROOT, execute
 
 KEY = Key("https://issuer.example", "https://mcp.example/mcp", "client")
@@ -141,8 +142,7 @@ async def test_processes_lose_nothing_to_each_other(tmp_path: Path) -> None:
     await store.replace(key, None, {"n": 0})
     command = [sys.executable, "-c", COUNTING, str(tmp_path)]
     children = [await asyncio.create_subprocess_exec(*command, cwd=ROOT) for _ in range(3)]
-    assert [await child.wait() for child in children] == [0, 0, 0]
-    assert await store.load(key) == {"n": 60}
+    assert ([await child.wait() for child in children], await store.load(key)) == ([0, 0, 0], {"n": 60})
 
 
 @posix
@@ -159,9 +159,7 @@ async def test_a_file_that_others_can_use_is_refused(tmp_path: Path, mode: int) 
     store, path = await kept(tmp_path)
     path.chmod(mode)
     for attempt in (store.load(KEY), store.replace(KEY, {"access_token": "secret"}, None)):
-        with pytest.raises(AuthorizationError, match="others can read it") as caught:
-            await attempt
-        assert "secret" not in str(caught.value)
+        assert "secret" not in str(await refused(attempt, AuthorizationError, "others can read it"))
     assert await store.keys() == []
     (problem,) = await store.damaged()
     assert "others can read it: chmod 600 it" in str(problem)
@@ -172,8 +170,7 @@ async def test_a_file_that_others_can_use_is_refused(tmp_path: Path, mode: int) 
 async def test_a_pipe_in_the_place_of_a_file_holds_nobody_up(tmp_path: Path) -> None:
     store = FileStore(tmp_path)
     os.mkfifo(tmp_path / f"{KEY.digest}.json", 0o600)
-    with pytest.raises(AuthorizationError, match="is not a file"):
-        await store.load(KEY)
+    await refused(store.load(KEY), AuthorizationError, "is not a file")
 
 
 @posix
@@ -181,21 +178,18 @@ async def test_a_link_is_not_followed(tmp_path: Path) -> None:
     store, path = await kept(tmp_path)
     path.rename(tmp_path / "elsewhere")
     path.symlink_to(tmp_path / "elsewhere")
-    with pytest.raises(AuthorizationError, match="is a link"):
-        await store.load(KEY)
+    await refused(store.load(KEY), AuthorizationError, "is a link")
     for lock in store.folder.glob("*.lock"):
         lock.unlink()
         lock.symlink_to(tmp_path / "victim")
-    with pytest.raises(AuthorizationError, match="is a link"):
-        await store.replace(KEY, None, {})
+    await refused(store.replace(KEY, None, {}), AuthorizationError, "is a link")
     assert not (tmp_path / "victim").exists()
 
 
 @posix
 async def test_a_folder_that_others_can_change_is_refused(tmp_path: Path) -> None:
     tmp_path.chmod(0o770)
-    with pytest.raises(AuthorizationError, match="can be changed by others"):
-        await FileStore(tmp_path).replace(KEY, None, {})
+    await refused(FileStore(tmp_path).replace(KEY, None, {}), AuthorizationError, "can be changed by others")
 
 
 BROKEN = [b"", b"{", b"[]", b'{"record": 1}', b"\xff\xfe", b'{"record": {}, "key": {}}']
@@ -208,8 +202,7 @@ async def test_a_file_that_is_broken_is_named_and_the_others_are_read(tmp_path: 
     await store.replace(OTHER, None, {"a": 1})
     assert await store.damaged() == []
     path.write_bytes(content)
-    with pytest.raises(AuthorizationError, match="delete it and log in again"):
-        await store.load(KEY)
+    await refused(store.load(KEY), AuthorizationError, "delete it and log in again")
     assert await store.keys() == [OTHER]
     (problem,) = await store.damaged()
     assert str(path) in str(problem)

@@ -142,8 +142,7 @@ async def test_a_server_that_fails_takes_no_tokens_away(given: World, status: in
     given.tokens.clear()
     kept = [await store.load(key) for key in await store.keys()]
     given.answer_token = lambda form, heard: (status, {"error": "server_error"})
-    error = await given.denied(oauth(store))
-    assert error.is_temporary
+    assert (await given.denied(oauth(store))).is_temporary
     assert [await store.load(key) for key in await store.keys()] == kept
     given.answer_token = lambda form, heard: None
     await given.let_in(oauth(store, login=None))
@@ -154,8 +153,7 @@ async def test_a_server_that_fails_while_a_token_still_holds_is_asked_later(give
     first = await call(given.url, auth)
     given.answer_token = lambda form, heard: (503, {})
     passes(3590)
-    assert await call(given.url, auth) == first
-    assert given.counts("token refresh_token") == 1
+    assert (await call(given.url, auth), given.counts("token refresh_token")) == (first, 1)
 
 
 async def test_who_leaves_during_a_refresh_does_not_burn_the_token(given: World) -> None:
@@ -266,8 +264,7 @@ async def test_another_process_that_asks_in_vain_is_not_waited_for_for_long(
 async def test_a_step_up_asks_for_the_union_and_keeps_what_was_granted(given: World) -> None:
     given.challenge = {"scope": "read"}
     given.scopes_of = {"write": {"write"}, "both": {"read", "write"}}
-    auth = oauth()
-    tokens = await call(given.url, auth, "list", "write", "both", "list")
+    tokens = await call(given.url, oauth(), "list", "write", "both", "list")
     assert [query["scope"] for query in given.queries] == ["read", "read write"]
     assert tokens[1] == tokens[2] == tokens[3] != tokens[0]
 
@@ -280,8 +277,7 @@ async def test_a_server_that_always_wants_more_is_given_up(given: World, wanted:
         if "authorization" not in heard.headers:
             await given.refuse(heard, 401)
         else:
-            scope = wanted or f"scope-{len(given.log)}"
-            await given.refuse(heard, 403, error="insufficient_scope", scope=scope)
+            await given.refuse(heard, 403, error="insufficient_scope", scope=wanted or f"scope-{len(given.log)}")
 
     given.answer_mcp = never
     (error,) = await call(given.url, oauth())
@@ -312,8 +308,7 @@ async def test_a_server_that_refuses_every_token_is_given_up_and_the_user_is_ask
         await given.refuse(heard, 401, error="invalid_token")
 
     given.answer_mcp = never
-    errors = await call(given.url, oauth(), "a", "b", "c")
-    assert all(isinstance(error, AuthorizationError) for error in errors)
+    assert all(isinstance(error, AuthorizationError) for error in await call(given.url, oauth(), "a", "b", "c"))
     assert given.counts("GET /authorize") == 1
     assert given.counts("POST /mcp") < 10
 
@@ -323,8 +318,7 @@ async def test_a_nonce_that_is_never_right_is_given_up(given: World) -> None:
         if "authorization" not in heard.headers:
             await given.refuse(heard, 401)
         else:
-            nonce = f"nonce-{len(given.log)}"
-            await heard.end(401, www_authenticate='DPoP error="use_dpop_nonce"', dpop_nonce=nonce)
+            await heard.end(401, www_authenticate='DPoP error="use_dpop_nonce"', dpop_nonce=f"nonce-{len(given.log)}")
 
     given.answer_mcp = never
     (error,) = await call(given.url, oauth(dpop=True))
@@ -410,8 +404,7 @@ async def test_the_older_transport_authorizes_messages_and_one_refusal_ends_one_
     assert await call(given.url, auth, "list", "write", opened=sse, timeout=0.4) == ["", "write"]
     found = await call(given.url, auth, "admin", "list", opened=sse, timeout=0.4)
     assert isinstance(found[0], AuthorizationError)
-    assert found[1] == "write"
-    assert [line.partition(" ")[0] for line in shown if line.endswith(" ")] == ["GET"]
+    assert (found[1], [line.partition(" ")[0] for line in shown if line.endswith(" ")]) == ("write", ["GET"])
 
 
 def test_tokens_are_sent_over_https_or_to_this_machine() -> None:

@@ -23,8 +23,7 @@ def recipe(given: VendorWorld) -> dict[str, Any]:
     if given.vendor is ENTRA:
         return entra(given)
     if given.vendor is COGNITO:
-        quirks = {given.issuer: ServerQuirks(assume_pkce=True)}
-        return {"client": KnownClient("app", given.issuer), "quirks": quirks}
+        return {"client": KnownClient("app", given.issuer), "quirks": {given.issuer: ServerQuirks(assume_pkce=True)}}
     if given.vendor is AUTH0:
         return {"parameters": {"audience": given.url}}
     if given.vendor is GOOGLE:
@@ -40,8 +39,7 @@ async def test_a_login_as_the_documentation_says(vendor: Vendor) -> None:
         auth = oauth(**recipe(given))
         token = await given.let_in(auth)
         (query,) = given.queries
-        assert query["code_challenge_method"] == "S256"
-        assert ("resource" in query) == ("resource" not in vendor.refuses)
+        assert (query["code_challenge_method"], "resource" in query) == ("S256", "resource" not in vendor.refuses)
         assert len(given.registered) == vendor.registers
         given.tokens.clear()
         assert await given.let_in(auth) != token
@@ -63,8 +61,7 @@ async def test_a_login_as_the_documentation_says(vendor: Vendor) -> None:
 )
 async def test_a_departure_that_is_not_named_is_an_error(vendor: Vendor, changes: dict[str, Any], said: str) -> None:
     async with playing(VendorWorld(vendor)) as given:
-        options = entra(given, **changes) if vendor is ENTRA else recipe(given) | changes
-        await given.denied(oauth(**options), said)
+        await given.denied(oauth(**entra(given, **changes) if vendor is ENTRA else recipe(given) | changes), said)
         assert given.counts("GET /authorize") <= 1
 
 

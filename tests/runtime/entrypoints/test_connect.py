@@ -162,8 +162,7 @@ async def test_every_set_of_clients_meets_every_set_of_servers(count: int) -> No
                 assert client.revision == outcome, (ours, theirs)
                 await works(client)
             probes = ["server/discover"] if STATELESS in ours else []
-            hands = [] if outcome == STATELESS else HANDS
-            assert sent.methods() == [*probes, *hands, "tools/list", "tools/call"]
+            assert sent.methods() == [*probes, *([] if outcome == STATELESS else HANDS), "tools/list", "tools/call"]
 
 
 async def test_all_bindings_that_are_installed_are_used_by_default() -> None:
@@ -369,8 +368,7 @@ async def test_a_stateless_server_that_lists_only_stateful_revisions(probe: str)
     listed = listing(probe, "2099-01-01", "2025-03-26", "2025-06-18")
     async with played(replying(listed, then="2025-06-18")) as (client, sent):
         await client.list_tools()
-        assert client.revision == "2025-06-18"
-        assert sent.params("initialize")[0]["protocolVersion"] == "2025-06-18"
+        assert (client.revision, sent.params("initialize")[0]["protocolVersion"]) == ("2025-06-18", "2025-06-18")
 
 
 @pytest.fixture
@@ -423,8 +421,7 @@ async def test_a_handshake_that_is_refused_with_the_revisions_that_are_spoken() 
     def refusing(*revisions: str) -> Reply:
         return lambda id_: failing(id_, -32602, {"supported": revisions, "requested": "2025-11-25"})
 
-    old = replying(unknown, refusing("2024-11-05", "2025-03-26"), then="2025-03-26")
-    async with played(old) as (client, sent):
+    async with played(replying(unknown, refusing("2024-11-05", "2025-03-26"), then="2025-03-26")) as (client, sent):
         await client.list_tools()
         assert client.revision == "2025-03-26"
         assert [asked["protocolVersion"] for asked in sent.params("initialize")] == ["2025-11-25", "2025-03-26"]
@@ -476,8 +473,7 @@ async def test_a_late_answer_counts_when_the_handshake_fails() -> None:
 
 async def test_an_answer_that_crosses_with_the_handshake_changes_nothing() -> None:
     async def play(raw: Raw) -> None:
-        probe = await raw.receive()
-        await finish(raw, "2025-11-25", answer(probe["id"], discovered(STATELESS)))
+        await finish(raw, "2025-11-25", answer((await raw.receive())["id"], discovered(STATELESS)))
 
     async with played(play, patience=0.05) as (client, _):
         await client.list_tools()
@@ -523,8 +519,7 @@ async def test_a_server_that_speaks_before_it_is_asked() -> None:
         log = notification("notifications/message", {"level": "info", "data": "hello"})
         await raw.send(log, b"Welcome!", request("early", "ping"), request("roots", "roots/list"))
         probe = await raw.receive()
-        said = [await raw.receive() for _ in range(3)]
-        assert [one.get("id") for one in said] == [None, "early", "roots"]
+        assert [one.get("id") for one in [await raw.receive() for _ in range(3)]] == [None, "early", "roots"]
         await raw.send(refusal(probe["id"], -32602))
         await finish(raw, "2025-11-25", log, request("middle", "ping"))
 
@@ -792,8 +787,7 @@ def posted(heard: list[tuple[str, str]]) -> list[str]:
 async def test_our_servers_over_http(revision: str) -> None:
     revisions = REVISIONS if revision == "both" else [revision]
     spoken = STATELESS if revision == "both" else revision
-    app = HttpApp(*map(server, revisions), revisions=revisions)
-    async with listening(app) as (url, heard):
+    async with listening(HttpApp(*map(server, revisions), revisions=revisions)) as (url, heard):
         for again in (False, True):
             async with connect(f"{url}/mcp", *CLIENTS) as client:
                 assert client.revision == spoken
@@ -805,8 +799,7 @@ async def test_our_servers_over_http(revision: str) -> None:
 
 
 async def test_one_revision_over_http() -> None:
-    app = HttpApp(*map(server, REVISIONS))
-    async with listening(app) as (url, heard):
+    async with listening(HttpApp(*map(server, REVISIONS))) as (url, heard):
         for kind in CLIENTS[1:]:
             async with kind.connect(f"{url}/mcp") as client:
                 await works(client)
@@ -818,8 +811,7 @@ async def test_one_revision_over_http() -> None:
 @pytest.mark.full
 @pytest.mark.parametrize("wire", REVISIONS[1:])
 async def test_clients_of_every_revision_over_http(wire: str) -> None:
-    app = HttpApp(server(wire), revisions=[wire])
-    async with listening(app) as (url, heard):
+    async with listening(HttpApp(server(wire), revisions=[wire])) as (url, heard):
         for kind in CLIENTS:
             for _ in range(2):
                 async with kind.connect(f"{url}/mcp") as client:
@@ -945,8 +937,7 @@ async def test_older_servers_object_in_many_ways_over_http(odd: Callable[[Heard]
             assert "mcp-protocol-version" not in heard.headers
             await heard.result(initialized("2025-06-18"), mcp_session_id="s-1")
         elif heard.name == "tools/list":
-            assert heard.headers["mcp-protocol-version"] == "2025-06-18"
-            assert heard.headers["mcp-session-id"] == "s-1"
+            assert (heard.headers["mcp-protocol-version"], heard.headers["mcp-session-id"]) == ("2025-06-18", "s-1")
             await heard.result({"tools": []})
         else:
             await heard.end(202 if heard.method == "POST" else 405)
@@ -992,8 +983,7 @@ async def test_a_host_with_servers_of_every_kind() -> None:
             assert {name: client.revision for name, client in host.clients.items()} == spoken
             assert [offer.server for offer in await host.tools()] == list(spoken)
             for name in host.clients:
-                result = await host.call_tool("echo", {"text": name}, server=name)
-                assert result.content[0].text == name
+                assert (await host.call_tool("echo", {"text": name}, server=name)).content[0].text == name
             failures = {name: type(error) for name, error in host.failures.items()}
             assert failures == {"wrong": NoConnection, "nothing": NoConnection}
 
@@ -1034,8 +1024,7 @@ def test_call_speaks_to_commands_of_either_era(revisions: list[str]) -> None:
 
 @pytest.mark.full
 def test_call_speaks_to_urls_of_either_era() -> None:
-    command = [*ECHO, "--http", "127.0.0.1:0"]
-    with subprocess.Popen(command, stderr=subprocess.PIPE, text=True) as started:
+    with subprocess.Popen([*ECHO, "--http", "127.0.0.1:0"], stderr=subprocess.PIPE, text=True) as started:
         try:
             assert started.stderr is not None
             url = next(word for word in started.stderr.readline().split() if word.endswith("/mcp"))
@@ -1069,5 +1058,4 @@ def test_a_command_line_follows_the_platform(
 
 def test_a_drive_letter_is_neither_a_scheme_nor_a_module() -> None:
     assert connecting.scheme_of(r"C:\server.py") is None
-    assert split(r"C:\server.py") == (r"C:\server.py", "")
-    assert split(r"C:\server.py:app") == (r"C:\server.py", "app")
+    assert (split(r"C:\server.py"), split(r"C:\server.py:app")) == ((r"C:\server.py", ""), (r"C:\server.py", "app"))

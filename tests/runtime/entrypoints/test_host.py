@@ -126,8 +126,7 @@ async def test_the_union_of_all_pages(entry: Entry, tmp_path: Path) -> None:
         assert found == ["second more", "second b", "second c", "first a", "first b"]
         assert [(offer.server, offer.item.name) for offer in await host.prompts()] == [("second", "two prompt")]
         assert [(offer.server, offer.item.uri) for offer in await host.resources()] == [("second", "test://two")]
-        assert list(host.clients) == ["second", "first"]
-        assert host.clients["first"].server_info.name == "one"
+        assert (list(host.clients), host.clients["first"].server_info.name) == (["second", "first"], "one")
         assert host.failures == {}
     assert host.clients == {}
 
@@ -137,8 +136,7 @@ async def test_a_server_that_cannot_list_is_left_out(entry: Entry, caplog: pytes
     async with Host({"mute": entry("mute", "mute"), "fine": entry("fine", "more")}, Client) as host:
         assert [offer.server for offer in await host.resources()] == ["fine"]
         assert "mute does not list its resources: Internal error" in caplog.text
-        assert text(await host.call_tool("mute")) == "mute: mute"
-        assert host.failures == {}
+        assert (text(await host.call_tool("mute")), host.failures) == ("mute: mute", {})
 
 
 # --- routing --------------------------------------------------------------------------------------------------
@@ -146,8 +144,7 @@ async def test_a_server_that_cannot_list_is_left_out(entry: Entry, caplog: pytes
 
 async def test_calls_find_their_server(entry: Entry) -> None:
     async with Host({"one": entry("one", "a,shared"), "two": entry("two", "b,shared,die")}, Client) as host:
-        assert text(await host.call_tool("a")) == "one: a"
-        assert text(await host.call_tool("b", {"x": 1})) == "two: b"
+        assert (text(await host.call_tool("a")), text(await host.call_tool("b", {"x": 1}))) == ("one: a", "two: b")
         assert text(await host.call_tool("shared", server="one")) == "one: shared"
         assert text(await host.call_tool("not listed", server="one")) == "one: not listed"
         await refused(host.call_tool("shared"), NotRouted, "several servers offer a tool 'shared'; say which: one, two")
@@ -211,8 +208,7 @@ async def test_a_slow_server_holds_up_nobody(tmp_path: Path) -> None:
 async def test_a_server_that_dies_while_it_is_called(entry: Entry, caplog: pytest.LogCaptureFixture) -> None:
     async with Host({"frail": entry("frail", "die,a"), "fine": entry("fine", "b")}, Client, restarts=0) as host:
         await refused(host.call_tool("die"), ConnectionClosed)
-        assert list(host.failures) == ["frail"]
-        assert list(host.clients) == ["fine"]
+        assert (list(host.failures), list(host.clients)) == (["frail"], ["fine"])
         await refused(host.call_tool("a", server="frail"), ConnectionClosed, "the server 'frail' is not there")
         assert [offer.item.name for offer in await host.tools()] == ["b"]
         assert text(await host.call_tool("b")) == "fine: b"
@@ -240,8 +236,7 @@ async def test_a_server_that_died_is_started_again_by_the_next_call(entry: Entry
             async with anyio.create_task_group() as tasks:
 
                 async def wait(lost: list[Exception] = lost) -> None:
-                    error = await refused(host.call_tool("wait"), ConnectionClosed)
-                    lost.append(error)
+                    lost.append(await refused(host.call_tool("wait"), ConnectionClosed))
 
                 tasks.start_soon(wait)
                 await until(lambda: host.clients["frail"].link.peer.pending)
@@ -256,8 +251,7 @@ async def test_a_server_that_died_is_started_again_by_the_next_call(entry: Entry
             async with anyio.create_task_group() as tasks:
                 tasks.start_soon(call)
                 tasks.start_soon(call)
-            assert both == ["frail: a"] * 2
-            assert host.failures == {}
+            assert (both, host.failures) == (["frail: a"] * 2, {})
             assert len(processes(tmp_path)) == 2 * (round_ + 2), "one start serves both"
         assert [offer.item.name for offer in await host.tools()] == ["die", "a", "wait"]
     await until(lambda: not any(map(alive, processes(tmp_path))))
@@ -282,8 +276,7 @@ async def test_callers_that_give_up_stop_no_restart(entry: Entry, tmp_path: Path
         for _ in range(3):
             with anyio.move_on_after(0.05):
                 await host.call_tool("a")
-        assert text(await host.call_tool("a")) == "frail: a"
-        assert len(processes(tmp_path)) == 4
+        assert (text(await host.call_tool("a")), len(processes(tmp_path))) == ("frail: a", 4)
 
 
 @pytest.mark.full
@@ -357,8 +350,7 @@ async def test_a_call_that_is_given_up_stops_nothing_else(entry: Entry, tmp_path
                 await until(lambda: host.clients["one"].link.peer.pending)
                 scope.cancel()
         assert scope.cancelled_caught
-        assert text(await host.call_tool("a")) == "one: a"
-        assert host.failures == {}
+        assert (text(await host.call_tool("a")), host.failures) == ("one: a", {})
 
 
 @pytest.mark.full
@@ -388,8 +380,7 @@ async def test_environment_folder_and_unknown_members(
     async with Host.from_config(config(tmp_path, {"one": made}), client=Client) as host:
         known = (await host.call_tool("a")).structured_content
     assert known is not None
-    assert known["environment"]["TOKEN"] == "a s3cret and s3cret"
-    assert known["environment"]["PLAIN"] == "$SECRET {SECRET}"
+    assert (known["environment"]["TOKEN"], known["environment"]["PLAIN"]) == ("a s3cret and s3cret", "$SECRET {SECRET}")
     assert "UNRELATED" not in known["environment"]
     assert known["environment"]["MCP_BINDGEN_HOME"] == os.environ["MCP_BINDGEN_HOME"]  # it finds the same bindings
     assert known["folder"] == str(folder.resolve())
@@ -401,8 +392,7 @@ async def test_a_server_behind_a_url(entry: Entry) -> None:
         far = {"url": f"http://127.0.0.1:{port}/sse", "headers": {"x-test": "1"}}
         servers = {"far": far, "off": {"url": "http://127.0.0.1:9/sse"}, "near": entry("near", "b")}
         async with Host(servers, Client) as host:
-            assert text(await host.call_tool("a")) == "fine: a"
-            assert text(await host.call_tool("b")) == "near: b"
+            assert (text(await host.call_tool("a")), text(await host.call_tool("b"))) == ("fine: a", "near: b")
             assert list(host.failures) == ["off"]
 
 
@@ -494,8 +484,7 @@ async def test_four_broken_servers_of_twenty_cost_the_others_nothing(entry: Entr
 
 async def test_a_hanging_server_is_told_of_with_the_end_of_its_stderr() -> None:
     shout = "for n in range(9): print('line', n, '\\x1b[2J', file=sys.stderr, flush=True)"
-    slow = program(f"import sys, time\n{shout}\ntime.sleep(600)")
-    async with Host({"slow": slow}, Client, start_timeout=1) as host:
+    async with Host({"slow": program(f"import sys, time\n{shout}\ntime.sleep(600)")}, Client, start_timeout=1) as host:
         said = str(host.failures["slow"])
     assert said.startswith("not ready within 1 s; its stderr ends: line 6 ")
     assert said.count("line") == 3
@@ -538,8 +527,7 @@ async def test_a_name_that_is_used_again_stands_for_one_process(entry: Entry, tm
         assert text(await host.call_tool("c", server="two")) == "two: c"
         await anyio.sleep(0.6)
         now = {pid_of(host.clients[name]) for name in ("one", "two")}
-        assert {pid for pid in processes(tmp_path)[::2] if alive(pid)} == now
-        assert len(processes(tmp_path)) == 6
+        assert ({pid for pid in processes(tmp_path)[::2] if alive(pid)}, len(processes(tmp_path))) == (now, 6)
 
 
 async def test_what_a_server_writes_to_stderr_forges_no_line_of_the_log(caplog: pytest.LogCaptureFixture) -> None:
@@ -600,8 +588,7 @@ async def test_one_that_crashes_at_its_first_start_is_started_again_in_the_backg
         assert text(await host.call_tool("hello")) == "hello"
     (tmp_path / "ready").unlink()
     async with Host(late, Client, background=True, restarts=1, restart_pause=0.05) as host:
-        seen = [status.state async for status in first(host.changes(), "failed", 2)]
-        assert "ready" not in seen
+        assert "ready" not in [status.state async for status in first(host.changes(), "failed", 2)]
         await anyio.sleep(0.3)
         await refused(host.call_tool("hello", server="late"), ConnectionClosed, "its stderr ends: not yet")
 

@@ -74,15 +74,13 @@ def known(servers: Guarded, token: str, scope: str = "mcp:read") -> None:
 
 async def whoami(host: Host[Any], server: str = "a") -> str:
     """Return what a tool of a server says; its list of tools is empty."""
-    result = await host.call_tool("whoami", server=server)
-    found: str = result.content[0].text
+    found: str = (await host.call_tool("whoami", server=server)).content[0].text
     return found
 
 
 async def logged_in(servers: Guarded, store: MemoryStore, settings: AuthSettings | None = None) -> None:
     """Do what `mcp-bindgen login` does."""
-    login = Manual(agree, CALLBACK)
-    assert await log_in(Entry(url=servers.url), settings or AuthSettings(), login, store) is not None
+    assert await log_in(Entry(url=servers.url), settings or AuthSettings(), Manual(agree, CALLBACK), store) is not None
 
 
 # --- who is asked -----------------------------------------------------------------------------------------------
@@ -307,6 +305,5 @@ PROVIDER: dict[str, Any] = {"provider": "e", "provider_client_id": "f", "provide
     ],
 )
 def test_settings_are_read_as_they_were_written(settings: AuthSettings) -> None:
-    written = settings.written()
-    assert AuthSettings.read(json.loads(json.dumps(written))) == settings
+    assert AuthSettings.read(json.loads(json.dumps(settings.written()))) == settings
     assert "hidden" not in repr(settings)

@@ -130,8 +130,7 @@ importlib.metadata.entry_points = entry_points
 @pytest.mark.full
 def test_without_an_option_or_a_url_no_installed_package_is_scanned(site: Path) -> None:
     first = [initialize("2025-11-25"), INITIALIZED, request(2, "tools/list")]
-    lines = "".join(f"{json.dumps(message)}\n" for message in first)
-    done = run(site, NEVER + SERVER, stdin=lines)
+    done = run(site, NEVER + SERVER, stdin="".join(f"{json.dumps(message)}\n" for message in first))
     assert [json.loads(line)["id"] for line in done.stdout.splitlines()] == [0, 2], done.stderr
     assert "installed packages are scanned" in run(site, NEVER + SERVER, "--log-format", "text").stderr
     started = shlex.join([sys.executable, "-c", f"import sys; sys.path[:0] = {[str(ROOT / 'examples')]}\n{SERVER}"])

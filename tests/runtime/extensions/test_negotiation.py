@@ -24,7 +24,7 @@ from mcp_bindgen.runtime.transports.stdio import stdio
 from mcp_bindgen.v2026_07_28 import types as mcp
 from tests.runtime.entrypoints.test_connect import listening
 from tests.runtime.http.server import test_app as http
-from tests.support.checked_connections import Raw, answer, lone, notification, request, running, stating, until
+from tests.support.checked_connections import Raw, answer, lone, notification, refused, request, running, stating, until
 from tests.support.shop import Customer, Shop, bindings, types
 from tests.support.stock_schema import ID
 
@@ -76,8 +76,7 @@ def raw() -> AbstractAsyncContextManager[Raw]:
 @pytest.mark.parametrize("way", [in_memory, over_http, over_stdio])
 async def test_all_that_an_extension_adds_works(way: Way) -> None:
     async with way(Customer()) as client:
-        assert client.extension(bindings.EXTENSION) == {}
-        assert (await client.get_stock("pear")).count == 4
+        assert (client.extension(bindings.EXTENSION), (await client.get_stock("pear")).count) == ({}, 4)
         reserved = await client.request(
             bindings.methods.CALL_TOOL,
             mcp.CallToolRequestParams(name="reserve", meta=client.metadata(mcp.RequestMetaObject, None)),
@@ -85,11 +84,9 @@ async def test_all_that_an_extension_adds_works(way: Way) -> None:
         assert isinstance(reserved, types.ReservedResult)
         assert reserved.by == "shop"
         await client.notify_stock_read("fig")
-        wanted = types.StockSubscription(stock_items=["apple"])
-        async with client.subscribed(wanted) as agreed:
+        async with client.subscribed(types.StockSubscription(stock_items=["apple"])) as agreed:
             assert agreed.stock_items == ["apple"]
-            told = await client.call_tool("sell")
-            assert told.content[0].text == "['fig']"
+            assert (await client.call_tool("sell")).content[0].text == "['fig']"
             await client.changed.wait()
     assert client.heard == ["apple"]  # equal to an entry, and no part of a name
 
@@ -106,8 +103,7 @@ async def test_filters_of_core_and_extensions_go_together() -> None:
 async def test_settings_are_typed() -> None:
     shop = Shop()
     async with in_memory(Customer(), shop) as client:
-        with pytest.raises(UnexpectedAnswer):
-            await client.call_tool("reserve")
+        await refused(client.call_tool("reserve"), UnexpectedAnswer)
     assert shop.settings == [types.StockSettings(currency="EUR")]
     async with played() as raw:
         odd = {"extensions": {ID: {"currency": "gold"}}}
@@ -225,12 +221,10 @@ async def test_a_result_of_an_extension_is_taken_from_who_declares_it(capabiliti
     client = Customer()
     async with at(client, capabilities) as raw, running(_answered(raw, "tools/call", {"resultType": "reserved"})):
         if capabilities:
-            with pytest.raises(UnexpectedAnswer) as failure:
-                await client.call_tool("reserve")
-            assert isinstance(failure.value.answer, types.ReservedResult)
+            error = await refused(client.call_tool("reserve"), UnexpectedAnswer)
+            assert isinstance(error.answer, types.ReservedResult)
         else:
-            with pytest.raises(ProtocolError, match="resultType"):
-                await client.call_tool("reserve")
+            await refused(client.call_tool("reserve"), match="resultType")
 
 
 @pytest.mark.parametrize("kind", ["later", "task", ""])
@@ -240,8 +234,7 @@ async def test_a_result_of_an_unknown_type_is_invalid(kind: str) -> None:
     calls: dict[str, Any] = {"tools/call": client.call_tool, "stock/get": client.get_stock}
     for method, call in calls.items():
         async with at(client, DECLARED) as raw, running(_answered(raw, method, {**everything, "count": 1, "ttlMs": 0})):
-            with pytest.raises(ProtocolError, match="result"):
-                await call("x")
+            await refused(call("x"), match="result")
 
 
 async def test_a_result_without_a_type_is_complete() -> None:
@@ -306,8 +299,7 @@ def stock_params(item: str) -> Any:
 
 def test_the_name_of_what_an_extension_is_asked_about_is_repeated() -> None:
     params = stock_params("pear")
-    headers = HeaderMirror(v2026_07_28.REVISION).headers(bindings.methods.GET_STOCK, params)
-    assert headers["Mcp-Name"] == "pear"
+    assert HeaderMirror(v2026_07_28.REVISION).headers(bindings.methods.GET_STOCK, params)["Mcp-Name"] == "pear"
     assert operations(bindings.methods.GET_STOCK, params) == [("stock/get", "pear")]
 
 
@@ -351,8 +343,7 @@ async def test_scopes_hold_for_methods_of_extensions() -> None:
 async def test_clients_of_other_revisions_see_no_extension() -> None:
     """Even one that declares the same id: in its revision that is not this extension."""
     async with played(revisions=["2025-11-25"]) as raw:
-        offered = (await raw.introduce("2025-11-25", DECLARED))["result"]["capabilities"]
-        assert "extensions" not in offered
+        assert "extensions" not in (await raw.introduce("2025-11-25", DECLARED))["result"]["capabilities"]
         assert (await raw.ask(request(1, "stock/get", {"item": "pear"})))["error"]["code"] == -32601
         result = (await raw.ask(request(2, "tools/call", {"name": "reserve"})))["result"]
         assert result["content"][0]["text"] == "come to the counter"
@@ -374,8 +365,7 @@ async def test_servers_of_other_revisions_are_asked_nothing_of_an_extension() ->
         assert client.wire_revision == "2025-11-25"
         assert (await client.call_tool("x")).content == []
         assert client.extension(bindings.EXTENSION) is None
-        with pytest.raises(CapabilityMissing):
-            await client.get_stock("pear")
+        await refused(client.get_stock("pear"), CapabilityMissing)
         with pytest.raises(CapabilityMissing):
             client.subscribed(types.StockSubscription(stock_items=["pear"]))
 

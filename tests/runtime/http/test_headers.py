@@ -51,9 +51,7 @@ def packed(value: str) -> str:
     ],
 )
 def test_how_values_are_written(value: str, header: str) -> None:
-    assert encode(value) == header
-    assert decode(header) == value
-    assert decode(f" \t{header} ") == value
+    assert (encode(value), decode(header), decode(f" \t{header} ")) == (header, value, value)
 
 
 @pytest.mark.parametrize(
@@ -137,9 +135,7 @@ def test_what_a_tool_wants_to_see() -> None:
         ("dry",): "Mcp-Param-Dry",
         ("where", "city"): "Mcp-Param-City",
     }
-    assert header_params({"type": "object"}) == {}
-    assert header_params(None) == {}
-    assert header_params(True) == {}
+    assert (header_params({"type": "object"}), header_params(None), header_params(True)) == ({}, {}, {})
     assert header_params({"properties": {"a": annotated()}}) == {("a",): "Mcp-Param-A"}
 
 
@@ -204,8 +200,7 @@ def test_references_are_not_followed_and_depth_does_not_matter() -> None:
     deep: dict[str, Any] = annotated()
     for _ in range(5000):
         deep = {"properties": {"p": deep}}
-    assert header_params(deep) == {("p",) * 5000: "Mcp-Param-A"}
-    assert param_headers(deep, {"p": {"p": "x"}}) == {}
+    assert (header_params(deep), param_headers(deep, {"p": {"p": "x"}})) == ({("p",) * 5000: "Mcp-Param-A"}, {})
 
 
 # --- calls ----------------------------------------------------------------------------------------------------

@@ -480,8 +480,7 @@ def test_unknown_sessions(url: str, query: str) -> None:
 
 
 def test_other_methods(url: str) -> None:
-    assert httpx2.post(f"{url}/sse").status_code == 405
-    assert httpx2.get(f"{url}/messages").status_code == 405
+    assert (httpx2.post(f"{url}/sse").status_code, httpx2.get(f"{url}/messages").status_code) == (405, 405)
 
 
 async def test_a_message_that_is_too_large_is_refused_and_the_session_lives_on(url: str) -> None:
@@ -490,11 +489,9 @@ async def test_a_message_that_is_too_large_is_refused_and_the_session_lives_on(u
             yield b" " * 10_000
 
     async with raw(url) as client:
-        assert await client.post(b" " * 100_001) == 413
-        assert await client.post(chunks()) == 413
+        assert (await client.post(b" " * 100_001), await client.post(chunks())) == (413, 413)
         await client.lives("x" * 90_000)
-        spaces = b" " * 99_000
-        assert await client.post(spaces + json.dumps(request(2, "ping")).encode()) == 202
+        assert await client.post((b" " * 99_000) + json.dumps(request(2, "ping")).encode()) == 202
         assert (await client.answer(2))["result"] == {}
 
 
@@ -541,8 +538,7 @@ async def test_an_application_can_be_mounted() -> None:
             assert tools.alive == ["entered"]
             assert text_of(await client.call_tool("ask", {"question": "mounted?"})) == "MOUNTED?"
         async with httpx2.AsyncClient() as http, http.stream("GET", f"{url}/a%20b/mcp/open") as stream:
-            client_by_hand = Raw(http, stream)
-            assert (await client_by_hand.event())[1].startswith("/a%20b/mcp/tell?session_id=")
+            assert (await Raw(http, stream).event())[1].startswith("/a%20b/mcp/tell?session_id=")
     assert tools.alive == ["entered", "left"]
 
 
@@ -645,8 +641,7 @@ async def test_what_a_client_makes_of_a_stream() -> None:
         return httpx2.Response(202 if len(posted) < 3 else 404)
 
     async with scripted(serve) as http, sse("http://here.example/mcp/sse", client=http) as transport:
-        received = [await transport.receive() for _ in range(5)]
-        assert received == [['{"a":\n"é"}'.encode()], [b"[1]"], [b"[2]"], (), ()]
+        assert [await transport.receive() for _ in range(5)] == [['{"a":\n"é"}'.encode()], [b"[1]"], [b"[2]"], (), ()]
         await transport.send([b"1", b"2"])
         with pytest.raises(ConnectionClosed, match="answered 404 Not Found"):
             await transport.send([b"3", b"4"])

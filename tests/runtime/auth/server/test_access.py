@@ -60,8 +60,7 @@ def test_an_operation_needs_its_scopes_in_every_era(server: Protected) -> None:
         session = None if revision is None else server.session(reader, revision)
         assert stepped_up(server.call("delete", token=reader, session=session)) == "mcp:write"
         assert said(server.call("whoami", token=reader, session=session)) == "alice"
-        writer = server.token(scope="mcp:write")
-        assert said(server.call("delete", token=writer, session=session)) == "deleted"
+        assert said(server.call("delete", token=server.token(scope="mcp:write"), session=session)) == "deleted"
 
 
 def test_scopes_are_compared_as_a_whole(server: Protected) -> None:
@@ -110,8 +109,7 @@ def test_a_handler_can_ask_for_more(server: Protected) -> None:
     token = server.token()
     assert stepped_up(server.call("admin", token=token)) == "mcp:admin"
     assert said(server.call("admin", token=server.token(scope="mcp:admin"))) == "done"
-    session = server.session(token)
-    told = server.call("admin", token=token, session=session)
+    told = server.call("admin", token=token, session=server.session(token))
     assert told.status_code == 200
     assert answer(told)["error"]["data"] == {"error": "insufficient_scope", "scope": "mcp:admin"}
     late = server.call("late", token=token, _meta={**stateless("x")["params"]["_meta"], "progressToken": 1})
@@ -125,8 +123,7 @@ def test_what_cannot_be_a_scope_is_refused_and_not_asked_for(server: Protected) 
     assert refused.status_code == 403
     assert "set-cookie" not in refused.headers
     (found,) = challenges.parse([refused.headers["www-authenticate"]])
-    assert found.parameters["scope"] == "mcp:admin"
-    assert refused.json()["error"]["data"]["error"] == "insufficient_scope"
+    assert (found.parameters["scope"], refused.json()["error"]["data"]["error"]) == ("mcp:admin", "insufficient_scope")
 
 
 def test_scopes_of_methods_names_and_everything_add_up(issuer: Issuer) -> None:
@@ -167,31 +164,26 @@ def test_a_session_is_somebody_elses_for_everybody_else(server: Protected, chang
 
 def test_principals_are_not_mixed_up_by_what_their_names_hold(issuer: Issuer) -> None:
     one = Identity(issuer="a", subject='b","c', client="d")
-    other = Identity(issuer="a", subject="b", client='c","d')
-    assert one.principal != other.principal
+    assert one.principal != Identity(issuer="a", subject="b", client='c","d').principal
     assert Identity(subject="a", client=None).principal != Identity(subject="a", client="null").principal
 
 
 def test_the_same_user_of_another_issuer_is_somebody_else(issuer: Issuer) -> None:
     with Issuer().listening() as second, running(JwtVerifier(issuer.url), JwtVerifier(second.url)) as server:
-        metadata = server.client.get(server.metadata_url).json()
-        assert metadata["authorization_servers"] == [issuer.url, second.url]
+        assert server.client.get(server.metadata_url).json()["authorization_servers"] == [issuer.url, second.url]
         session = server.session(issuer.token(server.url))
         theirs = second.token(server.url)
         assert said(server.call("whoami", token=theirs)) == "alice"
         assert server.call("whoami", token=theirs, session=session).status_code == 404
-        crossed = issuer.token(server.url, iss=second.url)
-        assert server.call("whoami", token=crossed).status_code == 401
+        assert server.call("whoami", token=issuer.token(server.url, iss=second.url)).status_code == 401
 
 
 def test_a_renewed_token_goes_on_with_the_session(server: Protected) -> None:
     session = server.session(server.token())
     for scope in ("mcp:read", "mcp:read mcp:write", "mcp:read"):
-        token = server.token(scope=scope)
-        seen = json.loads(said(server.call("open", token=token, session=session)))
+        seen = json.loads(said(server.call("open", token=server.token(scope=scope), session=session)))
         assert seen == ["alice", "client", sorted(scope.split())]  # of this very token
-    expired = server.token(exp=At(-100))
-    assert server.call("open", token=expired, session=session).status_code == 401
+    assert server.call("open", token=server.token(exp=At(-100)), session=session).status_code == 401
 
 
 def test_identities_of_calls_at_the_same_time_are_not_mixed_up(server: Protected) -> None:
@@ -211,13 +203,10 @@ def test_a_state_is_good_for_who_got_it_alone(server: Protected) -> None:
     mine, other = server.token(), server.token(sub="eve")
     reply = {"action": "accept", "content": {"name": "x"}}
     asked = answer(server.call("ask", token=mine, inputResponses={"first": reply}))["result"]
-    assert asked["resultType"] == "input_required"
-    assert list(asked["inputRequests"]) == ["second"]
+    assert (asked["resultType"], list(asked["inputRequests"])) == ("input_required", ["second"])
     replied = {"inputResponses": {"second": reply}, "requestState": asked["requestState"]}
-    stolen = server.call("ask", token=other, **replied)
-    assert "requestState is not valid" in answer(stolen)["error"]["message"]
-    renewed = server.token(scope="mcp:read mcp:write")
-    assert said(server.call("ask", token=renewed, **replied)) == "alice"
+    assert "requestState is not valid" in answer(server.call("ask", token=other, **replied))["error"]["message"]
+    assert said(server.call("ask", token=server.token(scope="mcp:read mcp:write"), **replied)) == "alice"
 
 
 LISTENING = {"mcp-protocol-version": STATELESS, "mcp-method": "subscriptions/listen"}
@@ -230,8 +219,7 @@ def test_a_subscription_knows_who_listens(server: Protected) -> None:
     with server.client.stream("POST", server.url, json=LISTEN, headers=headers) as stream:
         lines = stream.iter_lines()
         assert any("acknowledged" in line for line in iter(lambda: next(lines), None))
-        seen = json.loads(said(server.call("announce", token=server.token(scope="mcp:write"))))
-        assert seen == ["listener"]
+        assert json.loads(said(server.call("announce", token=server.token(scope="mcp:write")))) == ["listener"]
         assert any("list_changed" in line for line in lines)
 
 
@@ -332,10 +320,8 @@ def test_the_old_transport_is_guarded_too(server: Protected) -> None:
         for token, status in ((None, 401), (other, 404), (mine, 202)):
             assert post(initialize(LATEST), token).status_code == status
         assert json.loads(next(data))["result"]["protocolVersion"] == LATEST
-        assert post(INITIALIZED, mine).status_code == 202
-        assert stepped_up(post(called("delete"), mine)) == "mcp:write"
-        assert post(called("delete"), other).status_code == 404
-        assert post(called("whoami", 2), mine).status_code == 202
+        assert (post(INITIALIZED, mine).status_code, stepped_up(post(called("delete"), mine))) == (202, "mcp:write")
+        assert (post(called("delete"), other).status_code, post(called("whoami", 2), mine).status_code) == (404, 202)
         assert json.loads(next(data))["result"]["content"][0]["text"] == "alice"
         twice = b'{"jsonrpc":"2.0","id":3,"method":"tools/call","params":{"name":"delete","name":"open"}}'
         assert post(twice, server.token(scope="x")).status_code in (202, 403)
@@ -379,8 +365,7 @@ def test_a_verifier_that_fails_lets_nobody_in(caplog: pytest.LogCaptureFixture) 
     failing: Any = SimpleNamespace(verify=mock.AsyncMock(side_effect=KeyError("a database")))
     with running(failing) as server:
         response = server.call("whoami", token="the-token-of-alice")
-    assert response.status_code == 503
-    assert response.json()["error"]["data"] == {"error": "unavailable"}
+    assert (response.status_code, response.json()["error"]["data"]) == (503, {"error": "unavailable"})
     assert "database" not in response.text
     assert "a token could not be verified" in caplog.text
     assert "the-token-of-alice" not in caplog.text

@@ -113,8 +113,7 @@ def test_what_the_endpoint_asks_for_is_needed_beside() -> None:
 
 
 def test_clients_see_the_scopes(server: Protected) -> None:
-    listed = answer(server.ask("tools/list", NOTHING))["result"]["tools"]
-    assert json.dumps(listed) == json.dumps(DOCUMENT["tools"])
+    assert json.dumps(answer(server.ask("tools/list", NOTHING))["result"]["tools"]) == json.dumps(DOCUMENT["tools"])
 
 
 def test_a_contract_with_scopes_is_not_served_to_everybody() -> None:

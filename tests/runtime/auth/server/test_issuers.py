@@ -16,6 +16,7 @@ from mcp_bindgen.auth.resource_server import issuers as asking
 from mcp_bindgen.auth.resource_server import signatures as keeping
 from mcp_bindgen.auth.resource_server.signatures import LIFETIME, PAUSE, STALE, IssuerKeys
 from mcp_bindgen.runtime import Identity
+from tests.support.checked_connections import refused
 from tests.support.issuer import Issuer
 from tests.support.protected import Protected, running, said
 
@@ -41,8 +42,7 @@ def statuses(server: Protected, tokens: list[str]) -> list[int]:
 def test_a_flood_of_unknown_keys_is_one_fetch(issuer: Issuer) -> None:
     own = RSAKey.generate_key(2048)
     with running(JwtVerifier(issuer.url), issuer=issuer) as server:
-        assert statuses(server, [server.token()]) == [200]
-        assert issuer.fetched == 1
+        assert (statuses(server, [server.token()]), issuer.fetched) == ([200], 1)
         flood = [server.token(header={"kid": f"unknown-{number}"}, key=own) for number in range(40)]
         assert set(statuses(server, flood)) == {401}
         assert issuer.fetched <= 2
@@ -51,8 +51,7 @@ def test_a_flood_of_unknown_keys_is_one_fetch(issuer: Issuer) -> None:
 
 def test_many_first_tokens_at_once_are_one_fetch(issuer: Issuer) -> None:
     with running(JwtVerifier(issuer.url), issuer=issuer) as server:
-        assert statuses(server, [server.token() for _ in range(16)]) == [200] * 16
-        assert issuer.fetched == 1
+        assert (statuses(server, [server.token() for _ in range(16)]), issuer.fetched) == ([200] * 16, 1)
 
 
 def test_an_issuer_may_be_away(issuer: Issuer) -> None:
@@ -106,8 +105,7 @@ async def test_keys_are_fetched_again_beside_the_requests() -> None:
     for _ in range(5):
         assert await known("k2", after=LIFETIME + 1)
     assert loaded == 8
-    with pytest.raises(VerifierUnavailable):
-        await known("k2", after=STALE)
+    await refused(known("k2", after=STALE), VerifierUnavailable)
     issuer.is_down = False
     with pytest.raises(VerifierUnavailable):
         await known("k2")  # there is a pause after each try
@@ -128,8 +126,7 @@ async def test_who_leaves_does_not_take_the_fetch_along(monkeypatch: pytest.Monk
     await begun.wait()
     second = asyncio.create_task(keys.find("k1", "RS256"))
     await asyncio.sleep(0)
-    with pytest.raises(VerifierUnavailable, match="too many requests wait"):
-        await keys.find("k1", "RS256")
+    await refused(keys.find("k1", "RS256"), VerifierUnavailable, "too many requests wait")
     first.cancel()
     await asyncio.wait([first])
     go_on.set()
@@ -138,9 +135,7 @@ async def test_who_leaves_does_not_take_the_fetch_along(monkeypatch: pytest.Monk
 
 async def test_an_issuer_that_never_answers_is_given_up(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(keeping, "_FETCH_TIMEOUT", 0.05)
-    keys = IssuerKeys(asyncio.Event().wait, "https://auth.example.org")
-    with pytest.raises(VerifierUnavailable):
-        await keys.find("k1", "RS256")
+    await refused(IssuerKeys(asyncio.Event().wait, "https://auth.example.org").find("k1", "RS256"), VerifierUnavailable)
 
 
 ENTRIES: list[Any] = [{"kty": "oct", "k": "c2VjcmV0c2VjcmV0c2VjcmV0"}, {"use": "enc"}, {"key_ops": ["encrypt"]}, "x"]
@@ -155,8 +150,7 @@ async def test_keys_that_cannot_verify_are_left_out(entry: Any) -> None:
     good = issuer.jwks()["keys"][0]
     strange = {**good, **entry} if isinstance(entry, dict) else entry
     verifier = JwtVerifier(issuer.url, keys={"keys": [strange]})
-    with pytest.raises((InvalidToken, VerifierUnavailable)):
-        await verifier.verify(issuer.token(RESOURCE), RESOURCE)
+    await refused(verifier.verify(issuer.token(RESOURCE), RESOURCE), (InvalidToken, VerifierUnavailable))
     both = JwtVerifier(issuer.url, keys={"keys": [strange, good]})
     assert await both.verify(issuer.token(RESOURCE), RESOURCE) is not None
 
@@ -165,8 +159,7 @@ async def test_short_keys_are_left_out(recwarn: pytest.WarningsRecorder) -> None
     issuer = Issuer()
     issuer.keys["k1"] = issuer.key = RSAKey.generate_key(1024)
     verifier = JwtVerifier(issuer.url, keys=issuer.jwks())
-    with pytest.raises(Exception, match="does not publish"):
-        await verifier.verify(issuer.token(RESOURCE), RESOURCE)
+    await refused(verifier.verify(issuer.token(RESOURCE), RESOURCE), Exception, "does not publish")
     recwarn.clear()
 
 
@@ -215,8 +208,7 @@ def test_a_verified_token_is_known_until_it_expires(issuer: Issuer) -> None:
         # clocks differ by a minute at most
         for pause, status, verified in ((0, 200, 1), (0, 200, 1), (150, 200, 1), (11, 401, 2)):
             moment[0] += pause
-            assert server.call("whoami", token=token).status_code == status
-            assert verifier.verified == verified
+            assert (server.call("whoami", token=token).status_code, verifier.verified) == (status, verified)
         long = server.token(exp=int(moment[0]) + 10_000)
         for pause in (0, 200, 200):
             moment[0] += pause
@@ -240,8 +232,7 @@ def test_an_issuer_is_asked_once_about_a_token(issuer: Issuer) -> None:
         for _ in range(3):
             assert server.call("whoami", token="unknown").status_code == 401
         assert issuer.asked == 2
-        session = server.session("opaque")
-        assert said(server.call("whoami", token="opaque", session=session)) == "alice"
+        assert said(server.call("whoami", token="opaque", session=server.session("opaque"))) == "alice"
         assert issuer.asked == 2
 
 
@@ -272,8 +263,7 @@ def test_a_revoked_token_is_good_for_a_short_time_only(issuer: Issuer) -> None:
         assert server.call("whoami", token="opaque").status_code == 200
         moment[0] += 31
         assert server.call("whoami", token="opaque").status_code == 401
-        brief = issuer.claims(server.url, exp=int(moment[0]) - 55)
-        issuer.known["brief"] = {"active": True, **brief}
+        issuer.known["brief"] = {"active": True, **issuer.claims(server.url, exp=int(moment[0]) - 55)}
         assert server.call("whoami", token="brief").status_code == 200
         moment[0] += 6
         assert server.call("whoami", token="brief").status_code == 401  # not beyond its end
@@ -291,8 +281,7 @@ def test_an_issuer_that_cannot_be_asked_is_no_reason_to_believe(issuer: Issuer) 
 async def test_a_flood_of_unknown_tokens_is_bounded(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(asking, "_MAX_REQUESTS", 5)
     monkeypatch.setattr(asking, "_MAX_REFUSED", 3)
-    issuer = Issuer()
-    verifier = introspection(issuer)
+    verifier = introspection(Issuer())
     go_on = asyncio.Event()
 
     async def ask(token: str) -> dict[str, Any]:
@@ -304,7 +293,6 @@ async def test_a_flood_of_unknown_tokens_is_bounded(monkeypatch: pytest.MonkeyPa
     await asyncio.sleep(0)
     go_on.set()
     answers = await asyncio.gather(*flood, return_exceptions=True)
-    assert sum(isinstance(one, VerifierUnavailable) for one in answers) == 15
-    assert answers.count(None) == 5
+    assert (sum(isinstance(one, VerifierUnavailable) for one in answers), answers.count(None)) == (15, 5)
     assert len(vars(verifier)["_refused"]) == 3
     assert not vars(verifier)["_asking"]

@@ -43,14 +43,12 @@ def tool(name: str, meta: dict[str, Any] | None = None) -> dict[str, Any]:
 @pytest.mark.parametrize("capabilities", NO_HOSTS)
 def test_who_shows_no_apps_gets_tools_without_them(capabilities: dict[str, Any]) -> None:
     plain, linked = tool("plain"), tool("linked", {**tool_meta("ui://x/y"), "com.example/own": 1})
-    hidden = tool("hidden", tool_meta("ui://x/y", ["app"]))
-    tools = [plain, linked, hidden]
+    tools = [plain, linked, tool("hidden", tool_meta("ui://x/y", ["app"]))]
     assert not shows_apps(capabilities)
     assert tools_for(capabilities, tools) == [plain, tool("linked", {"com.example/own": 1})]
     typed = [mcp.Tool.model_validate(one) for one in tools]
     assert [one.model_dump() for one in tools_for(capabilities, typed)] == tools_for(capabilities, tools)
-    assert tools_for(HOST, tools) == tools
-    assert tools_for(HOST, typed) == typed
+    assert (tools_for(HOST, tools), tools_for(HOST, typed)) == (tools, typed)
     assert linked["_meta"]["ui"] == {"resourceUri": "ui://x/y"}  # what was given is as it was
 
 
@@ -88,8 +86,7 @@ def test_nothing_is_allowed_that_was_not_declared() -> None:
     )["ui"]
     rules = dict(rule.split(" ", 1) for rule in content_security_policy(meta).split("; "))
     assert rules["connect-src"] == "https://api.example.com wss://*.example.com:8443"
-    assert rules["script-src"] == "'self' 'unsafe-inline' https://cdn.example.com"
-    assert rules["frame-src"] == "'none'"
+    assert (rules["script-src"], rules["frame-src"]) == ("'self' 'unsafe-inline' https://cdn.example.com", "'none'")
     assert permissions_policy(meta) == "camera; clipboard-write"
     assert permissions_policy({"permissions": {"camera; fullscreen *": {}}}) == ""
 
@@ -108,8 +105,7 @@ def test_whatever_a_server_says_a_policy_has_its_directives_and_no_more(meta: di
 @given(JSON, JSON)
 def test_whatever_a_client_or_tool_says_the_rest_of_the_tools_is_listed(capabilities: Any, meta: Any) -> None:
     tools = [tool("plain"), tool("odd", meta)]
-    declared = {"extensions": {"io.modelcontextprotocol/ui": capabilities}}
-    assert tools_for(declared, tools)[0] == tools[0]
+    assert tools_for({"extensions": {"io.modelcontextprotocol/ui": capabilities}}, tools)[0] == tools[0]
 
 
 class Written(apps.Server):

@@ -16,6 +16,7 @@ from mcp_bindgen.extensions.skills import BadSkill, SkillEntry, SkillRefused, Sk
 from mcp_bindgen.extensions.skills.folder import MOST_BYTES, MOST_FILES, page
 from mcp_bindgen.extensions.skills.frontmatter import BadFrontmatter, parse
 from mcp_bindgen.v2026_07_28 import types as mcp
+from tests.support.checked_connections import refused
 
 HEAD = "---\nname: {}\ndescription: Does something\n---\n"
 NAMED = "name: a\ndescription: c\n"
@@ -46,8 +47,7 @@ def test_a_folder_of_skills_becomes_entries_files_and_directories(tmp_path: Path
     named = {"SKILL.md", "examples/a%20b%23%C3%A9.md", "scan", "inner/SKILL.md"}
     assert {one["uri"].removeprefix(f"{root}/") for one in outer["resources"]} == named
     first = next(one for one in outer["resources"] if one["uri"] == outer["uri"])
-    assert first["size"] == len(words)
-    assert first["digest"] == f"sha256:{sha256(words.encode()).hexdigest()}"
+    assert (first["size"], first["digest"]) == (len(words), f"sha256:{sha256(words.encode()).hexdigest()}")
     assert skills.files[f"{root}/scan"].contents == b"\xff\x00"
     kinds = {"SKILL.md": "text/markdown", "scan": "application/octet-stream"}
     kinds |= dict.fromkeys(("examples", "empty", "inner"), "inode/directory")
@@ -175,9 +175,7 @@ class Server:
 
     async def read_resource(self, uri: str, /) -> mcp.ReadResourceResult:
         self.reads.append(uri)
-        data = self.files[uri]
-        content = mcp.TextResourceContents(uri=uri, text=data.decode())
-        return mcp.ReadResourceResult(contents=[content])
+        return mcp.ReadResourceResult(contents=[mcp.TextResourceContents(uri=uri, text=self.files[uri].decode())])
 
 
 BODY = HEAD.format("pdf") + "Body"
@@ -195,8 +193,7 @@ def entry(**changes: Any) -> dict[str, Any]:
 async def test_a_host_reads_what_is_wanted_when_it_is_wanted_and_once() -> None:
     client = Server(FILES)
     skill = await load_skill(client, entry())
-    assert skill.text == BODY
-    assert client.reads == [f"{ROOT}/SKILL.md"]
+    assert (skill.text, client.reads) == (BODY, [f"{ROOT}/SKILL.md"])
     for path in ("references/A B.md", "./references/../references/A B.md"):
         assert await skill.read(path) == b"Forms"
     assert client.reads[1:] == [f"{ROOT}/references/A%20B.md"]
@@ -207,9 +204,7 @@ async def test_a_host_reads_what_is_wanted_when_it_is_wanted_and_once() -> None:
 )
 async def test_a_skill_cannot_have_its_host_read_anything_else(path: str) -> None:
     client = Server({**FILES, f"{ROOT}/new.md": b"New", "skill://other/SKILL.md": b"x"})
-    skill = await load_skill(client, entry())
-    with pytest.raises(SkillRefused):
-        await skill.read(path)
+    await refused((await load_skill(client, entry())).read(path), SkillRefused)
     assert client.reads == [f"{ROOT}/SKILL.md"]
 
 
@@ -224,14 +219,12 @@ async def test_a_skill_cannot_have_its_host_read_anything_else(path: str) -> Non
     ids=["digest", "size", "frontmatter", "more frontmatter"],
 )
 async def test_a_skill_that_is_not_what_its_entry_says_is_not_loaded(files: Files, changes: dict[str, Any]) -> None:
-    with pytest.raises(SkillRefused):
-        await load_skill(Server({**FILES, **files}), entry(**changes))
+    await refused(load_skill(Server({**FILES, **files}), entry(**changes)), SkillRefused)
 
 
 async def test_a_file_that_was_changed_is_not_read() -> None:
     skill = await load_skill(Server({**FILES, f"{ROOT}/references/A%20B.md": b"Firms"}), entry())
-    with pytest.raises(SkillRefused, match="tampered"):
-        await skill.read("references/A B.md")
+    await refused(skill.read("references/A B.md"), SkillRefused, "tampered")
 
 
 def manifest(*uris: str, size: int = 1) -> list[dict[str, Any]]:
@@ -260,8 +253,7 @@ def test_an_entry_that_breaks_a_rule_is_refused(changes: dict[str, Any]) -> None
 
 def test_an_approval_is_kept_with_what_was_approved() -> None:
     approved = SkillEntry(entry()).fingerprint
-    turned = SkillEntry(entry(resources=entry()["resources"][::-1]))
-    assert turned.fingerprint == approved
+    assert SkillEntry(entry(resources=entry()["resources"][::-1])).fingerprint == approved
     more = [*entry()["resources"], *manifest(f"{ROOT}/x")]
     for other in (manifest(f"{ROOT}/SKILL.md"), entry()["resources"][:1], more):
         assert SkillEntry(entry(resources=other)).fingerprint != approved
@@ -272,7 +264,5 @@ def test_an_approval_is_kept_with_what_was_approved() -> None:
 async def test_generated_skills_are_loaded_by_who_wants_them_within_the_limits() -> None:
     client = Server({**FILES, f"{ROOT}/huge": b"x" * MOST_BYTES})
     skill = await load_skill(client, entry(resources="dynamic"), dynamic=True)
-    with pytest.raises(SkillRefused, match="too large"):
-        await skill.read("huge")
-    with pytest.raises(SkillRefused):
-        await skill.read("../other")
+    await refused(skill.read("huge"), SkillRefused, "too large")
+    await refused(skill.read("../other"), SkillRefused)

@@ -24,6 +24,7 @@ from mcp_bindgen.v2026_07_28.extensions import tasks
 from tests.runtime.extensions.tasks.jobs import QUICK, one_job, served, statuses, text
 from tests.runtime.extensions.tasks.test_service import NAME, echo, for_ever, serving, task, until
 from tests.runtime.extensions.tasks.test_service import tasks as service_of
+from tests.support.checked_connections import refused
 from tests.support.scripted_http_server import eventually
 
 
@@ -69,8 +70,7 @@ async def test_a_queue_that_is_away_does_not_hinder_a_cancellation() -> None:
     runner = LocalRunner()
     vars(runner)["cancel"] = mock.AsyncMock(side_effect=OSError("queue.internal refuses"))
     async with serving(for_ever, runner=runner) as service:
-        made = await service.create(task())
-        assert (await service.cancel(made.id, "")).status == "cancelled"
+        assert (await service.cancel((await service.create(task())).id, "")).status == "cancelled"
 
 
 async def test_an_answer_is_not_lost_when_the_queue_is_away() -> None:
@@ -203,8 +203,7 @@ async def test_a_user_who_refuses_ends_the_task(servers: list[Server]) -> None:
             raise ProtocolError(-1, "the user refused")
 
     async with served(Refuses(), *servers) as client:
-        with pytest.raises(ProtocolError, match="the user refused"):
-            await client.call_tool("delete", {"name": "a"})
+        await refused(client.call_tool("delete", {"name": "a"}), match="the user refused")
         assert await statuses(servers[-1]) == ["cancelled"]
 
 
@@ -263,8 +262,7 @@ class Patient(tasks.Client):
 async def test_a_server_that_does_not_play_fair_is_given_up(changes: Mapping[str, Any], reason: str) -> None:
     server = Unfair(**changes)
     async with served(Patient(), server) as client:
-        with pytest.raises(ProtocolError, match=reason):
-            await client.call_tool("any")
+        await refused(client.call_tool("any"), match=reason)
     assert server.cancelled == ["one"]
 
 

@@ -48,8 +48,7 @@ class Life(RuleBasedStateMachine):
     def ask(self, questions: dict[str, Any]) -> None:
         self.put(self.record.asking(self.now, questions))
         keys = self.record.keys_of(questions)
-        assert keys.keys() == questions.keys()
-        assert len(set(keys.values())) == len(keys)
+        assert (keys.keys(), len(set(keys.values()))) == (questions.keys(), len(keys))
         for key, wire in keys.items():
             assert self.record.asked[wire] == questions[key]
             assert wire in self.record.open or wire in self.record.answers

@@ -20,6 +20,7 @@ from mcp_bindgen.extensions.tasks.sqlite_store import SqliteTaskStore
 from mcp_bindgen.extensions.tasks.store import MemoryTaskStore, TaskLimits, TaskStore
 from mcp_bindgen.runtime.protocol.access import Identity, RequestOrigin
 from mcp_bindgen.runtime.protocol.errors import INTERNAL_ERROR, ProtocolError
+from tests.support.checked_connections import refused
 from tests.support.scripted_http_server import eventually
 
 Question = Mapping[str, Any]
@@ -122,8 +123,7 @@ async def test_a_task_that_cannot_be_read_is_left_alone(tmp_path: Path, garbage:
         made = await service.create(task(principal="ada"))
         assert (await until(service, made.id)).status == "completed"
         assert [one.id for one in await service.page("ada")] == [made.id]
-        with pytest.raises(UnknownTask):
-            await service.read(lost.id, "ada")
+        await refused(service.read(lost.id, "ada"), UnknownTask)
     assert 1 <= len(caplog.records) <= 4, caplog.text  # when it is found, and each time that its client asks
     assert "Traceback" not in caplog.text
 
@@ -196,11 +196,8 @@ async def test_a_task_of_another_principal_is_unknown() -> None:
             await service.read(new_id(), "eve")
         asked = (service.read(id, "eve"), service.cancel(id, "eve"), service.update(id, "eve", {}))
         for ask in (*asked, service.page("eve", id)):
-            with pytest.raises(UnknownTask) as theirs:
-                await ask
-            assert str(theirs.value) == str(nobodys.value)
-        assert (await service.read(id, "ada")).status == "working"
-        assert await service.page("eve") == []
+            assert str(await refused(ask, UnknownTask)) == str(nobodys.value)
+        assert ((await service.read(id, "ada")).status, await service.page("eve")) == ("working", [])
 
 
 @pytest.mark.parametrize(("reruns", "status", "runs"), [(0, "failed", 1), (1, "completed", 1)])
@@ -294,16 +291,14 @@ async def test_a_task_ends_when_its_time_is_over_and_its_client_learns_it() -> N
 async def test_what_is_too_large_is_refused_or_fails() -> None:
     large = mock.AsyncMock(return_value={"x": "x" * 5000})
     async with serving(large, limits=TaskLimits(max_task_bytes=2000)) as service:
-        with pytest.raises(ProtocolError, match="too large"):
-            await service.create(task(params={"x": "x" * 5000}))
+        await refused(service.create(task(params={"x": "x" * 5000})), match="too large")
         record = await until(service, (await service.create(task())).id)
         assert record.status == "failed"
         assert "too large" in str(record.message)
     async with serving(curious, limits=TaskLimits(max_task_bytes=2000)) as service:
         id = (await service.create(task())).id
         await until(service, id, "input_required")
-        with pytest.raises(ProtocolError, match="too large"):
-            await service.update(id, "", {"name": "x" * 5000})
+        await refused(service.update(id, "", {"name": "x" * 5000}), match="too large")
         assert (await service.read(id, "")).status == "input_required"
 
 
@@ -323,5 +318,4 @@ async def test_progress_is_told_in_the_status_not_too_often() -> None:
 
 
 async def test_tasks_need_a_server_that_serves() -> None:
-    with pytest.raises(RuntimeError, match="lifespans"):
-        await tasks(echo).create(task())
+    await refused(tasks(echo).create(task()), RuntimeError, "lifespans")

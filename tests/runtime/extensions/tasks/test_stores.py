@@ -19,6 +19,7 @@ from mcp_bindgen.extensions.tasks.sqlite_store import SqliteTaskStore
 from mcp_bindgen.extensions.tasks.store import MemoryTaskStore, TaskLimits, TaskStore
 from mcp_bindgen.runtime.protocol.errors import TooManyRequests
 from tests.runtime.extensions.tasks.test_service import task
+from tests.support.checked_connections import refused
 from tests.support.redis_server import RedisServer, redis_server
 
 Open = Callable[[], TaskStore]
@@ -66,8 +67,7 @@ async def test_what_was_created_is_there_for_every_process(again: Open, store: T
 async def test_of_two_changes_of_one_version_one_wins(store: TaskStore) -> None:
     record = await created(store)
     mine, yours = record.completed(1, {"a": 1}), record.cancelled(2)
-    assert [await store.swap(mine), await store.swap(yours)] == [True, False]
-    assert await store.read(record.id) == mine
+    assert ([await store.swap(mine), await store.swap(yours)], await store.read(record.id)) == ([True, False], mine)
     assert not await store.swap(task(version=2))
 
 
@@ -112,8 +112,7 @@ async def test_tasks_are_listed_for_their_principal_alone_in_order(store: TaskSt
     assert [one.id for one in await store.page("ada")] == [one.id for one in mine]
     assert [one.id for one in await store.page("ada", mine[0].id)] == [one.id for one in mine[1:]]
     assert await store.page("eve") == []
-    with pytest.raises(KeyError):
-        await store.page("bob", mine[0].id)
+    await refused(store.page("bob", mine[0].id), KeyError)
 
 
 async def test_only_what_is_over_and_expired_is_swept(store: TaskStore) -> None:
@@ -138,18 +137,14 @@ async def test_a_principal_and_all_together_have_limits(store: TaskStore) -> Non
     first = task(principal="ada")
     for record in (first, task(principal="ada"), task(principal="bob")):
         await store.create(record, few)
-    with pytest.raises(TooManyRequests, match="this client"):
-        await store.create(task(principal="ada"), few)
-    with pytest.raises(TooManyRequests, match="this server"):
-        await store.create(task(principal="eve"), few)
+    await refused(store.create(task(principal="ada"), few), TooManyRequests, "this client")
+    await refused(store.create(task(principal="eve"), few), TooManyRequests, "this server")
     await store.swap(first.cancelled(1))
     await store.create(task(principal="ada"), few)
     mine = (TaskLimits(max_tasks_per_principal=3), TaskLimits(max_bytes_per_principal=300))
-    theirs = (TaskLimits(max_tasks=4), TaskLimits(max_bytes=400))
-    for principal, limits in (("ada", mine), ("eve", theirs)):
+    for principal, limits in (("ada", mine), ("eve", (TaskLimits(max_tasks=4), TaskLimits(max_bytes=400)))):
         for limit in limits:
-            with pytest.raises(TooManyRequests):
-                await store.create(task(principal=principal), limit)
+            await refused(store.create(task(principal=principal), limit), TooManyRequests)
     await store.create(task(principal="eve"), TaskLimits(max_bytes_per_principal=300))
 
 
@@ -160,8 +155,7 @@ async def test_sweeping_makes_room(store: TaskStore) -> None:
     await store.swap(record.cancelled(0))
     assert await store.sweep() == 1
     await store.create(task(), one)
-    with pytest.raises(TooManyRequests):
-        await store.create(task(), one)
+    await refused(store.create(task(), one), TooManyRequests)
 
 
 async def test_changes_are_heard_of_in_every_process(again: Open, store: TaskStore) -> None:
@@ -207,6 +201,5 @@ def test_a_file_that_is_not_ours_is_left_alone(tmp_path: Path) -> None:
 
 
 def test_a_file_is_for_its_owners_eyes_only(tmp_path: Path) -> None:
-    store = SqliteTaskStore(tmp_path / "tasks.db")
-    anyio.run(store.aclose)
+    anyio.run(SqliteTaskStore(tmp_path / "tasks.db").aclose)
     assert (tmp_path / "tasks.db").stat().st_mode & 0o077 == 0

@@ -22,6 +22,7 @@ from mcp_bindgen.runtime import ConnectionClosed, ProtocolError
 from mcp_bindgen.runtime.protocol.errors import Refused, SessionLost
 from mcp_bindgen.runtime.protocol.transport import Outgoing, Oversized
 from mcp_bindgen.v2025_11_25 import Client
+from tests.support.checked_connections import refused
 from tests.support.scripted_http_server import (
     CANCELLED,
     EVENTS,
@@ -55,10 +56,8 @@ async def test_a_request_is_a_post_that_is_answered_by_json() -> None:
     (heard,) = script.heard
     assert (heard.method, heard.path, heard.id) == ("POST", "/mcp", 1)
     assert heard.headers["accept"] == "application/json, text/event-stream"
-    assert heard.headers["content-type"] == "application/json"
-    assert heard.headers["authorization"] == "Bearer x"
-    assert heard.headers["mcp-protocol-version"] == "2025-11-25"
-    assert heard.headers["mcp-method"] == "tools/call"
+    assert (heard.headers["content-type"], heard.headers["authorization"]) == ("application/json", "Bearer x")
+    assert (heard.headers["mcp-protocol-version"], heard.headers["mcp-method"]) == ("2025-11-25", "tools/call")
     assert "mcp-session-id" not in heard.headers
 
 
@@ -105,8 +104,7 @@ async def test_requests_are_concurrent_but_not_too_many() -> None:
 
     async with talking(play, in_flight=10) as (there, _):
         await there.send([request(id_) for id_ in range(50)])
-        found = await messages(there, 50)
-        assert sorted(one["id"] for one in found) == list(range(50))
+        assert sorted(one["id"] for one in await messages(there, 50)) == list(range(50))
     assert most == 10
 
 
@@ -162,8 +160,7 @@ async def test_messages_wait_until_somebody_wants_them() -> None:
         await there.send([request(1)])
         await anyio.sleep(0.5)
         assert written < 300
-        found = await messages(there, 501)
-        assert [int(one["params"]["data"].rstrip("x")) for one in found[:-1]] == list(range(500))
+        assert [int(one["params"]["data"].rstrip("x")) for one in (await messages(there, 501))[:-1]] == list(range(500))
 
 
 # --- what is no answer ----------------------------------------------------------------------------------------
@@ -383,10 +380,8 @@ async def test_redirects_stay_where_they_are() -> None:
 
     async with serving(other) as thief, talking(play, headers={"authorization": "x"}) as (there, script):
         elsewhere = thief.url + "?token=secret"
-        assert await ask(there, request(1)) == answer(1)
-        assert [heard.path for heard in script.heard] == ["/mcp", "/mcp/"]
-        assert script.heard[1].body == script.heard[0].body
-        assert script.heard[1].headers["authorization"] == "x"
+        assert (await ask(there, request(1)), [heard.path for heard in script.heard]) == (answer(1), ["/mcp", "/mcp/"])
+        assert (script.heard[1].body, script.heard[1].headers["authorization"]) == (script.heard[0].body, "x")
         assert await ask(there, request(2)) == answer(2)
         assert "302 Found" in str(await lost(there, request(3))), "POST must not become GET"
         error = await lost(there, request(4))
@@ -408,8 +403,7 @@ async def test_a_session_from_its_beginning_to_its_end() -> None:
         await there.close()
         await there.close()
         assert await there.receive() == ()
-        with pytest.raises(ConnectionClosed):
-            await there.send([request(2)])
+        await refused(there.send([request(2)]), ConnectionClosed)
     assert sorted(script.names) == sorted(
         ["initialize", "notifications/initialized", "GET", "tools/call", "answer", "DELETE"]
     )
@@ -503,11 +497,9 @@ async def test_a_session_that_is_lost() -> None:
         lives = True
         assert await ask(there, request(6, INITIALIZE)) == answer(6)
         assert "mcp-session-id" not in script.heard[-1].headers
-        assert await ask(there, request(7)) == answer(7)
-        assert script.heard[-1].headers["mcp-session-id"] == "s-1"
+        assert (await ask(there, request(7)), script.heard[-1].headers["mcp-session-id"]) == (answer(7), "s-1")
         release.set()
-        late = await messages(there, 2)
-        assert sorted(one["id"] for one in late) == [1, 2], "what the server had taken is answered"
+        assert sorted(one["id"] for one in await messages(there, 2)) == [1, 2], "what the server had taken is answered"
 
 
 @pytest.mark.parametrize("as_events", [False, True])
@@ -564,8 +556,7 @@ async def test_a_request_that_the_server_took_is_not_sent_again_when_its_stream_
             await stateful(call)(heard)
 
     async with serving(play) as script, Client.connect(http(script.url)) as client:
-        with pytest.raises(ConnectionClosed, match="forgotten the session"):
-            await client.call_tool("once")
+        await refused(client.call_tool("once"), ConnectionClosed, "forgotten the session")
     assert ran == ["s-1"]
 
 
@@ -660,8 +651,7 @@ async def test_errors_of_the_caller_stay_what_they_are() -> None:
             raise KeyError("mine")
 
     async with serving(Heard.result) as script:
-        with pytest.raises(KeyError, match="mine"):
-            await fail(script.url)
+        await refused(fail(script.url), KeyError, "mine")
         with anyio.move_on_after(0.1) as scope:
             async with http(script.url):
                 await anyio.sleep_forever()
@@ -693,8 +683,7 @@ async def test_the_server_can_say_something_by_itself() -> None:
         await heard.until_gone()
 
     async with introduced(listening(get)) as (there, script):
-        found = await messages(there, 2)
-        assert found == [notice("one"), {"jsonrpc": "2.0", "id": 1, "method": "ping"}]
+        assert await messages(there, 2) == [notice("one"), {"jsonrpc": "2.0", "id": 1, "method": "ping"}]
         assert await ask(there, request(1)) == answer(1)
         assert "last-event-id" not in script.called("GET")[0].headers
     assert script.called("GET")[0].gone_at
@@ -731,9 +720,7 @@ async def test_servers_that_offer_no_stream(how: str) -> None:
         await eventually(lambda: "GET" in script.names)
         assert await ask(there, request(1)) == answer(1)
         await anyio.sleep(0.1)
-        assert await ask(there, request(2)) == answer(2)
-        expected = 3 if how == "302" else 1
-        assert len(script.called("GET")) == expected
+        assert (await ask(there, request(2)), len(script.called("GET"))) == (answer(2), 3 if how == "302" else 1)
 
 
 async def test_the_stream_ends_with_the_session() -> None:
@@ -791,8 +778,7 @@ async def test_an_answer_comes_after_the_stream_has_ended(how: str) -> None:
         await there.send([request(1)])
         assert await messages(there, 3) == [notice("before"), notice("after"), answer(1)]
         get = next(heard for heard in script.called("GET") if "last-event-id" in heard.headers)
-        assert get.headers["last-event-id"] == "e-2"
-        assert get.headers["mcp-session-id"] == "s-1"
+        assert (get.headers["last-event-id"], get.headers["mcp-session-id"]) == ("e-2", "s-1")
         assert get.headers["mcp-protocol-version"] == "2025-11-25"
         assert get.at - ended[0] > 0.45
         await eventually(lambda: get.gone_at)
@@ -913,10 +899,8 @@ async def test_what_is_cancelled_before_its_turn_is_never_sent() -> None:
     async with talking(play, in_flight=1) as (there, script):
         await there.send([request(id_, self_contained=True) for id_ in (1, 2, 3)])
         await eventually(lambda: script.heard)
-        cancels = [notification(CANCELLED, cancels=id_, self_contained=True) for id_ in (2, 1)]
-        await there.send(cancels)
-        assert await messages(there, 1) == [answer(3)]
-        assert [heard.id for heard in script.heard] == [1, 3]
+        await there.send([notification(CANCELLED, cancels=id_, self_contained=True) for id_ in (2, 1)])
+        assert (await messages(there, 1), [heard.id for heard in script.heard]) == ([answer(3)], [1, 3])
 
 
 async def test_in_a_session_a_cancellation_is_said_and_the_stream_is_left() -> None:
@@ -982,8 +966,7 @@ async def test_no_log_shows_a_secret(caplog: pytest.LogCaptureFixture) -> None:
 
     with caplog.at_level(logging.DEBUG):
         async with serving(play) as script:
-            url = script.url.replace("//", "//user:password@") + "?token=query"
-            async with http(url) as there:
+            async with http(script.url.replace("//", "//user:password@") + "?token=query") as there:
                 await ask(there, request(1, INITIALIZE))
                 await ask(there, request(2))
             assert script.heard[1].headers["mcp-session-id"] == "session-secret"

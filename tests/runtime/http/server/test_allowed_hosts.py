@@ -108,8 +108,7 @@ def test_the_environment_counts_unless_the_program_says_something(monkeypatch: p
     assert status(OriginPolicy(), "localhost") == 200
     monkeypatch.setenv("ALLOWED_HOSTS", f" {NAME}, other.example:1,")
     assert [status(OriginPolicy(), host) for host in (NAME, "other.example:1", "localhost")] == [200, 200, 421]
-    assert status(OriginPolicy(["localhost"]), NAME) == 421
-    assert set(hosts_for("0.0.0.0")) == {NAME, "other.example:1"}
+    assert (status(OriginPolicy(["localhost"]), NAME), set(hosts_for("0.0.0.0"))) == (421, {NAME, "other.example:1"})
     monkeypatch.setenv("ALLOWED_HOSTS", "")
     assert status(OriginPolicy(), "localhost") == 200
 
@@ -158,8 +157,7 @@ def test_the_log_names_the_host_and_the_fix_and_cannot_be_filled(
     assert len(caplog.messages) == 10
     assert all(line.isprintable() and len(line) < 700 for line in caplog.messages)
     monkeypatch.setattr("time.monotonic", lambda: policy._reports_end + 1)
-    assert status(policy, "wiki.example") == 421
-    assert len(caplog.messages) == 11
+    assert (status(policy, "wiki.example"), len(caplog.messages)) == (421, 11)
     assert {record.levelno for record in caplog.records} == {logging.WARNING}
 
 

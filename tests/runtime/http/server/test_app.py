@@ -254,8 +254,7 @@ async def test_a_request_that_finishes_at_once_is_answered_with_json() -> None:
     async with serving() as app:
         for message in (tool("plain", "é"), lone(0, "server/discover"), lone(-1, "tools/list")):
             done = await post(app, message)
-            assert (done.status, done.kind) == (200, "application/json")
-            assert done.answer["id"] == message["id"]
+            assert (done.status, done.kind, done.answer["id"]) == (200, "application/json", message["id"])
             assert done.answer["result"]["_meta"][SERVER_INFO]["name"] == "now"
             assert int(done.headers["content-length"]) == len(done.body)
             assert "mcp-session-id" not in done.headers
@@ -264,16 +263,14 @@ async def test_a_request_that_finishes_at_once_is_answered_with_json() -> None:
 async def test_a_request_that_talks_is_answered_with_events() -> None:
     async with serving() as app:
         done = await post(app, tool("talk", meta=TALKS))
-        assert (done.status, done.kind) == (200, "text/event-stream")
-        assert done.headers["x-accel-buffering"] == "no"
+        assert (done.status, done.kind, done.headers["x-accel-buffering"]) == (200, "text/event-stream", "no")
         assert "no-cache" in done.headers["cache-control"]
         assert [message.get("method") for message in done.messages] == [
             *["notifications/progress", "notifications/message"] * 3,
             None,
         ]
         assert done.messages[1]["params"]["data"]["text"] == "a\nb\r\nc\u2028d"
-        quiet = await post(app, tool("talk"))
-        assert quiet.kind == "application/json"
+        assert (await post(app, tool("talk"))).kind == "application/json"
 
 
 async def test_a_request_that_waits_in_silence_is_answered_with_json() -> None:
@@ -283,8 +280,7 @@ async def test_a_request_that_waits_in_silence_is_answered_with_json() -> None:
         await until(lambda: server.events)
         assert not visit.status
         server.go.set()
-        assert (await visit.end()).kind == "application/json"
-        assert server.events == ["begun", "freed"]
+        assert ((await visit.end()).kind, server.events) == ("application/json", ["begun", "freed"])
 
 
 async def test_errors_before_and_after_the_stream_began() -> None:
@@ -308,8 +304,7 @@ async def test_asking_and_capabilities_have_their_statuses() -> None:
         assert done.answer["error"]["data"] == {"requiredCapabilities": {"elicitation": {}}}
         message = tool("ask", meta={CLIENT_CAPABILITIES: {"elicitation": {"url": {}}}})
         done = await post(app, message)
-        assert done.status == 200
-        assert done.answer["result"]["resultType"] == "input_required"
+        assert (done.status, done.answer["result"]["resultType"]) == (200, "input_required")
         message["params"]["inputResponses"] = {"who": {"action": "accept"}}
         state = (await post(app, message)).answer["result"]["requestState"]
         for changed, status in ((state, 200), (state + "-TAMPERED", 200)):
@@ -341,8 +336,7 @@ async def test_the_state_belongs_to_who_was_asked() -> None:
 async def test_who_asks_is_whom_the_middleware_found(user: Any, expected: str) -> None:
     async with serving(Now()) as app:
         more = {} if user is None else {"user": user, "auth": AuthCredentials(["authenticated"])}
-        done = await post(app, tool("who"), **more)
-        assert done.text == expected
+        assert (await post(app, tool("who"), **more)).text == expected
 
 
 async def test_methods_of_ones_own() -> None:
@@ -351,8 +345,7 @@ async def test_methods_of_ones_own() -> None:
         done = await post(app, lone(1, "acme/echo", say="hi"))
         assert done.answer["result"]["said"] == "hi"
         for params in ({"x": 1}, {"fail": True}):
-            message = notification("acme/hello", {**params, "_meta": {VERSION: STATELESS}})
-            done = await post(app, message)
+            done = await post(app, notification("acme/hello", {**params, "_meta": {VERSION: STATELESS}}))
             assert (done.status, done.body) == (202, b"")
         assert [said.get("x") for said, _ in server.heard] == [1, None]
         assert {revision for _, revision in server.heard} == {STATELESS}
@@ -394,8 +387,7 @@ async def test_versions_that_are_not_served(servers: Any, stated: str) -> None:
     async with serving(*[kind() for kind in servers]) as app:
         offered = (await post(app, lone(0, "server/discover"))).answer["result"]["supportedVersions"]
         for method in ("tools/list", "initialize", "no/such"):
-            message = request(1, method, {"_meta": stating(revision=stated)})
-            done = await post(app, message)
+            done = await post(app, request(1, method, {"_meta": stating(revision=stated)}))
             assert (done.status, done.code, done.answer["id"]) == (400, UNSUPPORTED, 1)
             assert done.answer["error"]["data"] == {"supported": offered, "requested": stated}
 
@@ -412,11 +404,9 @@ async def test_versions_that_are_no_text(servers: Any, stated: object) -> None:
 async def test_a_client_of_the_old_era_is_told_what_is_spoken() -> None:
     async with serving(Now()) as app:
         done = await post(app, initialize(LATEST), {"mcp-method": None})
-        assert (done.status, done.answer["id"]) == (400, 0)
-        assert done.answer["error"]["data"] == {"supported": [STATELESS]}
+        assert (done.status, done.answer["id"], done.answer["error"]["data"]) == (400, 0, {"supported": [STATELESS]})
         done = await post(app, initialize(LATEST), {"mcp-protocol-version": STATELESS})
-        assert (done.status, done.code) == (404, UNKNOWN)
-        assert done.answer["error"]["data"] == {"supported": [STATELESS]}
+        assert (done.status, done.code, done.answer["error"]["data"]) == (404, UNKNOWN, {"supported": [STATELESS]})
 
 
 @pytest.mark.parametrize(
@@ -463,8 +453,7 @@ async def test_notifications_are_accepted_or_not() -> None:
 async def test_methods_of_http_that_mean_nothing(servers: Any, method: str) -> None:
     async with serving(*[kind() for kind in servers]) as app:
         done = await post(app, tool("plain"), method=method)
-        assert done.status == 405
-        assert done.headers["allow"] == ("POST" if servers == (Now,) else "POST, GET, DELETE")
+        assert (done.status, done.headers["allow"]) == (405, "POST" if servers == (Now,) else "POST, GET, DELETE")
 
 
 async def test_what_sessions_had_is_gone_without_them() -> None:
@@ -495,8 +484,7 @@ async def test_other_kinds_of_bodies_are_refused(kind: str | None) -> None:
 async def test_json_is_json(kind: str) -> None:
     async with serving() as app:
         assert (await post(app, tool("plain"), {"content-type": kind})).status == 200
-        twice = [("content-type", kind), ("content-type", "text/plain")]
-        assert (await post(app, tool("plain"), twice)).status == 415
+        assert (await post(app, tool("plain"), [("content-type", kind), ("content-type", "text/plain")])).status == 415
 
 
 @pytest.mark.parametrize(
@@ -549,8 +537,7 @@ async def test_headers_that_differ_from_the_body(servers: Any, headers: Any) -> 
     server = Now()
     async with serving(*[kind() for kind in servers[:-1]], server) as app:
         done = await post(app, tool("plain", "x"), headers)
-        assert (done.status, done.code, done.answer["id"]) == (400, MISMATCH, "x")
-        assert server.listed == 0
+        assert (done.status, done.code, done.answer["id"], server.listed) == (400, MISMATCH, "x", 0)
 
 
 @every_app
@@ -603,8 +590,7 @@ async def test_the_body_counts_as_it_is_understood(servers: Any, body: str, sess
         right = {"mcp-protocol-version": STATELESS, "mcp-method": "tools/call", "mcp-name": "plain"}
         more = {} if session is None else {"mcp-session-id": session}
         done = await post(app, data, {**right, **more})
-        assert done.status == 200
-        assert done.text == "plain"
+        assert (done.status, done.text) == (200, "plain")
         for name, value in (("mcp-method", "tools/list"), ("mcp-name", "secret")):
             done = await post(app, data, {**right, name: value, **more})
             assert (done.status, done.code) == (400, MISMATCH)
@@ -618,8 +604,7 @@ async def test_a_stateless_request_in_a_session_is_held_against_its_headers_as_w
     async with serving() as app:
         begun = await post(app, initialize(LATEST), {"mcp-method": None})
         session = {"mcp-session-id": begun.headers["mcp-session-id"], "mcp-protocol-version": LATEST}
-        told = await post(app, INITIALIZED, list(session.items()))
-        assert told.status == 202
+        assert (await post(app, INITIALIZED, list(session.items()))).status == 202
         data = _data(tool("plain")).replace(b"/protocol", b"\\/protocol")
         done = await post(app, data, {**session, "mcp-method": None})
         assert (done.status, done.code) == (400, MISMATCH)
@@ -688,8 +673,7 @@ async def test_bodies_have_a_limit_declared_or_not() -> None:
             assert (await post(app, body, mirrored(tool("plain")), parts=list(parts))).status == 413
         small = _data(tool("plain"))
         for length in (str(len(small)), "x", "-1", "1e9", ""):
-            done = await post(app, small, {**mirrored(tool("plain")), "content-length": length})
-            assert done.status == 200
+            assert (await post(app, small, {**mirrored(tool("plain")), "content-length": length})).status == 200
         pieces: list[bytes | None] = [small[place : place + 7] for place in range(0, len(small), 7)]
         assert (await post(app, small, mirrored(tool("plain")), parts=[b"", *pieces, b""])).status == 200
 
@@ -712,8 +696,7 @@ async def test_bodies_that_trickle() -> None:
         await visit.gone()
         assert visit.status == 0
 
-        trickling = begin(app, tool("plain"), parts=[b" "] * 1000, pause=0.05)
-        assert (await trickling.end()).status == 408
+        assert (await begin(app, tool("plain"), parts=[b" "] * 1000, pause=0.05).end()).status == 408
 
 
 async def test_too_many_at_once_are_told_to_come_back() -> None:
@@ -769,8 +752,7 @@ async def test_a_subscription_is_a_stream_that_stays_open() -> None:
     async with serving(Then(), server, keep_alive=0.05) as app:
         visit = begin(app, listen("s", toolsListChanged=True, promptsListChanged=True))
         (agreed,) = await visit.several(1)
-        assert (visit.status, visit.kind) == (200, "text/event-stream")
-        assert agreed["method"] == ACKNOWLEDGED
+        assert (visit.status, visit.kind, agreed["method"]) == (200, "text/event-stream", ACKNOWLEDGED)
         assert agreed["params"] == {"notifications": {"toolsListChanged": True}, "_meta": {SUBSCRIPTION: "s"}}
         assert (await post(app, tool("change"))).status == 200
         _, changed = await visit.several(2)
@@ -821,8 +803,7 @@ async def test_sessions_and_stateless_requests_side_by_side() -> None:
             done = await post(app, initialize(LATEST), {"mcp-method": None})
             assert done.status == 200
             sessions.append({"mcp-session-id": done.headers["mcp-session-id"], "mcp-protocol-version": LATEST})
-            told = await post(app, INITIALIZED, list(sessions[-1].items()))
-            assert told.status == 202
+            assert (await post(app, INITIALIZED, list(sessions[-1].items()))).status == 202
         for turn in range(10):
             session = sessions[turn % 3]
             old = request(turn, "tools/call", {"name": "x"})
@@ -831,8 +812,7 @@ async def test_sessions_and_stateless_requests_side_by_side() -> None:
             done = await one.end()
             assert f"{LATEST} x".encode() in done.body
             assert (await other.end()).text == "y"
-        gone = await post(app, b"", list(sessions[0].items()), method="DELETE")
-        assert gone.status == 204
+        assert (await post(app, b"", list(sessions[0].items()), method="DELETE")).status == 204
         assert (await post(app, tool("y"), {"mcp-session-id": sessions[0]["mcp-session-id"]})).status == 200
 
 

@@ -38,8 +38,7 @@ async def test_any_worker_takes_any_request_of_any_session(two: Cluster) -> None
     async with patient(two) as client:
         for number in range(10):
             messages = await client.call("count", to=3, delay_ms=0)
-            assert numbers(messages) == [1, 2, 3]
-            assert text(messages[-1]) == "counted to 3"
+            assert (numbers(messages), text(messages[-1])) == ([1, 2, 3], "counted to 3")
             for url in ports(two):
                 response = await client.post({"id": f"{number} {url}", "method": "tools/list"}, url)
                 assert len(answer(response)["result"]["tools"]) == 3
@@ -81,8 +80,7 @@ async def test_a_stream_is_resumed_by_another_worker_with_every_event_once_and_i
             for turn in range(5):  # it hangs up again and again, and comes back to whichever worker
                 await reader.read(ports(two)[turn % 2 - 1] if turn else url, 7 * (turn + 1))
             said = await reader.read(ports(two)[0])
-            assert numbers(said) == list(range(1, 41))
-            assert text(said[-1]) == "counted to 40"
+            assert (numbers(said), text(said[-1])) == (list(range(1, 41)), "counted to 40")
 
 
 async def test_the_newest_connection_reads_a_stream_wherever_the_others_are(two: Cluster) -> None:
@@ -91,8 +89,7 @@ async def test_the_newest_connection_reads_a_stream_wherever_the_others_are(two:
         asked = client.calling("count", to=200, delay_ms=20)
         last: list[str] = []
         async with AsyncExitStack() as stack:
-            sent = client.stream(first, asked)
-            events = client.events(await stack.enter_async_context(sent), last)
+            events = client.events(await stack.enter_async_context(client.stream(first, asked)), last)
             said = [await anext(events) for _ in range(3)]
             for url in (second, second):  # the second of two at one worker
                 newest, last, old = await stack.enter_async_context(client.stream(url, last=last)), [], events
@@ -114,8 +111,7 @@ async def test_there_is_one_standing_stream(two: Cluster) -> None:
                 response = await client.http.get(url, headers=client.headers)
                 assert response.status_code == 409, response.text
             lines = one.aiter_lines()
-            last = [(await anext(lines)).removeprefix("id: ")]
-            async with client.stream(second, last=last) as other:
+            async with client.stream(second, last=[(await anext(lines)).removeprefix("id: ")]) as other:
                 assert other.status_code == 200
                 with anyio.fail_after(30):
                     async for _ in lines:
@@ -138,8 +134,7 @@ async def test_what_a_client_says_to_one_worker_all_know(two: Cluster) -> None:
         for uri in uris:
             for url in (first, second):
                 await client.post(client.calling("announce", uri=uri), url)
-        told = await _standing(client, second, 22)
-        assert sorted(told) == sorted([uri for uri in uris if uri != uris[3]] * 2)
+        assert sorted(await _standing(client, second, 22)) == sorted([uri for uri in uris if uri != uris[3]] * 2)
 
 
 async def _standing(client: Patient, url: str, count: int) -> list[str]:
@@ -208,8 +203,7 @@ async def test_a_session_that_is_deleted_is_over_everywhere(two: Cluster) -> Non
         for url in (first, second):
             assert await client.ping(url) == 200
         async with client.stream(first) as standing:
-            asked = client.calling("count", to=1000, delay_ms=20)
-            async with client.stream(first, asked) as response:
+            async with client.stream(first, client.calling("count", to=1000, delay_ms=20)) as response:
                 said = client.events(response, [])
                 await anext(said)
                 assert (await client.http.delete(second, headers=client.headers)).status_code == 204

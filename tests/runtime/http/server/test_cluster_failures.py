@@ -13,7 +13,7 @@ import anyio
 import httpx2
 import pytest
 
-from tests.support.checked_connections import bounded, request
+from tests.support.checked_connections import bounded, refused, request
 from tests.support.cluster import Cluster, Lost, Patient, Reader, cluster, connections, meeting, numbers, patient, text
 from tests.support.processes import alive
 
@@ -58,8 +58,7 @@ async def test_a_stream_outlives_the_worker_that_only_read_it(two: Cluster) -> N
         with suppress(httpx2.HTTPError):
             await reader.read(two.at(second), 15, lambda: two.kill(second))
         said = await reader.read(two.at(first))
-        assert numbers(said) == list(range(1, 61))
-        assert text(said[-1]) == "counted to 60"
+        assert (numbers(said), text(said[-1])) == (list(range(1, 61)), "counted to 60")
 
 
 @pytest.mark.full
@@ -70,8 +69,7 @@ async def test_an_answer_that_waits_for_its_client_outlives_its_worker(two: Clus
         await anyio.sleep(0.5)
         two.kill(first)
         said = await reader.read(two.at(second))
-        assert numbers(said) == list(range(1, 11))
-        assert text(said[-1]) == "counted to 10"
+        assert (numbers(said), text(said[-1])) == (list(range(1, 11)), "counted to 10")
 
 
 @pytest.mark.full
@@ -94,8 +92,7 @@ async def test_a_request_that_is_a_moment_old_breaks_with_its_connection(two: Cl
         two.signal(first, signal.SIGSTOP)  # it has the request, and has said nothing
         async with anyio.create_task_group() as tasks:
             tasks.start_soon(_kill_soon, two, first)
-            with pytest.raises(httpx2.HTTPError):
-                await client.post(client.calling("count", to=1, delay_ms=0), two.at(first))
+            await refused(client.post(client.calling("count", to=1, delay_ms=0), two.at(first)), httpx2.HTTPError)
         assert await client.ping(two.at(second)) == 200
 
 
@@ -163,8 +160,7 @@ class Checker:
             assert text(answer) == f"counted to {to}"
             self.done += 1
         else:
-            said = answer["error"]["message"]
-            assert "has died" in said, answer
+            assert "has died" in answer["error"]["message"], answer
             self.died += 1
 
 
@@ -257,8 +253,7 @@ async def test_workers_are_killed_at_moments_of_all_kinds_under_load(two: Cluste
 @pytest.mark.full
 @bounded(120)
 async def test_workers_are_killed_at_twenty_moments_under_load(two: Cluster) -> None:
-    check = await _under_load(two, 20, 12, 16)
-    assert check.died > 0, "no running request was hit"
+    assert (await _under_load(two, 20, 12, 16)).died > 0, "no running request was hit"
 
 
 # --- told to stop ---------------------------------------------------------------------------------------------
@@ -278,8 +273,7 @@ async def test_a_worker_that_is_told_to_stop_finishes_what_it_can(two: Cluster) 
             tasks.start_soon(stand)
 
             async def count(to: int) -> None:
-                request = client.calling("count", to=to, delay_ms=20)
-                async with client.stream(two.at(first), request) as response:
+                async with client.stream(two.at(first), client.calling("count", to=to, delay_ms=20)) as response:
                     async for message in client.events(response, []):
                         said[to].append(message)
 
@@ -290,8 +284,7 @@ async def test_a_worker_that_is_told_to_stop_finishes_what_it_can(two: Cluster) 
             two.signal(first, signal.SIGTERM)
             await anyio.sleep(0.2)
             async with httpx2.AsyncClient() as newcomer:
-                with pytest.raises(httpx2.ConnectError):
-                    await newcomer.get(two.at(first))
+                await refused(newcomer.get(two.at(first)), httpx2.ConnectError)
             assert await client.ping(two.at(second)) == 200
         assert "retry: 500" in standing
         assert text(said[50][-1]) == "counted to 50"
@@ -328,8 +321,7 @@ async def test_redis_is_away_and_comes_back(two: Cluster) -> None:
         if "result" not in said[-1]:  # its connection may have ended meanwhile
             async with client.stream(two.at(second), last=last) as response:
                 said += [message async for message in client.events(response, last)]
-        assert numbers(said) == list(range(1, 151))
-        assert text(said[-1]) == "counted to 150"
+        assert (numbers(said), text(said[-1])) == (list(range(1, 151)), "counted to 150")
 
 
 @pytest.mark.full
@@ -425,14 +417,12 @@ async def _crowd(cluster: Cluster, clients: int, rounds: int) -> None:
             for _ in range(rounds):
                 to = choice.randint(1, 30)
                 check.count(to, await client.call("count", to=to, delay_ms=choice.choice([0, 5, 30])))
-            response = await client.http.delete(cluster.url, headers=client.headers)
-            assert response.status_code == 204
+            assert (await client.http.delete(cluster.url, headers=client.headers)).status_code == 204
 
         for seed in range(clients):
             tasks.start_soon(one, seed)
     assert (check.done, check.died) == (clients * rounds, 0)
-    left = [key for key in cluster.redis.client.keys("*") if b":s:" in key or b":e:" in key or b":o:" in key]
-    assert left == []
+    assert [key for key in cluster.redis.client.keys("*") if b":s:" in key or b":e:" in key or b":o:" in key] == []
 
 
 @pytest.mark.full

@@ -15,7 +15,7 @@ from mcp_bindgen.http import HttpApp, HttpLimits, SseApp
 from mcp_bindgen.http.server import uvicorn_protocol
 from mcp_bindgen.http.server.uvicorn_protocol import HttpProtocol
 from tests.runtime.http.server.test_limits import MIB, Now, Oldest, Then
-from tests.support.checked_connections import lone, until
+from tests.support.checked_connections import lone, refused, until
 from tests.support.http_wires import Wire, stateless, who, wires
 
 TAKEN = 8 * MIB  # bytes: the kernel takes some of them on both sides before a connection is cut
@@ -77,15 +77,13 @@ async def test_a_connection_is_cut_at_the_limit_of_bytes_outside_of_bodies(flood
             largest = max(largest, len(getattr(self, "pipeline", ())), len(self.headers or ()) // 100)
 
     async with wires(HttpApp(Then(), Now()), Watched) as http:
-        wire = await http.open()
-        assert await is_cut(wire, [first, *[block] * (TAKEN // len(block))])
+        assert await is_cut(await http.open(), [first, *[block] * (TAKEN // len(block))])
     assert largest <= 16
 
 
 async def test_bodies_and_later_requests_do_not_count() -> None:
     """A chunked body, and many requests on one connection, go beyond what may be outside of bodies."""
-    call = lone(1, "tools/call", name="x", arguments={"text": "x" * 2 * MIB})
-    body = json.dumps(call).encode()
+    body = json.dumps(lone(1, "tools/call", name="x", arguments={"text": "x" * 2 * MIB})).encode()
     blocks = [body[at : at + 1024] for at in range(0, len(body), 1024)]
     chunks = b"".join(b"%x\r\n%s\r\n" % (len(block), block) for block in blocks)
     async with wires(HttpApp(Now()), HttpProtocol) as http:
@@ -137,8 +135,7 @@ async def test_trailers_are_dropped(at_once: bool) -> None:
 )
 async def test_headers_are_those_of_the_time_when_a_request_arrives(app: Any, path: str) -> None:
     """An ASGI server may append trailers to the list of headers while the body arrives."""
-    sent = HEAD.split(b"\r\n")[1:-1]
-    headers = [(name, value) for name, _, value in (line.partition(b": ") for line in sent)]
+    headers = [(name, value) for name, _, value in (line.partition(b": ") for line in HEAD.split(b"\r\n")[1:-1])]
     scope: Scope = {"type": "http", "method": "POST", "path": path, "query_string": b"", "headers": headers}
     answers: list[Message] = []
 
@@ -164,8 +161,7 @@ async def test_a_request_with_two_lengths_is_refused(lengths: str) -> None:
         wire = await http.open()
         await wire.stream.send(HEAD + NAMES + lengths.encode() + b"\r\n\r\n" + CHUNKS + b"\r\n" + WHOLE)
         await wire.until(lambda received: b"\r\n\r\n" in received)
-        with pytest.raises(anyio.EndOfStream):
-            await wire.until(lambda received: False)
+        await refused(wire.until(lambda received: False), anyio.EndOfStream)
     assert wire.received.startswith(b"HTTP/1.1 400")
     assert b"200 OK" not in wire.received
 

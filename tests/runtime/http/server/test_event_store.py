@@ -30,6 +30,7 @@ from mcp_bindgen.http.server.event_store import (
     page,
 )
 from mcp_bindgen.http.server.sqlite_file import SqliteThread
+from tests.support.checked_connections import refused
 from tests.support.commands import execute
 from tests.support.effort import examples
 
@@ -86,8 +87,7 @@ async def test_events_come_back_in_order(make: Make) -> None:
         assert await store.read("s", "a", 0) == events(1, 2, 3)
         assert await store.read("s", "a", 2) == events(3)
         assert await store.read("s", "a", 3) == await store.read("s", "b", 1) == await store.read("s", "c", 0) == []
-        assert await store.span("s", "a") == (1, 3)
-        assert await store.span("s", "b") == (1, 1)
+        assert (await store.span("s", "a"), await store.span("s", "b")) == ((1, 3), (1, 1))
         assert await store.span("s", "c") is await store.span("t", "a") is None
 
 
@@ -139,8 +139,7 @@ async def test_what_is_forgotten_stays_forgotten(make: Make) -> None:
         await store.write("s", "a", events(2), b"")
         assert await store.load("s") is None
         assert await store.span("s", "a") is None
-        assert await numbers(store, "s", "a") == []
-        assert await numbers(store, "t", "a") == [1]
+        assert (await numbers(store, "s", "a"), await numbers(store, "t", "a")) == ([], [1])
         await store.save("s", b"")
         assert await store.span("s", "a") is None
 
@@ -170,8 +169,7 @@ async def test_the_oldest_events_of_a_session_go_first(make: Make) -> None:
         await store.write("s", "b", [Event(5, bytes(95))], b"")
         assert await store.span("s", "b") == (4, 5)
         await store.write("s", "b", [Event(6, bytes(200))], b"")
-        assert await store.span("s", "b") == (6, 6)
-        assert await numbers(store, "s", "b") == [6]
+        assert (await store.span("s", "b"), await numbers(store, "s", "b")) == ((6, 6), [6])
         assert await numbers(store, "t", "a") == await numbers(store, "t", "b") == [1, 2]
 
 
@@ -194,8 +192,7 @@ async def test_the_oldest_events_of_all_go_first(make: Make) -> None:
 
 @alone
 async def test_a_principal_pushes_out_its_own_events_only(make: Make) -> None:
-    limits = StoreLimits(events=20, all_events=60, all_size=2000, size_of_principal=1000)
-    async with make(limits) as store:
+    async with make(StoreLimits(events=20, all_events=60, all_size=2000, size_of_principal=1000)) as store:
         calm = ["anna", "ben", "cleo", "dan"]
         for session in calm:
             await store.save(session, b"", session)
@@ -285,8 +282,7 @@ class Model:
                 self.held.remove(self.of(session)[0])
             for measure, bound in ((len, limits.all_events), (_size, limits.all_size)):
                 while measure(self.held) > bound:
-                    largest = max("st", key=lambda one: (measure(self.of(one)), self.accounts[one]))
-                    self.held.remove(self.of(largest)[0])
+                    self.held.remove(self.of(max("st", key=lambda one: (measure(self.of(one)), self.accounts[one])))[0])
         for gone in [p for p in self.last if p in self.ended and not self.events(*p)]:
             del self.last[gone]
             self.ended.discard(gone)
@@ -358,8 +354,7 @@ def test_stores_hold_what_the_model_holds(steps: list[Any], limits: StoreLimits)
 
 async def test_errors_of_sqlite_mean_that_the_store_is_unavailable(caplog: pytest.LogCaptureFixture) -> None:
     thread = SqliteThread(sqlite3.connect(":memory:", isolation_level=None, check_same_thread=False), "test")
-    with pytest.raises(StoreUnavailable):
-        await thread.do(lambda db: db.execute("select * from missing").fetchone())
+    await refused(thread.do(lambda db: db.execute("select * from missing").fetchone()), StoreUnavailable)
     thread.close()
     assert "no such table: missing" in caplog.text
 
@@ -380,8 +375,7 @@ async def test_a_file_outlives_its_store(tmp_path: Path) -> None:
         await part(store)
         store.close()
         store.close()
-        with pytest.raises(ValueError, match="closed"):
-            await part(store)
+        await refused(part(store), ValueError, "closed")
     assert stat.S_IMODE((tmp_path / "events.db").stat().st_mode) == 0o600
 
 

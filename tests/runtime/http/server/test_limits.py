@@ -73,8 +73,7 @@ async def test_a_broadcast_waits_for_nobody() -> None:
         session = await http.begin()
         standing = await http.ask("GET", **session)
         wanted = lone(1, "subscriptions/listen", notifications={"toolsListChanged": True})
-        listener = await http.ask("POST", wanted, **stateless(wanted))
-        for wire in (standing, listener):
+        for wire in (standing, await http.ask("POST", wanted, **stateless(wanted))):
             await wire.until(lambda received: b"\r\n\r\n" in received)
         assert [len(server.connections) for server in servers] == [1, 1, 1]
         for _ in range(150):
@@ -128,8 +127,7 @@ async def test_what_is_never_read_is_not_kept(monkeypatch: pytest.MonkeyPatch) -
 
 async def test_what_a_client_says_of_itself_is_limited() -> None:
     """It is kept, and compared with what is stored each time that something is sent."""
-    app = HttpApp(Then())
-    async with wires(app) as http:
+    async with wires(HttpApp(Then())) as http:
 
         async def introduced(client: dict[str, Any], capabilities: dict[str, Any]) -> Wire:
             params = {"protocolVersion": "2025-11-25", "capabilities": capabilities, "clientInfo": client}
@@ -164,8 +162,7 @@ async def test_bodies_that_are_half_sent_have_a_budget() -> None:
         held: list[Wire] = []
         for place in range(30):
             wire = await http.open()
-            headers = session if place % 2 else stateless(call)
-            await wire.send("POST", "/mcp", b"[" * (MIB - 1), MIB, headers)
+            await wire.send("POST", "/mcp", b"[" * (MIB - 1), MIB, session if place % 2 else stateless(call))
             held.append(wire)
             await until(partial(holds, min(place + 1, 3) * (MIB - 1)))
             assert app.intake._budgets.all.used <= 4 * MIB
@@ -202,8 +199,7 @@ async def test_bodies_that_are_answered_count() -> None:
 async def test_a_body_has_a_deadline_however_it_trickles() -> None:
     async with wires(HttpApp(Then(), limits=HttpLimits(arrival=0.3))) as http:
         wire = await http.open()
-        session = await http.begin()
-        await wire.send("POST", "/mcp", b"[", 10_000, session)
+        await wire.send("POST", "/mcp", b"[", 10_000, await http.begin())
 
         async def trickle() -> None:
             while True:
@@ -279,8 +275,7 @@ def test_values_are_counted_as_they_are(value: Any, most: int, indent: int | Non
             return max(1, len(inner)) + sum(map(count, inner))
         return 0
 
-    text = json.dumps(value, indent=indent, ensure_ascii=False).encode()
-    assert has_more_values(text, most) == (count(value) > most)
+    assert has_more_values(json.dumps(value, indent=indent, ensure_ascii=False).encode(), most) == (count(value) > most)
 
 
 # --- sessions -------------------------------------------------------------------------------------------------
@@ -288,8 +283,7 @@ def test_values_are_counted_as_they_are(value: Any, most: int, indent: int | Non
 
 @pytest.mark.full
 async def test_handshakes_that_are_not_ended_lock_nobody_out() -> None:
-    app = HttpApp(Then(), limits=HttpLimits(sessions=20))
-    async with wires(app) as http:
+    async with wires(HttpApp(Then(), limits=HttpLimits(sessions=20))) as http:
         first = await http.begin()
         for _ in range(60):
             await http.begin(initialized=False)
@@ -318,8 +312,7 @@ async def test_handshakes_that_are_not_ended_are_forgotten(kept: bool) -> None:
 
 
 async def test_a_principal_has_a_share_of_the_sessions() -> None:
-    app = HttpApp(Then(), principal=who, limits=HttpLimits(sessions_of_principal=3))
-    async with wires(app) as http:
+    async with wires(HttpApp(Then(), principal=who, limits=HttpLimits(sessions_of_principal=3))) as http:
         for _ in range(5):
             await http.begin(user=EVE, initialized=False)
         held = [await http.begin(user=EVE) for _ in range(3)]
@@ -334,8 +327,7 @@ async def test_a_principal_has_a_share_of_the_sessions() -> None:
 
 async def test_a_session_has_a_share_of_the_streams() -> None:
     server = Then()
-    app = HttpApp(server, limits=HttpLimits(streams_of_session=4, abandoned=0.2))
-    async with wires(app) as http:
+    async with wires(HttpApp(server, limits=HttpLimits(streams_of_session=4, abandoned=0.2))) as http:
         greedy, other = await http.begin(), await http.begin()
         waiting = [await http.call(greedy, "wait", id_) for id_ in range(4)]
         for wire in waiting:
@@ -394,8 +386,7 @@ async def test_sse_streams_that_are_not_initialized_make_room() -> None:
         kept, path = await sse.open_sse()
         idle = [await sse.open_sse(initialized=False) for _ in range(5)]
         assert len(app._registry._open) == 3
-        call = request(7, "tools/call", {"name": "x"})
-        assert await (await sse.ask("POST", call, path)).status() == 202
+        assert await (await sse.ask("POST", request(7, "tools/call", {"name": "x"}), path)).status() == 202
         await kept.until(lambda received: b"2024-11-05 x" in received)
         await until(lambda: len(app._registry._open) == 1)
         for wire, _ in idle:
@@ -403,14 +394,12 @@ async def test_sse_streams_that_are_not_initialized_make_room() -> None:
 
 
 async def test_sse_sessions_belong_to_who_opened_them() -> None:
-    app = SseApp(Oldest(), principal=who, limits=HttpLimits(sessions_of_principal=2))
-    async with wires(app) as sse:
+    async with wires(SseApp(Oldest(), principal=who, limits=HttpLimits(sessions_of_principal=2))) as sse:
         _, path = await sse.open_sse(x_user="bob")
         for user, status in (({"x_user": "eve"}, 404), ({}, 404), ({"x_user": "bob"}, 202)):
             assert await (await sse.ask("POST", notification("notifications/x"), path, **user)).status() == status
         await sse.open_sse(x_user="bob")
-        refused = await sse.ask("GET", path="/sse", x_user="bob")
-        assert await refused.status() == 429
+        assert await (await sse.ask("GET", path="/sse", x_user="bob")).status() == 429
         await sse.open_sse(x_user="eve")
 
 
@@ -435,8 +424,7 @@ async def test_a_store_that_fails_is_said_clearly() -> None:
 
 
 async def test_the_rest_of_a_batch_is_answered_when_its_last_request_is_cancelled() -> None:
-    app = HttpApp(Batching())
-    async with wires(app) as http:
+    async with wires(HttpApp(Batching())) as http:
         session = await http.begin("2025-03-26")
         batch = [request(n, "tools/call", {"name": name}) for n, name in ((1, "x"), (2, "wait"), (3, "wait"))]
         wire = await http.ask("POST", batch, **session)
@@ -445,8 +433,7 @@ async def test_the_rest_of_a_batch_is_answered_when_its_last_request_is_cancelle
             cancelled = notification("notifications/cancelled", {"requestId": n})
             assert await (await http.ask("POST", cancelled, **session)).status() == 202
         await wire.until(lambda received: received.endswith(b"\r\n0\r\n\r\n"))
-        assert wire.received.count(b'"result"') == 1
-        assert await (await http.call(session, id_=2)).status() == 200
+        assert (wire.received.count(b'"result"'), await (await http.call(session, id_=2)).status()) == (1, 200)
 
 
 async def test_a_session_ends_even_if_its_store_fails() -> None:
@@ -570,13 +557,10 @@ async def test_whoever_does_not_read_holds_up_nobody_else() -> None:
         queues = app._sessions.registry._queues
         held = []
         for _ in range(5):
-            session = await http.begin(user=EVE)
-            held.append(await http.call(session, "much"))
+            held.append(await http.call(await http.begin(user=EVE), "much"))
         await until(lambda: queues.of("eve").is_full)
         assert queues.all.used < 200_000 + 5 * 51_000
-        bob = await http.begin(user=BOB)
-        wire = await http.call(bob)
-        await wire.until(lambda received: b'"result"' in received)
+        await (await http.call(await http.begin(user=BOB))).until(lambda received: b'"result"' in received)
         for one in held:
             await one.stream.aclose()
         await until(lambda: queues.all.used == 0)
@@ -602,8 +586,7 @@ async def test_whoever_blocks_all_their_threads_leaves_those_of_others() -> None
             for n in range(4):
                 await http.call(await http.begin(user=EVE), "wait", n)
             await until(lambda: server.at_work == 2)
-            assert await (await http.call(await http.begin(user=BOB))).status() == 200
-            assert server.at_work == 2
+            assert (await (await http.call(await http.begin(user=BOB))).status(), server.at_work) == (200, 2)
         finally:
             go.set()
         await until(lambda: server.at_work == 4)
@@ -677,8 +660,7 @@ async def test_a_session_that_may_not_even_wait_is_told_with_a_429() -> None:
 
     async with in_session(HttpApp(of_revision(Narrow, v2025_11_25)())) as (http, session):
         for n in (1, 2):
-            wire = await http.call(session, "wait", n)
-            await wire.until(lambda received: b"\n\n" in received)
+            await (await http.call(session, "wait", n)).until(lambda received: b"\n\n" in received)
         refused = await http.call(session, "x", 3)
         assert (await refused.status(), refused.headers["retry-after"]) == (429, "1")
         assert (refused.json["id"], refused.json["error"]["code"]) == (3, -32000)

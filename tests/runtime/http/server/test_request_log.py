@@ -60,8 +60,7 @@ class Lines:
 
     def of(self, logger: str) -> list[dict[str, Any]]:
         """The records of a logger, in their order."""
-        found = [json.loads(line) for line in self.text.splitlines()]
-        return [one for one in found if one["logger"] == logger]
+        return [one for one in [json.loads(line) for line in self.text.splitlines()] if one["logger"] == logger]
 
     @property
     def requests(self) -> list[dict[str, Any]]:
@@ -142,8 +141,7 @@ async def test_what_is_refused_has_the_fields_of_its_request(lines: Lines) -> No
     (line,) = lines.of("mcp_bindgen.audit")
     refused = next(one for one in lines.requests if one.get("principal") == "eve")
     assert line.items() >= {"reason": "a session of another user", "principal": "eve"}.items()
-    assert line["request_id"] == refused["request_id"]
-    assert [one["status"] for one in lines.requests[-2:]] == [421, 404]
+    assert (line["request_id"], [one["status"] for one in lines.requests[-2:]]) == (refused["request_id"], [421, 404])
     assert "path" not in lines.requests[-1]
     for secret in ("s3cret", session["mcp_session_id"]):
         assert secret not in lines.text
@@ -274,8 +272,7 @@ async def test_a_probe_has_no_fields_of_the_request_before_it(lines: Lines) -> N
 async def test_nothing_is_recorded_unless_that_is_wanted(caplog: pytest.LogCaptureFixture) -> None:
     caplog.set_level(logging.DEBUG)
     async with wires(HttpApp(Tools())) as http:
-        wire = await tell(http, lone(1, "tools/list"))
-        assert "x-request-id" not in wire.headers
+        assert "x-request-id" not in (await tell(http, lone(1, "tools/list"))).headers
     assert not [one for one in caplog.records if one.name == "mcp_bindgen.requests"]
 
 
@@ -289,8 +286,7 @@ async def test_each_line_of_an_example_is_json(way: list[str]) -> None:
         list(map(str, command)), stderr=subprocess.PIPE, text=True, env=os.environ | variables
     ) as server:
         assert server.stderr is not None
-        began = json.loads(server.stderr.readline())
-        url = began["message"].removeprefix("listening on ")
+        url = json.loads(server.stderr.readline())["message"].removeprefix("listening on ")
 
         async with v2025_11_25.Client.connect(url) as client:
             await client.call_tool("forecast", {"city": "Oslo"})

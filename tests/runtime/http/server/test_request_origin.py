@@ -35,7 +35,6 @@ Old, New = of_revision(Tells, v2025_11_25), of_revision(Tells, v2026_07_28)
 async def test_a_handler_knows_where_its_request_came_from(server: Any, sessions: bool) -> None:
     app = HttpApp(server(), sessions=sessions, principal=lambda scope: "ada")
     async with listening(app) as port, connect(f"http://127.0.0.1:{port}/mcp", headers=SENT) as client:
-        answer = await client.call_tool("tell")
-        principal, address, network, tenant, headers = json.loads(answer.content[0].text)
+        principal, address, network, tenant, headers = json.loads((await client.call_tool("tell")).content[0].text)
         assert [principal, address, network, tenant] == ["ada", "127.0.0.1", "tcp", "blue"]
         assert "secret" not in json.dumps(headers)

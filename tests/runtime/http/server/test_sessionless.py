@@ -12,7 +12,7 @@ import pytest
 from mcp_bindgen import v2025_03_26, v2025_06_18, v2025_11_25, v2026_07_28
 from mcp_bindgen.auth import ResourceServer, StaticTokens
 from mcp_bindgen.http import HttpApp, MemoryEventStore
-from mcp_bindgen.runtime import Identity, ProtocolError, Server, SessionRequired, connect
+from mcp_bindgen.runtime import Identity, Server, SessionRequired, connect
 from tests.support import any_revision
 from tests.support.any_revision import of_revision
 from tests.support.checked_connections import (
@@ -22,6 +22,7 @@ from tests.support.checked_connections import (
     lone,
     notification,
     oracle,
+    refused,
     request,
     until,
 )
@@ -128,8 +129,7 @@ async def test_a_handshake_gives_no_session_and_declares_only_what_can_be_kept(r
         assert await begun.status() == 200
         assert "mcp-session-id" not in begun.headers
         result = begun.json["result"]
-        assert oracle(revision).result("initialize", result) == []
-        assert result["protocolVersion"] == revision
+        assert (oracle(revision).result("initialize", result), result["protocolVersion"]) == ([], revision)
         assert result["capabilities"] == {"logging": {}, "resources": {}, "tools": {}}
         initialized = notification("notifications/initialized")
         assert await (await http.ask("POST", initialized, mcp_protocol_version=revision)).status() == 202
@@ -153,12 +153,10 @@ async def test_the_revision_is_that_of_the_header_else_the_one_of_before_there_w
             f"{FIRST} x",
         ]
         refused = await http.ask("POST", tool("x"), mcp_protocol_version="2020-02-02")
-        assert await refused.status() == 400
-        assert refused.json["error"]["data"] == {"supported": STATEFUL}
+        assert (await refused.status(), refused.json["error"]["data"]) == (400, {"supported": STATEFUL})
         wanted = lone(1, "tools/call", name="x")
         now = await http.ask("POST", wanted, **stateless(wanted))
-        assert await now.status() == 200
-        assert text(now.json) == f"{STATELESS} x"
+        assert (await now.status(), text(now.json)) == (200, f"{STATELESS} x")
     async with wires(app(Then(), revisions=[LATEST])) as http:
         refused = await http.ask("POST", tool("x"))
         assert await refused.status() == 400
@@ -214,14 +212,12 @@ async def test_what_is_said_outside_of_a_request_needs_a_session() -> None:
         with pytest.raises(SessionRequired, match="broadcast needs a session"):
             await server.broadcast(lambda client: client.notify_tool_list_changed())
         refused = await http.ask("POST", {"jsonrpc": "2.0", "id": 7, "result": {}}, mcp_protocol_version=LATEST)
-        assert await refused.status() == 400
-        assert refused.json["error"]["message"] == f"an answer {NEEDS}"
+        assert (await refused.status(), refused.json["error"]["message"]) == (400, f"an answer {NEEDS}")
 
 
 async def test_nobody_is_known_beyond_their_message() -> None:
     async with wires(app()) as http:
-        capable = initialize(LATEST, {"sampling": {}, "roots": {}})
-        assert await (await http.ask("POST", capable)).status() == 200
+        assert await (await http.ask("POST", initialize(LATEST, {"sampling": {}, "roots": {}}))).status() == 200
         (one,) = await told(http, tool("who"))
         assert json.loads(text(one)) == [None, {}]
 
@@ -240,10 +236,8 @@ async def test_batches_are_answered_together_where_there_are_such() -> None:
     async with wires(app()) as http:
         batch: Sequence[Any] = [tool("x", 1), notification("notifications/roots/list_changed"), tool("roots", 2)]
         ((one, two),) = await told(http, batch, FIRST)
-        assert text(one) == f"{FIRST} x"
-        assert two["error"]["message"] == f"roots/list {NEEDS}"
-        refused = await http.ask("POST", batch, mcp_protocol_version=LATEST)
-        assert await refused.status() == 400
+        assert (text(one), two["error"]["message"]) == (f"{FIRST} x", f"roots/list {NEEDS}")
+        assert await (await http.ask("POST", batch, mcp_protocol_version=LATEST)).status() == 400
 
 
 async def test_what_is_wrong_is_refused_as_it_is_with_sessions() -> None:
@@ -262,8 +256,7 @@ async def test_what_is_wrong_is_refused_as_it_is_with_sessions() -> None:
             other = await having.ask("POST", message, **session)
             assert (await one.status(), one.json) == (await other.status(), other.json)
         for headers in ({"content_type": "text/plain"}, {"accept": "application/json"}):
-            wire = await without.ask("POST", tool("x"), **headers)
-            assert await wire.status() in (406, 415)
+            assert await (await without.ask("POST", tool("x"), **headers)).status() in (406, 415)
 
 
 async def test_who_hangs_up_cancels() -> None:
@@ -291,8 +284,7 @@ async def test_our_clients_need_no_session(client: Any) -> None:
         counting: Any = connected.with_options(on_progress=lambda params: seen.append(params.progress))
         assert (await counting.call_tool("count")).content[0].text.endswith("count")
         assert seen == [1, 2, 3]
-        with pytest.raises(ProtocolError, match="needs a session"):
-            await connected.call_tool("roots")
+        await refused(connected.call_tool("roots"), match="needs a session")
 
 
 def test_a_store_without_sessions_is_a_mistake() -> None:

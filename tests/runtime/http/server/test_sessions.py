@@ -159,8 +159,7 @@ class Endpoint:
     async def begin(self, revision: str = LATEST, capabilities: Any = None, **headers: Any) -> Peer:
         """Begins a session."""
         exchange = self.ask("POST", initialize(revision, capabilities), **headers)
-        body = await exchange.answered()
-        assert body["result"]["protocolVersion"] == revision
+        assert (await exchange.answered())["result"]["protocolVersion"] == revision
         peer = Peer(self, exchange.headers["mcp-session-id"], headers)
         accepted = peer.post(INITIALIZED)
         assert (await accepted.whole(), accepted.status) == (b"", 202)
@@ -244,8 +243,7 @@ async def test_a_conversation() -> None:
         assert text_of(await exchange.answered()) == "Zoë\n\u2028"
         assert (exchange.status, exchange.headers["content-type"]) == (200, "application/json")
         assert "mcp-session-id" not in exchange.headers
-        assert await peer.delete() == 204
-        assert await peer.call("echo", text="x").head() == 404
+        assert (await peer.delete(), await peer.call("echo", text="x").head()) == (204, 404)
 
 
 PING = request(1, "ping")
@@ -304,16 +302,14 @@ async def test_what_is_refused() -> None:
 )
 async def test_what_is_welcome(headers: dict[str, Any]) -> None:
     async with served() as endpoint:
-        peer = await endpoint.begin(**headers)
-        assert await peer.text("echo", text="x") == "x"
+        assert await (await endpoint.begin(**headers)).text("echo", text="x") == "x"
 
 
 async def test_sessions_are_apart() -> None:
     async with served() as endpoint:
         one, two, three = [await endpoint.begin(x_user=user) for user in ("bob", "bob", None)]
         assert len({peer.headers["mcp_session_id"] for peer in (one, two, three)}) == 3
-        assert await one.delete() == 204
-        assert await one.call("echo", text="x").head() == 404
+        assert (await one.delete(), await one.call("echo", text="x").head()) == (204, 404)
         assert await two.text("echo", text="x") == await three.text("echo", text="x") == "x"
         assert (await endpoint.refused("POST", request(1, "ping"), **(two.headers | {"x_user": None})))[0] == 404
 
@@ -324,8 +320,7 @@ async def test_a_handshake_that_fails_leaves_no_session() -> None:
             exchange = endpoint.ask("POST", request(1, "initialize", {"protocolVersion": 7}))
             assert (await exchange.answered())["error"]["code"] == -32602
             assert "mcp-session-id" not in exchange.headers
-        peer = await endpoint.begin()
-        again = await peer.post(initialize(LATEST, id_=9)).answered()
+        again = await (await endpoint.begin()).post(initialize(LATEST, id_=9)).answered()
         assert "comes once" in again["error"]["message"]
 
 
@@ -367,8 +362,7 @@ async def test_hanging_up_frees_no_request() -> None:
 async def test_too_many_messages_at_once() -> None:
     async with conversing(message=100) as peer:
         posts = [peer.post(notification("notifications/x", {"fill": "x" * 40})) for _ in range(50)]
-        assert {await post.head() for post in posts} == {202, 429}
-        assert await peer.text("echo", text="x") == "x"
+        assert ({await post.head() for post in posts}, await peer.text("echo", text="x")) == ({202, 429}, "x")
 
 
 async def test_ids_that_are_in_use() -> None:
@@ -388,8 +382,7 @@ async def test_no_log_shows_a_session_id(caplog: pytest.LogCaptureFixture) -> No
     with caplog.at_level(logging.DEBUG):
         async with served(store=MemoryEventStore()) as endpoint:
             peer = await endpoint.begin()
-            exchange = peer.call("count", to=3)
-            await exchange.whole()
+            await peer.call("count", to=3).whole()
             await peer.call("wait", size=1).whole()
             await peer.delete()
             assert str(peer.headers["mcp_session_id"]) not in caplog.text + repr(endpoint.sessions.registry._open)
@@ -401,15 +394,12 @@ async def test_no_log_shows_a_session_id(caplog: pytest.LogCaptureFixture) -> No
 async def test_what_takes_time_is_streamed() -> None:
     async with conversing() as peer:
         late = peer.call("wait", 1, seconds=0.2)
-        assert await late.head() == 200
-        assert late.headers["content-type"] == "text/event-stream"
+        assert (await late.head(), late.headers["content-type"]) == (200, "text/event-stream")
         assert late.headers["cache-control"].startswith("no-cache")
         assert [text_of(message) for message in await late.rest()] == ["xxxx"]
         assert [set(block) for block in late.blocks] == [{"event", "data"}]
-        counted = peer.call("count", 2, to=3)
-        messages = await counted.rest()
-        assert numbers_of(messages) == [0, 1, 2]
-        assert [message.get("id") for message in messages] == [None, None, None, 2]
+        messages = await peer.call("count", 2, to=3).rest()
+        assert (numbers_of(messages), [message.get("id") for message in messages]) == ([0, 1, 2], [None, None, None, 2])
 
 
 async def test_calls_at_once_have_streams_of_their_own() -> None:
@@ -417,8 +407,7 @@ async def test_calls_at_once_have_streams_of_their_own() -> None:
         calls = {id_: peer.call("count", id_, to=id_, pause=0.001) for id_ in range(1, 30)}
         for id_, exchange in calls.items():
             messages = await exchange.rest()
-            assert numbers_of(messages) == list(range(id_))
-            assert messages[-1]["id"] == id_
+            assert (numbers_of(messages), messages[-1]["id"]) == (list(range(id_)), id_)
         ids = [block["id"] for exchange in calls.values() for block in exchange.blocks]
         assert len(set(ids)) == len(ids)
 
@@ -453,8 +442,7 @@ async def test_a_client_is_asked_on_the_stream_of_its_call() -> None:
         exchange = peer.call("ask", 6, aside=True)
         (question,) = await standing.several(1)
         await peer.post(answer(question["id"], result)).whole()
-        assert text_of(await exchange.answered()) == "because"
-        assert len(standing.messages) == 1
+        assert (text_of(await exchange.answered()), len(standing.messages)) == ("because", 1)
 
 
 @pytest.mark.full
@@ -464,10 +452,8 @@ async def test_questions_that_nobody_can_get(keeps: bool) -> None:
     store = MemoryEventStore(StoreLimits(events=2000)) if keeps else None
     async with conversing(tools, store=store, capabilities={"sampling": {}}) as peer:
         await peer.text("announce", times=1024)
-        assert await peer.text("ask", aside=True) == "nobody"
-        assert len(tools.failures) == 1
-        exchange = await peer.listen()
-        assert len(await exchange.several(1024)) == 1024
+        assert (await peer.text("ask", aside=True), len(tools.failures)) == ("nobody", 1)
+        assert len(await (await peer.listen()).several(1024)) == 1024
 
 
 @pytest.mark.parametrize("keeps", [False, True], ids=["forgets", "keeps"])
@@ -481,8 +467,7 @@ async def test_hanging_up_cancels_what_cannot_be_resumed(keeps: bool) -> None:
             await until(lambda: tools.finished)
         else:
             await until(lambda: tools.cancelled)
-        assert await peer.text("echo", text="x") == "x"
-        assert tools.finished == ["wait", "echo"][not keeps :]
+        assert (await peer.text("echo", text="x"), tools.finished) == ("x", ["wait", "echo"][not keeps :])
 
 
 async def test_nobody_works_for_long_for_a_client_that_stays_away() -> None:
@@ -509,8 +494,7 @@ async def test_cancelling_ends_the_stream(seconds: float) -> None:
     async with conversing(tools, streams=1) as peer:
         exchange = peer.call("wait", 5, seconds=PATIENCE)
         await asyncio.sleep(seconds)
-        cancelled = peer.post(notification("notifications/cancelled", {"requestId": 5}))
-        assert await cancelled.head() == 202
+        assert await peer.post(notification("notifications/cancelled", {"requestId": 5})).head() == 202
         assert await exchange.rest() == []
         assert not tools.finished
         assert await peer.text("echo", text="x") == "x"
@@ -534,8 +518,7 @@ async def test_batches() -> None:
         exchange = peer.post([request(3, "tools/call", call), request(4, "tools/call", call)])
         await asyncio.sleep(0.01)
         await peer.post([notification("notifications/cancelled", {"requestId": id_}) for id_ in (3, 4)]).whole()
-        assert await exchange.rest() == []
-        assert (await peer.post(ping).answered())["id"] == "p"
+        assert (await exchange.rest(), (await peer.post(ping).answered())["id"]) == ([], "p")
         exchange = peer.post([ping, request(5, "tools/call", call)])
         await asyncio.sleep(0.01)
         await peer.post(notification("notifications/cancelled", {"requestId": 5})).whole()
@@ -553,8 +536,7 @@ async def test_the_handlers_of_a_session_do_not_see_its_first_request() -> None:
 
     async with served(Seeing()) as endpoint:
         who.set("first")
-        peer = await endpoint.begin()
-        assert await peer.text("who") == "nobody"
+        assert await (await endpoint.begin()).text("who") == "nobody"
 
 
 # --- the life of a session ------------------------------------------------------------------------------------
@@ -567,8 +549,7 @@ async def test_sessions_end_in_many_ways() -> None:
         listening = await peer.listen()
         waiting = peer.call("wait", 5, seconds=PATIENCE)
         await waiting.head()
-        assert await peer.delete() == 204
-        assert await peer.delete() == 404
+        assert (await peer.delete(), await peer.delete()) == (204, 404)
         (error,) = await waiting.rest()
         assert (error["id"], error["error"]["code"]) == (5, -32603)
         assert "the session is over" in error["error"]["message"]
@@ -588,8 +569,7 @@ async def test_idle_sessions_end() -> None:
         for _ in range(14):
             await asyncio.sleep(0.05)
             assert await busy.text("echo", text="x") == "x"
-        assert await idle.call("echo", text="x").head() == 404
-        assert await listening.text("echo", text="x") == "x"
+        assert (await idle.call("echo", text="x").head(), await listening.text("echo", text="x")) == (404, "x")
         stream.cut()
         await asyncio.sleep(0.8)
         assert await listening.call("echo", text="x").head() == 404
@@ -600,8 +580,7 @@ async def test_idle_sessions_end() -> None:
 async def test_nobody_has_to_run_it() -> None:
     endpoint = Endpoint(SessionRegistry(GuardedService([Tools()]), None, LIMITS))
     peer = await endpoint.begin()
-    assert await peer.text("wait", seconds=0.1) == "xxxx"
-    assert await peer.delete() == 204
+    assert (await peer.text("wait", seconds=0.1), await peer.delete()) == ("xxxx", 204)
     tasks = list(endpoint.sessions.registry._tasks)
     await until(lambda: len(endpoint.sessions.registry._tasks) == 1)
     for task in tasks:  # the sweeper is asleep
@@ -613,8 +592,7 @@ async def test_running_ends_everything() -> None:
         listening = await peer.listen()
         waiting = peer.call("wait", 5, seconds=PATIENCE)
         await waiting.head()
-        quick = peer.call("wait", 6, seconds=0.2)
-        await quick.head()
+        await peer.call("wait", 6, seconds=0.2).head()
     assert await listening.rest() == await waiting.rest() == []
     assert await peer.call("echo", text="x").head() == 503
     status, error = (await peer.endpoint.refused("POST", initialize(LATEST)))[:2]
@@ -642,8 +620,7 @@ async def test_who_does_not_read_is_waited_for_and_then_cut_off() -> None:
         assert not tools.finished
         assert await peer.text("echo", text="others are not held up") == "others are not held up"
         exchange.flows.set()
-        assert numbers_of(await exchange.rest()) == list(range(200))
-        assert tools.finished == ["echo", "count"]
+        assert (numbers_of(await exchange.rest()), tools.finished) == (list(range(200)), ["echo", "count"])
         exchange = peer.call("count", 6, to=200, size=100_000)
         await exchange.several(1)
         exchange.flows.clear()
@@ -674,8 +651,7 @@ async def test_streams_say_how_to_come_back() -> None:
 
 
 async def test_a_stream_is_taken_up_where_it_broke() -> None:
-    tools = Tools()
-    async with conversing(tools, store=MemoryEventStore()) as peer:
+    async with conversing(Tools(), store=MemoryEventStore()) as peer:
         exchange = peer.call("count", 5, to=40, pause=0.005)
         other = peer.call("count", 6, to=40, pause=0.005)
         await exchange.several(10)
@@ -683,8 +659,7 @@ async def test_a_stream_is_taken_up_where_it_broke() -> None:
         await asyncio.sleep(0.05)
         again = await peer.listen(exchange.last_id)
         messages = exchange.messages + await again.rest()
-        assert numbers_of(messages) == list(range(40))
-        assert messages[-1]["id"] == 5
+        assert (numbers_of(messages), messages[-1]["id"]) == (list(range(40)), 5)
         assert numbers_of(await other.rest()) == list(range(40))
         for block in exchange.blocks[::7]:
             later = await peer.listen(block["id"])
@@ -718,9 +693,7 @@ async def test_the_newest_connection_counts() -> None:
         exchange.flows.clear()
         had = exchange.last_id, exchange.messages
         await asyncio.sleep(0.05)
-        again = await peer.listen(had[0])
-        messages = had[1] + await again.rest()
-        assert numbers_of(messages) == list(range(40))
+        assert numbers_of(had[1] + await (await peer.listen(had[0])).rest()) == list(range(40))
         await exchange.gone()
 
 
@@ -728,13 +701,11 @@ async def test_the_newest_connection_counts() -> None:
 async def test_a_server_may_hang_up_while_it_works(pause: float) -> None:
     async with conversing(store=MemoryEventStore()) as peer:
         exchange = peer.call("poll", 5, pause=pause or 0.01)
-        before = await exchange.rest()
-        assert [message["params"]["data"] for message in before] == ["before"]
+        assert [message["params"]["data"] for message in await exchange.rest()] == ["before"]
         assert [block.get("retry") for block in exchange.blocks] == ["1000", None, "250"]
         await asyncio.sleep(0 if pause else 0.05)
         after = await (await peer.listen(exchange.last_id)).rest()
-        assert after[0]["params"]["data"] == "after"
-        assert text_of(after[1]) == "closed"
+        assert (after[0]["params"]["data"], text_of(after[1])) == ("after", "closed")
 
 
 @pytest.mark.parametrize("keeps", [True, False])
@@ -759,12 +730,10 @@ async def test_events_that_are_gone() -> None:
         status, words = await endpoint.refused("GET", **peer.headers, last_event_id=ids[3])
         assert (status, words.split(":")[0]) == (400, "Last-Event-ID")
         name = ids[0].rpartition("-")[0]
-        unknown = ["", "x", "0", "-1", f"{name}-99", f"{name}x-1", f"{name}-1x", f"{name}-{'9' * 30}", f"{name}-²"]
-        for id_ in unknown:
+        for id_ in ["", "x", "0", "-1", f"{name}-99", f"{name}x-1", f"{name}-1x", f"{name}-{'9' * 30}", f"{name}-²"]:
             assert (await endpoint.refused("GET", **peer.headers, last_event_id=id_))[0] == 400, id_
         assert len(await (await peer.listen(ids[-3])).rest()) == 2
-        other = await endpoint.begin()
-        assert (await endpoint.refused("GET", **other.headers, last_event_id=ids[-1]))[0] == 400
+        assert (await endpoint.refused("GET", **(await endpoint.begin()).headers, last_event_id=ids[-1]))[0] == 400
 
 
 async def test_the_answer_to_a_client_that_is_gone_waits_for_it() -> None:
@@ -942,8 +911,7 @@ async def test_a_store_that_fails_ends_the_session(caplog: pytest.LogCaptureFixt
             raise OSError("disk full")
 
     async with served(store=Full(), quick=PATIENCE) as endpoint:
-        exchange = endpoint.ask("POST", initialize(LATEST))
-        assert "error" in await exchange.answered()
+        assert "error" in await endpoint.ask("POST", initialize(LATEST)).answered()
     assert "the event store failed" in caplog.text
 
 
@@ -988,8 +956,7 @@ async def test_a_session_goes_on_elsewhere() -> None:
         await peer.text("announce")
         assert len(await standing.several(2)) == 2
         assert await peer.call("wait", 5, seconds=0.1).rest() != []
-        ended = initialize(LATEST, id_=10)
-        assert "comes once" in (await peer.post(ended).answered())["error"]["message"]
+        assert "comes once" in (await peer.post(initialize(LATEST, id_=10)).answered())["error"]["message"]
         assert await peer.delete() == 204
     async with served(store=store) as endpoint:
         peer.endpoint = endpoint

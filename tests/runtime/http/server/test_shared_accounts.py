@@ -15,7 +15,7 @@ from mcp_bindgen.http import HttpLimits, StoreLimits
 from mcp_bindgen.http.server.errors import StoreFull
 from mcp_bindgen.http.server.event_store import Event, account_of
 from tests.runtime.http.server.test_shared_store import headers, stores, workers
-from tests.support.checked_connections import initialize, request, until
+from tests.support.checked_connections import initialize, refused, request, until
 from tests.support.http_wires import LATEST
 from tests.support.redis_server import RedisServer, redis_server
 
@@ -46,8 +46,7 @@ def recounted(redis: RedisServer) -> tuple[Counter[str], dict[str, int]]:
 
 def check(redis: RedisServer, limits: StoreLimits, slack: int = 0) -> None:
     found, said = recounted(redis)
-    assert said.pop("*", 0) == sum(found.values())
-    assert said == dict(found)
+    assert (said.pop("*", 0), said) == (sum(found.values()), dict(found))
     assert all(size <= limits.size_of_principal + slack for size in said.values())
     assert sum(said.values()) <= limits.all_size + slack
 
@@ -149,8 +148,7 @@ async def test_the_oldest_events_of_a_principal_go_first_then_those_of_the_large
             for session in ("a1", "a2"):
                 await store.write(session, "x", [Event(turn, bytes(2000))], b"")
                 await asyncio.sleep(0.002)
-        spans = [await store.span(session, "x") for session in ("a1", "a2")]
-        assert spans == [(1, 4), (1, 4)]
+        assert [await store.span(session, "x") for session in ("a1", "a2")] == [(1, 4), (1, 4)]
         await store.write("a2", "x", [Event(5, bytes(4000))], b"")
         assert [await store.span(session, "x") for session in ("a1", "a2")] == [(2, 4), (2, 5)]
         await store.write("b1", "x", [Event(1, bytes(9000))], b"")
@@ -165,11 +163,9 @@ async def test_records_and_ids_of_requests_count_and_are_refused(redis: RedisSer
         await store.create("t", 60, "anna", 9)
         await store.write("t", "a", [Event(1, bytes(1000))], None)
         assert await store.update("s", bytes(6000), 0) is not None
-        with pytest.raises(StoreFull):
-            await store.update("t", bytes(6000), 0)
+        await refused(store.update("t", bytes(6000), 0), StoreFull)
         assert await store.update("t", bytes(10), 0) is not None
-        with pytest.raises(StoreFull):
-            await store.write("t", "b", [], b'["%s"]' % bytes(6000))
+        await refused(store.write("t", "b", [], b'["%s"]' % bytes(6000)), StoreFull)
         assert await store.span("t", "b") is None
         await store.create("u", 60, "bob", 9)
         check(redis, StoreLimits(size_of_principal=10_000))
@@ -193,8 +189,7 @@ async def test_sessions_of_a_principal_are_counted_for_all_workers(redis: RedisS
             assert refused.status_code == 429
             assert refused.headers["retry-after"]
         assert await three.says(0, await three.begin(0, user="bob"), user="bob") == "test None"
-        ended = await three.clients[0].delete("/mcp", headers=headers(kept[0], "anna"))
-        assert ended.status_code == 204
+        assert (await three.clients[0].delete("/mcp", headers=headers(kept[0], "anna"))).status_code == 204
         assert await three.says(0, await three.begin(0, user="anna"), user="anna") == "test None"
         for number in range(5):  # clients whose principal is not known are limited by what they keep
             await three.begin(number % 3, number % 3)
@@ -208,8 +203,7 @@ async def test_messages_of_a_principal_are_bounded_and_counted_until_they_are_re
             await one.update(session, b"{}", 0)
             await other.load(session)
         await one.route("s", None, bytes(3000))
-        with pytest.raises(StoreFull):
-            await one.route("s", None, bytes(1000))
+        await refused(one.route("s", None, bytes(1000)), StoreFull)
         await one.route("t", None, bytes(1000))
         box = f"{PREFIX}m:{other.worker}"
         other.receive_after(0)
@@ -298,8 +292,7 @@ async def test_room_is_looked_for_in_a_bounded_number_of_accounts(redis: RedisSe
             f"{PREFIX}counted_bytes", {"*": 5_000_000, **{f"user{number}": 1000 for number in range(5000)}}
         )
         redis.client.config_resetstat()
-        with pytest.raises(StoreFull):
-            await store.create("s", 60, "anna", 9)
+        await refused(store.create("s", 60, "anna", 9), StoreFull)
         assert redis.client.info("commandstats")["cmdstat_zrevrange"]["calls"] <= 2000
 
 

@@ -37,7 +37,7 @@ from mcp_bindgen.runtime.session import subscription_client
 from mcp_bindgen.runtime.session.subscriptions import Subscription
 from mcp_bindgen.v2025_11_25 import types as mcp
 from tests.runtime.entrypoints.test_connect import listening
-from tests.support.checked_connections import INITIALIZED, initialize, notification, request, until
+from tests.support.checked_connections import INITIALIZED, initialize, notification, refused, request, until
 from tests.support.cluster import HEADERS, answer, text
 from tests.support.effort import examples
 from tests.support.http_wires import LATEST, who
@@ -83,8 +83,7 @@ class Workers:
         response = await self.post(worker, None, initialize(LATEST), user)
         assert response.status_code == 200, response.text
         session = response.headers["mcp-session-id"]
-        told = await self.post(confirmed, session, INITIALIZED, user)
-        assert told.status_code == 202
+        assert (await self.post(confirmed, session, INITIALIZED, user)).status_code == 202
         return session
 
     async def set_level(self, worker: int, session: str, level: str) -> None:
@@ -133,8 +132,7 @@ async def test_every_worker_checks_whose_session_it_is(redis: RedisServer) -> No
         for _ in range(2):
             for worker in (0, 1):
                 for other in ("bob", None):
-                    response = await two.post(worker, session, PING, other)
-                    assert response.status_code == 404
+                    assert (await two.post(worker, session, PING, other)).status_code == 404
                     deleted = headers(session, other)
                     assert (await two.clients[worker].delete("/mcp", headers=deleted)).status_code == 404
                 assert await two.says(worker, session, user="anna") == "test None"
@@ -197,8 +195,7 @@ async def test_nothing_stays_for_ever_and_ids_are_not_in_the_store(redis: RedisS
 
 async def test_two_endpoints_with_different_prefixes_do_not_see_each_other(redis: RedisServer) -> None:
     async with workers(redis, 1, prefix="one:") as one, workers(redis, 1, prefix="two:") as two:
-        session = await one.begin()
-        assert (await two.post(0, session, PING)).status_code == 404
+        assert (await two.post(0, await one.begin(), PING)).status_code == 404
 
 
 @pytest.mark.full
@@ -232,8 +229,7 @@ async def test_what_a_newer_program_has_added_to_a_record_is_kept(redis: RedisSe
         for worker, level in ((0, "error"), (1, "debug")):
             await two.set_level(worker, session, level)
         record = json.loads(redis.client.hget(key, "record") or b"")
-        assert (record["hat"], record["memory"]["colour"]) == ("new", "red")
-        assert record["memory"]["logLevel"] == "debug"
+        assert (record["hat"], record["memory"]["colour"], record["memory"]["logLevel"]) == ("new", "red", "debug")
         assert redis.client.hget(key, "shoes") == b"x"
 
 
@@ -241,8 +237,7 @@ async def test_a_session_that_only_a_newer_program_understands_is_left_to_that(r
     async with in_session(redis) as (two, session):
         (key,) = redis.client.keys("*:s:*")
         redis.client.hset(key, "needs", FORMAT + 1)
-        response = await two.post(1, session, PING)
-        assert response.status_code == 503
+        assert (await two.post(1, session, PING)).status_code == 503
         assert redis.client.exists(key)
 
 
@@ -271,8 +266,7 @@ def test_what_two_workers_have_changed_is_merged(base: dict[str, Any], ours: dic
         mine, other, before = ours.get(name), theirs.get(name), base.get(name)
         if isinstance(mine, list) and isinstance(other, list):
             known = before if isinstance(before, list) else []
-            removed = (set(known) - set(mine)) | (set(known) - set(other))
-            assert set(found[name]) == (set(mine) | set(other)) - removed
+            assert set(found[name]) == (set(mine) | set(other)) - (set(known) - set(mine)) | (set(known) - set(other))
         elif name in ours and mine != before:
             assert found[name] == mine
         elif name in theirs:
@@ -334,8 +328,7 @@ async def test_a_worker_that_was_taken_for_dead_begins_no_stream(redis: RedisSer
         await other.write("s", "a", events(1), b"[1]")
         await one.fail("s", "a", other.worker, b"dead")
         await one.remove_worker(other.worker)
-        with pytest.raises(StoreUnavailable):
-            await other.write("s", "b", events(1), b"[2]")
+        await refused(other.write("s", "b", events(1), b"[2]"), StoreUnavailable)
         assert await one.span("s", "b") is None
         await other.write("s", "a", events(2), None)  # it is over, and its client was told so
         assert [event.data for event in await one.read("s", "a", 0)] == [b"111", b"dead"]
@@ -377,8 +370,7 @@ async def test_keys_are_the_same_everywhere_and_replaced_in_time(
         assert second[0] == first[0]  # it is used until everybody can know the next
         assert len(second) == 2
         await asyncio.sleep(0.3)
-        third = list(await other.signing_keys(0.3))
-        assert third == second[::-1]
+        assert list(await other.signing_keys(0.3)) == second[::-1]
         await asyncio.sleep(0.3)
         assert first[0] not in await one.signing_keys(0.3)
 
@@ -453,8 +445,7 @@ async def test_proofs_are_counted_by_key_and_refused_beyond(
             found: list[bool | None] = []
             for number in numbers:
                 try:
-                    proof = f"{owner} {number}".encode()
-                    found.append(await caches[number % 2].add(proof, owner, seconds))
+                    found.append(await caches[number % 2].add(f"{owner} {number}".encode(), owner, seconds))
                 except StoreUnavailable:
                     found.append(None)
             return found
@@ -523,9 +514,7 @@ def test_a_url_of_something_else_is_refused() -> None:
 
 
 async def test_no_secret_of_the_url_is_logged(caplog: pytest.LogCaptureFixture) -> None:
-    store = RedisStore("redis://user:hunter2@127.0.0.1:1/0", timeout=0.5)
-    with pytest.raises(StoreUnavailable):
-        await store.heartbeat()
+    await refused(RedisStore("redis://user:hunter2@127.0.0.1:1/0", timeout=0.5).heartbeat(), StoreUnavailable)
     assert "Redis is away" in caplog.text
     assert "hunter2" not in caplog.text
 
@@ -554,16 +543,14 @@ async def test_a_client_that_is_refused_again_and_again_leaves_nothing_in_the_st
         await both.begin(1, confirmed=1)
         before = [redis.client.hlen(one) for one in sorted(redis.client.keys("*:s:*"))]
         for _ in range(3):
-            refused = await both.post(1, session, PING)
-            assert refused.status_code == 429
+            assert (await both.post(1, session, PING)).status_code == 429
         assert [redis.client.hlen(one) for one in sorted(redis.client.keys("*:s:*"))] == before
 
 
 async def test_a_session_that_is_initialized_at_another_worker_does_not_make_room(redis: RedisServer) -> None:
     async with workers(redis, limits=HttpLimits(sessions=1)) as both:
         session = await both.begin(0, confirmed=1)
-        refused = await both.post(0, None, initialize(LATEST))
-        assert refused.status_code == 429
+        assert (await both.post(0, None, initialize(LATEST))).status_code == 429
         assert await both.says(1, session) == "test None"
 
 
@@ -760,8 +747,7 @@ async def test_a_worker_that_stops_ends_a_new_subscription_at_once_and_hands_it_
 async def test_a_worker_that_stops_answers_requests_and_sends_readers_to_another_worker(redis: RedisServer) -> None:
     async with in_session(redis) as (two, session):
         two.apps[0].leave()
-        assert await two.says(0, session) == "test None"
-        assert await two.says(0, await two.begin(worker=0)) == "test None"
+        assert (await two.says(0, session), await two.says(0, await two.begin(worker=0))) == ("test None", "test None")
         stream = await two.clients[0].get("/mcp", headers=headers(session, None))
         assert (stream.status_code, "retry: 500" in stream.text) == (200, True)
     async with workers(redis) as two:

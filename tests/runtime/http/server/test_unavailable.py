@@ -16,7 +16,7 @@ from mcp_bindgen.http.server.event_store import StoreUnavailable
 from mcp_bindgen.runtime import ServerUnavailable, connect
 from mcp_bindgen.runtime.protocol.errors import INTERNAL_ERROR
 from tests.support.any_revision import Tools, of_revision
-from tests.support.checked_connections import initialize
+from tests.support.checked_connections import initialize, refused
 from tests.support.failing_store import FailingStore
 from tests.support.http_wires import Wires, wires
 from tests.support.scripted_http_server import Heard, answer, ask, introduce, notification, request, serving, talking
@@ -75,9 +75,8 @@ async def stopped() -> AsyncGenerator[Any]:
 
 async def test_our_client_raises_a_class_of_its_own() -> None:
     async with stopped() as client:
-        with pytest.raises(ServerUnavailable, match="the server is stopping") as caught:
-            await client.list_tools()
-        assert (caught.value.code, caught.value.retry_after) == (INTERNAL_ERROR, 5)
+        error = await refused(client.list_tools(), ServerUnavailable, "the server is stopping")
+        assert (error.code, error.retry_after) == (INTERNAL_ERROR, 5)
 
 
 async def refuse(heard: Heard) -> None:
