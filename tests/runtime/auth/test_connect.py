@@ -14,6 +14,7 @@ from mcp_bindgen.runtime.protocol.access import Identity
 from mcp_bindgen.runtime.protocol.errors import ProtocolError, Refused
 from tests.support.authorization_world import SECRET, World, oauth, slowly
 from tests.support.checked_connections import refused
+from tests.support.effort import each
 from tests.support.protected import running
 from tests.support.scripted_http_server import Heard
 
@@ -75,7 +76,7 @@ async def test_auth_is_for_urls() -> None:
             pass
 
 
-@pytest.mark.parametrize("path", ["/mcp", "/sse"])
+@each("path", ["/mcp", "/sse"])
 async def test_a_token_is_shown_to_our_own_server_over_either_transport(path: str) -> None:
     token, auth = "a-token-of-somebody", cast(Any, Bearer("a-token-of-somebody"))
     with running(StaticTokens({token: Identity(subject="ada", scopes=frozenset({"mcp:read"}))})) as server:

@@ -9,6 +9,7 @@ import pytest
 from joserfc import jwk, jwt
 
 from mcp_bindgen.auth.dpop import ProofKey, target_uri, token_hash
+from tests.support.effort import each
 
 
 def test_a_proof_states_method_url_time_token_and_nonce() -> None:
@@ -46,7 +47,7 @@ def test_a_key_is_kept_as_text_and_shown_nowhere() -> None:
     assert caught.value.__suppress_context__
 
 
-@pytest.mark.parametrize(
+@each(
     ("url", "expected"),
     [
         ("http://LOCALHOST:80", "http://localhost/"),

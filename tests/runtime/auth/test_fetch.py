@@ -13,6 +13,7 @@ import anyio
 import pytest
 
 from mcp_bindgen.auth.fetch import LIMIT, Fetched, Fetcher, FetchError, is_public
+from tests.support.effort import each
 from tests.support.scripted_http_server import Heard, serving
 
 PUBLIC = "93.184.215.14"
@@ -42,7 +43,7 @@ async def refused(fetcher: Fetcher, url: str) -> FetchError:
     return caught.value
 
 
-@pytest.mark.parametrize("address", INSIDE.split())
+@each("address", INSIDE.split())
 async def test_an_address_inside_is_refused_by_itself_and_behind_a_name(address: str) -> None:
     shown = f"[{address}]" if ":" in address else address
     named = (Fetcher(resolve=resolving(address)), "https://a.example/x")
@@ -52,7 +53,7 @@ async def test_an_address_inside_is_refused_by_itself_and_behind_a_name(address:
         assert "inside of a network" in str(error)
 
 
-@pytest.mark.parametrize("address", OUTSIDE)
+@each("address", OUTSIDE)
 def test_an_address_of_the_internet_is_public(address: str) -> None:
     assert is_public(ipaddress.ip_address(address))
 
@@ -69,7 +70,7 @@ URLS = {
 }
 
 
-@pytest.mark.parametrize(("url", "why"), [(url, why) for why, urls in URLS.items() for url in urls.split()])
+@each(("url", "why"), [(url, why) for why, urls in URLS.items() for url in urls.split()])
 async def test_a_url_that_is_not_to_be_fetched_is_refused_before_anything_is_sent(url: str, why: str) -> None:
     error = await refused(Fetcher(resolve=resolving(PUBLIC)), url)
     assert error.is_refused
@@ -154,7 +155,7 @@ HARMFUL = [
 
 
 @pytest.mark.full
-@pytest.mark.parametrize(("play", "why", "temporary"), HARMFUL)
+@each(("play", "why", "temporary"), HARMFUL)
 async def test_a_document_that_should_do_harm_does_none(play: Any, why: str, temporary: bool) -> None:
     async with serving(play) as script:
         error = await refused(local(timeout=0.5 if temporary else 20.0), script.url)
@@ -163,7 +164,7 @@ async def test_a_document_that_should_do_harm_does_none(play: Any, why: str, tem
 
 
 @pytest.mark.full
-@pytest.mark.parametrize("harm", HARMFUL[1:])  # the first one is packed in this process
+@each("harm", HARMFUL[1:])  # the first one is packed in this process
 async def test_a_document_that_should_do_harm_takes_little_memory(harm: tuple[Any, str, bool]) -> None:
     tracemalloc.start()
     try:

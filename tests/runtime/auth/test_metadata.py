@@ -19,6 +19,7 @@ from mcp_bindgen.auth.metadata import (
 )
 from mcp_bindgen.runtime.protocol.errors import AuthorizationError
 from tests.support.authorization_world import World, call, oauth
+from tests.support.effort import each
 from tests.support.scripted_http_server import Heard
 
 MCP, BASE = "https://mcp.example/mcp", "https://mcp.example"
@@ -26,7 +27,7 @@ WELL_KNOWN = f"{BASE}/.well-known/"
 PLACE = f"{WELL_KNOWN}oauth-protected-resource"
 
 
-@pytest.mark.parametrize(
+@each(
     ("url", "expected"),
     [
         ("https://MCP.example:443", "https://mcp.example"),
@@ -52,7 +53,7 @@ def test_metadata_is_looked_for_in_the_order_of_the_specification() -> None:
     assert server_metadata_urls(BASE) == server_metadata_urls(f"{BASE}/") == expected
 
 
-@pytest.mark.parametrize(
+@each(
     ("resource", "place", "url"),
     [
         *((MCP, "anywhere", MCP), (f"{MCP}/", "anywhere", MCP), ("https://MCP.example:443/mcp", "anywhere", f"{MCP}/")),
@@ -64,7 +65,7 @@ def test_a_resource_is_this_server_or_one_above_it_at_its_own_place(resource: st
     assert read_resource({"resource": resource}, place, url).resource == resource
 
 
-@pytest.mark.parametrize(
+@each(
     ("resource", "place", "url"),
     [
         *((f"{BASE}{rest}", "anywhere", MCP) for rest in ("/mc", "/mcp/deeper", ":8443/mcp", ".evil/mcp", "@evil/mcp")),
@@ -90,7 +91,7 @@ def test_documents_of_clients_stand_at_https_urls_with_a_path() -> None:
         oauth(client=[KnownClient("a"), KnownClient("b")])
 
 
-@pytest.mark.parametrize("kept", [None, {}, {"issuer": 1}, {"a": 1}, {"scopes": 7}, {"issuer": "i", "resource": "r"}])
+@each("kept", [None, {}, {"issuer": 1}, {"a": 1}, {"scopes": 7}, {"issuer": "i", "resource": "r"}])
 def test_what_was_kept_and_does_not_fit_is_nothing(kept: Any) -> None:
     assert Grant.load(kept) is None
 

@@ -29,6 +29,7 @@ from mcp_bindgen.http.client.legacy_sse import sse
 from mcp_bindgen.http.client.transport import http
 from mcp_bindgen.runtime.protocol.errors import AuthorizationError, Refused
 from tests.support.authorization_world import CALLBACK, SECRET, World, call, oauth, slowly
+from tests.support.effort import each
 from tests.support.scripted_http_server import Heard, eventually
 
 ROOT = Path(__file__).parents[3]
@@ -64,7 +65,7 @@ async def test_numbers_that_are_too_large_to_calculate_with_do_no_harm(given: Wo
     assert (code.seconds, pause) == (3600, 60)
 
 
-@pytest.mark.parametrize(
+@each(
     ("told", "lives"),
     [
         *((None, None), (True, None), ([], None), ({"a": 1}, None)),
@@ -72,7 +73,6 @@ async def test_numbers_that_are_too_large_to_calculate_with_do_no_harm(given: Wo
         *((told, 3650 * 86400) for told in (1e308, float("inf"), "1e999")),
         *((told, 3600) for told in (3600, 3600.0, "3600")),
     ],
-    ids=lambda value: repr(value)[:12],
 )
 def test_a_lifetime_that_cannot_be_meant_is_not_believed(told: Any, lives: float | None) -> None:
     server = ServerMetadata("https://example.org", "https://example.org/token")
@@ -89,7 +89,7 @@ DAMAGE: dict[str, list[Any]] = {"expires_at": ["soon", float("nan"), 1e300], "is
 DAMAGE |= {"scopes": [[1], None], "access_token": [None], "refresh_token": [1], "key": [{}], "more": [1]}
 
 
-@pytest.mark.parametrize(("member", "value"), [(name, value) for name, values in DAMAGE.items() for value in values])
+@each(("member", "value"), [(name, value) for name, values in DAMAGE.items() for value in values])
 def test_what_is_kept_and_was_damaged_is_not_used(member: str, value: Any) -> None:
     grant = Grant("https://issuer", "https://resource", "client", "token", issued_at=1.0)
     assert Grant.load(grant.dump()) == grant

@@ -8,6 +8,7 @@ import pytest
 
 from mcp_bindgen.auth import ClientSecret, KnownClient, ServerQuirks
 from tests.support.authorization_world import CALLBACK, oauth, playing
+from tests.support.effort import each
 from tests.support.vendors import AUTH0, COGNITO, ENTRA, GOOGLE, KEYCLOAK, Vendor, VendorWorld
 
 LONG = "api://application/mcp.read"
@@ -33,7 +34,7 @@ def recipe(given: VendorWorld) -> dict[str, Any]:
 
 
 @pytest.mark.full
-@pytest.mark.parametrize("vendor", [KEYCLOAK, ENTRA, AUTH0, GOOGLE, COGNITO], ids=repr)
+@each("vendor", [KEYCLOAK, ENTRA, AUTH0, GOOGLE, COGNITO])
 async def test_a_login_as_the_documentation_says(vendor: Vendor) -> None:
     async with playing(VendorWorld(vendor)) as given:
         auth = oauth(**recipe(given))
@@ -47,7 +48,7 @@ async def test_a_login_as_the_documentation_says(vendor: Vendor) -> None:
         assert "refused" not in " ".join(given.log)
 
 
-@pytest.mark.parametrize(
+@each(
     ("vendor", "changes", "said"),
     [
         (ENTRA, {"assume_pkce": False}, "does not announce PKCE"),
@@ -57,7 +58,6 @@ async def test_a_login_as_the_documentation_says(vendor: Vendor) -> None:
         (GOOGLE, {"client": KnownClient("app")}, "client_secret is missing"),
         (AUTH0, {"parameters": None}, "refuses the tokens"),
     ],
-    ids=str,
 )
 async def test_a_departure_that_is_not_named_is_an_error(vendor: Vendor, changes: dict[str, Any], said: str) -> None:
     async with playing(VendorWorld(vendor)) as given:

@@ -12,6 +12,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from mcp_bindgen.app import UriTemplate
+from tests.support.effort import each
 
 OPERATORS = ["", "+", "#", ".", "/", ";", "?", "&"]
 TEXTS = st.text(st.characters(exclude_categories=["Cs"]), max_size=8)
@@ -45,14 +46,14 @@ BODIES = [
 
 
 @pytest.mark.full
-@pytest.mark.parametrize("operator", OPERATORS)
-@pytest.mark.parametrize("body", BODIES)
+@each("operator", OPERATORS)
+@each("body", BODIES)
 def test_expansion_is_that_of_the_reference(operator: str, body: str) -> None:
     template = f"a/{{{operator}{body}}}/z"
     assert UriTemplate(template).expand(VALUES) == uritemplate.expand(template, VALUES)
 
 
-@pytest.mark.parametrize(
+@each(
     ("template", "uri"),
     [
         ("{var}{hello}{half}", "valueHello%20World%2150%25"),
@@ -77,9 +78,9 @@ def test_expansion_of_any_text_is_that_of_the_reference(operator: str, form: str
     assert UriTemplate(template).expand({"a": a, "b": b}) == uritemplate.expand(template, {"a": a, "b": b})
 
 
-@pytest.mark.parametrize("operator", OPERATORS)
-@pytest.mark.parametrize("nothing", [[], {}, None])
-@pytest.mark.parametrize("modifier", ["", "*"])
+@each("operator", OPERATORS)
+@each("nothing", [[], {}, None])
+@each("modifier", ["", "*"])
 def test_what_is_undefined_leaves_nothing(operator: str, nothing: Any, modifier: str) -> None:
     assert UriTemplate(f"a{{{operator}x{modifier}}}").expand({"x": nothing}) == "a"
 
@@ -97,7 +98,7 @@ def test_numbers_are_texts() -> None:
     assert UriTemplate("{a}{b}{?c}").expand({"a": 1, "b": 2.5, "c": True}) == "12.5?c=true"
 
 
-@pytest.mark.parametrize(
+@each(
     ("template", "uri", "found"),
     [
         ("note://{id}", "note://7", {"id": "7"}),
@@ -187,11 +188,8 @@ def test_any_text_is_a_template_or_refused(text: str, uri: str) -> None:
     assert template.match(template.expand({})) is not None or template.variables
 
 
-@pytest.mark.parametrize(
-    "text",
-    ["{", "}", "a{b", "a}b", "{}", "{a,}", "{,a}", "{a b}", "{-a}", "{=a}", "{!a}", "{a:0}", "{a:12345}", "{a:x}",
-     "{a:}", "{a*:3}", "{a:3*}", "{{a}}", "a b", "a\nb", "{ä}", "{a..b}", "{%4}"],
-)  # fmt: skip
+@each("text", ["{", "}", "a{b", "a}b", "{}", "{a,}", "{,a}", "{a b}", "{-a}", "{=a}", "{!a}", "{a:0}", "{a:12345}",
+               "{a:x}", "{a:}", "{a*:3}", "{a:3*}", "{{a}}", "a b", "a\nb", "{ä}", "{a..b}", "{%4}"])  # fmt: skip
 def test_bad_templates_are_refused(text: str) -> None:
     with pytest.raises(ValueError, match="is not a URI template"):
         UriTemplate(text)
@@ -216,7 +214,7 @@ def test_the_more_a_template_says_the_more_specific_it_is() -> None:
     assert ordered == ["note://fixed", "note://{id}/x", "note://{id}/{part}", "note://{+all}", "{+all}"]
 
 
-@pytest.mark.parametrize(
+@each(
     ("template", "uri"),
     [
         ("cal://{a}-{b}-{c}-{d}", "cal://" + "-" * 60_000 + "/"),

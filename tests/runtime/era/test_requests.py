@@ -48,7 +48,7 @@ from tests.support.checked_connections import (
     takes,
     until,
 )
-from tests.support.effort import examples
+from tests.support.effort import each, examples
 from tests.support.json_instances import Instances
 from tests.support.meta_keys import CLIENT_CAPABILITIES, CLIENT_INFO, LOG_LEVEL, SERVER_INFO, VERSION
 
@@ -121,7 +121,7 @@ async def test_stateless_requests_before_during_and_after_a_handshake() -> None:
         assert code(await client.ask(lone(31, "ping"))) == UNKNOWN
 
 
-@pytest.mark.parametrize("revision", STATEFUL)
+@each("revision", STATEFUL)
 async def test_each_revision_is_served_beside_the_stateless_one(revision: str) -> None:
     others = [works(one) for one in EVERY if one != revision]
     async with played(works(revision), *others) as (client, _):
@@ -155,8 +155,8 @@ async def test_an_initialize_in_stateless_dress_is_no_handshake() -> None:
         assert (await client.introduce(LATEST))["result"]["protocolVersion"] == LATEST
 
 
-@pytest.mark.parametrize("stated", ["1999-01-01", "2099-01-01", "", "DRAFT", "2026-07-28 ", "2025-11-25", "é"])
-@pytest.mark.parametrize("handshake", [False, True])
+@each("stated", ["1999-01-01", "2099-01-01", "", "DRAFT", "2026-07-28 ", "2025-11-25", "é"])
+@each("handshake", [False, True])
 async def test_other_versions_are_refused_by_name(stated: str, handshake: bool) -> None:
     async with played(works(LATEST), works(STATELESS)) as (client, _):
         if handshake:
@@ -167,8 +167,8 @@ async def test_other_versions_are_refused_by_name(stated: str, handshake: bool) 
             assert answered["error"]["data"] == {"supported": [STATELESS, LATEST], "requested": stated}
 
 
-@pytest.mark.parametrize("stated", [5, True, [STATELESS], {"x": STATELESS}, 1.5])
-@pytest.mark.parametrize("handshake", [False, True])
+@each("stated", [5, True, [STATELESS], {"x": STATELESS}, 1.5])
+@each("handshake", [False, True])
 async def test_versions_that_are_no_text_are_invalid(stated: object, handshake: bool) -> None:
     async with played(works(LATEST), works(STATELESS)) as (client, _):
         if handshake:
@@ -176,7 +176,7 @@ async def test_versions_that_are_no_text_are_invalid(stated: object, handshake: 
         assert code(await client.ask(request(5, "tools/list", {"_meta": stating(revision=stated)}))) == PARAMS
 
 
-@pytest.mark.parametrize("missing", [VERSION, CLIENT_CAPABILITIES, "_meta", "params"])
+@each("missing", [VERSION, CLIENT_CAPABILITIES, "_meta", "params"])
 async def test_requests_that_say_too_little_are_invalid(missing: str) -> None:
     async with played(works(STATELESS)) as (client, _):
         for method in ("tools/list", "tools/call", "server/discover", "subscriptions/listen"):
@@ -195,7 +195,7 @@ async def test_who_the_client_is_need_not_be_said() -> None:
         assert text(await client.ask(message)) == f"{STATELESS} None []"
 
 
-@pytest.mark.parametrize("method", ["server/discover", "subscriptions/listen"])
+@each("method", ["server/discover", "subscriptions/listen"])
 async def test_methods_of_the_new_era_need_its_metadata(method: str) -> None:
     async with played(works(LATEST), works(STATELESS)) as (client, _):
         assert code(await client.ask(request(1, method, {"notifications": {}}))) == PARAMS
@@ -203,7 +203,7 @@ async def test_methods_of_the_new_era_need_its_metadata(method: str) -> None:
         assert code(await client.ask(request(2, method, {"notifications": {}}))) == PARAMS
 
 
-@pytest.mark.parametrize("method", ["ping", "logging/setLevel", "resources/subscribe", "resources/unsubscribe"])
+@each("method", ["ping", "logging/setLevel", "resources/subscribe", "resources/unsubscribe"])
 async def test_removed_methods_are_not_found(method: str) -> None:
     for servers in ([works(STATELESS)], [works(LATEST), works(STATELESS)]):
         async with played(*servers) as (client, _):
@@ -259,7 +259,7 @@ async def test_batches_are_not_for_stateless_requests() -> None:
                 assert code(await client.ask(batch)) == INVALID
 
 
-@pytest.mark.parametrize(
+@each(
     ("data", "expected"),
     [(b"{", PARSE), (b"[]", INVALID), (b"1", INVALID), (b"{}", INVALID), (b'{"jsonrpc":"1.0","id":1}', INVALID)],
 )
@@ -361,8 +361,8 @@ ODD = [
 ]
 
 
-@pytest.mark.parametrize("kind", ["both", "ready", "batching", "alone"])
-@pytest.mark.parametrize("odd", ODD)
+@each("kind", ["both", "ready", "batching", "alone"])
+@each("odd", ODD)
 def test_odd_spellings_mean_the_same_both_ways(kind: str, odd: str) -> None:
     peer = dual(kind)
     odd = odd.replace("$V", VERSION).replace("$W", VERSION[1:]).replace("$C", CLIENT_CAPABILITIES)
@@ -546,7 +546,7 @@ class Talks(v2026_07_28.Server):
 LOGGED = {None: "", "debug": "debug error info alert", "info": "error info alert", "error": "error alert"}
 
 
-@pytest.mark.parametrize("level", [*LOGGED, "emergency"])
+@each("level", [*LOGGED, "emergency"])
 async def test_log_messages_come_only_to_requests_that_want_them(level: str | None) -> None:
     expected = LOGGED.get(level, "").split()
     async with played(Talks()) as (client, recording):
@@ -559,7 +559,7 @@ async def test_log_messages_come_only_to_requests_that_want_them(level: str | No
         assert len(recording.methods()) == len(expected)
 
 
-@pytest.mark.parametrize("token", [0, "t", "", 10**20])
+@each("token", [0, "t", "", 10**20])
 async def test_progress_comes_only_to_requests_that_want_it(token: object) -> None:
     async with played(Talks()) as (client, recording):
         await client.send(call({"progressToken": token}))
@@ -569,7 +569,7 @@ async def test_progress_comes_only_to_requests_that_want_it(token: object) -> No
         assert len(recording.sent) == 3
 
 
-@pytest.mark.parametrize("level", ["verbose", "INFO", "", 5, [], True])
+@each("level", ["verbose", "INFO", "", 5, [], True])
 async def test_levels_that_do_not_exist_are_invalid(level: object) -> None:
     async with played(Talks()) as (client, recording):
         assert (code(await client.ask(call({LOG_LEVEL: level}))), len(recording.sent)) == (PARAMS, 1)

@@ -12,6 +12,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from mcp_bindgen.http.headers import HeaderMismatch, check_params, decode, encode, header_params, param_headers, text
+from tests.support.effort import each
 
 SCHEMA: dict[str, Any] = {
     "type": "object",
@@ -42,7 +43,7 @@ def packed(value: str) -> str:
 # --- values ---------------------------------------------------------------------------------------------------
 
 
-@pytest.mark.parametrize(
+@each(
     ("value", "header"),
     [
         *((value, value) for value in ("us-west1", "", "two  words", "=?base64?x", "x?=", "=?BASE64?x?=")),
@@ -54,7 +55,7 @@ def test_how_values_are_written(value: str, header: str) -> None:
     assert (encode(value), decode(header), decode(f" \t{header} ")) == (header, value, value)
 
 
-@pytest.mark.parametrize(
+@each(
     "header",
     [
         *(f"=?base64?{data}?=" for data in ("SGVsbG8", "SGVsbG8==", "SGVsbG8=SGVsbG8=")),  # padding
@@ -107,7 +108,7 @@ def test_half_a_surrogate_pair_is_no_text() -> None:
         encode("\ud800")
 
 
-@pytest.mark.parametrize(
+@each(
     ("value", "expected"),
     [
         *(("As Is ", "As Is "), (None, None), (True, "true"), (False, "false")),
@@ -119,7 +120,7 @@ def test_the_text_of_values(value: object, expected: str | None) -> None:
     assert text(value) == expected
 
 
-@pytest.mark.parametrize("value", [2**53, -(2**53), 10**400, 0.5, 1e300, float("inf"), float("nan"), [], {}, ["a"]])
+@each("value", [2**53, -(2**53), 10**400, 0.5, 1e300, float("inf"), float("nan"), [], {}, ["a"]])
 def test_values_without_text(value: object) -> None:
     with pytest.raises(ValueError, match="can be repeated"):
         text(value)
@@ -148,15 +149,13 @@ def test_data_is_no_schema() -> None:
     assert header_params(nested) == {("properties", "x-mcp-header"): "Mcp-Param-A"}
 
 
-@pytest.mark.parametrize(
-    "name", ["", " ", "My Region", "A:B", "Région", "A\t1", "A\r\nB", "a/b", "a,b", "A\n", 7, None, ["A"]]
-)
+@each("name", ["", " ", "My Region", "A:B", "Région", "A\t1", "A\r\nB", "a/b", "a,b", "A\n", 7, None, ["A"]])
 def test_names_that_are_none(name: object) -> None:
     with pytest.raises(ValueError, match=r"x-mcp-header of 'a' is not the name of a header"):
         header_params({"properties": {"a": {"type": "string", "x-mcp-header": name}}})
 
 
-@pytest.mark.parametrize("kind", ["number", "object", "array", "null", ["string", "null"], ["string"], None, 1])
+@each("kind", ["number", "object", "array", "null", ["string", "null"], ["string"], None, 1])
 def test_types_that_cannot_be_repeated(kind: object) -> None:
     with pytest.raises(ValueError, match="only a string, integer or boolean"):
         header_params({"properties": {"a": annotated(type=kind)}})
@@ -170,7 +169,7 @@ def test_names_are_unique_in_any_case() -> None:
         header_params(schema)
 
 
-@pytest.mark.parametrize(
+@each(
     "schema",
     [
         annotated(),
@@ -234,7 +233,7 @@ def test_arguments_that_cannot_be_repeated() -> None:
             check_params(SCHEMA, arguments, {b"mcp-param-count": b"9007199254740992", b"mcp-param-region": b"['a']"})
 
 
-@pytest.mark.parametrize(
+@each(
     ("arguments", "headers"),
     [
         *(({"region": "a"}, {"region": sent}) for sent in ("b", "A", "a, a", "=?base64?YQ?=", "a\xe9", "a\x00")),
@@ -252,7 +251,7 @@ def test_headers_and_bodies_that_differ(arguments: dict[str, Any], headers: dict
         check_params(SCHEMA, arguments, sent)
 
 
-@pytest.mark.parametrize(
+@each(
     ("arguments", "headers"),
     [
         *(({"count": count}, {"count": sent}) for count, sent in ((42, "42.0"), (42.0, "42"), (-42, " -42.00 "))),

@@ -33,7 +33,7 @@ from mcp_bindgen.runtime import ConnectionClosed, ProtocolError, RequestTimeout
 from mcp_bindgen.v2024_11_05 import Client, Context, Server
 from mcp_bindgen.v2024_11_05 import types as mcp
 from tests.support.checked_connections import INITIALIZED, initialize, request
-from tests.support.effort import cases
+from tests.support.effort import cases, each
 from tests.support.processes import PARSERS
 
 PATIENCE = 10.0
@@ -359,7 +359,7 @@ async def test_there_is_a_limit_to_streams() -> None:
             await again.ping()
 
 
-@pytest.mark.parametrize("how", ["close", "reset"])
+@each("how", ["close", "reset"])
 def test_a_client_that_vanishes_ends_its_session(url: str, tools: Tools, how: str) -> None:
     host, port = url.removeprefix("http://").split(":")
     connection = socket.create_connection((host, int(port)), PATIENCE)
@@ -385,7 +385,7 @@ def test_a_client_that_vanishes_ends_its_session(url: str, tools: Tools, how: st
 
 
 @pytest.mark.full
-@pytest.mark.parametrize("wait", [False, True], ids=["at once", "waiting"])
+@each("wait", [False, True])
 async def test_who_does_not_read_is_not_read(url: str, wait: bool) -> None:
     async with raw(url) as client:
         taken, stuck = 0, False
@@ -448,7 +448,7 @@ async def test_a_client_that_never_reads_is_given_up() -> None:
 
 
 @pytest.mark.full
-@pytest.mark.parametrize(
+@each(
     ("headers", "status"),
     [
         *(({"host": host}, 421) for host in ("evil.example", "")),
@@ -474,7 +474,7 @@ def test_hosts_and_origins_may_be_chosen() -> None:
             assert http.head(f"{url}/sse", headers=headers).status_code == status
 
 
-@pytest.mark.parametrize("query", ["", "?session_id=", "?session_id=guess", "?session=x"])
+@each("query", ["", "?session_id=", "?session_id=guess", "?session=x"])
 def test_unknown_sessions(url: str, query: str) -> None:
     assert httpx2.post(f"{url}/messages{query}", json=INITIALIZE).status_code == 404
 
@@ -495,7 +495,7 @@ async def test_a_message_that_is_too_large_is_refused_and_the_session_lives_on(u
         assert (await client.answer(2))["result"] == {}
 
 
-@pytest.mark.parametrize("how", ["stall", "close"])
+@each("how", ["stall", "close"])
 async def test_a_message_that_does_not_arrive(how: str) -> None:
     with running(SseApp(Tools(), limits=HttpLimits(arrival=0.1 if how == "stall" else PATIENCE))) as url:
         host, port = url.removeprefix("http://").split(":")
@@ -561,7 +561,7 @@ class Announcing(Tools):
 
 
 @pytest.mark.full
-@pytest.mark.parametrize(("number", "code"), [(signal.SIGINT, 130), (signal.SIGTERM, 0)])
+@each(("number", "code"), [(signal.SIGINT, 130), (signal.SIGTERM, 0)])
 async def test_a_process_serves_until_it_is_told_to_stop(number: signal.Signals, code: int) -> None:
     process = subprocess.Popen(
         [sys.executable, "-c", SCRIPT, "127.0.0.1:0"], stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True
@@ -581,7 +581,7 @@ async def test_a_process_serves_until_it_is_told_to_stop(number: signal.Signals,
     assert (output, errors, process.returncode) == ("over uvloop\n", "", code)
 
 
-@pytest.mark.parametrize("address", ["", "localhost", "localhost:", "localhost:http", "localhost:65536"])
+@each("address", ["", "localhost", "localhost:", "localhost:http", "localhost:65536"])
 async def test_addresses_that_are_none(address: str) -> None:
     with pytest.raises(ValueError, match="not an address"):
         await serve_sse(Tools(), address=address)

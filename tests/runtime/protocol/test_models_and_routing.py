@@ -53,6 +53,7 @@ from mcp_bindgen.v2026_07_28 import methods as stateless_methods
 from mcp_bindgen.v2026_07_28 import types as stateless
 from tests.support import meta_keys
 from tests.support.checked_connections import dispatch
+from tests.support.effort import each
 
 REVISIONS = ["v2024_11_05", "v2025_03_26", "v2025_06_18", "v2025_11_25", "v2026_07_28"]
 LIFECYCLE: set[str] = set(Store().semantics["lifecycle"])
@@ -64,7 +65,7 @@ METADATA: dict[str, Any] = {
 }
 EMPTY_FORM: dict[str, Any] = {"message": "Who?", "requestedSchema": {"type": "object", "properties": {}}}
 
-every_revision = pytest.mark.parametrize("revision", REVISIONS)
+every_revision = each("revision", REVISIONS)
 
 
 class FakeLink(runtime.Link):
@@ -168,7 +169,7 @@ def test_a_handler_gets_the_context() -> None:
     assert Echo.heard == [(mcp.RequestParams(), ctx)]
 
 
-@pytest.mark.parametrize("method", ["ping", "tools/list", "notifications/initialized"])
+@each("method", ["ping", "tools/list", "notifications/initialized"])
 def test_absent_params_are_empty_where_they_are_optional(method: str) -> None:
     heard: list[Any] = []
 
@@ -180,12 +181,12 @@ def test_absent_params_are_empty_where_they_are_optional(method: str) -> None:
     assert heard == [dispatcher.SERVER.routes[method].method.params()]
 
 
-@pytest.mark.parametrize("method", ["tools/call", "completion/complete", "notifications/progress"])
+@each("method", ["tools/call", "completion/complete", "notifications/progress"])
 def test_absent_params_are_refused_where_they_are_required(method: str) -> None:
     assert refused(method, None).data == [{"path": "params", "problem": "Field required"}]
 
 
-@pytest.mark.parametrize("method", ["tools/cull", "", "TOOLS/CALL", "roots/list", "notifications/message"])
+@each("method", ["tools/cull", "", "TOOLS/CALL", "roots/list", "notifications/message"])
 def test_what_this_side_does_not_take_is_not_found(method: str) -> None:
     with pytest.raises(MethodNotFound) as caught:
         serve(method, "{}")
@@ -210,7 +211,7 @@ def test_what_is_not_overridden_is_not_found_or_ignored(revision: str) -> None:
                 assert stub(None, None) is None, name
 
 
-@pytest.mark.parametrize("params", ['{"name":"forecast"}', "{}", "not json", None])
+@each("params", ['{"name":"forecast"}', "{}", "not json", None])
 def test_params_of_what_is_not_offered_do_not_matter(params: str | None) -> None:
     with pytest.raises(MethodNotFound):
         serve("prompts/get", params)
@@ -277,7 +278,7 @@ PROBLEMS = [
 ]
 
 
-@pytest.mark.parametrize(("method", "params", "path", "problem"), PROBLEMS)
+@each(("method", "params", "path", "problem"), PROBLEMS)
 def test_invalid_params_say_where_and_what(method: str, params: str, path: str, problem: str) -> None:
     error = refused(method, params)
     assert (error.code, error.data) == (-32602, [{"path": f"params.{path}".rstrip("."), "problem": problem}])
@@ -289,7 +290,7 @@ def test_invalid_params_say_each_problem() -> None:
     assert [(problem["path"], problem["problem"]) for problem in error.data] == expected
 
 
-@pytest.mark.parametrize(
+@each(
     ("method", "params", "paths"),
     [
         ("tools/call", '{"name":"echo","_meta":{"progressToken":true}}', {"_meta.progressToken"}),
@@ -302,7 +303,7 @@ def test_paths_are_those_of_the_json(method: str, params: str, paths: set[str]) 
     assert {problem["path"] for problem in refused(method, params).data} == {f"params.{path}" for path in paths}
 
 
-@pytest.mark.parametrize("params", ["", "{", "nonsense", '{"name":', "{} {}"])
+@each("params", ["", "{", "nonsense", '{"name":', "{} {}"])
 def test_params_that_are_not_json_are_invalid(params: str) -> None:
     [problem] = refused("tools/call", params).data
     assert problem["path"] == "params"
@@ -519,7 +520,7 @@ def test_calls_without_required_arguments_send_empty_params(revision: str) -> No
 # --- laziness -------------------------------------------------------------------------------------------------
 
 
-@pytest.mark.parametrize("package", ["runtime", *REVISIONS])
+@each("package", ["runtime", *REVISIONS])
 def test_names_of_a_package(package: str) -> None:
     module = import_module(f"mcp_bindgen.{package}")
     assert all(getattr(module, name) is getattr(module, name) for name in module.__all__)
@@ -528,9 +529,7 @@ def test_names_of_a_package(package: str) -> None:
     assert not hasattr(module, "__wrapped__")
 
 
-@pytest.mark.parametrize(
-    "package", ["app", "auth", "bridging", "cluster", "host", "http", "runtime", "runtime.abi", "telemetry"]
-)
+@each("package", ["app", "auth", "bridging", "cluster", "host", "http", "runtime", "runtime.abi", "telemetry"])
 def test_type_checkers_and_python_see_the_same_names(package: str) -> None:
     module = import_module(f"mcp_bindgen.{package}")
     stub = Path(str(module.__file__)).with_suffix(".pyi")
@@ -590,7 +589,7 @@ def thing(text: str) -> Thing:
     return Thing.model_validate_json(text)
 
 
-@pytest.mark.parametrize(
+@each(
     ("name", "wire"),
     [("meta", "_meta"), ("next_cursor", "nextCursor"), ("name", "name"), ("a_b_c", "aBC"), ("schema_", "schema")],
 )
@@ -598,7 +597,7 @@ def test_wire_names(name: str, wire: str) -> None:
     assert wire_name(name) == wire
 
 
-@pytest.mark.parametrize(
+@each(
     "text",
     [
         '{"kind":"thing","displayName":"x","left":null}',
@@ -630,7 +629,7 @@ def test_null_is_data_where_the_schema_says_so() -> None:
         Thing(display_name="x", left=None, note=1)  # type: ignore[arg-type]  # pyright: ignore[reportArgumentType]
 
 
-@pytest.mark.parametrize(
+@each(
     "text",
     [
         '{"displayName":"x","left":null}',
@@ -662,7 +661,7 @@ def test_dicts_inside_have_wire_names() -> None:
     assert made == tool == mcp.Tool(name="x", input_schema=mcp.ToolInputSchema(schema_="y"))
 
 
-@pytest.mark.parametrize("text", [b"hi", 1, None])
+@each("text", [b"hi", 1, None])
 def test_a_constructor_converts_nothing(text: Any) -> None:
     with pytest.raises(ValidationError):
         mcp.TextContent(text=text)
@@ -708,14 +707,14 @@ READ: list[tuple[TypeAdapter[Any], dict[str, Any]]] = [
 READS = [(adapter, *case) for adapter, values in READ for case in values.items()]
 
 
-@pytest.mark.parametrize(("adapter", "text", "value"), READS, ids=lambda part: part if isinstance(part, str) else "")
+@each(("adapter", "text", "value"), READS)
 def test_values_are_read_as_json_has_them(adapter: TypeAdapter[Any], text: str, value: Any) -> None:
     written = json.loads(adapter.dump_json(value))
     for read in (adapter.validate_json(text), adapter.validate_python(json.loads(text)), written):
         assert (read, type(read)) == (value, type(value))
 
 
-@pytest.mark.parametrize(
+@each(
     ("adapter", "texts"),
     [
         (INTEGER, ["1.5", "true", '"1"', "null", "[]", "{}", "1e400"]),
@@ -732,8 +731,8 @@ def test_values_of_other_types_are_refused(adapter: TypeAdapter[Any], texts: lis
             adapter.validate_python(json.loads(text))
 
 
-@pytest.mark.parametrize("adapter", [INTEGER, NUMBER, JSON, TypeAdapter[Any](dict[str, Json])])
-@pytest.mark.parametrize("value", NOT_FINITE)
+@each("adapter", [INTEGER, NUMBER, JSON, TypeAdapter[Any](dict[str, Json])])
+@each("value", NOT_FINITE)
 def test_numbers_are_finite(adapter: TypeAdapter[Any], value: float) -> None:
     for wrapped in (value, [value], {"a": value}):
         with pytest.raises(ValidationError):
@@ -742,7 +741,7 @@ def test_numbers_are_finite(adapter: TypeAdapter[Any], value: float) -> None:
             adapter.validate_json(json.dumps(wrapped))
 
 
-@pytest.mark.parametrize("value", [b"x", {1: 2}, {b"a": 1}, {"a": {1, 2}}, object(), [mcp.Result()]])
+@each("value", [b"x", {1: 2}, {b"a": 1}, {"a": {1, 2}}, object(), [mcp.Result()]])
 def test_what_json_cannot_say_is_no_json(value: object) -> None:
     with pytest.raises(ValidationError):
         JSON.validate_python(value)

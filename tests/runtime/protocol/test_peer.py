@@ -49,7 +49,7 @@ from tests.support.checked_connections import (
     spelled,
     takes,
 )
-from tests.support.effort import examples
+from tests.support.effort import each, examples
 from tests.support.json_instances import Instances
 
 LATEST = "2025-11-25"
@@ -178,7 +178,7 @@ def test_a_whole_number_may_have_a_point() -> None:
     assert code_of(feed(theirs, ping(7))) == INVALID
 
 
-@pytest.mark.parametrize("id_", [0, -1, 2**53 + 1, 10**400, "", "null", "\u0000", "é\U0001f600", 'a"b\\c\n'])
+@each("id_", [0, -1, 2**53 + 1, 10**400, "", "null", "\u0000", "é\U0001f600", 'a"b\\c\n'])
 def test_ids_come_back_as_they_were(id_: object) -> None:
     peer = ready(LATEST)
     event = only(Requested, feed(peer, ping(id_)))
@@ -213,7 +213,7 @@ def test_an_answer_leaves_once() -> None:
     assert peer.respond("never", {}) == b""
 
 
-@pytest.mark.parametrize("id_", [99, "1", None, 1.5, True, [1]])
+@each("id_", [99, "1", None, 1.5, True, [1]])
 def test_an_answer_to_nothing_is_ignored(id_: object) -> None:
     peer, pending = asking()
     assert feed(peer, answer(id_, {})) == feed(peer, refusal(id_, -1)) == []
@@ -230,7 +230,7 @@ def test_a_late_answer_is_ignored() -> None:
     assert feed(peer, answer(again.id, {})) == []
 
 
-@pytest.mark.parametrize("result", [None, [], "x", {"tools": 1}, {"tools": [{}], "nextCursor": 1}])
+@each("result", [None, [], "x", {"tools": 1}, {"tools": [{}], "nextCursor": 1}])
 def test_an_invalid_result_fails_its_request(result: object) -> None:
     peer = client()
     pending, _ = peer.request(methods.LIST_TOOLS, None)
@@ -238,7 +238,7 @@ def test_an_invalid_result_fails_its_request(result: object) -> None:
     assert (event_code(event), "tools/list" in str(event.error), peer.pending) == (INVALID, True, {})
 
 
-@pytest.mark.parametrize(
+@each(
     ("body", "code", "message", "data"),
     [
         ({"code": -5, "message": "no", "data": [1]}, -5, "no", [1]),
@@ -258,7 +258,7 @@ def test_errors_are_read_however_badly_they_are_formed(body: object, code: int, 
     assert message is None or event.error.message == message
 
 
-@pytest.mark.parametrize("order", [["jsonrpc", "id", "result", "error"], ["error", "result", "id", "jsonrpc"]])
+@each("order", [["jsonrpc", "id", "result", "error"], ["error", "result", "id", "jsonrpc"]])
 def test_what_is_both_result_and_error(order: list[str]) -> None:
     """Some sides send the other one as `null`."""
     error = {"code": 7, "message": "no"}
@@ -291,7 +291,7 @@ NO_JSON += [PING.replace(b'"', b"'") + b"}", b"Server started!", b"[" * 10_000 +
 NO_JSON += [PING + b',"params":' + b'{"a":' * 10_000 + b"1" + b"}" * 10_001]
 
 
-@pytest.mark.parametrize("data", NO_JSON, ids=lambda data: repr(data[:60]))
+@each("data", NO_JSON)
 def test_what_is_no_json_is_a_parse_error(data: bytes) -> None:
     for peer in (ready(LATEST), client(), server()):
         events = feed(peer, data)
@@ -299,9 +299,7 @@ def test_what_is_no_json_is_a_parse_error(data: bytes) -> None:
         assert (reply(events)["error"]["code"], peer.handling) == (PARSE, {})
 
 
-@pytest.mark.parametrize(
-    "data", [b'{"jsonrpc":"2.0","id":1,"result":{}', b'{"jsonrpc":"2.0","id":1,"result":{"x":NaN}}']
-)
+@each("data", [b'{"jsonrpc":"2.0","id":1,"result":{}', b'{"jsonrpc":"2.0","id":1,"result":{"x":NaN}}'])
 def test_a_damaged_answer_is_the_only_one(data: bytes) -> None:
     peer, pending = asking()
     event = only(Answered, feed(peer, data))
@@ -314,12 +312,12 @@ def test_what_might_be_a_damaged_answer_answers_nothing() -> None:
     assert (code_of(feed(peer, b'{"jsonrpc":"2.0","id":1')), list(peer.pending)) == (PARSE, [pending.id])
 
 
-@pytest.mark.parametrize("message", [1, "ping", None, True, 1.5])
+@each("message", [1, "ping", None, True, 1.5])
 def test_a_message_is_an_object(message: object) -> None:
     assert refused(feed(ready(LATEST), message)) == (INVALID, NO_ID)
 
 
-@pytest.mark.parametrize("version", [None, "1.0", 2.0, 2, "2.00", ["2.0"]])
+@each("version", [None, "1.0", 2.0, 2, "2.00", ["2.0"]])
 def test_the_version_is_two(version: object) -> None:
     for state in (ready(LATEST), server()):
         assert refused(feed(state, {**ping(5), "jsonrpc": version})) == (INVALID, 5)
@@ -330,7 +328,7 @@ def test_the_version_is_two(version: object) -> None:
     assert refused(feed(peer, {**answer(1, {}), "jsonrpc": version})) == (INVALID, None)
 
 
-@pytest.mark.parametrize("id_", [None, True, False, 1.5, [1], {}, 1e-300])
+@each("id_", [None, True, False, 1.5, [1], {}, 1e-300])
 def test_an_id_is_a_text_or_a_whole_number(id_: object) -> None:
     peer = ready(LATEST)
     assert (refused(feed(peer, ping(id_))), peer.handling) == ((INVALID, NO_ID), {})
@@ -340,19 +338,19 @@ def test_an_id_is_finite() -> None:
     assert code_of(feed(ready(LATEST), b'{"jsonrpc":"2.0","id":1e400,"method":"ping"}')) == INVALID
 
 
-@pytest.mark.parametrize("method", [1, None, ["ping"], {"ping": 1}, True])
+@each("method", [1, None, ["ping"], {"ping": 1}, True])
 def test_a_method_is_a_text(method: object) -> None:
     assert refused(feed(ready(LATEST), request(5, "ping") | {"method": method})) == (INVALID, 5)
     assert refused(feed(ready(LATEST), {"jsonrpc": "2.0", "method": method})) == (INVALID, NO_ID)
 
 
-@pytest.mark.parametrize("message", [{}, {"jsonrpc": "2.0"}, {"jsonrpc": "2.0", "id": 5}, {"foo": "boo"}])
+@each("message", [{}, {"jsonrpc": "2.0"}, {"jsonrpc": "2.0", "id": 5}, {"foo": "boo"}])
 def test_what_is_neither_request_nor_answer_is_refused(message: dict[str, Any]) -> None:
     events = feed(ready(LATEST), message)
     assert (code_of(events), reply(events).get("id")) == (INVALID, message.get("id"))
 
 
-@pytest.mark.parametrize("method", ["tools/explode", "", "Ping", "ping ", "sampling/createMessage", "rpc.discover"])
+@each("method", ["tools/explode", "", "Ping", "ping ", "sampling/createMessage", "rpc.discover"])
 def test_an_unknown_method_is_refused(method: str) -> None:
     assert refused(feed(ready(LATEST), request(5, method))) == (UNKNOWN, 5)
     assert refused(feed(ready(LATEST), notification(method))) == (UNKNOWN, None)
@@ -366,7 +364,7 @@ def test_requests_are_no_notifications() -> None:
 SECRET = "s3cret"
 
 
-@pytest.mark.parametrize(
+@each(
     ("method", "params", "path"),
     [
         ("tools/call", None, "params"),
@@ -446,8 +444,8 @@ class Own(Server):
     async def told(self, params: Any, ctx: Any) -> None: ...
 
 
-@pytest.mark.parametrize("spelling", [b'{"jsonrpc":"2.0",%b}', b'{%b,"\\u006asonrpc":"2.0","more":[]}'])
-@pytest.mark.parametrize(
+@each("spelling", [b'{"jsonrpc":"2.0",%b}', b'{%b,"\\u006asonrpc":"2.0","more":[]}'])
+@each(
     ("text", "params"),
     [
         (b'"id":1,"method":"own/none"', None),
@@ -544,7 +542,7 @@ def test_answers_come_in_batches() -> None:
     assert len(events) == 2
 
 
-@pytest.mark.parametrize("known", [[BATCHING], [BATCHING, LATEST], ["2024-11-05", BATCHING]])
+@each("known", [[BATCHING], [BATCHING, LATEST], ["2024-11-05", BATCHING]])
 def test_initialize_comes_alone(known: list[str]) -> None:
     peer = server(*known)
     events = feed(peer, [initialize(BATCHING)])
@@ -556,7 +554,7 @@ def test_initialize_comes_alone(known: list[str]) -> None:
     assert asked(feed(peer, [ping(1)])) == [1]
 
 
-@pytest.mark.parametrize("revision", [revision for revision in STATEFUL if revision != BATCHING])
+@each("revision", [revision for revision in STATEFUL if revision != BATCHING])
 def test_other_revisions_have_no_batches(revision: str) -> None:
     for message in ([ping()], [INITIALIZED], []):
         events = feed(ready(revision), message)
@@ -631,7 +629,7 @@ def test_a_closed_connection_is_silent() -> None:
 # --- revisions ------------------------------------------------------------------------------------------------
 
 
-@pytest.mark.parametrize("wanted", STATEFUL)
+@each("wanted", STATEFUL)
 def test_a_server_speaks_the_revision_of_the_client_if_it_can(wanted: str) -> None:
     peer = server(*STATEFUL)
     event = only(Requested, feed(peer, initialize(wanted)))
@@ -639,7 +637,7 @@ def test_a_server_speaks_the_revision_of_the_client_if_it_can(wanted: str) -> No
     assert type(event.params) is bindings(wanted).types.InitializeRequestParams
 
 
-@pytest.mark.parametrize("wanted", ["1999-01-01", "2099-01-01", "2026-07-28", "", "latest"])
+@each("wanted", ["1999-01-01", "2099-01-01", "2026-07-28", "", "latest"])
 def test_a_server_offers_its_best_to_others(wanted: str) -> None:
     peer = server(*STATEFUL[:3])
     assert (asked(feed(peer, initialize(wanted))), peer.dispatcher.revision.name) == ([0], STATEFUL[2])
@@ -653,7 +651,7 @@ def test_a_failed_attempt_leaves_no_trace() -> None:
     assert peer.dispatcher.revision.name == LATEST
 
 
-@pytest.mark.parametrize("params", [None, {}, [], {"protocolVersion": 5}, {"protocolVersion": None}])
+@each("params", [None, {}, [], {"protocolVersion": 5}, {"protocolVersion": None}])
 def test_initialize_needs_its_params(params: object) -> None:
     peer = server()
     assert code_of(feed(peer, request(1, "initialize", params))) == PARAMS
@@ -696,7 +694,7 @@ def test_initialize_is_not_cancelled() -> None:
     assert json.loads(theirs.respond(0, {})) == answer(0, {})
 
 
-@pytest.mark.parametrize("id_", [5, "5"])
+@each("id_", [5, "5"])
 def test_a_request_of_theirs_is_given_up(id_: object) -> None:
     for state in (ready(LATEST), client()):
         assert asked(feed(state, ping(id_))) == [id_]
@@ -706,7 +704,7 @@ def test_a_request_of_theirs_is_given_up(id_: object) -> None:
         assert state.respond(id_, {}) == b""  # type: ignore[arg-type]
 
 
-@pytest.mark.parametrize("id_", [6, "5", "x", None])
+@each("id_", [6, "5", "x", None])
 def test_cancelling_something_else_cancels_nothing(id_: object) -> None:
     peer = ready(LATEST)
     feed(peer, ping(5))
@@ -813,7 +811,7 @@ def test_answers_are_the_same_the_quick_way_and_the_slow_way(revision: str, data
             assert [essence(one(peer).receive(text.encode())) for one in (copied, slow)] == [expected] * 2
 
 
-@pytest.mark.parametrize("depth", [10, 150, 190, 194, 195, 196, 197, 198, 199, 200, 201, 202, 250])
+@each("depth", [10, 150, 190, 194, 195, 196, 197, 198, 199, 200, 201, 202, 250])
 def test_depth_is_the_same_the_quick_way_and_the_slow_way(depth: int) -> None:
     peer = ready(LATEST)
     nested = '{"a":' * depth + "1" + "}" * depth
@@ -825,7 +823,7 @@ def test_depth_is_the_same_the_quick_way_and_the_slow_way(depth: int) -> None:
 # --- what only one side sends ---------------------------------------------------------------------------------
 
 
-@pytest.mark.parametrize("message", [request(1, "ping"), request("a", "roots/list"), request(2, "own"), {"id": 3}])
+@each("message", [request(1, "ping"), request("a", "roots/list"), request(2, "own"), {"id": 3}])
 def test_a_stateless_client_answers_no_requests(message: Any) -> None:
     class Own(bindings(STATELESS).Client):  # type: ignore[misc]
         @handles(Request("own", "server", Model, Model, params_required=False))
@@ -837,7 +835,7 @@ def test_a_stateless_client_answers_no_requests(message: Any) -> None:
     assert "Invalid request" in str(event.error)
 
 
-@pytest.mark.parametrize("revision", [*STATEFUL, STATELESS])
+@each("revision", [*STATEFUL, STATELESS])
 def test_an_array_of_answers_is_an_error_where_there_are_no_batches(revision: str) -> None:
     peer = ready(revision, "client", bindings(revision).Client)
     method = peer.dispatcher.revision.request("tools/list")
@@ -859,7 +857,7 @@ GOOD = {"name": "good", "inputSchema": {"type": "object"}}
 BAD_SCHEMA = {"name": "b", "inputSchema": {"type": "object", "properties": {"x/y\n": 1}}}
 TEXT = {"type": "text", "text": "hi"}
 
-every = pytest.mark.parametrize("revision", REVISIONS)
+every = each("revision", REVISIONS)
 
 
 def client_peer(revision: str) -> Peer:
@@ -898,7 +896,7 @@ def test_one_bad_entry_costs_itself_alone(revision: str) -> None:
 
 
 @every
-@pytest.mark.parametrize(
+@each(
     ("method", "member", "good", "bad"),
     [
         ("prompts/list", "prompts", {"name": "p"}, {"title": "no name"}),

@@ -5,13 +5,13 @@ from __future__ import annotations
 import time
 from urllib.parse import quote
 
-import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
 from mcp_bindgen.auth.resource_server.policy import rule_keys
 from mcp_bindgen.http.server.access import operation_targets
 from mcp_bindgen.runtime.protocol.uris import canonical, followed_key, lineage
+from tests.support.effort import each
 
 TEXTS = st.text(st.characters(codec="utf-8"), max_size=30) | st.text("aB:/?#[]@.%~2Fé\\ \t\x00", max_size=20)
 SEGMENTS = st.text("abcXYZ019-._~é", min_size=1, max_size=6).filter(lambda text: text not in (".", ".."))
@@ -53,7 +53,7 @@ def test_a_canonical_form_is_its_own(text: str) -> None:
         assert (canonical(found, fold_host=fold_host), canonical(found)) == (found, canonical(text))
 
 
-@pytest.mark.parametrize(
+@each(
     ("uri", "form"),
     [
         ("NOTE://H%41%2f%c3%a9?%7E#%7e", "note://ha%2F%C3%A9?~#~"),
@@ -85,13 +85,13 @@ SAME_RULE += ["note://pay./roll", "note://pay:/roll", "note://pay/roll%00", "not
 SAME_RULE += ["note://pay/roll#c", "note://pay/roll?a#c", "note%3A//pay/roll"]
 
 
-@pytest.mark.parametrize("uri", SAME_RULE)
+@each("uri", SAME_RULE)
 def test_a_rule_holds_for_each_reading_of_a_uri(uri: str) -> None:
     (rule,) = rule_keys("note://pay/roll")
     assert rule in rule_keys(uri)
 
 
-@pytest.mark.parametrize("uri", ["note://pay/rolls", "note://pay", "note://pay/ROLL", "notes://pay/roll", "pay/roll"])
+@each("uri", ["note://pay/rolls", "note://pay", "note://pay/ROLL", "notes://pay/roll", "pay/roll"])
 def test_a_rule_holds_for_no_other_uri(uri: str) -> None:
     assert rule_keys("note://pay/roll")[0] not in rule_keys(uri)
 
@@ -102,12 +102,12 @@ def test_a_rule_about_a_query_holds_for_that_query() -> None:
     assert rule not in [*rule_keys("db://t?kind=public"), *rule_keys("db://t")]
 
 
-@pytest.mark.parametrize("name", ["read", "Read", "ré", "re\u0301", "a.b", "a/b", "../a"])
+@each("name", ["read", "Read", "ré", "re\u0301", "a.b", "a/b", "../a"])
 def test_names_are_compared_as_they_are(name: str) -> None:
     assert rule_keys(name) == [name]
 
 
-@pytest.mark.parametrize("unit", ["%", "%41", "/", "/..", "/a", "é", "%25", "note:", "?", "\\", "%2F", "/.", "a"])
+@each("unit", ["%", "%41", "/", "/..", "/a", "é", "%25", "note:", "?", "\\", "%2F", "/.", "a"])
 def test_hostile_uris_take_little_time(unit: str) -> None:
     uri = "note://" + unit * (60_000 // len(unit))
     begun = time.process_time()
@@ -116,7 +116,7 @@ def test_hostile_uris_take_little_time(unit: str) -> None:
     assert time.process_time() - begun < 5  # of the processor: a quadratic search takes minutes
 
 
-@pytest.mark.parametrize("odd", [{}, [], 5, None, True])
+@each("odd", [{}, [], 5, None, True])
 def test_names_and_uris_that_are_no_texts_name_nothing(odd: object) -> None:
     assert operation_targets("tools/call", {"name": odd}) == [("tools/call", None)]
     assert operation_targets("resources/read", {"name": odd, "uri": odd}) == [("resources/read", None)]

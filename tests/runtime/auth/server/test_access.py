@@ -24,6 +24,7 @@ from mcp_bindgen.http.server.app import HttpApp
 from mcp_bindgen.http.server.legacy_sse import SseApp
 from mcp_bindgen.runtime import ConnectionClosed, Identity, InvalidParams, ProtocolError, connect
 from tests.support.commands import execute
+from tests.support.effort import each
 from tests.support.issuer import At, Issuer, Prover
 from tests.support.protected import (
     BATCHES,
@@ -143,7 +144,7 @@ def test_scopes_of_methods_names_and_everything_add_up(issuer: Issuer) -> None:
 # --- sessions -------------------------------------------------------------------------------------------------
 
 
-@pytest.mark.parametrize("changes", [{"sub": "eve"}, {"client_id": "other"}, {"sub": "alice\x00"}], ids=str)
+@each("changes", [{"sub": "eve"}, {"client_id": "other"}, {"sub": "alice\x00"}])
 def test_a_session_is_somebody_elses_for_everybody_else(server: Protected, changes: dict[str, Any]) -> None:
     mine, other = server.token(), server.token(**changes)
     session = server.session(mine)
@@ -394,20 +395,20 @@ ftp://example.org/mcp https:///mcp
 """
 
 
-@pytest.mark.parametrize("resource", ["", *RESOURCES.split()])
+@each("resource", ["", *RESOURCES.split()])
 def test_a_resource_is_written_as_clients_write_it(issuer: Issuer, resource: str) -> None:
     with pytest.raises(ValueError, match="resource"):
         ResourceServer(resource, JwtVerifier(issuer.url))
 
 
-@pytest.mark.parametrize("path", ["", "/mcp", "/a/b/mcp", "/mcp/"])
-@pytest.mark.parametrize("origin", ["https://example.org", "http://localhost:8000", "http://[::1]:8000"])
+@each("path", ["", "/mcp", "/a/b/mcp", "/mcp/"])
+@each("origin", ["https://example.org", "http://localhost:8000", "http://[::1]:8000"])
 def test_the_metadata_is_at_the_well_known_path_of_the_resource(issuer: Issuer, origin: str, path: str) -> None:
     auth = ResourceServer(f"{origin}{path}", JwtVerifier(issuer.url))
     assert auth.metadata_path == f"/.well-known/oauth-protected-resource{path}"
 
 
-@pytest.mark.parametrize(
+@each(
     ("path", "mount", "resource"),
     [("/mcp", "/", "/mcp"), ("/", "/inner/mcp", "/inner/mcp"), ("/mcp", "/inner", "/inner/mcp"), ("/mcp", "", "")],
 )
@@ -434,7 +435,7 @@ async def test_an_endpoint_can_be_mounted(issuer: Issuer, path: str, mount: str,
         assert (await client.post(served, json=initialize(LATEST), headers=headers)).status_code == 401
 
 
-@pytest.mark.parametrize("scopes", [{"x": ["a b"]}, {"x": ['a"']}, {"x": "ab"}, {"x": [""]}, {"x": ["offline_access"]}])
+@each("scopes", [{"x": ["a b"]}, {"x": ['a"']}, {"x": "ab"}, {"x": [""]}, {"x": ["offline_access"]}])
 def test_what_is_no_scope_of_a_resource_is_refused(issuer: Issuer, scopes: Any) -> None:
     for options in ({"scopes": scopes}, {"basic_scopes": scopes["x"]}):
         with pytest.raises(ValueError, match=r"scope|offline"):

@@ -13,6 +13,7 @@ from mcp_bindgen import v2025_03_26, v2025_11_25, v2026_07_28
 from mcp_bindgen.auth import StaticTokens
 from mcp_bindgen.http.server.app import HttpApp
 from mcp_bindgen.runtime import Identity
+from tests.support.effort import each
 from tests.support.protected import LATEST, STATELESS, Protected, answer, running
 
 ANYTHING = {"type": "object"}
@@ -78,7 +79,7 @@ def needs(response: Any, scopes: str) -> None:
     assert f'scope="{scopes}"' in response.headers["www-authenticate"]
 
 
-@pytest.mark.parametrize("revision", [STATELESS, LATEST, "2025-03-26"])
+@each("revision", [STATELESS, LATEST, "2025-03-26"])
 def test_every_operation_needs_what_the_contract_states(server: Protected, revision: str) -> None:
     for token in KEYS:
         session = None if revision == STATELESS else server.session(token, revision)

@@ -17,6 +17,7 @@ from mcp_bindgen.auth.resource_server import signatures as keeping
 from mcp_bindgen.auth.resource_server.signatures import LIFETIME, PAUSE, STALE, IssuerKeys
 from mcp_bindgen.runtime import Identity
 from tests.support.checked_connections import refused
+from tests.support.effort import each
 from tests.support.issuer import Issuer
 from tests.support.protected import Protected, running, said
 
@@ -144,7 +145,7 @@ ENTRIES += [{"kty": "EC", "crv": "P-256", "x": "AA", "y": "AA"}]
 
 
 @pytest.mark.full
-@pytest.mark.parametrize("entry", ENTRIES, ids=str)
+@each("entry", ENTRIES)
 async def test_keys_that_cannot_verify_are_left_out(entry: Any) -> None:
     issuer = Issuer()
     good = issuer.jwks()["keys"][0]
@@ -167,7 +168,7 @@ ADDRESSES = ["http://169.254.169.254/jwks", "https://10.0.0.1/jwks", "file:///et
 CHANGES = [{"issuer": "https://elsewhere.example.org"}, {"issuer": "/"}, *({"jwks_uri": uri} for uri in ADDRESSES)]
 
 
-@pytest.mark.parametrize("changes", CHANGES, ids=str)
+@each("changes", CHANGES)
 def test_metadata_of_somebody_else_and_keys_inside_of_a_network_are_not_used(issuer: Issuer, changes: Any) -> None:
     issuer.changes = changes
     with running(JwtVerifier(issuer.url), issuer=issuer) as server:
@@ -242,7 +243,7 @@ WRONG += [{"iss": "https://elsewhere.example.org"}, {"token_type": "refresh_toke
 
 
 @pytest.mark.full
-@pytest.mark.parametrize("changes", WRONG, ids=str)
+@each("changes", WRONG)
 def test_what_an_issuer_says_of_a_token_is_checked(issuer: Issuer, changes: dict[str, Any]) -> None:
     with running(introspection(issuer)) as server:
         claims = {"active": True, **issuer.claims(server.url), **changes}

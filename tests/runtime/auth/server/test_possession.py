@@ -15,7 +15,7 @@ from mcp_bindgen.auth import JwtVerifier, Nonces, challenges
 from mcp_bindgen.auth.resource_server import dpop as replay
 from mcp_bindgen.auth.resource_server.dpop import InvalidProof, ProofVerifier
 from mcp_bindgen.auth.resource_server.verifier import VerifierUnavailable
-from tests.support.effort import rows
+from tests.support.effort import each, rows
 from tests.support.issuer import Issuer, Prover
 from tests.support.protected import LATEST, Protected, initialize, running, said
 
@@ -104,9 +104,7 @@ def test_a_bound_token_is_no_bearer_token(mine: Holder, issuer: Issuer) -> None:
         assert theirs.call(scheme="Bearer").status_code == theirs.call(theirs.proven()).status_code == 401
 
 
-@pytest.mark.parametrize(
-    "cnf", [{}, {"x5t#S256": "x"}, {"jkt": 1}, {"jkt": "x", "jwk": {}}, "x", [], {"jkt": "\u00e9"}], ids=str
-)
+@each("cnf", [{}, {"x5t#S256": "x"}, {"jkt": 1}, {"jkt": "x", "jwk": {}}, "x", [], {"jkt": "\u00e9"}])
 def test_a_token_that_is_bound_in_another_way_is_refused(server: Protected, cnf: Any) -> None:
     token = server.token(cnf=cnf)
     for scheme in ("Bearer", "DPoP"):
@@ -235,7 +233,7 @@ async def test_proofs_are_remembered_for_as_long_as_they_are_good(monkeypatch: p
 
 
 @pytest.mark.full
-@pytest.mark.parametrize("skews", [(60, -60), (-60, 60), (10, -10), (60, 60)])
+@each("skews", [(60, -60), (-60, 60), (10, -10), (60, 60)])
 async def test_a_proof_counts_once_for_processes_whose_clocks_are_a_minute_off(skews: tuple[float, float]) -> None:
     time_here = [1_000_000.0]
     shared = replay.MemoryReplayCache(lambda: time_here[0])

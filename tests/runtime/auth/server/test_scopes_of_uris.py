@@ -23,6 +23,7 @@ from mcp_bindgen.runtime.protocol.access import InsufficientScope, RequestOrigin
 from mcp_bindgen.runtime.protocol.jsonrpc import typed_params
 from mcp_bindgen.runtime.protocol.request_scope import Negotiated, RequestScope
 from tests.runtime.protocol.test_uris import spellings
+from tests.support.effort import each
 from tests.support.http_wires import listening
 from tests.support.protected import LATEST, STATELESS, Protected, answer, running, stateless
 
@@ -77,7 +78,7 @@ vault://x%2F..%2Fsafe/~keys/a vault://x%2F..%2Fsafe//~keys%2Fb%252Fc vault://use
 
 
 @pytest.mark.full
-@pytest.mark.parametrize("uri", [*EQUAL, *READINGS.split()])
+@each("uri", [*EQUAL, *READINGS.split()])
 def test_no_spelling_evades_a_rule(server: Protected, uri: str) -> None:
     for session in (None, server.session(NOTHING), server.session(NOTHING, "2025-03-26")):
         for method in ("resources/read", "resources/subscribe"):
@@ -101,7 +102,7 @@ OTHERS = "note://other note://payrolls note://a%20b note://C%23 vault://safe/key
 OTHERS += "vault://safe/~keys/a/b vault://user@keys/a?x"
 
 
-@pytest.mark.parametrize("uri", OTHERS.split())
+@each("uri", OTHERS.split())
 def test_other_resources_need_no_scopes(server: Protected, uri: str) -> None:
     for session in (None, server.session(NOTHING)):
         assert server.ask("resources/read", NOTHING, session, uri=uri).status_code == 200
@@ -203,7 +204,7 @@ async def heard(
 
 
 @pytest.mark.full
-@pytest.mark.parametrize("token", KEYS)
+@each("token", KEYS)
 async def test_who_follows_a_folder_hears_of_no_resource_that_needs_more_scopes(token: str) -> None:
     app = made()
     changed = ["note://payroll", "NOTE://%70ayroll", "note://board", "note://all/hidden"]

@@ -12,7 +12,7 @@ import pytest
 from joserfc.jwk import RSAKey
 
 from mcp_bindgen.auth import InvalidToken, challenges
-from tests.support.effort import rows
+from tests.support.effort import each, rows
 from tests.support.issuer import At, Issuer, encoded, other_keys
 from tests.support.protected import Protected, initialize, running, said, stateless
 
@@ -49,13 +49,13 @@ def refused(server: Protected, token: str, status: int = 401) -> str:
 # --- good ones ------------------------------------------------------------------------------------------------
 
 
-@pytest.mark.parametrize("algorithm", ["RS256", "RS384", "RS512", "PS256", "PS384", "PS512", *KEYS])
+@each("algorithm", ["RS256", "RS384", "RS512", "PS256", "PS384", "PS512", *KEYS])
 def test_every_algorithm_with_two_keys_is_taken(server: Protected, issuer: Issuer, algorithm: str) -> None:
     id_, key = KEYS.get(algorithm, ("k1", issuer.key))
     assert said(server.call("whoami", token=server.token(header={"alg": algorithm, "kid": id_}, key=key))) == "alice"
 
 
-@pytest.mark.parametrize(
+@each(
     "changes",
     [
         *({"header": {"typ": type_}} for type_ in ("application/at+jwt", "AT+JWT")),
@@ -63,7 +63,6 @@ def test_every_algorithm_with_two_keys_is_taken(server: Protected, issuer: Issue
         *({"exp": At(-30)}, {"nbf": At(30), "iat": At(30)}, {"exp": At(100.5), "iat": At(0.5)}),
         *({"iat": ..., "jti": ...}, {"aud": "LIST"}, {"header": {"x5t": "abc", "x5c": ["abc"]}}),
     ],
-    ids=str,
 )
 def test_what_issuers_do_differently_is_taken(server: Protected, changes: dict[str, Any]) -> None:
     if changes.get("aud") == "LIST":
@@ -80,7 +79,7 @@ def test_the_scheme_is_read_in_any_case(server: Protected) -> None:
 # --- none -----------------------------------------------------------------------------------------------------
 
 
-@pytest.mark.parametrize("headers", [{}, {"authorization": "Basic YTpi"}, {"authorization": "Negotiate"}], ids=str)
+@each("headers", [{}, {"authorization": "Basic YTpi"}, {"authorization": "Negotiate"}])
 def test_who_has_no_token_is_told_how_to_get_one(server: Protected, headers: dict[str, str]) -> None:
     responses = [
         server.call("whoami", headers=headers),
@@ -107,7 +106,7 @@ def test_the_metadata_is_where_the_challenge_says(server: Protected, issuer: Iss
     assert server.client.get(server.metadata_url.removesuffix("/mcp")).status_code == 404
 
 
-@pytest.mark.parametrize("path", ["/", "/mcp/", "/mcpx", "/.well-known/oauth-protected-resource/mcp/x"])
+@each("path", ["/", "/mcp/", "/mcpx", "/.well-known/oauth-protected-resource/mcp/x"])
 def test_other_paths_are_not_there_and_ask_for_no_token(server: Protected, path: str) -> None:
     response = server.client.post(f"{server.origin}{path}", json=initialize("2025-11-25"))
     assert response.status_code == 404
@@ -125,14 +124,13 @@ def test_host_and_origin_are_checked_before_the_token(server: Protected) -> None
         assert server.call("whoami", token=token, headers={"origin": "https://evil.example.org"}).status_code == 403
 
 
-@pytest.mark.parametrize(
+@each(
     "forged",
     [
         {"x-forwarded-host": "evil.example.org", "x-forwarded-proto": "https", "x-forwarded-prefix": "/evil"},
         {"forwarded": "host=evil.example.org;proto=https", "x-original-url": "/evil", "x-rewrite-url": "/evil"},
         {"host": "localhost"},
     ],
-    ids=str,
 )
 def test_what_a_request_says_of_our_address_changes_nothing(
     server: Protected, issuer: Issuer, forged: dict[str, str]
@@ -150,7 +148,7 @@ AUDIENCES += [["ORIGIN", "https://elsewhere.example.org/mcp"], ["ORIGIN/m", "cp"
 AUDIENCES += ["ORIGIN", "ORIGIN/", "ORIGIN/mcp/", "ORIGIN/mc", "ORIGIN/mcp/inner", "ORIGIN/MCP", "ORIGIN/mcp?"]
 
 
-@pytest.mark.parametrize("audience", AUDIENCES, ids=str)
+@each("audience", AUDIENCES)
 def test_a_token_for_somebody_else_is_refused(server: Protected, audience: Any) -> None:
     if audience is not ...:
         audience = json.loads(json.dumps(audience).replace("ORIGIN", server.origin))
@@ -170,7 +168,7 @@ CLAIMS: dict[str, list[dict[str, Any]]] = {
 }
 
 
-@pytest.mark.parametrize(("changes", "reason"), rows(CLAIMS), ids=str)
+@each(("changes", "reason"), rows(CLAIMS))
 def test_claims_that_are_wrong_are_refused(server: Protected, issuer: Issuer, changes: Any, reason: str) -> None:
     nearly: dict[object, Any] = {"/": f"{issuer.url}/", "[]": [issuer.url]}
     changed = {name: nearly.get(str(value), value) for name, value in changes.items()}
@@ -195,7 +193,7 @@ def test_a_public_key_is_no_secret(server: Protected, issuer: Issuer) -> None:
             assert "algorithm" in refused(server, server.token(header={"alg": algorithm}, key=public))
 
 
-@pytest.mark.parametrize("algorithm", ["ES256K", "", None, 1, ["RS256"], "rs256", "RS256 "])
+@each("algorithm", ["ES256K", "", None, 1, ["RS256"], "rs256", "RS256 "])
 def test_an_algorithm_that_is_not_on_the_list_is_refused(server: Protected, issuer: Issuer, algorithm: Any) -> None:
     header = {"typ": "at+jwt", "alg": algorithm, "kid": "k1"}
     refused(server, (encoded(header) + b"." + encoded(issuer.claims(server.url)) + b".AAAA").decode())

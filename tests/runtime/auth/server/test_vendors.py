@@ -10,6 +10,7 @@ import pytest
 from mcp_bindgen.auth import InvalidToken, JwtVerifier, TokenVerifier
 from mcp_bindgen.runtime import Identity
 from tests.support.checked_connections import refused
+from tests.support.effort import each
 from tests.support.issuer import Issuer
 from tests.support.protected import running, said
 
@@ -54,7 +55,7 @@ VENDORS: dict[str, tuple[dict[str, Any], dict[str, Any], dict[str, Any], dict[st
 
 
 @pytest.mark.full
-@pytest.mark.parametrize("vendor", VENDORS)
+@each("vendor", VENDORS)
 async def test_a_token_as_the_documentation_says(vendor: str) -> None:
     options, header, claims, id_token = VENDORS[vendor]
     issuer = Issuer()

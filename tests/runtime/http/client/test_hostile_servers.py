@@ -24,6 +24,7 @@ from mcp_bindgen.runtime.protocol.transport import Lost
 from mcp_bindgen.v2025_11_25 import Client
 from tests.runtime.entrypoints.test_connect import discovered
 from tests.support.checked_connections import STATELESS, refused
+from tests.support.effort import each
 from tests.support.scripted_http_server import EVENTS, Heard, ask, introduced, notification, request, serving
 
 Open = Callable[..., AbstractAsyncContextManager[Any]]
@@ -97,7 +98,7 @@ async def test_what_is_not_wanted_is_not_unpacked(opened: Open, status: int) -> 
 
 
 @pytest.mark.full
-@pytest.mark.parametrize("status", [200, 400])
+@each("status", [200, 400])
 async def test_an_answer_is_not_unpacked_beyond_the_limit(status: int) -> None:
     body = Parts(gzip.compress(b" " * 2**27))
 
@@ -239,7 +240,7 @@ REASONS = [
 ]
 
 
-@pytest.mark.parametrize(("kind", "body", "said"), REASONS)
+@each(("kind", "body", "said"), REASONS)
 async def test_why_a_server_refuses_is_said_in_one_harmless_line(kind: str, body: str, said: str) -> None:
     def serve(request: httpx2.Request) -> httpx2.Response:
         return httpx2.Response(403, headers={"content-type": kind} if kind else {}, content=body.encode())
@@ -306,10 +307,9 @@ async def test_a_drip_fed_answer_to_a_notification_blocks_nothing_for_long() -> 
                 await transport.send([notification()])
 
 
-@pytest.mark.parametrize(
+@each(
     "target",
     ["{}/mcp", "{}/sse", {"url": "{}/sse", "type": "sse"}, "sh -c 'cat > /dev/null'", {"url": "{}/x", "type": "sse"}],
-    ids=str,
 )
 async def test_connecting_takes_no_longer_than_it_may(target: Any) -> None:
     async with dripping() as place:
@@ -326,7 +326,7 @@ async def test_connecting_takes_no_longer_than_it_may(target: Any) -> None:
 # --- how often it comes back ----------------------------------------------------------------------------------
 
 
-@pytest.mark.parametrize("asked", [True, False])
+@each("asked", [True, False])
 async def test_a_server_cannot_have_a_client_reconnect_without_a_pause(asked: bool) -> None:
     """To resume a stream with an answer, and to listen."""
 
@@ -364,7 +364,7 @@ async def test_the_pause_grows_while_nothing_comes_of_it() -> None:
 # --- what it says ---------------------------------------------------------------------------------------------
 
 
-@pytest.mark.parametrize("as_events", [False, True])
+@each("as_events", [False, True])
 async def test_an_array_as_an_answer_is_an_error_at_once(as_events: bool) -> None:
     async def play(heard: Heard) -> None:
         if heard.name == "initialize":

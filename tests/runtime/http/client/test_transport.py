@@ -23,6 +23,7 @@ from mcp_bindgen.runtime.protocol.errors import Refused, SessionLost
 from mcp_bindgen.runtime.protocol.transport import Outgoing, Oversized
 from mcp_bindgen.v2025_11_25 import Client
 from tests.support.checked_connections import refused
+from tests.support.effort import each
 from tests.support.scripted_http_server import (
     CANCELLED,
     EVENTS,
@@ -169,14 +170,14 @@ INFO = {"name": "script", "version": "1"}
 ERROR = {"code": -32022, "message": "no", "data": {"supported": []}}
 
 
-@pytest.mark.parametrize("status", [200, 400, 404, 500])
-@pytest.mark.parametrize("ids", [{"id": 1}, {"id": None}, {}, {"id": "server-error"}])
+@each("status", [200, 400, 404, 500])
+@each("ids", [{"id": 1}, {"id": None}, {}, {"id": "server-error"}])
 async def test_errors_of_the_protocol_are_answers(status: int, ids: dict[str, Any]) -> None:
     async with talking(lambda heard: heard.json({"jsonrpc": "2.0", **ids, "error": ERROR}, status)) as (there, _):
         assert await ask(there, request(1)) == {"jsonrpc": "2.0", "id": 1, "error": ERROR}
 
 
-@pytest.mark.parametrize(
+@each(
     ("status", "content", "kind", "said"),
     [
         (400, b"", "", "answered 400 Bad Request"),
@@ -205,7 +206,7 @@ async def test_statuses_that_say_no(status: int, content: bytes, kind: str, said
         assert isinstance(await lost(there, request(2)), type(error)), "the transport goes on"
 
 
-@pytest.mark.parametrize(
+@each(
     ("status", "content", "kind"),
     [
         (202, b"", ""),
@@ -294,7 +295,7 @@ async def test_compressed_answers() -> None:
         assert "larger than" in str(await lost(there, request(2)))
 
 
-@pytest.mark.parametrize("where", ["head", "json", "stream"])
+@each("where", ["head", "json", "stream"])
 async def test_connections_that_break_off(where: str) -> None:
     async def play(heard: Heard) -> None:
         if heard.id == 2:
@@ -346,7 +347,7 @@ async def test_servers_that_are_not_there_or_do_not_speak_http() -> None:
                 assert type(await lost(there, request(1))) is ConnectionClosed
 
 
-@pytest.mark.parametrize("url", ["ftp://127.0.0.1/mcp", "mcp", "", "http://", "http://host:x/", "stdio:"])
+@each("url", ["ftp://127.0.0.1/mcp", "mcp", "", "http://", "http://host:x/", "stdio:"])
 async def test_urls_that_are_none(url: str) -> None:
     with pytest.raises(ConnectionClosed):
         async with http(url):
@@ -502,7 +503,7 @@ async def test_a_session_that_is_lost() -> None:
         assert sorted(one["id"] for one in await messages(there, 2)) == [1, 2], "what the server had taken is answered"
 
 
-@pytest.mark.parametrize("as_events", [False, True])
+@each("as_events", [False, True])
 async def test_only_what_the_server_did_not_take_is_sent_again(as_events: bool) -> None:
     """When a session is lost, a call that is under way in it runs once, and the one that was refused is repeated."""
     release = anyio.Event()
@@ -587,7 +588,7 @@ async def test_a_session_is_lost_for_those_who_have_it() -> None:
         assert await ask(there, request(4)) == answer(4)
 
 
-@pytest.mark.parametrize("session", ["", "a b", "a\tb", "s\x80"])
+@each("session", ["", "a b", "a\tb", "s\x80"])
 async def test_session_ids_that_are_none(session: str) -> None:
     async with talking(lambda heard: heard.result(mcp_session_id=session)) as (there, script):
         assert "characters that are not allowed" in str(await lost(there, request(1, INITIALIZE)))
@@ -711,7 +712,7 @@ async def test_the_stream_is_opened_again_where_it_ended() -> None:
     assert min(waited[0], waited[1], waited[2] - 0.1) > 0.09, "longer after a failure"
 
 
-@pytest.mark.parametrize("how", ["400", "404", "405", "403", "302", "html"])
+@each("how", ["400", "404", "405", "403", "302", "html"])
 async def test_servers_that_offer_no_stream(how: str) -> None:
     async def get(heard: Heard) -> None:
         await (heard.end(200, b"<html>", "text/html") if how == "html" else heard.end(int(how), location="/elsewhere"))
@@ -757,7 +758,7 @@ async def test_a_stream_that_is_not_found_again_means_that_the_session_is_over()
 # --- resuming -------------------------------------------------------------------------------------------------
 
 
-@pytest.mark.parametrize("how", ["end", "cut"])
+@each("how", ["end", "cut"])
 async def test_an_answer_comes_after_the_stream_has_ended(how: str) -> None:
     async def call(heard: Heard) -> None:
         if heard.method == "POST":
@@ -795,7 +796,7 @@ async def test_polling_goes_on_as_long_as_the_server_says_something() -> None:
         assert await ask(there, request(1)) == answer(1)
 
 
-@pytest.mark.parametrize("how", ["503", "silence", "cut"])
+@each("how", ["503", "silence", "cut"])
 async def test_resuming_is_given_up(how: str) -> None:
     async def call(heard: Heard) -> None:
         if heard.method == "POST":
@@ -816,7 +817,7 @@ async def test_resuming_is_given_up(how: str) -> None:
         assert {heard.headers["last-event-id"] for heard in gets} == {"e"}
 
 
-@pytest.mark.parametrize(("status", "kind"), [(405, Refused), (400, Refused), (404, ConnectionClosed), (200, Refused)])
+@each(("status", "kind"), [(405, Refused), (400, Refused), (404, ConnectionClosed), (200, Refused)])
 async def test_servers_that_do_not_resume(status: int, kind: type[Exception]) -> None:
     async def call(heard: Heard) -> None:
         if heard.method == "POST":
@@ -828,7 +829,7 @@ async def test_servers_that_do_not_resume(status: int, kind: type[Exception]) ->
         assert type(await lost(there, request(1))) is kind
 
 
-@pytest.mark.parametrize("id_", [None, "", "\x07", "é"])
+@each("id_", [None, "", "\x07", "é"])
 async def test_what_cannot_be_resumed_is_lost(id_: str | None) -> None:
     async def call(heard: Heard) -> None:
         await heard.event(notice("x"), id="good" if id_ is not None else None, retry=10)
@@ -868,7 +869,7 @@ async def test_a_404_of_a_self_contained_request_is_not_about_a_session() -> Non
         assert await ask(there, request(3)) == answer(3)
 
 
-@pytest.mark.parametrize("phase", ["head", "stream"])
+@each("phase", ["head", "stream"])
 async def test_hanging_up_cancels_a_self_contained_request(phase: str) -> None:
     async def play(heard: Heard) -> None:
         if heard.id == 2:

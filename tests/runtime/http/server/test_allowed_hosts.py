@@ -22,6 +22,7 @@ from mcp_bindgen.v2025_11_25 import Server
 from mcp_bindgen.v2025_11_25 import types as mcp
 from tests.support.checked_connections import initialize
 from tests.support.commands import ROOT
+from tests.support.effort import each
 from tests.support.http_wires import BOTH, wires
 from tests.support.processes import free_port, process
 
@@ -49,7 +50,7 @@ def status(policy: OriginPolicy, host: str, **headers: str) -> int:
     return 200
 
 
-@pytest.mark.parametrize(
+@each(
     ("names", "yes", "no"),
     [
         ([NAME], [NAME, f"{NAME}:8443", "MCP.Example.COM", f"{NAME}.", f"{NAME}.:443"], [f"x.{NAME}", f"{NAME}.evil"]),
@@ -78,9 +79,7 @@ def test_names_of_hosts(names: list[str] | None, yes: list[str], no: list[str]) 
     assert {host: status(policy, host) for host in (*yes, *no)} == dict.fromkeys(yes, 200) | dict.fromkeys(no, 421)
 
 
-@pytest.mark.parametrize(
-    "name", ["", " ", "https://mcp.example.com", "a b", "a,b", "*evil.com", "a.*.com", "*.", ".", "a/b", "a:x"]
-)
+@each("name", ["", " ", "https://mcp.example.com", "a b", "a,b", "*evil.com", "a.*.com", "*.", ".", "a/b", "a:x"])
 def test_a_name_that_would_never_fit_is_an_error(name: str) -> None:
     with pytest.raises(ValueError, match="use HOST"):
         OriginPolicy([name])
@@ -113,7 +112,7 @@ def test_the_environment_counts_unless_the_program_says_something(monkeypatch: p
     assert status(OriginPolicy(), "localhost") == 200
 
 
-@pytest.mark.parametrize("host", ["0.0.0.0", "::", "192.168.1.5", "box.example", "fe80::1%eth0"])
+@each("host", ["0.0.0.0", "::", "192.168.1.5", "box.example", "fe80::1%eth0"])
 def test_no_name_is_allowed_by_default_on_any_address(host: str) -> None:
     policy = OriginPolicy(hosts_for(host))
     assert {status(policy, one) for one in (*LOOPBACK, "192.168.1.5:80", "[fe80::1]")} == {200}

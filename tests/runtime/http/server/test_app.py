@@ -33,6 +33,7 @@ from tests.support.checked_connections import (
     stating,
     until,
 )
+from tests.support.effort import each
 from tests.support.exchanges import Exchange
 from tests.support.http_wires import BOTH, LATEST
 from tests.support.meta_keys import CLIENT_CAPABILITIES, SERVER_INFO, SUBSCRIPTION, VERSION
@@ -324,7 +325,7 @@ async def test_the_state_belongs_to_who_was_asked() -> None:
             assert (await post(app, message, who=other)).code == PARAMS
 
 
-@pytest.mark.parametrize(
+@each(
     ("user", "expected"),
     [
         (SimpleUser("ada"), "ada"),
@@ -353,11 +354,11 @@ async def test_methods_of_ones_own() -> None:
 
 # --- statuses and errors --------------------------------------------------------------------------------------
 
-every_app = pytest.mark.parametrize("servers", [(Now,), (Then, Now)], ids=["alone", "both"])
+every_app = each("servers", [(Now,), (Then, Now)])
 
 
 @every_app
-@pytest.mark.parametrize(
+@each(
     "method",
     ["initialize", "ping", "logging/setLevel", "resources/subscribe", "resources/unsubscribe", "no/such", "", "é"],
 )
@@ -368,7 +369,7 @@ async def test_methods_that_are_not_there(servers: Any, method: str) -> None:
 
 
 @every_app
-@pytest.mark.parametrize("missing", [VERSION, CLIENT_CAPABILITIES, "_meta", "params"])
+@each("missing", [VERSION, CLIENT_CAPABILITIES, "_meta", "params"])
 async def test_requests_that_say_too_little(servers: Any, missing: str) -> None:
     async with serving(*[kind() for kind in servers]) as app:
         for method in ("tools/list", "tools/call", "server/discover", "subscriptions/listen"):
@@ -382,7 +383,7 @@ async def test_requests_that_say_too_little(servers: Any, missing: str) -> None:
 
 
 @every_app
-@pytest.mark.parametrize("stated", ["1999-01-01", "2099-01-01", "", "2025-06-18", "x" * 1000])
+@each("stated", ["1999-01-01", "2099-01-01", "", "2025-06-18", "x" * 1000])
 async def test_versions_that_are_not_served(servers: Any, stated: str) -> None:
     async with serving(*[kind() for kind in servers]) as app:
         offered = (await post(app, lone(0, "server/discover"))).answer["result"]["supportedVersions"]
@@ -393,7 +394,7 @@ async def test_versions_that_are_not_served(servers: Any, stated: str) -> None:
 
 
 @every_app
-@pytest.mark.parametrize("stated", [5, [], {}, True])
+@each("stated", [5, [], {}, True])
 async def test_versions_that_are_no_text(servers: Any, stated: object) -> None:
     async with serving(*[kind() for kind in servers]) as app:
         message = request(1, "tools/list", {"_meta": stating(revision=stated)})
@@ -409,7 +410,7 @@ async def test_a_client_of_the_old_era_is_told_what_is_spoken() -> None:
         assert (done.status, done.code, done.answer["error"]["data"]) == (404, UNKNOWN, {"supported": [STATELESS]})
 
 
-@pytest.mark.parametrize(
+@each(
     ("body", "code"),
     [
         *((body, PARSE) for body in (b"", b"{", b"\xff\xfe", b"[" * 5000)),
@@ -449,7 +450,7 @@ async def test_notifications_are_accepted_or_not() -> None:
 
 
 @every_app
-@pytest.mark.parametrize("method", ["PUT", "PATCH", "OPTIONS", "HEAD", "TRACE", "get"])
+@each("method", ["PUT", "PATCH", "OPTIONS", "HEAD", "TRACE", "get"])
 async def test_methods_of_http_that_mean_nothing(servers: Any, method: str) -> None:
     async with serving(*[kind() for kind in servers]) as app:
         done = await post(app, tool("plain"), method=method)
@@ -466,7 +467,7 @@ async def test_what_sessions_had_is_gone_without_them() -> None:
         assert "mcp-session-id" not in done.headers
 
 
-@pytest.mark.parametrize("path", ["/", "/mcp/", "/MCP", "/mcp/x", "//mcp", "/mcp2", "", "/sse"])
+@each("path", ["/", "/mcp/", "/MCP", "/mcp/x", "//mcp", "/mcp2", "", "/sse"])
 async def test_other_paths_are_not_found(path: str) -> None:
     async with serving() as app:
         done = await post(app, tool("plain"), path=path)
@@ -474,20 +475,20 @@ async def test_other_paths_are_not_found(path: str) -> None:
         assert b"nothing is served here; this server answers at /mcp" in done.body
 
 
-@pytest.mark.parametrize("kind", [None, "text/plain", "application/jsonp", "application/x-www-form-urlencoded", ""])
+@each("kind", [None, "text/plain", "application/jsonp", "application/x-www-form-urlencoded", ""])
 async def test_other_kinds_of_bodies_are_refused(kind: str | None) -> None:
     async with serving() as app:
         assert (await post(app, tool("plain"), {"content-type": kind})).status == 415
 
 
-@pytest.mark.parametrize("kind", ["application/json", "APPLICATION/JSON; charset=utf-8", "application/json;x=y"])
+@each("kind", ["application/json", "APPLICATION/JSON; charset=utf-8", "application/json;x=y"])
 async def test_json_is_json(kind: str) -> None:
     async with serving() as app:
         assert (await post(app, tool("plain"), {"content-type": kind})).status == 200
         assert (await post(app, tool("plain"), [("content-type", kind), ("content-type", "text/plain")])).status == 415
 
 
-@pytest.mark.parametrize(
+@each(
     ("headers", "status"),
     [
         *(({"host": host}, 421) for host in ("evil.example.com", None, "")),
@@ -519,7 +520,7 @@ async def test_others_call_where_that_is_wanted() -> None:
 
 @pytest.mark.full
 @every_app
-@pytest.mark.parametrize(
+@each(
     "headers",
     [
         *({"mcp-protocol-version": stated} for stated in (None, LATEST, "1999-01-01", "", f"{STATELESS}, {STATELESS}")),
@@ -541,7 +542,7 @@ async def test_headers_that_differ_from_the_body(servers: Any, headers: Any) -> 
 
 
 @every_app
-@pytest.mark.parametrize(
+@each(
     "headers",
     [
         *({"mcp-name": name} for name in ("plain", "=?base64?cGxhaW4=?=", " \tplain\t ")),
@@ -555,7 +556,7 @@ async def test_headers_that_say_the_same_as_the_body(servers: Any, headers: Any)
         assert (await post(app, tool("plain"), headers)).status == 200
 
 
-@pytest.mark.parametrize("uri", ["x:y", "file:///é", "=?base64?eA==?=", "a, b", " ", "a\nb", ""])
+@each("uri", ["x:y", "file:///é", "=?base64?eA==?=", "a, b", " ", "a\nb", ""])
 async def test_names_that_need_to_be_encoded(uri: str) -> None:
     async with serving() as app:
         encoded = f"=?base64?{base64.b64encode(uri.encode()).decode()}?="
@@ -581,8 +582,8 @@ SMUGGLED = [
 
 
 @every_app
-@pytest.mark.parametrize("body", SMUGGLED)
-@pytest.mark.parametrize("session", [None, "x"])
+@each("body", SMUGGLED)
+@each("session", [None, "x"])
 async def test_the_body_counts_as_it_is_understood(servers: Any, body: str, session: str | None) -> None:
     meta = json.dumps(stating())
     data = body.replace("$M", meta).replace("$E", meta.replace("/", "\\/").replace("m", "\\u006d")).encode()
@@ -612,7 +613,7 @@ async def test_a_stateless_request_in_a_session_is_held_against_its_headers_as_w
         assert done.status == 400
 
 
-@pytest.mark.parametrize(
+@each(
     ("arguments", "headers", "fine"),
     [
         ({}, {"mcp-param-other": "x"}, True),
@@ -684,7 +685,7 @@ async def test_headers_have_a_limit() -> None:
         assert (await post(app, tool("plain"), [(f"x-{place}", "y") for place in range(100)])).status == 200
 
 
-@pytest.mark.parametrize("parts", [[None], [b"{", None]])
+@each("parts", [[None], [b"{", None]])
 async def test_bodies_that_never_come(parts: Any) -> None:
     async with serving(limits=HttpLimits(arrival=0.1)) as app:
         assert (await post(app, tool("plain"), parts=parts)).status == 408
@@ -715,7 +716,7 @@ async def test_too_many_at_once_are_told_to_come_back() -> None:
 # --- hanging up -----------------------------------------------------------------------------------------------
 
 
-@pytest.mark.parametrize("name", ["wait", "talk and wait"])
+@each("name", ["wait", "talk and wait"])
 async def test_hanging_up_cancels(name: str) -> None:
     server = Now()
     async with serving(Then(), server) as app:
@@ -826,7 +827,7 @@ async def test_a_server_of_the_old_era_gives_nothing_that_looks_new() -> None:
 # --- in other applications ------------------------------------------------------------------------------------
 
 
-@pytest.mark.parametrize(
+@each(
     ("mount", "path", "fine"),
     [
         ("/mcp", "/mcp/", True),
@@ -886,7 +887,7 @@ async def living(app: Any) -> AsyncGenerator[list[Any]]:
         await task
 
 
-@pytest.mark.parametrize("when", ["startup", "shutdown"])
+@each("when", ["startup", "shutdown"])
 async def test_servers_that_fail_to_start_or_stop(when: str) -> None:
     class Fails(Now):
         @asynccontextmanager

@@ -16,6 +16,7 @@ from mcp_bindgen.http.server import uvicorn_protocol
 from mcp_bindgen.http.server.uvicorn_protocol import HttpProtocol
 from tests.runtime.http.server.test_limits import MIB, Now, Oldest, Then
 from tests.support.checked_connections import lone, refused, until
+from tests.support.effort import each
 from tests.support.http_wires import Wire, stateless, who, wires
 
 TAKEN = 8 * MIB  # bytes: the kernel takes some of them on both sides before a connection is cut
@@ -64,7 +65,7 @@ async def is_cut(wire: Wire, parts: Iterable[bytes], pause: float = 0) -> bool:
 
 
 @pytest.mark.full
-@pytest.mark.parametrize("flood", FLOODS)
+@each("flood", FLOODS)
 async def test_a_connection_is_cut_at_the_limit_of_bytes_outside_of_bodies(flood: str) -> None:
     first, part = FLOODS[flood]
     block = part * max(1, 50_000 // len(part))
@@ -100,7 +101,7 @@ async def test_bodies_and_later_requests_do_not_count() -> None:
 # --- trailers -------------------------------------------------------------------------------------------------
 
 
-@pytest.mark.parametrize("at_once", [True, False])
+@each("at_once", [True, False])
 async def test_trailers_are_dropped(at_once: bool) -> None:
     """Neither a rule of the protocol nor the function that tells the principal sees a trailer."""
     seen: list[list[tuple[bytes, bytes]]] = []
@@ -130,9 +131,7 @@ async def test_trailers_are_dropped(at_once: bool) -> None:
     assert [dict(headers)[b"host"] for headers in seen] == [b"localhost"] * 2
 
 
-@pytest.mark.parametrize(
-    ("app", "path"), [(HttpApp(Then(), Now()), "/mcp"), (SseApp(Oldest()), "/messages")], ids=["http", "sse"]
-)
+@each(("app", "path"), [(HttpApp(Then(), Now()), "/mcp"), (SseApp(Oldest()), "/messages")])
 async def test_headers_are_those_of_the_time_when_a_request_arrives(app: Any, path: str) -> None:
     """An ASGI server may append trailers to the list of headers while the body arrives."""
     headers = [(name, value) for name, _, value in (line.partition(b": ") for line in HEAD.split(b"\r\n")[1:-1])]
@@ -152,9 +151,7 @@ async def test_headers_are_those_of_the_time_when_a_request_arrives(app: Any, pa
     assert b"x-user" not in dict(scope["headers"])
 
 
-@pytest.mark.parametrize(
-    "lengths", ["content-length: 3\r\ntransfer-encoding: chunked", "transfer-encoding: chunked\r\ncontent-length: 3"]
-)
+@each("lengths", ["content-length: 3\r\ntransfer-encoding: chunked", "transfer-encoding: chunked\r\ncontent-length: 3"])
 async def test_a_request_with_two_lengths_is_refused(lengths: str) -> None:
     """A proxy that follows the other length would take a part of the body for another request."""
     async with wires(HttpApp(Now()), HttpProtocol) as http:

@@ -23,7 +23,7 @@ from mcp_bindgen.runtime import Limits
 from tests.support import any_revision
 from tests.support.any_revision import of_revision
 from tests.support.checked_connections import INITIALIZED, STATELESS, initialize, lone, notification, request, until
-from tests.support.effort import cases
+from tests.support.effort import cases, each
 from tests.support.failing_store import FailingStore
 from tests.support.http_wires import BOB, EVE, LATEST, Headers, Wire, in_session, stateless, who, wires
 
@@ -297,7 +297,7 @@ async def test_handshakes_that_are_not_ended_lock_nobody_out() -> None:
         assert (await refused.status(), refused.headers["retry-after"]) == (429, "1")
 
 
-@pytest.mark.parametrize("kept", [False, True], ids=["memory", "a store"])
+@each("kept", [False, True])
 async def test_handshakes_that_are_not_ended_are_forgotten(kept: bool) -> None:
     store = MemoryEventStore()
     app = HttpApp(Then(), store=store if kept else None, limits=HttpLimits(handshake=0.2))
@@ -482,7 +482,7 @@ async def test_whoever_takes_all_their_streams_leaves_those_of_others() -> None:
         assert await (await http.call(sessions[2], id_=10)).status() == 200
 
 
-@pytest.mark.parametrize("sessions", [True, False], ids=["stateless", "sessionless"])
+@each("sessions", [True, False])
 async def test_whoever_has_all_their_requests_at_work_leaves_those_of_others(sessions: bool) -> None:
     limits = HttpLimits(requests=5, requests_of_principal=3)
     app = HttpApp(Now(), principal=who, limits=limits) if sessions else None

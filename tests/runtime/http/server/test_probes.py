@@ -19,6 +19,7 @@ from mcp_bindgen.http.server import app as _probes
 from mcp_bindgen.v2025_11_25 import Server
 from mcp_bindgen.v2025_11_25 import types as mcp
 from tests.support.checked_connections import initialize
+from tests.support.effort import each
 from tests.support.http_wires import EVE, LATEST, Wires, who, wires
 from tests.support.processes import free_port
 
@@ -64,7 +65,7 @@ async def probe(http: Wires, path: str, method: str = "GET", **headers: str) -> 
     return status, wire.received.partition(b"\r\n\r\n")[2], kept
 
 
-@pytest.mark.parametrize("make", [HttpApp, SseApp])
+@each("make", [HttpApp, SseApp])
 async def test_a_kubelet_is_answered_and_learns_nothing_else(make: Callable[..., Any]) -> None:
     async with wires(make(Tools(), principal=who)) as http:
         for path in ("/healthz", "/readyz"):

@@ -25,6 +25,7 @@ from mcp_bindgen.runtime.log_format import JsonFormatter
 from mcp_bindgen.v2025_11_25 import types as mcp
 from tests.support.checked_connections import lone, request
 from tests.support.commands import ROOT
+from tests.support.effort import each
 from tests.support.http_wires import BOB, EVE, Wires, stateless, who, wires
 
 TRACE = "0af7651916cd43dd8448eb211c80319c"
@@ -189,7 +190,7 @@ def test_a_refusal_for_lack_of_scopes_has_fields(lines: Lines) -> None:
     assert len(lines.text.splitlines()) == 1
 
 
-@pytest.mark.parametrize(
+@each(
     ("headers", "expected"),
     [
         ([(b"x-request-id", b"Req_1.a-b")], {"request_id": "Req_1.a-b"}),
@@ -277,7 +278,7 @@ async def test_nothing_is_recorded_unless_that_is_wanted(caplog: pytest.LogCaptu
 
 
 @pytest.mark.full
-@pytest.mark.parametrize("way", [["--log-format", "json"], []])
+@each("way", [["--log-format", "json"], []])
 async def test_each_line_of_an_example_is_json(way: list[str]) -> None:
     """The whole way of a user: an example, the option or the environment variable, a client, and each line read."""
     command = [sys.executable, ROOT / "examples" / "weather_server.py", "--http", "127.0.0.1:0", *way]

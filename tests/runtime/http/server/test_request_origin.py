@@ -11,6 +11,7 @@ from mcp_bindgen import v2025_11_25, v2026_07_28
 from mcp_bindgen.http import HttpApp
 from mcp_bindgen.runtime import connect
 from tests.support.any_revision import Tools, of_revision
+from tests.support.effort import each
 from tests.support.http_wires import listening
 
 SENT = {"X-Tenant": "blue", "Authorization": "Bearer secret", "DPoP": "secret", "Cookie": "secret"}
@@ -31,7 +32,7 @@ class Tells(Tools):
 Old, New = of_revision(Tells, v2025_11_25), of_revision(Tells, v2026_07_28)
 
 
-@pytest.mark.parametrize(("server", "sessions"), [(Old, True), (Old, False), (New, True)])
+@each(("server", "sessions"), [(Old, True), (Old, False), (New, True)])
 async def test_a_handler_knows_where_its_request_came_from(server: Any, sessions: bool) -> None:
     app = HttpApp(server(), sessions=sessions, principal=lambda scope: "ada")
     async with listening(app) as port, connect(f"http://127.0.0.1:{port}/mcp", headers=SENT) as client:

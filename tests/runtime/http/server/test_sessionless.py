@@ -26,6 +26,7 @@ from tests.support.checked_connections import (
     request,
     until,
 )
+from tests.support.effort import each
 from tests.support.http_wires import LATEST, Headers, Wire, Wires, in_session, listening, stateless, wires
 
 KEY = "a-token-that-nobody-guesses"
@@ -122,7 +123,7 @@ def text(message: Any) -> str:
     return found
 
 
-@pytest.mark.parametrize("revision", [FIRST, BEFORE, LATEST])
+@each("revision", [FIRST, BEFORE, LATEST])
 async def test_a_handshake_gives_no_session_and_declares_only_what_can_be_kept(revision: str) -> None:
     async with wires(app()) as http:
         begun = await http.ask("POST", initialize(revision))
@@ -180,14 +181,14 @@ async def test_progress_and_logs_come_on_the_response() -> None:
         assert text(messages[-1]) == f"{LATEST} count"
 
 
-@pytest.mark.parametrize("name", QUESTIONS)
+@each("name", QUESTIONS)
 async def test_asking_the_client_says_that_it_needs_a_session(name: str) -> None:
     async with wires(app()) as http:
         (one,) = await told(http, tool(name))
         assert one["error"] == {"code": -32600, "message": f"{QUESTIONS[name]} {NEEDS}"}
 
 
-@pytest.mark.parametrize(
+@each(
     ("method", "params"),
     [
         ("resources/subscribe", {"uri": "a:b"}),
@@ -268,9 +269,7 @@ async def test_who_hangs_up_cancels() -> None:
         await until(lambda: server.stopped == 1)
 
 
-@pytest.mark.parametrize(
-    "client", [v2025_03_26.Client, v2025_06_18.Client, v2025_11_25.Client], ids=lambda one: one.revision
-)
+@each("client", [v2025_03_26.Client, v2025_06_18.Client, v2025_11_25.Client])
 async def test_our_clients_need_no_session(client: Any) -> None:
     class Asked(client):  # type: ignore[misc]
         """Offers its roots, which nobody can see."""

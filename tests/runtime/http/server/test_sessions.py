@@ -29,6 +29,7 @@ from mcp_bindgen.http.server.streams import Stream
 from mcp_bindgen.runtime import ConnectionClosed
 from mcp_bindgen.v2025_11_25 import types as mcp
 from tests.support.checked_connections import INITIALIZED, answer, initialize, notification, own, request, until
+from tests.support.effort import each
 from tests.support.exchanges import Exchange
 from tests.support.http_wires import BOTH, LATEST
 
@@ -293,7 +294,7 @@ async def test_what_is_refused() -> None:
         assert await peer.text("echo", text="still here") == "still here"
 
 
-@pytest.mark.parametrize(
+@each(
     "headers",
     [
         *({"accept": kinds} for kinds in ("*/*", "Application/*;q=0.5 , text/event-stream; q=0.8")),
@@ -446,7 +447,7 @@ async def test_a_client_is_asked_on_the_stream_of_its_call() -> None:
 
 
 @pytest.mark.full
-@pytest.mark.parametrize("keeps", [True, False])
+@each("keeps", [True, False])
 async def test_questions_that_nobody_can_get(keeps: bool) -> None:
     tools = Tools()
     store = MemoryEventStore(StoreLimits(events=2000)) if keeps else None
@@ -456,7 +457,7 @@ async def test_questions_that_nobody_can_get(keeps: bool) -> None:
         assert len(await (await peer.listen()).several(1024)) == 1024
 
 
-@pytest.mark.parametrize("keeps", [False, True], ids=["forgets", "keeps"])
+@each("keeps", [False, True])
 async def test_hanging_up_cancels_what_cannot_be_resumed(keeps: bool) -> None:
     tools = Tools()
     async with conversing(tools, store=MemoryEventStore() if keeps else None) as peer:
@@ -488,7 +489,7 @@ async def test_nobody_works_for_long_for_a_client_that_stays_away() -> None:
         assert await peer.text("echo", text="x") == "x"
 
 
-@pytest.mark.parametrize("seconds", [0.0, 0.1], ids=["at once", "streaming"])
+@each("seconds", [0.0, 0.1])
 async def test_cancelling_ends_the_stream(seconds: float) -> None:
     tools = Tools()
     async with conversing(tools, streams=1) as peer:
@@ -697,7 +698,7 @@ async def test_the_newest_connection_counts() -> None:
         await exchange.gone()
 
 
-@pytest.mark.parametrize("pause", [0.0, 0.1])
+@each("pause", [0.0, 0.1])
 async def test_a_server_may_hang_up_while_it_works(pause: float) -> None:
     async with conversing(store=MemoryEventStore()) as peer:
         exchange = peer.call("poll", 5, pause=pause or 0.01)
@@ -708,7 +709,7 @@ async def test_a_server_may_hang_up_while_it_works(pause: float) -> None:
         assert (after[0]["params"]["data"], text_of(after[1])) == ("after", "closed")
 
 
-@pytest.mark.parametrize("keeps", [True, False])
+@each("keeps", [True, False])
 async def test_a_server_does_not_hang_up_on_who_cannot_come_back(keeps: bool) -> None:
     class Polling(Old):
         async def call_tool(self, params: Any, ctx: Any) -> Any:
@@ -786,7 +787,7 @@ async def test_what_is_not_kept_is_not_said() -> None:
         assert numbers_of(await exchange.rest()) == [0, 1, 2]
 
 
-@pytest.mark.parametrize("kind", ["asyncio", "anyio"])
+@each("kind", ["asyncio", "anyio"])
 async def test_a_stream_has_no_gaps(kind: str) -> None:
     """Whoever leaves, or is cancelled while something is written, leaves the numbers in order."""
 

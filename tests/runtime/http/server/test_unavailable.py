@@ -17,6 +17,7 @@ from mcp_bindgen.runtime import ServerUnavailable, connect
 from mcp_bindgen.runtime.protocol.errors import INTERNAL_ERROR
 from tests.support.any_revision import Tools, of_revision
 from tests.support.checked_connections import initialize, refused
+from tests.support.effort import each
 from tests.support.failing_store import FailingStore
 from tests.support.http_wires import Wires, wires
 from tests.support.scripted_http_server import Heard, answer, ask, introduce, notification, request, serving, talking
@@ -85,7 +86,7 @@ async def refuse(heard: Heard) -> None:
     await heard.json({"jsonrpc": "2.0", "error": error}, 503, retry_after="5")
 
 
-@pytest.mark.parametrize("client", [v2026_07_28.Client, None])
+@each("client", [v2026_07_28.Client, None])
 async def test_a_server_that_stops_is_not_taken_for_one_of_another_revision(client: Any) -> None:
     async with serving(refuse) as script:
         opening = connect(script.url) if client is None else client.connect(script.url, exactly=True)
@@ -95,7 +96,7 @@ async def test_a_server_that_stops_is_not_taken_for_one_of_another_revision(clie
         assert [heard.name for heard in script.heard] == ["server/discover"]
 
 
-@pytest.mark.parametrize("status", [429, 502, 503])
+@each("status", [429, 502, 503])
 async def test_a_notification_is_sent_again(status: int) -> None:
     refused: list[str] = []
 
