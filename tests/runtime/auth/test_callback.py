@@ -182,8 +182,7 @@ def test_what_a_device_is_told_is_checked() -> None:
 
 
 async def test_waiting_for_a_browser_can_be_cancelled(given: World) -> None:
-    opened = anyio.Event()
-    port = free_port()
+    opened, port = anyio.Event(), free_port()
 
     def note(url: str) -> bool:
         from anyio import from_thread

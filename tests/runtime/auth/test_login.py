@@ -217,8 +217,7 @@ async def test_a_failing_server_is_not_taken_for_an_old_one(given: World) -> Non
 
 async def test_a_client_of_one_issuer_is_not_used_with_another(given: World, other: World) -> None:
     await given.denied(oauth(client=ClientSecret("known", other.issuer, secret="of-the-other")), "is known to")
-    store = MemoryStore()
-    loose = KnownClient("loose")
+    store, loose = MemoryStore(), KnownClient("loose")
     await given.let_in(oauth(store, client=loose))
     given.edit_resource = adding(authorization_servers=[other.issuer])
     given.tokens.clear()

@@ -137,8 +137,7 @@ anyio.run(main, sys.argv[1])
 
 
 async def test_processes_lose_nothing_to_each_other(tmp_path: Path) -> None:
-    key = Key("a", "b", "c")
-    store = FileStore(tmp_path)
+    key, store = Key("a", "b", "c"), FileStore(tmp_path)
     await store.replace(key, None, {"n": 0})
     command = [sys.executable, "-c", COUNTING, str(tmp_path)]
     children = [await asyncio.create_subprocess_exec(*command, cwd=ROOT) for _ in range(3)]

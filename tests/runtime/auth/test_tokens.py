@@ -114,8 +114,7 @@ async def test_an_expired_token_leads_to_another_login(given: World, passes: Pas
 
 async def test_requests_go_on_while_a_token_is_got(given: World) -> None:
     """The lock is around the refresh only: a request that is under way holds nobody up."""
-    held = anyio.Event()
-    auth = oauth()
+    held, auth = anyio.Event(), oauth()
     await call(given.url, auth)
 
     async def slowly(heard: Heard) -> None:
@@ -236,8 +235,7 @@ async def test_another_process_that_asks_in_vain_is_not_waited_for_for_long(
     """Have the user of the other process say no, or leave it alone with the question."""
     monkeypatch.setattr(authorizer, "_LOGIN_NOTICE_SECONDS", 0.1)
     monkeypatch.setattr(authorizer, "_LOGIN_WAIT_SECONDS", 60.0 if ending == "fails" else 0.3)
-    store = FileStore(tmp_path / "kept")
-    leaves = anyio.Event()
+    store, leaves = FileStore(tmp_path / "kept"), anyio.Event()
 
     async def refuse(url: str) -> str:
         await leaves.wait()

@@ -119,14 +119,12 @@ async def test_a_server_that_is_killed_in_a_stream(tmp_path: Path, heard: int, w
 @pytest.mark.parametrize("parser", cases(PARSERS, quick=PARSERS[:1]))
 async def test_without_sessions_a_kill_is_one_clear_error(tmp_path: Path, parser: str) -> None:
     """A call ends with an error at once; later ones work, and who listens listens again."""
-    port = free_port()
-    news = tmp_path / "news"
+    port, news = free_port(), tmp_path / "news"
 
     async def expect_closed(client: Any) -> None:
         assert "\n" not in str(await refused(client.call_tool("count", {"to": 100_000}), ConnectionClosed))
 
-    client = New()
-    wanted = mcp.SubscriptionFilter(tools_list_changed=True)
+    client, wanted = New(), mcp.SubscriptionFilter(tools_list_changed=True)
     with ExitStack() as stack:
         first = stack.enter_context(worker(tmp_path, port, parser, WORKER_NEWS=str(news)))
         async with client.connected(f"http://127.0.0.1:{port}/mcp"), client.subscribed(wanted):
@@ -270,9 +268,7 @@ WORK = [_echo, _count, _ask, _list]
 )
 def test_connections_that_are_cut(tmp_path: Path, clients: int, seconds: float, parser: str) -> None:
     """Every call ends in a result, which is the right one, or in one clear error; and nothing stays behind."""
-    port = free_port()
-    tally = Tally()
-    dice = random.Random(6)
+    port, tally, dice = free_port(), Tally(), random.Random(6)
     cutter = Cutter(port, 0.05, dice)
 
     async def one(kind: Clients, until: float) -> None:
@@ -340,8 +336,7 @@ async def test_session_ids_cannot_be_guessed() -> None:
         real = min(ids)
         assert (await send("POST", INITIALIZED, mcp_session_id=real)).status_code == 202
         for _ in range(300):
-            place = dice.randrange(len(real))
-            other = dice.choice("Aab0_-%*")
+            place, other = dice.randrange(len(real)), dice.choice("Aab0_-%*")
             guess = dice.choice(
                 [real[:place] + other + real[place + 1 :], real[:place], real + other, real.swapcase(), real[::-1]]
             )
@@ -465,8 +460,7 @@ async def soak(url: str, seconds: float) -> None:
 @pytest.mark.parametrize("seconds", [10, pytest.param(600, marks=pytest.mark.slow)], ids=["short", "long"])
 def test_soak(tmp_path: Path, seconds: float) -> None:
     """Neither memory nor tasks, sessions, streams and listeners grow with time."""
-    port = free_port()
-    rounds = 5
+    port, rounds = free_port(), 5
 
     @bounded(seconds + 4 * PATIENCE)
     async def body() -> None:

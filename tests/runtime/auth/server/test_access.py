@@ -86,8 +86,7 @@ def test_a_batch_hides_no_call(server: Protected) -> None:
 
 
 def test_headers_cannot_say_something_else_than_the_body(server: Protected) -> None:
-    token = server.token()
-    lies = {"mcp-name": "whoami"}
+    token, lies = server.token(), {"mcp-name": "whoami"}
     refused = server.call("delete", token=token, headers=lies)
     assert (stepped_up(refused), answer(refused)["id"]) == ("mcp:write", 1)
     lies["mcp-method"] = "tools/list"
@@ -172,8 +171,7 @@ def test_principals_are_not_mixed_up_by_what_their_names_hold(issuer: Issuer) ->
 def test_the_same_user_of_another_issuer_is_somebody_else(issuer: Issuer) -> None:
     with Issuer().listening() as second, running(JwtVerifier(issuer.url), JwtVerifier(second.url)) as server:
         assert server.client.get(server.metadata_url).json()["authorization_servers"] == [issuer.url, second.url]
-        session = server.session(issuer.token(server.url))
-        theirs = second.token(server.url)
+        session, theirs = server.session(issuer.token(server.url)), second.token(server.url)
         assert said(server.call("whoami", token=theirs)) == "alice"
         assert server.call("whoami", token=theirs, session=session).status_code == 404
         assert server.call("whoami", token=issuer.token(server.url, iss=second.url)).status_code == 401

@@ -282,8 +282,7 @@ def test_an_issuer_that_cannot_be_asked_is_no_reason_to_believe(issuer: Issuer) 
 async def test_a_flood_of_unknown_tokens_is_bounded(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(asking, "_MAX_REQUESTS", 5)
     monkeypatch.setattr(asking, "_MAX_REFUSED", 3)
-    verifier = introspection(Issuer())
-    go_on = asyncio.Event()
+    verifier, go_on = introspection(Issuer()), asyncio.Event()
 
     async def ask(token: str) -> dict[str, Any]:
         await go_on.wait()

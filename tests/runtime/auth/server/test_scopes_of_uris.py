@@ -206,8 +206,7 @@ async def heard(
 @pytest.mark.full
 @each("token", KEYS)
 async def test_who_follows_a_folder_hears_of_no_resource_that_needs_more_scopes(token: str) -> None:
-    app = made()
-    changed = ["note://payroll", "NOTE://%70ayroll", "note://board", "note://all/hidden"]
+    app, changed = made(), ["note://payroll", "NOTE://%70ayroll", "note://board", "note://all/hidden"]
 
     def change(last: str) -> None:
         for uri in (*changed, "vault://safe/~keys/a", "note://other", last):

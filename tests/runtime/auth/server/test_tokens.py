@@ -266,8 +266,7 @@ def test_two_headers_are_malformed(server: Protected) -> None:
 
 
 def test_a_token_in_the_address_is_refused(server: Protected) -> None:
-    token = server.token()
-    body = stateless("tools/call", name="whoami")
+    token, body = server.token(), stateless("tools/call", name="whoami")
     for query in (f"access_token={token}", f"a=b&access%5Ftoken={token}", "access_token="):
         response = server.client.post(f"{server.url}?{query}", json=body)
         assert response.status_code == 400

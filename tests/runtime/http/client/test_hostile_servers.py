@@ -125,8 +125,7 @@ async def test_packed_events_leave_the_event_loop_time_for_others(
         return [*feed(self, chunk)]
 
     monkeypatch.setattr(EventDecoder, "feed", measured)
-    lines = b"data:\n" * 2**18
-    answer = b'data: {"jsonrpc": "2.0", "id": 1, "result": {}}\n\n'
+    lines, answer = b"data:\n" * 2**18, b'data: {"jsonrpc": "2.0", "id": 1, "result": {}}\n\n'
 
     def serve(request: httpx2.Request) -> httpx2.Response:
         head = {"content-type": EVENTS, "content-encoding": "gzip"}

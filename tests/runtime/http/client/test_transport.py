@@ -468,8 +468,7 @@ async def test_a_notification_that_is_refused_is_logged(status: int, caplog: pyt
 
 
 async def test_a_session_that_is_lost() -> None:
-    lives = True
-    release = anyio.Event()
+    lives, release = True, anyio.Event()
 
     async def call(heard: Heard) -> None:
         if heard.id == 1:
@@ -506,8 +505,7 @@ async def test_a_session_that_is_lost() -> None:
 @each("as_events", [False, True])
 async def test_only_what_the_server_did_not_take_is_sent_again(as_events: bool) -> None:
     """When a session is lost, a call that is under way in it runs once, and the one that was refused is repeated."""
-    release = anyio.Event()
-    session = 0
+    release, session = anyio.Event(), 0
     ran: list[str] = []
 
     async def play(heard: Heard) -> None:
@@ -563,8 +561,7 @@ async def test_a_request_that_the_server_took_is_not_sent_again_when_its_stream_
 
 async def test_a_session_is_lost_for_those_who_have_it() -> None:
     """A late 404 of an earlier session says nothing about the one that came after it."""
-    number = 0
-    release = anyio.Event()
+    number, release = 0, anyio.Event()
 
     async def play(heard: Heard) -> None:
         nonlocal number

@@ -764,8 +764,7 @@ async def test_sessions_and_stateless_requests_side_by_side() -> None:
             sessions.append({"mcp-session-id": done.headers["mcp-session-id"], "mcp-protocol-version": LATEST})
             assert (await post(app, INITIALIZED, list(sessions[-1].items()))).status == 202
         for turn in range(10):
-            session = sessions[turn % 3]
-            old = request(turn, "tools/call", {"name": "x"})
+            session, old = sessions[turn % 3], request(turn, "tools/call", {"name": "x"})
             one = begin(app, old, {"mcp-method": None, "mcp-name": None, **session})
             other = begin(app, tool("y", turn))
             done = await one.end()

@@ -107,8 +107,7 @@ async def test_what_was_announced_while_no_worker_was_there_for_a_session_is_tol
     async with patient(two, two.at(first)) as client, patient(two, two.at(second)) as other:
         await client.subscribe(NOTE, two.at(first))
         last: list[str] = []
-        told = 0
-        listening = client.listen(last, two.at(first))
+        told, listening = 0, client.listen(last, two.at(first))
         for _ in range(3):
             await other.post(other.calling("announce", uri=NOTE))
             told += (await anext(listening))["params"] == {"uri": NOTE}

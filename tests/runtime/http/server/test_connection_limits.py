@@ -68,8 +68,7 @@ async def is_cut(wire: Wire, parts: Iterable[bytes], pause: float = 0) -> bool:
 @each("flood", FLOODS)
 async def test_a_connection_is_cut_at_the_limit_of_bytes_outside_of_bodies(flood: str) -> None:
     first, part = FLOODS[flood]
-    block = part * max(1, 50_000 // len(part))
-    largest = 0
+    block, largest = part * max(1, 50_000 // len(part)), 0
 
     class Watched(HttpProtocol):
         def data_received(self, data: bytes) -> None:

@@ -316,8 +316,7 @@ LIMITS = st.builds(StoreLimits, *(st.integers(1, most) for most in (6, 30, 9, 40
 @settings(max_examples=examples(40, 100), deadline=None)
 def test_stores_hold_what_the_model_holds(steps: list[Any], limits: StoreLimits) -> None:
     async def body(folder: str) -> None:
-        model = Model(limits)
-        sqlite = SqliteEventStore(Path(folder) / "events.db", limits)
+        model, sqlite = Model(limits), SqliteEventStore(Path(folder) / "events.db", limits)
         stores: list[EventStore] = [MemoryEventStore(limits), sqlite]
         try:
             for step in [("save", "s"), *steps]:

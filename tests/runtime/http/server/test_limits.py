@@ -113,8 +113,7 @@ async def test_what_is_never_read_is_not_kept(monkeypatch: pytest.MonkeyPatch) -
         HttpApp(of_revision(Large, v2026_07_28)(), limits=HttpLimits(write_timeout=0.2)), Protocol
     ) as http:
         for name, pipelined in (("whole", 0), ("stream", 0), ("whole", 2)):
-            logged = {"io.modelcontextprotocol/logLevel": "info"}
-            wanted = lone(1, "tools/call", name=name)
+            logged, wanted = {"io.modelcontextprotocol/logLevel": "info"}, lone(1, "tools/call", name=name)
             wanted["params"]["_meta"] |= logged
             wire = await http.ask("POST", wanted, **stateless(wanted))
             for _ in range(pipelined):
@@ -233,10 +232,8 @@ async def test_who_may_not_speak_is_not_read() -> None:
 @pytest.mark.full
 async def test_a_message_of_many_values_is_refused() -> None:
     """4 MiB of what is dearest to read stop nobody else."""
-    app = HttpApp(Then(), Now())
-    deep = b'{"a":' * 150 + b"1" + b"}" * 150
-    batch = b"[" + b",".join([b'{"jsonrpc":"2.0","method":"notifications/x"}'] * 90_000) + b"]"
-    longest = 0.0
+    app, deep = HttpApp(Then(), Now()), b'{"a":' * 150 + b"1" + b"}" * 150
+    batch, longest = b"[" + b",".join([b'{"jsonrpc":"2.0","method":"notifications/x"}'] * 90_000) + b"]", 0.0
 
     async def watch() -> None:
         nonlocal longest
@@ -554,8 +551,7 @@ async def test_whoever_does_not_read_holds_up_nobody_else() -> None:
     )
     async with wires(app) as http:
         assert app._sessions is not None
-        queues = app._sessions.registry._queues
-        held = []
+        queues, held = app._sessions.registry._queues, []
         for _ in range(5):
             held.append(await http.call(await http.begin(user=EVE), "much"))
         await until(lambda: queues.of("eve").is_full)

@@ -504,8 +504,7 @@ async def test_cancelling_ends_the_stream(seconds: float) -> None:
 async def test_batches() -> None:
     async with served(Old(), Tools()) as endpoint:
         peer = await endpoint.begin("2025-03-26")
-        call = {"name": "a", "arguments": {"seconds": 0.1}}
-        ping = request("p", "ping")
+        call, ping = {"name": "a", "arguments": {"seconds": 0.1}}, request("p", "ping")
         exchange = peer.post([ping, notification("notifications/x"), request("q", "ping")])
         assert {one["id"] for one in await exchange.answered()} == {"p", "q"}
         exchange = peer.post([ping, request(2, "tools/call", call)])
@@ -653,8 +652,7 @@ async def test_streams_say_how_to_come_back() -> None:
 
 async def test_a_stream_is_taken_up_where_it_broke() -> None:
     async with conversing(Tools(), store=MemoryEventStore()) as peer:
-        exchange = peer.call("count", 5, to=40, pause=0.005)
-        other = peer.call("count", 6, to=40, pause=0.005)
+        exchange, other = peer.call("count", 5, to=40, pause=0.005), peer.call("count", 6, to=40, pause=0.005)
         await exchange.several(10)
         await exchange.gone()
         await asyncio.sleep(0.05)

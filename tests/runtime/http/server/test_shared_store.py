@@ -665,8 +665,7 @@ async def test_what_is_caught_up_with_is_what_the_server_agrees_to(
 ) -> None:
     monkeypatch.setattr(subscription_client, "_SHORTEST", 0.6)
 
-    client = Customer()
-    uris = ["note://1/1", "note://1/secret", "note://1/2"]
+    client, uris = Customer(), ["note://1/1", "note://1/secret", "note://1/2"]
     async with workers(redis, make=Fenced) as two, subscribed(two, client, *uris):
         two.apps[0]._registry._lose_all()  # type: ignore[union-attr]
         for uri in ("secret", 1):

@@ -60,8 +60,7 @@ def test_a_mounted_application_ends_its_streams_at_once(tmp_path: Path) -> None:
 
 
 async def test_what_takes_longer_than_the_grace_is_answered(caplog: pytest.LogCaptureFixture) -> None:
-    server = Slow()
-    message = lone(1, "tools/call", name="slow", arguments={})
+    server, message = Slow(), lone(1, "tools/call", name="slow", arguments={})
     headers = HEADERS | {"mcp-method": "tools/call", "mcp-name": "slow"}
     async with httpx2.AsyncClient(headers=headers, timeout=20) as http:
         async with listening(HttpApp(server)) as port:

@@ -199,8 +199,7 @@ async def test_a_worker_that_dies(tmp_path: Path) -> None:
 async def test_asgi_servers(command: Any, tmp_path: Path) -> None:
     """The same conversation in both eras; then the process ends though somebody still listens."""
     port = free_port()
-    url = f"http://127.0.0.1:{port}/mcp"
-    log = tmp_path / "log"
+    url, log = f"http://127.0.0.1:{port}/mcp", tmp_path / "log"
 
     async def converse(kind: type[Any]) -> None:
         seen: list[float] = []
@@ -219,8 +218,7 @@ async def test_asgi_servers(command: Any, tmp_path: Path) -> None:
     with process(command(port), port, log, WORKER_NEWS=str(news)) as server:
         await converse(New)
         await converse(Old)
-        client = New()
-        wanted = mcp.SubscriptionFilter(tools_list_changed=True)
+        client, wanted = New(), mcp.SubscriptionFilter(tools_list_changed=True)
         async with client.connected(url), client.subscribed(wanted), connect(url, Old):
             news.touch()
             while not client.news:
