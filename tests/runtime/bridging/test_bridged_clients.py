@@ -90,8 +90,7 @@ def make_server(revision: str) -> Any:
             return types.ListResourcesResult(resources=[])
 
         async def complete(self, params: Any, ctx: Any) -> Any:
-            values = [params.argument.value + "!"]
-            return types.CompleteResult(completion=types.CompleteResultCompletion(values=values))
+            return types.CompleteResult(completion=types.CompleteResultCompletion(values=[params.argument.value + "!"]))
 
         if revision != STATELESS:
 
@@ -248,8 +247,7 @@ async def test_levels_of_log_messages_are_said_as_the_server_wants_it(home: str,
 
 async def test_what_a_server_cannot_be_asked_is_an_error_before_anything_is_sent() -> None:
     async with bridged("2026-07-28", "2025-11-25") as (client, _, ours):
-        sent = len(ours.sent)
-        method = bindings("2026-07-28").methods.METHODS["server/discover"]
+        sent, method = len(ours.sent), bindings("2026-07-28").methods.METHODS["server/discover"]
         params = method.params(meta=client.metadata(bindings("2026-07-28").types.RequestMetaObject, None))
         await failure_of(client.request(method, params), NotConvertible, match=r"server/discover.*MCP 2025-11-25")
         assert len(ours.sent) == sent
@@ -354,8 +352,7 @@ async def test_connections_and_calls_leave_nothing_behind() -> None:
                 assert (await own.request(ECHO, said)).get("b") == said.get("b")
         readers.append(jsonrpc.answer_reader.cache_info().currsize)
     gc.collect()
-    assert [ref() for ref in carriers] == [None, None]
-    assert readers[0] == readers[-1]
+    assert ([ref() for ref in carriers], readers[0]) == ([None, None], readers[-1])
 
 
 async def test_what_an_old_server_says_of_itself_and_of_progress_may_clash() -> None:
@@ -484,8 +481,7 @@ async def test_what_a_server_forgets_with_a_session_is_said_again() -> None:
 
 
 async def test_a_client_that_may_not_listen_goes_on() -> None:
-    refused = anyio.Event()
-    more = {"resultType": "complete", "ttlMs": 0, "cacheScope": "private"}
+    refused, more = anyio.Event(), {"resultType": "complete", "ttlMs": 0, "cacheScope": "private"}
     discovered = {"supportedVersions": [STATELESS], "capabilities": {"tools": {"listChanged": True}}, **more}
 
     async def strict(raw: Raw) -> None:

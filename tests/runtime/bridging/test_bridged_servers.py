@@ -246,8 +246,7 @@ async def test_errors_that_want_a_visit_ask_for_it_where_results_ask() -> None:
             visited.append(params.url)
             return v2026_07_28.types.ElicitResult(action="accept")
 
-    server = doing(Old, pay)
-    async with checked.connected(Pays(), server) as connection:
+    async with checked.connected(Pays(), doing(Old, pay)) as connection:
         assert text(await connection.client.call_tool("x")) == "paid"
     assert (visited, asked) == (["https://example.com/pay"], 2)
 
@@ -357,8 +356,7 @@ class Followed(Old):
 
 
 async def test_whoever_listens_is_subscribed_and_unsubscribed() -> None:
-    mcp = v2026_07_28.types
-    server = Followed()
+    mcp, server = v2026_07_28.types, Followed()
     async with checked.connected(v2026_07_28.Client(), server) as connection:
         wanted = mcp.SubscriptionFilter(resource_subscriptions=["x:a", "x:bad", "x:a"])
         async with connection.client.subscribed(wanted) as agreed:
@@ -440,8 +438,7 @@ def test_who_subscribes_needs_what_who_listens_needs() -> None:
 
 async def test_the_nearest_server_serves_a_revision_and_explicit_ones_win() -> None:
     ours = {revision: server(revision) for revision in ("2024-11-05", NEWEST_STATEFUL)}
-    expected = dict(zip(REVISIONS, ["2024-11-05", "2024-11-05", *[NEWEST_STATEFUL] * 3], strict=True))
-    for wire, home in expected.items():
+    for wire, home in dict(zip(REVISIONS, ["2024-11-05", "2024-11-05", *[NEWEST_STATEFUL] * 3], strict=True)).items():
         async with checked.connected(checked.bindings(wire).Client(), *ours.values()) as connection:
             await connection.client.list_tools()
             if wire != STATELESS:

@@ -92,8 +92,7 @@ def test_a_payload_is_read_without_what_does_not_fit_and_with_all_else(revision:
 
 
 def test_a_payload_with_many_clashes_is_read_in_a_few_passes() -> None:
-    readings = 0
-    method = bindings("2025-11-25").methods.METHODS["tools/list"]
+    readings, method = 0, bindings("2025-11-25").methods.METHODS["tools/list"]
 
     def read(wire: Any) -> Any:
         nonlocal readings

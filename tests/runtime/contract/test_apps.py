@@ -256,8 +256,7 @@ async def test_resources_prompts_and_completions_are_functions_too(client: Any) 
         return found
 
     prompt, template = {"type": "ref/prompt", "name": "greet"}, {"type": "ref/resource", "uri": "note://{id}"}
-    assert await completed(prompt, "name", "A") == ["Ada", "Alan"]
-    assert await completed(prompt, "style", "l") == ["long"]
+    assert (await completed(prompt, "name", "A"), await completed(prompt, "style", "l")) == (["Ada", "Alan"], ["long"])
     assert await completed(template, "id", "") == ["1", "2"]
 
 
@@ -306,8 +305,7 @@ async def test_values_that_python_cannot_tell_apart_are_refused(kind: Any, merge
     count.__annotations__["x"] = kind
     app.tool(count)
     async with served(app) as client:
-        said = await failure(client, "count", x=merged)
-        assert said.startswith("Invalid arguments of count: arguments.x")
+        assert (await failure(client, "count", x=merged)).startswith("Invalid arguments of count: arguments.x")
         assert not (await client.call_tool("count", {"x": distinct})).is_error
         listed = (await client.list_tools()).tools[0].model_dump()
         assert jsonschema_rs.is_valid(listed["inputSchema"], {"x": distinct})
@@ -466,12 +464,6 @@ def test_a_function_that_cannot_be_an_entry_is_refused_where_it_stands() -> None
 
     def speechless(a: int): ...  # type: ignore[no-untyped-def]
 
-    def missing_variable() -> str:
-        return ""
-
-    def another(id: str, other: str) -> str:
-        return id + other
-
     for function, problem in (
         (untyped, "untyped: the parameter a has no type"),
         (speechless, "speechless: no return annotation"),
@@ -480,9 +472,9 @@ def test_a_function_that_cannot_be_an_entry_is_refused_where_it_stands() -> None
             app.tool(function)
         assert str(caught.value).startswith(f"{__file__}:{function.__code__.co_firstlineno}: {problem}")
     with pytest.raises(BadFunction, match=r"missing_variable: \{id\} of note://\{id\} is no parameter; take id: str"):
-        app.resource("note://{id}")(missing_variable)
+        app.resource("note://{id}")(lambda: "")
     with pytest.raises(BadFunction, match=r"another: the parameter other is not in note://\{id\}"):
-        app.resource("note://{id}")(another)
+        app.resource("note://{id}")(lambda id, other: id + other)
 
 
 def test_a_name_is_given_once() -> None:
@@ -535,8 +527,7 @@ async def test_only_what_can_change_is_declared(revision: str, client: Any) -> N
     assert [client.server_capabilities[name] for name in ("tools", "prompts", "resources")] == [{}, {}, {}]
     async with served(App("none", dynamic=["tools", "contents"]), revision) as changing:
         declared = changing.server_capabilities
-        assert declared["tools"] == {"listChanged": True}
-        assert declared["resources"] == {"subscribe": True}
+        assert (declared["tools"], declared["resources"]) == ({"listChanged": True}, {"subscribe": True})
         assert "prompts" not in declared
         assert (await changing.list_tools()).tools == []
 
@@ -729,7 +720,6 @@ async def test_the_lifespan_is_entered_once_for_all_revisions() -> None:
         yield
         events.append("down")
 
-    app = App("alive", lifespan=lifespan)
-    async with lifespans(app.servers()):
+    async with lifespans(App("alive", lifespan=lifespan).servers()):
         assert events == ["up"]
     assert events == ["up", "down"]

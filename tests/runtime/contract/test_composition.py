@@ -191,8 +191,7 @@ async def test_a_live_mount_follows_and_a_static_one_does_not() -> None:
     part.add_tool(second, name="third")
     part.remove_tool("first")
     async with v2025_11_25.Client.connect(live) as client:
-        assert await names_of(client) == ["last", "third"]
-        assert (await client.call_tool("last", {})).content == []
+        assert (await names_of(client), (await client.call_tool("last", {})).content) == (["last", "third"], [])
     async with v2025_11_25.Client.connect(static) as client:
         assert await names_of(client) == ["first"]
 
@@ -214,8 +213,7 @@ def test_rules_hold_for_a_subject() -> None:
     app = books()
     app.disable(tags={"write"})
     app.enable(tags={"write"}, subject="ada")
-    allowed = [app.allows("tool", "drop", {"write"}, subject) for subject in ("ada", "bob", None)]
-    assert allowed == [True, False, False]
+    assert [app.allows("tool", "drop", {"write"}, subject) for subject in ("ada", "bob", None)] == [True, False, False]
 
 
 log: list[str] = []
@@ -270,8 +268,7 @@ def test_nothing_fills_a_parameter_of_a_dependency() -> None:
 
 async def test_values_of_users_and_sessions_live_for_a_time(tmp_path: Path) -> None:
     store = SqliteEventStore(tmp_path / "users.db")
-    cart = Stored(list[str], list, store=store)
-    seen = Stored(dict[str, int], dict, per="session", ttl=0.2)
+    cart, seen = Stored(list[str], list, store=store), Stored(dict[str, int], dict, per="session", ttl=0.2)
     app = App("cart")
 
     @app.tool
@@ -333,10 +330,8 @@ async def test_a_proxy_offers_what_a_server_of_any_revision_has(package: Any, th
         async with connected(package.Client(), library) as client, package.Client.connect(library) as second:
             assert await names_of(client) == await names_of(second) == ["far_find"]
             assert await text_of(client, "far_find", words="mm") == '{"result":["Emma"]}'
-            found = await second.read_resource("book://far/Emma")
-            assert found.contents[0].text == "Emma: book://Emma"
-            prompt = await client.get_prompt("far_summarize", {"title": "x"})
-            assert prompt.messages[0].content.text == "Summarize x"
+            assert (await second.read_resource("book://far/Emma")).contents[0].text == "Emma: book://Emma"
+            assert (await client.get_prompt("far_summarize", {"title": "x"})).messages[0].content.text == "Summarize x"
             await refused(client.read_resource("book://far/Ulysses"), ProtocolError, "there is no book 'Ulysses'")
     assert library.document["tools"] == []
 
@@ -394,8 +389,7 @@ async def test_options_methods_and_content_by_type(package: Any, tmp_path: Path)
         assert "'n' is missing" in await text_of(client, "counted", right=False)
         (block,) = (await client.call_tool("picture", {})).content
         assert (block.type, block.mime_type) == ("image", "image/png")
-        blocks = (await client.call_tool("report", {})).content
-        assert [block.type for block in blocks] == ["text", "image"]
+        assert [block.type for block in (await client.call_tool("report", {})).content] == ["text", "image"]
         assert "arguments.size: wanted integer or string" in await text_of(client, "union", size=[1])
         assert "'siez' is unknown; did you mean 'size'?" in await text_of(client, "union", size=1, siez=2)
 

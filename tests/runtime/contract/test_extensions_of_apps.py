@@ -69,8 +69,7 @@ async def test_other_clients_get_the_text_of_tools_and_know_nothing_of_those_for
         assert "_meta" not in tool
         assert (await client.call_tool("roll")).content[0].text == "4"
         for name in ("history", "histroy", "nothing"):
-            error = await refused(client.call_tool(name))
-            assert error.message == f"Unknown tool: {name}"
+            assert (await refused(client.call_tool(name))).message == f"Unknown tool: {name}"
 
 
 def test_a_tool_cannot_be_shown_by_what_is_not_there() -> None:
@@ -128,8 +127,7 @@ class Agent(skills.Client):
 async def test_clients_of_the_extension_list_and_load_the_skills_of_an_app(folder: Path, app: App) -> None:
     app.add_skills(folder)
     async with served(app, "2026-07-28", Agent) as client:
-        settings = client.extension(skills.EXTENSION)
-        assert settings == skills.types.SkillsExtensionCapability(directory_read=True)
+        assert client.extension(skills.EXTENSION) == skills.types.SkillsExtensionCapability(directory_read=True)
         (skill,) = [one async for one in client.iter_skills()]
         assert (await client.get_skill(skill.uri)).skill == skill
         loaded = await load_skill(client, skill)
@@ -146,8 +144,7 @@ async def test_clients_of_the_extension_list_and_load_the_skills_of_an_app(folde
             client.read_resource_directory("skill://tea/brewing/../.."),
             client.list_skills("elsewhere"),
         ):
-            error = await refused(ask)
-            assert error.code == -32602
+            assert (await refused(ask)).code == -32602
 
 
 class ByHand(skills.Server):
@@ -168,8 +165,7 @@ async def test_nobody_reads_directories_of_a_server_that_does_not_declare_to_hav
 
 async def test_skills_are_listed_for_clients_that_declare_nothing() -> None:
     async with connected(v2026_07_28.Client(), ByHand()) as connection:
-        client = connection.client
-        request = skills.methods.LIST_SKILLS
+        client, request = connection.client, skills.methods.LIST_SKILLS
         params = mcp.PaginatedRequestParams(meta=client.metadata(mcp.RequestMetaObject, None))
         assert (await client.request(request, params)).skills == []
 

@@ -36,8 +36,7 @@ async def test_a_host_has_an_app_among_its_servers() -> None:
 
 
 async def test_an_app_over_http() -> None:
-    served = HttpApp(app)
-    hello = {"jsonrpc": "2.0", "id": 1, "method": "initialize"}
+    served, hello = HttpApp(app), {"jsonrpc": "2.0", "id": 1, "method": "initialize"}
     params = {"protocolVersion": "2025-11-25", "capabilities": {}, "clientInfo": {"name": "c", "version": "1"}}
     async with served.lifespan(), httpx2.AsyncClient(transport=httpx2.ASGITransport(served)) as http:
         answer = await http.post("http://localhost/mcp", json={**hello, "params": params})

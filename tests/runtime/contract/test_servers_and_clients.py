@@ -181,8 +181,7 @@ async def test_what_a_subclass_says_of_itself_counts_more() -> None:
         instructions = ""
 
     async with served(Named()) as client:
-        assert client.server_info.title == "Mine"
-        assert client.instructions == ""
+        assert (client.server_info.title, client.instructions) == ("Mine", "")
 
 
 Mark = Callable[[Callable[..., Any]], Callable[..., Any]]
@@ -204,19 +203,15 @@ def small_contract(document: dict[str, Any], **members: Any) -> Any:
 
 @pytest.mark.parametrize(("member", "entry", "mark", "offered"), ONE_PART)
 async def test_only_what_a_contract_has_is_offered(member: str, entry: Any, mark: Mark, offered: set[str]) -> None:
-    def only(self: Any, ctx: Any) -> str:
-        return "x"
 
-    async with served(small_contract({member: [entry]}, only=mark(only))) as client:
-        assert set(client.server_capabilities) == offered | {"logging"}
-        assert client.server_info.name == "Small"
+    async with served(small_contract({member: [entry]}, only=mark(lambda self, ctx: "x"))) as client:
+        assert (set(client.server_capabilities), client.server_info.name) == (offered | {"logging"}, "Small")
 
 
 async def test_an_empty_list_is_offered_and_a_missing_one_is_not() -> None:
     async with served(small_contract({"tools": [], "resourceTemplates": []})) as client:
         assert set(client.server_capabilities) == {"tools", "resources", "logging"}
-        assert (await client.list_tools()).tools == []
-        assert (await client.list_resources()).resources == []
+        assert ((await client.list_tools()).tools, (await client.list_resources()).resources) == ([], [])
         assert (await client.list_resource_templates()).resource_templates == []
         assert (await refused(client.call_tool("x"))).code == INVALID_PARAMS
 
@@ -245,8 +240,7 @@ async def test_a_tool_is_called_with_typed_arguments(revision: str) -> None:
     weather = Weather()
     async with served(weather, revision) as client:
         result = await client.call_tool("get-forecast", {"city": "Oslo", "unit": None, "days": 1.0})
-        wire = result.model_dump()
-        forecast = app.structured(result, models.GetForecastOutput)
+        wire, forecast = result.model_dump(), app.structured(result, models.GetForecastOutput)
     (arguments,) = weather.asked
     assert (arguments.city, arguments.days, arguments.unit) == ("Oslo", 1, None)
     assert arguments.model_dump() == {"city": "Oslo", "days": 1, "unit": None}
@@ -268,8 +262,7 @@ async def test_arguments_that_do_not_fit_are_refused_with_all_reasons(revision: 
     weather = Weather()
     weather.argument_errors = "protocol"
     async with served(weather, revision) as client:
-        wrong = {"city": "", "days": 99, "unit": "rankine", "more": 1}
-        error = await refused(client.call_tool("get-forecast", wrong))
+        error = await refused(client.call_tool("get-forecast", {"city": "", "days": 99, "unit": "rankine", "more": 1}))
         missing = await refused(client.call_tool("get-forecast"))
         unknown = await refused(client.call_tool("get-" * 100))
     assert error.code == missing.code == unknown.code == INVALID_PARAMS
@@ -306,11 +299,9 @@ async def test_what_no_model_says_the_schema_still_checks() -> None:
         "inputSchema": {"type": "object", "not": {"required": ["days"]}},
         "outputSchema": {"type": "object", "properties": {"summary": {"pattern": "^[a-z]+$"}}},
     }
-    keeping = forecast_of({"tools": [tool]}, argument_errors="protocol")
-    async with served(keeping) as client:
+    async with served(forecast_of({"tools": [tool]}, argument_errors="protocol")) as client:
         call = client.call_tool
-        forecast = app.structured(await call("get-forecast", {"city": "oslo"}), models.GetForecastOutput)
-        assert forecast.summary == "oslo"
+        assert app.structured(await call("get-forecast", {"city": "oslo"}), models.GetForecastOutput).summary == "oslo"
         assert (await refused(call("get-forecast", {"city": "oslo", "days": 1}))).code == INVALID_PARAMS
         assert (await call("get-forecast", {"city": "Oslo"})).is_error
         assert (await refused(call("get-forecast", {"town": "oslo"}))).data[0]["path"] == "params.arguments.city"
@@ -474,8 +465,7 @@ def test_a_pattern_that_backtracks_without_end_does_not_match() -> None:
     began = time.process_time()
     assert problems({"items": {"anyOf": [schema, {"minLength": 61}]}}, ["a" * 60] * 1000)
     assert time.process_time() - began < 10  # 24 s without a limit of ours
-    password = r"^(?=.*[a-z])(?=.*\d)(?=.*[!?]).{8,}$"
-    assert problems({"pattern": password}, "a" * 1000 + "1!") == []
+    assert problems({"pattern": r"^(?=.*[a-z])(?=.*\d)(?=.*[!?]).{8,}$"}, "a" * 1000 + "1!") == []
 
 
 def test_a_large_value_is_no_trouble_to_an_ordinary_schema() -> None:
@@ -621,8 +611,7 @@ async def test_completion_from_enums(revision: str) -> None:
     async with served(Weather(), revision) as client:
 
         async def complete(ref: Any, name: str, value: str) -> Any:
-            argument = types.CompleteRequestParamsArgument(name=name, value=value)
-            return (await client.complete(ref, argument)).completion
+            return (await client.complete(ref, types.CompleteRequestParamsArgument(name=name, value=value))).completion
 
         found = await complete(prompt, "style", "f")
         assert (found.values, found.total, found.has_more) == (["formal", "friendly", "Frosty"], 3, False)
@@ -702,8 +691,7 @@ def test_what_is_not_needed_is_not_loaded(tmp_path: Path) -> None:
 
 
 def test_no_export_is_named_like_a_module() -> None:
-    modules = {path.stem for path in Path(app.__file__).parent.glob("*.py")}
-    assert modules & set(vars(app)["__all__"]) == set()
+    assert {path.stem for path in Path(app.__file__).parent.glob("*.py")} & set(vars(app)["__all__"]) == set()
 
 
 def test_a_missing_package_is_named(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -753,8 +741,7 @@ class Point(app.Model):
 )
 def test_models_read_and_write_without_loss(wire: Any) -> None:
     point = Point.model_validate_json(json.dumps(wire))
-    assert point.model_dump() == wire
-    assert (point.kind, point.size) == (wire.get("kind", "point"), wire.get("size", 3))
+    assert (point.model_dump(), point.kind, point.size) == (wire, wire.get("kind", "point"), wire.get("size", 3))
 
 
 class Circle(app.Model):
@@ -802,8 +789,7 @@ class WeatherClient(app.ContractClient[v2025_11_25.Client]):
 
     async def say(self, what: str) -> Sequence[v2025_11_25.types.ContentBlock]:
         """Says something."""
-        wire = app.arguments({"what": what})
-        return app.succeeded(await self.client.call_tool("say", wire)).content
+        return app.succeeded(await self.client.call_tool("say", app.arguments({"what": what}))).content
 
     async def prompt_greeting(self, name: str, *, style: str | None = None) -> v2025_11_25.types.GetPromptResult:
         """A greeting."""
@@ -849,8 +835,7 @@ def test_arguments_leave_out_what_was_not_given() -> None:
     )
     wire = {"xY": 1, "inner": {"xY": 2}}
     assert given == {"c": None, "d": wire, "e": [wire], "f": 0, "g": ""}
-    assert app.texts({"a": "x", "b": None, "c": ""}) == {"a": "x", "c": ""}
-    assert repr(app.ABSENT) == "ABSENT"
+    assert (app.texts({"a": "x", "b": None, "c": ""}), repr(app.ABSENT)) == ({"a": "x", "c": ""}, "ABSENT")
 
 
 def test_structured_content_that_is_missing_or_wrong_is_named(revision: str) -> None:

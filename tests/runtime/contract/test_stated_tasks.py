@@ -22,10 +22,7 @@ TOOLS = [
 def saying(name: str) -> Any:
     """A tool that says its name."""
 
-    def said(self: Any, ctx: Any) -> str:
-        return name
-
-    return app.tool(name)(said)
+    return app.tool(name)(lambda self, ctx: name)
 
 
 class Reports(app.Contract):

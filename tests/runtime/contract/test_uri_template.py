@@ -155,8 +155,7 @@ BETWEEN = st.sampled_from(["/", "/and/", "?a=", ":", "#"])
 @given(st.lists(st.tuples(BETWEEN, PLAIN.filter(bool)), min_size=1, max_size=5))
 def test_simple_variables_come_back(parts: list[tuple[str, str]]) -> None:
     values = {f"v{number}": value for number, (_, value) in enumerate(parts)}
-    text = "s:" + "".join(f"{literal}{{v{number}}}" for number, (literal, _) in enumerate(parts))
-    template = UriTemplate(text)
+    template = UriTemplate("s:" + "".join(f"{literal}{{v{number}}}" for number, (literal, _) in enumerate(parts)))
     assert template.match(template.expand(values)) == values
 
 

@@ -91,8 +91,7 @@ async def test_a_host_asks_nobody_and_says_which_command_does(
 ) -> None:
     file = tmp_path / "my mcp.json"
     file.write_text(json.dumps({"mcpServers": {"files": {"url": servers.url}}}), "utf-8")
-    store = MemoryStore()
-    asked = len(servers.world.queries)
+    store, asked = MemoryStore(), len(servers.world.queries)
     clients: Any = [Client, Stateless]
     async with Host.from_config(file, client=clients, store=store, restart_pause=0.01) as host:
         failure = host.failures["files"]

@@ -484,8 +484,7 @@ class ByHand(v2026_07_28.Server):
 
 
 async def test_a_state_of_ones_own_comes_back_as_it_was() -> None:
-    server = ByHand()
-    async with checked.played(server) as (client, _):
+    async with checked.played(ByHand()) as (client, _):
         asked = required(await call(client, "state", {}))
         assert asked["requestState"] != "my own"
         assert "inputRequests" not in asked
@@ -514,8 +513,7 @@ async def test_questions_made_by_hand_need_capabilities_too() -> None:
 
 
 async def test_a_client_answers_by_itself_and_gives_the_state_back_unread() -> None:
-    server = ByHand()
-    client = AnswersNow()
+    server, client = ByHand(), AnswersNow()
     async with checked.connected(client, server) as connection:
         assert (await called(client, "state"), await called(client, "asks")) == ("my own", "None")
         assert (await called(client, "mixed"), sorted(client.asked)) == ("heard accept", ["?", "?", "model"])

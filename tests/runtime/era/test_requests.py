@@ -123,8 +123,7 @@ async def test_stateless_requests_before_during_and_after_a_handshake() -> None:
 
 @each("revision", STATEFUL)
 async def test_each_revision_is_served_beside_the_stateless_one(revision: str) -> None:
-    others = [works(one) for one in EVERY if one != revision]
-    async with played(works(revision), *others) as (client, _):
+    async with played(works(revision), *[works(one) for one in EVERY if one != revision]) as (client, _):
         answered = await client.introduce(revision)
         assert answered["result"]["protocolVersion"] == revision
         assert answered["result"]["serverInfo"]["name"] == f"works-{revision}"
@@ -337,8 +336,7 @@ def test_the_quick_way_and_the_slow_way_agree(kind: str, revision: str, data: st
         meta = params.get("_meta")
         if data.draw(st.booleans()):
             params["_meta"] = {**(meta if isinstance(meta, dict) else {}), VERSION: data.draw(STATED)}
-    peer = dual(kind)
-    dice = random.Random(data.draw(st.integers(0, 2**32)))
+    peer, dice = dual(kind), random.Random(data.draw(st.integers(0, 2**32)))
     expected = said(slow(peer).receive(json.dumps(tidy).encode()))
     for written in (json.dumps(tidy), spelled(tidy, dice), escaped(spelled(tidy, dice))):
         assert said(slow(peer).receive(written.encode())) == expected

@@ -229,8 +229,7 @@ async def test_a_result_of_an_extension_is_taken_from_who_declares_it(capabiliti
 
 @pytest.mark.parametrize("kind", ["later", "task", ""])
 async def test_a_result_of_an_unknown_type_is_invalid(kind: str) -> None:
-    client = Customer()
-    everything = {"resultType": kind, "content": [], "inputRequests": {}}
+    client, everything = Customer(), {"resultType": kind, "content": [], "inputRequests": {}}
     calls: dict[str, Any] = {"tools/call": client.call_tool, "stock/get": client.get_stock}
     for method, call in calls.items():
         async with at(client, DECLARED) as raw, running(_answered(raw, method, {**everything, "count": 1, "ttlMs": 0})):

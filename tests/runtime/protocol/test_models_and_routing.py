@@ -314,8 +314,7 @@ def test_invalid_params_are_one_line_without_a_trace() -> None:
     error = refused("tools/call", '{"name":"x","arguments":[]}')
     message = "Invalid params of tools/call: params.arguments: Input should be an object"
     assert (str(error), error.message) == (f"{message} (-32602)", message)
-    assert (error.__cause__, error.__suppress_context__) == (None, True)
-    assert json.loads(json.dumps(error.data)) == error.data
+    assert (error.__cause__, error.__suppress_context__, json.loads(json.dumps(error.data))) == (None, True, error.data)
 
 
 def test_forms_without_a_tag_are_told_apart_by_their_members() -> None:
@@ -341,8 +340,7 @@ LATER = mcp.CreateTaskResult(task=TASK)
 
 def test_a_call_returns_the_usual_result() -> None:
     link = FakeLink(RESULT)
-    params = mcp.CallToolRequestParams(name="echo")
-    assert asyncio.run(Caller(link).call(methods.CALL_TOOL, params)) is RESULT
+    assert asyncio.run(Caller(link).call(methods.CALL_TOOL, mcp.CallToolRequestParams(name="echo"))) is RESULT
     assert asyncio.run(linked(Client, link).call_tool("echo")) is RESULT
     assert link.sent == [("tools/call", {"name": "echo"})] * 2
 
@@ -363,8 +361,7 @@ def test_a_request_returns_whatever_answers() -> None:
 
 def test_a_notification_returns_nothing() -> None:
     link = FakeLink(RESULT)
-    params = mcp.ProgressNotificationParams(progress=1, progress_token=BIG)
-    asyncio.run(Caller(link).notify(methods.PROGRESS, params))
+    asyncio.run(Caller(link).notify(methods.PROGRESS, mcp.ProgressNotificationParams(progress=1, progress_token=BIG)))
     assert link.sent == [("notifications/progress", {"progress": 1, "progressToken": BIG})]
 
 
@@ -512,8 +509,7 @@ def test_calls_without_required_arguments_send_empty_params(revision: str) -> No
                 continue
             asyncio.run(call())
             count += 1
-            plain = not metadata or method.kind == "notification"
-            assert link.sent == [(name, {} if plain else {"_meta": metadata})]
+            assert link.sent == [(name, {} if (not metadata or method.kind == "notification") else {"_meta": metadata})]
     assert count >= 5
 
 
@@ -770,8 +766,7 @@ def test_the_runtime_has_the_metadata_keys_of_the_schema() -> None:
 @every_revision
 def test_methods_that_the_runtime_names_are_in_the_schemas(revision: str) -> None:
     named = {value for name, value in vars(lifecycle).items() if name.isupper() and isinstance(value, str)}
-    known = {name for package in REVISIONS for name in import_module(f"mcp_bindgen.{package}.methods").METHODS}
-    assert named <= known
+    assert named <= {name for package in REVISIONS for name in import_module(f"mcp_bindgen.{package}.methods").METHODS}
     assert named & set(import_module(f"mcp_bindgen.{revision}.methods").METHODS)
 
 

@@ -166,8 +166,7 @@ def test_a_text_is_no_number() -> None:
     assert pending.id in peer.pending
     theirs = ready(LATEST)
     assert asked(feed(theirs, ping(1)) + feed(theirs, ping("1"))) == [1, "1"]
-    assert json.loads(theirs.respond("1", {})) == answer("1", {})
-    assert json.loads(theirs.respond(1, {})) == answer(1, {})
+    assert (json.loads(theirs.respond("1", {})), json.loads(theirs.respond(1, {}))) == (answer("1", {}), answer(1, {}))
 
 
 def test_a_whole_number_may_have_a_point() -> None:
@@ -200,8 +199,7 @@ def test_both_sides_ask_at_once() -> None:
 
 def test_an_id_in_flight_is_refused() -> None:
     peer = ready(LATEST)
-    assert asked(feed(peer, ping(3))) == [3]
-    assert refused(feed(peer, call(3))) == (INVALID, 3)
+    assert (asked(feed(peer, ping(3))), refused(feed(peer, call(3)))) == ([3], (INVALID, 3))
     assert (json.loads(peer.respond(3, {})), asked(feed(peer, call(3)))) == (answer(3, {}), [3])
 
 
@@ -261,8 +259,7 @@ def test_errors_are_read_however_badly_they_are_formed(body: object, code: int, 
 @each("order", [["jsonrpc", "id", "result", "error"], ["error", "result", "id", "jsonrpc"]])
 def test_what_is_both_result_and_error(order: list[str]) -> None:
     """Some sides send the other one as `null`."""
-    error = {"code": 7, "message": "no"}
-    for result, failed, expected in (({}, None, None), (None, error, 7)):
+    for result, failed, expected in (({}, None, None), (None, {"code": 7, "message": "no"}, 7)):
         peer, pending = asking()
         message = {"jsonrpc": "2.0", "id": pending.id, "result": result, "error": failed}
         event = only(Answered, feed(peer, {name: message[name] for name in order}))
@@ -295,8 +292,7 @@ NO_JSON += [PING + b',"params":' + b'{"a":' * 10_000 + b"1" + b"}" * 10_001]
 def test_what_is_no_json_is_a_parse_error(data: bytes) -> None:
     for peer in (ready(LATEST), client(), server()):
         events = feed(peer, data)
-        assert refused(events) == (PARSE, NO_ID)
-        assert (reply(events)["error"]["code"], peer.handling) == (PARSE, {})
+        assert (refused(events), reply(events)["error"]["code"], peer.handling) == ((PARSE, NO_ID), PARSE, {})
 
 
 @each("data", [b'{"jsonrpc":"2.0","id":1,"result":{}', b'{"jsonrpc":"2.0","id":1,"result":{"x":NaN}}'])
@@ -321,8 +317,7 @@ def test_a_message_is_an_object(message: object) -> None:
 def test_the_version_is_two(version: object) -> None:
     for state in (ready(LATEST), server()):
         assert refused(feed(state, {**ping(5), "jsonrpc": version})) == (INVALID, 5)
-    without = {name: value for name, value in ping(5).items() if name != "jsonrpc"}
-    assert reply(feed(ready(LATEST), without))["id"] == 5
+    assert reply(feed(ready(LATEST), {name: value for name, value in ping(5).items() if name != "jsonrpc"}))["id"] == 5
     peer = client()
     peer.request(methods.PING, None)
     assert refused(feed(peer, {**answer(1, {}), "jsonrpc": version})) == (INVALID, None)
@@ -478,8 +473,7 @@ def test_readers_are_not_built_for_each_connection() -> None:
 
 
 def test_the_answers_to_a_batch_leave_together() -> None:
-    peer = ready(BATCHING)
-    told = notification("notifications/roots/list_changed")
+    peer, told = ready(BATCHING), notification("notifications/roots/list_changed")
     events = feed(peer, [ping("a"), told, call("b"), 5, request("c", "nope"), call("d", 1), call("e")])
     assert (asked(events), sum(isinstance(event, Notified) for event in events)) == (["a", "b", "e"], 1)
     assert reply(events) is None
@@ -499,8 +493,7 @@ def test_other_answers_do_not_wait_for_a_batch() -> None:
 
 
 def test_a_batch_of_notifications_is_not_answered() -> None:
-    peer = ready(BATCHING)
-    told = notification("notifications/roots/list_changed")
+    peer, told = ready(BATCHING), notification("notifications/roots/list_changed")
     events = feed(peer, [told, told, notification("nope")])
     assert [type(event) for event in events] == [Notified, Notified, Rejected]
     assert reply(events) is None
@@ -513,16 +506,14 @@ def test_an_empty_batch_is_refused_by_one_error() -> None:
 
 
 def test_a_batch_of_garbage_is_answered_at_once() -> None:
-    answered = reply(feed(ready(BATCHING), [1, [], [ping()]]))
-    assert [part["error"]["code"] for part in answered] == [INVALID] * 3
+    assert [part["error"]["code"] for part in reply(feed(ready(BATCHING), [1, [], [ping()]]))] == [INVALID] * 3
 
 
 def test_an_id_is_used_once_in_a_batch() -> None:
     peer = ready(BATCHING)
     assert asked(feed(peer, [ping(1), ping(1)])) == [1]
     parts = json.loads(peer.respond(1, {}))
-    assert [part["id"] for part in parts] == [1, 1]
-    assert sorted("error" in part for part in parts) == [False, True]
+    assert ([part["id"] for part in parts], sorted("error" in part for part in parts)) == ([1, 1], [False, True])
 
 
 def test_what_is_cancelled_is_not_owed() -> None:
@@ -538,8 +529,7 @@ def test_answers_come_in_batches() -> None:
     pings: Any = bindings(BATCHING).methods.PING
     first, second = peer.request(pings, None)[0], peer.request(pings, None)[0]
     events = feed(peer, [answer(second.id, {}), refusal(first.id, 5), answer(99, {})])
-    assert [event.pending for event in events if isinstance(event, Answered)] == [second, first]
-    assert len(events) == 2
+    assert ([event.pending for event in events if isinstance(event, Answered)], len(events)) == ([second, first], 2)
 
 
 @each("known", [[BATCHING], [BATCHING, LATEST], ["2024-11-05", BATCHING]])
@@ -644,8 +634,7 @@ def test_a_server_offers_its_best_to_others(wanted: str) -> None:
 
 
 def test_a_failed_attempt_leaves_no_trace() -> None:
-    peer = server(*STATEFUL)
-    broken = initialize("2024-11-05")
+    peer, broken = server(*STATEFUL), initialize("2024-11-05")
     del broken["params"]["clientInfo"]
     assert (code_of(feed(peer, broken)), asked(feed(peer, initialize("1999-01-01")))) == (PARAMS, [0])
     assert peer.dispatcher.revision.name == LATEST
@@ -709,8 +698,7 @@ def test_cancelling_something_else_cancels_nothing(id_: object) -> None:
     peer = ready(LATEST)
     feed(peer, ping(5))
     events = feed(peer, notification("notifications/cancelled", {} if id_ is None else {"requestId": id_}))
-    assert [type(event) for event in events] == [Notified]
-    assert list(peer.handling) == [5]
+    assert ([type(event) for event in events], list(peer.handling)) == ([Notified], [5])
 
 
 def test_progress_finds_its_request() -> None:
@@ -731,8 +719,7 @@ def test_progress_finds_its_request() -> None:
 
 
 def test_asking_for_progress_keeps_what_else_is_said() -> None:
-    peer = client()
-    meta = mcp.RequestMeta(**{"x/y": 2**60})
+    peer, meta = client(), mcp.RequestMeta(**{"x/y": 2**60})
     params = mcp.CallToolRequestParams(name="a", arguments={"n": 10**30, "é": None}, meta=meta)
     pending, data = peer.request(methods.CALL_TOOL, params, progress=True)
     written = {"name": "a", "arguments": {"n": 10**30, "é": None}}
@@ -768,8 +755,7 @@ def envelopes(revision: str, role: str) -> st.SearchStrategy[dict[str, Any]]:
     def whole(message: dict[str, Any], id_: object, more: dict[str, Any]) -> dict[str, Any]:
         is_request = oracle(revision).methods[message["method"]].kind == "request"
         params = {"params": message["params"]} if "params" in message else {}
-        id_of = {"id": id_} if is_request else {}
-        return {**more, "jsonrpc": "2.0", "method": message["method"], **id_of, **params}
+        return {**more, "jsonrpc": "2.0", "method": message["method"], **({"id": id_} if is_request else {}), **params}
 
     kinds = st.one_of(instances(revision).of(f"{role}Request"), instances(revision).of(f"{role}Notification"))
     return st.builds(whole, kinds, NUMERIC, NESTED)
@@ -780,12 +766,10 @@ def envelopes(revision: str, role: str) -> st.SearchStrategy[dict[str, Any]]:
 @run
 @given(data=st.data())
 def test_the_quick_way_and_the_slow_way_agree(revision: str, role: str, data: st.DataObject) -> None:
-    message = data.draw(envelopes(revision, role))
-    dice = random.Random(data.draw(st.integers(0, 2**32)))
+    message, dice = data.draw(envelopes(revision, role)), random.Random(data.draw(st.integers(0, 2**32)))
     peer = ready(revision) if role == "Client" else client(revision)
     tidy = json.dumps({name: message[name] for name in ("jsonrpc", "id", "method", "params") if name in message})
-    expected = essence(slow(peer).receive(tidy.encode()))
-    initialization = message["method"] == "initialize"
+    expected, initialization = essence(slow(peer).receive(tidy.encode())), message["method"] == "initialize"
     assert expected[0][0] in ({"rejected"} if initialization else {"asked", "told", "cancel", "progress"})  # type: ignore[index]
     for text in (tidy, json.dumps(message), spelled(message, dice)):
         assert [essence(one(peer).receive(text.encode())) for one in (slow, copied)] == [expected] * 2
@@ -799,8 +783,7 @@ def test_answers_are_the_same_the_quick_way_and_the_slow_way(revision: str, data
     known = [method for method in oracle(revision).methods.values() if method.kind == "request"]
     method = data.draw(st.sampled_from(known))
     kinds = [instances(revision).of(kind.__name__) for kind in (method.result, *method.alternatives)]
-    result = data.draw(st.one_of(kinds))
-    peer = client(revision)
+    result, peer = data.draw(st.one_of(kinds)), client(revision)
     pending, _ = peer.request(method, None)
     dice = random.Random(data.draw(st.integers(0, 2**32)))
     expected = essence(slow(peer).receive(json.dumps(answer(pending.id, result)).encode()))
@@ -813,8 +796,7 @@ def test_answers_are_the_same_the_quick_way_and_the_slow_way(revision: str, data
 
 @each("depth", [10, 150, 190, 194, 195, 196, 197, 198, 199, 200, 201, 202, 250])
 def test_depth_is_the_same_the_quick_way_and_the_slow_way(depth: int) -> None:
-    peer = ready(LATEST)
-    nested = '{"a":' * depth + "1" + "}" * depth
+    peer, nested = ready(LATEST), '{"a":' * depth + "1" + "}" * depth
     nesting = '"method":"tools/call","params":{"name":"x","arguments":%s}', '"method":"ping","x":%s'
     for text in (f'{{"jsonrpc":"2.0","id":1,{part % nested}}}' for part in nesting):
         assert essence(copied(peer).receive(text.encode())) == essence(slow(peer).receive(text.encode()))
@@ -843,8 +825,7 @@ def test_an_array_of_answers_is_an_error_where_there_are_no_batches(revision: st
     tools = {"tools": [], "resultType": "complete", "ttlMs": 0, "cacheScope": "private"}
     events = feed(peer, [answer(first.id, tools), {"jsonrpc": "2.0"}, refusal(second.id, -1), 7, answer("x", tools)])
     answers = [event for event in events if isinstance(event, Answered)]
-    assert [event.pending for event in answers] == [first, second]
-    assert list(peer.pending) == [third.id]
+    assert ([event.pending for event in answers], list(peer.pending)) == ([first, second], [third.id])
     if revision == BATCHING:
         assert answers[0].result.tools == []
     else:
@@ -957,5 +938,4 @@ def test_only_clients_mend() -> None:
 def test_the_records_are_bounded() -> None:
     peer = client_peer("2025-11-25")
     event = heard(peer, "tools/list", {"tools": [{"name": n} for n in range(1500)] + [GOOD]})
-    assert [tool.name for tool in event.result.tools] == ["good"]
-    assert len(peer.invalid_items) == 1000
+    assert ([tool.name for tool in event.result.tools], len(peer.invalid_items)) == (["good"], 1000)

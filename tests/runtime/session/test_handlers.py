@@ -391,8 +391,7 @@ async def test_nobody_writes_into_our_log() -> None:
     async def fail(self: Any, params: Any, ctx: Any) -> Any:
         raise ValueError(f"unknown: {params.name}")
 
-    records = Records()
-    logger = logging.getLogger("mcp_bindgen")
+    records, logger = Records(), logging.getLogger("mcp_bindgen")
     logger.addHandler(records)
     try:
         async with checked.played(made(LATEST, call_tool=fail)) as (raw, _):
@@ -420,8 +419,7 @@ async def declines(self: Any, params: Any, ctx: Any) -> Any:
 async def test_what_is_declared_and_not_listed_is_an_empty_list(revision: str) -> None:
     package: Any = checked.bindings(revision)
     declares = made(revision, extra_capabilities=lambda self: ALL)
-    handles = made(revision, call_tool=declines, read_resource=declines)
-    for server, prompts in ((declares, True), (handles, False)):
+    for server, prompts in ((declares, True), (made(revision, call_tool=declines, read_resource=declines), False)):
         async with checked.connected(package.Client(), server) as connection:
             client: Any = connection.client
             assert ((await client.list_tools()).tools, (await client.list_resources()).resources) == ([], [])

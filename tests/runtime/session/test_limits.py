@@ -90,9 +90,7 @@ async def test_what_waits_is_cancelled_until_it_begins(turns: int) -> None:
 @pytest.mark.full
 @both_ways
 async def test_two_sides_with_much_to_say_do_not_block_each_other(make: Make) -> None:
-    most = 100
-    called = anyio.Event()
-    arrived = {"roots": 0, "calls": 0}
+    most, called, arrived = 100, anyio.Event(), {"roots": 0, "calls": 0}
 
     async def all_arrived(kind: str) -> None:
         arrived[kind] += 1
@@ -121,8 +119,7 @@ async def test_two_sides_with_much_to_say_do_not_block_each_other(make: Make) ->
 @both_ways
 async def test_who_does_not_read_is_cut_off_in_the_end(make: Make, caplog: pytest.LogCaptureFixture) -> None:
     left, right = make()
-    raw = checked.Raw(left)
-    slow = Waiting(max_unsent_bytes=LARGE, waiting=10, write_timeout=0.05)
+    raw, slow = checked.Raw(left), Waiting(max_unsent_bytes=LARGE, waiting=10, write_timeout=0.05)
     async with anyio.create_task_group() as tasks:
         tasks.start_soon(serve, right, slow)
         await raw.introduce(LATEST)
@@ -230,8 +227,7 @@ class Blocking(Server):
 
 
 async def test_a_thread_counts_until_it_ends_and_each_connection_has_its_own() -> None:
-    blocking = Blocking(threads=3)
-    before = threading.active_count()
+    blocking, before = Blocking(threads=3), threading.active_count()
     try:
         async with checked.played(blocking) as (greedy, _), checked.played(blocking) as (modest, _):
             await greedy.introduce(LATEST)

@@ -373,8 +373,7 @@ async def test_log_messages_have_a_method_for_each_common_level(revision: str) -
     async def hear(self: Any, params: Any, ctx: Any) -> None:
         heard.append((params.level, params.data, params.logger))
 
-    hearing = type("Hearing", (package.Client,), {"on_logging_message": hear})
-    async with connected(hearing(), Logging()) as connection:
+    async with connected(type("Hearing", (package.Client,), {"on_logging_message": hear})(), Logging()) as connection:
         await connection.client.call_tool("x")
         await anyio.wait_all_tasks_blocked()
     said = [(level, {"at": level}, "here") for level in ("debug", "info", "warning", "error")]

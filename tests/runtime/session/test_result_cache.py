@@ -376,8 +376,7 @@ async def test_other_errors_take_nothing_with_them() -> None:
 
     async with reading(library, cache) as client:
         await client.list_tools()
-        asking = cache.through(client._scope, methods.LIST_TOOLS, PARAMS, _refuse, fresh=True)
-        await failure_of(asking, MethodNotFound)
+        await failure_of(cache.through(client._scope, methods.LIST_TOOLS, PARAMS, _refuse, fresh=True), MethodNotFound)
         assert len(cache) == 1
 
 
@@ -404,8 +403,7 @@ def test_a_cache_behaves_like_its_description(steps: list[Any], limit: int, scop
     @bounded()
     async def play() -> None:
         clock = Clock()
-        cache = ResultCache(limit, clock=clock)
-        truth = {"x": 0, "y": 0}
+        cache, truth = ResultCache(limit, clock=clock), {"x": 0, "y": 0}
         until: dict[tuple[str, str, int], float] = {}
         for step in steps:
             match step:

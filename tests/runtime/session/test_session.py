@@ -228,8 +228,7 @@ async def test_what_is_not_offered_is_refused() -> None:
 
 @every_revision
 async def test_handlers_that_block_run_in_threads(revision: str) -> None:
-    together = threading.Barrier(3, timeout=10)
-    main = threading.get_ident()
+    together, main = threading.Barrier(3, timeout=10), threading.get_ident()
 
     def call_tool(self: Any, params: Any, ctx: Any) -> Any:
         assert threading.get_ident() != main
@@ -507,10 +506,7 @@ async def test_the_clock_does_not_run_while_somebody_answers() -> None:
         await anyio.sleep(after)
         return str(len(roots))
 
-    async def sleep(ctx: Context) -> None:
-        await anyio.sleep(LONG)
-
-    async with connected(Thinking(), toolbox(ask, sleep)) as connection:
+    async with connected(Thinking(), toolbox(ask, lambda ctx: anyio.sleep(LONG))) as connection:
         client = connection.client
         hasty = client.with_options(timeout=0.1)
         assert await outcome(hasty, "ask") == "0"
@@ -703,14 +699,12 @@ async def test_ping_works_both_ways(revision: str) -> None:
         return (await ctx.ping()).model_dump()
 
     async with connected(client(revision), toolbox(ping, revision=revision)) as connection:
-        assert (await connection.client.ping()).model_dump() == {}
-        assert await outcome(connection.client, "ping") == "{}"
+        assert ((await connection.client.ping()).model_dump(), await outcome(connection.client, "ping")) == ({}, "{}")
 
 
 @pytest.mark.parametrize("revision", [*STATEFUL, STATELESS])
 async def test_only_files_are_roots(revision: str, caplog: pytest.LogCaptureFixture) -> None:
-    types = bindings(revision).types
-    uri = "file:///home"
+    types, uri = bindings(revision).types, "file:///home"
 
     async def on_list_roots(self: Any, params: Any, ctx: Any) -> Any:
         return types.ListRootsResult(roots=[types.Root(uri="file:///a"), types.Root(uri=uri)])
@@ -755,10 +749,8 @@ async def test_a_client_hears_what_it_wants_to_hear(revision: str) -> None:
 
 
 async def test_each_client_has_its_own_level() -> None:
-    async def talk(ctx: Context) -> None:
-        await ctx.log("info", "hello")
 
-    theirs = toolbox(talk)
+    theirs = toolbox(lambda ctx: ctx.log("info", "hello"))
     async with connected(Latest(), theirs) as one, connected(Latest(), theirs) as two:
         await one.client.set_level("error")
         await outcome(one.client, "talk")
@@ -1070,8 +1062,7 @@ async def test_a_client_leaves_while_its_calls_are_under_way() -> None:
 
 
 async def test_batches_are_answered_as_batches() -> None:
-    revision = "2025-03-26"
-    go = anyio.Event()
+    revision, go = "2025-03-26", anyio.Event()
 
     async def call_tool(self: Any, params: Any, ctx: Any) -> Any:
         if params.name == "slow":
@@ -1087,8 +1078,7 @@ async def test_batches_are_answered_as_batches() -> None:
         go.set()
         parts = await raw.receive()
         assert {part["id"]: "result" in part for part in parts} == {"slow": True, "quick": True, "p": True, "u": False}
-        gone = notification("notifications/cancelled", {"requestId": "x"})
-        go = anyio.Event()
+        gone, go = notification("notifications/cancelled", {"requestId": "x"}), anyio.Event()
         await raw.send([request("x", "tools/call", {"name": "slow"}), request("y", "ping"), gone], [told])
         assert [part["id"] for part in await raw.receive()] == ["y"]
         assert await raw.ask(request("z", "ping")) == answer("z", {})

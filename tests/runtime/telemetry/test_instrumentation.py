@@ -199,8 +199,7 @@ async def test_what_a_handler_asks_is_part_of_the_same_trace(seen: Seen) -> None
 async def test_the_context_of_a_request_reaches_its_handler(message: Any, seen: Seen) -> None:
     server = Now() if "params" in message else Then()
     said = {"name": "x", **message.get("params", {})}
-    carried = {"traceparent": TRACEPARENT, "tracestate": "a=b", "baggage": "who=ada"}
-    said["_meta"] = {**said.get("_meta", {}), **carried}
+    said["_meta"] = {**said.get("_meta", {}), "traceparent": TRACEPARENT, "tracestate": "a=b", "baggage": "who=ada"}
     async with played(server) as (raw, _):
         if isinstance(server, Then):
             await raw.introduce(LATEST)

@@ -134,8 +134,7 @@ class Child:
 
     def __init__(self, script: Path) -> None:
         pipe = subprocess.PIPE
-        command = [sys.executable, str(script)]
-        self.process = subprocess.Popen(command, bufsize=0, stdin=pipe, stdout=pipe, stderr=pipe)
+        self.process = subprocess.Popen([sys.executable, str(script)], bufsize=0, stdin=pipe, stdout=pipe, stderr=pipe)
         assert self.process.stdin is not None
         assert self.process.stdout is not None
         self.sink, self.source = self.process.stdin.fileno(), self.process.stdout.fileno()
@@ -399,8 +398,7 @@ async def test_a_client_survives_an_answer_that_is_too_large() -> None:
 @pytest.mark.parametrize("tool", ["echo", "later"])
 def test_a_client_that_never_reads_fills_no_memory(faulty: Path, tool: str) -> None:
     with started(faulty) as child:
-        before = memory(child.process.pid)
-        line = as_line(call(0, tool, text="x" * 10_000))
+        before, line = memory(child.process.pid), as_line(call(0, tool, text="x" * 10_000))
         os.set_blocking(child.sink, False)
         lines = sent = 0
         rest = b""
@@ -424,8 +422,7 @@ def test_a_client_that_never_reads_fills_no_memory(faulty: Path, tool: str) -> N
 @pytest.mark.parametrize("make", [pair, pipe_pair])
 async def test_a_server_that_never_reads_holds_nobody_for_ever(make: Any) -> None:
     left, right = make()
-    raw = Raw(right)
-    large = {"text": "x" * 100_000}
+    raw, large = Raw(right), {"text": "x" * 100_000}
     async with running(raw.welcome({"tools": {}})), Client.connect(left) as client:
         hasty = client.with_options(timeout=0.1)
         await asyncio.gather(*(failure_of(hasty.call_tool("x", large), RequestTimeout) for _ in range(100)))
@@ -433,8 +430,7 @@ async def test_a_server_that_never_reads_holds_nobody_for_ever(make: Any) -> Non
             with anyio.move_on_after(0.02) as scope:
                 await client.call_tool("x", large)
             assert scope.cancelled_caught
-        asked = (failure_of(client.call_tool("x", large), ConnectionClosed) for _ in range(100))
-        waiting = asyncio.gather(*asked)
+        waiting = asyncio.gather(*(failure_of(client.call_tool("x", large), ConnectionClosed) for _ in range(100)))
         await anyio.wait_all_tasks_blocked()
     await waiting
     await raw.close()

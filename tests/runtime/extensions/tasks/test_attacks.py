@@ -121,8 +121,7 @@ async def test_dropping_many_tasks_takes_no_lease_away() -> None:
 
 async def test_a_run_that_another_worker_has_taken_over_learns_no_answers() -> None:
     store = MemoryTaskStore()
-    service = service_of(for_ever, store)
-    made = task(runs=2, reruns=5)
+    service, made = service_of(for_ever, store), task(runs=2, reruns=5)
     await store.create(made, QUICK)
     late = RunningTask(service, replace(made, runs=1))
     with anyio.move_on_after(0.1):

@@ -189,8 +189,7 @@ async def test_any_time_to_live_may_be_wished_for(ttl: int, tmp_path: Path) -> N
 
 
 async def test_a_client_that_does_not_read_delays_nobody_elses_news(monkeypatch: pytest.MonkeyPatch) -> None:
-    stuck = list[Session]()
-    original = Session.notify
+    stuck, original = list[Session](), Session.notify
 
     async def notify(self: Session, method: Any, params: Any, **more: Any) -> None:
         if method.name == "notifications/tasks/status" and (not stuck or self in stuck):

@@ -213,8 +213,7 @@ async def test_a_server_that_stops_leaves_its_tasks_to_the_next(reruns: int, sta
 
 @pytest.mark.parametrize(("reruns", "status"), [(0, "failed"), (1, "completed")])
 async def test_a_task_whose_process_died_runs_again_only_if_it_may(tmp_path: Path, reruns: int, status: str) -> None:
-    store = SqliteTaskStore(tmp_path / "tasks.db")
-    record = task(reruns=reruns)
+    store, record = SqliteTaskStore(tmp_path / "tasks.db"), task(reruns=reruns)
     await store.create(record, TaskLimits())
     assert await store.lease(record.id, "the dead", 0.3)
     assert await store.swap(record.begun(record.created))

@@ -133,8 +133,7 @@ async def test_only_what_is_over_and_expired_is_swept(store: TaskStore) -> None:
 
 
 async def test_a_principal_and_all_together_have_limits(store: TaskStore) -> None:
-    few = TaskLimits(max_open_per_principal=2, max_open=3)
-    first = task(principal="ada")
+    few, first = TaskLimits(max_open_per_principal=2, max_open=3), task(principal="ada")
     for record in (first, task(principal="ada"), task(principal="bob")):
         await store.create(record, few)
     await refused(store.create(task(principal="ada"), few), TooManyRequests, "this client")
@@ -149,8 +148,7 @@ async def test_a_principal_and_all_together_have_limits(store: TaskStore) -> Non
 
 
 async def test_sweeping_makes_room(store: TaskStore) -> None:
-    one = TaskLimits(max_tasks=1, max_tasks_per_principal=1)
-    record = task(created=0, updated=0, ttl=1)
+    one, record = TaskLimits(max_tasks=1, max_tasks_per_principal=1), task(created=0, updated=0, ttl=1)
     await store.create(record, one)
     await store.swap(record.cancelled(0))
     assert await store.sweep() == 1
