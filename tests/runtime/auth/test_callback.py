@@ -50,8 +50,7 @@ returning = in_background(lambda url: get(visit(url)))
 
 
 async def test_a_browser_comes_back_once_and_whatever_else_comes_changes_nothing(given: World) -> None:
-    seen: dict[str, Any] = {}
-    left = threading.Event()
+    seen, left = dict[str, Any](), threading.Event()
 
     def return_often(url: str) -> None:
         address = visit(url)
@@ -130,8 +129,7 @@ async def test_no_shell_sees_the_address(given: World, monkeypatch: pytest.Monke
 
 
 async def test_an_address_is_pasted_until_it_is_the_right_one(given: World) -> None:
-    told: list[str] = []
-    given_in = ["nonsense", "http://127.0.0.1:8765/callback?code=x&state=wrong"]
+    told, given_in = list[str](), ["nonsense", "http://127.0.0.1:8765/callback?code=x&state=wrong"]
 
     async def ask(prompt: str) -> str:
         if given_in:
@@ -144,9 +142,7 @@ async def test_an_address_is_pasted_until_it_is_the_right_one(given: World) -> N
 
 
 async def test_a_device_waits_as_it_is_told(given: World) -> None:
-    told: list[str] = []
-    answers = ["authorization_pending", "slow_down", "access_denied"]
-    slept: list[float] = []
+    told, answers, slept = list[str](), ["authorization_pending", "slow_down", "access_denied"], list[float]()
     play = given.play_issuing
 
     async def devices(heard: Any) -> None:

@@ -375,8 +375,7 @@ async def test_a_token_does_not_follow_a_redirect_to_another_server(given: World
 
 async def test_the_older_transport_authorizes_messages_and_one_refusal_ends_one_request(given: World) -> None:
     """Over HTTP+SSE, too, every request shows the token, a person has time, and steps up."""
-    shown: list[str] = []
-    streams: list[Heard] = []
+    shown, streams = list[str](), list[Heard]()
 
     async def old(heard: Heard) -> None:
         shown.append(f"{heard.method} {heard.headers.get('authorization', '')}")

@@ -456,8 +456,7 @@ def lost(asked: Any, error: Exception) -> Any:
 
 
 async def test_what_a_server_forgets_with_a_session_is_said_again() -> None:
-    said: list[Any] = []
-    capabilities = {"tools": {}, "logging": {}, "resources": {"subscribe": True}}
+    said, capabilities = list[Any](), {"tools": {}, "logging": {}, "resources": {"subscribe": True}}
 
     async def forgetful(raw: Raw) -> None:
         await welcome(raw, NEW, capabilities)

@@ -227,8 +227,7 @@ async def test_what_the_client_lacks_is_told_in_the_words_of_the_handler(wire: s
 
 
 async def test_errors_that_want_a_visit_ask_for_it_where_results_ask() -> None:
-    visited: list[str] = []
-    asked = 0
+    visited, asked = list[str](), 0
 
     async def pay(params: Any, ctx: Any) -> Any:
         nonlocal asked

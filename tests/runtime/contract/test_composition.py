@@ -51,8 +51,7 @@ class Db:
     """A database that records whether it is open."""
 
     def __init__(self) -> None:
-        self.is_open = True
-        self.rows = ["Emma"]
+        self.is_open, self.rows = True, ["Emma"]
 
 
 events: list[str] = []

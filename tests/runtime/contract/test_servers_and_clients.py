@@ -57,9 +57,7 @@ class Weather(WeatherContract):
     """Knows everything; what a test wants to be otherwise, it says."""
 
     def __init__(self, forecast: Any = None, said: Any = None) -> None:
-        self.forecast = forecast
-        self.said = said
-        self.asked: list[models.GetForecastInput] = []
+        self.forecast, self.said, self.asked = forecast, said, list[models.GetForecastInput]()
         self.events: list[str] = []
 
     @asynccontextmanager

@@ -52,8 +52,7 @@ class Asks:
     """Tools that ask, written once."""
 
     def __init__(self) -> None:
-        self.runs: list[str] = []
-        self.failures: list[BaseException] = []
+        self.runs, self.failures = list[str](), list[BaseException]()
 
     async def call_tool(self, params: Any, ctx: Any) -> Any:
         types = checked.bindings(ctx.revision).types

@@ -65,8 +65,7 @@ class Works:
     """Tools that are the same in all revisions."""
 
     def __init__(self) -> None:
-        self.stopped: list[str] = []
-        self.go = anyio.Event()
+        self.stopped, self.go = list[str](), anyio.Event()
 
     async def list_tools(self, params: Any, ctx: Any) -> Any:
         return bindings(ctx.revision).types.ListToolsResult(tools=[])

@@ -15,8 +15,7 @@ from mcp_bindgen.runtime.protocol.transport import Oversized
 
 def feed(data: bytes, sizes: list[int], limit: int = 10_000) -> tuple[EventDecoder, list[Any]]:
     """The data of the messages of a stream that comes in pieces of these sizes."""
-    stream = EventDecoder(limit)
-    found: list[Any] = []
+    stream, found = EventDecoder(limit), list[Any]()
     while data:
         size = sizes.pop(0) if sizes else len(data)
         found += [event.data for event in stream.feed(data[:size]) if event.type == "message"]

@@ -54,8 +54,7 @@ def worker(folder: Path, port: int, parser: str = "auto", **variables: str) -> A
 
 async def settled(client: Any) -> dict[str, int]:
     """How the process is once everything is over: nothing has changed for a second."""
-    before: dict[str, int] = {}
-    since = time.monotonic()
+    before, since = dict[str, int](), time.monotonic()
     with anyio.fail_after(PATIENCE):
         while True:
             vitals: dict[str, int] = json.loads(await text(client, "vitals"))
@@ -179,9 +178,7 @@ class Cutter:
     port = opened = cut = 0
 
     def __init__(self, to: int, share: float, dice: random.Random) -> None:
-        self._to = to
-        self._share = share
-        self._dice = dice
+        self._to, self._share, self._dice = to, share, dice
 
     @asynccontextmanager
     async def running(self) -> AsyncGenerator[None]:
@@ -326,8 +323,7 @@ async def in_process(*servers: Any, **options: Any) -> AsyncGenerator[Callable[.
 @pytest.mark.full
 async def test_session_ids_cannot_be_guessed() -> None:
     """No part or variation of an id finds its session, with and without a store that keeps them."""
-    dice = random.Random(2)
-    ids: set[str] = set()
+    dice, ids = random.Random(2), set[str]()
     async with in_process(Server25(), limits=HttpLimits(sessions=300)) as send:
         for _ in range(200):
             ids.add((await send("POST", initialize(NEWEST))).headers["mcp-session-id"])

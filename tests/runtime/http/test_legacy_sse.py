@@ -46,9 +46,7 @@ class Tools(Server):
     info = mcp.Implementation(name="tools", version="1")
 
     def __init__(self) -> None:
-        self.alive: list[str] = []
-        self.cancelled = threading.Event()
-        self.started = threading.Event()
+        self.alive, self.cancelled, self.started = list[str](), threading.Event(), threading.Event()
 
     @asynccontextmanager
     async def lifespan(self) -> AsyncGenerator[None]:
@@ -166,9 +164,7 @@ class Raw:
     """A client that does everything by hand."""
 
     def __init__(self, http: httpx2.AsyncClient, stream: httpx2.Response) -> None:
-        self.http = http
-        self.stream = stream
-        self.lines = stream.aiter_lines()
+        self.http, self.stream, self.lines = http, stream, stream.aiter_lines()
         self.endpoint = ""
 
     async def event(self) -> tuple[str, str]:

@@ -72,9 +72,7 @@ class FakeLink(runtime.Link):
     """A way to a side that answers everything with the same answer."""
 
     def __init__(self, answer: Any = None, metadata: Mapping[str, Any] | None = None) -> None:
-        self.answer = answer
-        self.said = metadata or {}
-        self.introductions = 0
+        self.answer, self.said, self.introductions = answer, metadata or {}, 0
         self.sent: list[tuple[str, Any]] = []
 
     async def request(self, method: Any, params: Any, options: object = None, *, related: object = None) -> Any:

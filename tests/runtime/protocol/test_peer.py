@@ -129,8 +129,7 @@ PING_PARAMS = mcp.RequestParams()
 
 
 def test_ids_are_never_used_twice() -> None:
-    peer = client()
-    seen: list[int] = []
+    peer, seen = client(), list[int]()
     for turn in range(50):
         pending, data = peer.request(methods.PING, None)
         assert json.loads(data) == ping(pending.id)

@@ -41,8 +41,7 @@ class Waiting(Server):
     """Has handlers that wait, and counts them."""
 
     def __init__(self, **limits: Any) -> None:
-        self.limits = Limits(**limits)
-        self.go = anyio.Event()
+        self.limits, self.go = Limits(**limits), anyio.Event()
         self.waiting = self.most = 0
 
     async def _wait(self) -> None:
@@ -215,9 +214,7 @@ class Blocking(Server):
     """Has a tool that blocks its thread."""
 
     def __init__(self, **limits: Any) -> None:
-        self.limits = Limits(**limits)
-        self.go = threading.Event()
-        self.blocked: list[str] = []
+        self.limits, self.go, self.blocked = Limits(**limits), threading.Event(), list[str]()
 
     def call_tool(self, params: mcp.CallToolRequestParams, ctx: Context) -> mcp.CallToolResult:
         if params.name == "wait":

@@ -76,9 +76,7 @@ async def conversation(
 ) -> tuple[list[Any], Any]:
     """Call a tool whose handler asks, answer its questions, and return what was asked and what came of it."""
     package: Any = bindings(revision)
-    mcp = package.types
-    asked: list[Any] = []
-    given = iter(answers)
+    mcp, asked, given = package.types, list[Any](), iter(answers)
 
     class Asking(package.Server):  # type: ignore[misc]
         async def call_tool(self, params: Any, ctx: Any) -> Any:

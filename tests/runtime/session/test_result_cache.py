@@ -42,8 +42,7 @@ class Library(Server):
 
     def __init__(self, ttl_ms: int = 60_000, scope: Any = "private") -> None:
         self.hints: dict[str, Any] = {"ttl_ms": ttl_ms, "cache_scope": scope}
-        self.asked: list[str] = []
-        self.edition = 1
+        self.asked, self.edition = list[str](), 1
 
     async def list_tools(self, params: mcp.PaginatedRequestParams, ctx: Any) -> mcp.ListToolsResult:
         self.asked.append(f"tools {params.cursor}")
@@ -376,7 +375,8 @@ async def test_other_errors_take_nothing_with_them() -> None:
 
     async with reading(library, cache) as client:
         await client.list_tools()
-        await failure_of(cache.through(client._scope, methods.LIST_TOOLS, PARAMS, _refuse, fresh=True), MethodNotFound)
+        asking = cache.through(client._scope, methods.LIST_TOOLS, PARAMS, _refuse, fresh=True)
+        await failure_of(asking, MethodNotFound)
         assert len(cache) == 1
 
 

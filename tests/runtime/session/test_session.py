@@ -96,9 +96,7 @@ class Sleeper(LatestServer):
     """Has a tool that waits; it knows how many wait, and what became of them."""
 
     def __init__(self) -> None:
-        self.waiting = 0
-        self.cancelled = 0
-        self.go = anyio.Event()
+        self.waiting, self.cancelled, self.go = 0, 0, anyio.Event()
 
     async def call_tool(self, params: mcp.CallToolRequestParams, ctx: Context) -> Any:
         if params.name == "quick":
@@ -124,8 +122,7 @@ async def handler(self: Any, params: Any, ctx: Any) -> Any:
 @every_revision
 async def test_capabilities_follow_from_the_handlers(revision: str) -> None:
     offered = dict.fromkeys(["call_tool", "list_prompts", "read_resource", "subscribe", "complete"], handler)
-    ours = client(revision, on_list_roots=handler, on_create_message=handler)
-    seen: list[Any] = []
+    ours, seen = client(revision, on_list_roots=handler, on_create_message=handler), list[Any]()
 
     async def on_initialized(self: Any, params: Any, ctx: Any) -> None:
         seen.append((ctx.peer_capabilities, ctx.peer_info.name, ctx.revision))
@@ -870,8 +867,7 @@ async def test_methods_of_the_protocol_can_be_called_by_their_descriptor() -> No
 
 @every_revision
 async def test_lists_are_read_page_by_page(revision: str) -> None:
-    types = bindings(revision).types
-    asked: list[str | None] = []
+    types, asked = bindings(revision).types, list[str | None]()
 
     async def list_tools(self: Any, params: Any, ctx: Any) -> Any:
         asked.append(params.cursor)
@@ -1115,8 +1111,7 @@ class Delaying(Transport):
     """A transport that holds the event loop up with a message in its hands, until a request's time is up."""
 
     def __init__(self, inner: Transport) -> None:
-        self._inner = inner
-        self.seconds = 0.0
+        self._inner, self.seconds = inner, 0.0
 
     async def receive(self) -> Sequence[Any]:
         messages = await self._inner.receive()
@@ -1179,8 +1174,7 @@ async def test_a_server_that_is_gone_as_it_answers_the_handshake() -> None:
 
 def test_a_large_answer_in_a_session_blocks_nobody() -> None:
     async def post(app: HttpApp, message: Any, **headers: str) -> list[Any]:
-        sent: list[Any] = []
-        bodies = [{"type": "http.request", "body": json.dumps(message).encode()}]
+        sent, bodies = list[Any](), [{"type": "http.request", "body": json.dumps(message).encode()}]
         known = {"host": "localhost", "content-type": "application/json", **headers}
         known["accept"] = "application/json, text/event-stream"
         raw = [(name.replace("_", "-").encode(), value.encode()) for name, value in known.items()]

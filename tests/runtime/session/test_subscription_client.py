@@ -111,8 +111,7 @@ async def test_changes_are_heard_while_the_block_lasts(way: Callable[[Any], Any]
 async def test_several_subscriptions_at_once(way: Callable[[Any], Any]) -> None:
     shop = Shop()
     async with way(shop) as client, anyio.create_task_group() as tasks:
-        agreed: list[Any] = []
-        leave = anyio.Event()
+        agreed, leave = list[Any](), anyio.Event()
         uris = [f"shop:{number}" for number in range(5)]
 
         async def follow(uri: str) -> None:

@@ -138,8 +138,7 @@ class Child:
         assert self.process.stdin is not None
         assert self.process.stdout is not None
         self.sink, self.source = self.process.stdin.fileno(), self.process.stdout.fileno()
-        self.lines = Lines(1024 * MIB)
-        self.ready: list[bytes | Oversized] = []
+        self.lines, self.ready = Lines(1024 * MIB), list[bytes | Oversized]()
 
     def send(self, *messages: object) -> None:
         """Writes messages, one a line, at once; the child has to read them."""
@@ -813,8 +812,7 @@ def test_without_groups_of_processes_a_child_that_ignores_the_end_of_its_input_i
     """As on Windows, where `os.killpg` does not exist."""
     monkeypatch.setattr(stdio_module, "sys", SimpleNamespace(platform="win32"))
     monkeypatch.delattr(os, "killpg")
-    pids: list[int] = []
-    start = anyio.open_process
+    pids, start = list[int](), anyio.open_process
 
     async def open_process(*arguments: Any, **options: Any) -> Any:
         process = await start(*arguments, **options)

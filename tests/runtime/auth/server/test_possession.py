@@ -46,8 +46,7 @@ class Holder(Prover):
 
     def __init__(self, server: Protected) -> None:
         super().__init__()
-        self.server = server
-        self.token = server.token(cnf={"jkt": self.thumbprint})
+        self.server, self.token = server, server.token(cnf={"jkt": self.thumbprint})
 
     def proven(self, **changes: Any) -> str:
         """A proof for this token, which differs in some ways from a good one."""
@@ -269,8 +268,7 @@ def test_processes_can_share_what_they_remember_of_proofs(issuer: Issuer) -> Non
 
     class Shared:
         def __init__(self) -> None:
-            self.kept = set[bytes]()
-            self.is_away = False
+            self.kept, self.is_away = set[bytes](), False
 
         async def add(self, proof: bytes, owner: str, seconds: float) -> bool:
             await asyncio.sleep(0)

@@ -185,8 +185,7 @@ async def heard(
     client: AsyncClient, change: Callable[[str], None], last: str, session: dict[str, str] | None = None
 ) -> list[str]:
     """The URIs that a stream tells of changes, up to the last one: of a session, or of one who follows a folder."""
-    found: list[str] = []
-    told = {"mcp-protocol-version": STATELESS, "mcp-method": "subscriptions/listen"}
+    found, told = list[str](), {"mcp-protocol-version": STATELESS, "mcp-method": "subscriptions/listen"}
     body = stateless("subscriptions/listen", notifications={"resourceSubscriptions": ["note://"]})
     options: Any = {"headers": session} if session else {"json": body, "headers": told}
     async with client.stream("GET" if session else "POST", "/mcp", **options) as response:

@@ -166,8 +166,7 @@ class Server:
     """A client of a server that has some files."""
 
     def __init__(self, files: Mapping[str, bytes]) -> None:
-        self.files = files
-        self.reads: list[str] = []
+        self.files, self.reads = files, list[str]()
 
     def with_options(self, *, fresh: bool) -> Server:
         assert fresh

@@ -155,8 +155,7 @@ async def test_who_begins_to_listen_costs_nothing_for_those_who_listen() -> None
 
 
 async def test_who_listens_and_does_not_read_has_little_wait_in_memory(monkeypatch: pytest.MonkeyPatch) -> None:
-    queued: list[str] = []
-    notify = Subscription.notify
+    queued, notify = list[str](), Subscription.notify
 
     async def counted(self: Subscription, method: Any, params: Any, **more: Any) -> None:
         queued.append(params.task_id)
@@ -217,9 +216,7 @@ class Unfair(tasks.Server):
 
     def __init__(self, **changes: Any) -> None:
         super().__init__()
-        self.changes = changes
-        self.looks = 0
-        self.cancelled: list[str] = []
+        self.changes, self.looks, self.cancelled = changes, 0, list[str]()
 
     def call_tool(self, params: mcp.CallToolRequestParams, ctx: Any) -> Any:
         return tasks.types.CreateTaskResult.model_validate({**TASK, "resultType": "task"})

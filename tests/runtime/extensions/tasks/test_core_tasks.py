@@ -31,9 +31,7 @@ class Asked(Client):
 
     def __init__(self, answer: Any = True) -> None:
         super().__init__()
-        self.answer_with = answer
-        self.asked: list[mcp.ElicitRequestFormParams] = []
-        self.told: list[str] = []
+        self.answer_with, self.asked, self.told = answer, list[mcp.ElicitRequestFormParams](), list[str]()
 
     def on_elicit(self, params: Any, ctx: Any) -> Any:
         self.asked.append(params)

@@ -27,8 +27,7 @@ class Asked(tasks.Client):
 
     def __init__(self) -> None:
         super().__init__()
-        self.asked: list[str] = []
-        self.told: list[Any] = []
+        self.asked, self.told = list[str](), list[Any]()
 
     def on_elicit(self, params: Any, ctx: Any) -> Any:
         self.asked.append(params.message)

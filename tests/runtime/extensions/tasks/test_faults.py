@@ -72,8 +72,7 @@ class Yes(tasks.Client):
 @pytest.mark.full
 async def test_a_client_that_waits_gets_an_end_whatever_becomes_of_the_server(tmp_path: Path) -> None:
     port = free_port()
-    command = [sys.executable, "-m", "tests.support.task_server", port, tmp_path]
-    ends: dict[str, Any] = {}
+    command, ends = [sys.executable, "-m", "tests.support.task_server", port, tmp_path], dict[str, Any]()
 
     async def wait(client: Any, name: str) -> None:
         try:

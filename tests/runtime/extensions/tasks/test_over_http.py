@@ -145,8 +145,7 @@ def test_lists_and_statuses_have_the_tasks_alone_that_a_token_allows(monkeypatch
             return found
 
         def listed(token: str) -> list[list[str]]:
-            pages: list[list[str]] = []
-            more: dict[str, str] = {}
+            pages, more = list[list[str]](), dict[str, str]()
             while not pages or more:
                 found = asked(token, "tasks/list", **more)["result"]
                 pages.append([one["taskId"] for one in found["tasks"]])

@@ -29,9 +29,7 @@ class Engine:
     """Notes which tasks run, and which are ended."""
 
     def __init__(self, seconds: float = 0) -> None:
-        self.seconds = seconds
-        self.ran: list[str] = []
-        self.ended: list[str] = []
+        self.seconds, self.ran, self.ended = seconds, list[str](), list[str]()
 
     async def run(self, id: str) -> None:
         self.ran.append(id)

@@ -24,9 +24,7 @@ class Life(RuleBasedStateMachine):
         self.record = TaskRecord(
             id=new_id(), revision="x", method="m", params=params, created=1000, updated=1000, ttl=ttl, reruns=reruns
         )
-        self.seen: dict[str, Any] = {}
-        self.taken: dict[str, Any] = {}
-        self.begun = 0
+        self.seen, self.taken, self.begun = dict[str, Any](), dict[str, Any](), 0
 
     def put(self, following: TaskRecord) -> None:
         assert not self.record.is_over

@@ -157,8 +157,7 @@ async def test_sweeping_makes_room(store: TaskStore) -> None:
 
 
 async def test_changes_are_heard_of_in_every_process(again: Open, store: TaskStore) -> None:
-    record = task()
-    heard: list[str | None] = []
+    record, heard = task(), list[str | None]()
 
     async def first(wanted: str, do: Callable[[], Awaitable[Any]]) -> None:
         async def change() -> None:

@@ -38,9 +38,7 @@ class Parts(httpx2.AsyncByteStream):
     """A body that goes on and on, and tells how much of it was read."""
 
     def __init__(self, part: bytes, pause: float = 0, *, first: bytes = b"") -> None:
-        self._first = first
-        self._part = part
-        self._pause = pause
+        self._first, self._part, self._pause = first, part, pause
         self.read = 0
 
     async def __aiter__(self) -> AsyncIterator[bytes]:
@@ -117,8 +115,7 @@ async def test_packed_events_leave_the_event_loop_time_for_others(
     opened: Open, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """Few bytes unpack to millions of lines, and to decode them takes seconds: what is decoded at once is small."""
-    sizes: list[int] = []
-    feed = EventDecoder.feed
+    sizes, feed = list[int](), EventDecoder.feed
 
     def measured(self: EventDecoder, chunk: bytes) -> list[Any]:
         sizes.append(len(chunk))
@@ -191,8 +188,7 @@ ELSEWHERE = [
 @pytest.mark.parametrize("status", [301, 302, 303, 307, 308])
 async def test_no_redirect_takes_anything_to_another_origin(opened: Open, place: str, status: int) -> None:
     """Neither headers nor messages; the POSTs of both transports, and the stream of one."""
-    seen: list[httpx2.URL] = []
-    opening: list[bool] = []
+    seen, opening = list[httpx2.URL](), list[bool]()
 
     def serve(request: httpx2.Request) -> httpx2.Response:
         seen.append(request.url)

@@ -92,8 +92,7 @@ async def test_a_stream_that_stays_open_after_the_answer_is_closed() -> None:
 
 
 async def test_requests_are_concurrent_but_not_too_many() -> None:
-    running: list[int] = []
-    most = 0
+    running, most = list[int](), 0
 
     async def play(heard: Heard) -> None:
         nonlocal most

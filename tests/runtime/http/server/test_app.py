@@ -142,9 +142,7 @@ class Now(v2026_07_28.Server):
     info = mcp.Implementation(name="now", version="1")
 
     def __init__(self) -> None:
-        self.heard: list[Any] = []
-        self.events: list[str] = []
-        self.go = asyncio.Event()
+        self.heard, self.events, self.go = list[Any](), list[str](), asyncio.Event()
         self.tools = [mcp.Tool(name="plain", input_schema=mcp.ToolInputSchema()), self.regional("regional")]
         self.listed = 0
 
@@ -390,14 +388,12 @@ async def test_a_client_of_the_old_era_is_told_what_is_spoken() -> None:
         assert (done.status, done.code, done.answer["error"]["data"]) == (404, UNKNOWN, {"supported": [STATELESS]})
 
 
+NO_TEXTS: list[Any] = [5, [], {}, True]
 REFUSED: list[tuple[Any, dict[str, str], int, int]] = [
     *((lone("x", name), {}, 404, UNKNOWN) for name in ("initialize", "ping", "logging/setLevel", "no/such", "")),
     *((lone("x", f"resources/{name}"), {}, 404, UNKNOWN) for name in ("subscribe", "unsubscribe")),
     (lone("x", "é"), {"mcp-method": "x"}, 404, UNKNOWN),
-    *(
-        (request("x", "tools/list", {"_meta": stating(revision=no_text)}), {}, 400, PARAMS)
-        for no_text in (5, [], {}, True)
-    ),
+    *((request("x", "tools/list", {"_meta": stating(revision=stated)}), {}, 400, PARAMS) for stated in NO_TEXTS),
     *((body, {}, 400, PARSE) for body in (b"", b"{", b"\xff\xfe", b"[" * 5000)),
     (b'{"jsonrpc":"2.0","id":1,"method":"tools/list","params":{"_meta":NaN}}', {}, 400, PARSE),
     *((body, {}, 400, INVALID) for body in (b"[]", b"1", b"{}", b"null", [lone(1, "tools/list")])),

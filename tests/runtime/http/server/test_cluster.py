@@ -60,8 +60,7 @@ async def test_answers_find_the_handler_that_asked(two: Cluster) -> None:
 async def test_a_cancellation_finds_the_handler(two: Cluster) -> None:
     async with patient(two) as client:
         for calling, cancelling in (ports(two), ports(two)[::-1]):
-            asked = client.calling("count", to=1000, delay_ms=20)
-            said: list[Any] = []
+            asked, said = client.calling("count", to=1000, delay_ms=20), list[Any]()
             with anyio.fail_after(10):
                 async with client.stream(calling, asked) as response:
                     async for line in response.aiter_lines():
@@ -86,8 +85,7 @@ async def test_a_stream_is_resumed_by_another_worker_with_every_event_once_and_i
 async def test_the_newest_connection_reads_a_stream_wherever_the_others_are(two: Cluster) -> None:
     async with patient(two) as client:
         first, second = ports(two)
-        asked = client.calling("count", to=200, delay_ms=20)
-        last: list[str] = []
+        asked, last = client.calling("count", to=200, delay_ms=20), list[str]()
         async with AsyncExitStack() as stack:
             events = client.events(await stack.enter_async_context(client.stream(first, asked)), last)
             said = [await anext(events) for _ in range(3)]

@@ -209,9 +209,7 @@ async def _announces(speaker: Patient, said: list[str]) -> str:
 async def _under_load(cluster: Cluster, kills: int, clients: int, seed: int) -> Checker:
     """Kills a worker at each of some moments, and starts it again, while clients count, ask and listen."""
     check, choice = Checker(), random.Random(seed)
-    heard: list[list[str]] = []
-    tried: list[str] = []
-    announced: set[str] = set()
+    heard, tried, announced = list[list[str]](), list[str](), set[str]()
     async with connections() as http, anyio.create_task_group() as tasks:
         for number in range(clients):
             client = Patient(http, cluster.url)
@@ -301,8 +299,7 @@ async def test_a_worker_that_is_told_to_stop_finishes_what_it_can(two: Cluster) 
 @pytest.mark.full
 async def test_redis_is_away_and_comes_back(two: Cluster) -> None:
     async with meeting(two) as (client, first, second):
-        last: list[str] = []
-        said: list[Any] = []
+        last, said = list[str](), list[Any]()
         async with client.stream(two.at(first), client.calling("count", to=150, delay_ms=20)) as response:
             events = client.events(response, last)
             said += [await anext(events) for _ in range(5)]

@@ -105,8 +105,7 @@ async def test_long_streams_come_in_pages(make: Make) -> None:
         await store.save("s", b"")
         large = [Event(number, bytes(PAGE // 2 - 1)) for number in range(1, 7)]
         await store.write("s", "a", [*large, Event(7, bytes(3 * PAGE)), Event(8, b"x")], b"")
-        pages: list[list[int]] = []
-        after = 0
+        pages, after = list[list[int]](), 0
         while page := await store.read("s", "a", after):
             pages.append([event.number for event in page])
             after = page[-1].number
@@ -260,10 +259,8 @@ class Model:
     def __init__(self, limits: StoreLimits) -> None:
         self.limits = limits
         self.accounts = {session: account_of(session) for session in "st"}
-        self.sessions: set[str] = set()
-        self.held: list[tuple[str, str, Event]] = []
-        self.last: dict[tuple[str, str], int] = {}
-        self.ended: set[tuple[str, str]] = set()
+        self.sessions, self.held = set[str](), list[tuple[str, str, Event]]()
+        self.last, self.ended = dict[tuple[str, str], int](), set[tuple[str, str]]()
 
     def write(self, session: str, stream: str, added: list[Event], pending: bytes | None) -> None:
         if session not in self.sessions:

@@ -40,8 +40,7 @@ class Store(MemoryEventStore):
 
     def __init__(self, *states: object) -> None:
         super().__init__()
-        self.states = list(states)
-        self.asked = 0
+        self.states, self.asked = list(states), 0
 
     async def ready(self) -> bool:
         self.asked += 1

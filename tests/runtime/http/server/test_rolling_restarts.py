@@ -203,8 +203,7 @@ class Stream:
         message = lone(1, "subscriptions/listen", {}, notifications={"resourceSubscriptions": [NOTE]})
         message["params"]["_meta"]["io.modelcontextprotocol/clientInfo"] = {"name": name, "version": "1"}
         headers = {**HEADERS, "mcp-protocol-version": NEW, "mcp-method": "subscriptions/listen"}
-        self._opened = http.stream("POST", url, headers=headers, json=message)
-        self.heard: list[str] = []
+        self._opened, self.heard = http.stream("POST", url, headers=headers, json=message), list[str]()
 
     async def read(self, *, seconds: float = 10) -> str:
         """Reads until the stream ends, or for so long; returns how it went."""
@@ -235,8 +234,7 @@ async def _announce(http: httpx2.AsyncClient, url: str, uri: str) -> None:
 async def test_events_between_the_end_of_a_stream_and_the_next_one_are_heard_once(two: Cluster) -> None:
     first, second = two.workers
     async with httpx2.AsyncClient(timeout=20) as http, anyio.create_task_group() as tasks:
-        former = Stream(http, two.at(first))
-        ended: list[str] = []
+        former, ended = Stream(http, two.at(first)), list[str]()
 
         async def read() -> None:
             ended.append(await former.read())
@@ -304,8 +302,7 @@ class Load:
         self.long: Counter[str] = Counter()
         self.events: list[str] = []
         self._cluster, self._http, self._steps = cluster, http, round(seconds * 10)
-        self._old = Patient(http, cluster.url)
-        self._over = False
+        self._old, self._over = Patient(http, cluster.url), False
 
     @asynccontextmanager
     async def running(self) -> AsyncGenerator[None]:

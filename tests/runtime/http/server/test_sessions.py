@@ -42,9 +42,7 @@ class Tools(v2025_11_25.Server):
     info = mcp.Implementation(name="tools", version="1")
 
     def __init__(self) -> None:
-        self.finished: list[str] = []
-        self.cancelled: list[str] = []
-        self.failures: list[Exception] = []
+        self.finished, self.cancelled, self.failures = list[str](), list[str](), list[Exception]()
 
     async def call_tool(self, params: mcp.CallToolRequestParams, ctx: v2025_11_25.Context) -> mcp.CallToolResult:
         try:
@@ -874,8 +872,7 @@ async def test_connections_that_break_all_the_time(kind: str, tmp_path: Path) ->
         peer = await endpoint.begin()
         for id_ in range(3):
             to = dice.randrange(1, 60)
-            exchange = peer.call("count", id_, to=to, pause=0.002)
-            heard: list[Any] = []
+            exchange, heard = peer.call("count", id_, to=to, pause=0.002), list[Any]()
             broken: list[Exchange] = []
             while True:
                 await exchange.primed()

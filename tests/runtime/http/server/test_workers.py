@@ -34,9 +34,7 @@ class Cluster:
     """
 
     def __init__(self, folder: Path, url: str, workers: list[subprocess.Popen[bytes]]) -> None:
-        self.url = url
-        self.workers = workers
-        self.news = folder / "news"
+        self.url, self.workers, self.news = url, workers, folder / "news"
 
 
 @contextmanager
@@ -75,8 +73,7 @@ class Raw:
     """Posts messages by hand, and sees which worker answers."""
 
     def __init__(self, http: httpx2.AsyncClient, url: str) -> None:
-        self._http = http
-        self._url = url
+        self._http, self._url = http, url
 
     async def call(self, name: str, **params: Any) -> tuple[str, Any]:
         """Calls a tool; gives the worker and the answer."""
@@ -173,8 +170,7 @@ async def test_who_listens_hears_of_changes_at_any_worker(two: Cluster) -> None:
 
 @pytest.mark.full
 async def test_progress_passes_through(two: Cluster) -> None:
-    seen: list[tuple[float, float]] = []
-    begin = time.monotonic()
+    seen, begin = list[tuple[float, float]](), time.monotonic()
     async with connect(two.url, New) as client:
         patient = client.with_options(on_progress=lambda one: seen.append((one.progress, time.monotonic() - begin)))
         assert await text(patient, "count", to=30) == "done"
