@@ -464,6 +464,12 @@ def test_a_function_that_cannot_be_an_entry_is_refused_where_it_stands() -> None
 
     def speechless(a: int): ...  # type: ignore[no-untyped-def]
 
+    def missing_variable() -> str:
+        return ""
+
+    def another(id: str, other: str) -> str:
+        return id + other
+
     for function, problem in (
         (untyped, "untyped: the parameter a has no type"),
         (speechless, "speechless: no return annotation"),
@@ -472,9 +478,9 @@ def test_a_function_that_cannot_be_an_entry_is_refused_where_it_stands() -> None
             app.tool(function)
         assert str(caught.value).startswith(f"{__file__}:{function.__code__.co_firstlineno}: {problem}")
     with pytest.raises(BadFunction, match=r"missing_variable: \{id\} of note://\{id\} is no parameter; take id: str"):
-        app.resource("note://{id}")(lambda: "")
+        app.resource("note://{id}")(missing_variable)
     with pytest.raises(BadFunction, match=r"another: the parameter other is not in note://\{id\}"):
-        app.resource("note://{id}")(lambda id, other: id + other)
+        app.resource("note://{id}")(another)
 
 
 def test_a_name_is_given_once() -> None:

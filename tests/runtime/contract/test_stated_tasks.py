@@ -22,7 +22,10 @@ TOOLS = [
 def saying(name: str) -> Any:
     """A tool that says its name."""
 
-    return app.tool(name)(lambda self, ctx: name)
+    def said(self: Any, ctx: Any) -> str:
+        return name
+
+    return app.tool(name)(said)
 
 
 class Reports(app.Contract):
