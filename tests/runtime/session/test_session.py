@@ -503,7 +503,10 @@ async def test_the_clock_does_not_run_while_somebody_answers() -> None:
         await anyio.sleep(after)
         return str(len(roots))
 
-    async with connected(Thinking(), toolbox(ask, lambda ctx: anyio.sleep(LONG))) as connection:
+    async def sleep(ctx: Context) -> None:
+        await anyio.sleep(LONG)
+
+    async with connected(Thinking(), toolbox(ask, sleep)) as connection:
         client = connection.client
         hasty = client.with_options(timeout=0.1)
         assert await outcome(hasty, "ask") == "0"
@@ -747,7 +750,10 @@ async def test_a_client_hears_what_it_wants_to_hear(revision: str) -> None:
 
 async def test_each_client_has_its_own_level() -> None:
 
-    theirs = toolbox(lambda ctx: ctx.log("info", "hello"))
+    async def talk(ctx: Context) -> None:
+        await ctx.log("info", "hello")
+
+    theirs = toolbox(talk)
     async with connected(Latest(), theirs) as one, connected(Latest(), theirs) as two:
         await one.client.set_level("error")
         await outcome(one.client, "talk")
