@@ -10,7 +10,7 @@ from pathlib import Path
 import pytest
 
 from mcp_bindgen.host import Host, NotRouted
-from mcp_bindgen.host.stderr_tail import last_words
+from mcp_bindgen.host.watch import last_words
 from mcp_bindgen.runtime import ConnectionClosed, Options, RequestTimeout
 from mcp_bindgen.v2025_11_25 import Client
 from tests.support.checked_connections import refused

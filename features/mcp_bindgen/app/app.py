@@ -44,18 +44,15 @@ from mcp_bindgen.runtime.session.service import Served
 from mcp_bindgen.runtime.session.targets import RunOptions
 
 from .catalog import KINDS, SCOPES, Catalog, Entry, Kind
-from .changes import ChangeNotifier
-from .complexity import MOST_STEPS
-from .contract import servers_of
+from .context import Layer, Middleware
+from .contract import ChangeNotifier, InProcess, servers_of
 from .errors import BadFunction
 from .features import UPDATED, ArgumentErrors, Completion, Feature, Lifespan, from_enum
 from .functions import Function, FunctionHandler, public_functions
-from .handlers import BoundContract, BoundHandler, HandlerSpec, asynchronous
-from .in_process import InProcess
-from .middleware import Layer, Middleware
-from .tool_search import CALL, SEARCH, call_tool, search_tools
+from .handlers import BoundContract, BoundHandler, HandlerSpec, Rule, asynchronous, mounted, prefixed, renamed
+from .search import CALL, SEARCH, call_tool, search_tools
+from .validation import MOST_STEPS
 from .values import TypeForm
-from .views import Rule, mounted, prefixed, renamed
 
 F = TypeVar("F", bound=Callable[..., Any])
 Completes: TypeAlias = Callable[[Completion], Returns[Sequence[str]]]

@@ -15,8 +15,8 @@ from typing import TYPE_CHECKING, Any, ClassVar, Literal, Protocol, TypeAlias, c
 from pydantic_core import from_json, to_json
 
 from mcp_bindgen.auth.resource_server.policy import readings, rule_keys
+from mcp_bindgen.extensions.abi import extension_of
 from mcp_bindgen.extensions.apps import contents_meta, resource_uri, shows_apps, tools_for
-from mcp_bindgen.extensions.packages import extension_of
 from mcp_bindgen.extensions.tasks.service import Tasks
 from mcp_bindgen.extensions.tasks.tools import ToolTask
 from mcp_bindgen.runtime.logs import log
@@ -41,12 +41,11 @@ from mcp_bindgen.runtime.session.server import Server
 from mcp_bindgen.runtime.session.stateless_server import MISSING, single_errors
 
 from .catalog import KINDS, SCOPES, Catalog, Entry, Kind
-from .content import blocks
+from .context import Call, through
 from .context import Context as AppContext
 from .errors import InvalidArguments, InvalidResult, ResourceNotFound, ToolError
 from .handlers import BoundContract, BoundHandler
-from .middleware import Call, through
-from .values import ABSENT, adapter, structured_content, type_name
+from .values import ABSENT, adapter, blocks, structured_content, type_name
 
 if TYPE_CHECKING:
     from mcp_bindgen.extensions.skills.folder import Skills

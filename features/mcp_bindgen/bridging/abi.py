@@ -12,10 +12,10 @@ from typing import Any, TypeAlias
 from mcp_bindgen.runtime.model.json_types import is_array, is_object
 
 from . import rules as rules
-from .step import Conversion as Conversion
-from .step import Convert, LossReport, RuleContext
-from .step import Ruling as Ruling
-from .step import Step as Step
+from .chain import Conversion as Conversion
+from .chain import Convert, LossReport, RuleContext
+from .chain import Ruling as Ruling
+from .chain import Step as Step
 
 Test: TypeAlias = Callable[[Any], bool]
 

@@ -34,10 +34,9 @@ from mcp_bindgen.runtime.protocol.routing import Route, custom_routes
 from mcp_bindgen.runtime.session.client import Client, said
 from mcp_bindgen.runtime.session.session import Session
 
-from .chain import chain, package_name, packages
+from .chain import NotConvertible, chain, package_name, packages
 from .converter import Bridge, implementation, plain
 from .era_adapter import EraAdapter, era_adapter
-from .step import NotConvertible
 
 _NAMESPACE = __name__.partition(".")[0]
 

@@ -12,7 +12,7 @@ from pydantic_core import to_json
 
 from mcp_bindgen.runtime.model.json_types import is_array, is_object
 
-from .step import RuleContext
+from .chain import RuleContext
 
 MAX_COMPLETION_VALUES = 100
 """The number of completion values that later revisions allow."""

@@ -45,10 +45,10 @@ from mcp_bindgen.runtime.session.server import Server
 from mcp_bindgen.runtime.session.session import Session
 from mcp_bindgen.runtime.session.subscriptions import Subscription
 
+from .chain import LossReport, NotConvertible
 from .converter import Bridge, fields_of, implementation, plain
 from .engines import BridgedEngine
 from .era_adapter import following, sender_meta, with_sender, without_rounds
-from .step import LossReport, NotConvertible
 
 
 class KeepsHandlers:

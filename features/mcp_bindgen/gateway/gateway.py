@@ -10,7 +10,7 @@ from typing import Any, TypedDict, Unpack
 
 import anyio
 
-from mcp_bindgen.app.in_process import InProcess
+from mcp_bindgen.app.contract import InProcess
 from mcp_bindgen.bridging import missed
 from mcp_bindgen.host.watch import Watch
 from mcp_bindgen.runtime import connect
@@ -22,9 +22,8 @@ from mcp_bindgen.runtime.session.server import Server
 from mcp_bindgen.runtime.session.service import Service
 from mcp_bindgen.runtime.session.targets import Address, Auth, Target
 
-from .connections import Connections
 from .relay import relay
-from .upstream import Offer
+from .upstream import Connections, Offer
 
 
 class GatewayOptions(TypedDict, total=False):

@@ -15,7 +15,7 @@ from anyio.abc import TaskGroup
 
 from mcp_bindgen.bridging.engines import BridgedEngine, RevisionBridge
 from mcp_bindgen.bridging.server import KeepsHandlers
-from mcp_bindgen.extensions.packages import extension_of
+from mcp_bindgen.extensions.abi import extension_of
 from mcp_bindgen.runtime.model.base import optional
 from mcp_bindgen.runtime.model.json_types import is_object
 from mcp_bindgen.runtime.protocol.capabilities import is_declared
@@ -40,8 +40,7 @@ from mcp_bindgen.runtime.session.server import Server
 from mcp_bindgen.runtime.session.subscriptions import Subscription
 
 from .calls import Call, ParkedCalls, RelayContext
-from .connections import Connections
-from .upstream import Offer, Sender, Upstream
+from .upstream import Connections, Offer, Sender, Upstream
 
 _OWN = frozenset({INITIALIZE, DISCOVER, LISTEN, PING})
 """Requests that the runtime answers."""

@@ -177,8 +177,8 @@ class AuthSettings:
             raise AuthorizationError(str(error)) from None
 
     def _auth(self, login: Login | None, store: Store | None) -> Auth:
-        from mcp_bindgen.auth.client.bearer import Bearer
         from mcp_bindgen.auth.client.login import Browser, Headless
+        from mcp_bindgen.auth.client.machines import Bearer
         from mcp_bindgen.auth.client.oauth import OAuth
         from mcp_bindgen.auth.client.tokens import ServerQuirks
 

@@ -49,8 +49,7 @@ from mcp_bindgen.runtime.session.client import Client
 from mcp_bindgen.runtime.session.targets import Auth
 
 from .configuration import BadConfig, Entry, entry, read
-from .stderr_tail import StderrTail
-from .watch import Watch
+from .watch import StderrTail, Watch
 
 if TYPE_CHECKING:
     import mcp_bindgen.lock as locks

@@ -12,8 +12,8 @@ from enum import IntEnum
 from typing import Any, Literal, TypeAlias
 
 from mcp_bindgen.app.catalog import Entry, Kind
-from mcp_bindgen.app.complexity import is_larger
 from mcp_bindgen.app.inclusion import Answer, prove
+from mcp_bindgen.app.validation import is_larger
 
 from .document import Snapshot
 from .texts import changed_texts, texts_of_server
