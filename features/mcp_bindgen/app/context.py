@@ -90,9 +90,7 @@ class Layer(NamedTuple):
         return uri.replace(f"{self.prefix}/", "", 1) if self.prefix else uri
 
 
-async def through(
-    layers: Sequence[Layer], states: Mapping[Any, Any], call: Call, work: Callable[[Call], Awaitable[Any]]
-) -> Any:
+async def through(layers: Sequence[Layer], states: Mapping[Any, Any], call: Call, work: Next) -> Any:
     """Return the result of a call through the middleware of its layers; without middleware, the result of `work`.
 
     Args:
@@ -102,7 +100,7 @@ async def through(
         work: Answers the call in wire form.
     """
 
-    async def enter(inner: Callable[[Call], Awaitable[Any]], owner: Owner, name: str, call: Call) -> Any:
+    async def enter(inner: Next, owner: Owner, name: str, call: Call) -> Any:
         ctx = call.ctx
         ctx.state, ctx.call = states.get(owner), replace(call, name=name)
         return await inner(ctx.call)

@@ -41,7 +41,7 @@ from mcp_bindgen.runtime.session.server import Server
 from mcp_bindgen.runtime.session.stateless_server import MISSING, single_errors
 
 from .catalog import KINDS, SCOPES, Catalog, Entry, Kind
-from .context import Call, through
+from .context import Call, Next, through
 from .context import Context as AppContext
 from .errors import InvalidArguments, InvalidResult, ResourceNotFound, ToolError
 from .handlers import BoundContract, BoundHandler
@@ -128,11 +128,8 @@ class Feature(Server):
         found = handlers.get(name)
         if found is not None and self.offers(found, ctx):
             return found
-        allowed = (
-            other
-            for other, handler in handlers.items()
-            if _may_use(ctx.identity, handler.entry) and self.offers(handler, ctx)
-        )
+        others = ((other, one) for other, one in handlers.items() if _may_use(ctx.identity, one.entry))
+        allowed = (other for other, one in others if self.offers(one, ctx))
         hint = did_you_mean(name, allowed)
         raise ProtocolError(INVALID_PARAMS, f"Unknown {kind}: {name[:_MAX_NAME_CHARACTERS]}{hint}")
 
@@ -143,9 +140,7 @@ class Feature(Server):
         spec, subject = handler.spec, None if ctx.identity is None else ctx.identity.subject
         return all(layer.owner.allows(spec.kind, layer.name, spec.tags, subject) for layer in handler.layers)
 
-    async def through(
-        self, handler: BoundHandler, call: Call, method: str, work: Callable[[Call], Awaitable[Any]]
-    ) -> Any:
+    async def through(self, handler: BoundHandler, call: Call, method: str, work: Next) -> Any:
         """Return the result of a call through the middleware of the apps that offer the entry.
 
         Args:

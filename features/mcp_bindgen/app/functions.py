@@ -161,10 +161,7 @@ RESULT = "result"
 _INTEGER = "^(0|-?[1-9][0-9]*)$"
 _UNFIT = {
     inspect.Parameter.VAR_POSITIONAL: ("*{0} takes any number of arguments", "write {0}: list[{1}]"),
-    inspect.Parameter.VAR_KEYWORD: (
-        "**{0} takes arguments of any name",
-        "name them, or write {0}: dict[str, {1}]",
-    ),
+    inspect.Parameter.VAR_KEYWORD: ("**{0} takes arguments of any name", "name them, or write {0}: dict[str, {1}]"),
     inspect.Parameter.POSITIONAL_ONLY: ("{0} is positional-only, but clients pass names", "remove the / after {0}"),
 }
 _MISSING: Any = inspect.Parameter.empty
@@ -237,13 +234,8 @@ class FunctionHandler:
         self._returned = _line(parsed.returns.description) if parsed.returns is not None else ""
         self._injection = Injection(function, self._hints)
         for call in unawaited(function, self._injection.contexts) if self._injection.contexts else ():
-            is_plain = not inspect.iscoroutinefunction(function)
-            fix = (
-                f"write async def {function.__name__}, and await {call}(...)"
-                if is_plain
-                else f"write await {call}(...)"
-            )
-            raise self.bad(f"{call} is a coroutine function, and nothing awaits it", fix)
+            start = "write" if inspect.iscoroutinefunction(function) else f"write async def {function.__name__}, and"
+            raise self.bad(f"{call} is a coroutine function, and nothing awaits it", f"{start} await {call}(...)")
         for call in dict.fromkeys(blocking(function)):
             fix = f"write def {function.__name__}, which runs in a thread, or await a call that does not block"
             self._advise(f"{call} blocks the event loop in async def", fix)
@@ -376,10 +368,8 @@ class FunctionHandler:
             try:
                 return adapter(self._hints.get("return", Any)).dump_json(value, warnings="error").decode()
             except ValueError as error:
-                said = (
-                    f"returned {type(value).__name__}, which JSON cannot express; return a model, a dataclass or a dict"
-                )
-                raise InvalidResult(f"{self.name} {said}", self.function) from error
+                said = "which JSON cannot express; return a model, a dataclass or a dict"
+                raise InvalidResult(f"{self.name} returned {type(value).__name__}, {said}", self.function) from error
         if self._is_prompt and is_array(value):
             return [_user(item) if isinstance(item, str) else item for item in value]
         return [] if value is None and self._hints.get("return") in (None, type(None)) else value

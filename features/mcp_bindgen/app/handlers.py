@@ -288,9 +288,8 @@ class BoundContract:
         if SCOPES in entry and spec.kind in ("resource", "template"):
             self.resource_rules.setdefault(rule_keys(spec.name)[0], []).append(entry)
         if spec.kind == "template":
-            self.templates = sorted(
-                [*self.templates, (UriTemplate(spec.name), handler)], key=lambda pair: pair[0].specificity, reverse=True
-            )
+            templates = [*self.templates, (UriTemplate(spec.name), handler)]
+            self.templates = sorted(templates, key=lambda pair: pair[0].specificity, reverse=True)
 
     def add(self, handler: BoundHandler) -> None:
         """Add an entry and its handler; raise `ValueError` if an entry has that name."""
@@ -327,9 +326,8 @@ class BoundContract:
 
     def knows(self, uri: str) -> bool:
         """Return True if a URI belongs to a resource or matches a template."""
-        return canonical(uri) in self.handlers["resource"] or any(
-            template.match(uri) is not None for template, _ in self.templates
-        )
+        matches = (template.match(uri) for template, _ in self.templates)
+        return canonical(uri) in self.handlers["resource"] or any(found is not None for found in matches)
 
 
 def prefixed(kind: Kind, name: str, prefix: str) -> str:

@@ -278,13 +278,10 @@ class Validator:
         if kind.name == "type":
             return _wanted(kind.types, error.instance)
         if kind.name == "additionalProperties":
-            known: dict[str, Any] = (
-                self._schema.get("properties", {}) if is_object(self._schema) and not error.instance_path else {}
-            )
-            return "; ".join(
-                f"{_cut(name, _MAX_STEP_CHARACTERS)!r} is unknown{did_you_mean(name, known, 0.5)}"
-                for name in kind.unexpected
-            )
+            schema = {} if error.instance_path else self._schema
+            known: dict[str, Any] = schema.get("properties", {}) if is_object(schema) else {}
+            unknown = ((_cut(name, _MAX_STEP_CHARACTERS), did_you_mean(name, known, 0.5)) for name in kind.unexpected)
+            return "; ".join(f"{name!r} is unknown{hint}" for name, hint in unknown)
         if kind.name in ("anyOf", "oneOfNotValid"):
             causes = [one.kind for branch in kind.context for one in branch if one.instance_path == error.instance_path]
             types = [name for cause in causes if cause.name == "type" for name in cause.types]
@@ -372,6 +369,5 @@ class OutputSchemas:
             del self._validators[name]
             return
         for first in problems[:1]:
-            raise UnexpectedResult(
-                f"the result of the tool {name!r} does not fit its outputSchema: {first['path']}: {first['problem']}"
-            )
+            said = f"{first['path']}: {first['problem']}"
+            raise UnexpectedResult(f"the result of the tool {name!r} does not fit its outputSchema: {said}")

@@ -83,9 +83,7 @@ def items(edit: Convert) -> Convert:
 
 def values(edit: Convert) -> Convert:
     """Edit each value of an object."""
-    return lambda value, losses: (
-        {name: edit(item, losses) for name, item in value.items()} if is_object(value) else value
-    )
+    return lambda value, losses: {name: edit(one, losses) for name, one in value.items()} if is_object(value) else value
 
 
 def cases(*pairs: tuple[Test, Convert], rest: Convert | None = None) -> Convert:

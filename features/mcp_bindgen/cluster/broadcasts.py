@@ -112,11 +112,7 @@ class Broadcasts:
     """
 
     def __init__(
-        self,
-        service: Service,
-        store: SharedStore,
-        worker: Worker,
-        spawn: Callable[[Coroutine[Any, Any, None]], object],
+        self, service: Service, store: SharedStore, worker: Worker, spawn: Callable[[Coroutine[Any, Any, None]], object]
     ) -> None:
         self._service, self._store, self._worker, self._spawn = service, store, worker, spawn
 
@@ -126,9 +122,8 @@ class Broadcasts:
         method = None if server is None else self._service.dispatchers[broadcast.revision].methods.get(broadcast.method)
         if server is not None and isinstance(method, Notification):
             with suppress(*UNREADABLE):
-                return ReadBroadcast(
-                    broadcast.number, broadcast.data, server, method, jsonrpc.typed_params(method, broadcast.params)
-                )
+                params = jsonrpc.typed_params(method, broadcast.params)
+                return ReadBroadcast(broadcast.number, broadcast.data, server, method, params)
         return None
 
     async def spread(self, found: ReadBroadcast) -> None:

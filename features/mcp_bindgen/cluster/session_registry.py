@@ -371,9 +371,8 @@ class SharedRegistry(SessionRegistry):
                 else:
                     await self.end(session)
         used = [one for one in sessions if not one.ending and (one.requests or one.transport.streams)]
-        for session, found in zip(
-            used, await shared.positions([(one.key, LISTEN_STREAM) for one in used]), strict=True
-        ):
+        positions = await shared.positions([(one.key, LISTEN_STREAM) for one in used])
+        for session, found in zip(used, positions, strict=True):
             if found is None:
                 self._drop(session)
         await self.readers.refresh()

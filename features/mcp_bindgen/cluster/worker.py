@@ -42,12 +42,8 @@ class Worker:
         on_check: Callable[[], Awaitable[None]],
     ) -> None:
         self._store = store
-        self._on_message, self._on_broadcast, self._on_lost, self._on_check = (
-            on_message,
-            on_broadcast,
-            on_lost,
-            on_check,
-        )
+        self._on_message, self._on_broadcast = on_message, on_broadcast
+        self._on_lost, self._on_check = on_lost, on_check
         self.generation: str | None = None
         self.last_broadcast: int = 0
         self._heartbeats = 0

@@ -119,10 +119,8 @@ class Gateway(InProcess):
         (server,) = self.servers()
         home = server.dispatcher.extended(type(server))
         service = Service([server], revisions)
-        return {
-            name: [] if name == server.revision else missed(server.revision, name, home.offered(server))
-            for name in service.supported
-        }
+        offered, own = home.offered(server), server.revision
+        return {name: [] if name == own else missed(own, name, offered) for name in service.supported}
 
     @asynccontextmanager
     async def _connection(self) -> AsyncGenerator[Transport]:

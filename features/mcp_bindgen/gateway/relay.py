@@ -18,21 +18,10 @@ from mcp_bindgen.bridging.server import KeepsHandlers
 from mcp_bindgen.extensions.abi import extension_of
 from mcp_bindgen.runtime.model.base import optional
 from mcp_bindgen.runtime.model.json_types import is_object
+from mcp_bindgen.runtime.protocol import methods
 from mcp_bindgen.runtime.protocol.capabilities import is_declared
 from mcp_bindgen.runtime.protocol.errors import CapabilityMissing, NotAnswered, ProtocolError, SessionRequired
-from mcp_bindgen.runtime.protocol.methods import (
-    DISCOVER,
-    INITIALIZE,
-    INITIALIZED,
-    LISTEN,
-    PING,
-    SET_LEVEL,
-    SUBSCRIBE,
-    UNSUBSCRIBE,
-    Method,
-    Notification,
-    Request,
-)
+from mcp_bindgen.runtime.protocol.methods import Method, Notification, Request
 from mcp_bindgen.runtime.protocol.request_scope import Handle, Link, Negotiated
 from mcp_bindgen.runtime.session.context import Context
 from mcp_bindgen.runtime.session.rounds import InputRequired, asks_for_input
@@ -42,7 +31,7 @@ from mcp_bindgen.runtime.session.subscriptions import Subscription
 from .calls import Call, ParkedCalls, RelayContext
 from .upstream import Connections, Offer, Sender, Upstream
 
-_OWN = frozenset({INITIALIZE, DISCOVER, LISTEN, PING})
+_OWN = frozenset({methods.INITIALIZE, methods.DISCOVER, methods.LISTEN, methods.PING})
 """Requests that the runtime answers."""
 
 
@@ -217,7 +206,7 @@ class Relay(KeepsHandlers, Server):
         """Subscribe to a resource; raise `SessionRequired` for a request without a session."""
         upstream = self.upstream_of(ctx)
         if upstream is None:
-            raise SessionRequired(SUBSCRIBE)
+            raise SessionRequired(methods.SUBSCRIBE)
         await upstream.follow(uri)
 
     async def leave(self, uri: str, ctx: Context) -> None:
@@ -233,7 +222,7 @@ class Relay(KeepsHandlers, Server):
         upstream = self.upstream_of(ctx)
         if upstream is None:
             return
-        if method.name == INITIALIZED:
+        if method.name == methods.INITIALIZED:
             self._tasks.start_soon(self._connected, upstream)
         else:
             await upstream.notify(method, params)
@@ -242,7 +231,7 @@ class Relay(KeepsHandlers, Server):
         """Return the handlers of subscriptions of stateful clients to a stateless server."""
         found = super().bridged_engines(bridge)
         is_stateless = self.offer.bindings.REVISION.era.is_stateless
-        if not is_stateless or bridge.revision.era.is_stateless or SUBSCRIBE not in bridge.revision.methods:
+        if not is_stateless or bridge.revision.era.is_stateless or methods.SUBSCRIBE not in bridge.revision.methods:
             return found
         if not is_declared(self.offer.capabilities, "resources", "subscribe"):
             return found
@@ -255,8 +244,8 @@ class _Followers:
     def __init__(self, relay: Relay) -> None:
         self.capabilities: Mapping[str, Any] = {}
         self.handlers: Mapping[str, Handle] = {
-            SUBSCRIBE: partial(_subscribe, relay),
-            UNSUBSCRIBE: partial(_unsubscribe, relay),
+            methods.SUBSCRIBE: partial(_subscribe, relay),
+            methods.UNSUBSCRIBE: partial(_unsubscribe, relay),
         }
 
 
@@ -333,9 +322,7 @@ def relay(offer: Offer) -> Relay:
         and name not in (revision.cancelled_name, revision.progress_name)
         and _is_allowed(route.method, "client", offer.capabilities)
     )
-    announced = tuple(
-        name for name, method in revision.methods.items() if _is_allowed(method, "server", offer.capabilities)
-    )
+    announced = tuple(name for name, one in revision.methods.items() if _is_allowed(one, "server", offer.capabilities))
     found = _class(offer.bindings, handled, announced)()
     found.offer = offer
     return found
@@ -380,8 +367,8 @@ async def _unsubscribe(self: Relay, params: _ResourceParams, ctx: RelayContext) 
 
 
 _HANDLERS: Mapping[str, Callable[..., Awaitable[Any]]] = {
-    SET_LEVEL: _set_level,
-    SUBSCRIBE: _subscribe,
-    UNSUBSCRIBE: _unsubscribe,
+    methods.SET_LEVEL: _set_level,
+    methods.SUBSCRIBE: _subscribe,
+    methods.UNSUBSCRIBE: _unsubscribe,
 }
 """Requests that leave state in the connection."""

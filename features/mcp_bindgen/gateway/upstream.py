@@ -18,32 +18,12 @@ from mcp_bindgen.host.watch import Watch
 from mcp_bindgen.runtime import connect
 from mcp_bindgen.runtime.logs import log
 from mcp_bindgen.runtime.model.base import optional
-from mcp_bindgen.runtime.protocol import jsonrpc
+from mcp_bindgen.runtime.protocol import errors, jsonrpc, methods
 from mcp_bindgen.runtime.protocol.capabilities import is_declared, is_offered
 from mcp_bindgen.runtime.protocol.envelope import RequestId
-from mcp_bindgen.runtime.protocol.errors import (
-    INTERNAL_ERROR,
-    AuthorizationError,
-    ConnectionClosed,
-    ProtocolError,
-    RequestTimeout,
-    TooManyRequests,
-    UnsupportedRevision,
-)
+from mcp_bindgen.runtime.protocol.errors import AuthorizationError, ConnectionClosed, ProtocolError
 from mcp_bindgen.runtime.protocol.limits import Options
-from mcp_bindgen.runtime.protocol.methods import (
-    ACKNOWLEDGED,
-    LISTEN,
-    PING,
-    SET_LEVEL,
-    SUBSCRIBE,
-    UNSUBSCRIBE,
-    UPDATED,
-    Method,
-    Notification,
-    Request,
-    filtered,
-)
+from mcp_bindgen.runtime.protocol.methods import Method, Notification, Request, filtered
 from mcp_bindgen.runtime.protocol.request_scope import Link, RequestScope
 from mcp_bindgen.runtime.protocol.routing import Route
 from mcp_bindgen.runtime.session.client import Client
@@ -57,7 +37,7 @@ _SHORTEST_PAUSE, _LONGEST_PAUSE = 1.0, 30.0  # seconds before connecting again
 
 _EXIT_SECONDS = 2.0  # for the exit code of a process that closed its stdout
 
-UNREACHABLE = (ConnectionClosed, RequestTimeout, AuthorizationError, UnsupportedRevision, OSError)
+UNREACHABLE = (ConnectionClosed, errors.RequestTimeout, AuthorizationError, errors.UnsupportedRevision, OSError)
 """Errors of a server that cannot be reached, or that ended."""
 
 
@@ -216,11 +196,11 @@ class Upstream:
         log.warning("gateway: %s", self._watch.explained(error, ""))
         if isinstance(error, AuthorizationError):
             reason = "the server refuses the credentials of the gateway"
-        elif isinstance(error, RequestTimeout):
+        elif isinstance(error, errors.RequestTimeout):
             reason = "the server did not answer in time"
         else:
             reason = self._reason() if self._client is not None else "the server cannot be reached"
-        return ProtocolError(INTERNAL_ERROR, f"Gateway: {reason}")
+        return ProtocolError(errors.INTERNAL_ERROR, f"Gateway: {reason}")
 
     async def _restore(self) -> None:
         """Send log level and subscriptions again after the connection was lost."""
@@ -228,7 +208,7 @@ class Upstream:
         if level is not None:
             await self.ensure_level(level)
         for uri in list(self._uris):
-            await self._send(SUBSCRIBE, {"uri": uri})
+            await self._send(methods.SUBSCRIBE, {"uri": uri})
         if self._filter or (self._uris and self._revision.era.is_stateless):
             self._listen()
 
@@ -277,11 +257,11 @@ class Upstream:
 
     async def ensure_level(self, level: str) -> None:
         """Set the log level of a stateful server, unless it is set already."""
-        method = self._revision.methods.get(SET_LEVEL)
+        method = self._revision.methods.get(methods.SET_LEVEL)
         if method is None or level == self._level or not is_declared(self._offer.capabilities, "logging"):
             return
         self._level = level
-        await self._send(SET_LEVEL, {"level": level})
+        await self._send(methods.SET_LEVEL, {"level": level})
 
     async def notify(self, method: Notification[Any], params: object) -> None:
         """Pass a notification of the client on, if the server is connected."""
@@ -307,7 +287,7 @@ class Upstream:
             self._uris[uri] = None
             self._listen()
             return
-        method = self._revision.request(SUBSCRIBE)
+        method = self._revision.request(methods.SUBSCRIBE)
         try:
             await client.request(method, jsonrpc.typed_params(method, {"uri": uri}))
         except UNREACHABLE as error:
@@ -322,7 +302,7 @@ class Upstream:
         if self._revision.era.is_stateless:
             self._listen()
         else:
-            await self._send(UNSUBSCRIBE, {"uri": uri})
+            await self._send(methods.UNSUBSCRIBE, {"uri": uri})
 
     def listen(self, wanted: Mapping[str, Any]) -> None:
         """Listen to a stateless server, given a filter by field."""
@@ -354,7 +334,7 @@ class Upstream:
         try:
             with scope:
                 client = await self.client()
-                kind = self._revision.request(LISTEN).params.model_fields["notifications"].annotation
+                kind = self._revision.request(methods.LISTEN).params.model_fields["notifications"].annotation
                 async with client.subscribed(kind(**wanted)):
                     if former is not None:
                         former.cancel()
@@ -372,7 +352,7 @@ class Upstream:
 
     async def told(self, method: Notification[Any], params: object) -> None:
         """Pass a notification of the server on."""
-        is_change = method.name == UPDATED or method.capabilities.get("server", ()) in self._revision.flags
+        is_change = method.name == methods.UPDATED or method.capabilities.get("server", ()) in self._revision.flags
         newest = None if is_change else next((one.ctx for one in reversed(self.calls) if one.ctx is not None), None)
         ctx = newest or self._base_context()
         if ctx is not None:
@@ -392,7 +372,9 @@ class Upstream:
             return await question.answer
         ctx = self._base_context()
         if ctx is None or not isinstance(self.link, Session):
-            raise ProtocolError(INTERNAL_ERROR, "Gateway: the client can only be asked while it waits for a result")
+            raise ProtocolError(
+                errors.INTERNAL_ERROR, "Gateway: the client can only be asked while it waits for a result"
+            )
         return await ctx.put("", method, params)
 
 
@@ -420,7 +402,7 @@ class _Client(Client):
 def _messages(bindings: ModuleType, capabilities: Mapping[str, Any]) -> tuple[str, ...]:
     """Return the names of the messages that a server may send to a client with these capabilities."""
     revision, routes = bindings.REVISION, bindings.dispatcher.CLIENT.routes
-    own = {PING, ACKNOWLEDGED, revision.cancelled_name, revision.progress_name}
+    own = {methods.PING, methods.ACKNOWLEDGED, revision.cancelled_name, revision.progress_name}
     needed = {name: route.method.capabilities.get("server", ()) for name, route in routes.items() if name not in own}
     return tuple(
         name
@@ -539,7 +521,7 @@ class Connections:
         if len(self._of_links) + len(self._borrowed) + len(self._idle) < self._limit:
             return
         if not self._idle:
-            raise TooManyRequests(f"Gateway: {self._limit} connections to the server are in use")
+            raise errors.TooManyRequests(f"Gateway: {self._limit} connections to the server are in use")
         oldest = next(iter(self._idle))
         del self._idle[oldest]
         oldest.stop()

@@ -106,9 +106,8 @@ class AuthSettings:
             if member not in ("type", *_MEMBERS[kind]):
                 known = ", ".join(_MEMBERS[kind])
                 raise ValueError(f"{member!r} is no setting of the type {kind}; there are {known}")
-        found: dict[str, Any] = {
-            one.name: _checked(_camel(one.name), value) for one in fields(cls) if _camel(one.name) in value
-        }
+        names = {one.name: _camel(one.name) for one in fields(cls)}
+        found: dict[str, Any] = {name: _checked(wire, value) for name, wire in names.items() if wire in value}
         found["type"] = kind
         for member in _NEEDED.get(kind, ()):
             if member not in value:

@@ -352,9 +352,8 @@ class Host(AsyncContextManagerMixin, Generic[C_co]):
         server = self._servers.pop(name, None)
         self._clients = {other: client for other, client in self._clients.items() if other != name}
         self._failures.pop(name, None)
-        self._owners = {
-            tool: left for tool, all_ in self._owners.items() if (left := [other for other in all_ if other != name])
-        }
+        left = {tool: [other for other in all_ if other != name] for tool, all_ in self._owners.items()}
+        self._owners = {tool: names for tool, names in left.items() if names}
         if server is not None:
             server.scope.cancel()
             server.settled.set()
@@ -631,9 +630,8 @@ class Host(AsyncContextManagerMixin, Generic[C_co]):
         for offer in filter(only, await self.tools()):
             lowered = lower(cast(Any, offer.item), profile, server=offer.server)
             if lowered.schema is None:
-                log.warning(
-                    "MCP server %s: %s is no function: %s", offer.server, lowered.tool, lowered.reasons[-1].text
-                )
+                reason = lowered.reasons[-1].text
+                log.warning("MCP server %s: %s is no function: %s", offer.server, lowered.tool, reason)
             else:
                 found[lowered.name] = offer.server, lowered
         functions = [lowered for _, lowered in found.values()]

@@ -140,10 +140,7 @@ class ResultCache:
     def _keys(self, scope: CacheScope, method: Request[Any, Any, Any], params: object) -> tuple[_Key, _Key]:
         wire: dict[str, Any] = jsonrpc.plain(params) if params is not None else {}
         said = to_json({name: wire[name] for name in sorted(wire) if name != "_meta"})
-        return (
-            _Key(scope.server, method.name, said, scope.connection),
-            _Key(scope.server, method.name, said, None),
-        )
+        return _Key(scope.server, method.name, said, scope.connection), _Key(scope.server, method.name, said, None)
 
 
 def _is_complete(params: object, answer: object) -> bool:

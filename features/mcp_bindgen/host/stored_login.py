@@ -59,10 +59,8 @@ async def names_issuer(url: str, challenges: Sequence[str]) -> bool:
 
     host = urlsplit(url).hostname or ""
     fetcher = Fetcher(trusted=frozenset([host]), loopback=is_loopback(host))
-    named = next(
-        (one.parameters["resource_metadata"] for one in parse(challenges) if "resource_metadata" in one.parameters),
-        None,
-    )
+    parameters = (one.parameters.get("resource_metadata") for one in parse(challenges))
+    named = next(filter(None, parameters), None)
     try:
         resource = await find_resource(fetcher, url, named)
         if resource is not None and resource.authorization_servers:

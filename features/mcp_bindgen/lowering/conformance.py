@@ -114,25 +114,19 @@ def excesses(schema: Schema, profile: Profile) -> Iterator[str]:
     found = [node for _, node in nodes(schema)]
     values = [list(map(_text, node["enum"])) for node in found if "enum" in node]
     names = [name for node in found for word in ("properties", "$defs") for name in node.get(word, ())]
-    constants = [text for texts in values for text in texts] + [
-        _text(node["const"]) for node in found if "const" in node
-    ]
+    constants = [text for texts in values for text in texts]
+    constants += [_text(node["const"]) for node in found if "const" in node]
     large = [sum(map(len, texts)) for texts in values if profile.large_enum and len(texts) > profile.large_enum]
-    yield from _above(
-        [
-            ("properties", lambda: sum(len(node.get("properties", ())) for node in found), profile.max_properties),
-            ("nested levels", lambda: depth(schema), profile.max_depth),
-            ("enumerated values", lambda: sum(map(len, values)), profile.max_enum_values),
-            ("characters of names and constants", lambda: sum(map(len, names + constants)), profile.max_characters),
-            ("characters of a large enum", lambda: max(large, default=0), profile.max_enum_characters),
-        ]
+    counts: Iterable[tuple[str, Callable[[], int], int | None]] = (
+        ("properties", lambda: sum(len(node.get("properties", ())) for node in found), profile.max_properties),
+        ("nested levels", lambda: depth(schema), profile.max_depth),
+        ("enumerated values", lambda: sum(map(len, values)), profile.max_enum_values),
+        ("characters of names and constants", lambda: sum(map(len, names + constants)), profile.max_characters),
+        ("characters of a large enum", lambda: max(large, default=0), profile.max_enum_characters),
     )
-
-
-def _above(counts: Iterable[tuple[str, Callable[[], int], int | None]]) -> Iterator[str]:
     for words, count, limit in counts:
-        if limit is not None and (found := count()) > limit:
-            yield f"{found} {words}, and at most {limit} are allowed"
+        if limit is not None and (number := count()) > limit:
+            yield f"{number} {words}, and at most {limit} are allowed"
 
 
 def depth(schema: Json) -> int:

@@ -173,7 +173,7 @@ def profile(name: str) -> Profile:
     facts = dict(profile(base).facts) if base is not None else {}
     facts |= {key: _fact(file, key, table) for key, table in document.items()}
     values: dict[str, Any] = {
-        key: frozenset(fact.value) if is_array(fact.value) else fact.value for key, fact in facts.items()
+        key: frozenset(one.value) if is_array(one.value) else one.value for key, one in facts.items()
     }
     return Profile(name=file.stem, title=title, facts=facts, **values)
 

@@ -406,9 +406,8 @@ class ServerAuthorizer:
         usable = [one for one in issuers if not ours or one in ours]
         if not usable:
             theirs, known = (" or ".join(sorted(some)) for some in (issuers, ours))
-            raise AuthorizationError(
-                f"{shown(self._url)} accepts tokens of {theirs}, and this client is known to {known}"
-            )
+            place = shown(self._url)
+            raise AuthorizationError(f"{place} accepts tokens of {theirs}, and this client is known to {known}")
         return usable
 
     async def _server_of(self, grant: Grant) -> ServerMetadata:

@@ -120,9 +120,8 @@ class OAuth(TokenSource):
     async def _by_device(self, login: DeviceLogin, endpoint: str, request: TokenRequest) -> Grant:
         """Log in on another device (RFC 8628)."""
         client = await self._identify(request, None)
-        code, secret, pause = device_code(
-            await request.endpoints.post(request.server, endpoint, client, request.fields)
-        )
+        answer = await request.endpoints.post(request.server, endpoint, client, request.fields)
+        code, secret, pause = device_code(answer)
         await login.show_device(code)
         with anyio.move_on_after(code.seconds):
             while True:

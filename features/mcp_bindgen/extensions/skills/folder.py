@@ -120,10 +120,9 @@ class Skills:
         homes = sorted(path.parent.relative_to(base) for path in paths if path.name == FILE)
         if not homes:
             raise BadSkill(f"{folder} has no skill: no folder in it has a file {FILE}")
+        named = {path.relative_to(base): path for path in paths}
         files = {
-            name: SkillFile(_uri(name), name.name, _bytes(path))
-            for path in paths
-            if _is_in(name := path.relative_to(base), homes)
+            name: SkillFile(_uri(name), name.name, _bytes(path)) for name, path in named.items() if _is_in(name, homes)
         }
         entries = {_uri(home / FILE): _entry(home, files, base / home / FILE) for home in homes}
         for uri in self.files.keys() & {file.uri for file in files.values()}:
