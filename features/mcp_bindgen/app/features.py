@@ -441,13 +441,9 @@ class Completions(Feature):
 def from_enum(catalog: Catalog, asked: Completion) -> list[str]:
     """Return the values of an `enum` in the contract that begin with the typed text, ignoring case."""
     typed = asked.value.casefold()
-    return [
-        value
-        for argument in _arguments(catalog.entries(asked.of).get(asked.name, {}))
-        if argument.get("name") == asked.argument
-        for value in argument.get("enum", [])
-        if value.casefold().startswith(typed)
-    ]
+    arguments = _arguments(catalog.entries(asked.of).get(asked.name, {}))
+    values = (value for one in arguments if one.get("name") == asked.argument for value in one.get("enum", ()))
+    return [value for value in values if value.casefold().startswith(typed)]
 
 
 def _arguments(entry: Entry) -> Iterator[Entry]:

@@ -174,14 +174,9 @@ def public_functions(module: ModuleType) -> list[tuple[str, Function]]:
     members = module.__dict__
     if "__all__" in members:
         return [(name, value) for name in members["__all__"] if inspect.isfunction(value := members.get(name))]
-    return [
-        (name, value)
-        for name, value in members.items()
-        if inspect.isfunction(value)
-        and not name.startswith("_")
-        and value.__module__ == module.__name__
-        and value.__name__.isidentifier()  # a lambda's is not
-    ]
+    public = [(name, one) for name, one in members.items() if inspect.isfunction(one) and not name.startswith("_")]
+    # the name of a lambda is no identifier
+    return [(name, one) for name, one in public if one.__module__ == module.__name__ and one.__name__.isidentifier()]
 
 
 def tool_entry(function: Function, name: str = "") -> Entry:

@@ -96,12 +96,8 @@ def spec_of(method: object) -> HandlerSpec | None:
 
 def specs(contract: type) -> dict[str, HandlerSpec]:
     """Return method name -> spec for a class and its bases; an override need not be marked again."""
-    return {
-        name: spec
-        for base in reversed(contract.__mro__)
-        for name, method in base.__dict__.items()
-        if (spec := spec_of(method)) is not None
-    }
+    members = (member for base in reversed(contract.__mro__) for member in base.__dict__.items())
+    return {name: spec for name, method in members if (spec := spec_of(method)) is not None}
 
 
 def missing_method(kind: type, name: str) -> str:

@@ -213,9 +213,7 @@ class Validator:
         validate_formats: bool | None = False,
     ) -> None:
         require("jsonschema_rs", "serving the tools of a contract")
-        self._schema = schema
-        self._place = place
-        self._most_steps = most_steps
+        self._schema, self._place, self._most_steps = schema, place, most_steps
         self._validate_formats = validate_formats
 
     @cached_property
@@ -261,13 +259,10 @@ class Validator:
         if self._complexity.exceeds(min(_MAX_EXPLAINED_STEPS, self._most_steps), value):
             return [{"path": root, "problem": "does not fit the schema; it is too large to locate the problem"}]
         errors = list(islice(_causes(compiled.iter_errors(value)), MAX_PROBLEMS + 1))
-        found = [
-            {
-                "path": ".".join([root, *(_cut(str(step), _MAX_STEP_CHARACTERS) for step in error.instance_path)]),
-                "problem": _cut(self._explained(error)),
-            }
-            for error in errors[:MAX_PROBLEMS]
-        ]
+        found: list[dict[str, str]] = []
+        for error in errors[:MAX_PROBLEMS]:
+            path = ".".join([root, *(_cut(str(step), _MAX_STEP_CHARACTERS) for step in error.instance_path)])
+            found.append({"path": path, "problem": _cut(self._explained(error))})
         return found + [{"path": root, "problem": "there is more"}] * (len(errors) > MAX_PROBLEMS)
 
     def _explained(self, error: ValidationError) -> str:

@@ -344,11 +344,8 @@ class KeyringStore(SharedStore):
 
     async def damaged(self) -> Sequence[AuthorizationError]:
         """Return an error for each record that the keyring has lost or damaged."""
-        return [
-            AuthorizationError(f"the keyring's record for {key.resource or key.issuer} is damaged: log in again")
-            for key in await self.keys()
-            if await self.load(key) is None
-        ]
+        lost = [key.resource or key.issuer for key in await self.keys() if await self.load(key) is None]
+        return [AuthorizationError(f"the keyring's record for {one} is damaged: log in again") for one in lost]
 
     async def _write(self, key: Key, record: Record | None) -> None:
         await _in_thread(partial(self._set, key.digest, record))

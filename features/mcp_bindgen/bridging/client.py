@@ -155,11 +155,9 @@ class ClientBridge:
         outgoing, incoming, losses = self._bridge.outgoing, self._bridge.incoming, self._bridge.losses(self.session)
         wire: dict[str, Any] = plain(params)
         options = options or self.home.options
+        on_progress = options.on_progress and self._converted_progress(options.on_progress)
         client = self.wire_client.with_options(
-            timeout=options.timeout,
-            total_timeout=options.total_timeout,
-            on_progress=options.on_progress and self._converted_progress(options.on_progress),
-            fresh=fresh,
+            timeout=options.timeout, total_timeout=options.total_timeout, on_progress=on_progress, fresh=fresh
         )
         adapted = self._adapter.answers.get(method.name)
         if adapted is not None:

@@ -74,8 +74,7 @@ class EraAdapter:
 
     def __init__(self, home: Revision, wire_client: Client) -> None:
         self.answers: Mapping[str, Answer] = {}
-        self._home = home
-        self._wire_client = wire_client
+        self._home, self._wire_client = home, wire_client
         self._wire = wire_client.dispatcher.revision
         self._changing = anyio.Lock()
 
@@ -401,14 +400,10 @@ def sender_meta(revision: Revision, agreed: Negotiated, meta: dict[str, Any]) ->
     """
     capabilities = revision.types.ClientCapabilities
     client = implementation(revision, agreed.peer_info)
-    facts = {
-        "protocol_version": revision.name,
-        "client_info": client and plain(client),
-        "client_capabilities": {
-            name: value for name, value in agreed.declared["client"].items() if _fits(capabilities, {name: value})
-        },
-        "log_level": agreed.log_level,
-    }
+    declared = agreed.declared["client"].items()
+    known = {name: value for name, value in declared if _fits(capabilities, {name: value})}
+    facts = {"protocol_version": revision.name, "client_info": client and plain(client), "client_capabilities": known}
+    facts["log_level"] = agreed.log_level
     keys = revision.meta_keys
     own = {name: value for name, value in meta.items() if name not in keys.values()}
     return own | {keys[name]: value for name, value in facts.items() if name in keys and value is not None}

@@ -364,12 +364,9 @@ class BridgedDispatcher(Dispatcher):
         needed = ("",) if subscribe is None else subscribe.capabilities.get("client", ("", ""))[1:]
         if self._bridge.same_era or not is_declared(declared(self._server, self._home), *needed):
             return found
-        own = (
-            {methods.LISTEN: self._listen}
-            if self.revision.era.is_stateless
-            else {methods.SUBSCRIBE: _accept, methods.UNSUBSCRIBE: _accept}
-        )
-        return own | found
+        if self.revision.era.is_stateless:
+            return {methods.LISTEN: self._listen, **found}
+        return {methods.SUBSCRIBE: _accept, methods.UNSUBSCRIBE: _accept, **found}
 
     def extended(self, kind: type) -> Dispatcher:
         """Return this dispatcher: it has the server's own methods already."""

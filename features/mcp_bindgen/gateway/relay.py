@@ -279,11 +279,8 @@ def _passive_extensions(bindings: ModuleType) -> frozenset[str]:
     folder = Path(str(bindings.__file__)).with_name("extensions")
     names = [module.name for module in iter_modules([str(folder)])]
     found = [module for name in names if (module := extension_of(bindings, name)) is not None]
-    return frozenset(
-        one.EXTENSION.id
-        for one in found
-        if not one.EXTENSION.methods and not any(map(one.EXTENSION.answering, bindings.REVISION.methods))
-    )
+    silent = (one.EXTENSION for one in found if not one.EXTENSION.methods)
+    return frozenset(one.id for one in silent if not any(map(one.answering, bindings.REVISION.methods)))
 
 
 def _refusal(error: Exception) -> ProtocolError:
@@ -315,13 +312,9 @@ def _class(bindings: ModuleType, handled: tuple[str, ...], announced: tuple[str,
 def relay(offer: Offer) -> Relay:
     """Return a server that offers the same as the server behind a gateway, in its revision."""
     revision, routes = offer.bindings.REVISION, offer.bindings.dispatcher.SERVER.routes
-    handled = tuple(
-        name
-        for name, route in routes.items()
-        if name not in _OWN
-        and name not in (revision.cancelled_name, revision.progress_name)
-        and _is_allowed(route.method, "client", offer.capabilities)
-    )
+    own = {*_OWN, revision.cancelled_name, revision.progress_name}
+    allowed = (name for name, route in routes.items() if _is_allowed(route.method, "client", offer.capabilities))
+    handled = tuple(name for name in allowed if name not in own)
     announced = tuple(name for name, one in revision.methods.items() if _is_allowed(one, "server", offer.capabilities))
     found = _class(offer.bindings, handled, announced)()
     found.offer = offer

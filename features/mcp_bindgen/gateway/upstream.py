@@ -96,9 +96,7 @@ class Upstream:
         self.sender = sender
         self._watch = Watch("behind the gateway")
         self._place = self._watch.address(place)
-        self._offer = offer
-        self._tasks = tasks
-        self._timeout = timeout
+        self._offer, self._tasks, self._timeout = offer, tasks, timeout
         self._connecting = anyio.Lock()
         self._scope = anyio.CancelScope()
         self._client: _Client | None = None
@@ -312,14 +310,9 @@ class Upstream:
 
     def listen_to_all(self) -> None:
         """Listen to the changes of all lists of a stateless server; a stateful server announces them anyway."""
-        found = filtered(self._revision.methods)
-        self.listen(
-            {
-                filter.member: True
-                for method, filter in found
-                if filter.compares is None and is_offered(method, self._offer.capabilities)
-            }
-        )
+        found, capabilities = filtered(self._revision.methods), self._offer.capabilities
+        lists = [(method, filter.member) for method, filter in found if filter.compares is None]
+        self.listen({member: True for method, member in lists if is_offered(method, capabilities)})
 
     def _listen(self) -> None:
         """Replace the subscription at a stateless server by one with the current filter."""
@@ -404,12 +397,8 @@ def _messages(bindings: ModuleType, capabilities: Mapping[str, Any]) -> tuple[st
     revision, routes = bindings.REVISION, bindings.dispatcher.CLIENT.routes
     own = {methods.PING, methods.ACKNOWLEDGED, revision.cancelled_name, revision.progress_name}
     needed = {name: route.method.capabilities.get("server", ()) for name, route in routes.items() if name not in own}
-    return tuple(
-        name
-        for name, path in needed.items()
-        if (path[:1] != ("client",) or is_declared(capabilities, *path[1:]))
-        and (path or routes[name].method.kind == "notification")
-    )
+    allowed = [name for name, path in needed.items() if path[:1] != ("client",) or is_declared(capabilities, *path[1:])]
+    return tuple(name for name in allowed if needed[name] or routes[name].method.kind == "notification")
 
 
 @cache
@@ -472,9 +461,7 @@ class Connections:
         is_isolated: bool,
     ) -> None:
         self._open: Open = lambda sender: Upstream(place, offer, sender, tasks, timeout)
-        self._limit = limit
-        self._idle_seconds = idle_seconds
-        self._is_isolated = is_isolated
+        self._limit, self._idle_seconds, self._is_isolated = limit, idle_seconds, is_isolated
         self._of_links: dict[int, Upstream] = {}
         self._borrowed: set[Upstream] = set()
         self._idle: dict[Upstream, tuple[str, float]] = {}

@@ -224,13 +224,8 @@ class Host(AsyncContextManagerMixin, Generic[C_co]):
     ) -> None:
         self._given = dict(servers)
         self._makers = [client] if callable(client) else list(client)
-        self._start_timeout = start_timeout
-        self._restarts = restarts
-        self._restart_pause = restart_pause
-        self._relist_after = relist_after
-        self._login = login
-        self._store = store
-        self._background = background
+        self._start_timeout, self._restarts, self._restart_pause = start_timeout, restarts, restart_pause
+        self._relist_after, self._login, self._store, self._background = relist_after, login, store, background
         self._lock = None if lock is None else _read_lock(lock)
         self._file: Path | None = None
         self._watchers: set[MemoryObjectSendStream[Status]] = set()

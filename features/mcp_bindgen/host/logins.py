@@ -152,17 +152,8 @@ async def kept(store: Store) -> list[Kept]:
         if not key.resource:
             found.append(Kept(key.issuer, None, str(record.get("id", key.client))))
         elif grant is not None:
-            found.append(
-                Kept(
-                    key.issuer,
-                    key.resource,
-                    grant.client_id,
-                    grant.scopes,
-                    grant.expires_at,
-                    grant.refresh_token is not None,
-                    grant.key is not None,
-                )
-            )
+            state = grant.scopes, grant.expires_at, grant.refresh_token is not None, grant.key is not None
+            found.append(Kept(key.issuer, key.resource, grant.client_id, *state))
     return found
 
 

@@ -105,10 +105,7 @@ class StoredLogin:
         login: Login | None = None,
         store: Store | None = None,
     ) -> None:
-        self._command = command
-        self._settings = settings
-        self._login = login
-        self._store = store
+        self._command, self._settings, self._login, self._store = command, settings, login, store
         self._authorizers: dict[str, _Authorizer] = {}
 
     def authorizer(self, url: str) -> _Authorizer:
@@ -154,8 +151,7 @@ class _Authorizer:
     def __init__(self, url: str, stored: StoredLogin) -> None:
         self.pauses: Pauses = Pauses()
         self.real: Authorizer | None = None
-        self._url = url
-        self._stored = stored
+        self._url, self._stored = url, stored
 
     @property
     def extensions(self) -> Mapping[str, Any]:
@@ -189,8 +185,7 @@ class _Attempt:
     """An `Attempt` for one request."""
 
     def __init__(self, authorizer: _Authorizer, may_ask: bool) -> None:
-        self._authorizer = authorizer
-        self._may_ask = may_ask
+        self._authorizer, self._may_ask = authorizer, may_ask
         self._real: Attempt | None = None
 
     async def headers(self, method: str, url: str) -> Mapping[str, str]:

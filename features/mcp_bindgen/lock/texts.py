@@ -9,7 +9,7 @@ from __future__ import annotations
 import json
 import re
 from collections import Counter
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Set
 from typing import Any, TypeAlias
 
 from mcp_bindgen.app.catalog import Entry, Kind
@@ -24,20 +24,16 @@ _PLAIN = re.compile(r"[!-~]{0,64}")
 _SCHEMAS = ("inputSchema", "outputSchema")
 _VOLATILE = {"resource": frozenset({"size", "mimeType"}), "template": frozenset({"mimeType"})}
 _MAPS = frozenset({"properties", "patternProperties", "$defs", "definitions", "dependentSchemas"})
-_NESTED = frozenset(
-    {
-        *("allOf", "anyOf", "oneOf", "prefixItems", "items", "additionalItems", "additionalProperties", "contains"),
-        *("contentSchema", "else", "if", "not", "propertyNames", "then", "unevaluatedItems", "unevaluatedProperties"),
-    }
-)
-_CONDITIONS = frozenset(
-    {
-        *("$ref", "$schema", "$id", "id", "$anchor", "$dynamicRef", "$dynamicAnchor", "$recursiveRef", "type", "enum"),
-        *("const", "format", "pattern", "required", "dependentRequired", "minimum", "maximum", "exclusiveMinimum"),
-        *("exclusiveMaximum", "multipleOf", "minLength", "maxLength", "minItems", "maxItems", "uniqueItems"),
-        *("minContains", "maxContains", "minProperties", "maxProperties", "contentEncoding", "contentMediaType"),
-    }
-)
+_NESTED: Set[str] = {
+    *("allOf", "anyOf", "oneOf", "prefixItems", "items", "additionalItems", "additionalProperties", "contains"),
+    *("contentSchema", "else", "if", "not", "propertyNames", "then", "unevaluatedItems", "unevaluatedProperties"),
+}
+_CONDITIONS: Set[str] = {
+    *("$ref", "$schema", "$id", "id", "$anchor", "$dynamicRef", "$dynamicAnchor", "$recursiveRef", "type", "enum"),
+    *("const", "format", "pattern", "required", "dependentRequired", "minimum", "maximum", "exclusiveMinimum"),
+    *("exclusiveMaximum", "multipleOf", "minLength", "maxLength", "minItems", "maxItems", "uniqueItems"),
+    *("minContains", "maxContains", "minProperties", "maxProperties", "contentEncoding", "contentMediaType"),
+}
 """Keywords with conditions as values; names in them are no texts."""
 
 

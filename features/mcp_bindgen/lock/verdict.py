@@ -166,15 +166,9 @@ def judge_server(old: Snapshot, new: Snapshot) -> Verdict:
         names = (repr(one.info.get("name")) for one in (old, new))
         reasons.append((LockStatus.BREAKING, "its name was {}, is {}".format(*names)))
     reasons += [(LockStatus.TEXT_CHANGED, f"{place} changed") for place, _, _ in server_texts(old, new)]
-    drifted = [
-        (LockStatus.COMPATIBLE, f"its {what} was {was or 'not stated'}, is {now or 'not stated'}")
-        for what, was, now in (
-            ("version", old.info.get("version"), new.info.get("version")),
-            ("revision", old.revision, new.revision),
-        )
-        if was != now
-    ]
-    reasons += drifted
+    stated = (("version", old.info.get("version"), new.info.get("version")), ("revision", old.revision, new.revision))
+    changed = ((what, was or "not stated", now or "not stated") for what, was, now in stated if was != now)
+    reasons += [(LockStatus.COMPATIBLE, f"its {what} was {was}, is {now}") for what, was, now in changed]
     return Verdict("server", "", max(reasons)[0] if reasons else LockStatus.SAME, tuple(text for _, text in reasons))
 
 
@@ -190,11 +184,7 @@ def server_texts(old: Snapshot, new: Snapshot) -> list[TextChange]:
 
 def schema_of_arguments(entries: Sequence[Mapping[str, Any]]) -> dict[str, Any]:
     """Return the JSON Schema of arguments of the type string, which are listed with their names."""
-    return {
-        "type": "object",
-        "properties": {
-            one["name"]: {"type": "string", **{key: one[key] for key in ("title", "description", "enum") if key in one}}
-            for one in entries
-        },
-        "required": [one["name"] for one in entries if one.get("required")],
-    }
+    kept = ("title", "description", "enum")
+    properties = {one["name"]: {"type": "string", **{key: one[key] for key in kept if key in one}} for one in entries}
+    required = [one["name"] for one in entries if one.get("required")]
+    return {"type": "object", "properties": properties, "required": required}

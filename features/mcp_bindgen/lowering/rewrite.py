@@ -227,13 +227,8 @@ class Rewriter:
         pointer = shape[0].pointer
         reasons = tuple(one for alternative in shape for one in alternative.reasons)
         values = list({key(value): value for one in shape for value in one.values}.values())
-        description = (
-            shape[0].description
-            if len(shape) == 1
-            else "; ".join(
-                f"{', '.join(map(_text, one.values))}: {one.description}" for one in shape if one.description
-            )
-        )
+        texts = (f"{', '.join(map(_text, one.values))}: {one.description}" for one in shape if one.description)
+        description = shape[0].description if len(shape) == 1 else "; ".join(texts)
         if self.profile.only_strings_enumerated and not _is_boolean(values):
             pieces = [self._labels(values, pointer)]
         else:

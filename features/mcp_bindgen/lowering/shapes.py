@@ -49,13 +49,11 @@ APPLICATORS = (
 ASSERTIONS = frozenset({"type", "enum", "const", *APPLICATORS}).union(*LIMITS.values(), *STRUCTURE.values())
 """Keywords that reject values."""
 
-FORMATS = frozenset(
-    {
-        *("date", "date-time", "time", "duration", "email", "idn-email", "hostname", "idn-hostname", "ipv4", "ipv6"),
-        *("uri", "uri-reference", "iri", "iri-reference", "uri-template", "uuid", "json-pointer", "regex"),
-        "relative-json-pointer",
-    }
-)
+FORMATS: Set[str] = {
+    *("date", "date-time", "time", "duration", "email", "idn-email", "hostname", "idn-hostname", "ipv4", "ipv6"),
+    *("uri", "uri-reference", "iri", "iri-reference", "uri-template", "uuid", "json-pointer", "regex"),
+    "relative-json-pointer",
+}
 """Formats that JSON Schema defines; a validator may assert them. Any other format is a note for readers."""
 
 MAX_CASES = 64

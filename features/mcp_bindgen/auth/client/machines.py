@@ -247,9 +247,7 @@ class EnterpriseManaged(_Machine):
         **options: Unpack[Options],
     ) -> None:
         super().__init__(client, "io.modelcontextprotocol/enterprise-managed-authorization", options)
-        self._id_token = id_token
-        self._provider = provider
-        self._provider_client = provider_client
+        self._id_token, self._provider, self._provider_client = id_token, provider, provider_client
         self._token_type = token_type
 
     async def _form(self, request: TokenRequest) -> dict[str, str]:

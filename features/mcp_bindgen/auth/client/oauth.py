@@ -67,11 +67,8 @@ class OAuth(TokenSource):
         name = clients[0].id if len(clients) == 1 else client_metadata_url or client_name
         super().__init__(name, () if None in issuers else issuers, default_store, options)
         self.has_login: bool = login is not None and login.is_enabled
-        self._clients = clients
-        self._document_url = client_metadata_url
-        self._client_name = client_name
-        self._login = login
-        self._ask_client = ask_client
+        self._clients, self._document_url, self._client_name = clients, client_metadata_url, client_name
+        self._login, self._ask_client = login, ask_client
         self._parameters = parameters or {}
 
     async def logout(self, url: str) -> None:

@@ -382,8 +382,7 @@ class CoreTasks(_Handlers):
     """
 
     def __init__(self, server: ServerEngine, adapter: RevisionBridge) -> None:
-        self._server = server
-        self._adapter = adapter
+        self._server, self._adapter = server, adapter
         self._revision = adapter.revision
         self._home = server.dispatcher.revision
         self._own: WeakKeyDictionary[Session, dict[str, None]] = WeakKeyDictionary()  # session -> ids of its tasks
@@ -566,8 +565,7 @@ class TaskLink(Link):
         self.origin: RequestOrigin = running.record.origin
         self.negotiated = negotiated
         self._progress = negotiated.dispatcher.revision.progress
-        self._threads = threads
-        self._running = running
+        self._threads, self._running = threads, running
         self._questions = TaskQuestions(running)
 
     def thread_limit(self) -> CapacityLimiter:
