@@ -42,7 +42,7 @@ pytestmark = [
 LATER = (
     *(f"mcp_bindgen.cli.{name}" for name in ("call", "login", "logout", "auth")),
     *(f"mcp_bindgen.v{one.replace('-', '_')}.{part}" for one in REVISIONS for part in ("client", "dispatcher")),
-    *("mcp_bindgen.http.client.transport", "mcp_bindgen.host.stored_login", "mcp_bindgen.extensions.tasks.client"),
+    *("mcp_bindgen.http.client.transport", "mcp_bindgen.host.authorization", "mcp_bindgen.extensions.tasks.client"),
     *("anyio._backends._asyncio", "httpcore2", "truststore"),
 )
 """Modules that the command imports late."""

@@ -11,7 +11,7 @@ import jsonschema_rs
 
 from mcp_bindgen.lowering import Lowered, Profile, Verdict, lower
 from mcp_bindgen.lowering.codecs import key
-from mcp_bindgen.lowering.conformance import violations
+from mcp_bindgen.lowering.profiles import violations
 
 from .instances import Instances
 

@@ -10,11 +10,15 @@ object in all revisions up to 2025-11-25.
 
 from __future__ import annotations
 
+import ast
 import inspect
-from collections.abc import Callable, Generator, Mapping
+import textwrap
+import types
+from collections.abc import Callable, Collection, Coroutine, Generator, Iterator, Mapping
 from contextlib import AsyncExitStack, asynccontextmanager, contextmanager
 from dataclasses import dataclass
-from functools import cache, partial, wraps
+from functools import cache, partial, reduce, wraps
+from time import monotonic
 from types import ModuleType
 from typing import Annotated, Any, Literal, TypeAlias, TypeVar, get_args, get_origin, get_type_hints, overload
 
@@ -23,6 +27,7 @@ from pydantic.errors import PydanticUserError
 from pydantic.json_schema import GenerateJsonSchema, JsonSchemaValue
 from pydantic_core import core_schema, to_jsonable_python
 
+from mcp_bindgen.runtime.logs import log
 from mcp_bindgen.runtime.model.base import Model
 from mcp_bindgen.runtime.model.json_types import is_array, is_object
 from mcp_bindgen.runtime.protocol import jsonrpc
@@ -30,7 +35,6 @@ from mcp_bindgen.runtime.protocol.routing import place_of
 from mcp_bindgen.runtime.session.context import Context
 from mcp_bindgen.runtime.threads import in_thread
 
-from .advice import blocking, unawaited, watched
 from .catalog import Entry
 from .errors import BadFunction, InvalidResult, require
 from .features import tool_result
@@ -38,6 +42,87 @@ from .handlers import BoundHandler, HandlerSpec
 from .uri_template import UriTemplate
 from .validation import MOST_STEPS
 from .values import File, TypeForm, adapter, type_name
+
+T = TypeVar("T")
+
+BLOCKING_SECONDS = 0.1
+"""Seconds without `await` after which debug mode reports a coroutine function."""
+
+_COROUTINES = frozenset(name for name in dir(Context) if inspect.iscoroutinefunction(getattr(Context, name)))
+
+
+_BLOCKING = ("time.sleep", "subprocess.", "requests.", "urllib.request.", "posix.system", "nt.system", "builtins.input")
+"""Beginnings of the full names of functions that block their thread."""
+
+
+def _nodes(function: Callable[..., Any]) -> Iterator[ast.AST]:
+    """Yield the nodes of a function's source without those of inner functions; none if there is no source."""
+    try:
+        nodes: list[ast.AST] = [*ast.parse(textwrap.dedent(inspect.getsource(function))).body]
+    except (OSError, TypeError, SyntaxError):
+        return
+    own = len(nodes)
+    while nodes:
+        node = nodes.pop()
+        yield node
+        if own > 0 or not isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef | ast.Lambda):
+            nodes += ast.iter_child_nodes(node)
+        own -= 1
+
+
+def _member(module: object, name: str) -> object:
+    """Return a member of a module; objects of the author are not touched."""
+    return vars(module).get(name) if isinstance(module, types.ModuleType) else None
+
+
+def blocking(function: Callable[..., Any]) -> Iterator[str]:
+    """Yield the calls in a coroutine function that are known to block the event loop, such as `time.sleep`."""
+    for node in _nodes(function) if inspect.iscoroutinefunction(function) else ():
+        if isinstance(node, ast.Call):
+            name = ast.unparse(node.func)
+            first, *rest = name.split(".")
+            known = inspect.getclosurevars(inspect.unwrap(function))
+            called: Any = reduce(_member, rest, {**known.builtins, **known.globals, **known.nonlocals}.get(first))
+            if f"{getattr(called, '__module__', '')}.{getattr(called, '__name__', '')}".startswith(_BLOCKING):
+                yield name
+
+
+def unawaited(function: Callable[..., Any], contexts: Collection[str]) -> Iterator[str]:
+    """Yield the calls of the context's coroutine functions, such as `ctx.info`, whose result nothing awaits.
+
+    Args:
+        function: The function.
+        contexts: The parameters that take the context.
+    """
+    is_plain = not inspect.iscoroutinefunction(function)
+    for node in _nodes(function):
+        call = node.value if isinstance(node, ast.Expr | ast.Assign | ast.Return) else None
+        target = call.func if isinstance(call, ast.Call) and (is_plain or isinstance(node, ast.Expr)) else None
+        if not isinstance(target, ast.Attribute) or not isinstance(target.value, ast.Name):
+            continue
+        if target.value.id in contexts and target.attr in _COROUTINES:
+            yield f"{target.value.id}.{target.attr}"
+
+
+@types.coroutine
+def watched(work: Coroutine[Any, Any, T], function: Callable[..., Any]) -> Generator[Any, Any, T]:
+    """Await a function, and log its place if it blocks the event loop."""
+    step: Callable[[], Any] = partial(work.send, None)
+    while True:
+        begun = monotonic()
+        try:
+            trap = step()
+        except StopIteration as done:
+            result: T = done.value
+            return result
+        finally:
+            if (took := monotonic() - begun) > BLOCKING_SECONDS:
+                said = "%s: %s blocked the event loop for %.1f s; write def (it runs in a thread), or await the call"
+                log.warning(said, place_of(function), function.__name__, took)
+        try:
+            step = partial(work.send, (yield trap))
+        except BaseException as error:  # cancellation is delivered to the function like any other error
+            step = partial(work.throw, error)
 
 
 @dataclass(frozen=True)

@@ -19,9 +19,8 @@ from mcp_bindgen.auth.store import Key, MemoryStore, Record, Store, put
 from mcp_bindgen.runtime.connecting import connect
 from mcp_bindgen.runtime.protocol.errors import AuthorizationError
 
-from .auth_settings import AuthSettings
+from .authorization import SETTINGS, AuthSettings, TokenNeeded, kept_settings, names_issuer, settings_key
 from .configuration import Entry
-from .stored_login import SETTINGS, TokenNeeded, kept_settings, names_issuer, settings_key
 
 
 @dataclass(frozen=True)

@@ -13,9 +13,8 @@ from functools import cached_property
 from typing import TYPE_CHECKING, Any, Protocol
 
 from .codecs import IDENTITY, Codec, Json, Lost, Undecodable, is_array, is_object, key
-from .conformance import depth as depth_of
-from .conformance import excesses, nodes
-from .profiles import Profile
+from .profiles import Profile, excesses, nodes
+from .profiles import depth as depth_of
 from .profiles import profile as profile_named
 from .rewrite import Rewriter
 from .rules import Effect, Reason, Refused, Verdict, reason, verdict

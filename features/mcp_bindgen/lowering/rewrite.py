@@ -13,9 +13,8 @@ from typing import Any
 
 from . import codecs
 from .codecs import IDENTITY, Codec, Json, is_array, is_object, key
-from .conformance import depth as depth_of
-from .conformance import is_free_of_references, nodes, violations
-from .profiles import Profile
+from .profiles import Profile, is_free_of_references, nodes, violations
+from .profiles import depth as depth_of
 from .rules import Reason, Refused, reason
 from .shapes import Alternative, Conj, Document, Located, Schema, Shape, is_of, tokens
 

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any, TypeVar
 
 import anyio
 
-from mcp_bindgen.host.auth_settings import MISSING
+from mcp_bindgen.host.authorization import MISSING
 from mcp_bindgen.host.configuration import Entry
 from mcp_bindgen.runtime.logs import harmless
 from mcp_bindgen.runtime.protocol.errors import AuthorizationError, ConnectionClosed, ProtocolError

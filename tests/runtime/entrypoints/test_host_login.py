@@ -16,11 +16,10 @@ import mcp_bindgen.auth.store as stores
 from mcp_bindgen.auth import Manual, OAuth
 from mcp_bindgen.auth.store import MemoryStore
 from mcp_bindgen.host import BadConfig, Host
-from mcp_bindgen.host.auth_settings import AuthSettings
+from mcp_bindgen.host.authorization import AuthSettings, LoginNeeded
 from mcp_bindgen.host.configuration import Entry, entry
 from mcp_bindgen.host.configuration import entry as read_entry
 from mcp_bindgen.host.logins import log_in
-from mcp_bindgen.host.stored_login import LoginNeeded
 from mcp_bindgen.runtime import ConnectionClosed, connect
 from mcp_bindgen.runtime.protocol.errors import AuthorizationError
 from mcp_bindgen.v2025_11_25 import Client

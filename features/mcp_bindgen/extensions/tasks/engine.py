@@ -7,12 +7,11 @@ from collections.abc import AsyncGenerator, Callable, Mapping, Sequence
 from contextlib import aclosing, asynccontextmanager, suppress
 from dataclasses import dataclass, field, replace
 from functools import cache, cached_property
-from typing import Any, ClassVar, Protocol
+from typing import TYPE_CHECKING, Any, ClassVar, Protocol
 from weakref import WeakKeyDictionary, WeakValueDictionary
 
 from anyio import CapacityLimiter
 
-from mcp_bindgen.bridging.engines import BridgedEngine, RevisionBridge
 from mcp_bindgen.http.server.access import operations
 from mcp_bindgen.runtime.concurrency import background_tasks
 from mcp_bindgen.runtime.logs import log
@@ -38,6 +37,9 @@ from .record import TaskClient, TaskRecord, new_id, now
 from .service import RunningTask, StatusSender, Tasks, UnknownTask
 from .store import PAGE_SIZE
 from .tools import ToolTask, deferred, marked
+
+if TYPE_CHECKING:
+    from mcp_bindgen.bridging.server import BridgedEngine, RevisionBridge
 
 CALL, LIST_TOOLS = "tools/call", "tools/list"
 GET, UPDATE, CANCEL = "tasks/get", "tasks/update", "tasks/cancel"
