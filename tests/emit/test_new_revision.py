@@ -438,8 +438,7 @@ CONVENTIONAL = {
     "all-of-with-other-prose": small(X={"allOf": PARTS}),
     "recursive-capabilities": small(ServerCapabilities=record(more=ref("ServerCapabilities"), books={})),
     "prose-that-looks-like-python": small(
-        X={**TEXT, "description": 'Quotes """ and " \\', "title": "\\"},
-        Y={**record(), "description": "\\N{x}\r\n\f\t"},
+        X={**TEXT, "description": 'Quotes """ and " \\', "title": "\\"}, Y={**record(), "description": "\\N{x}\r\n\f\t"}
     ),
     "prose-that-python-cannot-hold": small(X={**TEXT, "description": "a\0b \ud800"}),
     "a-definition-named-annotated": small(Annotated=record(a={"type": "string", "minLength": 1})),

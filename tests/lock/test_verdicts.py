@@ -125,10 +125,7 @@ CASES = [
     ("other members are texts", RECORD, {**RECORD, "additionalProperties": TEXT}, "BREAKING"),
     ("required", RECORD, {**RECORD, "required": ["a"]}, "BREAKING"),
     ("required, undeclared", {**RECORD, "required": ["b"]}, {**RECORD, **fields(b={"type": "null"})}, "BREAKING"),
-    (
-        "free map with conditions",
-        *(fields(m={"type": "object"}), fields(m=fields(x={"type": "integer"})), "UNPROVEN"),
-    ),
+    ("free map with conditions", *(fields(m={"type": "object"}), fields(m=fields(x={"type": "integer"})), "UNPROVEN")),
     ("format", RECORD, fields(a={"type": "string", "format": "uri"}), "UNPROVEN"),
     ("first argument", {"type": "object"}, RECORD, "COMPATIBLE"),
     ("recursion", RECORD, fields(a=TEXT, b={"$ref": "#"}), "COMPATIBLE"),
