@@ -12,7 +12,6 @@ import sys
 from contextlib import suppress
 from functools import partial
 from pathlib import Path
-from typing import Any
 
 import pytest
 
@@ -195,9 +194,9 @@ def test_the_environment_is_given(odd: str, monkeypatch: pytest.MonkeyPatch) -> 
 
 
 @pytest.mark.full
-@pytest.mark.parametrize("revision", ["2024-11-05", "2025-03-26", "2025-06-18"])
-def test_the_revision_of_the_server_is_spoken(revision: str) -> None:
-    assert answered(f"{ECHO} {revision}", "tools/call", "echo", '{"text": "hi"}') == "hi\n"
+def test_the_revision_of_the_server_is_spoken() -> None:
+    for revision in ["2024-11-05", "2025-03-26", "2025-06-18"]:
+        assert answered(f"{ECHO} {revision}", "tools/call", "echo", '{"text": "hi"}') == "hi\n"
 
 
 @pytest.mark.full
@@ -292,8 +291,7 @@ def test_what_is_not_offered(tmp_path: Path) -> None:
         '    def extra_capabilities(self):\n        return {"prompts": {}}\n\nrun(Boasting())\n',
         "utf-8",
     )
-    said = refused(f"'{sys.executable}' '{boasting}'", "prompts/get", '{"name": "x"}', code=1)
-    assert "Method not found" in said
+    assert "Method not found" in refused(f"'{sys.executable}' '{boasting}'", "prompts/get", '{"name": "x"}', code=1)
 
 
 @pytest.mark.full
@@ -309,11 +307,11 @@ def test_a_server_that_dies(odd: str) -> None:
     assert refused(odd, "tools/call", "die", code=1) == f"error: {where}: {reason}"
 
 
-@pytest.mark.parametrize("leftover", ["", "subprocess.Popen(['sleep', '600']); "], ids=["alone", "with a child"])
-def test_a_server_that_dies_at_once(leftover: str) -> None:
-    program = f"import subprocess, sys; {leftover}print('no key', file=sys.stderr); sys.exit(3)"
-    said = refused(f'"{sys.executable}" -c "{program}"', "tools/call", "x", "--timeout", 300)
-    assert said.endswith(": the server ended with exit code 3; its stderr ends: no key")
+def test_a_server_that_dies_at_once() -> None:
+    for leftover in ["", "subprocess.Popen(['sleep', '600']); "]:
+        program = f"import subprocess, sys; {leftover}print('no key', file=sys.stderr); sys.exit(3)"
+        said = refused(f'"{sys.executable}" -c "{program}"', "tools/call", "x", "--timeout", 300)
+        assert said.endswith(": the server ended with exit code 3; its stderr ends: no key")
 
 
 # --- bad input ------------------------------------------------------------------------------------------------
@@ -359,9 +357,9 @@ UNUSABLE: list[tuple[tuple[str, ...], str]] = [
 ]
 
 
-@pytest.mark.parametrize(("arguments", "message"), UNUSABLE, ids=[" ".join(arguments) for arguments, _ in UNUSABLE])
-def test_bad_input_is_one_line(arguments: tuple[str, ...], message: str) -> None:
-    assert re.search(message, refused(*arguments))
+def test_bad_input_is_one_line() -> None:
+    for arguments, message in UNUSABLE:
+        assert re.search(message, refused(*arguments))
 
 
 # --- how results read -----------------------------------------------------------------------------------------
@@ -369,9 +367,8 @@ def test_bad_input_is_one_line(arguments: tuple[str, ...], message: str) -> None
 BYTES = base64.b64encode(b"12345").decode()
 
 
-@pytest.mark.parametrize(
-    ("block", "line"),
-    [
+def test_blocks() -> None:
+    for block, line in [
         ({"type": "text", "text": "hi"}, "hi"),
         ({"type": "image", "mimeType": "image/png", "data": BYTES}, "[image image/png, 5 bytes]"),
         ({"type": "audio", "mimeType": "audio/wav", "data": ""}, "[audio audio/wav, 0 bytes]"),
@@ -379,12 +376,10 @@ BYTES = base64.b64encode(b"12345").decode()
         ({"type": "resource", "resource": {"uri": "a:b", "blob": BYTES}}, "[a:b of unknown type, 5 bytes]"),
         ({"type": "resource_link", "uri": "a:b", "name": "x"}, "[link a:b]"),
         ({"type": "hologram"}, '{\n  "type": "hologram"\n}'),
-    ],
-)
-def test_blocks(block: dict[str, Any], line: str) -> None:
-    assert readable({"content": [block]}) == line
-    assert readable({"content": [block, block]}) == f"{line}\n{line}"
-    assert readable({"messages": [{"role": "assistant", "content": block}]}) == f"assistant: {line}"
+    ]:
+        assert readable({"content": [block]}) == line
+        assert readable({"content": [block, block]}) == f"{line}\n{line}"
+        assert readable({"messages": [{"role": "assistant", "content": block}]}) == f"assistant: {line}"
 
 
 def test_resources() -> None:

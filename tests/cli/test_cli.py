@@ -228,8 +228,7 @@ def test_drift_is_shown_with_the_command_that_ends_it(own: Path, copied: Path) -
     edited = file.read_text("utf-8").replace("-32601", "-32600")
     file.write_text(edited, "utf-8")
 
-    done = inside("check", REVISION, *OWN, cwd=copied)
-    assert done.returncode == 1
+    done = inside("check", REVISION, *OWN, cwd=copied, code=1)
     assert "\n-METHOD_NOT_FOUND: Final = -32600\n+METHOD_NOT_FOUND: Final = -32601\n" in done.stdout
     assert done.stdout.startswith("--- mcp/errors.py (on disk)\n+++ mcp/errors.py (from the schema)\n@@ ")
     assert done.stdout.endswith(f"\n{REVISION}  differs\n")
@@ -374,14 +373,12 @@ def test_the_life_of_a_schema_folder(tmp_path: Path) -> None:
     verified = answered("schema", "verify", "2030-01-31", upstream, *here)
     assert verified == "2030-01-31: same structure, the pinned file\n"
 
-    done = inside("schema", "verify", "2030-01-31", save(tmp_path / "small.json", small()), *here)
-    assert done.returncode == 1
+    done = inside("schema", "verify", "2030-01-31", save(tmp_path / "small.json", small()), *here, code=1)
     assert "/$defs/Shelf: gone\n" in done.stdout
     assert "/$defs/FindBookRequest: new\n" in done.stdout
     assert re.fullmatch(r"2030-01-31: \d+ differences in structure\n", done.stderr)
 
-    done = inside("schema", "status", *here)
-    assert done.returncode == 1, "docs.toml has no words for most of it"
+    done = inside("schema", "status", *here, code=1)
     assert re.search(r"^2030-01-31 +as pinned +0 +28 +\d+/28 +\d+/\d+$", done.stdout, re.MULTILINE)
 
     committed = folder / "2030-01-31" / "schema.json"

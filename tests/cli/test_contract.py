@@ -463,8 +463,7 @@ def test_a_typed_client_declares_what_servers_want_to_see(tmp_path: Path) -> Non
     server.write_text(GATED)
     words, both = ("client", "--from", f"{sys.executable} {server}", "--out", out), ("--declare", "elicitation,roots")
     for declared, count in ((), 1), (both, 3):
-        done = inside(*words, *declared)
-        assert done.returncode == 0, done.stderr
+        done = inside(*words, *declared, code=0)
         assert done.stdout.splitlines()[-1] == f"GatedClient: {count} tool{'s' * (count > 1)}, MCP 2026-07-28"
     assert "--declare elicitation,roots" in out.read_text()
     assert inside(*words, "--check").returncode == 1

@@ -191,8 +191,7 @@ def test_a_server_that_is_taken_out_leaves_the_file_as_it_was(host: str, home: P
     file.write_text(before, "utf-8")
     done(COMMAND, "--host", host, "--name", "weather")
     entered = file.read_text("utf-8")
-    shown = inside("uninstall", "weather", "--host", host, "--dry-run")
-    assert shown.returncode == 0
+    shown = inside("uninstall", "weather", "--host", host, "--dry-run", code=0)
     assert any(line.startswith("-") and "weather" in line for line in shown.stdout.splitlines())
     assert file.read_text("utf-8") == entered
     removed = answered("uninstall", "weather", "--host", host)

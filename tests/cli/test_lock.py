@@ -79,8 +79,7 @@ class World:
         return self._run("lock", "check", self.config, "--lock", self.lock, *more, code=code)
 
     def _run(self, *words: object, code: int) -> str:
-        done = inside(*words)
-        assert done.returncode == code, done.stderr
+        done = inside(*words, code=code)
         return done.stdout + done.stderr
 
 
@@ -118,8 +117,7 @@ def test_a_lock_has_no_secrets_and_is_stable(world: World) -> None:
 def test_hidden_characters_are_visible_in_the_lock(world: World) -> None:
     world.serve(forecast("Forecast\u200b of a\u202e city \U000e0041, für Städte."))
     world.written()
-    text = world.lock.read_text("utf-8")
-    assert r"Forecast\u200b of a\u202e city \udb40\udc41, für Städte." in text
+    assert r"Forecast\u200b of a\u202e city \udb40\udc41, für Städte." in world.lock.read_text("utf-8")
     world.checked()
 
 
@@ -142,8 +140,7 @@ def test_a_changed_text(world: World) -> None:
 def test_a_breaking_change(world: World) -> None:
     world.serve({**forecast(), "inputSchema": {**forecast()["inputSchema"], "required": ["city", "days"]}})
     assert 'arguments: "days" is a required property: {"city": ' in world.checked(code=1)
-    report = json.loads(world.checked("--format", "json", code=1).partition("\n")[2])
-    first = report["servers"]["weather"][0]
+    first = json.loads(world.checked("--format", "json", code=1).partition("\n")[2])["servers"]["weather"][0]
     assert (first["status"], first["name"]) == ("breaking", "forecast")
     assert set(first["witnesses"][0]["value"]) == {"city"}
     world.checked("--fail-on", "never")
@@ -233,9 +230,7 @@ def test_a_link_is_replaced_and_not_followed(world: World) -> None:
 )
 def test_bad_input(words: str, message: str, tmp_path: Path) -> None:
     save(tmp_path / "mcp.json", {"mcpServers": {"a": {"command": "absent-4711"}}})
-    done = inside("lock", *words.split(), cwd=tmp_path)
-    assert done.returncode == 2
-    assert message in done.stderr
+    assert message in inside("lock", *words.split(), cwd=tmp_path, code=2).stderr
 
 
 @pytest.mark.full
@@ -266,5 +261,4 @@ def test_the_version_that_a_command_asks_for(line: str, package: str | None, ver
 
 
 def test_a_url_without_secrets() -> None:
-    entry = Entry(url="https://user:pass@example.org/mcp?key=4711")
-    assert asked_of(entry) == {"url": "https://example.org/mcp"}
+    assert asked_of(Entry(url="https://user:pass@example.org/mcp?key=4711")) == {"url": "https://example.org/mcp"}

@@ -119,8 +119,7 @@ def test_a_fact_settles_the_decision_that_names_it(tmp_path: Path, draft: Draft)
 
 
 def test_a_fact_that_does_not_fit_is_told(tmp_path: Path) -> None:
-    protocol = read(tmp_path, small(), 'results."books/find" = "Gone"')
-    (decision,) = protocol.decisions
+    (decision,) = read(tmp_path, small(), 'results."books/find" = "Gone"').decisions
     assert (decision.kind, decision.pointer) == ("result-assumed", "/$defs/FindBookRequest")
     assert decision.reason.endswith("there is no Gone")
 

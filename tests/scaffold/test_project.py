@@ -67,23 +67,18 @@ def holds(folder: Path, *names: str) -> None:
     """Holds the projects in a folder against their own tests, and against the type checker's strictest rules."""
     for name in names:
         words = ("-W", "error", "-m", "pytest", "-q", "-p", "no:cacheprovider")
-        done = execute(sys.executable, *words, cwd=folder / name)
-        assert done.returncode == 0, done.stdout + done.stderr
+        done = execute(sys.executable, *words, cwd=folder / name, code=0)
         assert "passed" in done.stdout
         assert "skipped" not in done.stdout
-        done = execute(BIN / "ruff", "check", "--extend-select", "I,B,UP,RUF,SIM", cwd=folder / name)
-        assert done.returncode == 0, done.stdout
+        done = execute(BIN / "ruff", "check", "--extend-select", "I,B,UP,RUF,SIM", cwd=folder / name, code=0)
     places = {"include": [*names], "extraPaths": [f"{name}/src" for name in names]}
     config = {"typeCheckingMode": "strict", "venvPath": str(ROOT), "venv": ".venv", **places}
     (folder / "pyrightconfig.json").write_text(json.dumps(config), "utf-8")
-    done = execute(BIN / "pyright", "--project", folder)
-    assert done.returncode == 0, done.stdout
+    done = execute(BIN / "pyright", "--project", folder, code=0)
 
 
 def scaffolded(*arguments: object) -> Done:
-    done = inside("scaffold", *arguments)
-    assert done.returncode == 0, done.stderr
-    return done
+    return inside("scaffold", *arguments, code=0)
 
 
 # --- what is written works ----------------------------------------------------------------------------------------
@@ -91,8 +86,7 @@ def scaffolded(*arguments: object) -> Done:
 
 @pytest.mark.full
 def test_the_shortest_way_to_an_answer(tmp_path: Path) -> None:
-    done = bindgen("scaffold", "server", "weather", cwd=tmp_path)
-    assert done.returncode == 0, done.stderr
+    done = bindgen("scaffold", "server", "weather", cwd=tmp_path, code=0)
     line = next(line.strip() for line in done.stdout.splitlines() if "mcp-bindgen call" in line)
     called = execute("sh", "-c", line, cwd=tmp_path, PATH=f"{BIN}:{os.environ['PATH']}")
     assert (called.returncode, called.stdout) == (0, "Hello, Ada!\n"), called.stderr
@@ -195,9 +189,7 @@ def test_a_server_over_sse_is_reached_there_by_its_own_test_and_readme(words: st
     assert '"type": "sse",\n      "url": "http://127.0.0.1:8000/sse"' in readme
     assert Project.read(folder).transports == ("sse",)
     test = [sys.executable, "-m", "pytest", "-q", "-p", "no:cacheprovider", "-k", "sse", "tests/test_app.py"]
-    done = execute(*test, cwd=folder, PYTHONPATH=str(folder / "src"))
-    assert done.returncode == 0, done.stdout + done.stderr
-    assert "1 passed" in done.stdout
+    assert "1 passed" in execute(*test, cwd=folder, PYTHONPATH=str(folder / "src"), code=0).stdout
 
 
 @pytest.mark.full
@@ -291,8 +283,7 @@ def test_the_steps_of_a_readme_install_a_project_where_there_is_no_release(tmp_p
     readme = (tmp_path / "weather" / "README.md").read_text("utf-8")
     (install,) = [line.strip() for line in readme.splitlines() if "pip install" in line]
     words = install.replace(".venv/bin/pip install", f"'{sys.executable}' -m pip install --dry-run --ignore-installed")
-    done = execute("sh", "-c", words, cwd=tmp_path / "weather", PIP_DISABLE_PIP_VERSION_CHECK="1")
-    assert done.returncode == 0, done.stderr
+    done = execute("sh", "-c", words, cwd=tmp_path / "weather", PIP_DISABLE_PIP_VERSION_CHECK="1", code=0)
     assert "mcp-bindgen-0.1.0" in done.stdout.splitlines()[-1]
 
 
@@ -312,8 +303,7 @@ def test_a_server_with_any_name_is_as_ruff_wants_it(tmp_path: Path) -> None:
     contract = save(tmp_path / "notes.json", {"prompts": [{"name": "hello"}]})
     for name in ("acme", "zoo"):
         scaffolded("server", name, "--contract", contract, "--out", tmp_path)
-    done = execute(BIN / "ruff", "check", "--no-cache", "--extend-select", "I", tmp_path)
-    assert done.returncode == 0, done.stdout
+    execute(BIN / "ruff", "check", "--no-cache", "--extend-select", "I", tmp_path, code=0)
 
 
 class Told(Transport):
@@ -389,8 +379,7 @@ def test_a_contract_that_a_revision_does_not_allow_is_refused(tmp_path: Path) ->
     tool = {"name": "t", "inputSchema": {"type": "object"}, "outputSchema": {"type": "array"}}
     contract.write_text(json.dumps({"tools": [tool]}), "utf-8")
     words = ("scaffold", "server", "x", "--contract", contract, "--out", tmp_path, "--revision")
-    done = inside(*words, "2025-11-25")
-    assert done.returncode == 2
+    done = inside(*words, "2025-11-25", code=2)
     assert "c.json#/tools/0/outputSchema/type: MCP 2025-11-25 does not allow it" in done.stderr
     assert [path.name for path in tmp_path.iterdir()] == ["c.json"]
     assert inside(*words, "2026-07-28").returncode == 0
@@ -509,8 +498,7 @@ def test_the_table_of_a_project_is_changed_and_nothing_else(tmp_path: Path) -> N
     file.write_text(mine, "utf-8", newline="")
     project = Project.read(tmp_path / "weather")
     written = replace(project, revisions=("2026-07-28",), transports=("stdio", "http")).written(mine)
-    changed = mine.replace('["2025-11-25"]', '["2026-07-28"]').replace('["stdio"]', '["stdio", "http"]')
-    assert written == changed
+    assert written == mine.replace('["2025-11-25"]', '["2026-07-28"]').replace('["stdio"]', '["stdio", "http"]')
     assert project.written(written) == mine
 
 

@@ -245,9 +245,9 @@ def test_what_git_cannot_find(repo: Repo, tmp_path: Path) -> None:
     assert "names a range of commits; name one commit" in refusal(repo.at("v1..main"))
 
 
-@pytest.mark.parametrize("name", ["git:", "git:.", "git:.@main", "git:.@:x", "git:@main:x", "git:.@main:"])
-def test_half_a_place_shows_the_form(name: str) -> None:
-    assert "write git:REPO@REV:PATH" in refusal(name)
+def test_half_a_place_shows_the_form() -> None:
+    for name in ["git:", "git:.", "git:.@main", "git:.@:x", "git:@main:x", "git:.@main:"]:
+        assert "write git:REPO@REV:PATH" in refusal(name)
 
 
 def test_a_repository_of_another_user(repo: Repo, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -264,9 +264,9 @@ def test_advice_for_a_shell_is_quoted(repo: Repo, tmp_path: Path, monkeypatch: p
     assert refusal(f"git:{folder}@v1:{PATH}").endswith(f"safe.directory '{folder}'")
 
 
-@pytest.mark.parametrize("folder", ["x" * 300, "~nobody-is-called-so"])
-def test_a_repository_that_no_folder_can_be(folder: str) -> None:
-    assert f"there is no folder '{folder}'" in refusal(f"git:{folder}@main:schema.json")
+def test_a_repository_that_no_folder_can_be() -> None:
+    for folder in ["x" * 300, "~nobody-is-called-so"]:
+        assert f"there is no folder '{folder}'" in refusal(f"git:{folder}@main:schema.json")
 
 
 def test_without_git(repo: Repo, monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
@@ -376,8 +376,7 @@ def test_what_a_partial_clone_lacks_is_not_fetched(tmp_path: Path) -> None:
 def test_redirects_are_followed(server: FileServer) -> None:
     server.file("/draft/schema.json", BYTES)
     for status in (301, 302, 303, 307, 308):
-        found = sources.read(server.redirect("/here", "/draft/schema.json", status))
-        assert found.content == BYTES
+        assert sources.read(server.redirect("/here", "/draft/schema.json", status)).content == BYTES
 
 
 @pytest.mark.parametrize(
@@ -396,9 +395,8 @@ def test_redirects_that_are_not_followed(location: str, says: str, server: FileS
     assert len(server.asked) <= 6
 
 
-@pytest.mark.parametrize(
-    ("url", "says"),
-    [
+def test_addresses_that_are_not_asked() -> None:
+    for url, says in [
         ("http://example.org/schema.json", "http can be read and changed on its way; use https"),
         ("http://127.0.0.1.example.org/schema.json", "use https"),
         ("http://localhost@example.org/schema.json", "use https"),
@@ -406,12 +404,10 @@ def test_redirects_that_are_not_followed(location: str, says: str, server: FileS
         ("https:///schema.json", "is not an https address"),
         ("https://[::1/schema.json", "is not an address"),
         ("https://localhost:x/schema.json", "is not an address"),
-    ],
-)
-def test_addresses_that_are_not_asked(url: str, says: str) -> None:
-    line = refused(inside("show", url, "Tool"))
-    assert says in line
-    assert "https:/e" not in line
+    ]:
+        line = refused(inside("show", url, "Tool"))
+        assert says in line
+        assert "https:/e" not in line
 
 
 def test_an_answer_that_does_not_end(server: FileServer, monkeypatch: pytest.MonkeyPatch) -> None:

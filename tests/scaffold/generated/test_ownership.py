@@ -174,8 +174,7 @@ def test_force_moves_edited_files_aside_and_never_over_others(tmp_path: Path) ->
     for number, aside in enumerate(("base.py.edited", "base.py.edited.2", "base.py.edited.3")):
         replace_generated(tmp_path, files("1"), force=True)
         (tmp_path / "base.py").write_text(files("1")["base.py"] + f"MINE = {number}\n")
-        report = replace_generated(tmp_path, files("2"), force=True)
-        assert report.moved == (("base.py", aside),)
+        assert replace_generated(tmp_path, files("2"), force=True).moved == (("base.py", aside),)
         assert (tmp_path / "base.py").read_text() == files("2")["base.py"]
     assert [(tmp_path / name).read_text()[-2] for name in ("base.py.edited", "base.py.edited.2")] == ["0", "1"]
 
@@ -203,8 +202,7 @@ def test_a_folder_may_hold_generated_files_of_others(tmp_path: Path) -> None:
 
 
 def test_a_dry_run_only_tells(tmp_path: Path) -> None:
-    report = replace_generated(tmp_path / "new", files("1"), dry_run=True)
-    assert report.written == ("base.py", "contract.json")
+    assert replace_generated(tmp_path / "new", files("1"), dry_run=True).written == ("base.py", "contract.json")
     assert not (tmp_path / "new").exists()
 
 
