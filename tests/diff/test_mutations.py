@@ -246,7 +246,8 @@ def verdict(score: Score, kinds: Counter[str]) -> str:
 @pytest.mark.full
 @pytest.mark.parametrize("revision", cases(REVISIONS, quick=REVISIONS[-1:]))
 def test_a_mutation_is_found_as_one_change(revision: str, capsys: pytest.CaptureFixture[str]) -> None:
-    score, kinds = run(revision, mutations(Places(definitions(revision), protocol(revision)), WANTED, seed=20260728))
+    places = Places(definitions(revision), protocol(revision))
+    score, kinds = run(revision, mutations(places, WANTED, seed=20260728))
     with capsys.disabled():
         print(f"\n{revision}: {sum(kinds.values())} mutations of {len(kinds)} kinds, {score}")
     assert sum(kinds.values()) >= WANTED
@@ -259,7 +260,8 @@ def test_a_mutation_is_found_as_one_change(revision: str, capsys: pytest.Capture
 @pytest.mark.full
 @pytest.mark.parametrize("revision", cases(REVISIONS, quick=REVISIONS[-1:]))
 def test_mutations_do_not_hide_each_other(revision: str) -> None:
-    score, kinds = run(revision, bundles(Places(definitions(revision), protocol(revision)), WANTED // 20, 6, seed=7))
+    places = Places(definitions(revision), protocol(revision))
+    score, kinds = run(revision, bundles(places, WANTED // 20, 6, seed=7))
     assert score.expected == WANTED // 20 * 6
     assert not score.wrong, verdict(score, kinds)
     assert not score.unsound, verdict(score, kinds)
@@ -297,46 +299,46 @@ SHAPES = ("field-", "type-", "const-", "enum-", "union-", "constraint-", "became
 
 
 @pytest.mark.full
-def test_messages_that_are_called_safe_are_accepted() -> None:
-    for old, new in PAIRS:
-        found = comparison(old, new)
-        random = Random(f"{old} {new}")
-        schemas = [without_envelope(definitions(old)), without_envelope(definitions(new))]
-        wrong: list[str] = []
-        for new_client in (False, True):
-            for known, label, sender, *names in flows(protocol(old), protocol(new)):
-                reaching = tuple(finding for finding in found.findings if known in finding.reaches)
-                if accepted_worst(reaching, new_client=new_client) <= ACCEPTED:
-                    new_sends = (sender == "client") == new_client
-                    refused = rejected(
-                        schemas[new_sends], names[new_sends], schemas[not new_sends], names[not new_sends], random
-                    )
-                    wrong += [f"{label} {'new' if new_client else 'old'} client: {each!r}"[:400] for each in refused]
-        assert not wrong, "\n".join(wrong[:12])
+@pytest.mark.parametrize(("old", "new"), PAIRS)
+def test_messages_that_are_called_safe_are_accepted(old: str, new: str) -> None:
+    found = comparison(old, new)
+    random = Random(f"{old} {new}")
+    schemas = [without_envelope(definitions(old)), without_envelope(definitions(new))]
+    wrong: list[str] = []
+    for new_client in (False, True):
+        for known, label, sender, *names in flows(protocol(old), protocol(new)):
+            reaching = tuple(finding for finding in found.findings if known in finding.reaches)
+            if accepted_worst(reaching, new_client=new_client) <= ACCEPTED:
+                new_sends = (sender == "client") == new_client
+                refused = rejected(
+                    schemas[new_sends], names[new_sends], schemas[not new_sends], names[not new_sends], random
+                )
+                wrong += [f"{label} {'new' if new_client else 'old'} client: {each!r}"[:400] for each in refused]
+    assert not wrong, "\n".join(wrong[:12])
 
 
 @pytest.mark.full
-def test_definitions_that_nothing_risky_is_said_of_are_compatible() -> None:
+@pytest.mark.parametrize(("old", "new"), PAIRS)
+def test_definitions_that_nothing_risky_is_said_of_are_compatible(old: str, new: str) -> None:
     """What no finding above `ignored` is about, itself or anything inside, is accepted by either revision."""
-    for old, new in PAIRS:
-        before, after = protocol(old), protocol(new)
-        bad: set[str] = set()
-        for finding in comparison(old, new).findings:
-            if max(finding.old_client, finding.new_client) > ACCEPTED or finding.rule == "definition-redefined":
-                bad |= {finding.definition_old, finding.definition_new}
-        sent = Reach(before).senders.keys() & Reach(after).senders.keys()
-        random = Random(f"{old} {new}")
-        schemas = (without_envelope(definitions(old)), without_envelope(definitions(new)))
-        checked, wrong = 0, list[str]()
-        for name in sorted(sent & schemas[0].keys() & schemas[1].keys()):
-            if bad & (inside(before, name) | inside(after, name)):
-                continue
-            checked += 1
-            for side, source, receiver in (("old", *schemas), ("new", *schemas[::-1])):
-                refused = rejected(source, name, receiver, name, random)
-                wrong += [f"{name}: {side} sends {instance!r}"[:300] for instance in refused]
-        assert not wrong, "\n".join(wrong[:12])
-        assert checked >= 5
+    before, after = protocol(old), protocol(new)
+    bad: set[str] = set()
+    for finding in comparison(old, new).findings:
+        if max(finding.old_client, finding.new_client) > ACCEPTED or finding.rule == "definition-redefined":
+            bad |= {finding.definition_old, finding.definition_new}
+    sent = Reach(before).senders.keys() & Reach(after).senders.keys()
+    random = Random(f"{old} {new}")
+    schemas = (without_envelope(definitions(old)), without_envelope(definitions(new)))
+    checked, wrong = 0, list[str]()
+    for name in sorted(sent & schemas[0].keys() & schemas[1].keys()):
+        if bad & (inside(before, name) | inside(after, name)):
+            continue
+        checked += 1
+        for side, source, receiver in (("old", *schemas), ("new", *schemas[::-1])):
+            refused = rejected(source, name, receiver, name, random)
+            wrong += [f"{name}: {side} sends {instance!r}"[:300] for instance in refused]
+    assert not wrong, "\n".join(wrong[:12])
+    assert checked >= 5
 
 
 def inside(of: Protocol, name: str) -> set[str]:
@@ -350,12 +352,12 @@ def inside(of: Protocol, name: str) -> set[str]:
     return seen
 
 
-def test_a_type_that_breaks_breaks_a_message_that_both_have() -> None:
+@pytest.mark.parametrize(("old", "new"), PAIRS)
+def test_a_type_that_breaks_breaks_a_message_that_both_have(old: str, new: str) -> None:
     """What changed between messages that never meet can be no reason why a message is rejected."""
-    for old, new in PAIRS:
-        shared = messages(protocol(old)) & messages(protocol(new))
-        wrong = [one for one in breaking(old, new) if one.reaches and not shared & set(one.reaches)]
-        assert not wrong, "\n".join(f"{one.rule} {one.subject} reaches only {one.reaches}" for one in wrong)
+    shared = messages(protocol(old)) & messages(protocol(new))
+    wrong = [one for one in breaking(old, new) if one.reaches and not shared & set(one.reaches)]
+    assert not wrong, "\n".join(f"{one.rule} {one.subject} reaches only {one.reaches}" for one in wrong)
 
 
 def breaking(old: str, new: str) -> list[Finding]:
@@ -369,39 +371,39 @@ def messages(of: Protocol) -> set[Message]:
 
 
 @pytest.mark.full
-def test_evidence_is_what_it_claims_to_be() -> None:
-    for old, new in PAIRS:
-        before, after = (all_schemas(definitions(revision), protocol(revision)) for revision in (old, new))
-        reach = Reach(protocol(old), protocol(new))
-        wrong = [
-            f"{finding.rule} {finding.subject}: {problem}"
-            for finding in comparison(old, new).findings
-            if (problem := check_witness(finding, before, after, reach))
-        ]
-        assert not wrong, "\n".join(wrong[:20])
+@pytest.mark.parametrize(("old", "new"), PAIRS)
+def test_evidence_is_what_it_claims_to_be(old: str, new: str) -> None:
+    before, after = (all_schemas(definitions(revision), protocol(revision)) for revision in (old, new))
+    reach = Reach(protocol(old), protocol(new))
+    wrong = [
+        f"{finding.rule} {finding.subject}: {problem}"
+        for finding in comparison(old, new).findings
+        if (problem := check_witness(finding, before, after, reach))
+    ]
+    assert not wrong, "\n".join(wrong[:20])
 
 
-def test_most_of_what_breaks_has_evidence() -> None:
+@pytest.mark.parametrize(("old", "new"), PAIRS)
+def test_most_of_what_breaks_has_evidence(old: str, new: str) -> None:
     """Only what is no value of a definition, such as a message as a whole, may be without."""
-    for old, new in PAIRS:
-        without = [f"{one.rule} {one.subject}: {one.unwitnessed}" for one in breaking(old, new) if not one.witness]
-        assert len(without) <= len(breaking(old, new)) // 10, "\n".join(without[:20])
+    without = [f"{one.rule} {one.subject}: {one.unwitnessed}" for one in breaking(old, new) if not one.witness]
+    assert len(without) <= len(breaking(old, new)) // 10, "\n".join(without[:20])
 
 
 # --- the judges themselves ------------------------------------------------------------------------------------------
 
 
 @pytest.mark.full
-def test_closed_instances_are_instances() -> None:
+@pytest.mark.parametrize("revision", REVISIONS)
+def test_closed_instances_are_instances(revision: str) -> None:
     """What the judges draw is valid, and the model says the same as the schema."""
-    for revision in REVISIONS:
-        schemas, derived = definitions(revision), as_schemas(protocol(revision))
-        closed = Closed(schemas, Random(revision))
-        for name in schemas:
-            judges = [named(schemas, name), named(derived, name)]
-            for _ in range(20):
-                instance = closed.of(name)
-                assert [judge.is_valid(instance) for judge in judges] == [True, True], (name, instance)
+    schemas, derived = definitions(revision), as_schemas(protocol(revision))
+    closed = Closed(schemas, Random(revision))
+    for name in schemas:
+        judges = [named(schemas, name), named(derived, name)]
+        for _ in range(20):
+            instance = closed.of(name)
+            assert [judge.is_valid(instance) for judge in judges] == [True, True], (name, instance)
 
 
 def test_a_closed_instance_has_no_members_but_its_own() -> None:
