@@ -1,7 +1,7 @@
 """Random JSON values near any JSON Schema: most of them fit it, and the rest miss it by little; a validator says which.
 
-It shares no code with the product. `json_instances.py` has strategies of Hypothesis for the schemas of the protocol, which
-are tamer, and damage that shrinks.
+It shares no code with the product. `json_instances.py` has strategies of Hypothesis for the schemas of the
+protocol, which are tamer, and damage that shrinks.
 """
 
 from __future__ import annotations
