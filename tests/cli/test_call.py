@@ -4,12 +4,9 @@ from __future__ import annotations
 
 import base64
 import json
-import os
-import pty
 import re
 import subprocess
 import sys
-from contextlib import suppress
 from functools import partial
 from pathlib import Path
 
@@ -17,7 +14,7 @@ import pytest
 
 from mcp_bindgen.cli.results import readable
 from tests.support import commands
-from tests.support.commands import COMMAND, ROOT, bindgen, inside
+from tests.support.commands import ROOT, bindgen, inside, on_terminal
 
 WEATHER = f"'{sys.executable}' '{ROOT / 'examples' / 'weather_server.py'}'"
 ECHO = f"'{sys.executable}' '{ROOT / 'benchmarks' / 'echo_server.py'}'"
@@ -127,28 +124,13 @@ def test_one_page_says_that_there_is_more(odd: str) -> None:
     assert "[/tool1]" in answered(odd, "tools/list", '{"cursor": "1"}')
 
 
-def in_terminal(*arguments: object) -> str:
-    """What `call` prints on a terminal."""
-    ours, theirs = pty.openpty()
-    environment = os.environ | {"TERM": "xterm", "NO_COLOR": "1", "COLUMNS": "80"}
-    command = [str(COMMAND), "call", *map(str, arguments)]
-    parts: list[bytes] = []
-    with subprocess.Popen(command, stdin=theirs, stdout=theirs, stderr=subprocess.DEVNULL, env=environment) as process:
-        os.close(theirs)
-        with suppress(OSError), os.fdopen(ours, "rb", 0) as terminal:  # how Linux says that the other end is closed
-            while part := terminal.read(4096):
-                parts.append(part)
-    assert process.returncode == 0, parts
-    return b"".join(parts).decode().replace("\r\n", "\n")
-
-
 @pytest.mark.full
 def test_words_of_a_server_are_only_text_on_a_terminal(odd: str) -> None:
-    listed = re.sub(r"\x1b\[[01]m", "", in_terminal(odd))  # our own header is bold
+    listed = re.sub(r"\x1b\[[01]m", "", on_terminal("call", odd, NO_COLOR="1"))  # our own header is bold
     assert "[/tool0]" in listed
     assert "two lines \\u001b[31m[bold]" in " ".join(listed.split())
     assert "\x1b" not in listed
-    assert in_terminal(odd, "tools/call", "red") == "\\u001b[31mred\tand\nmore\n"
+    assert on_terminal("call", odd, "tools/call", "red", NO_COLOR="1") == "\\u001b[31mred\tand\nmore\n"
     assert answered(odd, "tools/call", "red") == "\\u001b[31mred\tand\nmore\n"  # --json is exact
 
 

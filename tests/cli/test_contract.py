@@ -259,11 +259,8 @@ def test_strict_commands_end_with_1(careless: str, tmp_path: Path, command: str)
 def test_a_new_client_warns_of_what_it_breaks(tmp_path: Path) -> None:
     schema = {"inputSchema": {"type": "object"}}
     server, out = tmp_path / "server.json", tmp_path / "books.py"
-    for names, warning in (
-        ("find lend keep", ""),
-        ("find keep new", "tool lend is gone"),
-        ("new", "tool find is gone and 1 more"),
-    ):
+    changes = {"find lend keep": "", "find keep new": "tool lend is gone", "new": "tool find is gone and 1 more"}
+    for names, warning in changes.items():
         tools = [{"name": name, **schema} for name in names.split()]
         save(server, {"serverInfo": {"name": "books", "version": "1"}, "tools": tools})
         done = inside("client", "--from", server, "--out", out)

@@ -165,16 +165,14 @@ BAD = [
 ]
 
 
-@pytest.mark.parametrize(("words", "said"), BAD, ids=lambda part: part if isinstance(part, str) else "")
-def test_what_cannot_be_is_refused_in_one_line_and_nothing_is_written(
-    home: Path, words: tuple[str, ...], said: str
-) -> None:
-    (home / "bad.json").write_text("nonsense", "utf-8")
-    (home / "list.json").write_text("[]", "utf-8")
-    shown = complaint("install", *words)
-    assert said in shown
-    assert "s3cret" not in shown
-    assert sorted(path.name for path in home.iterdir()) == ["bad.json", "list.json"]
+def test_what_cannot_be_is_refused_in_one_line_and_nothing_is_written(home: Path) -> None:
+    for words, said in BAD:
+        (home / "bad.json").write_text("nonsense", "utf-8")
+        (home / "list.json").write_text("[]", "utf-8")
+        shown = complaint("install", *words)
+        assert said in shown
+        assert "s3cret" not in shown
+        assert sorted(path.name for path in home.iterdir()) == ["bad.json", "list.json"]
 
 
 # --- uninstall ------------------------------------------------------------------------------------------------
@@ -212,13 +210,10 @@ def test_what_is_not_there_cannot_be_taken_out(home: Path) -> None:
     assert [path.name for path in home.iterdir()] == ["mcp.json"]
 
 
-@pytest.mark.parametrize(
-    ("platform", "said"),
-    [
+def test_a_host_keeps_its_file_where_its_platform_does(home: Path) -> None:
+    for platform, said in [
         ("darwin", "Library/Application Support/Claude/claude_desktop_config.json"),
         ("win32", "AppData/Roaming/Claude/claude_desktop_config.json"),
         ("linux", ".config/Claude/claude_desktop_config.json"),
-    ],
-)
-def test_a_host_keeps_its_file_where_its_platform_does(home: Path, platform: str, said: str) -> None:
-    assert place_of("claude-desktop", project=False, platform=platform) == home / said
+    ]:
+        assert place_of("claude-desktop", project=False, platform=platform) == home / said

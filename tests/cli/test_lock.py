@@ -198,13 +198,13 @@ def test_unknown_servers_and_other_programs(world: World) -> None:
     assert "asks for other-program" in " ".join(world.checked(code=1).split())
 
 
-@pytest.mark.parametrize("text", ["root:x:0:0", '{"lockfileVersion": 3}', "[[["])
-def test_a_file_that_is_no_lock(world: World, text: str) -> None:
-    world.lock.write_text(text, "utf-8")
-    for said in (world.checked(code=2), world.written(code=2)):
-        assert "not a lock file" in said
-        assert said.count("\n") == 1
-    assert world.lock.read_text("utf-8") == text
+def test_a_file_that_is_no_lock(world: World) -> None:
+    for text in ["root:x:0:0", '{"lockfileVersion": 3}', "[[["]:
+        world.lock.write_text(text, "utf-8")
+        for said in (world.checked(code=2), world.written(code=2)):
+            assert "not a lock file" in said
+            assert said.count("\n") == 1
+        assert world.lock.read_text("utf-8") == text
 
 
 def test_a_link_is_replaced_and_not_followed(world: World) -> None:
@@ -220,17 +220,14 @@ def test_a_link_is_replaced_and_not_followed(world: World) -> None:
 
 
 @pytest.mark.full
-@pytest.mark.parametrize(
-    ("words", "message"),
-    [
+def test_bad_input(tmp_path: Path) -> None:
+    for words, message in [
         ("check --lock absent.lock", "absent.lock: there is no such file"),
         ("absent.json", "absent.json: No such file or directory"),
         ("--out .", ".: this is a folder"),
-    ],
-)
-def test_bad_input(words: str, message: str, tmp_path: Path) -> None:
-    save(tmp_path / "mcp.json", {"mcpServers": {"a": {"command": "absent-4711"}}})
-    assert message in inside("lock", *words.split(), cwd=tmp_path, code=2).stderr
+    ]:
+        save(tmp_path / "mcp.json", {"mcpServers": {"a": {"command": "absent-4711"}}})
+        assert message in inside("lock", *words.split(), cwd=tmp_path, code=2).stderr
 
 
 @pytest.mark.full
@@ -238,9 +235,8 @@ def test_no_servers(tmp_path: Path) -> None:
     assert "mcp.json or .mcp.json is not here" in complaint("lock", cwd=tmp_path)
 
 
-@pytest.mark.parametrize(
-    ("line", "package", "version"),
-    [
+def test_the_version_that_a_command_asks_for() -> None:
+    for line, package, version in [
         ("npx -y @scope/server@1.2.3 --root /x", "@scope/server", "1.2.3"),
         ("npx -y @scope/server", "@scope/server", None),
         ("npx --package=server@2 serve", "server", "2"),
@@ -251,13 +247,11 @@ def test_no_servers(tmp_path: Path) -> None:
         ("docker run -i --rm -e TOKEN=x ghcr.io/a/b:1.0", "ghcr.io/a/b", "1.0"),
         ("docker run -i host:5000/b@sha256:" + "0" * 64, "host:5000/b", "sha256:" + "0" * 64),
         ("python server.py --token x", None, None),
-    ],
-)
-def test_the_version_that_a_command_asks_for(line: str, package: str | None, version: str | None) -> None:
-    command, *arguments = line.split()
-    asked = asked_of(Entry(command, tuple(arguments)))
-    found = {"command": command, "package": package, "version": version}
-    assert asked == {key: value for key, value in found.items() if value is not None}
+    ]:
+        command, *arguments = line.split()
+        asked = asked_of(Entry(command, tuple(arguments)))
+        found = {"command": command, "package": package, "version": version}
+        assert asked == {key: value for key, value in found.items() if value is not None}
 
 
 def test_a_url_without_secrets() -> None:

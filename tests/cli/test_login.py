@@ -230,9 +230,8 @@ def test_an_entry_says_which_client_to_be(
 # --- what is refused ------------------------------------------------------------------------------------------
 
 
-@pytest.mark.parametrize(
-    ("words", "said"),
-    [
+def test_bad_input_is_refused_in_one_line(servers: Guarded, browser: Browser) -> None:
+    for words, said in [
         (["python server.py"], "is a program, and logins need a URL; pass credentials with --env"),
         (["URL", "--port", "1", "--redirect-uri", "http://127.0.0.1:2/"], "exclude each other"),
         (["URL", "--redirect-uri", "https://example.com/cb"], '"redirectUri" must be like http://127.0.0.1:8765/'),
@@ -243,12 +242,9 @@ def test_an_entry_says_which_client_to_be(
         (["URL", "--issuer", "https://a.example"], '"issuer" needs "clientId"'),
         (["http://example.com/mcp"], "tokens are only sent over https"),
         (["https://example.invalid/mcp"], "no answer from https://example.invalid/mcp"),
-    ],
-    ids=str,
-)
-def test_bad_input_is_refused_in_one_line(words: list[str], said: str, servers: Guarded, browser: Browser) -> None:
-    assert said in complaint("login", *(servers.url if word == "URL" else word for word in words))
-    assert browser.visited == []
+    ]:
+        assert said in complaint("login", *(servers.url if word == "URL" else word for word in words))
+        assert browser.visited == []
 
 
 def test_what_is_authorized_otherwise_needs_no_login(servers: Guarded, tmp_path: Path) -> None:

@@ -52,9 +52,8 @@ def folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
 LAUNCHER = ["-m", "mcp_bindgen.app"]
 
 
-@pytest.mark.parametrize(
-    ("words", "arguments", "name"),
-    [
+def test_words_name_one_server(folder: Path) -> None:
+    for words, arguments, name in [
         ("library.py", [*LAUNCHER, "HERE/library.py"], "library"),
         ("library.py:library", [*LAUNCHER, "HERE/library.py:library"], "library"),
         ("./program.py", ["HERE/program.py"], "program"),
@@ -69,13 +68,11 @@ LAUNCHER = ["-m", "mcp_bindgen.app"]
         ("uvx example-server@1.2 --fast", ["example-server@1.2", "--fast"], "example-server"),
         ("echo", [], "echo"),
         ("python -m library", ["-m", "library"], "library"),
-    ],
-)
-def test_words_name_one_server(folder: Path, words: str, arguments: list[str], name: str) -> None:
-    found = named(words, ["A=1"])
-    assert [argument.replace(str(folder), "HERE") for argument in found.entry.args] == arguments
-    assert (found.name, found.entry.env["A"]) == (name, "1")
-    assert found.entry.command in (sys.executable, words.split()[0])
+    ]:
+        found = named(words, ["A=1"])
+        assert [argument.replace(str(folder), "HERE") for argument in found.entry.args] == arguments
+        assert (found.name, found.entry.env["A"]) == (name, "1")
+        assert found.entry.command in (sys.executable, words.split()[0])
 
 
 def test_urls_take_no_variables() -> None:

@@ -162,9 +162,8 @@ def test_objects_with_other_constants_do_not_overlap(tmp_path: Path) -> None:
     assert read(tmp_path, schema).decisions == ()
 
 
-@pytest.mark.parametrize(
-    ("written", "read"),
-    [
+def test_doc_comments_become_plain_text() -> None:
+    for written, read in [
         ("See {@link Tool}.", "See `Tool`."),
         ("See {@link Tool | the tool} or {@link Tool|tool}.", "See the tool or `tool`."),
         ("{@link CallToolRequesttools/call} or {@link InitializeRequestinitialize}.", "`tools/call` or `initialize`."),
@@ -175,10 +174,8 @@ def test_objects_with_other_constants_do_not_overlap(tmp_path: Path) -> None:
         ("@example <caption>One</caption>\n```ts\n@x {\n  a\n```\nB.", "Example: One\n\n    @x {\n      a\n\nB."),
         ("/** @internal */", ""),
         ("Mail ada@example.org, {@link, {@link }", "Mail ada@example.org, {@link,"),
-    ],
-)
-def test_doc_comments_become_plain_text(written: str, read: str) -> None:
-    assert plain(written, {"Tool", "CallToolRequest", "InitializeRequest"}) == read
+    ]:
+        assert plain(written, {"Tool", "CallToolRequest", "InitializeRequest"}) == read
 
 
 HOSTILE = (

@@ -420,17 +420,14 @@ def test_annotations_of_a_workflow(tmp_path: Path, monkeypatch: pytest.MonkeyPat
     assert len(lines) == 3
 
 
-@pytest.mark.parametrize(
-    ("arguments", "message"),
-    [
+def test_bad_input() -> None:
+    for arguments, message in [
         ((OLD, NEW, "no-such-folder"), "no-such-folder: there is no such file or folder"),
         ((OLD, "2025-11-52"), "did you mean 2025-11-25?"),
-    ],
-)
-def test_bad_input(arguments: tuple[str, ...], message: str) -> None:
-    done = inside("migrate", *arguments)
-    assert (done.returncode, done.stdout, done.stderr.count("\n")) == (2, "", 1)
-    assert message in done.stderr
+    ]:
+        done = inside("migrate", *arguments)
+        assert (done.returncode, done.stdout, done.stderr.count("\n")) == (2, "", 1)
+        assert message in done.stderr
 
 
 @pytest.mark.full

@@ -320,9 +320,8 @@ class Told(Transport):
     async def close(self) -> None: ...
 
 
-@pytest.mark.parametrize(
-    ("revision", "message", "said"),
-    [
+def test_what_a_server_sends_in_tests_is_judged() -> None:
+    for revision, message, said in [
         ("2025-11-25", {"id": 1, "result": {"content": []}}, None),
         ("2025-11-25", {"id": 1, "result": {"content": [{"type": "text"}]}}, "CallToolResult"),
         ("2025-11-25", {"id": 1, "result": {"task": {}}}, "CallToolResult or CreateTaskResult"),
@@ -330,24 +329,21 @@ class Told(Transport):
         ("2026-07-28", {"id": 1, "result": {"content": []}}, "resultType"),
         ("2026-07-28", {"id": 1, "result": {"content": [], "resultType": "complete"}}, None),
         ("2025-03-26", [{"id": 1, "result": {"content": []}}, {"id": 2, "result": 1}], "JSONRPCResponse"),
-    ],
-)
-def test_what_a_server_sends_in_tests_is_judged(revision: str, message: Any, said: str | None) -> None:
-    messages = [{"jsonrpc": "2.0", **one} for one in (message if isinstance(message, list) else [message])]
-    watched = Watched(Told(json.dumps(messages if isinstance(message, list) else messages[0]).encode()), revision)
-    anyio.run(watched.send, [b'{"jsonrpc": "2.0", "id": 1, "method": "tools/call", "params": {"name": "x"}}'])
-    anyio.run(watched.receive)
-    assert bool(watched.problems) == (said is not None)
-    assert said is None or any(said in problem for problem in watched.problems)
+    ]:
+        messages = [{"jsonrpc": "2.0", **one} for one in (message if isinstance(message, list) else [message])]
+        watched = Watched(Told(json.dumps(messages if isinstance(message, list) else messages[0]).encode()), revision)
+        anyio.run(watched.send, [b'{"jsonrpc": "2.0", "id": 1, "method": "tools/call", "params": {"name": "x"}}'])
+        anyio.run(watched.receive)
+        assert bool(watched.problems) == (said is not None)
+        assert said is None or any(said in problem for problem in watched.problems)
 
 
 # --- what is refused ----------------------------------------------------------------------------------------------
 
 
 @pytest.mark.full
-@pytest.mark.parametrize(
-    ("words", "said"),
-    [
+def test_bad_input_is_refused_in_one_line(tmp_path: Path) -> None:
+    for words, said in [
         (("class",), "a word of Python's; try class-server"),
         (("json",), "would stand in the way of the module json; try my-json"),
         (("mcp-bindgen",), "would stand in the way of the module mcp_bindgen"),
@@ -364,14 +360,12 @@ def test_what_a_server_sends_in_tests_is_judged(revision: str, message: Any, sai
         (("x", "--style", "app", "--with", "tools,tasks"), "--with tasks needs a class, not an App; give --style"),
         (("x", "--style", "app", "--with", "logging"), "--with logging needs a class"),
         ((), "the project needs a name; as in: mcp-bindgen scaffold server weather"),
-    ],
-)
-def test_bad_input_is_refused_in_one_line(tmp_path: Path, words: tuple[str, ...], said: str) -> None:
-    done = inside("scaffold", "server", *words, "--out", tmp_path)
-    assert (done.returncode, done.stdout) == (2, "")
-    assert said in done.stderr
-    assert len(done.stderr.splitlines()) == 1
-    assert not list(tmp_path.iterdir())
+    ]:
+        done = inside("scaffold", "server", *words, "--out", tmp_path)
+        assert (done.returncode, done.stdout) == (2, "")
+        assert said in done.stderr
+        assert len(done.stderr.splitlines()) == 1
+        assert not list(tmp_path.iterdir())
 
 
 def test_a_contract_that_a_revision_does_not_allow_is_refused(tmp_path: Path) -> None:
@@ -505,9 +499,8 @@ def test_the_table_of_a_project_is_changed_and_nothing_else(tmp_path: Path) -> N
 TABLE = '[tool.mcp-bindgen]\nkind = "server"\n'
 
 
-@pytest.mark.parametrize(
-    ("text", "said"),
-    [
+def test_what_is_no_project_is_refused(tmp_path: Path) -> None:
+    for text, said in [
         ("", "has no [tool.mcp-bindgen]"),
         ("[tool]\nmcp-bindgen = 1", "has no [tool.mcp-bindgen]"),
         ("[tool.mcp-bindgen]", "needs 'kind'"),
@@ -515,13 +508,11 @@ TABLE = '[tool.mcp-bindgen]\nkind = "server"\n'
         (f'{TABLE}package = "a"\nrevisions = []', "needs 'revisions'"),
         (f'{TABLE}package = "a"\nrevisions = ["x"]\ncontract = "../x"', "needs 'contract'"),
         ("[", "is not TOML"),
-    ],
-)
-def test_what_is_no_project_is_refused(tmp_path: Path, text: str, said: str) -> None:
-    (tmp_path / "pyproject.toml").write_text(text, "utf-8")
-    with pytest.raises(BadInput) as caught:
-        Project.read(tmp_path)
-    assert said in str(caught.value)
-    assert caught.value.fix
-    with pytest.raises(BadInput, match="so it is no project of ours"):
-        Project.read(tmp_path / "nothing")
+    ]:
+        (tmp_path / "pyproject.toml").write_text(text, "utf-8")
+        with pytest.raises(BadInput) as caught:
+            Project.read(tmp_path)
+        assert said in str(caught.value)
+        assert caught.value.fix
+        with pytest.raises(BadInput, match="so it is no project of ours"):
+            Project.read(tmp_path / "nothing")

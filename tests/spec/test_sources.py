@@ -210,11 +210,11 @@ def test_states_of_a_clone_are_compared(repo: Repo) -> None:
     assert "1 in generated code only." in " ".join(done.stdout.split())
 
 
-@pytest.mark.parametrize("revision", ["main", "v1", "HEAD~1", "main@{0}", "HEAD^{/first}", "@"])
-def test_any_revision_of_git(repo: Repo, revision: str) -> None:
-    source = sources.read(repo.at(revision))
-    assert source.commit is not None
-    assert source.commit.id == repo.git("rev-parse", revision)
+def test_any_revision_of_git(repo: Repo) -> None:
+    for revision in ["main", "v1", "HEAD~1", "main@{0}", "HEAD^{/first}", "@"]:
+        source = sources.read(repo.at(revision))
+        assert source.commit is not None
+        assert source.commit.id == repo.git("rev-parse", revision)
 
 
 def test_bare_repositories_worktrees_and_folders_below(repo: Repo, tmp_path: Path) -> None:
@@ -274,15 +274,13 @@ def test_without_git(repo: Repo, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
     assert refusal(repo.at("v1")).endswith("git is not installed; install it, or give the path of a file")
 
 
-@pytest.mark.parametrize("revision", ["--output=x", "-h", "--all"])
-def test_a_revision_is_never_an_option(
-    revision: str, repo: Repo, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.chdir(tmp_path)
-    assert f"{revision!r} is an option, not a revision" in refused(inside("show", repo.at(revision), "Tool"))
-    for span in (f"{revision}..main", f"main..{revision}"):
-        assert "is an option, not a revision" in refused(inside("diff", repo.at(span)))
-    assert list(tmp_path.iterdir()) == []
+def test_a_revision_is_never_an_option(repo: Repo, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    for revision in ["--output=x", "-h", "--all"]:
+        monkeypatch.chdir(tmp_path)
+        assert f"{revision!r} is an option, not a revision" in refused(inside("show", repo.at(revision), "Tool"))
+        for span in (f"{revision}..main", f"main..{revision}"):
+            assert "is an option, not a revision" in refused(inside("diff", repo.at(span)))
+        assert list(tmp_path.iterdir()) == []
 
 
 def test_a_repository_is_never_an_option(repo: Repo, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -293,12 +291,12 @@ def test_a_repository_is_never_an_option(repo: Repo, tmp_path: Path, monkeypatch
 
 
 @pytest.mark.full
-@pytest.mark.parametrize("path", ["--output=x", ":(exclude)x", ":/schema", "*", "../schema.json"])
-def test_a_path_is_only_a_path(path: str, repo: Repo, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.chdir(tmp_path)
-    assert f"{path!r}" in refusal(repo.at("main", path))
-    assert inside("diff", repo.at("v1..main", path)).returncode == 2
-    assert list(tmp_path.iterdir()) == []
+def test_a_path_is_only_a_path(repo: Repo, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    for path in ["--output=x", ":(exclude)x", ":/schema", "*", "../schema.json"]:
+        monkeypatch.chdir(tmp_path)
+        assert f"{path!r}" in refusal(repo.at("main", path))
+        assert inside("diff", repo.at("v1..main", path)).returncode == 2
+        assert list(tmp_path.iterdir()) == []
 
 
 def test_links_and_submodules_are_not_followed(tmp_path: Path) -> None:
@@ -440,9 +438,8 @@ def test_an_answer_that_is_too_large(promised: str, server: FileServer, monkeypa
 
 
 @pytest.mark.full
-@pytest.mark.parametrize(
-    ("status", "content", "headers", "says"),
-    [
+def test_answers_that_are_no_schema(server: FileServer) -> None:
+    for status, content, headers, says in [
         (404, b"", {}, "is answered by 404 Not Found; check the address"),
         (401, b"", {}, "is answered by 401 Unauthorized; it needs other credentials"),
         (599, b"", {}, "is answered by 599"),
@@ -450,13 +447,9 @@ def test_an_answer_that_is_too_large(promised: str, server: FileServer, monkeypa
         (200, b"<!doctype html>", {}, "is a web page, not JSON; use the raw address of the file"),
         (200, gzip.compress(BYTES), {"Content_Encoding": "gzip"}, "is compressed (gzip)"),
         (200, BYTES, {"Content_Length": str(len(BYTES) + 1)}, "ends before it is complete"),
-    ],
-)
-def test_answers_that_are_no_schema(
-    status: int, content: bytes, headers: dict[str, str], says: str, server: FileServer
-) -> None:
-    url = server.file("/x.json", content, status, **headers)
-    assert refused(inside("show", url, "Tool")).startswith(f"error: {url}: {says}")
+    ]:
+        url = server.file("/x.json", content, status, **headers)
+        assert refused(inside("show", url, "Tool")).startswith(f"error: {url}: {says}")
 
 
 def test_the_page_of_a_file_leads_to_the_file(server: FileServer) -> None:

@@ -9,7 +9,7 @@ import random
 import re
 import subprocess
 import sys
-from contextlib import chdir, redirect_stderr, redirect_stdout
+from contextlib import chdir, redirect_stderr, redirect_stdout, suppress
 from pathlib import Path
 from typing import Any
 from unittest import mock
@@ -67,6 +67,21 @@ def inside(*arguments: object, cwd: Path | None = None, code: int | None = None,
     assert isinstance(found, int)
     assert code in (None, found), f"{found}: {out.getvalue()}{err.getvalue()}"
     return Done(words, found, out.getvalue(), err.getvalue())
+
+
+def on_terminal(*arguments: str, **variables: str) -> str:
+    """Return what `mcp-bindgen` prints to a terminal that is 80 columns wide."""
+    ours, theirs = os.openpty()
+    plain = {name: value for name, value in os.environ.items() if name not in ("NO_COLOR", "FORCE_COLOR", "CI")}
+    environment = {**plain, "TERM": "xterm-256color", "COLUMNS": "80", **variables}
+    parts: list[bytes] = []
+    with subprocess.Popen([COMMAND, *arguments], stdin=theirs, stdout=theirs, env=environment) as process:
+        os.close(theirs)
+        with suppress(OSError), os.fdopen(ours, "rb", 0) as terminal:  # an error says that the other end is closed
+            while part := terminal.read(4096):
+                parts.append(part)
+    assert process.returncode == 0, parts
+    return b"".join(parts).decode().replace("\r\n", "\n")
 
 
 def answered(*arguments: object, code: int = 0, cwd: Path | None = None) -> str:

@@ -93,7 +93,8 @@ class Values:
         """Return a value that probably fits a part of the schema; the root by default."""
         rng = self._rng
         schema = self._root if schema is None else schema
-        if not isinstance(schema, dict) or depth > MAX_DEPTH or rng.random() < 0.02:
+        is_stray = self._names is any_names and rng.random() < 0.02
+        if not isinstance(schema, dict) or depth > MAX_DEPTH or is_stray:
             return self._any(depth)
         merged = self._merged(schema, depth)
         if "const" in merged:
