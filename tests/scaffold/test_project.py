@@ -321,7 +321,7 @@ class Told(Transport):
 
 
 def test_what_a_server_sends_in_tests_is_judged() -> None:
-    for revision, message, said in [
+    rows: list[tuple[str, Any, str | None]] = [
         ("2025-11-25", {"id": 1, "result": {"content": []}}, None),
         ("2025-11-25", {"id": 1, "result": {"content": [{"type": "text"}]}}, "CallToolResult"),
         ("2025-11-25", {"id": 1, "result": {"task": {}}}, "CallToolResult or CreateTaskResult"),
@@ -329,7 +329,8 @@ def test_what_a_server_sends_in_tests_is_judged() -> None:
         ("2026-07-28", {"id": 1, "result": {"content": []}}, "resultType"),
         ("2026-07-28", {"id": 1, "result": {"content": [], "resultType": "complete"}}, None),
         ("2025-03-26", [{"id": 1, "result": {"content": []}}, {"id": 2, "result": 1}], "JSONRPCResponse"),
-    ]:
+    ]
+    for revision, message, said in rows:
         messages = [{"jsonrpc": "2.0", **one} for one in (message if isinstance(message, list) else [message])]
         watched = Watched(Told(json.dumps(messages if isinstance(message, list) else messages[0]).encode()), revision)
         anyio.run(watched.send, [b'{"jsonrpc": "2.0", "id": 1, "method": "tools/call", "params": {"name": "x"}}'])

@@ -106,7 +106,8 @@ def test_json_that_only_escapes_can_write(tmp_path: Path) -> None:
 
 
 def test_json_whose_meaning_changed_was_edited(tmp_path: Path) -> None:
-    for edit in [{"instructions": "x"}, {STAMP: {"by": "me", "digest": "0"}}, {"tools": []}]:
+    edits: list[Any] = [{"instructions": "x"}, {STAMP: {"by": "me", "digest": "0"}}, {"tools": []}]
+    for edit in edits:
         path = tmp_path / "contract.json"
         path.write_text(json.dumps({**json.loads(stamp_json(DOCUMENT, ORIGIN)), **edit}))
         assert state(path) == "edited"
