@@ -259,11 +259,8 @@ def test_strict_commands_end_with_1(careless: str, tmp_path: Path, command: str)
 def test_a_new_client_warns_of_what_it_breaks(tmp_path: Path) -> None:
     schema = {"inputSchema": {"type": "object"}}
     server, out = tmp_path / "server.json", tmp_path / "books.py"
-    for names, warning in (
-        ("find lend keep", ""),
-        ("find keep new", "tool lend is gone"),
-        ("new", "tool find is gone and 1 more"),
-    ):
+    changes = {"find lend keep": "", "find keep new": "tool lend is gone", "new": "tool find is gone and 1 more"}
+    for names, warning in changes.items():
         tools = [{"name": name, **schema} for name in names.split()]
         save(server, {"serverInfo": {"name": "books", "version": "1"}, "tools": tools})
         done = inside("client", "--from", server, "--out", out)
@@ -463,8 +460,7 @@ def test_a_typed_client_declares_what_servers_want_to_see(tmp_path: Path) -> Non
     server.write_text(GATED)
     words, both = ("client", "--from", f"{sys.executable} {server}", "--out", out), ("--declare", "elicitation,roots")
     for declared, count in ((), 1), (both, 3):
-        done = inside(*words, *declared)
-        assert done.returncode == 0, done.stderr
+        done = inside(*words, *declared, code=0)
         assert done.stdout.splitlines()[-1] == f"GatedClient: {count} tool{'s' * (count > 1)}, MCP 2026-07-28"
     assert "--declare elicitation,roots" in out.read_text()
     assert inside(*words, "--check").returncode == 1

@@ -75,19 +75,14 @@ def test_a_token_that_is_signed_with_a_static_key_is_accepted(monkeypatch: pytes
         assert answered("call", url, *WHOAMI, "--bearer-env", "TOKEN") == "alice\n"
 
 
-@pytest.mark.parametrize(
-    ("words", "message"),
-    [
+def test_unusable_credentials_are_one_line(monkeypatch: pytest.MonkeyPatch) -> None:
+    for words, message in [
         (("http://x", "--header", "A"), "--header A is not NAME=VALUE; as in: --header X-API-Key=abc"),
         (("http://x", "--header", "A b=c"), "--header A b= is not NAME=VALUE"),
         (("http://x", "--header", "A=b\r\nC: d"), "--header A= is not NAME=VALUE"),
         (("http://x", "--bearer-env", "NOT_SET"), "the environment variable NOT_SET is not set; put the token"),
         (("http://x", "--bearer-env", "BLANK"), "the environment variable BLANK holds no token"),
         (("x", "--header", "A=b"), "--header and --bearer-env are for URLs; pass credentials to a program with --env"),
-    ],
-)
-def test_unusable_credentials_are_one_line(
-    words: tuple[str, ...], message: str, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.setenv("BLANK", "a b")
-    assert message in complaint("call", *words)
+    ]:
+        monkeypatch.setenv("BLANK", "a b")
+        assert message in complaint("call", *words)

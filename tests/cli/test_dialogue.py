@@ -77,9 +77,7 @@ def test_answers_of_the_command_line_are_given_to_questions(asks: str, era: str)
     options = ("--answer", "seats=2", "--answer", "window=no", "--answer", "days=mon, tue")
     assert answered(*words, *options) == f"{answer}\n"
     assert "'action': 'decline'" in inside(*words, "--answer", "decline").stdout
-    done = inside(*words)
-    assert done.returncode == 1
-    assert "--answer VALUE answers" in done.stderr
+    assert "--answer VALUE answers" in inside(*words, code=1).stderr
     asked = "error: the server asks: How many?; answer with --answer seats=integer"
     assert complaint(*words, "--answer", "window=no", code=1) == asked
     refused = "error: --answer seats: 'many' is not a whole number"
@@ -165,8 +163,7 @@ def test_call_needs_typer_and_rich_but_no_generator(tmp_path: Path) -> None:
         f"import sys\nsys.modules.update(dict.fromkeys({libraries.split()}))\n"
         "sys.argv = ['mcp-bindgen', *sys.argv[1:]]\nfrom mcp_bindgen.cli import main\nmain()\n"
     )
-    done = execute(sys.executable, "-c", code, "call", "--help")
-    assert done.returncode == 0, done.stderr
+    done = execute(sys.executable, "-c", code, "call", "--help", code=0)
     done = execute(sys.executable, "-c", code, "call", "false")
     assert done.stderr.startswith("error: cannot connect to 'false': "), done.stderr
     own = ("--out", tmp_path / "out", "--package", "own")  # the packages here may be up to date, which needs no library

@@ -208,8 +208,7 @@ def place(tmp_path_factory: pytest.TempPathFactory) -> Path:
     (folder / "raises.py").write_text(f"raise RuntimeError({LINE!r})")
     (folder / "code.py").write_text(f"from mcp_bindgen.v2025_11_25 import types\nx = types.Tool(name={LINE!r})\n")
     (folder / "docs.toml").write_text("")
-    made = inside("scaffold", "server", "weather", "--contract", folder / "named.json", "--out", folder)
-    assert made.returncode == 0, made.stderr
+    inside("scaffold", "server", "weather", "--contract", folder / "named.json", "--out", folder, code=0)
     source = next((folder / "weather" / "src").rglob("server.py"))
     with source.open("a", encoding="utf-8", errors="surrogatepass") as file:
         file.write(f"\n# {PAYLOAD.replace(chr(0), '')}\nraise RuntimeError({LINE!r})\n")
@@ -354,31 +353,27 @@ def test_other_writers_are_escaped_too(capsys: pytest.CaptureFixture[str]) -> No
     assert isinstance(sys.stderr, terminal.PrintableStream)
     print(LINE, file=sys.stderr)
     sys.stderr.writelines([LINE, LINE])
-    handler = logging.StreamHandler()
-    handler.emit(logging.makeLogRecord({"msg": LINE}))
+    logging.StreamHandler().emit(logging.makeLogRecord({"msg": LINE}))
     shown = capsys.readouterr().err
     assert shown.count("\\u001b[38;5;199m") == 4
     assert {char for char in shown if char != "\n" and printable(char) != char} == set()
 
 
-@pytest.mark.parametrize("char", [*CONTROLS, *HIDDEN, "\ud800", "\n", "\t"])
-def test_characters_that_a_terminal_obeys_or_hides_are_escapes_of_json(char: str) -> None:
-    shown = printable(f"a{char}b")
-    assert shown.isascii()
-    assert json.loads(f'"{shown}"') == f"a{char}b"
-    if char not in "\n\t":
-        assert printable(char, keep="\n\t") == shown[1:-1]
+def test_characters_that_a_terminal_obeys_or_hides_are_escapes_of_json() -> None:
+    for char in [*CONTROLS, *HIDDEN, "\ud800", "\n", "\t"]:
+        shown = printable(f"a{char}b")
+        assert shown.isascii()
+        assert json.loads(f'"{shown}"') == f"a{char}b"
+        if char not in "\n\t":
+            assert printable(char, keep="\n\t") == shown[1:-1]
 
 
-@pytest.mark.parametrize(
-    "text", ["caf\u00e9", "\u4f60\u597d\u3000", "\u2764\ufe0f", "\U0001f604", "a\u00a0b", "\\ \" '"]
-)
-def test_visible_text_stays(text: str) -> None:
-    assert printable(text) == text
+def test_visible_text_stays() -> None:
+    for text in ["caf\u00e9", "\u4f60\u597d\u3000", "\u2764\ufe0f", "\U0001f604", "a\u00a0b", "\\ \" '"]:
+        assert printable(text) == text
 
 
 def test_json_in_a_pipe_keeps_its_value(place: Path) -> None:
-    done = inside("show", place / "schema.json", "Tool", "--json")
-    assert done.returncode == 0, done.stderr
+    done = inside("show", place / "schema.json", "Tool", "--json", code=0)
     assert json.loads(done.stdout)["doc"].startswith(MARKUP.split()[0])
     assert LINE in {field["wire"] for field in json.loads(done.stdout)["fields"]}

@@ -76,8 +76,7 @@ print(REVISION, REVISION.draft)
 
 def check_life(user: User | Installation, folder: Path) -> None:
     """Import a draft, use it by its name everywhere, import another one by its name, and remove it."""
-    file = save(folder / "draft.json", small())
-    done = user.bindgen("schema", "import", "draft", file, "--commit", "abc")
+    done = user.bindgen("schema", "import", "draft", save(folder / "draft.json", small()), "--commit", "abc")
     assert done.returncode == 0, done.stderr
     folder_of_it = str(user.home / "generated/mcp_bindgen/vdraft")
     assert done.stdout.splitlines()[1].split() == ["mcp_bindgen.vdraft", folder_of_it]
@@ -108,8 +107,7 @@ def check_life(user: User | Installation, folder: Path) -> None:
     assert user.bindgen("schema", "remove", "draft").stdout == "draft  removed\n"
     assert list(snapshot(user.home)) == ["schema/revisions.toml"]
     assert "no revision 'draft'" in refused(user.bindgen("schema", "remove", "draft"))
-    gone = user.run("-c", USE)
-    assert "No module named 'mcp_bindgen.vdraft'" in gone.stderr
+    assert "No module named 'mcp_bindgen.vdraft'" in user.run("-c", USE).stderr
 
 
 @pytest.mark.full
@@ -174,8 +172,7 @@ def test_a_file_that_cannot_be_generated_leaves_everything_as_it_was(kept: User,
 
 
 def test_a_draft_that_breaks_rules_is_kept_with_a_warning_for_each(user: User, tmp_path: Path) -> None:
-    schema = small(LostRequest=message("books/lose"), Shelf=record(book=ref("Book")))
-    file = save(tmp_path / "draft.json", schema)
+    file = save(tmp_path / "draft.json", small(LostRequest=message("books/lose"), Shelf=record(book=ref("Book"))))
     done = user.bindgen("schema", "import", "draft", file)
     assert done.returncode == 0, done.stderr
     said = [line for line in done.stderr.splitlines() if line.startswith("warning: ")]
@@ -365,8 +362,7 @@ def test_bindings_of_another_generation_say_how_to_regenerate_them_and_that_work
     package = user.home / "generated" / "mcp_bindgen" / "vdraft" / "__init__.py"
     text = package.read_text("utf-8")
     package.write_text(re.sub(r"require\(\d+,", "require(0,", text), "utf-8")
-    stale = user.run("-c", USE)
-    assert "run: mcp-bindgen generate draft" in stale.stderr
+    assert "run: mcp-bindgen generate draft" in user.run("-c", USE).stderr
     server = "from mcp_bindgen.runtime import install; install(); "
     server += "from mcp_bindgen.runtime.connecting import installed; print(len(installed()))"
     assert user.run("-c", server).stdout == f"{len(REVISIONS)}\n"

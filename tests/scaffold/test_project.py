@@ -67,23 +67,18 @@ def holds(folder: Path, *names: str) -> None:
     """Holds the projects in a folder against their own tests, and against the type checker's strictest rules."""
     for name in names:
         words = ("-W", "error", "-m", "pytest", "-q", "-p", "no:cacheprovider")
-        done = execute(sys.executable, *words, cwd=folder / name)
-        assert done.returncode == 0, done.stdout + done.stderr
+        done = execute(sys.executable, *words, cwd=folder / name, code=0)
         assert "passed" in done.stdout
         assert "skipped" not in done.stdout
-        done = execute(BIN / "ruff", "check", "--extend-select", "I,B,UP,RUF,SIM", cwd=folder / name)
-        assert done.returncode == 0, done.stdout
+        done = execute(BIN / "ruff", "check", "--extend-select", "I,B,UP,RUF,SIM", cwd=folder / name, code=0)
     places = {"include": [*names], "extraPaths": [f"{name}/src" for name in names]}
     config = {"typeCheckingMode": "strict", "venvPath": str(ROOT), "venv": ".venv", **places}
     (folder / "pyrightconfig.json").write_text(json.dumps(config), "utf-8")
-    done = execute(BIN / "pyright", "--project", folder)
-    assert done.returncode == 0, done.stdout
+    done = execute(BIN / "pyright", "--project", folder, code=0)
 
 
 def scaffolded(*arguments: object) -> Done:
-    done = inside("scaffold", *arguments)
-    assert done.returncode == 0, done.stderr
-    return done
+    return inside("scaffold", *arguments, code=0)
 
 
 # --- what is written works ----------------------------------------------------------------------------------------
@@ -91,8 +86,7 @@ def scaffolded(*arguments: object) -> Done:
 
 @pytest.mark.full
 def test_the_shortest_way_to_an_answer(tmp_path: Path) -> None:
-    done = bindgen("scaffold", "server", "weather", cwd=tmp_path)
-    assert done.returncode == 0, done.stderr
+    done = bindgen("scaffold", "server", "weather", cwd=tmp_path, code=0)
     line = next(line.strip() for line in done.stdout.splitlines() if "mcp-bindgen call" in line)
     called = execute("sh", "-c", line, cwd=tmp_path, PATH=f"{BIN}:{os.environ['PATH']}")
     assert (called.returncode, called.stdout) == (0, "Hello, Ada!\n"), called.stderr
@@ -195,9 +189,7 @@ def test_a_server_over_sse_is_reached_there_by_its_own_test_and_readme(words: st
     assert '"type": "sse",\n      "url": "http://127.0.0.1:8000/sse"' in readme
     assert Project.read(folder).transports == ("sse",)
     test = [sys.executable, "-m", "pytest", "-q", "-p", "no:cacheprovider", "-k", "sse", "tests/test_app.py"]
-    done = execute(*test, cwd=folder, PYTHONPATH=str(folder / "src"))
-    assert done.returncode == 0, done.stdout + done.stderr
-    assert "1 passed" in done.stdout
+    assert "1 passed" in execute(*test, cwd=folder, PYTHONPATH=str(folder / "src"), code=0).stdout
 
 
 @pytest.mark.full
@@ -291,8 +283,7 @@ def test_the_steps_of_a_readme_install_a_project_where_there_is_no_release(tmp_p
     readme = (tmp_path / "weather" / "README.md").read_text("utf-8")
     (install,) = [line.strip() for line in readme.splitlines() if "pip install" in line]
     words = install.replace(".venv/bin/pip install", f"'{sys.executable}' -m pip install --dry-run --ignore-installed")
-    done = execute("sh", "-c", words, cwd=tmp_path / "weather", PIP_DISABLE_PIP_VERSION_CHECK="1")
-    assert done.returncode == 0, done.stderr
+    done = execute("sh", "-c", words, cwd=tmp_path / "weather", PIP_DISABLE_PIP_VERSION_CHECK="1", code=0)
     assert "mcp-bindgen-0.1.0" in done.stdout.splitlines()[-1]
 
 
@@ -312,8 +303,7 @@ def test_a_server_with_any_name_is_as_ruff_wants_it(tmp_path: Path) -> None:
     contract = save(tmp_path / "notes.json", {"prompts": [{"name": "hello"}]})
     for name in ("acme", "zoo"):
         scaffolded("server", name, "--contract", contract, "--out", tmp_path)
-    done = execute(BIN / "ruff", "check", "--no-cache", "--extend-select", "I", tmp_path)
-    assert done.returncode == 0, done.stdout
+    execute(BIN / "ruff", "check", "--no-cache", "--extend-select", "I", tmp_path, code=0)
 
 
 class Told(Transport):
@@ -330,9 +320,8 @@ class Told(Transport):
     async def close(self) -> None: ...
 
 
-@pytest.mark.parametrize(
-    ("revision", "message", "said"),
-    [
+def test_what_a_server_sends_in_tests_is_judged() -> None:
+    rows: list[tuple[str, Any, str | None]] = [
         ("2025-11-25", {"id": 1, "result": {"content": []}}, None),
         ("2025-11-25", {"id": 1, "result": {"content": [{"type": "text"}]}}, "CallToolResult"),
         ("2025-11-25", {"id": 1, "result": {"task": {}}}, "CallToolResult or CreateTaskResult"),
@@ -340,24 +329,22 @@ class Told(Transport):
         ("2026-07-28", {"id": 1, "result": {"content": []}}, "resultType"),
         ("2026-07-28", {"id": 1, "result": {"content": [], "resultType": "complete"}}, None),
         ("2025-03-26", [{"id": 1, "result": {"content": []}}, {"id": 2, "result": 1}], "JSONRPCResponse"),
-    ],
-)
-def test_what_a_server_sends_in_tests_is_judged(revision: str, message: Any, said: str | None) -> None:
-    messages = [{"jsonrpc": "2.0", **one} for one in (message if isinstance(message, list) else [message])]
-    watched = Watched(Told(json.dumps(messages if isinstance(message, list) else messages[0]).encode()), revision)
-    anyio.run(watched.send, [b'{"jsonrpc": "2.0", "id": 1, "method": "tools/call", "params": {"name": "x"}}'])
-    anyio.run(watched.receive)
-    assert bool(watched.problems) == (said is not None)
-    assert said is None or any(said in problem for problem in watched.problems)
+    ]
+    for revision, message, said in rows:
+        messages = [{"jsonrpc": "2.0", **one} for one in (message if isinstance(message, list) else [message])]
+        watched = Watched(Told(json.dumps(messages if isinstance(message, list) else messages[0]).encode()), revision)
+        anyio.run(watched.send, [b'{"jsonrpc": "2.0", "id": 1, "method": "tools/call", "params": {"name": "x"}}'])
+        anyio.run(watched.receive)
+        assert bool(watched.problems) == (said is not None)
+        assert said is None or any(said in problem for problem in watched.problems)
 
 
 # --- what is refused ----------------------------------------------------------------------------------------------
 
 
 @pytest.mark.full
-@pytest.mark.parametrize(
-    ("words", "said"),
-    [
+def test_bad_input_is_refused_in_one_line(tmp_path: Path) -> None:
+    for words, said in [
         (("class",), "a word of Python's; try class-server"),
         (("json",), "would stand in the way of the module json; try my-json"),
         (("mcp-bindgen",), "would stand in the way of the module mcp_bindgen"),
@@ -374,14 +361,12 @@ def test_what_a_server_sends_in_tests_is_judged(revision: str, message: Any, sai
         (("x", "--style", "app", "--with", "tools,tasks"), "--with tasks needs a class, not an App; give --style"),
         (("x", "--style", "app", "--with", "logging"), "--with logging needs a class"),
         ((), "the project needs a name; as in: mcp-bindgen scaffold server weather"),
-    ],
-)
-def test_bad_input_is_refused_in_one_line(tmp_path: Path, words: tuple[str, ...], said: str) -> None:
-    done = inside("scaffold", "server", *words, "--out", tmp_path)
-    assert (done.returncode, done.stdout) == (2, "")
-    assert said in done.stderr
-    assert len(done.stderr.splitlines()) == 1
-    assert not list(tmp_path.iterdir())
+    ]:
+        done = inside("scaffold", "server", *words, "--out", tmp_path)
+        assert (done.returncode, done.stdout) == (2, "")
+        assert said in done.stderr
+        assert len(done.stderr.splitlines()) == 1
+        assert not list(tmp_path.iterdir())
 
 
 def test_a_contract_that_a_revision_does_not_allow_is_refused(tmp_path: Path) -> None:
@@ -389,8 +374,7 @@ def test_a_contract_that_a_revision_does_not_allow_is_refused(tmp_path: Path) ->
     tool = {"name": "t", "inputSchema": {"type": "object"}, "outputSchema": {"type": "array"}}
     contract.write_text(json.dumps({"tools": [tool]}), "utf-8")
     words = ("scaffold", "server", "x", "--contract", contract, "--out", tmp_path, "--revision")
-    done = inside(*words, "2025-11-25")
-    assert done.returncode == 2
+    done = inside(*words, "2025-11-25", code=2)
     assert "c.json#/tools/0/outputSchema/type: MCP 2025-11-25 does not allow it" in done.stderr
     assert [path.name for path in tmp_path.iterdir()] == ["c.json"]
     assert inside(*words, "2026-07-28").returncode == 0
@@ -509,17 +493,15 @@ def test_the_table_of_a_project_is_changed_and_nothing_else(tmp_path: Path) -> N
     file.write_text(mine, "utf-8", newline="")
     project = Project.read(tmp_path / "weather")
     written = replace(project, revisions=("2026-07-28",), transports=("stdio", "http")).written(mine)
-    changed = mine.replace('["2025-11-25"]', '["2026-07-28"]').replace('["stdio"]', '["stdio", "http"]')
-    assert written == changed
+    assert written == mine.replace('["2025-11-25"]', '["2026-07-28"]').replace('["stdio"]', '["stdio", "http"]')
     assert project.written(written) == mine
 
 
 TABLE = '[tool.mcp-bindgen]\nkind = "server"\n'
 
 
-@pytest.mark.parametrize(
-    ("text", "said"),
-    [
+def test_what_is_no_project_is_refused(tmp_path: Path) -> None:
+    for text, said in [
         ("", "has no [tool.mcp-bindgen]"),
         ("[tool]\nmcp-bindgen = 1", "has no [tool.mcp-bindgen]"),
         ("[tool.mcp-bindgen]", "needs 'kind'"),
@@ -527,13 +509,11 @@ TABLE = '[tool.mcp-bindgen]\nkind = "server"\n'
         (f'{TABLE}package = "a"\nrevisions = []', "needs 'revisions'"),
         (f'{TABLE}package = "a"\nrevisions = ["x"]\ncontract = "../x"', "needs 'contract'"),
         ("[", "is not TOML"),
-    ],
-)
-def test_what_is_no_project_is_refused(tmp_path: Path, text: str, said: str) -> None:
-    (tmp_path / "pyproject.toml").write_text(text, "utf-8")
-    with pytest.raises(BadInput) as caught:
-        Project.read(tmp_path)
-    assert said in str(caught.value)
-    assert caught.value.fix
-    with pytest.raises(BadInput, match="so it is no project of ours"):
-        Project.read(tmp_path / "nothing")
+    ]:
+        (tmp_path / "pyproject.toml").write_text(text, "utf-8")
+        with pytest.raises(BadInput) as caught:
+            Project.read(tmp_path)
+        assert said in str(caught.value)
+        assert caught.value.fix
+        with pytest.raises(BadInput, match="so it is no project of ours"):
+            Project.read(tmp_path / "nothing")

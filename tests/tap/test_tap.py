@@ -158,8 +158,7 @@ def test_bad_input_is_one_line(tmp_path: Path) -> None:
 @pytest.mark.full
 def test_call_shows_the_same_trace(tmp_path: Path) -> None:
     (tmp_path / "shop.py").write_text("from mcp_bindgen.app import App\napp = App('shop')\n", "utf-8")
-    done = inside("call", tmp_path / "shop.py", "--trace", "--revision", "2025-11-25")
-    assert done.returncode == 0
+    done = inside("call", tmp_path / "shop.py", "--trace", "--revision", "2025-11-25", code=0)
     assert re.findall(r"[><] \S+ #\d+( result)?", done.stderr) == ["", " result"]
 
 
@@ -203,31 +202,31 @@ def test_seeded_violations_are_found(revision: str, method: str, result: Any, po
     assert answered.elapsed_ms is not None
 
 
-@pytest.mark.parametrize("text", [b"{", b"1", b"[]", b"{}", b'{"jsonrpc": "2.0", "id": 9, "result": {}}', b"\xff"])
-def test_what_is_no_message_is_a_violation(text: bytes) -> None:
-    seen = list[TracedMessage]()
-    Trace(seen.append, "2025-11-25").record("server", text)
-    assert [len(message.violations) for message in seen] == [1]
+def test_what_is_no_message_is_a_violation() -> None:
+    for text in [b"{", b"1", b"[]", b"{}", b'{"jsonrpc": "2.0", "id": 9, "result": {}}', b"\xff"]:
+        seen = list[TracedMessage]()
+        Trace(seen.append, "2025-11-25").record("server", text)
+        assert [len(message.violations) for message in seen] == [1]
 
 
 @pytest.mark.full
-@pytest.mark.parametrize("revision", list(Store().pins))
-def test_valid_messages_have_no_violation(revision: str) -> None:
+def test_valid_messages_have_no_violation() -> None:
     """Of all methods that are messages: an example of the request and of its result."""
-    protocol = build(Store().effective(revision))
-    seen = list[TracedMessage]()
-    trace = Trace(seen.append, revision)
-    for number, method in enumerate(one for one in protocol.methods if one.carrier == "message"):
-        head = {"jsonrpc": "2.0"} | ({"id": number} if method.kind == "request" else {})
-        params = {} if method.params is None else {"params": example(protocol, method.params)}
-        for sender in method.senders[:1]:
-            trace.record(sender, json.dumps({**head, "method": method.name, **params}).encode())
-            if isinstance(method.result, Ref) and method.name != "initialize":
-                answer = {**head, "result": example(protocol, method.result)}
-                trace.record("server" if sender == "client" else "client", json.dumps(answer).encode())
-        trace.revision = revision
-    assert len(seen) > 20
-    assert [(message.method, message.violations) for message in seen if message.violations] == []
+    for revision in list(Store().pins):
+        protocol = build(Store().effective(revision))
+        seen = list[TracedMessage]()
+        trace = Trace(seen.append, revision)
+        for number, method in enumerate(one for one in protocol.methods if one.carrier == "message"):
+            head = {"jsonrpc": "2.0"} | ({"id": number} if method.kind == "request" else {})
+            params = {} if method.params is None else {"params": example(protocol, method.params)}
+            for sender in method.senders[:1]:
+                trace.record(sender, json.dumps({**head, "method": method.name, **params}).encode())
+                if isinstance(method.result, Ref) and method.name != "initialize":
+                    answer = {**head, "result": example(protocol, method.result)}
+                    trace.record("server" if sender == "client" else "client", json.dumps(answer).encode())
+            trace.revision = revision
+        assert len(seen) > 20
+        assert [(message.method, message.violations) for message in seen if message.violations] == []
 
 
 # --- secrets --------------------------------------------------------------------------------------------------

@@ -248,5 +248,5 @@ def test_files_stand_in_where_there_is_no_keyring(tmp_path: Path) -> None:
     code = "from mcp_bindgen.auth.store import default_store; print(default_store())"
     for ring, expected in (("keyring.backends.fail.Keyring", "FileStore"), (f"{__name__}.Ring", "KeyringStore")):
         environment = {"PYTHON_KEYRING_BACKEND": ring, "XDG_CONFIG_HOME": str(tmp_path), "HOME": str(tmp_path)}
-        ran = execute(sys.executable, "-c", code, cwd=ROOT, **environment)
+        ran = execute(sys.executable, "-c", code, cwd=ROOT, code=None, **environment)
         assert expected in ran.stdout, ran.stderr

@@ -57,7 +57,7 @@ def search(site: Path) -> dict[str, str]:
 
 
 def run(site: Path, program: str, *arguments: object, stdin: str = "") -> Done:
-    return execute(sys.executable, "-c", program, *arguments, stdin=stdin, cwd=None, **search(site))
+    return execute(sys.executable, "-c", program, *arguments, stdin=stdin, cwd=None, code=None, **search(site))
 
 
 @pytest.fixture
