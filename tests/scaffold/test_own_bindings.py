@@ -4,12 +4,12 @@ from __future__ import annotations
 
 import re
 import shlex
-import sys
 from pathlib import Path
 
 import pytest
 
 from tests.support.commands import Done, execute, inside, save, snapshot
+from tests.support.forks import PYTHON
 from tests.support.next_revision import BASIS, FACTS, NAME, next_revision
 
 pytestmark = pytest.mark.full
@@ -34,7 +34,7 @@ def elsewhere(monkeypatch: pytest.MonkeyPatch, project: Path) -> None:
 
 
 def run(*words: object) -> Done:
-    done = execute(sys.executable, *words, PYTHONPATH="src")
+    done = execute(PYTHON, *words, PYTHONPATH="src")
     assert done.returncode == 0, done.stdout + done.stderr
     return done
 
