@@ -188,9 +188,9 @@ def _run(words: list[str]) -> None:
         del sys.modules[name]
     sys.path[:] = [*filter(None, os.environ.get("PYTHONPATH", "").split(os.pathsep)), *sys.path[1:]]
     invalidate_caches()
-    while words and words[0] in ("-W", "-P", "-u", "-I", "-S", "-IS"):
-        if words.pop(0) == "-W":
-            warnings.simplefilter(cast(Any, words.pop(0)))
+    if words[0] == "-W":
+        _, action, *words = words
+        warnings.simplefilter(cast(Any, action))
     option, *rest = words
     if option == "-m":
         if rest[0] == "pytest":

@@ -20,7 +20,7 @@ from tests.interop.everything import EVERYTHING, FILESYSTEM
 from tests.interop.processes import NODE_SERVER, SDK_SERVER, free_port, listening, node
 from tests.support.checked_connections import INITIALIZED, answer, notification, request
 from tests.support.commands import COMMAND, PATIENCE, complaint, execute, inside
-from tests.support.forks import PYTHON
+from tests.support.forks import INSTALLED, PYTHON
 from tests.support.taps import tapped
 
 CLIENT = {"protocolVersion": "2025-11-25", "capabilities": {}, "clientInfo": {"name": "a", "version": "1"}}
@@ -269,7 +269,7 @@ def test_bad_options_of_replay_are_one_line(tmp_path: Path) -> None:
 # --- ten recordings -------------------------------------------------------------------------------------------
 
 TEN: dict[str, tuple[list[str], str, tuple[tuple[str, dict[str, Any]], ...]]] = {
-    "time": ([str(COMMAND.with_name("mcp-server-time"))], "", (("convert_time", {}),)),
+    "time": ([str(INSTALLED.with_name("mcp-server-time"))], "", (("convert_time", {}),)),
     "everything": ([node(), EVERYTHING, "stdio"], "", (("echo", {"message": "hi"}), ("get-sum", {"a": 1, "b": 2}))),
     "everything resources": ([node(), EVERYTHING, "stdio"], "", (("get-resource-links", {"count": 3}),)),
     "filesystem": ([node(), FILESYSTEM, "FOLDER"], "", (("list_directory", {"path": "FOLDER"}), ("nothing", {}))),

@@ -23,7 +23,7 @@ from mcp_bindgen.tap import Lines, Recorder, Trace, TracedMessage, recorder
 from mcp_bindgen.tap.redaction import may_contain_secrets, redacted
 from tests.interop.everything import EVERYTHING, FILESYSTEM
 from tests.support.commands import COMMAND, PATIENCE, ROOT, complaint, inside
-from tests.support.forks import PYTHON
+from tests.support.forks import INSTALLED, PYTHON
 from tests.support.taps import traced
 
 ECHO = "import sys, shutil; shutil.copyfileobj(sys.stdin.buffer, sys.stdout.buffer)"
@@ -257,7 +257,7 @@ def test_secrets_are_replaced_and_nothing_else() -> None:
 
 # --- official clients and foreign servers ---------------------------------------------------------------------
 
-PYTHON_TIME = str(COMMAND.with_name("mcp-server-time"))
+PYTHON_TIME = str(INSTALLED.with_name("mcp-server-time"))
 FOREIGN = {
     "time": ([PYTHON_TIME], "get_current_time", {"timezone": "Europe/Oslo"}),
     "everything": (["node", str(EVERYTHING), "stdio"], "echo", {"message": "hi"}),
