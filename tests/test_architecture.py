@@ -4,12 +4,10 @@ from __future__ import annotations
 
 import ast
 import inspect
-import io
 import json
 import re
 import subprocess
 import sys
-import tokenize
 import tomllib
 from collections import Counter
 from collections.abc import Iterator
@@ -73,17 +71,15 @@ def imports(path: Path) -> set[str]:
     return {name.removeprefix(f"{NAMESPACE}.") for name in found if name.startswith(f"{NAMESPACE}.")}
 
 
+@cache
 def lines_of_code(path: Path) -> int:
     """Count the lines of a module that are neither blank nor comment nor docstring."""
     text = path.read_text("utf-8")
-    docs: set[int] = set()
+    lines = {number for number, line in enumerate(text.split("\n"), 1) if line.strip() and line.lstrip()[0] != "#"}
     for node in ast.walk(ast.parse(text)):
         if isinstance(node, ast.Expr) and isinstance(node.value, ast.Constant) and isinstance(node.value.value, str):
-            docs |= {*range(node.lineno, (node.end_lineno or node.lineno) + 1)}
-    layout = {tokenize.COMMENT, tokenize.NL, tokenize.NEWLINE, tokenize.INDENT, tokenize.DEDENT, tokenize.ENDMARKER}
-    tokens = tokenize.generate_tokens(io.StringIO(text).readline)
-    code = {line for one in tokens if one.type not in layout for line in range(one.start[0], one.end[0] + 1)}
-    return len(code - docs)
+            lines.difference_update(range(node.lineno, (node.end_lineno or node.lineno) + 1))
+    return len(lines)
 
 
 def undocumented(path: Path) -> Iterator[str]:

@@ -151,10 +151,10 @@ async def everything(report: Report, asker: Any, received: list[Any]) -> None:
             assert [step.progress for step in steps] == [1, 2, 3, 4, 5, 6]
 
     with report.step("cancellation"):  # a request that is cancelled is never answered
-        impatient = asker.with_options(total_timeout=0.1)
+        impatient = asker.with_options(total_timeout=0.3)
         with pytest.raises(RequestTimeout):
-            await impatient.call_tool("trigger-long-running-operation", {"duration": 0.3, "steps": 1})
-        await anyio.sleep(0.4)
+            await impatient.call_tool("trigger-long-running-operation", {"duration": 1.5, "steps": 1})
+        await anyio.sleep(1.5)
         await asker.ping()
         answered = [message["id"] for message in received if "result" in message or "error" in message]
         assert sorted(answered) == [id_ for id_ in range(1, max(answered) + 1) if id_ in answered]

@@ -143,7 +143,8 @@ def server(revision: str) -> Server:
         async def tool_count(self, ctx: Any, steps: int) -> Any:
             for step in range(1, steps + 1):
                 await ctx.progress(step, steps, *([f"step {step}"] if has_audio else []))
-                await anyio.sleep(0.02)  # the TypeScript SDK loses progress that comes together with the result
+            # The TypeScript SDK loses progress that comes together with the result.
+            await (ctx.ping() if hasattr(ctx, "ping") else anyio.sleep(0.1))
             return text("counted")
 
         async def tool_echo(self, ctx: Any, text: str) -> Any:

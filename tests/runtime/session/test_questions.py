@@ -370,7 +370,7 @@ async def test_log_messages_have_a_method_for_each_common_level(revision: str) -
             await ctx.log("alert", None)
             return package.types.CallToolResult(content=[])
 
-    def hear(self: Any, params: Any, ctx: Any) -> None:
+    async def hear(self: Any, params: Any, ctx: Any) -> None:
         heard.append((params.level, params.data, params.logger))
 
     hearing = type("Hearing", (package.Client,), {"on_logging_message": hear})
