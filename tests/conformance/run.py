@@ -19,7 +19,7 @@ from typing import TypeAlias
 
 from tests.conformance.suite import Outcome, Scenario, Side, Suite, installed, pinned
 from tests.support.cluster import plain_nginx
-from tests.support.commands import COMMAND, ROOT
+from tests.support.commands import COMMAND, ROOT, execute
 from tests.support.forks import PYTHON
 from tests.support.processes import free_port, process
 from tests.support.redis_server import redis_server
@@ -202,6 +202,7 @@ def _run(suite: Suite, given: argparse.Namespace) -> int:
     if given.gateway is not None:
         return _play_elsewhere(suite, behind_a_gateway, given.gateway)
     every = [*suite.scenarios("server"), *suite.scenarios("client")]
+    execute(PYTHON, "-c", "")  # scenarios are limited in time, which the first start of a program takes
     with serving() as url:
         results = play(suite, wanted(every), {"server": url, "client": shlex.join([PYTHON, CLIENT])})
     print(summary(results))
