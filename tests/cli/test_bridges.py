@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import json
 import shutil
-import sys
 from itertools import pairwise
 from pathlib import Path
 
@@ -12,6 +11,7 @@ import pytest
 
 from mcp_bindgen.spec import Store
 from tests.support.commands import ROOT, answered, complaint, execute, inside
+from tests.support.forks import PYTHON
 
 WEATHER = """
 from mcp_bindgen.v2025_11_25 import Server
@@ -67,7 +67,7 @@ def test_no_rule_is_missing() -> None:
 @pytest.mark.full
 def test_what_peers_miss_of_a_class_is_told(tmp_path: Path) -> None:
     (tmp_path / "weather.py").write_text(WEATHER)
-    done = execute(sys.executable, "-c", RUN, "bridges", "weather:Weather", cwd=tmp_path)
+    done = execute(PYTHON, "-c", RUN, "bridges", "weather:Weather", cwd=tmp_path)
     assert (done.returncode, done.stderr) == (0, "")
     told = " ".join(done.stdout.split("MCP 2024-11-05\n")[1].split("MCP 2025-03-26\n")[0].split())
     assert "tools/list: tools that must run as tasks are removed: only MCP 2025-11-25 has tasks" in told

@@ -6,7 +6,6 @@ import base64
 import json
 import re
 import subprocess
-import sys
 from functools import partial
 from pathlib import Path
 
@@ -15,9 +14,10 @@ import pytest
 from mcp_bindgen.cli.results import readable
 from tests.support import commands
 from tests.support.commands import ROOT, bindgen, inside, on_terminal
+from tests.support.forks import PYTHON
 
-WEATHER = f"'{sys.executable}' '{ROOT / 'examples' / 'weather_server.py'}'"
-ECHO = f"'{sys.executable}' '{ROOT / 'benchmarks' / 'echo_server.py'}'"
+WEATHER = f"'{PYTHON}' '{ROOT / 'examples' / 'weather_server.py'}'"
+ECHO = f"'{PYTHON}' '{ROOT / 'benchmarks' / 'echo_server.py'}'"
 
 ODD = """
 import os, sys
@@ -77,7 +77,7 @@ def odd(tmp_path_factory: pytest.TempPathFactory) -> str:
     """The command of a server whose words are a trial."""
     script = tmp_path_factory.mktemp("odd") / "odd_server.py"
     script.write_text(ODD, "utf-8")
-    return f"'{sys.executable}' '{script}'"
+    return f"'{PYTHON}' '{script}'"
 
 
 # --- listing --------------------------------------------------------------------------------------------------
@@ -189,7 +189,7 @@ def test_another_revision_than_the_one_that_was_asked_for() -> None:
 
 @pytest.mark.full
 def test_a_server_behind_a_url() -> None:
-    command = [sys.executable, str(ROOT / "examples" / "weather_server.py"), "--sse", "127.0.0.1:0"]
+    command = [PYTHON, str(ROOT / "examples" / "weather_server.py"), "--sse", "127.0.0.1:0"]
     with subprocess.Popen(command, stderr=subprocess.PIPE, text=True) as server:
         try:
             assert server.stderr is not None
@@ -231,7 +231,7 @@ for asked in map(json.loads, sys.stdin):
 def test_what_is_not_valid_is_left_out_and_strictly_an_error(tmp_path: Path) -> None:
     script = tmp_path / "bad_server.py"
     script.write_text(BAD, "utf-8")
-    bad = f"'{sys.executable}' '{script}'"
+    bad = f"'{PYTHON}' '{script}'"
     where = "tools/list: /tools/1/inputSchema/properties/x: Input should be an object"
     said = f"left out, because it is not valid: {where}\n"
     for wanted in ([], ["tools/list"]):
@@ -273,7 +273,7 @@ def test_what_is_not_offered(tmp_path: Path) -> None:
         '    def extra_capabilities(self):\n        return {"prompts": {}}\n\nrun(Boasting())\n',
         "utf-8",
     )
-    assert "Method not found" in refused(f"'{sys.executable}' '{boasting}'", "prompts/get", '{"name": "x"}', code=1)
+    assert "Method not found" in refused(f"'{PYTHON}' '{boasting}'", "prompts/get", '{"name": "x"}', code=1)
 
 
 @pytest.mark.full
@@ -292,7 +292,7 @@ def test_a_server_that_dies(odd: str) -> None:
 def test_a_server_that_dies_at_once() -> None:
     for leftover in ["", "subprocess.Popen(['sleep', '600']); "]:
         program = f"import subprocess, sys; {leftover}print('no key', file=sys.stderr); sys.exit(3)"
-        said = refused(f'"{sys.executable}" -c "{program}"', "tools/call", "x", "--timeout", 300)
+        said = refused(f'"{PYTHON}" -c "{program}"', "tools/call", "x", "--timeout", 300)
         assert said.endswith(": the server ended with exit code 3; its stderr ends: no key")
 
 
@@ -304,7 +304,7 @@ NOT_STARTED = "no-such-program cannot be started: No such file or directory"
 
 UNUSABLE: list[tuple[tuple[str, ...], str]] = [
     (("no-such-program", "ping"), f"^error: cannot connect to 'no-such-program': {NOT_STARTED}$"),
-    ((f"{sys.executable} no_such_file.py", "ping"), "no_such_file.py"),
+    ((f"{PYTHON} no_such_file.py", "ping"), "no_such_file.py"),
     (("sh -c 'cat > /dev/null'", "ping", "--timeout", "0.3"), "cannot connect to .*: no answer within 0.3 s"),
     (("http://127.0.0.1:9/sse", "ping"), "cannot connect to 'http://127.0.0.1:9/sse'"),
     (("true", "ping"), r"cannot connect to 'true': the server ended with exit code 0; does it call run\(\)\?$"),

@@ -17,7 +17,6 @@ import pytest
 from mcp_bindgen.emit import MARK
 from mcp_bindgen.spec import Store
 from tests.support.commands import (
-    COMMAND,
     ROOT,
     Done,
     answered,
@@ -31,6 +30,7 @@ from tests.support.commands import (
     snapshot,
 )
 from tests.support.effort import cases
+from tests.support.forks import INSTALLED
 from tests.support.small_schemas import draft, record, ref, small
 
 REVISION = "2025-11-25"
@@ -477,7 +477,7 @@ FULL = Path("/dev/full")
 
 def shell(command: str, cwd: Path, **variables: str) -> Done:
     """Runs a line of the shell, in which `bindgen` is the real command, to its first exit code that is not 0."""
-    line = f'set -o pipefail; bindgen() {{ "{COMMAND}" "$@"; }}; {command}'
+    line = f'set -o pipefail; bindgen() {{ "{INSTALLED}" "$@"; }}; {command}'
     return execute("bash", "-c", line, cwd=cwd, code=None, **variables)
 
 

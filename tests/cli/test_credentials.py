@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import subprocess
-import sys
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
@@ -14,6 +13,7 @@ import pytest
 from mcp_bindgen.host import Host, TokenNeeded
 from mcp_bindgen.v2025_11_25 import Client
 from tests.support.commands import COMMAND, ROOT, answered, complaint, execute, inside
+from tests.support.forks import PYTHON
 from tests.support.processes import free_port
 
 KEY = "0123456789abcdef0123"
@@ -25,7 +25,7 @@ def running(example: str) -> Iterator[tuple[str, list[str]]]:
     """Run an example; yield its URL and the lines that it printed first."""
     port = free_port()
     url = f"http://127.0.0.1:{port}/mcp"
-    command = [sys.executable, str(ROOT / "examples" / example), "--http", f"127.0.0.1:{port}"]
+    command = [PYTHON, str(ROOT / "examples" / example), "--http", f"127.0.0.1:{port}"]
     environment = {"RESOURCE": url, "API_KEY": KEY}
     with subprocess.Popen(command, stderr=subprocess.PIPE, text=True, env=environment) as server:
         assert server.stderr is not None

@@ -26,6 +26,7 @@ from mcp_bindgen.spec.errors import printable
 from mcp_bindgen.vectors.format import Vector, VectorFile, as_text
 from tests.support.commands import ROOT, inside
 from tests.support.effort import cases
+from tests.support.forks import PYTHON
 
 CONTROLS = [chr(code) for code in (*range(9), *range(11, 32), *range(0x7F, 0xA0))]
 HIDDEN = list(
@@ -217,7 +218,7 @@ def place(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 def commands(folder: Path) -> Iterator[list[object]]:
     """Yield command lines, at least one for each command."""
-    server = f"'{sys.executable}' '{folder / 'server.py'}' '{folder / 'listing.json'}' '{folder / 'line.json'}'"
+    server = f"'{PYTHON}' '{folder / 'server.py'}' '{folder / 'listing.json'}' '{folder / 'line.json'}'"
     schema, contract, named = (folder / name for name in ("schema.json", "contract.json", "named.json"))
     yield ["call", server]
     yield ["call", server, "--json"]
@@ -288,9 +289,7 @@ def hostile_testee(folder: Path) -> str:
     (folder / "vectors" / "x").mkdir(parents=True, exist_ok=True)
     (folder / "vectors" / "x" / "x.json").write_text(as_text(file))
     reply = {"protocol": 1, "name": LINE, "version": LINE, "seq": 1, "rejected": LINE}
-    return shlex.join(
-        [sys.executable, "-c", f"import sys\nfor _ in sys.stdin: print({json.dumps(reply)!r}, flush=True)"]
-    )
+    return shlex.join([PYTHON, "-c", f"import sys\nfor _ in sys.stdin: print({json.dumps(reply)!r}, flush=True)"])
 
 
 def schema_commands(file: Path, folder: Path) -> Iterator[list[object]]:
@@ -340,7 +339,7 @@ def test_no_command_lets_text_of_others_act_on_a_terminal(
 
 
 def test_questions_of_a_server_cannot_act_on_a_terminal(place: Path) -> None:
-    server = f"'{sys.executable}' '{place / 'server.py'}' '{place / 'listing.json'}' '{place / 'line.json'}'"
+    server = f"'{PYTHON}' '{place / 'server.py'}' '{place / 'listing.json'}' '{place / 'line.json'}'"
     shown = in_terminal("call", server, "tools/call", "ask", typed="wrong\n\n\ny\n")
     assert "The server asks" in shown
     assert "is none of" in shown

@@ -18,6 +18,7 @@ from mcp_bindgen.runtime.bindings import home
 from mcp_bindgen.runtime.connecting import installed as clients
 from mcp_bindgen.spec import BadInput, Store
 from tests.support.commands import ROOT, Done, execute, inside, save, snapshot
+from tests.support.forks import PYTHON
 from tests.support.installation import Installation, installed
 from tests.support.small_schemas import INCOMPLETE, draft, message, record, ref, small, union
 
@@ -33,7 +34,7 @@ class User:
 
     def run(self, *arguments: object) -> Done:
         """Runs Python."""
-        return execute(sys.executable, *arguments)
+        return execute(PYTHON, *arguments)
 
 
 @pytest.fixture
@@ -352,8 +353,8 @@ def test_what_is_installed_comes_first(package: Path) -> None:
     package.rename(package.with_name("v2026_07_28"))
     code = "import mcp_bindgen.runtime; mcp_bindgen.runtime.install(); "
     code += "import mcp_bindgen.v2026_07_28 as it; print(it.__file__)"
-    assert Path(execute(sys.executable, "-c", code).stdout).parts[-2:] == ("v2026_07_28", "__init__.py\n")
-    assert str(package.parent) not in execute(sys.executable, "-c", code).stdout
+    assert Path(execute(PYTHON, "-c", code).stdout).parts[-2:] == ("v2026_07_28", "__init__.py\n")
+    assert str(package.parent) not in execute(PYTHON, "-c", code).stdout
 
 
 @pytest.mark.full

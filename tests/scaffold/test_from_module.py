@@ -11,6 +11,7 @@ from pathlib import Path
 import pytest
 
 from tests.support.commands import execute, inside
+from tests.support.forks import PYTHON
 
 FUNCTIONS = '''
 """What a team has already."""
@@ -113,7 +114,7 @@ def test_a_server_calls_the_functions_of_a_file(folder: Path) -> None:
     server = (project / "src" / "trips" / "server.py").read_text("utf-8")
     assert "return await delegate(tools.plan, arguments, ctx, models." in server
     (project / "tests" / "test_calls.py").write_text(CALLS, "utf-8")
-    assert "7 passed" in execute(sys.executable, "-m", "pytest", "-q", cwd=project, code=0).stdout
+    assert "7 passed" in execute(PYTHON, "-m", "pytest", "-q", cwd=project, code=0).stdout
     assert inside("contract", "check", project).stdout == "The project keeps to its contract.\n"
     files = ("src/trips/server.py", "tests/test_server.py")
     execute(sys.executable, "-m", "pyright", "--pythonpath", sys.executable, *files, cwd=project, code=0)
@@ -135,7 +136,7 @@ def test_a_server_calls_the_functions_of_an_installed_package(folder: Path, monk
     assert "delegate(functions.double, arguments, ctx, models." in server
     assert json.loads((folder / "sums" / "contract.json").read_text("utf-8"))["tools"][0]["name"] == "double"
     where = os.pathsep.join(filter(None, [str(folder / "site"), os.environ.get("PYTHONPATH")]))
-    execute(sys.executable, "-m", "pytest", "-q", cwd=folder / "sums", PYTHONPATH=where, code=0)
+    execute(PYTHON, "-m", "pytest", "-q", cwd=folder / "sums", PYTHONPATH=where, code=0)
 
 
 @pytest.mark.parametrize(

@@ -4,12 +4,12 @@ from __future__ import annotations
 
 import re
 import shlex
-import sys
 from pathlib import Path
 
 import pytest
 
 from tests.support.commands import Done, execute, inside, save, snapshot
+from tests.support.forks import PYTHON
 from tests.support.next_revision import BASIS, FACTS, NAME, next_revision
 
 pytestmark = pytest.mark.full
@@ -33,7 +33,7 @@ def elsewhere(monkeypatch: pytest.MonkeyPatch, project: Path) -> None:
 
 
 def run(*words: object) -> Done:
-    return execute(sys.executable, *words, PYTHONPATH="src", code=0)
+    return execute(PYTHON, *words, PYTHONPATH="src", code=0)
 
 
 def test_whoever_clones_it_has_the_bindings_and_can_generate_them_again(

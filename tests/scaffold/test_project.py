@@ -30,6 +30,7 @@ from mcp_bindgen.spec import BadInput, Store
 from mcp_bindgen.testing import Watched
 from tests.support.commands import COMMAND, ROOT, Done, bindgen, execute, inside, save
 from tests.support.effort import cases
+from tests.support.forks import PYTHON
 
 BIN = Path(sys.executable).parent
 CONTRACT = """
@@ -67,7 +68,7 @@ def holds(folder: Path, *names: str) -> None:
     """Holds the projects in a folder against their own tests, and against the type checker's strictest rules."""
     for name in names:
         words = ("-W", "error", "-m", "pytest", "-q", "-p", "no:cacheprovider")
-        done = execute(sys.executable, *words, cwd=folder / name, code=0)
+        done = execute(PYTHON, *words, cwd=folder / name, code=0)
         assert "passed" in done.stdout
         assert "skipped" not in done.stdout
         done = execute(BIN / "ruff", "check", "--extend-select", "I,B,UP,RUF,SIM", cwd=folder / name, code=0)
@@ -131,7 +132,7 @@ def test_an_app_has_an_example_and_a_test_for_each_capability(tmp_path: Path) ->
     assert "speaks every revision of MCP over stdio." in (folder / "README.md").read_text("utf-8")
     for words in ([], ["upgrade", ".", "--to", "2026-07-28"]):
         assert not words or bindgen(*words, cwd=folder).returncode == 0
-        done = execute(sys.executable, "-W", "error", "-m", "pytest", "-q", "-p", "no:cacheprovider", cwd=folder)
+        done = execute(PYTHON, "-W", "error", "-m", "pytest", "-q", "-p", "no:cacheprovider", cwd=folder)
         assert (done.returncode, "4 passed" in done.stdout) == (0, True), done.stdout + done.stderr
     for revision in ("2024-11-05", "2026-07-28"):
         done = bindgen("call", folder, "prompts/get", "greeting", '{"name": "Ada"}', "--revision", revision)
@@ -157,7 +158,7 @@ def test_a_server_with_tasks_is_one_of_the_newest_revision_that_has_them_and_its
     assert "from mcp_bindgen.v2026_07_28.extensions import tasks" in source
     path = os.pathsep.join([str(tmp_path / "errands" / "src"), *sys.path])
     words = ["tools/call", "greet", '{"name": "Ada"}', "--env", f"PYTHONPATH={path}"]
-    done = bindgen("call", f"{sys.executable} -m errands", *words)
+    done = bindgen("call", f"{PYTHON} -m errands", *words)
     assert (done.returncode, done.stdout) == (0, "Hello, Ada!\n"), done.stderr
     scaffolded("server", "older", "--with", "tasks", "--revision", "2025-11-25", "--out", tmp_path, "--dry-run")
     scaffolded("client", "waiting", "--with", "tasks,elicitation", "--out", tmp_path)
@@ -188,14 +189,14 @@ def test_a_server_over_sse_is_reached_there_by_its_own_test_and_readme(words: st
     assert "mcp-bindgen call http://127.0.0.1:8000/sse\n" in readme
     assert '"type": "sse",\n      "url": "http://127.0.0.1:8000/sse"' in readme
     assert Project.read(folder).transports == ("sse",)
-    test = [sys.executable, "-m", "pytest", "-q", "-p", "no:cacheprovider", "-k", "sse", "tests/test_app.py"]
+    test = [PYTHON, "-m", "pytest", "-q", "-p", "no:cacheprovider", "-k", "sse", "tests/test_app.py"]
     assert "1 passed" in execute(*test, cwd=folder, PYTHONPATH=str(folder / "src"), code=0).stdout
 
 
 @pytest.mark.full
 def test_a_client_says_in_one_line_that_nobody_is_there(tmp_path: Path) -> None:
     scaffolded("client", "looker", "--out", tmp_path)
-    done = execute(sys.executable, "-m", "looker", "false", PYTHONPATH=str(tmp_path / "looker" / "src"))
+    done = execute(PYTHON, "-m", "looker", "false", PYTHONPATH=str(tmp_path / "looker" / "src"))
     assert (done.returncode, done.stdout) == (1, "")
     assert done.stderr.startswith("error: ")
     assert len(done.stderr.splitlines()) == 1
@@ -214,7 +215,7 @@ def test_a_protected_project_has_no_defaults_that_let_anybody_in(tmp_path: Path)
         for set_, missing in cases_:
             search = os.pathsep.join([str(folder / "src"), os.environ.get("PYTHONPATH", "")])
             variables: dict[str, Any] = {"MCP_ISSUER": "", "PYTHONPATH": search, **set_}
-            done = execute(sys.executable, *command, **variables)
+            done = execute(PYTHON, *command, **variables)
             assert (done.returncode, done.stdout) == (exit_code, ""), done.stderr
             assert f"the environment needs {missing}" in done.stderr.splitlines()[-1]
     readme = (folder / "README.md").read_text("utf-8")
@@ -282,7 +283,7 @@ def test_the_steps_of_a_readme_install_a_project_where_there_is_no_release(tmp_p
     scaffolded("server", "weather", "--out", tmp_path)
     readme = (tmp_path / "weather" / "README.md").read_text("utf-8")
     (install,) = [line.strip() for line in readme.splitlines() if "pip install" in line]
-    words = install.replace(".venv/bin/pip install", f"'{sys.executable}' -m pip install --dry-run --ignore-installed")
+    words = install.replace(".venv/bin/pip install", f"'{PYTHON}' -m pip install --dry-run --ignore-installed")
     done = execute("sh", "-c", words, cwd=tmp_path / "weather", PIP_DISABLE_PIP_VERSION_CHECK="1", code=0)
     assert "mcp-bindgen-0.1.0" in done.stdout.splitlines()[-1]
 
@@ -292,7 +293,7 @@ def test_a_server_says_what_it_is_and_how_it_is_started(tmp_path: Path) -> None:
     contract = save(tmp_path / "notes.json", {"tools": [{"name": "add", "inputSchema": {"type": "object"}}]})
     scaffolded("server", "notes", "--contract", contract, "--out", tmp_path)
     search = os.pathsep.join([str(tmp_path / "notes" / "src"), os.environ.get("PYTHONPATH", "")])
-    done = execute(sys.executable, "-m", "notes", "--help", PYTHONPATH=search)
+    done = execute(PYTHON, "-m", "notes", "--help", PYTHONPATH=search)
     assert done.stdout.startswith("usage: python -m notes [-h]")
     assert "Serve `notes`: its tools." in done.stdout
     assert "example: python -m notes --http 127.0.0.1:8000" in done.stdout

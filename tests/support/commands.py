@@ -16,13 +16,14 @@ from unittest import mock
 
 from mcp_bindgen.cli.app import run
 from mcp_bindgen.spec.json import is_array, is_object
+from tests.support.forks import INSTALLED, PYTHON
 
 ROOT = Path(__file__).parents[2]
 UPSTREAM = Path(__file__).parents[3] / "shared" / "upstream"
-COMMAND = Path(sys.executable).with_name("mcp-bindgen")
+COMMAND = Path(PYTHON).with_name(INSTALLED.name)
+"""A stand-in of the installed `mcp-bindgen`, which starts at once."""
 
 Done = subprocess.CompletedProcess[str]
-
 
 PATIENCE = 300.0
 """Seconds that a program may take before it counts as hanging."""
@@ -43,7 +44,7 @@ def execute(
 
 
 def bindgen(*arguments: object, cwd: Path | None = None, code: int | None = None, **variables: str) -> Done:
-    """Run the installed `mcp-bindgen`."""
+    """Run `mcp-bindgen`."""
     return execute(COMMAND, *arguments, cwd=cwd, code=code, **variables)
 
 

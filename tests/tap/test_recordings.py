@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import json
 import subprocess
-import sys
 from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
@@ -21,6 +20,7 @@ from tests.interop.everything import EVERYTHING, FILESYSTEM
 from tests.interop.processes import NODE_SERVER, SDK_SERVER, free_port, listening, node
 from tests.support.checked_connections import INITIALIZED, answer, notification, request
 from tests.support.commands import COMMAND, PATIENCE, complaint, execute, inside
+from tests.support.forks import INSTALLED, PYTHON
 from tests.support.taps import tapped
 
 CLIENT = {"protocolVersion": "2025-11-25", "capabilities": {}, "clientInfo": {"name": "a", "version": "1"}}
@@ -245,7 +245,7 @@ def test_replay_finds_what_changed(revision: str, tmp_path: Path) -> None:
     out, old, new = (tmp_path / name for name in ("trace.jsonl", "shop.py", "shop2.py"))
     old.write_text(SHOP, "utf-8")
     new.write_text(SHOP.replace("hello", "bye").replace("name: str", "name: str, loud: bool"), "utf-8")
-    server = f"{COMMAND} tap --out {out} -- {sys.executable} -m mcp_bindgen.app {old}"
+    server = f"{COMMAND} tap --out {out} -- {PYTHON} -m mcp_bindgen.app {old}"
     assert inside("call", server, "tools/list", "--revision", revision).returncode == 0
     first = out.read_bytes()
     inside("call", server, "tools/call", "greet", '{"name": "Ada"}', "--revision", revision)
@@ -266,7 +266,7 @@ def test_bad_options_of_replay_are_one_line(tmp_path: Path) -> None:
 # --- ten recordings -------------------------------------------------------------------------------------------
 
 TEN: dict[str, tuple[list[str], str, tuple[tuple[str, dict[str, Any]], ...]]] = {
-    "time": ([str(COMMAND.with_name("mcp-server-time"))], "", (("convert_time", {}),)),
+    "time": ([str(INSTALLED.with_name("mcp-server-time"))], "", (("convert_time", {}),)),
     "everything": ([node(), EVERYTHING, "stdio"], "", (("echo", {"message": "hi"}), ("get-sum", {"a": 1, "b": 2}))),
     "everything resources": ([node(), EVERYTHING, "stdio"], "", (("get-resource-links", {"count": 3}),)),
     "filesystem": ([node(), FILESYSTEM, "FOLDER"], "", (("list_directory", {"path": "FOLDER"}), ("nothing", {}))),

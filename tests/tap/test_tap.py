@@ -23,6 +23,7 @@ from mcp_bindgen.tap import Lines, Recorder, Trace, TracedMessage, recorder
 from mcp_bindgen.tap.redaction import may_contain_secrets, redacted
 from tests.interop.everything import EVERYTHING, FILESYSTEM
 from tests.support.commands import COMMAND, PATIENCE, ROOT, complaint, inside
+from tests.support.forks import INSTALLED, PYTHON
 from tests.support.taps import traced
 
 ECHO = "import sys, shutil; shutil.copyfileobj(sys.stdin.buffer, sys.stdout.buffer)"
@@ -35,7 +36,7 @@ INITIALIZED = b'{"jsonrpc": "2.0", "method": "notifications/initialized"}\n'
 CALL = b'{"jsonrpc": "2.0", "id": 2, "method": "tools/call", "params": {"name": "remember"}}\n'
 
 
-def tap(*options: object, sent: bytes, server: Sequence[str] = (sys.executable, "-c", ECHO)) -> Any:
+def tap(*options: object, sent: bytes, server: Sequence[str] = (PYTHON, "-c", ECHO)) -> Any:
     return subprocess.run(
         [COMMAND, "tap", *map(str, options), "--", *server], input=sent, capture_output=True, timeout=PATIENCE
     )
@@ -106,7 +107,7 @@ def test_a_text_that_is_no_json_and_may_contain_secrets_is_not_shown(tmp_path: P
 
 
 def test_the_exit_code_is_the_server_s() -> None:
-    assert tap(sent=b"", server=(sys.executable, "-c", "raise SystemExit(7)")).returncode == 7
+    assert tap(sent=b"", server=(PYTHON, "-c", "raise SystemExit(7)")).returncode == 7
     assert tap(sent=b"").returncode == 0
 
 
@@ -255,7 +256,7 @@ def test_secrets_are_replaced_and_nothing_else() -> None:
 
 # --- official clients and foreign servers ---------------------------------------------------------------------
 
-PYTHON_TIME = str(COMMAND.with_name("mcp-server-time"))
+PYTHON_TIME = str(INSTALLED.with_name("mcp-server-time"))
 FOREIGN = {
     "time": ([PYTHON_TIME], "get_current_time", {"timezone": "Europe/Oslo"}),
     "everything": (["node", str(EVERYTHING), "stdio"], "echo", {"message": "hi"}),
@@ -273,7 +274,7 @@ def test_the_official_client_and_foreign_servers_see_the_same_bytes(name: str, t
     words, tool, arguments = FOREIGN[name]
     assert shutil.which(words[0]) is not None, words[0]
     server = [str(tmp_path) if word == "FOLDER" else word for word in words]
-    recorder_of = [sys.executable, str(ROOT / "tests" / "interop" / "tap.py")]
+    recorder_of = [PYTHON, str(ROOT / "tests" / "interop" / "tap.py")]
     near, far, out = (tmp_path / one for one in ("near", "far", "trace.jsonl"))
     command = [str(COMMAND), "tap", "--out", str(out), "--", *recorder_of, str(far), *server]
 
@@ -302,7 +303,7 @@ def test_a_signal_ends_the_server_and_then_the_tap() -> None:
     """The server says that it runs, so that the signal comes after the start."""
     code = "import time; print('runs', flush=True); time.sleep(600)"
     with subprocess.Popen(
-        [COMMAND, "tap", "--", sys.executable, "-c", code], stdin=subprocess.PIPE, stdout=subprocess.PIPE
+        [COMMAND, "tap", "--", PYTHON, "-c", code], stdin=subprocess.PIPE, stdout=subprocess.PIPE
     ) as process:
         assert process.stdout is not None
         assert process.stdout.readline() == b"runs\n"

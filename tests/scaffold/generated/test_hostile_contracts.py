@@ -37,6 +37,7 @@ from mcp_bindgen.scaffold.generated.python_contract import PythonContract, lower
 from mcp_bindgen.scaffold.project import Project
 from tests.support.checked_connections import bounded
 from tests.support.commands import execute, inside, python, save
+from tests.support.forks import PYTHON
 from tests.support.hostile_contract import NAMES, PROPERTIES, contract, many, payloads
 from tests.support.raw_client import LISTS, exact, raw
 from tests.support.schema_values import Values
@@ -130,7 +131,7 @@ class Made:
     @property
     def command(self) -> list[str]:
         """What starts the server that gives back arguments."""
-        return [sys.executable, str(self.client.with_name("echo_server.py"))]
+        return [PYTHON, str(self.client.with_name("echo_server.py"))]
 
     def module(self) -> ModuleType:
         """The client's module."""
@@ -192,7 +193,7 @@ def no_marker(request: pytest.FixtureRequest) -> Iterator[None]:
 
 def test_the_project_passes_its_tests_and_its_check(made: Made) -> None:
     folder = made.project.folder
-    execute(sys.executable, "-W", "error", "-m", "pytest", "-q", cwd=folder, **made.variables, code=0)
+    execute(PYTHON, "-W", "error", "-m", "pytest", "-q", cwd=folder, **made.variables, code=0)
     inside("contract", "check", folder, code=0)
 
 
@@ -213,11 +214,11 @@ def test_ruff_finds_nothing(made: Made) -> None:
         ["ruff", "check", "--isolated", made.client],
         ["ruff", "format", "--check", "--isolated", "--line-length", WIDTH, "."],
     ):
-        execute(sys.executable, "-m", *tool, cwd=made.project.folder, code=0)
+        execute(PYTHON, "-m", *tool, cwd=made.project.folder, code=0)
 
 
 def test_the_lists_are_the_contract(made: Made) -> None:
-    with raw([sys.executable, "-m", "hostile"], variables=made.variables) as server:
+    with raw([PYTHON, "-m", "hostile"], variables=made.variables) as server:
         listed = server.lists()
     assert exact(listed) == exact({member: made.document[member] for member in LISTS.values()})
 
@@ -321,13 +322,13 @@ def test_many_tools(tmp_path: Path, count: int) -> None:
     path = save(tmp_path / "contract.json", many(count))
     inside("scaffold", "server", "big", "--contract", path, "--out", tmp_path, code=0)
     inside("client", "--from", path, "--out", tmp_path / "big_client.py", "--name", "BigClient", code=0)
-    with raw([sys.executable, "-m", "big"], variables={"PYTHONPATH": str(tmp_path / "big" / "src")}) as server:
+    with raw([PYTHON, "-m", "big"], variables={"PYTHONPATH": str(tmp_path / "big" / "src")}) as server:
         assert exact(server.lists()["tools"]) == exact(many(count)["tools"])
         for number in range(count):
             answer = server.call(f"tool-{number}", {"name": "x", "points": [{"x": 1, "y": 2.5}]})
             assert "done" in answer["result"]["structuredContent"]
         assert server.call("tool-7", {"points": []})["result"]["isError"]
-    server_words = ["env", f"PYTHONPATH={tmp_path / 'big' / 'src'}", sys.executable, "-m", "big"]
+    server_words = ["env", f"PYTHONPATH={tmp_path / 'big' / 'src'}", PYTHON, "-m", "big"]
     assert python(USE, tmp_path, *server_words).split() == [str(count)]
 
 

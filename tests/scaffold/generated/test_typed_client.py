@@ -42,6 +42,7 @@ from tests.support import hostile_contract as hostile
 from tests.support.commands import execute, inside, save, snapshot
 from tests.support.contract_strategies import inputs
 from tests.support.effort import examples
+from tests.support.forks import PYTHON
 from tests.support.raw_client import LISTS
 from tests.support.small_schemas import record
 
@@ -320,7 +321,7 @@ def live(tmp_path: Path) -> str:
     write(place / "contract", package(DOCUMENT))
     write(place, {"__init__.py": "", "server.py": SERVER})
     write(tmp_path, {"main.py": MAIN})
-    return shlex.join([sys.executable, str(tmp_path / "main.py")])
+    return shlex.join([PYTHON, str(tmp_path / "main.py")])
 
 
 @pytest.mark.full

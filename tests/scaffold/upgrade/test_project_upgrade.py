@@ -15,7 +15,7 @@ import pytest
 from mcp_bindgen.scaffold.upgrade import upgrade
 from mcp_bindgen.spec import BadInput
 from mcp_bindgen.spec.transaction import Change, put
-from tests.support.commands import execute, inside, python, snapshot
+from tests.support.commands import COMMAND, execute, inside, python, snapshot
 
 OLD, NEW = "v2025_11_25", "v2026_07_28"
 
@@ -257,7 +257,7 @@ def test_a_dry_run_is_a_patch(tmp_path: Path) -> None:
     (folder / "src/weather/odd.py").write_bytes(odd.encode("latin-1"))
     before = snapshot(folder)
     shutil.copytree(folder, tmp_path / "other")
-    command = [str(Path(sys.executable).with_name("mcp-bindgen")), "upgrade", str(folder), "--to", "2026-07-28"]
+    command = [str(COMMAND), "upgrade", str(folder), "--to", "2026-07-28"]
     done = subprocess.run([*command, "--dry-run"], capture_output=True)
     assert (done.returncode, b"(nothing is written)" in done.stderr) == (0, True), done.stderr
     assert snapshot(folder) == before

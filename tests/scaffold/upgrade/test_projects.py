@@ -17,8 +17,9 @@ from mcp_bindgen.emit.header import is_generated
 from mcp_bindgen.emit.python import naming
 from mcp_bindgen.scaffold.generated.regeneration import generate_contract
 from mcp_bindgen.spec import BadInput, Store
-from tests.support.commands import execute, inside, python, snapshot
+from tests.support.commands import execute, inside, snapshot
 from tests.support.effort import examples
+from tests.support.forks import PYTHON
 from tests.support.small_schemas import record
 
 REVISIONS = list(Store().pins)
@@ -57,7 +58,7 @@ def modules(folder: Path) -> list[str]:
 
 def passes_its_tests(folder: Path) -> bool:
     """Whether the tests of a project pass."""
-    done = execute(sys.executable, "-m", "pytest", "-q", "-p", "no:cacheprovider", cwd=folder)
+    done = execute(PYTHON, "-m", "pytest", "-q", "-p", "no:cacheprovider", cwd=folder)
     assert done.returncode in (0, 1, 2), done.stdout + done.stderr
     return done.returncode == 0
 
@@ -90,7 +91,10 @@ def check(folder: Path, new: str) -> None:
     done = inside("upgrade", folder, "--to", new)
     assert (done.returncode in (0, 1), done.stderr) == (True, ""), done.stderr
     assert "left  " not in done.stdout
-    python(f"import {', '.join(modules(folder))}", folder / "src")
+    imported = execute(
+        PYTHON, "-W", "error", "-c", f"import {', '.join(modules(folder))}", PYTHONPATH=str(folder / "src")
+    )
+    assert imported.returncode == 0, imported.stderr
     if done.returncode == 0:
         assert passes_its_tests(folder)
 
