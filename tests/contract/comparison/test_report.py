@@ -113,6 +113,14 @@ def test_several_changes_of_one_argument() -> None:
     ]
 
 
+def test_one_break_among_several_changes_is_enough() -> None:
+    old, new = forecast(record("a", a=TEXT)), forecast(record(a=TEXT, b=TEXT))
+    for one, other, breaks in ((old, new, (False, True)), (new, old, (True, False))):
+        found = compared(one, other)
+        assert len(found.findings) > 1
+        assert (found.breaking, found.reverse_breaking) == breaks
+
+
 def test_values_that_types_do_not_tell_apart() -> None:
     old, new = record(n={"enum": [1, 2, 3]}), record(n={"enum": [1, 4]})
     assert sorted(said(forecast(old), forecast(new))) == [
