@@ -19,6 +19,8 @@ import anyio
 import pytest
 from hypothesis import settings
 
+from tests.support import forks
+
 for name, tried in (("quick", 40), ("full", 100), ("deep", 100)):
     settings.register_profile(name, deadline=None, max_examples=tried)  # a busy machine is no failure
 settings.load_profile("quick")
@@ -38,6 +40,12 @@ def pytest_configure() -> None:
     """Restore SIGINT: a shell starts background jobs with SIGINT ignored, and the processes of tests inherit that."""
     if signal.getsignal(signal.SIGINT) is signal.SIG_IGN:
         signal.signal(signal.SIGINT, signal.default_int_handler)
+
+
+def pytest_sessionstart(session: pytest.Session) -> None:
+    """Start the process that forks programs while workers collect tests; it starts with the first program otherwise."""
+    if session.config.getoption("numprocesses", None):
+        forks.prepare()
 
 
 @pytest.hookimpl(tryfirst=True)

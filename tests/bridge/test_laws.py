@@ -16,8 +16,7 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from mcp_bindgen.bridge.edits import Members, reach
-from mcp_bindgen.bridging.chain import Chain, chain
-from mcp_bindgen.bridging.step import LossReport, NotConvertible
+from mcp_bindgen.bridging.chain import Chain, LossReport, NotConvertible, chain
 from tests.support.bridging import REVISIONS, Json, Payload, converted, payloads, plan, settled, text, values
 from tests.support.effort import cases, examples
 

@@ -35,7 +35,7 @@ UP, DOWN = f"v2026_07_28_to_v{NAME}.py", f"v{NAME}_to_v2026_07_28.py"
 CONVERT = """
 import json, sys
 from mcp_bindgen.bridging.chain import chain
-from mcp_bindgen.bridging.step import LossReport, NotConvertible
+from mcp_bindgen.bridging.chain import LossReport, NotConvertible
 from mcp_bindgen.runtime import install
 
 install()

@@ -40,7 +40,7 @@ from mcp_bindgen.runtime import install
 install()
 from mcp_bindgen import v2026_07_28 as old, v2026_12_01 as new
 from mcp_bindgen.bridging.chain import chain
-from mcp_bindgen.bridging.step import LossReport
+from mcp_bindgen.bridging.chain import LossReport
 from mcp_bindgen.testing import connected
 
 class Weather(new.Server):

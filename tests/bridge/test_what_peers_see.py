@@ -12,8 +12,7 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
-from mcp_bindgen.bridging.chain import chain
-from mcp_bindgen.bridging.step import NotConvertible
+from mcp_bindgen.bridging.chain import NotConvertible, chain
 from tests.support.bridging import REVISIONS, Json, converted, definitions, payloads
 from tests.support.checked_connections import STATELESS, bindings, lone, played, request
 from tests.support.effort import cases, examples

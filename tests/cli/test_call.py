@@ -4,24 +4,20 @@ from __future__ import annotations
 
 import base64
 import json
-import os
-import pty
 import re
 import subprocess
-import sys
-from contextlib import suppress
 from functools import partial
 from pathlib import Path
-from typing import Any
 
 import pytest
 
 from mcp_bindgen.cli.results import readable
 from tests.support import commands
-from tests.support.commands import COMMAND, ROOT, bindgen, inside
+from tests.support.commands import ROOT, bindgen, inside, on_terminal
+from tests.support.forks import PYTHON
 
-WEATHER = f"'{sys.executable}' '{ROOT / 'examples' / 'weather_server.py'}'"
-ECHO = f"'{sys.executable}' '{ROOT / 'benchmarks' / 'echo_server.py'}'"
+WEATHER = f"'{PYTHON}' '{ROOT / 'examples' / 'weather_server.py'}'"
+ECHO = f"'{PYTHON}' '{ROOT / 'benchmarks' / 'echo_server.py'}'"
 
 ODD = """
 import os, sys
@@ -81,7 +77,7 @@ def odd(tmp_path_factory: pytest.TempPathFactory) -> str:
     """The command of a server whose words are a trial."""
     script = tmp_path_factory.mktemp("odd") / "odd_server.py"
     script.write_text(ODD, "utf-8")
-    return f"'{sys.executable}' '{script}'"
+    return f"'{PYTHON}' '{script}'"
 
 
 # --- listing --------------------------------------------------------------------------------------------------
@@ -128,28 +124,13 @@ def test_one_page_says_that_there_is_more(odd: str) -> None:
     assert "[/tool1]" in answered(odd, "tools/list", '{"cursor": "1"}')
 
 
-def in_terminal(*arguments: object) -> str:
-    """What `call` prints on a terminal."""
-    ours, theirs = pty.openpty()
-    environment = os.environ | {"TERM": "xterm", "NO_COLOR": "1", "COLUMNS": "80"}
-    command = [str(COMMAND), "call", *map(str, arguments)]
-    parts: list[bytes] = []
-    with subprocess.Popen(command, stdin=theirs, stdout=theirs, stderr=subprocess.DEVNULL, env=environment) as process:
-        os.close(theirs)
-        with suppress(OSError), os.fdopen(ours, "rb", 0) as terminal:  # how Linux says that the other end is closed
-            while part := terminal.read(4096):
-                parts.append(part)
-    assert process.returncode == 0, parts
-    return b"".join(parts).decode().replace("\r\n", "\n")
-
-
 @pytest.mark.full
 def test_words_of_a_server_are_only_text_on_a_terminal(odd: str) -> None:
-    listed = re.sub(r"\x1b\[[01]m", "", in_terminal(odd))  # our own header is bold
+    listed = re.sub(r"\x1b\[[01]m", "", on_terminal("call", odd, NO_COLOR="1"))  # our own header is bold
     assert "[/tool0]" in listed
     assert "two lines \\u001b[31m[bold]" in " ".join(listed.split())
     assert "\x1b" not in listed
-    assert in_terminal(odd, "tools/call", "red") == "\\u001b[31mred\tand\nmore\n"
+    assert on_terminal("call", odd, "tools/call", "red", NO_COLOR="1") == "\\u001b[31mred\tand\nmore\n"
     assert answered(odd, "tools/call", "red") == "\\u001b[31mred\tand\nmore\n"  # --json is exact
 
 
@@ -195,9 +176,9 @@ def test_the_environment_is_given(odd: str, monkeypatch: pytest.MonkeyPatch) -> 
 
 
 @pytest.mark.full
-@pytest.mark.parametrize("revision", ["2024-11-05", "2025-03-26", "2025-06-18"])
-def test_the_revision_of_the_server_is_spoken(revision: str) -> None:
-    assert answered(f"{ECHO} {revision}", "tools/call", "echo", '{"text": "hi"}') == "hi\n"
+def test_the_revision_of_the_server_is_spoken() -> None:
+    for revision in ["2024-11-05", "2025-03-26", "2025-06-18"]:
+        assert answered(f"{ECHO} {revision}", "tools/call", "echo", '{"text": "hi"}') == "hi\n"
 
 
 @pytest.mark.full
@@ -208,7 +189,7 @@ def test_another_revision_than_the_one_that_was_asked_for() -> None:
 
 @pytest.mark.full
 def test_a_server_behind_a_url() -> None:
-    command = [sys.executable, str(ROOT / "examples" / "weather_server.py"), "--sse", "127.0.0.1:0"]
+    command = [PYTHON, str(ROOT / "examples" / "weather_server.py"), "--sse", "127.0.0.1:0"]
     with subprocess.Popen(command, stderr=subprocess.PIPE, text=True) as server:
         try:
             assert server.stderr is not None
@@ -250,7 +231,7 @@ for asked in map(json.loads, sys.stdin):
 def test_what_is_not_valid_is_left_out_and_strictly_an_error(tmp_path: Path) -> None:
     script = tmp_path / "bad_server.py"
     script.write_text(BAD, "utf-8")
-    bad = f"'{sys.executable}' '{script}'"
+    bad = f"'{PYTHON}' '{script}'"
     where = "tools/list: /tools/1/inputSchema/properties/x: Input should be an object"
     said = f"left out, because it is not valid: {where}\n"
     for wanted in ([], ["tools/list"]):
@@ -292,8 +273,7 @@ def test_what_is_not_offered(tmp_path: Path) -> None:
         '    def extra_capabilities(self):\n        return {"prompts": {}}\n\nrun(Boasting())\n',
         "utf-8",
     )
-    said = refused(f"'{sys.executable}' '{boasting}'", "prompts/get", '{"name": "x"}', code=1)
-    assert "Method not found" in said
+    assert "Method not found" in refused(f"'{PYTHON}' '{boasting}'", "prompts/get", '{"name": "x"}', code=1)
 
 
 @pytest.mark.full
@@ -309,11 +289,11 @@ def test_a_server_that_dies(odd: str) -> None:
     assert refused(odd, "tools/call", "die", code=1) == f"error: {where}: {reason}"
 
 
-@pytest.mark.parametrize("leftover", ["", "subprocess.Popen(['sleep', '600']); "], ids=["alone", "with a child"])
-def test_a_server_that_dies_at_once(leftover: str) -> None:
-    program = f"import subprocess, sys; {leftover}print('no key', file=sys.stderr); sys.exit(3)"
-    said = refused(f'"{sys.executable}" -c "{program}"', "tools/call", "x", "--timeout", 300)
-    assert said.endswith(": the server ended with exit code 3; its stderr ends: no key")
+def test_a_server_that_dies_at_once() -> None:
+    for leftover in ["", "subprocess.Popen(['sleep', '600']); "]:
+        program = f"import subprocess, sys; {leftover}print('no key', file=sys.stderr); sys.exit(3)"
+        said = refused(f'"{PYTHON}" -c "{program}"', "tools/call", "x", "--timeout", 300)
+        assert said.endswith(": the server ended with exit code 3; its stderr ends: no key")
 
 
 # --- bad input ------------------------------------------------------------------------------------------------
@@ -324,7 +304,7 @@ NOT_STARTED = "no-such-program cannot be started: No such file or directory"
 
 UNUSABLE: list[tuple[tuple[str, ...], str]] = [
     (("no-such-program", "ping"), f"^error: cannot connect to 'no-such-program': {NOT_STARTED}$"),
-    ((f"{sys.executable} no_such_file.py", "ping"), "no_such_file.py"),
+    ((f"{PYTHON} no_such_file.py", "ping"), "no_such_file.py"),
     (("sh -c 'cat > /dev/null'", "ping", "--timeout", "0.3"), "cannot connect to .*: no answer within 0.3 s"),
     (("http://127.0.0.1:9/sse", "ping"), "cannot connect to 'http://127.0.0.1:9/sse'"),
     (("true", "ping"), r"cannot connect to 'true': the server ended with exit code 0; does it call run\(\)\?$"),
@@ -359,9 +339,9 @@ UNUSABLE: list[tuple[tuple[str, ...], str]] = [
 ]
 
 
-@pytest.mark.parametrize(("arguments", "message"), UNUSABLE, ids=[" ".join(arguments) for arguments, _ in UNUSABLE])
-def test_bad_input_is_one_line(arguments: tuple[str, ...], message: str) -> None:
-    assert re.search(message, refused(*arguments))
+def test_bad_input_is_one_line() -> None:
+    for arguments, message in UNUSABLE:
+        assert re.search(message, refused(*arguments))
 
 
 # --- how results read -----------------------------------------------------------------------------------------
@@ -369,9 +349,8 @@ def test_bad_input_is_one_line(arguments: tuple[str, ...], message: str) -> None
 BYTES = base64.b64encode(b"12345").decode()
 
 
-@pytest.mark.parametrize(
-    ("block", "line"),
-    [
+def test_blocks() -> None:
+    for block, line in [
         ({"type": "text", "text": "hi"}, "hi"),
         ({"type": "image", "mimeType": "image/png", "data": BYTES}, "[image image/png, 5 bytes]"),
         ({"type": "audio", "mimeType": "audio/wav", "data": ""}, "[audio audio/wav, 0 bytes]"),
@@ -379,12 +358,10 @@ BYTES = base64.b64encode(b"12345").decode()
         ({"type": "resource", "resource": {"uri": "a:b", "blob": BYTES}}, "[a:b of unknown type, 5 bytes]"),
         ({"type": "resource_link", "uri": "a:b", "name": "x"}, "[link a:b]"),
         ({"type": "hologram"}, '{\n  "type": "hologram"\n}'),
-    ],
-)
-def test_blocks(block: dict[str, Any], line: str) -> None:
-    assert readable({"content": [block]}) == line
-    assert readable({"content": [block, block]}) == f"{line}\n{line}"
-    assert readable({"messages": [{"role": "assistant", "content": block}]}) == f"assistant: {line}"
+    ]:
+        assert readable({"content": [block]}) == line
+        assert readable({"content": [block, block]}) == f"{line}\n{line}"
+        assert readable({"messages": [{"role": "assistant", "content": block}]}) == f"assistant: {line}"
 
 
 def test_resources() -> None:

@@ -8,21 +8,15 @@ import os
 import re
 import shlex
 import shutil
-import subprocess
 import sys
-from collections.abc import Iterator
-from contextlib import suppress
 from pathlib import Path
 from typing import Any
 
 import pytest
-import typer.main
 
-from mcp_bindgen.cli.app import app
 from mcp_bindgen.emit import MARK
 from mcp_bindgen.spec import Store
 from tests.support.commands import (
-    COMMAND,
     ROOT,
     Done,
     answered,
@@ -30,11 +24,13 @@ from tests.support.commands import (
     complaint,
     execute,
     inside,
+    on_terminal,
     python,
     save,
     snapshot,
 )
 from tests.support.effort import cases
+from tests.support.forks import INSTALLED
 from tests.support.small_schemas import draft, record, ref, small
 
 REVISION = "2025-11-25"
@@ -63,56 +59,53 @@ def copied(own: Path, tmp_path: Path) -> Path:
 # --- help and usage -------------------------------------------------------------------------------------------
 
 
-def commands() -> Iterator[tuple[str, ...]]:
-    """The words of every command and of every group of commands."""
+@pytest.fixture(scope="module")
+def commands() -> dict[tuple[str, ...], Any]:
+    """The words of every command and of every group of commands -> the command."""
+    import typer.main
+
+    from mcp_bindgen.cli.app import app
+
+    found: dict[tuple[str, ...], Any] = {}
     pending: list[tuple[tuple[str, ...], Any]] = [((), typer.main.get_command(app))]
     while pending:
         words, command = pending.pop()
-        yield words
+        found[words] = command
         pending += [((*words, name), command.get_command(None, name)) for name in getattr(command, "commands", ())]
+    return found
 
 
-COMMANDS = sorted(commands())
-GROUPS = {words[:-1] for words in COMMANDS if words}
-
-
-def test_the_commands() -> None:
-    assert set(COMMANDS) >= {("generate",), ("check",), ("methods",), ("show",), ("schema", "import")}
+def test_the_commands(commands: dict[tuple[str, ...], Any]) -> None:
+    assert set(commands) >= {("generate",), ("check",), ("methods",), ("show",), ("schema", "import")}
 
 
 @pytest.mark.full
-@pytest.mark.parametrize("words", COMMANDS, ids=" ".join)
-def test_help_shows_an_example(words: tuple[str, ...]) -> None:
-    text = " ".join(answered(*words, "--help").split())
-    if words in GROUPS:
-        children = [other[-1] for other in COMMANDS if other and other[:-1] == words]
-        assert all(re.search(rf"\b{child} [A-Z]", text) for child in children)
-    else:
-        assert re.search(rf"Examples?: `mcp-bindgen {' '.join(words)}\b", text), text
+def test_help_shows_an_example(commands: dict[tuple[str, ...], Any]) -> None:
+    for words in commands:
+        text = " ".join(answered(*words, "--help").split())
+        if children := [other[-1] for other in commands if other and other[:-1] == words]:
+            assert all(re.search(rf"\b{child} [A-Z]", text) for child in children)
+        else:
+            assert re.search(rf"Examples?: `mcp-bindgen {' '.join(words)}\b", text), text
 
 
-@pytest.mark.parametrize("group", [(), ("schema",)], ids=" ".join)
-def test_a_group_without_a_command_shows_its_help(group: tuple[str, ...]) -> None:
-    done, asked = inside(*group), inside(*group, "--help")
-    assert (done.returncode, done.stdout) == (2, "")
-    assert done.stderr.rstrip() == asked.stdout.rstrip()
+def test_a_group_without_a_command_shows_its_help() -> None:
+    for group in [(), ("schema",)]:
+        done, asked = inside(*group), inside(*group, "--help")
+        assert (done.returncode, done.stdout) == (2, "")
+        assert done.stderr.rstrip() == asked.stdout.rstrip()
 
 
-def test_the_list_of_commands_has_the_first_sentence_of_each_command() -> None:
+def test_the_list_of_commands_has_the_first_sentence_of_each_command(commands: dict[tuple[str, ...], Any]) -> None:
     text = " ".join(inside("--help").stdout.split())
-    root: Any = typer.main.get_command(app)
-    for words in COMMANDS:
+    for words, command in commands.items():
         if len(words) == 1:
-            told = root.get_command(None, words[0]).get_short_help_str(1000)
-            assert f"{words[0]} {' '.join(told.split())}" in text
+            assert f"{words[0]} {' '.join(command.get_short_help_str(1000).split())}" in text
 
 
-def test_every_option_has_one_meaning() -> None:
+def test_every_option_has_one_meaning(commands: dict[tuple[str, ...], Any]) -> None:
     meanings: dict[str, set[str]] = {}
-    for words in COMMANDS:
-        command: Any = typer.main.get_command(app)
-        for word in words:
-            command = command.get_command(None, word)
+    for command in commands.values():
         for parameter in command.params:
             if parameter.param_type_name == "option":
                 for name in parameter.opts:
@@ -134,12 +127,12 @@ FACTS = [
 
 
 @pytest.mark.full
-@pytest.mark.parametrize("words", FACTS, ids=" ".join)
-def test_facts_are_printed_as_json_too(words: tuple[str, ...], tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setenv("MCP_BINDGEN_HOME", str(tmp_path))
-    first, again = answered(*words, "--json"), answered(*words, "--json")
-    assert isinstance(json.loads(first), dict | list)
-    assert first == again
+def test_facts_are_printed_as_json_too(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    for words in FACTS:
+        monkeypatch.setenv("MCP_BINDGEN_HOME", str(tmp_path))
+        first, again = answered(*words, "--json"), answered(*words, "--json")
+        assert isinstance(json.loads(first), dict | list)
+        assert first == again
 
 
 @pytest.mark.full
@@ -156,27 +149,24 @@ def test_version() -> None:
     assert re.fullmatch(r"mcp-bindgen \d+\.\d+\.\d+\n", answered("--version"))
 
 
-@pytest.mark.parametrize("words", ["nope", "methods", f"methods {REVISION} --nope", f"schema import {REVISION}"])
-def test_wrong_usage(words: str) -> None:
-    done = inside(*words.split())
-    assert (done.returncode, done.stdout) == (2, "")
-    assert done.stderr.startswith("Usage: mcp-bindgen")
+def test_wrong_usage() -> None:
+    for words in ["nope", "methods", f"methods {REVISION} --nope", f"schema import {REVISION}"]:
+        done = inside(*words.split())
+        assert (done.returncode, done.stdout) == (2, "")
+        assert done.stderr.startswith("Usage: mcp-bindgen")
 
 
-@pytest.mark.parametrize(
-    "words",
-    [
+def test_an_unknown_revision(tmp_path: Path) -> None:
+    for words in [
         "methods WRONG",
         "show WRONG Tool",
         "check WRONG",
         "generate WRONG --out x --package acme",
         f"schema verify WRONG {SCHEMA}",
-    ],
-)
-def test_an_unknown_revision(words: str, tmp_path: Path) -> None:
-    line = complaint(*words.replace("WRONG", "2025-11-52").split(), cwd=tmp_path)
-    assert "no revision '2025-11-52'; did you mean 2025-11-25?" in line
-    assert all(revision in line for revision in REVISIONS)
+    ]:
+        line = complaint(*words.replace("WRONG", "2025-11-52").split(), cwd=tmp_path)
+        assert "no revision '2025-11-52'; did you mean 2025-11-25?" in line
+        assert all(revision in line for revision in REVISIONS)
 
 
 TO_X = "--out x --package acme"
@@ -228,8 +218,7 @@ def test_drift_is_shown_with_the_command_that_ends_it(own: Path, copied: Path) -
     edited = file.read_text("utf-8").replace("-32601", "-32600")
     file.write_text(edited, "utf-8")
 
-    done = inside("check", REVISION, *OWN, cwd=copied)
-    assert done.returncode == 1
+    done = inside("check", REVISION, *OWN, cwd=copied, code=1)
     assert "\n-METHOD_NOT_FOUND: Final = -32600\n+METHOD_NOT_FOUND: Final = -32601\n" in done.stdout
     assert done.stdout.startswith("--- mcp/errors.py (on disk)\n+++ mcp/errors.py (from the schema)\n@@ ")
     assert done.stdout.endswith(f"\n{REVISION}  differs\n")
@@ -278,30 +267,15 @@ def test_methods_as_json() -> None:
 @pytest.mark.full
 @pytest.mark.parametrize("colour", cases([{}, {"NO_COLOR": "1"}, {"FORCE_COLOR": "1"}], quick=[{}]), ids=str)
 def test_methods_in_a_pipe_are_one_line_each(colour: dict[str, str]) -> None:
-    done = bindgen("methods", "2026-07-28", cwd=None, COLUMNS="40", **colour)
+    done = bindgen("methods", "2026-07-28", cwd=None, code=0, COLUMNS="40", **colour)
     lines = re.sub(r"\x1b\[[\d;]*m", "", done.stdout).splitlines()
-    assert (done.returncode, len(lines)) == (0, 1 + 21)
+    assert len(lines) == 1 + 21
     assert lines[0].split() == ["METHOD", "KIND", "SENDER", "CARRIER", "PARAMS", "RESULT", "NEEDS"]
     (call,) = (re.split(" {2,}", line) for line in lines if line.startswith("tools/call "))
     result = "CallToolResult | InputRequiredResult"
     assert call == ["tools/call", "request", "client", "message", "CallToolRequestParams", result, "server.tools"]
     if "FORCE_COLOR" not in colour:
         assert "\x1b" not in done.stdout
-
-
-def on_terminal(*arguments: str, **variables: str) -> str:
-    """What a command prints to a terminal that is 80 columns wide."""
-    ours, theirs = os.openpty()
-    plain = {name: value for name, value in os.environ.items() if name not in ("NO_COLOR", "FORCE_COLOR", "CI")}
-    environment = {**plain, "TERM": "xterm-256color", "COLUMNS": "80", **variables}
-    process = subprocess.Popen([COMMAND, *arguments], stdout=theirs, env=environment)
-    os.close(theirs)
-    parts: list[bytes] = []
-    with suppress(OSError), os.fdopen(ours, "rb", 0) as terminal:  # an error says that the other end is closed
-        while part := terminal.read(4096):
-            parts.append(part)
-    assert process.wait() == 0
-    return b"".join(parts).decode()
 
 
 COLOUR = re.compile(r"\x1b\[(\d+;)*[39]\d(;\d+)*m")
@@ -346,11 +320,11 @@ def test_show_as_json() -> None:
     assert field == {"type": "Annotations", "required": False, "default": None}
 
 
-@pytest.mark.parametrize(("wrong", "near"), [("Toool", "Tool"), ("tools/cal", "tools/call"), ("xyzzy", "methods")])
-def test_show_something_unknown(wrong: str, near: str) -> None:
-    line = complaint("show", REVISION, wrong)
-    assert f"no definition or method {wrong!r}" in line
-    assert near in line.partition(";")[2]
+def test_show_something_unknown() -> None:
+    for wrong, near in [("Toool", "Tool"), ("tools/cal", "tools/call"), ("xyzzy", "methods")]:
+        line = complaint("show", REVISION, wrong)
+        assert f"no definition or method {wrong!r}" in line
+        assert near in line.partition(";")[2]
 
 
 # --- schema ---------------------------------------------------------------------------------------------------
@@ -374,14 +348,12 @@ def test_the_life_of_a_schema_folder(tmp_path: Path) -> None:
     verified = answered("schema", "verify", "2030-01-31", upstream, *here)
     assert verified == "2030-01-31: same structure, the pinned file\n"
 
-    done = inside("schema", "verify", "2030-01-31", save(tmp_path / "small.json", small()), *here)
-    assert done.returncode == 1
+    done = inside("schema", "verify", "2030-01-31", save(tmp_path / "small.json", small()), *here, code=1)
     assert "/$defs/Shelf: gone\n" in done.stdout
     assert "/$defs/FindBookRequest: new\n" in done.stdout
     assert re.fullmatch(r"2030-01-31: \d+ differences in structure\n", done.stderr)
 
-    done = inside("schema", "status", *here)
-    assert done.returncode == 1, "docs.toml has no words for most of it"
+    done = inside("schema", "status", *here, code=1)
     assert re.search(r"^2030-01-31 +as pinned +0 +28 +\d+/28 +\d+/\d+$", done.stdout, re.MULTILINE)
 
     committed = folder / "2030-01-31" / "schema.json"
@@ -396,9 +368,8 @@ def test_the_committed_schema_folder_is_sound() -> None:
     assert all(line.split()[1:3] == ["as", "pinned"] for line in extensions.splitlines()[1:])
 
 
-@pytest.mark.parametrize(
-    ("words", "says"),
-    [
+def test_schema_commands_say_what_is_wrong(tmp_path: Path) -> None:
+    for words, says in [
         ("import 2030-01-31 gone.json --commit abc --folder .", "gone.json: cannot be read"),
         ("import 2030-02-30 draft.json --commit abc --folder .", "'2030-02-30' is not a date"),
         ("import 'to morrow' draft.json --folder .", "'to morrow' is not the name of a revision"),
@@ -409,12 +380,10 @@ def test_the_committed_schema_folder_is_sound() -> None:
         ("list --folder gone", "revisions.toml: cannot be read"),
         ("status --folder gone", "revisions.toml: cannot be read"),
         ("verify 2025-11-25 bad.json", "bad.json: is not JSON"),
-    ],
-)
-def test_schema_commands_say_what_is_wrong(words: str, says: str, tmp_path: Path) -> None:
-    save(tmp_path / "draft.json", draft())
-    (tmp_path / "bad.json").write_text("{", "utf-8")
-    assert says in complaint("schema", *shlex.split(words), cwd=tmp_path)
+    ]:
+        save(tmp_path / "draft.json", draft())
+        (tmp_path / "bad.json").write_text("{", "utf-8")
+        assert says in complaint("schema", *shlex.split(words), cwd=tmp_path)
 
 
 def test_a_status_is_released_or_draft(tmp_path: Path) -> None:
@@ -508,16 +477,18 @@ FULL = Path("/dev/full")
 
 def shell(command: str, cwd: Path, **variables: str) -> Done:
     """Runs a line of the shell, in which `bindgen` is the real command, to its first exit code that is not 0."""
-    line = f'set -o pipefail; bindgen() {{ "{COMMAND}" "$@"; }}; {command}'
-    return execute("bash", "-c", line, cwd=cwd, **variables)
+    line = f'set -o pipefail; bindgen() {{ "{INSTALLED}" "$@"; }}; {command}'
+    return execute("bash", "-c", line, cwd=cwd, code=None, **variables)
 
 
 @pytest.mark.skipif(not FULL.exists(), reason="there is no /dev/full")
 def test_a_full_disk_is_one_line(tmp_path: Path) -> None:
-    done = shell("bindgen show 2025-11-25 tools/call > /dev/full", tmp_path)
-    assert (done.returncode, done.stderr) == (2, "error: the output: No space left on device\n")
-    done = shell("bindgen show no-such-revision 2> /dev/full", tmp_path)
-    assert (done.returncode, done.stdout) == (2, "")
+    for command, out, err in (
+        ("bindgen show 2025-11-25 tools/call > /dev/full", "", "error: the output: No space left on device\n"),
+        ("bindgen show no-such-revision 2> /dev/full", "", ""),
+    ):
+        done = shell(command, tmp_path)
+        assert (done.returncode, done.stdout, done.stderr) == (2, out, err)
 
 
 @pytest.mark.full

@@ -2,14 +2,13 @@
 
 from __future__ import annotations
 
-import sys
-
 import pytest
 
 from tests.support.commands import COMMAND, ROOT, execute
 from tests.support.effort import cases
+from tests.support.forks import PYTHON
 
-WEATHER = f"'{sys.executable} {ROOT / 'examples' / 'weather_server.py'}'"
+WEATHER = f"'{PYTHON} {ROOT / 'examples' / 'weather_server.py'}'"
 
 
 @pytest.mark.parametrize(

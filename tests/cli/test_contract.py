@@ -6,7 +6,6 @@ import json
 import os
 import pty
 import subprocess
-import sys
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
@@ -17,9 +16,10 @@ from mcp_bindgen.cli.live import Access, offers
 from mcp_bindgen.contract.document import read_contract
 from mcp_bindgen.spec import BadInput
 from tests.support.commands import COMMAND, ROOT, Done, answered, complaint, inside, save
+from tests.support.forks import PYTHON
 
 EXAMPLE = ROOT / "examples" / "weather_server.py"
-WEATHER = f"'{sys.executable}' '{EXAMPLE}'"
+WEATHER = f"'{PYTHON}' '{EXAMPLE}'"
 
 VERBATIM = """
 from mcp_bindgen.runtime import run
@@ -59,7 +59,7 @@ def served(tmp_path: Path) -> str:
     script = tmp_path / "verbatim_server.py"
     script.write_text(VERBATIM, "utf-8")
     save(tmp_path / "tools.json", {"tools": [tool("z-last", b=TEXT, a={}), tool("a.first"), tool("é")]})
-    return f"'{sys.executable}' '{script}'"
+    return f"'{PYTHON}' '{script}'"
 
 
 @pytest.fixture
@@ -110,7 +110,7 @@ def test_a_contract_in_a_file(served: str, tmp_path: Path, name: str) -> None:
 
 @pytest.mark.full
 def test_the_revision_can_be_chosen() -> None:
-    echo = f"'{sys.executable}' '{ROOT / 'benchmarks' / 'echo_server.py'}' 2024-11-05"
+    echo = f"'{PYTHON}' '{ROOT / 'benchmarks' / 'echo_server.py'}' 2024-11-05"
     assert offers(echo, Access("2024-11-05")).revision == "2024-11-05"
     assert offers(echo).revision == "2024-11-05"
 
@@ -118,7 +118,7 @@ def test_the_revision_can_be_chosen() -> None:
 @pytest.fixture(scope="module")
 def url() -> Iterator[str]:
     """The weather server behind Streamable HTTP."""
-    command = [sys.executable, str(EXAMPLE), "--http", "127.0.0.1:0"]
+    command = [PYTHON, str(EXAMPLE), "--http", "127.0.0.1:0"]
     with subprocess.Popen(command, stderr=subprocess.PIPE, text=True) as server:
         assert server.stderr is not None
         yield server.stderr.readline().split()[-1]
@@ -127,7 +127,7 @@ def url() -> Iterator[str]:
 
 @pytest.mark.full
 def test_all_ways_to_a_server_give_the_same(url: str, tmp_path: Path) -> None:
-    entries = {"local": {"command": sys.executable, "args": [str(EXAMPLE)]}, "remote": {"url": url, "type": "http"}}
+    entries = {"local": {"command": PYTHON, "args": [str(EXAMPLE)]}, "remote": {"url": url, "type": "http"}}
     config = save(tmp_path / "mcp.json", {"mcpServers": entries})
     found = [offers(server).document for server in (WEATHER, url, f"{config}#local", f"{config}#remote")]
     assert all(one == found[0] for one in found)
@@ -259,11 +259,8 @@ def test_strict_commands_end_with_1(careless: str, tmp_path: Path, command: str)
 def test_a_new_client_warns_of_what_it_breaks(tmp_path: Path) -> None:
     schema = {"inputSchema": {"type": "object"}}
     server, out = tmp_path / "server.json", tmp_path / "books.py"
-    for names, warning in (
-        ("find lend keep", ""),
-        ("find keep new", "tool lend is gone"),
-        ("new", "tool find is gone and 1 more"),
-    ):
+    changes = {"find lend keep": "", "find keep new": "tool lend is gone", "new": "tool find is gone and 1 more"}
+    for names, warning in changes.items():
         tools = [{"name": name, **schema} for name in names.split()]
         save(server, {"serverInfo": {"name": "books", "version": "1"}, "tools": tools})
         done = inside("client", "--from", server, "--out", out)
@@ -398,7 +395,7 @@ def test_a_server_with_a_contract_speaks_one_more_revision(project: Path) -> Non
     assert json.loads(answered("contract", "check", project, "--format", "json")) == []
     for revision in ("2025-11-25", "2026-07-28"):
         options = ("--revision", revision, "--env", f"PYTHONPATH={project / 'src'}")
-        assert "find" in inside("call", f"'{sys.executable}' -m finder", *options).stdout
+        assert "find" in inside("call", f"'{PYTHON}' -m finder", *options).stdout
     assert "speaks MCP 2026-07-28 already" in inside("upgrade", project, "--add", "2026-07-28").stdout
 
 
@@ -461,10 +458,9 @@ run(Gated())
 def test_a_typed_client_declares_what_servers_want_to_see(tmp_path: Path) -> None:
     server, out = tmp_path / "server.py", tmp_path / "gated.py"
     server.write_text(GATED)
-    words, both = ("client", "--from", f"{sys.executable} {server}", "--out", out), ("--declare", "elicitation,roots")
+    words, both = ("client", "--from", f"{PYTHON} {server}", "--out", out), ("--declare", "elicitation,roots")
     for declared, count in ((), 1), (both, 3):
-        done = inside(*words, *declared)
-        assert done.returncode == 0, done.stderr
+        done = inside(*words, *declared, code=0)
         assert done.stdout.splitlines()[-1] == f"GatedClient: {count} tool{'s' * (count > 1)}, MCP 2026-07-28"
     assert "--declare elicitation,roots" in out.read_text()
     assert inside(*words, "--check").returncode == 1

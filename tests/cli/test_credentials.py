@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import subprocess
-import sys
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
@@ -14,6 +13,7 @@ import pytest
 from mcp_bindgen.host import Host, TokenNeeded
 from mcp_bindgen.v2025_11_25 import Client
 from tests.support.commands import COMMAND, ROOT, answered, complaint, execute, inside
+from tests.support.forks import PYTHON
 from tests.support.processes import free_port
 
 KEY = "0123456789abcdef0123"
@@ -25,7 +25,7 @@ def running(example: str) -> Iterator[tuple[str, list[str]]]:
     """Run an example; yield its URL and the lines that it printed first."""
     port = free_port()
     url = f"http://127.0.0.1:{port}/mcp"
-    command = [sys.executable, str(ROOT / "examples" / example), "--http", f"127.0.0.1:{port}"]
+    command = [PYTHON, str(ROOT / "examples" / example), "--http", f"127.0.0.1:{port}"]
     environment = {"RESOURCE": url, "API_KEY": KEY}
     with subprocess.Popen(command, stderr=subprocess.PIPE, text=True, env=environment) as server:
         assert server.stderr is not None
@@ -75,19 +75,14 @@ def test_a_token_that_is_signed_with_a_static_key_is_accepted(monkeypatch: pytes
         assert answered("call", url, *WHOAMI, "--bearer-env", "TOKEN") == "alice\n"
 
 
-@pytest.mark.parametrize(
-    ("words", "message"),
-    [
+def test_unusable_credentials_are_one_line(monkeypatch: pytest.MonkeyPatch) -> None:
+    for words, message in [
         (("http://x", "--header", "A"), "--header A is not NAME=VALUE; as in: --header X-API-Key=abc"),
         (("http://x", "--header", "A b=c"), "--header A b= is not NAME=VALUE"),
         (("http://x", "--header", "A=b\r\nC: d"), "--header A= is not NAME=VALUE"),
         (("http://x", "--bearer-env", "NOT_SET"), "the environment variable NOT_SET is not set; put the token"),
         (("http://x", "--bearer-env", "BLANK"), "the environment variable BLANK holds no token"),
         (("x", "--header", "A=b"), "--header and --bearer-env are for URLs; pass credentials to a program with --env"),
-    ],
-)
-def test_unusable_credentials_are_one_line(
-    words: tuple[str, ...], message: str, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.setenv("BLANK", "a b")
-    assert message in complaint("call", *words)
+    ]:
+        monkeypatch.setenv("BLANK", "a b")
+        assert message in complaint("call", *words)

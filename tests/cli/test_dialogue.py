@@ -5,7 +5,6 @@ from __future__ import annotations
 import os
 import pty
 import select
-import sys
 import time
 from pathlib import Path
 
@@ -14,6 +13,7 @@ import pytest
 from mcp_bindgen.cli.app import extra_with
 from tests.support.commands import COMMAND, ROOT, answered, complaint, execute, inside
 from tests.support.effort import cases
+from tests.support.forks import PYTHON
 
 SERVER = """
 import os, sys
@@ -63,7 +63,7 @@ def asks(tmp_path_factory: pytest.TempPathFactory) -> str:
     """The command of a server whose tool tells, and asks."""
     script = tmp_path_factory.mktemp("asks") / "server.py"
     script.write_text(SERVER, "utf-8")
-    return f"'{sys.executable}' '{script}'"
+    return f"'{PYTHON}' '{script}'"
 
 
 eras = pytest.mark.parametrize("era", cases(["OLD=1", "NEW=1"], quick=["NEW=1"]))
@@ -77,9 +77,7 @@ def test_answers_of_the_command_line_are_given_to_questions(asks: str, era: str)
     options = ("--answer", "seats=2", "--answer", "window=no", "--answer", "days=mon, tue")
     assert answered(*words, *options) == f"{answer}\n"
     assert "'action': 'decline'" in inside(*words, "--answer", "decline").stdout
-    done = inside(*words)
-    assert done.returncode == 1
-    assert "--answer VALUE answers" in done.stderr
+    assert "--answer VALUE answers" in inside(*words, code=1).stderr
     asked = "error: the server asks: How many?; answer with --answer seats=integer"
     assert complaint(*words, "--answer", "window=no", code=1) == asked
     refused = "error: --answer seats: 'many' is not a whole number"
@@ -88,7 +86,7 @@ def test_answers_of_the_command_line_are_given_to_questions(asks: str, era: str)
 
 @pytest.mark.full
 def test_a_question_for_one_value_is_answered_by_the_value() -> None:
-    notes = f"{sys.executable} {ROOT / 'examples' / 'notes.py'}"
+    notes = f"{PYTHON} {ROOT / 'examples' / 'notes.py'}"
     for answer, code, said in (
         ("yes", 0, '"result": false'),
         ("maybe", 1, "'maybe' is not yes or no"),
@@ -155,7 +153,7 @@ def test_a_crash_is_told_once(tmp_path: Path) -> None:
     """Without the end of a line, and although the program is started twice."""
     script = tmp_path / "crash.py"
     script.write_text("import sys\nsys.stderr.write('boom')\nsys.exit(3)\n", "utf-8")
-    assert complaint("call", f"'{sys.executable}' '{script}'").endswith(": boom")
+    assert complaint("call", f"'{PYTHON}' '{script}'").endswith(": boom")
 
 
 @pytest.mark.full
@@ -165,19 +163,18 @@ def test_call_needs_typer_and_rich_but_no_generator(tmp_path: Path) -> None:
         f"import sys\nsys.modules.update(dict.fromkeys({libraries.split()}))\n"
         "sys.argv = ['mcp-bindgen', *sys.argv[1:]]\nfrom mcp_bindgen.cli import main\nmain()\n"
     )
-    done = execute(sys.executable, "-c", code, "call", "--help")
-    assert done.returncode == 0, done.stderr
-    done = execute(sys.executable, "-c", code, "call", "false")
+    done = execute(PYTHON, "-c", code, "call", "--help", code=0)
+    done = execute(PYTHON, "-c", code, "call", "false")
     assert done.stderr.startswith("error: cannot connect to 'false': "), done.stderr
     own = ("--out", tmp_path / "out", "--package", "own")  # the packages here may be up to date, which needs no library
-    done = execute(sys.executable, "-c", code, "generate", "2025-11-25", *own)
+    done = execute(PYTHON, "-c", code, "generate", "2025-11-25", *own)
     assert (done.returncode, done.stderr.count("\n")) == (2, 1)
     assert "which is not installed; run: pip install 'mcp-bindgen[generate]'" in done.stderr
 
 
 def test_a_base_installation_names_the_extras_of_the_command_line() -> None:
     code = "import sys; sys.modules['typer'] = None; from mcp_bindgen.cli import main; main()"
-    done = execute(sys.executable, "-c", code)
+    done = execute(PYTHON, "-c", code)
     fix = "run: pip install 'mcp-bindgen[generate]'; 'mcp-bindgen[cli]' is enough for call"
     assert (done.returncode, done.stderr) == (1, f"error: the command line is not installed; {fix}\n")
 

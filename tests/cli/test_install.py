@@ -165,16 +165,14 @@ BAD = [
 ]
 
 
-@pytest.mark.parametrize(("words", "said"), BAD, ids=lambda part: part if isinstance(part, str) else "")
-def test_what_cannot_be_is_refused_in_one_line_and_nothing_is_written(
-    home: Path, words: tuple[str, ...], said: str
-) -> None:
-    (home / "bad.json").write_text("nonsense", "utf-8")
-    (home / "list.json").write_text("[]", "utf-8")
-    shown = complaint("install", *words)
-    assert said in shown
-    assert "s3cret" not in shown
-    assert sorted(path.name for path in home.iterdir()) == ["bad.json", "list.json"]
+def test_what_cannot_be_is_refused_in_one_line_and_nothing_is_written(home: Path) -> None:
+    for words, said in BAD:
+        (home / "bad.json").write_text("nonsense", "utf-8")
+        (home / "list.json").write_text("[]", "utf-8")
+        shown = complaint("install", *words)
+        assert said in shown
+        assert "s3cret" not in shown
+        assert sorted(path.name for path in home.iterdir()) == ["bad.json", "list.json"]
 
 
 # --- uninstall ------------------------------------------------------------------------------------------------
@@ -191,8 +189,7 @@ def test_a_server_that_is_taken_out_leaves_the_file_as_it_was(host: str, home: P
     file.write_text(before, "utf-8")
     done(COMMAND, "--host", host, "--name", "weather")
     entered = file.read_text("utf-8")
-    shown = inside("uninstall", "weather", "--host", host, "--dry-run")
-    assert shown.returncode == 0
+    shown = inside("uninstall", "weather", "--host", host, "--dry-run", code=0)
     assert any(line.startswith("-") and "weather" in line for line in shown.stdout.splitlines())
     assert file.read_text("utf-8") == entered
     removed = answered("uninstall", "weather", "--host", host)
@@ -213,13 +210,10 @@ def test_what_is_not_there_cannot_be_taken_out(home: Path) -> None:
     assert [path.name for path in home.iterdir()] == ["mcp.json"]
 
 
-@pytest.mark.parametrize(
-    ("platform", "said"),
-    [
+def test_a_host_keeps_its_file_where_its_platform_does(home: Path) -> None:
+    for platform, said in [
         ("darwin", "Library/Application Support/Claude/claude_desktop_config.json"),
         ("win32", "AppData/Roaming/Claude/claude_desktop_config.json"),
         ("linux", ".config/Claude/claude_desktop_config.json"),
-    ],
-)
-def test_a_host_keeps_its_file_where_its_platform_does(home: Path, platform: str, said: str) -> None:
-    assert place_of("claude-desktop", project=False, platform=platform) == home / said
+    ]:
+        assert place_of("claude-desktop", project=False, platform=platform) == home / said

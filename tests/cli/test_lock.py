@@ -79,8 +79,7 @@ class World:
         return self._run("lock", "check", self.config, "--lock", self.lock, *more, code=code)
 
     def _run(self, *words: object, code: int) -> str:
-        done = inside(*words)
-        assert done.returncode == code, done.stderr
+        done = inside(*words, code=code)
         return done.stdout + done.stderr
 
 
@@ -118,8 +117,7 @@ def test_a_lock_has_no_secrets_and_is_stable(world: World) -> None:
 def test_hidden_characters_are_visible_in_the_lock(world: World) -> None:
     world.serve(forecast("Forecast\u200b of a\u202e city \U000e0041, für Städte."))
     world.written()
-    text = world.lock.read_text("utf-8")
-    assert r"Forecast\u200b of a\u202e city \udb40\udc41, für Städte." in text
+    assert r"Forecast\u200b of a\u202e city \udb40\udc41, für Städte." in world.lock.read_text("utf-8")
     world.checked()
 
 
@@ -142,8 +140,7 @@ def test_a_changed_text(world: World) -> None:
 def test_a_breaking_change(world: World) -> None:
     world.serve({**forecast(), "inputSchema": {**forecast()["inputSchema"], "required": ["city", "days"]}})
     assert 'arguments: "days" is a required property: {"city": ' in world.checked(code=1)
-    report = json.loads(world.checked("--format", "json", code=1).partition("\n")[2])
-    first = report["servers"]["weather"][0]
+    first = json.loads(world.checked("--format", "json", code=1).partition("\n")[2])["servers"]["weather"][0]
     assert (first["status"], first["name"]) == ("breaking", "forecast")
     assert set(first["witnesses"][0]["value"]) == {"city"}
     world.checked("--fail-on", "never")
@@ -201,13 +198,13 @@ def test_unknown_servers_and_other_programs(world: World) -> None:
     assert "asks for other-program" in " ".join(world.checked(code=1).split())
 
 
-@pytest.mark.parametrize("text", ["root:x:0:0", '{"lockfileVersion": 3}', "[[["])
-def test_a_file_that_is_no_lock(world: World, text: str) -> None:
-    world.lock.write_text(text, "utf-8")
-    for said in (world.checked(code=2), world.written(code=2)):
-        assert "not a lock file" in said
-        assert said.count("\n") == 1
-    assert world.lock.read_text("utf-8") == text
+def test_a_file_that_is_no_lock(world: World) -> None:
+    for text in ["root:x:0:0", '{"lockfileVersion": 3}', "[[["]:
+        world.lock.write_text(text, "utf-8")
+        for said in (world.checked(code=2), world.written(code=2)):
+            assert "not a lock file" in said
+            assert said.count("\n") == 1
+        assert world.lock.read_text("utf-8") == text
 
 
 def test_a_link_is_replaced_and_not_followed(world: World) -> None:
@@ -223,19 +220,14 @@ def test_a_link_is_replaced_and_not_followed(world: World) -> None:
 
 
 @pytest.mark.full
-@pytest.mark.parametrize(
-    ("words", "message"),
-    [
+def test_bad_input(tmp_path: Path) -> None:
+    for words, message in [
         ("check --lock absent.lock", "absent.lock: there is no such file"),
         ("absent.json", "absent.json: No such file or directory"),
         ("--out .", ".: this is a folder"),
-    ],
-)
-def test_bad_input(words: str, message: str, tmp_path: Path) -> None:
-    save(tmp_path / "mcp.json", {"mcpServers": {"a": {"command": "absent-4711"}}})
-    done = inside("lock", *words.split(), cwd=tmp_path)
-    assert done.returncode == 2
-    assert message in done.stderr
+    ]:
+        save(tmp_path / "mcp.json", {"mcpServers": {"a": {"command": "absent-4711"}}})
+        assert message in inside("lock", *words.split(), cwd=tmp_path, code=2).stderr
 
 
 @pytest.mark.full
@@ -243,9 +235,8 @@ def test_no_servers(tmp_path: Path) -> None:
     assert "mcp.json or .mcp.json is not here" in complaint("lock", cwd=tmp_path)
 
 
-@pytest.mark.parametrize(
-    ("line", "package", "version"),
-    [
+def test_the_version_that_a_command_asks_for() -> None:
+    for line, package, version in [
         ("npx -y @scope/server@1.2.3 --root /x", "@scope/server", "1.2.3"),
         ("npx -y @scope/server", "@scope/server", None),
         ("npx --package=server@2 serve", "server", "2"),
@@ -256,15 +247,12 @@ def test_no_servers(tmp_path: Path) -> None:
         ("docker run -i --rm -e TOKEN=x ghcr.io/a/b:1.0", "ghcr.io/a/b", "1.0"),
         ("docker run -i host:5000/b@sha256:" + "0" * 64, "host:5000/b", "sha256:" + "0" * 64),
         ("python server.py --token x", None, None),
-    ],
-)
-def test_the_version_that_a_command_asks_for(line: str, package: str | None, version: str | None) -> None:
-    command, *arguments = line.split()
-    asked = asked_of(Entry(command, tuple(arguments)))
-    found = {"command": command, "package": package, "version": version}
-    assert asked == {key: value for key, value in found.items() if value is not None}
+    ]:
+        command, *arguments = line.split()
+        asked = asked_of(Entry(command, tuple(arguments)))
+        found = {"command": command, "package": package, "version": version}
+        assert asked == {key: value for key, value in found.items() if value is not None}
 
 
 def test_a_url_without_secrets() -> None:
-    entry = Entry(url="https://user:pass@example.org/mcp?key=4711")
-    assert asked_of(entry) == {"url": "https://example.org/mcp"}
+    assert asked_of(Entry(url="https://user:pass@example.org/mcp?key=4711")) == {"url": "https://example.org/mcp"}

@@ -56,9 +56,7 @@ def login(servers: Guarded, browser: Browser) -> Callable[..., Done]:
     """Logs in; that must work."""
 
     def log_in(*options: object) -> Done:
-        done = inside("login", servers.url, *options)
-        assert done.returncode == 0, done.stderr
-        return done
+        return inside("login", servers.url, *options, code=0)
 
     return log_in
 
@@ -143,8 +141,7 @@ def test_more_than_was_granted_needs_another_login_which_the_error_spells_out(
     login: Callable[..., Done], servers: Guarded
 ) -> None:
     login()
-    line = complaint("call", servers.url, "tools/call", "delete")
-    command = shlex.split(line.partition("run: ")[2])
+    command = shlex.split(complaint("call", servers.url, "tools/call", "delete").partition("run: ")[2])
     assert command == ["mcp-bindgen", "login", servers.url, "--scope", FILES]
     login(*command[3:])
     assert inside("call", servers.url, "tools/call", "delete").stdout == "deleted\n"
@@ -233,9 +230,8 @@ def test_an_entry_says_which_client_to_be(
 # --- what is refused ------------------------------------------------------------------------------------------
 
 
-@pytest.mark.parametrize(
-    ("words", "said"),
-    [
+def test_bad_input_is_refused_in_one_line(servers: Guarded, browser: Browser) -> None:
+    for words, said in [
         (["python server.py"], "is a program, and logins need a URL; pass credentials with --env"),
         (["URL", "--port", "1", "--redirect-uri", "http://127.0.0.1:2/"], "exclude each other"),
         (["URL", "--redirect-uri", "https://example.com/cb"], '"redirectUri" must be like http://127.0.0.1:8765/'),
@@ -246,13 +242,9 @@ def test_an_entry_says_which_client_to_be(
         (["URL", "--issuer", "https://a.example"], '"issuer" needs "clientId"'),
         (["http://example.com/mcp"], "tokens are only sent over https"),
         (["https://example.invalid/mcp"], "no answer from https://example.invalid/mcp"),
-    ],
-    ids=str,
-)
-def test_bad_input_is_refused_in_one_line(words: list[str], said: str, servers: Guarded, browser: Browser) -> None:
-    line = complaint("login", *(servers.url if word == "URL" else word for word in words))
-    assert said in line
-    assert browser.visited == []
+    ]:
+        assert said in complaint("login", *(servers.url if word == "URL" else word for word in words))
+        assert browser.visited == []
 
 
 def test_what_is_authorized_otherwise_needs_no_login(servers: Guarded, tmp_path: Path) -> None:
@@ -277,8 +269,7 @@ def test_files_with_tokens_that_others_can_read_are_not_used(
     for file in home.glob("*.json"):
         file.chmod(0o644)
     assert "others can read it: chmod 600 it" in complaint("call", servers.url, "tools/call", "whoami")
-    listed = inside("auth", "list")
-    assert listed.returncode == 0
+    listed = inside("auth", "list", code=0)
     warnings = [line for line in listed.stderr.splitlines() if line.startswith("warning: ")]
     assert len(warnings) == len(list(home.glob("*.json")))
     assert all("others can read it: chmod 600 it" in line for line in warnings)
@@ -312,11 +303,8 @@ def test_damaged_settings_of_a_login_do_not_keep_it_from_being_forgotten(
     (key,) = [key for key in anyio.run(FileStore(home).keys) if key.issuer == "login"]
     store = FileStore(home)
     anyio.run(store.replace, key, anyio.run(store.load, key), settings)
-    odd = Key("https://a.example", "https://b.example:x", "c")
-    anyio.run(store.replace, odd, None, {"access_token": "x"})
-    done = inside("logout", "--all")
-    assert done.returncode == 1
-    assert "is damaged" in done.stderr
+    anyio.run(store.replace, Key("https://a.example", "https://b.example:x", "c"), None, {"access_token": "x"})
+    assert "is damaged" in inside("logout", "--all", code=1).stderr
     assert not list(home.glob("*.json"))
 
 
@@ -327,8 +315,7 @@ def test_what_is_kept_is_shown_without_what_a_terminal_would_act_on(home: Path) 
     record |= {"access_token": "secret-token", "expires_at": 1.0}
     key = Key(issuer, resource, nasty)
     anyio.run(FileStore(home).replace, key, None, record)
-    done = inside("auth", "list")
-    assert done.returncode == 0
+    done = inside("auth", "list", code=0)
     assert len(done.stdout.splitlines()) == 2
     assert done.stdout.replace("\n", "").isprintable()
     assert "[bold]" in done.stdout

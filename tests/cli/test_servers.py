@@ -52,9 +52,8 @@ def folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
 LAUNCHER = ["-m", "mcp_bindgen.app"]
 
 
-@pytest.mark.parametrize(
-    ("words", "arguments", "name"),
-    [
+def test_words_name_one_server(folder: Path) -> None:
+    for words, arguments, name in [
         ("library.py", [*LAUNCHER, "HERE/library.py"], "library"),
         ("library.py:library", [*LAUNCHER, "HERE/library.py:library"], "library"),
         ("./program.py", ["HERE/program.py"], "program"),
@@ -69,13 +68,11 @@ LAUNCHER = ["-m", "mcp_bindgen.app"]
         ("uvx example-server@1.2 --fast", ["example-server@1.2", "--fast"], "example-server"),
         ("echo", [], "echo"),
         ("python -m library", ["-m", "library"], "library"),
-    ],
-)
-def test_words_name_one_server(folder: Path, words: str, arguments: list[str], name: str) -> None:
-    found = named(words, ["A=1"])
-    assert [argument.replace(str(folder), "HERE") for argument in found.entry.args] == arguments
-    assert (found.name, found.entry.env["A"]) == (name, "1")
-    assert found.entry.command in (sys.executable, words.split()[0])
+    ]:
+        found = named(words, ["A=1"])
+        assert [argument.replace(str(folder), "HERE") for argument in found.entry.args] == arguments
+        assert (found.name, found.entry.env["A"]) == (name, "1")
+        assert found.entry.command in (sys.executable, words.split()[0])
 
 
 def test_urls_take_no_variables() -> None:
@@ -84,9 +81,8 @@ def test_urls_take_no_variables() -> None:
         named("mcp.json#far", ["A=1"])
 
 
-@pytest.mark.parametrize(
-    ("words", "message"),
-    [
+def test_a_mistake_is_one_line_with_a_fix() -> None:
+    for words, message in [
         ("libary.py", "libary.py: there is no such file; did you mean library.py?"),
         ("libary:app", "there is no module 'libary'; run this in its folder, or install it"),
         ("mcp.json#book", "mcp.json: no server 'book'; did you mean books?"),
@@ -94,20 +90,18 @@ def test_urls_take_no_variables() -> None:
         ("weather/src", "no project of ours"),
         ("gopher://x", "no transport for gopher:"),
         ("", "the command is empty"),
-    ],
-)
-def test_a_mistake_is_one_line_with_a_fix(words: str, message: str) -> None:
-    for command in (["call"], ["dev"], ["install", "--file", "x.json"], ["contract", "export"]):
-        assert message in complaint(*command, words)
+    ]:
+        for command in (["call"], ["dev"], ["install", "--file", "x.json"], ["contract", "export"]):
+            assert message in complaint(*command, words)
 
 
 @pytest.mark.full
-@pytest.mark.parametrize("words", ["library.py", "library:library", "mcp.json#app"])
-def test_an_app_that_does_not_serve_itself_is_called(words: str) -> None:
-    entry = {"command": sys.executable, "args": [*LAUNCHER, "library.py"]}
-    Path("mcp.json").write_text(json.dumps({"mcpServers": {"app": entry}}))
-    printed = answered("call", words, "tools/call", "find", '{"words": "tea"}', "--json")
-    assert json.loads(printed)["structuredContent"] == {"result": ["about tea"]}
+def test_an_app_that_does_not_serve_itself_is_called() -> None:
+    for words in ["library.py", "library:library", "mcp.json#app"]:
+        entry = {"command": sys.executable, "args": [*LAUNCHER, "library.py"]}
+        Path("mcp.json").write_text(json.dumps({"mcpServers": {"app": entry}}))
+        printed = answered("call", words, "tools/call", "find", '{"words": "tea"}', "--json")
+        assert json.loads(printed)["structuredContent"] == {"result": ["about tea"]}
 
 
 @pytest.mark.full
@@ -115,8 +109,7 @@ def test_an_app_is_exported_installed_and_scaffolded(folder: Path) -> None:
     exported = inside("contract", "export", "library.py").stdout
     assert [prompt["name"] for prompt in json.loads(exported)["prompts"]] == ["advise"]
     assert inside("contract", "from-module", "library").stdout == exported
-    program = inside("contract", "export", "program.py").stdout
-    assert json.loads(program)["tools"] == json.loads(exported)["tools"]
+    assert json.loads(inside("contract", "export", "program.py").stdout)["tools"] == json.loads(exported)["tools"]
 
     assert inside("install", "library.py", "--file", "hosts.json").returncode == 0
     assert inside("install", "mcp.json#books", "--file", "hosts.json").returncode == 0

@@ -26,6 +26,7 @@ from mcp_bindgen.spec.errors import printable
 from mcp_bindgen.vectors.format import Vector, VectorFile, as_text
 from tests.support.commands import ROOT, inside
 from tests.support.effort import cases
+from tests.support.forks import PYTHON
 
 CONTROLS = [chr(code) for code in (*range(9), *range(11, 32), *range(0x7F, 0xA0))]
 HIDDEN = list(
@@ -208,8 +209,7 @@ def place(tmp_path_factory: pytest.TempPathFactory) -> Path:
     (folder / "raises.py").write_text(f"raise RuntimeError({LINE!r})")
     (folder / "code.py").write_text(f"from mcp_bindgen.v2025_11_25 import types\nx = types.Tool(name={LINE!r})\n")
     (folder / "docs.toml").write_text("")
-    made = inside("scaffold", "server", "weather", "--contract", folder / "named.json", "--out", folder)
-    assert made.returncode == 0, made.stderr
+    inside("scaffold", "server", "weather", "--contract", folder / "named.json", "--out", folder, code=0)
     source = next((folder / "weather" / "src").rglob("server.py"))
     with source.open("a", encoding="utf-8", errors="surrogatepass") as file:
         file.write(f"\n# {PAYLOAD.replace(chr(0), '')}\nraise RuntimeError({LINE!r})\n")
@@ -218,7 +218,7 @@ def place(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 def commands(folder: Path) -> Iterator[list[object]]:
     """Yield command lines, at least one for each command."""
-    server = f"'{sys.executable}' '{folder / 'server.py'}' '{folder / 'listing.json'}' '{folder / 'line.json'}'"
+    server = f"'{PYTHON}' '{folder / 'server.py'}' '{folder / 'listing.json'}' '{folder / 'line.json'}'"
     schema, contract, named = (folder / name for name in ("schema.json", "contract.json", "named.json"))
     yield ["call", server]
     yield ["call", server, "--json"]
@@ -289,9 +289,7 @@ def hostile_testee(folder: Path) -> str:
     (folder / "vectors" / "x").mkdir(parents=True, exist_ok=True)
     (folder / "vectors" / "x" / "x.json").write_text(as_text(file))
     reply = {"protocol": 1, "name": LINE, "version": LINE, "seq": 1, "rejected": LINE}
-    return shlex.join(
-        [sys.executable, "-c", f"import sys\nfor _ in sys.stdin: print({json.dumps(reply)!r}, flush=True)"]
-    )
+    return shlex.join([PYTHON, "-c", f"import sys\nfor _ in sys.stdin: print({json.dumps(reply)!r}, flush=True)"])
 
 
 def schema_commands(file: Path, folder: Path) -> Iterator[list[object]]:
@@ -341,7 +339,7 @@ def test_no_command_lets_text_of_others_act_on_a_terminal(
 
 
 def test_questions_of_a_server_cannot_act_on_a_terminal(place: Path) -> None:
-    server = f"'{sys.executable}' '{place / 'server.py'}' '{place / 'listing.json'}' '{place / 'line.json'}'"
+    server = f"'{PYTHON}' '{place / 'server.py'}' '{place / 'listing.json'}' '{place / 'line.json'}'"
     shown = in_terminal("call", server, "tools/call", "ask", typed="wrong\n\n\ny\n")
     assert "The server asks" in shown
     assert "is none of" in shown
@@ -354,31 +352,27 @@ def test_other_writers_are_escaped_too(capsys: pytest.CaptureFixture[str]) -> No
     assert isinstance(sys.stderr, terminal.PrintableStream)
     print(LINE, file=sys.stderr)
     sys.stderr.writelines([LINE, LINE])
-    handler = logging.StreamHandler()
-    handler.emit(logging.makeLogRecord({"msg": LINE}))
+    logging.StreamHandler().emit(logging.makeLogRecord({"msg": LINE}))
     shown = capsys.readouterr().err
     assert shown.count("\\u001b[38;5;199m") == 4
     assert {char for char in shown if char != "\n" and printable(char) != char} == set()
 
 
-@pytest.mark.parametrize("char", [*CONTROLS, *HIDDEN, "\ud800", "\n", "\t"])
-def test_characters_that_a_terminal_obeys_or_hides_are_escapes_of_json(char: str) -> None:
-    shown = printable(f"a{char}b")
-    assert shown.isascii()
-    assert json.loads(f'"{shown}"') == f"a{char}b"
-    if char not in "\n\t":
-        assert printable(char, keep="\n\t") == shown[1:-1]
+def test_characters_that_a_terminal_obeys_or_hides_are_escapes_of_json() -> None:
+    for char in [*CONTROLS, *HIDDEN, "\ud800", "\n", "\t"]:
+        shown = printable(f"a{char}b")
+        assert shown.isascii()
+        assert json.loads(f'"{shown}"') == f"a{char}b"
+        if char not in "\n\t":
+            assert printable(char, keep="\n\t") == shown[1:-1]
 
 
-@pytest.mark.parametrize(
-    "text", ["caf\u00e9", "\u4f60\u597d\u3000", "\u2764\ufe0f", "\U0001f604", "a\u00a0b", "\\ \" '"]
-)
-def test_visible_text_stays(text: str) -> None:
-    assert printable(text) == text
+def test_visible_text_stays() -> None:
+    for text in ["caf\u00e9", "\u4f60\u597d\u3000", "\u2764\ufe0f", "\U0001f604", "a\u00a0b", "\\ \" '"]:
+        assert printable(text) == text
 
 
 def test_json_in_a_pipe_keeps_its_value(place: Path) -> None:
-    done = inside("show", place / "schema.json", "Tool", "--json")
-    assert done.returncode == 0, done.stderr
+    done = inside("show", place / "schema.json", "Tool", "--json", code=0)
     assert json.loads(done.stdout)["doc"].startswith(MARKUP.split()[0])
     assert LINE in {field["wire"] for field in json.loads(done.stdout)["fields"]}

@@ -231,7 +231,6 @@ def test_the_run_fails_for_a_stale_page_and_for_failing_scenarios(
 
     monkeypatch.setattr(run, "PAGE", tmp_path / "page.md")
     monkeypatch.setattr(run, "serving", there)
-    monkeypatch.setattr(run, "forked", lambda *_: ["client"])
     monkeypatch.setattr(run, "installed", pinned)
     monkeypatch.setattr(run, "Suite", lambda: stand_in)
     if trouble == "failing":

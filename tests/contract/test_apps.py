@@ -53,8 +53,7 @@ def test_an_app_is_written_down_and_kept_in_sync(module: Path, suffix: str) -> N
 
     before = out.read_text("utf-8").replace("Add a note.", "Add notes.")
     out.write_text(before, "utf-8")
-    done = inside("contract", "export", module, "--out", out, "--check")
-    assert done.returncode == 1
+    done = inside("contract", "export", module, "--out", out, "--check", code=1)
     assert "tool add has another description" in done.stdout
     assert done.stdout.endswith(f"{out} is out of date; run the command without --check\n")
     assert out.read_text("utf-8") == before
@@ -141,8 +140,7 @@ def test_a_type_in_three_tools_stays_one_type(tmp_path: Path) -> None:
         }
         app.add_tool(function)
     contract = contract_of(app.document)
-    outputs = [tool.output for tool in contract.tools]
-    assert outputs == ["Note", "FindOutput", "Other"]
+    assert [tool.output for tool in contract.tools] == ["Note", "FindOutput", "Other"]
     assert [name for name in contract.types.definitions if "Note" in name] == ["Note"]
     for name, type in (("AddInput", Ref("Note")), ("FindOutput", Array(Ref("Note")))):
         whole = contract.types.definitions[name].type

@@ -73,8 +73,7 @@ def test_a_remote_reference_is_never_fetched(tmp_path: Path) -> None:
 def refused(document: Any, folder: Path) -> Done:
     """What scaffolding from a contract says that cannot be used: one line, and nothing is written."""
     path = save(folder / "contract.json", document)
-    done = inside("scaffold", "server", "refused", "--contract", path, "--out", folder)
-    assert done.returncode == 2, done.stdout + done.stderr
+    done = inside("scaffold", "server", "refused", "--contract", path, "--out", folder, code=2)
     assert done.stderr.count("\n") <= 2, done.stderr
     assert "Traceback" not in done.stderr
     assert not (folder / "refused").exists()

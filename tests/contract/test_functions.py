@@ -317,6 +317,5 @@ def test_a_module_is_served_as_it_is(folder: Path, files: dict[str, str], name: 
 def test_a_module_without_functions_is_no_server(folder: Path) -> None:
     (folder / "plain.py").write_text("x = 1\n", "utf-8")
     (folder / "main.py").write_text(OTHER, "utf-8")
-    done = execute(sys.executable, folder / "main.py")
-    assert done.returncode == 1
+    done = execute(sys.executable, folder / "main.py", code=1)
     assert done.stderr.endswith("the module 'plain' has no public function; write one, or list it in __all__\n")

@@ -99,8 +99,7 @@ def test_a_model_accepts_and_keeps_whatever_its_schema_accepts(data: st.DataObje
     for _ in range(8):
         document = data.draw(values(schema, schema))
         if accepts.is_valid(document):
-            read = model.validate_json(json.dumps(document))
-            assert same(json.loads(model.dump_json(read)), document)
+            assert same(json.loads(model.dump_json(model.validate_json(json.dumps(document)))), document)
 
 
 KINDS_OF_MEMBERS = ({"type": "string"}, {"type": ["string", "null"]}, {"type": "integer"})
@@ -131,9 +130,8 @@ def test_a_union_keeps_every_null_that_an_alternative_allows(
 # --- types ----------------------------------------------------------------------------------------------------
 
 
-@pytest.mark.parametrize(
-    ("schema", "type"),
-    [
+def test_schemas_become_types() -> None:
+    for schema, type in [
         (True, Free()),
         (False, Free()),
         ({}, Free()),
@@ -163,13 +161,10 @@ def test_a_union_keeps_every_null_that_an_alternative_allows(
         ({"$ref": "#node"}, Ref("TInputNode")),
         ({"$ref": "#"}, Ref("TInput")),
         ({"$ref": "urn:part"}, Free()),
-    ],
-    ids=str,
-)
-def test_schemas_become_types(schema: Any, type: Any) -> None:
-    node = {"$anchor": "node", "type": "object", "properties": {"next": {"$ref": "#/$defs/Node"}}}
-    part = {"$id": "urn:part", "type": "string"}
-    assert lowered(schema, **{"$defs": {"Node": node, "Part": part}}) == type
+    ]:
+        node = {"$anchor": "node", "type": "object", "properties": {"next": {"$ref": "#/$defs/Node"}}}
+        part = {"$id": "urn:part", "type": "string"}
+        assert lowered(schema, **{"$defs": {"Node": node, "Part": part}}) == type
 
 
 def test_an_old_draft_hides_what_stands_beside_a_reference() -> None:
@@ -192,9 +187,8 @@ def test_parts_that_hold_together_become_one_object() -> None:
     assert fields == [("b", Scalar("null"), False), ("c", STRING, True), ("d", Free(), True)]
 
 
-@pytest.mark.parametrize(
-    ("schema", "default"),
-    [
+def test_defaults_that_fit_are_defaults() -> None:
+    for schema, default in [
         ({"type": "integer", "default": 2}, 2),
         ({"type": "integer", "default": 2.0}, 2),
         ({"type": "integer", "default": "2"}, None),
@@ -205,16 +199,13 @@ def test_parts_that_hold_together_become_one_object() -> None:
         ({"$ref": "#/$defs/Colour", "default": "red"}, "red"),
         ({"$ref": "#/$defs/Colour", "default": "grey"}, None),
         ({"anyOf": [{"type": "integer"}, {"$ref": "#/$defs/Colour"}], "default": "red"}, "red"),
-    ],
-    ids=str,
-)
-def test_defaults_that_fit_are_defaults(schema: Any, default: Any) -> None:
-    contract = contract_of(taking(schema, **{"$defs": {"Colour": {"enum": ["red", "blue"]}}}))
-    found = argument(contract).default
-    assert (found, type(found)) == (default, type(default))
-    model = getattr(imported(contract), contract.tools[0].input)
-    assert model.model_validate_json("{}").a == default
-    assert model.model_validate_json("{}").model_dump_json() == "{}"
+    ]:
+        contract = contract_of(taking(schema, **{"$defs": {"Colour": {"enum": ["red", "blue"]}}}))
+        found = argument(contract).default
+        assert (found, type(found)) == (default, type(default))
+        model = getattr(imported(contract), contract.tools[0].input)
+        assert model.model_validate_json("{}").a == default
+        assert model.model_validate_json("{}").model_dump_json() == "{}"
 
 
 def test_entries_get_names_and_types() -> None:
@@ -381,8 +372,7 @@ def test_words_of_a_contract_stay_words(tmp_path: Path) -> None:
 
 @pytest.mark.full
 def test_everything_hostile_becomes_models(tmp_path: Path) -> None:
-    contract = contract_of(hostile.contract(tmp_path / "made"))
-    module = imported(contract)
+    module = imported(contract_of(hostile.contract(tmp_path / "made")))
     for name in module.__all__:
         TypeAdapter(getattr(module, name)).rebuild()
     assert not (tmp_path / "made").exists()
@@ -398,9 +388,8 @@ def test_the_models_of_500_tools_take_seconds() -> None:
     assert time.process_time() - read < 30
 
 
-@pytest.mark.parametrize(
-    ("document", "pointer", "reason"),
-    [
+def test_what_cannot_be_used_is_refused() -> None:
+    for document, pointer, reason in [
         (taking({"$ref": "#/$defs/A"}, **{"$defs": {"A": {"$ref": "#/$defs/A"}}}), "/$defs/A", "circle"),
         (taking({"$ref": "#/$defs/A"}, **{"$defs": {"A": {"not": {"$ref": "#/$defs/A"}}}}), "/$defs/A/not", "circle"),
         (taking({"not": {"$ref": "https://example.com/x"}}), "/properties/a/not", "nothing is fetched"),
@@ -412,34 +401,30 @@ def test_the_models_of_500_tools_take_seconds() -> None:
         ({"prompts": [{"name": "p", "arguments": [{"name": "a"}, {"name": "a"}]}]}, "/arguments/1/name", "twice"),
         ({"prompts": [{"name": "p", "arguments": [{"name": "a", "enum": [1]}]}]}, "/arguments/0/enum", "texts"),
         ({"resourceTemplates": [{"name": "t", "uriTemplate": "x:{a}", "variables": [{"name": "b"}]}]}, "/name", "'b'"),
-    ],
-)  # fmt: skip
-def test_what_cannot_be_used_is_refused(document: Any, pointer: str, reason: str) -> None:
-    with pytest.raises(BadInput) as caught:
-        contract_of(document, Path("contract.json"))
-    assert str(caught.value).startswith("contract.json#")
-    assert pointer in str(caught.value)
-    assert reason in str(caught.value)
-    assert caught.value.fix
+    ]:
+        with pytest.raises(BadInput) as caught:
+            contract_of(document, Path("contract.json"))
+        assert str(caught.value).startswith("contract.json#")
+        assert pointer in str(caught.value)
+        assert reason in str(caught.value)
+        assert caught.value.fix
 
 
 @pytest.mark.full
-@pytest.mark.parametrize(
-    "around",
-    [
+def test_depth_has_an_end() -> None:
+    rows: list[Any] = [
         lambda inner: {"type": "array", "items": inner},
         lambda inner: {"type": "object", "additionalProperties": inner},
         lambda inner: {"type": "object", "properties": {"p": inner}},
         lambda inner: {"anyOf": [{"type": "null"}, inner]},
         lambda inner: {"allOf": [inner, {"description": "x"}]},
-    ],
-)
-def test_depth_has_an_end(around: Any) -> None:
-    schemas: list[Any] = [TEXT]
-    for _ in range(100):
-        schemas.append(around(schemas[-1]))
-    deepest = next(depth for depth in range(20, 101) if refused(schemas[depth])) - 1
-    imported(contract_of(taking(schemas[deepest])))
+    ]
+    for around in rows:
+        schemas: list[Any] = [TEXT]
+        for _ in range(100):
+            schemas.append(around(schemas[-1]))
+        deepest = next(depth for depth in range(20, 101) if refused(schemas[depth])) - 1
+        imported(contract_of(taking(schemas[deepest])))
 
 
 def refused(schema: Any) -> bool:

@@ -98,9 +98,7 @@ def test_a_range_without_a_change_is_no_error(repo: Repo) -> None:
 def test_a_range_without_a_state_that_can_be_read(tmp_path: Path) -> None:
     repo = Repo(tmp_path / "repo")
     repo.commit("broken", "{")
-    done = inside("diff", repo.at("..main"))
-    assert done.returncode == 2
-    assert done.stderr.startswith(f"error: {repo.at('..main')}: is not JSON")
+    assert inside("diff", repo.at("..main"), code=2).stderr.startswith(f"error: {repo.at('..main')}: is not JSON")
 
 
 @pytest.mark.parametrize(
@@ -122,8 +120,7 @@ def test_selections_and_codes(repo: Repo) -> None:
     assert inside("diff", repo.at("start..end"), "--fail-on", "breaking").returncode == 1
     report = told(repo, "start..end", "--method", "books/find", "--min-severity", "breaking")
     assert rules(report) == [["type-changed"], ["field-added-required"]]
-    witnessed = told(repo, "start..end")["comparisons"][0]["findings"][0]
-    assert witnessed["witness"] is not None
+    assert told(repo, "start..end")["comparisons"][0]["findings"][0]["witness"] is not None
 
 
 def test_a_state_that_is_gone_is_named(tmp_path: Path) -> None:

@@ -26,8 +26,7 @@ ERROR_CODES = {error.name: {error.code} for protocol in PROTOCOLS for error in p
 
 def told(subject: str, *options: object) -> dict[str, Any]:
     """The history as JSON."""
-    done = inside("history", subject, "--json", *options)
-    assert done.returncode == 0
+    done = inside("history", subject, "--json", *options, code=0)
     assert all(line.startswith("corrected: ") for line in done.stderr.splitlines())
     record: dict[str, Any] = json.loads(done.stdout)
     return record
@@ -49,10 +48,10 @@ HISTORIES = {
 
 
 @pytest.mark.full
-@pytest.mark.parametrize(("subject", "events"), HISTORIES.items())
-def test_since_when_until_when_and_under_which_names(subject: str, events: list[str]) -> None:
-    found = [f"{event['revision']} {event['kind']} {event['name']}" for event in told(subject)["events"]]
-    assert found == [event if event.count(" ") == 2 else f"{event} {subject}" for event in events]
+def test_since_when_until_when_and_under_which_names() -> None:
+    for subject, events in HISTORIES.items():
+        found = [f"{event['revision']} {event['kind']} {event['name']}" for event in told(subject)["events"]]
+        assert found == [event if event.count(" ") == 2 else f"{event} {subject}" for event in events]
 
 
 @pytest.mark.full
@@ -134,29 +133,25 @@ def test_a_schema_file_goes_on_from_there(tmp_path: Path) -> None:
 @pytest.mark.full
 def test_text_fits_80_columns() -> None:
     for subject in ("tools/call", "initialize", "RequestMetaObject", "-32042"):
-        done = inside("history", subject)
-        assert done.returncode == 0
+        done = inside("history", subject, code=0)
         assert max(map(len, done.stdout.splitlines())) <= 80
         assert "\x1b" not in done.stdout
 
 
 @pytest.mark.full
-@pytest.mark.parametrize(
-    ("wrong", "near"),
-    [
+def test_what_is_unknown_is_one_line_with_near_names() -> None:
+    for wrong, near in [
         ("tools/cal", "did you mean tools/call"),
         ("Tool.anotations", "did you mean Tool.annotations"),
         ("Tol", "Tool"),
         ("Tool.annotations.", "Tool.annotations"),
         ("-32043", "-32042"),
         ("?!", "name a method, a definition"),
-    ],
-)
-def test_what_is_unknown_is_one_line_with_near_names(wrong: str, near: str) -> None:
-    done = inside("history", wrong)
-    assert (done.returncode, done.stdout, done.stderr.count("\n")) == (2, "", 1)
-    assert f"no revision has {wrong!r}" in done.stderr
-    assert near in done.stderr
+    ]:
+        done = inside("history", wrong)
+        assert (done.returncode, done.stdout, done.stderr.count("\n")) == (2, "", 1)
+        assert f"no revision has {wrong!r}" in done.stderr
+        assert near in done.stderr
 
 
 # --- a file that was released again ----------------------------------------------------------------------------------
@@ -181,8 +176,7 @@ def test_what_a_new_release_changes_is_found(tmp_path: Path) -> None:
     tool = schema["$defs"]["Tool"]
     tool["properties"]["colour"] = {"type": "string"}
     tool["required"] = sorted([*tool["required"], "colour"])
-    done = inside("schema", "status", "--against", save(tmp_path / "schema.json", schema))
-    assert done.returncode == 1
+    done = inside("schema", "status", "--against", save(tmp_path / "schema.json", schema), code=1)
     assert "MCP 2025-06-18 -> 2025-06-18 as in schema.json\n" in done.stdout
     assert "Tool.colour is new and required" in " ".join(done.stdout.split())
 
@@ -198,21 +192,19 @@ def test_a_correction_that_upstream_made_itself_is_said(tmp_path: Path) -> None:
     schema = structure("2026-07-28")
     content = schema["$defs"]["ElicitResult"]["properties"]["content"]["additionalProperties"]["anyOf"][1]
     content["type"] = ["string", "number", "boolean"]
-    done = inside("schema", "status", "--against", save(tmp_path / "schema.json", schema), "--revision", "2026-07-28")
-    assert done.returncode == 0
+    done = inside(
+        "schema", "status", "--against", save(tmp_path / "schema.json", schema), "--revision", "2026-07-28", code=0
+    )
     assert "changes nothing" in done.stdout
     assert "/$defs/ElicitResult/properties/content" in done.stderr
 
 
-@pytest.mark.parametrize(
-    ("arguments", "message"),
-    [
+def test_bad_input() -> None:
+    for arguments, message in [
         (("--against", "missing.json", "--stubs"), "leave one of them out"),
         (("--against", "missing.json"), "missing.json"),
         (("--against", str(ROOT / "schema" / "2025-11-25" / "schema.json"), "--revision", "2025-11-52"), "2025-11-25"),
-    ],
-)
-def test_bad_input(arguments: tuple[str, ...], message: str) -> None:
-    done = inside("schema", "status", *arguments)
-    assert (done.returncode, done.stdout, done.stderr.count("\n")) == (2, "", 1)
-    assert message in done.stderr
+    ]:
+        done = inside("schema", "status", *arguments)
+        assert (done.returncode, done.stdout, done.stderr.count("\n")) == (2, "", 1)
+        assert message in done.stderr

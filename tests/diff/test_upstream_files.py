@@ -50,8 +50,7 @@ def known_mistakes(revision: str) -> list[str]:
 def test_a_revision_and_its_own_published_file_do_not_differ(revision: str, tmp_path: Path) -> None:
     file = published(tmp_path / "draft.json", revision)
     for pair in ((revision, file), (file, revision)):
-        done = inside("diff", *pair, "--fail-on", "any")
-        assert done.returncode == 0, done.stdout
+        done = inside("diff", *pair, "--fail-on", "any", code=0)
         assert "Nothing changed." in done.stdout
         assert "are not compared" in done.stdout
         assert corrected(done) == known_mistakes(revision)
@@ -72,8 +71,7 @@ def test_a_change_of_a_draft_is_all_that_is_found(revision: str, tmp_path: Path)
 def test_a_mistake_that_upstream_corrected_is_not_worth_a_word(tmp_path: Path) -> None:
     effective = STORE.effective("2026-07-28").definitions
     file = published(tmp_path / "draft.json", "2026-07-28", ElicitResult=effective["ElicitResult"])
-    done = inside("diff", "2026-07-28", file, "--fail-on", "any")
-    assert done.returncode == 0
+    done = inside("diff", "2026-07-28", file, "--fail-on", "any", code=0)
     assert corrected(done) == ["/$defs/JSONValue/anyOf/2/type"]
 
 
@@ -99,8 +97,7 @@ def test_the_json_of_a_history_says_what_was_corrected(tmp_path: Path) -> None:
 def test_bindings_of_a_published_file_accept_what_ours_accept(tmp_path: Path) -> None:
     file = published(tmp_path / "draft.json", "2026-07-28")
     names = ("--revision", "draft", "--package", "acme_draft", "--only", "elicitation")
-    done = inside("generate", "--schema", file, "--out", tmp_path, *names)
-    assert done.returncode == 0
+    done = inside("generate", "--schema", file, "--out", tmp_path, *names, code=0)
     assert corrected(done) == known_mistakes("2026-07-28")
     code = "from acme_draft.types import ElicitResult as R; print(R(action='accept', content={'a': 1.5}).content)"
     assert python(code, tmp_path) == "{'a': 1.5}\n"
@@ -119,8 +116,7 @@ def test_words_of_two_files_are_compared(tmp_path: Path) -> None:
 @pytest.mark.full
 @pytest.mark.parametrize("form", ["text", "markdown", "html"])
 def test_a_report_says_once_that_words_are_not_compared(form: str, tmp_path: Path) -> None:
-    file = published(tmp_path / "draft.json", "2025-11-25")
-    report = inside("diff", "2025-06-18", file, "--format", form).stdout
+    report = inside("diff", "2025-06-18", published(tmp_path / "draft.json", "2025-11-25"), "--format", form).stdout
     assert " ".join(report.split()).count("Descriptions and deprecations are not compared") == 1
     assert "not compared" not in inside("diff", "2025-06-18", "2025-11-25", "--format", form).stdout
 

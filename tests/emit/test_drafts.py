@@ -45,8 +45,6 @@ SEMANTICS = Store().semantics
 DRAFT = Options("acme.draft", "mcp-bindgen generate")
 FACT = re.compile(r"write (?P<fact>\S+ = .+) in a file for --semantics$")
 
-every_draft = pytest.mark.parametrize("draft", DRAFTS)
-
 
 def read(folder: Path, schema: Schema, facts: str = "") -> PythonProtocol:
     """The protocol model of a schema file, read leniently."""
@@ -74,53 +72,35 @@ def test_a_draft_becomes_bindings_and_says_how_it_was_read(tmp_path: Path, draft
 
 
 @pytest.mark.full
-@every_draft
-def test_strict_stops_at_the_first_decision(tmp_path: Path, draft: Draft) -> None:
-    first = read(tmp_path, draft.schema).decisions[0]
+@pytest.mark.parametrize("draft", DRAFTS)
+def test_decisions_name_places_stop_a_strict_reading_accept_the_same_and_are_settled(
+    tmp_path: Path, draft: Draft
+) -> None:
+    protocol = read(tmp_path, draft.schema)
+    first = protocol.decisions[0]
     with pytest.raises(BadInput) as caught:
         lower(build(external(tmp_path / "draft.json", "draft", SEMANTICS, strict=True)))
     error = caught.value
     assert (error.file, error.pointer, error.message, error.fix) == (first.file, first.pointer, first.reason, first.fix)
     assert str(error) == f"{tmp_path / 'draft.json'}#{first.pointer}: {first.reason}; {first.fix}"
     assert "\n" not in str(error)
-
-
-@pytest.mark.full
-@every_draft
-def test_a_decision_names_a_place_in_the_file(tmp_path: Path, draft: Draft) -> None:
-    for decision in read(tmp_path, draft.schema).decisions:
+    for decision in protocol.decisions:
         node: Any = draft.schema
         for token in split(decision.pointer):
             node = step(node, token)
-
-
-@pytest.mark.full
-@every_draft
-def test_what_the_schema_accepts_is_accepted(tmp_path: Path, draft: Draft) -> None:
-    model = document_of(read(tmp_path, draft.schema))
-    ours = jsonschema_rs.Draft202012Validator({"$ref": "#/$defs/X", **model}) if draft.accepts else None
     for value in draft.accepts:
-        if "leads nowhere" not in draft.says:
-            theirs = jsonschema_rs.Draft202012Validator({"$ref": "#/$defs/X", **draft.schema})
-            assert theirs.is_valid(value), "the test itself is wrong"
-        assert ours is not None
-        assert ours.is_valid(value)
-
-
-@pytest.mark.full
-@every_draft
-def test_a_fact_settles_the_decision_that_names_it(tmp_path: Path, draft: Draft) -> None:
-    before = read(tmp_path, draft.schema)
-    facts = {decision: match["fact"] for decision in before.decisions if (match := FACT.search(decision.fix))}
+        judges = [document_of(protocol), *([draft.schema] if "leads nowhere" not in draft.says else [])]
+        for judge in judges:
+            assert jsonschema_rs.Draft202012Validator({"$ref": "#/$defs/X", **judge}).is_valid(value)
+    facts = {decision: match["fact"] for decision in protocol.decisions if (match := FACT.search(decision.fix))}
     after = read(tmp_path, draft.schema, "\n".join(facts.values()))
     assert not facts.keys() & set(after.decisions)
-    assert set(after.decisions) <= set(before.decisions)
-    assert after.methods == before.methods
+    assert set(after.decisions) <= set(protocol.decisions)
+    assert after.methods == protocol.methods
 
 
 def test_a_fact_that_does_not_fit_is_told(tmp_path: Path) -> None:
-    protocol = read(tmp_path, small(), 'results."books/find" = "Gone"')
-    (decision,) = protocol.decisions
+    (decision,) = read(tmp_path, small(), 'results."books/find" = "Gone"').decisions
     assert (decision.kind, decision.pointer) == ("result-assumed", "/$defs/FindBookRequest")
     assert decision.reason.endswith("there is no Gone")
 
@@ -166,20 +146,14 @@ def test_a_one_of_of_constants_is_an_enumeration(
     assert [field.doc.split("\n")[-1] for field in holder.fields] == [*(lines or ["Choice."]), *(lines or [""])]
 
 
-@pytest.mark.parametrize(
-    "members",
-    [
-        [{"const": "a"}, {"enum": ["b", "a"]}],
-        [{"const": "a"}, TEXT],
-        [{"anyOf": [{"const": "a"}, True]}, {"const": "b"}],
-        [{"const": 1}, {"type": "number"}],
-        [ref("One"), {"const": "1"}],
-        [record("kind", kind={"const": "a"}), record(kind={"const": "b"})],
-    ],
-)
-def test_constants_that_fit_two_members_overlap(tmp_path: Path, members: list[Any]) -> None:
-    protocol = read(tmp_path, small(X={"oneOf": members}, One={"const": "1"}))
-    assert [decision.kind for decision in protocol.decisions] == ["one-of-overlaps"]
+def test_constants_that_fit_two_members_overlap(tmp_path: Path) -> None:
+    rows: list[list[Any]] = [
+        *([{"const": "a"}, {"enum": ["b", "a"]}], [{"const": "a"}, TEXT]),
+        *([{"anyOf": [{"const": "a"}, True]}, {"const": "b"}], [{"const": 1}, {"type": "number"}]),
+        *([ref("One"), {"const": "1"}], [record("kind", kind={"const": "a"}), record(kind={"const": "b"})]),
+    ]
+    read_rows = [read(tmp_path, small(X={"oneOf": members}, One={"const": "1"})).decisions for members in rows]
+    assert [[decision.kind for decision in decisions] for decisions in read_rows] == [["one-of-overlaps"]] * len(rows)
 
 
 def test_objects_with_other_constants_do_not_overlap(tmp_path: Path) -> None:
@@ -188,9 +162,8 @@ def test_objects_with_other_constants_do_not_overlap(tmp_path: Path) -> None:
     assert read(tmp_path, schema).decisions == ()
 
 
-@pytest.mark.parametrize(
-    ("written", "read"),
-    [
+def test_doc_comments_become_plain_text() -> None:
+    for written, read in [
         ("See {@link Tool}.", "See `Tool`."),
         ("See {@link Tool | the tool} or {@link Tool|tool}.", "See the tool or `tool`."),
         ("{@link CallToolRequesttools/call} or {@link InitializeRequestinitialize}.", "`tools/call` or `initialize`."),
@@ -201,10 +174,8 @@ def test_objects_with_other_constants_do_not_overlap(tmp_path: Path) -> None:
         ("@example <caption>One</caption>\n```ts\n@x {\n  a\n```\nB.", "Example: One\n\n    @x {\n      a\n\nB."),
         ("/** @internal */", ""),
         ("Mail ada@example.org, {@link, {@link }", "Mail ada@example.org, {@link,"),
-    ],
-)
-def test_doc_comments_become_plain_text(written: str, read: str) -> None:
-    assert plain(written, {"Tool", "CallToolRequest", "InitializeRequest"}) == read
+    ]:
+        assert plain(written, {"Tool", "CallToolRequest", "InitializeRequest"}) == read
 
 
 HOSTILE = (

@@ -55,8 +55,7 @@ def configure(project: Path, text: str) -> None:
 
 @pytest.mark.full
 def test_generate_and_check_need_no_arguments(project: Path) -> None:
-    done = inside("generate")
-    assert done.returncode == 0, done.stderr
+    done = inside("generate", code=0)
     packages = [project / "src" / "acme" / "v2024_11_05", project / "src" / "acme" / "vdraft", project / "tools"]
     assert all((package / "types.py").exists() for package in packages)
     assert not (packages[2] / "types.py").read_text("utf-8").count("class Prompt(")
@@ -93,9 +92,7 @@ def test_a_table_of_pyproject_is_the_same(project: Path) -> None:
 
 def test_two_configurations_in_one_folder_are_refused(project: Path) -> None:
     (project / "pyproject.toml").write_text("[tool.mcp-bindgen]\n", "utf-8")
-    done = inside("check")
-    assert done.returncode == 2
-    assert "keep one of them" in done.stderr
+    assert "keep one of them" in inside("check", code=2).stderr
 
 
 def test_arguments_take_the_place_of_the_configuration(project: Path) -> None:
@@ -134,16 +131,14 @@ def test_a_wrong_configuration_is_one_line(project: Path, text: str, said: str) 
 @pytest.mark.full
 def test_diff_leaves_out_ignored_rules(project: Path) -> None:
     def rules() -> set[str]:
-        done = inside("diff", "2024-11-05", "2025-03-26", "--format", "json")
-        assert done.returncode == 0, done.stderr
+        done = inside("diff", "2024-11-05", "2025-03-26", "--format", "json", code=0)
         return {line.split('"')[3] for line in done.stdout.splitlines() if line.strip().startswith('"rule": ')}
 
     ignoring = rules()
     configure(project, "")
     assert rules() - ignoring == {"field-added-optional"}
     configure(project, "ignore = ['field-added-optionl']")
-    done = inside("diff", "2024-11-05", "2025-03-26")
-    assert done.returncode == 2
+    done = inside("diff", "2024-11-05", "2025-03-26", code=2)
     assert "'field-added-optionl', which is no rule; did you mean field-added-optional?" in done.stderr
 
 

@@ -18,6 +18,7 @@ from mcp_bindgen.runtime.bindings import home
 from mcp_bindgen.runtime.connecting import installed as clients
 from mcp_bindgen.spec import BadInput, Store
 from tests.support.commands import ROOT, Done, execute, inside, save, snapshot
+from tests.support.forks import PYTHON
 from tests.support.installation import Installation, installed
 from tests.support.small_schemas import INCOMPLETE, draft, message, record, ref, small, union
 
@@ -33,7 +34,7 @@ class User:
 
     def run(self, *arguments: object) -> Done:
         """Runs Python."""
-        return execute(sys.executable, *arguments)
+        return execute(PYTHON, *arguments)
 
 
 @pytest.fixture
@@ -76,8 +77,7 @@ print(REVISION, REVISION.draft)
 
 def check_life(user: User | Installation, folder: Path) -> None:
     """Import a draft, use it by its name everywhere, import another one by its name, and remove it."""
-    file = save(folder / "draft.json", small())
-    done = user.bindgen("schema", "import", "draft", file, "--commit", "abc")
+    done = user.bindgen("schema", "import", "draft", save(folder / "draft.json", small()), "--commit", "abc")
     assert done.returncode == 0, done.stderr
     folder_of_it = str(user.home / "generated/mcp_bindgen/vdraft")
     assert done.stdout.splitlines()[1].split() == ["mcp_bindgen.vdraft", folder_of_it]
@@ -108,8 +108,7 @@ def check_life(user: User | Installation, folder: Path) -> None:
     assert user.bindgen("schema", "remove", "draft").stdout == "draft  removed\n"
     assert list(snapshot(user.home)) == ["schema/revisions.toml"]
     assert "no revision 'draft'" in refused(user.bindgen("schema", "remove", "draft"))
-    gone = user.run("-c", USE)
-    assert "No module named 'mcp_bindgen.vdraft'" in gone.stderr
+    assert "No module named 'mcp_bindgen.vdraft'" in user.run("-c", USE).stderr
 
 
 @pytest.mark.full
@@ -174,8 +173,7 @@ def test_a_file_that_cannot_be_generated_leaves_everything_as_it_was(kept: User,
 
 
 def test_a_draft_that_breaks_rules_is_kept_with_a_warning_for_each(user: User, tmp_path: Path) -> None:
-    schema = small(LostRequest=message("books/lose"), Shelf=record(book=ref("Book")))
-    file = save(tmp_path / "draft.json", schema)
+    file = save(tmp_path / "draft.json", small(LostRequest=message("books/lose"), Shelf=record(book=ref("Book"))))
     done = user.bindgen("schema", "import", "draft", file)
     assert done.returncode == 0, done.stderr
     said = [line for line in done.stderr.splitlines() if line.startswith("warning: ")]
@@ -355,8 +353,8 @@ def test_what_is_installed_comes_first(package: Path) -> None:
     package.rename(package.with_name("v2026_07_28"))
     code = "import mcp_bindgen.runtime; mcp_bindgen.runtime.install(); "
     code += "import mcp_bindgen.v2026_07_28 as it; print(it.__file__)"
-    assert Path(execute(sys.executable, "-c", code).stdout).parts[-2:] == ("v2026_07_28", "__init__.py\n")
-    assert str(package.parent) not in execute(sys.executable, "-c", code).stdout
+    assert Path(execute(PYTHON, "-c", code).stdout).parts[-2:] == ("v2026_07_28", "__init__.py\n")
+    assert str(package.parent) not in execute(PYTHON, "-c", code).stdout
 
 
 @pytest.mark.full
@@ -365,8 +363,7 @@ def test_bindings_of_another_generation_say_how_to_regenerate_them_and_that_work
     package = user.home / "generated" / "mcp_bindgen" / "vdraft" / "__init__.py"
     text = package.read_text("utf-8")
     package.write_text(re.sub(r"require\(\d+,", "require(0,", text), "utf-8")
-    stale = user.run("-c", USE)
-    assert "run: mcp-bindgen generate draft" in stale.stderr
+    assert "run: mcp-bindgen generate draft" in user.run("-c", USE).stderr
     server = "from mcp_bindgen.runtime import install; install(); "
     server += "from mcp_bindgen.runtime.connecting import installed; print(len(installed()))"
     assert user.run("-c", server).stdout == f"{len(REVISIONS)}\n"

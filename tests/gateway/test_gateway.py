@@ -219,8 +219,7 @@ async def test_progress_and_logs_reach_the_request(client: Any, package: Any) ->
     seen: list[Any] = []
     caller = client.with_options(on_progress=lambda progress: seen.append((progress.progress, progress.total)))
     if package is v2026_07_28:
-        key = client.dispatcher.revision.meta_keys["log_level"]
-        client.link.meta = {**client.link.meta, key: "info"}
+        client.link.meta = {**client.link.meta, client.dispatcher.revision.meta_keys["log_level"]: "info"}
     else:
         await client.set_level("info")
     assert await text(caller, "work") == "done"
@@ -338,8 +337,7 @@ async def test_a_call_that_waits_for_an_answer_is_resumed_by_its_user_alone(book
         asked = await rounds(bob)
         ((key, question),) = asked.input_requests.items()
         (member,) = question.params.requested_schema.properties
-        accepted = types.ElicitResult(action="accept", content={member: "x"})
-        stolen = {"input_responses": {key: accepted}}
+        stolen = {"input_responses": {key: types.ElicitResult(action="accept", content={member: "x"})}}
         await refused(rounds(eve, **stolen, request_state="forged"))
         other = await rounds(eve, **stolen)
         assert list(other.input_requests) != [key]

@@ -99,8 +99,7 @@ def answers(definitions: dict[str, Any], definition: str, method: str) -> tuple[
         assert usual in definitions, definition
         return usual, set()
     result = response["properties"]["result"]
-    named = {referred(member) for member in result.get("anyOf", [result])}
-    return f"{stem}Result", named - {f"{stem}Result"}
+    return f"{stem}Result", {referred(member) for member in result.get("anyOf", [result])} - {f"{stem}Result"}
 
 
 @cache

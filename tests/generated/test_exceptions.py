@@ -70,9 +70,9 @@ EXCEPTIONS: dict[str, Callable[[], None]] = {
 }
 
 
-@pytest.mark.parametrize("name", EXCEPTIONS)
-def test_exception(name: str) -> None:
-    EXCEPTIONS[name]()
+def test_exception() -> None:
+    for name in EXCEPTIONS:
+        EXCEPTIONS[name]()
 
 
 def test_there_are_at_most_five_and_all_are_documented() -> None:
@@ -81,8 +81,8 @@ def test_there_are_at_most_five_and_all_are_documented() -> None:
     assert len(EXCEPTIONS) <= 5
 
 
-@pytest.mark.parametrize("text", ['"\\ud800"', '"\\udc00x"'])
-def test_half_a_surrogate_pair_is_no_text(text: str) -> None:
+def test_half_a_surrogate_pair_is_no_text() -> None:
     """RFC 8259, 8.2: such a string is not Unicode; the schema validator refuses it as well."""
-    with pytest.raises(ValidationError):
-        TypeAdapter(types.Cursor).validate_json(text)
+    for text in ['"\\ud800"', '"\\udc00x"']:
+        with pytest.raises(ValidationError):
+            TypeAdapter(types.Cursor).validate_json(text)

@@ -44,8 +44,7 @@ def test_what_is_pinned_has_a_package() -> None:
 @every_extension
 def test_nothing_of_the_core_is_repeated(name: str) -> None:
     types = package(name).types
-    own = {one for one in types.__all__ if one not in core.types.__all__}
-    assert own == set(types.__all__)
+    assert {one for one in types.__all__ if one not in core.types.__all__} == set(types.__all__)
     classes = [one for _, one in getmembers(types, isclass) if issubclass(one, Model)]
     assert {one.__module__ for one in classes} <= {
         types.__name__,

@@ -59,8 +59,7 @@ def pyright(folder: Path) -> dict[Path, set[int]]:
     }
     project = folder / "pyrightconfig.json"
     project.write_text(json.dumps(config), "utf-8")
-    printed = run("pyright", "--outputjson", "--pythonpath", sys.executable, "--project", str(project))
-    output = json.loads(printed)
+    output = json.loads(run("pyright", "--outputjson", "--pythonpath", sys.executable, "--project", str(project)))
     assert output["summary"]["filesAnalyzed"] == len(FILES)
     found: defaultdict[Path, set[int]] = defaultdict(set)
     for report in output["generalDiagnostics"]:

@@ -28,13 +28,13 @@ from tests.interop.eavesdrop import Eavesdropper, Overheard
 from tests.interop.everything import EVERYTHING, FILESYSTEM, everything, filesystem
 from tests.interop.ours import ROOTS, client, converse
 from tests.interop.processes import (
+    FULL_SERVER,
     HERE,
     NODE_SERVER,
+    SDK_SERVER,
     free_port,
-    full_server,
     listening,
     node,
-    sdk_server,
 )
 from tests.interop.report import REVISIONS, STATEFUL, Report
 from tests.support.checked_connections import Recording
@@ -230,7 +230,7 @@ class Replay(Transport):
 def tapped(report: Report, file: Path) -> list[str]:
     """The command of our server, which writes to `file` what it says and hears."""
     offer = "all" if report.stateless else report.revision  # a client that begins with a handshake gets what there is
-    return [sys.executable, "-IS", str(HERE / "tap.py"), str(file), *full_server(), offer]
+    return [sys.executable, "-IS", str(HERE / "tap.py"), str(file), *FULL_SERVER, offer]
 
 
 async def valid(report: Report, conversations: Sequence[Overheard]) -> None:
@@ -322,7 +322,7 @@ async def inspector_asks(report: Report, place: Place, folder: Path) -> None:
 
 def fixture(reports: Sequence[Report], address: str | None) -> Sequence[str]:
     """Our server, with all revisions, or with the one that is needed."""
-    return [*full_server(), reports[0].revision if len(reports) == 1 else "all", *listen(address)]
+    return [*FULL_SERVER, reports[0].revision if len(reports) == 1 else "all", *listen(address)]
 
 
 def listen(address: str | None) -> Sequence[str]:
@@ -335,7 +335,7 @@ PYTHON = (
         "Python SDK, server",
         "client",
         "mcp",
-        lambda _, address: [*sdk_server(), *listen(address)],
+        lambda _, address: [*SDK_SERVER, *listen(address)],
         fixture_server,
         alone=True,  # its sessions share one store of events, in which a stream is named by the id of its request only
     ),

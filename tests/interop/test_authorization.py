@@ -8,7 +8,6 @@ from __future__ import annotations
 import json
 import re
 import subprocess
-import sys
 import time
 from collections.abc import Iterator
 from pathlib import Path
@@ -27,7 +26,7 @@ from mcp_bindgen.auth import Introspection, JwtVerifier, Nonces, client_metadata
 from tests.interop.inspector import COMPILED, INSPECTOR, inspect
 from tests.interop.person import Person, browsing
 from tests.interop.processes import HERE, needed, node
-from tests.support.forks import forked
+from tests.support.forks import PYTHON
 from tests.support.issuer import Prover
 from tests.support.processes import free_port, process
 from tests.support.protected import Protected, running, said
@@ -87,7 +86,7 @@ def example(issuer: str, tmp_path_factory: pytest.TempPathFactory) -> Iterator[P
     """Runs `examples/protected_server.py`."""
     port = free_port()
     log = tmp_path_factory.mktemp("example") / "log"
-    command = [sys.executable, EXAMPLE, "--port", port, "--issuer", issuer]
+    command = [PYTHON, EXAMPLE, "--port", port, "--issuer", issuer]
     with process(command, port, log):
         server = Protected(f"http://127.0.0.1:{port}/mcp")
         with server.client:
@@ -109,7 +108,7 @@ def test_the_example_takes_its_tokens(issuer: str, example: Protected) -> None:
 
 @pytest.mark.parametrize("wrong", ["http://example.org", "https://10.1.2.3", "x"])
 def test_the_example_wants_an_issuer_that_can_be_trusted(wrong: str) -> None:
-    command = [*forked(str(EXAMPLE)), "--port", "1", "--issuer", wrong]
+    command = [PYTHON, str(EXAMPLE), "--port", "1", "--issuer", wrong]
     ran = subprocess.run(command, capture_output=True, text=True, check=False)
     assert ran.returncode == 2
     assert "the issuer cannot be used" in ran.stderr.splitlines()[-1]

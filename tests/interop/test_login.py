@@ -39,6 +39,7 @@ from mcp_bindgen.runtime import AuthorizationError, connect
 from tests.interop.person import Person, browsing
 from tests.interop.processes import HERE, needed, node
 from tests.support.checked_connections import bounded
+from tests.support.forks import PYTHON
 from tests.support.processes import free_port, process
 from tests.support.protected import running
 
@@ -75,7 +76,7 @@ def example(issuer: str, tmp_path_factory: pytest.TempPathFactory) -> Iterator[s
     """Runs `examples/protected_server.py`; its URL."""
     port = free_port()
     log = tmp_path_factory.mktemp("example") / "log"
-    with process([sys.executable, EXAMPLES / "protected_server.py", "--port", port, "--issuer", issuer], port, log):
+    with process([PYTHON, EXAMPLES / "protected_server.py", "--port", port, "--issuer", issuer], port, log):
         yield f"http://127.0.0.1:{port}/mcp"
 
 
@@ -171,7 +172,7 @@ async def test_two_processes_refresh_a_rotating_token_at_once(issuer: str, examp
     await called(example, login(person, store), "whoami")
     before = await grants(store)
     await expire(store)
-    command = [sys.executable, "-c", REFRESHING, example, str(store.folder)]
+    command = [PYTHON, "-c", REFRESHING, example, str(store.folder)]
     pipes: Any = {"stdin": subprocess.PIPE, "stdout": subprocess.PIPE}
     children = [await asyncio.create_subprocess_exec(*command, **pipes) for _ in range(2)]
     for child in children:
@@ -259,7 +260,7 @@ async def test_the_example_logs_in_and_asks_nobody_the_second_time(example: str,
         "XDG_CONFIG_HOME": str(tmp_path / "config"),
         "PYTHON_KEYRING_BACKEND": "keyring.backends.fail.Keyring",
     }
-    command = [sys.executable, str(EXAMPLES / "protected_client.py"), example]
+    command = [PYTHON, str(EXAMPLES / "protected_client.py"), example]
     for name in (str(opener), "no-browser-at-all"):
         run = await anyio.run_process(command, env={**environment, "BROWSER": name}, check=False)
         assert (run.stdout, run.returncode) == (b"lise\n", 0), run.stderr
@@ -303,7 +304,7 @@ uvicorn.run(server.streamable_http_app(), port=int(port), log_level="warning")
 
 async def test_a_server_of_the_official_sdk(issuer: str, tmp_path: Path) -> None:
     port = free_port()
-    with process([sys.executable, "-c", SDK_SERVER, port, issuer], port, tmp_path / "log"):
+    with process([PYTHON, "-c", SDK_SERVER, port, issuer], port, tmp_path / "log"):
         url = f"http://127.0.0.1:{port}/mcp"
         person = Person("emmy")
         assert await called(url, login(person), "whoami") == ["known"]

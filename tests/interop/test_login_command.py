@@ -23,11 +23,10 @@ from playwright.sync_api import Browser, Page
 
 from mcp_bindgen.auth.store import FileStore
 from tests.interop.processes import HERE, node
-from tests.interop.report import REVISIONS
 from tests.interop.test_authorization import EXAMPLE, SECRET, callback_port, example, issuer
 from tests.support.browser import chromium
 from tests.support.commands import COMMAND, Done
-from tests.support.forks import forked
+from tests.support.forks import PYTHON
 from tests.support.processes import PATIENCE, free_port, process
 from tests.support.protected import Protected
 
@@ -38,14 +37,6 @@ pytestmark = [
     pytest.mark.flaky(reruns=1),  # foreign processes on a busy machine may be slow once
     pytest.mark.skipif(sys.platform == "win32", reason="there are no such terminals"),
 ]
-
-LATER = (
-    *(f"mcp_bindgen.cli.{name}" for name in ("call", "login", "logout", "auth")),
-    *(f"mcp_bindgen.v{one.replace('-', '_')}.{part}" for one in REVISIONS for part in ("client", "dispatcher")),
-    *("mcp_bindgen.http.client.transport", "mcp_bindgen.host.stored_login", "mcp_bindgen.extensions.tasks.client"),
-    *("anyio._backends._asyncio", "httpcore2", "truststore"),
-)
-"""Modules that the command imports late."""
 
 # Stands in for the program that shows pages: it leaves the address to the test, which shows it in Chromium.
 OPENER = '#!/bin/sh\nprintf %s "$1" > "$OPENED.new" && mv "$OPENED.new" "$OPENED"\n'
@@ -88,7 +79,7 @@ class User:
         return {**os.environ, **told, "PYTHON_KEYRING_BACKEND": "keyring.backends.fail.Keyring", **more}
 
     def start(self, *words: object, **more: str) -> subprocess.Popen[str]:
-        command = [*forked(str(COMMAND), *LATER), *map(str, words)]
+        command = [str(COMMAND), *map(str, words)]
         pipe = subprocess.PIPE
         return subprocess.Popen(command, env=self.variables(**more), stdin=pipe, stdout=pipe, stderr=pipe, text=True)
 
@@ -268,7 +259,7 @@ class Terminal:
 def elsewhere(tmp_path_factory: pytest.TempPathFactory, issuer: str) -> Iterator[str]:
     """The URL of a server whose authorization server knows no device codes."""
     auth, port, logs = free_port(), free_port(), tmp_path_factory.mktemp("elsewhere")
-    command = [sys.executable, EXAMPLE, "--port", port, "--issuer", f"http://127.0.0.1:{auth}"]
+    command = [PYTHON, EXAMPLE, "--port", port, "--issuer", f"http://127.0.0.1:{auth}"]
     server = [node(), HERE / "authorization_server.mjs", auth]
     with process(server, auth, logs / "issuer", DEVICE="0"), process(command, port, logs / "example"):
         yield f"http://127.0.0.1:{port}/mcp"

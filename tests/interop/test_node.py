@@ -16,7 +16,7 @@ from tests.interop.everything import EVERYTHING
 from tests.interop.matrix import verify
 from tests.interop.ours import ROOTS, client
 from tests.interop.peers import NODE, Peer, answering, cases, found
-from tests.interop.processes import full_server, needed, node
+from tests.interop.processes import FULL_SERVER, needed, node
 from tests.interop.report import STATEFUL, STATELESS, Report
 from tests.interop.typescript import judge, look
 
@@ -49,7 +49,7 @@ async def test_a_client_that_asks_for_a_stateless_revision_first_falls_back_to_t
             async with answering(report, place) as address:
                 judge(report, "client", await look("probing", LATEST, over, address))
         else:
-            judge(report, "client", await look("probing", LATEST, over, *full_server(), LATEST))
+            judge(report, "client", await look("probing", LATEST, over, *FULL_SERVER, LATEST))
     assert not report.failures
 
 

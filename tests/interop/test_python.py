@@ -10,7 +10,7 @@ import pytest
 
 from tests.interop.matrix import verify
 from tests.interop.peers import PYTHON, Peer, answering, cases, found
-from tests.interop.processes import full_server
+from tests.interop.processes import FULL_SERVER
 from tests.interop.report import STATEFUL, STATELESS, Report
 
 pytestmark = [
@@ -55,7 +55,7 @@ async def test_a_client_that_asks_for_a_stateless_revision_first_falls_back_to_t
             async with answering(report, place) as address:
                 await use(Client(sse_client(address) if over == "sse" else streamable_http_client(address)))
         else:
-            command, *arguments = full_server()
+            command, *arguments = FULL_SERVER
             await use(Client(stdio_client(StdioServerParameters(command=command, args=[*arguments, LATEST]))))
     assert not report.failures
 

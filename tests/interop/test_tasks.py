@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import json
 import os
-import sys
 from collections.abc import AsyncGenerator
 from contextlib import asynccontextmanager
 from typing import Any
@@ -18,10 +17,11 @@ from mcp_bindgen.v2026_07_28.extensions import tasks
 from tests.interop import fetched
 from tests.interop.processes import HERE, free_port, listening, needed, node
 from tests.support.commands import ROOT
+from tests.support.forks import PYTHON
 
 pytestmark = pytest.mark.flaky(reruns=1)  # other processes on a busy machine may be slow once
 
-SERVER = (sys.executable, str(ROOT / "examples" / "conformance_server.py"))
+SERVER = (PYTHON, str(ROOT / "examples" / "conformance_server.py"))
 FASTMCP = """
 fastmcp-tasks==4.1.2 fastmcp-slim==4.1.2 Authlib==1.9.9 aiofile==3.12.3 caio==0.12.10 cyclopts==5.4.0 dnspython==2.9.2
 email-validator==2.4.0 exceptiongroup==1.3.1 griffelib==2.4.1 jsonref==1.1.0 jsonschema-path==0.5.0
@@ -84,7 +84,7 @@ async def fastmcp() -> AsyncGenerator[str]:
     with pytest.MonkeyPatch.context() as patch:
         patch.setenv("PYTHONPATH", os.pathsep.join([str(place), os.environ.get("PYTHONPATH", "")]))
         patch.setenv("FASTMCP_CHECK_FOR_UPDATES", "off")
-        async with listening(sys.executable, str(HERE / "fastmcp_server.py"), port=port):
+        async with listening(PYTHON, str(HERE / "fastmcp_server.py"), port=port):
             yield f"http://127.0.0.1:{port}/mcp"
 
 

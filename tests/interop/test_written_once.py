@@ -23,18 +23,18 @@ from mcp_bindgen.runtime.transports.stdio import stdio
 from tests.interop import dated
 from tests.interop.eavesdrop import Eavesdropper, Overheard
 from tests.interop.peers import Listener, valid
-from tests.interop.processes import BINDINGS, HERE, free_port, listening, needed, node
+from tests.interop.processes import HERE, free_port, listening, needed, node
 from tests.interop.report import REVISIONS, STATEFUL, STATELESS, Report
 from tests.support.checked_connections import bindings, bounded, oracle
 from tests.support.commands import ROOT, execute
-from tests.support.forks import forked
+from tests.support.forks import PYTHON
 
 pytestmark = pytest.mark.flaky(reruns=1)  # other processes on a busy machine may be slow once
 
 
 def server() -> tuple[str, ...]:
     """The command of the server."""
-    return forked(str(ROOT / "examples" / "written_once.py"), *BINDINGS)
+    return PYTHON, str(ROOT / "examples" / "written_once.py")
 
 
 PATHS = {"sse": "/sse", "http": "/mcp"}

@@ -14,15 +14,12 @@ from typing import Any
 
 import jsonschema_rs
 
+from tests.support.schema_values import Values
+
 Schema = dict[str, Any]
 
 WORDS = frozenset({"description", "title", "default", "examples", "$comment", "markdownDescription"})
 MAPS = ("properties", "$defs", "definitions", "patternProperties")
-TEXTS = (
-    *("", "a", "ab", "abc", "A", "Oslo", "0", "42", "a b", "x" * 12, "x" * 300, "ü", "2025-01-01", "12:00:00"),
-    *("2025-01-01T12:00:00Z", "a@example.org", "https://example.org/a", "6fa459ea-ee8a-3ca4-894e-db77e160355e", "/a/b"),
-)
-NUMBERS = (0, 1, -1, 2, 3, 5, 7, 10, 50, 100, 999, 1000, 10**6, 0.5, 1.5, -2.5)
 PATTERNS = ("^[a-z]+$", "^a", "^[0-9]*$", ".")
 FORMATS = ("date", "email", "uri", "uuid", "date-time")
 KINDS = ("string", "integer", "number", "boolean", "null", "array", "object")
@@ -254,102 +251,18 @@ def validator(schema: Any) -> Any:
     return jsonschema_rs.validator_for(schema, offline=True, validate_formats=True)
 
 
-class Values:
-    """Random values for a schema; the limits and constants of both sides are tried.
-
-    Args:
-        root: The schema of the sender.
-        other: The schema of the receiver.
-        random: The source of chance.
-    """
-
-    def __init__(self, root: Schema, other: Schema, random: Random) -> None:
-        self.root, self.random = root, random
-        self.pool: list[Any] = [*TEXTS, *NUMBERS]
-        for side in (root, other):
-            for node in places(side):
-                self.pool += [*node.get("enum", ()), *([node["const"]] if "const" in node else [])]
-                for key, value in node.items():
-                    if isinstance(value, int | float) and not isinstance(value, bool):
-                        self.pool += [value - 1, value, value + 1]
-                        if "ength" in key and value < 500:
-                            self.pool += ["y" * max(0, int(value) + more) for more in (-1, 0, 1)]
-
-    def of(self, node: Any, depth: int = 0) -> Any:
-        """Return a value that the schema is likely to accept."""
-        if depth > 6 or not isinstance(node, dict):
-            return self.any(depth)
-        if "$ref" in node:
-            target: Any = self.root
-            for token in node["$ref"].split("/")[1:]:
-                target = target.get(token, {})
-            return self.of(target, depth + 1)
-        for keyword in ("anyOf", "oneOf"):
-            if keyword in node and (self.random.random() < 0.9 or "type" not in node):
-                return self.of(self.random.choice(node[keyword]), depth + 1)
-        if "const" in node:
-            return node["const"]
-        if "enum" in node:
-            return self.random.choice(node["enum"])
-        kinds = node.get("type", "object" if "properties" in node else None)
-        kind = self.random.choice(kinds) if isinstance(kinds, list) else kinds
-        return self.any(depth) if kind is None else self.of_kind(kind, node, depth)
-
-    def of_kind(self, kind: str, node: Schema, depth: int) -> Any:
-        match kind:
-            case "object":
-                return self.object(node, depth)
-            case "array":
-                low = node.get("minItems", 0)
-                sizes = [one for one in self.pool if isinstance(one, int) and low <= one <= 12]
-                size = self.random.choice([low, low + 1, low + 2, node.get("maxItems", low + 3), *sizes])
-                return [self.of(node.get("items", True), depth + 1) for _ in range(min(size, 12))]
-            case "boolean":
-                return self.random.random() < 0.5
-            case "null":
-                return None
-            case "string":
-                return self.chosen(str, node)
-            case _:
-                value = self.chosen(int | float, node)
-                return int(value) if kind == "integer" else value
-
-    def chosen(self, kind: Any, node: Schema) -> Any:
-        """Return a scalar of the pool, one that the schema accepts if there is one."""
-        fitting = [one for one in self.pool if isinstance(one, kind) and not isinstance(one, bool)]
-        limits = {key: value for key, value in node.items() if key != "$defs"}
-        valid = [one for one in fitting if validator(limits).is_valid(one)] if len(limits) > 1 else fitting
-        return self.random.choice(valid or fitting)
-
-    def object(self, node: Schema, depth: int) -> Any:
-        found: dict[str, Any] = {}
-        needed = node.get("required", ())
-        rate = self.random.choice([0.0, 0.5, 1.0])
-        for name, schema in node.get("properties", {}).items():
-            if name in needed or self.random.random() < rate:
-                found[name] = self.of(schema, depth + 1)
-        more = node.get("additionalProperties", True)
-        names = [UNDECLARED, *(name for name in needed if name not in found)]
-        if depth and not node.get("properties"):
-            names += ["a", "limit"]
-        if "additionalProperties" in node and more is not False:
-            names += ["limit", "mode", "extra", "a"]
-        for name in names if more is not False else ():
-            if name not in node.get("properties", {}) and (name in needed or self.random.random() < 0.3):
-                found[name] = self.of(more, depth + 1)
-        return found
-
-    def any(self, depth: int) -> Any:
-        scalars = [*self.random.sample(self.pool, 3), None, True]
-        return self.random.choice([*scalars, [], ["a"], {}, {"a": 1}] if depth < 5 else scalars)
+def names(schema: Schema, depth: int) -> list[str]:
+    """Return the names that a sender may give to members that it does not declare."""
+    found = [UNDECLARED, *(("a", "limit") if depth and not schema.get("properties") else ())]
+    return [*found, *(("limit", "mode", "extra", "a") if "additionalProperties" in schema else ())]
 
 
 def refused(sender: Schema, receiver: Schema, random: Random, count: int) -> Any:
     """Return a list with a value of the sender that the receiver refuses; an empty list if none was found."""
     accepts, refuses = validator(sender), validator(receiver)
-    values = Values(sender, receiver, random)
+    values = Values(sender, random, near=[receiver], names=names)
     for _ in range(count):
-        value = values.of(sender)
+        value = values.value()
         if accepts.is_valid(value) and not refuses.is_valid(value):
             return [value]
     return []

@@ -11,7 +11,7 @@ from typing import Any
 import pytest
 
 from mcp_bindgen.app import ContractClient
-from mcp_bindgen.app.in_process import InProcess
+from mcp_bindgen.app.contract import InProcess
 from mcp_bindgen.host import Host, NotRouted
 from mcp_bindgen.lock import BadLock, Guard, Lock, LockedServer, LockStatus, NotAsLocked, Snapshot
 from mcp_bindgen.runtime.session.server import Server as BaseServer

@@ -28,8 +28,7 @@ MAX_FALSE_ALARMS = 0.05
 
 def of_examples() -> Iterator[Schema]:
     """Yield the tools of our examples and of a contract of the tests."""
-    document = json.loads((ROOT / "tests/runtime/contract/weather/contract.json").read_text("utf-8"))
-    yield from document["tools"]
+    yield from json.loads((ROOT / "tests/runtime/contract/weather/contract.json").read_text("utf-8"))["tools"]
     for name in EXAMPLES:
         yield from (document_of_app(str(ROOT / "examples" / name)) or {}).get("tools", ())
 
@@ -125,10 +124,7 @@ CASES = [
     ("other members are texts", RECORD, {**RECORD, "additionalProperties": TEXT}, "BREAKING"),
     ("required", RECORD, {**RECORD, "required": ["a"]}, "BREAKING"),
     ("required, undeclared", {**RECORD, "required": ["b"]}, {**RECORD, **fields(b={"type": "null"})}, "BREAKING"),
-    (
-        "free map with conditions",
-        *(fields(m={"type": "object"}), fields(m=fields(x={"type": "integer"})), "UNPROVEN"),
-    ),
+    ("free map with conditions", *(fields(m={"type": "object"}), fields(m=fields(x={"type": "integer"})), "UNPROVEN")),
     ("format", RECORD, fields(a={"type": "string", "format": "uri"}), "UNPROVEN"),
     ("first argument", {"type": "object"}, RECORD, "COMPATIBLE"),
     ("recursion", RECORD, fields(a=TEXT, b={"$ref": "#"}), "COMPATIBLE"),

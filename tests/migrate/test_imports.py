@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
@@ -52,13 +51,13 @@ def filled(template: str, name: str) -> str:
     return template.replace("{{", "\0").replace("}}", "\1").replace("{P}", name).replace("\0", "{").replace("\1", "}")
 
 
-@pytest.mark.parametrize("template", SNIPPETS)
-def test_the_name_of_the_package_moves_and_nothing_else(template: str) -> None:
-    before, after = (filled(HEADER + template, name).encode() for name in (OLD, NEW))
-    moved = rewrite_imports(before, OLD, NEW, OWN)
-    assert (moved.problem, moved.raw) == ("", after)
-    changed = [n for n, (a, b) in enumerate(zip(before.split(b"\n"), after.split(b"\n"), strict=True), 1) if a != b]
-    assert list(moved.lines) == changed
+def test_the_name_of_the_package_moves_and_nothing_else() -> None:
+    for template in SNIPPETS:
+        before, after = (filled(HEADER + template, name).encode() for name in (OLD, NEW))
+        moved = rewrite_imports(before, OLD, NEW, OWN)
+        assert (moved.problem, moved.raw) == ("", after)
+        changed = [n for n, (a, b) in enumerate(zip(before.split(b"\n"), after.split(b"\n"), strict=True), 1) if a != b]
+        assert list(moved.lines) == changed
 
 
 ENCODINGS = [
@@ -91,9 +90,8 @@ def test_files_of_any_form_keep_every_other_byte(data: st.DataObject) -> None:
     assert rewrite_imports(after, new, OLD, OWN).raw == before
 
 
-@pytest.mark.parametrize(
-    ("code", "why"),
-    [
+def test_what_is_not_clear_is_left() -> None:
+    for code, why in [
         ("from mcp_bindgen import v2025_11_25\ndef f(v2025_11_25): return v2025_11_25\n", "line 2 calls something"),
         ("from mcp_bindgen import v2025_11_25\nv2025_11_25 = 1\n", "line 2 calls something else"),
         ("from mcp_bindgen import v2025_11_25\nfrom x import y as v2025_11_25\n", "line 2 calls something else"),
@@ -107,27 +105,22 @@ def test_files_of_any_form_keep_every_other_byte(data: st.DataObject) -> None:
         ("import mcp_bindgen.v2025_11_25\nx = 'mcp_bindgen.\\x762025_11_25'\n", "is not understood"),
         ("from mcp_bindgen.v\uff12025_11_25 import x, v2025_11_25\n", "is not understood"),
         (f"from mcp_bindgen.v2025_11_25 import x\ny = {'(' * 150}{')' * 150}\n{'-' * 100_000}1\n", "too deeply"),
-    ],
-)
-def test_what_is_not_clear_is_left(code: str, why: str) -> None:
-    raw = code.encode(errors="surrogateescape")
-    moved = rewrite_imports(raw, OLD, NEW, OWN)
-    assert why in moved.problem
-    assert (moved.raw, moved.lines) == (raw, ())
+    ]:
+        raw = code.encode(errors="surrogateescape")
+        moved = rewrite_imports(raw, OLD, NEW, OWN)
+        assert why in moved.problem
+        assert (moved.raw, moved.lines) == (raw, ())
 
 
-@pytest.mark.parametrize(
-    "line",
-    [
+def test_names_that_are_not_ours_are_no_concern() -> None:
+    for line in [
         "",
         "# v2025_11_25",
         "v2025_11_25 = 1",
         "from . import v2025_11_25",
         "import other.v2025_11_25",
         "x = v2025_11_25",
-    ],
-)
-def test_names_that_are_not_ours_are_no_concern(line: str) -> None:
-    for code in (line.encode(), f"{line}\n".encode()):
-        moved = rewrite_imports(code, OLD, NEW)
-        assert (moved.raw, moved.lines, moved.problem) == (code, (), "")
+    ]:
+        for code in (line.encode(), f"{line}\n".encode()):
+            moved = rewrite_imports(code, OLD, NEW)
+            assert (moved.raw, moved.lines, moved.problem) == (code, (), "")

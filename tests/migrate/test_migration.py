@@ -208,8 +208,7 @@ def test_the_type_of_a_value_is_followed_where_and_only_where_it_is_clear(tmp_pa
 @pytest.mark.full
 def test_the_encoding_of_a_file_counts(tmp_path: Path) -> None:
     (tmp_path / "code.py").write_bytes(f"# coding: latin-1\n{TASK}'\u00e4'; mcp.Task\n".encode("latin-1"))
-    places = [(use["line"], use["column"]) for use in found("2025-11-25", "2026-07-28", tmp_path)]
-    assert places == [(3, 5), (4, 10)]
+    assert [(use["line"], use["column"]) for use in found("2025-11-25", "2026-07-28", tmp_path)] == [(3, 5), (4, 10)]
 
 
 @pytest.mark.full
@@ -223,8 +222,7 @@ def test_modules_of_the_project_know_each_other(tmp_path: Path) -> None:
         "from . import mcp\nfrom .base import Base\nclass Own(Base):\n    def initialize(self, params, ctx): ...\n"
         "x = mcp.Task\n"
     )
-    names = [use["name"] for use in found("2025-11-25", "2026-07-28", tmp_path)]
-    assert names == ["Server.initialize", "types.Task"]
+    assert [use["name"] for use in found("2025-11-25", "2026-07-28", tmp_path)] == ["Server.initialize", "types.Task"]
 
 
 TASK = "from mcp_bindgen.v2025_11_25 import types as mcp\nmcp.Task\n"
@@ -248,8 +246,7 @@ def test_modules_may_have_any_names_and_any_place(tmp_path: Path, monkeypatch: p
 def test_what_a_type_checker_cannot_go_past_is_skipped(tmp_path: Path) -> None:
     (tmp_path / "bad.py").write_text(f"from {'.' * 50} import x\n")
     (tmp_path / "good.py").write_text(TASK)
-    done = inside("migrate", "2025-11-25", "2026-07-28", tmp_path)
-    assert done.returncode == 1
+    done = inside("migrate", "2025-11-25", "2026-07-28", tmp_path, code=1)
     assert "good.py" in done.stdout
     assert f"{tmp_path}/bad.py: skipped: is not Python: No parent module" in " ".join(done.stdout.split())
 
@@ -423,17 +420,14 @@ def test_annotations_of_a_workflow(tmp_path: Path, monkeypatch: pytest.MonkeyPat
     assert len(lines) == 3
 
 
-@pytest.mark.parametrize(
-    ("arguments", "message"),
-    [
+def test_bad_input() -> None:
+    for arguments, message in [
         ((OLD, NEW, "no-such-folder"), "no-such-folder: there is no such file or folder"),
         ((OLD, "2025-11-52"), "did you mean 2025-11-25?"),
-    ],
-)
-def test_bad_input(arguments: tuple[str, ...], message: str) -> None:
-    done = inside("migrate", *arguments)
-    assert (done.returncode, done.stdout, done.stderr.count("\n")) == (2, "", 1)
-    assert message in done.stderr
+    ]:
+        done = inside("migrate", *arguments)
+        assert (done.returncode, done.stdout, done.stderr.count("\n")) == (2, "", 1)
+        assert message in done.stderr
 
 
 @pytest.mark.full

@@ -52,8 +52,7 @@ def test_a_server_and_a_client_speak_the_new_revision_after_few_edits_by_hand(tm
     assert sum(len(path.read_text("utf-8").splitlines()) for path in folder.iterdir()) > 350
     notes, asked, revision = visit(folder)
     assert revision == OLD
-    done = inside("migrate", OLD, NEW, folder, "--write", "--format", "json")
-    report = json.loads(done.stdout)
+    report = json.loads(inside("migrate", OLD, NEW, folder, "--write", "--format", "json").stdout)
     assert report["edited"] == ["client.py", "server.py"]
     gone = [(Path(use["file"]).name, use["name"]) for use in report["uses"] if use["kind"] == "gone"]
     assert {("client.py", "Client.ping"), ("client.py", "Client.set_level")} < set(gone)

@@ -188,8 +188,7 @@ def test_the_contract_of_a_server_is_exported_first(tmp_path: Path) -> None:
     (tmp_path / "notes.py").write_text(
         "from mcp_bindgen.app import App\napp = App('notes')\n@app.tool\ndef add(title: str) -> int:\n    return 7\n"
     )
-    done = inside("call", f"{COMMAND} mock {tmp_path / 'notes.py'}", "tools/call", "add", '{"title": "a"}')
-    assert done.returncode == 0, done.stderr
+    done = inside("call", f"{COMMAND} mock {tmp_path / 'notes.py'}", "tools/call", "add", '{"title": "a"}', code=0)
     assert "result" in done.stdout
 
 

@@ -134,10 +134,10 @@ def small_protocol(types: dict[str, Type], *methods: Method) -> Protocol:
     return Protocol("draft", "stateless", "", definitions, methods, reading=Reading())
 
 
-@pytest.mark.parametrize("name", ["with space", "a/b", "1st", "_hidden", "Tool<T>", "", "None", "Literal", "Model"])
-def test_lowering_refuses_names_that_no_class_can_have(name: str) -> None:
-    with pytest.raises(BadInput, match="cannot be a name in Python"):
-        lower(small_protocol({name: TEXT}))
+def test_lowering_refuses_names_that_no_class_can_have() -> None:
+    for name in ["with space", "a/b", "1st", "_hidden", "Tool<T>", "", "None", "Literal", "Model"]:
+        with pytest.raises(BadInput, match="cannot be a name in Python"):
+            lower(small_protocol({name: TEXT}))
 
 
 def test_lowering_keeps_all_other_names() -> None:
@@ -156,18 +156,15 @@ def test_restore_unions_refers_to_the_inlined_message() -> None:
     assert restored["LeftNotification"] == left
 
 
-@pytest.mark.parametrize(
-    "schemas",
-    [
+def test_restore_unions_leaves_everything_else() -> None:
+    for schemas in [
         {"LeftNotification": message("left"), "ServerNotification": union("LeftNotification")},
         {"LeftNotification": message("left"), "Other": message("left")},
         {"LeftNotification": message("left"), "ServerNotification": message("right")},
         {"LeftNotification": message("left", STRING), "ServerNotification": message("left")},
         {"ServerNotification": record(method=STRING)},
-    ],
-)
-def test_restore_unions_leaves_everything_else(schemas: Schema) -> None:
-    assert after("restore_unions", draft(schemas)).schemas == schemas
+    ]:
+        assert after("restore_unions", draft(schemas)).schemas == schemas
 
 
 # --- flatten_all_of -------------------------------------------------------------------------------------------
@@ -205,38 +202,36 @@ def test_flatten_all_of_takes_what_stands_beside() -> None:
     assert flat({"allOf": [record("a", a=STRING)], **record("b", b=STRING)}) == record("a b", a=STRING, b=STRING)
 
 
-@pytest.mark.parametrize(
-    ("one", "other", "extra"),
-    [({}, STRING, STRING), (True, STRING, STRING), (STRING, {"maxLength": 2}, {**STRING, "maxLength": 2})],
-)
-def test_flatten_all_of_narrows_other_members(one: Any, other: Any, extra: Schema) -> None:
-    parts = [{**record(a=STRING), "additionalProperties": part} for part in (one, other)]
-    assert flat({"allOf": parts})["additionalProperties"] == extra
+def test_flatten_all_of_narrows_other_members() -> None:
+    for one, other, extra in [
+        ({}, STRING, STRING),
+        (True, STRING, STRING),
+        (STRING, {"maxLength": 2}, {**STRING, "maxLength": 2}),
+    ]:
+        parts = [{**record(a=STRING), "additionalProperties": part} for part in (one, other)]
+        assert flat({"allOf": parts})["additionalProperties"] == extra
 
 
-@pytest.mark.parametrize("either", [True, {}])
-def test_flatten_all_of_takes_the_narrower_member(either: object) -> None:
-    assert flat({"allOf": [record(a=either), record(a=STRING)]}) == record(a=STRING)
-    assert flat({"allOf": [record(a=STRING), record(a=either)]}) == record(a=STRING)
+def test_flatten_all_of_takes_the_narrower_member() -> None:
+    for either in [True, {}]:
+        assert flat({"allOf": [record(a=either), record(a=STRING)]}) == record(a=STRING)
+        assert flat({"allOf": [record(a=STRING), record(a=either)]}) == record(a=STRING)
 
 
-@pytest.mark.parametrize(
-    ("one", "other", "says"),
-    [
+def test_flatten_all_of_refuses_contradictions() -> None:
+    for one, other, says in [
         (record(a=STRING), record(a={"type": "integer"}), "disagree about 'type'"),
         (record(a=const(1)), record(a=const(2)), "disagree about 'const'"),
         ({"type": "object"}, STRING, "disagree about 'type'"),
         ({"minimum": 1}, {"minimum": 2}, "disagree about 'minimum'"),
         (record(a=ref("X1")), record(a=ref("X2")), "disagree about"),
         ({**record(a=STRING), "additionalProperties": False}, record(b=STRING), "closed to the members of another"),
-    ],
-)
-def test_flatten_all_of_refuses_contradictions(one: Schema, other: Schema, says: str) -> None:
-    for parts in ([one, other], [other, one]):
-        with pytest.raises(BadInput, match=says) as caught:
-            flat({"allOf": parts}, X1=STRING, X2=STRING)
-        assert str(caught.value).startswith("#/$defs/X")
-        assert caught.value.fix
+    ]:
+        for parts in ([one, other], [other, one]):
+            with pytest.raises(BadInput, match=says) as caught:
+                flat({"allOf": parts}, X1=STRING, X2=STRING)
+            assert str(caught.value).startswith("#/$defs/X")
+            assert caught.value.fix
 
 
 def test_flatten_all_of_ignores_parts_that_accept_everything() -> None:
@@ -260,9 +255,8 @@ def hoisted(schema: Schema, **others: Schema) -> tuple[Schema, Schema]:
     return result.schemas["X"], {name: result.schemas[name] for name in sorted(result.hoisted)}
 
 
-@pytest.mark.parametrize(
-    ("schema", "left", "names"),
-    [
+def test_hoist_inline_objects_names_them_after_their_place() -> None:
+    for schema, left, names in [
         (record(some_part=INLINE), record(some_part=ref("XSomePart")), ["XSomePart"]),
         (record(a={"items": INLINE}), record(a={"items": ref("XA")}), ["XA"]),
         (record(a={"items": {"items": INLINE}}), record(a={"items": {"items": ref("XA")}}), ["XA"]),
@@ -276,13 +270,11 @@ def hoisted(schema: Schema, **others: Schema) -> tuple[Schema, Schema]:
             record(a={"oneOf": [ref("XA1"), STRING, ref("XA2")]}),
             ["XA1", "XA2"],
         ),
-    ],
-)
-def test_hoist_inline_objects_names_them_after_their_place(schema: Schema, left: Schema, names: list[str]) -> None:
-    kept, moved = hoisted(schema)
-    assert kept == left
-    assert list(moved) == names
-    assert moved[names[0]] == INLINE
+    ]:
+        kept, moved = hoisted(schema)
+        assert kept == left
+        assert list(moved) == names
+        assert moved[names[0]] == INLINE
 
 
 def test_hoist_inline_objects_goes_deep() -> None:
@@ -290,54 +282,45 @@ def test_hoist_inline_objects_goes_deep() -> None:
     assert (left, moved) == (record(a=ref("XA")), {"XA": record(b=ref("XAB")), "XAB": record(c=STRING)})
 
 
-@pytest.mark.parametrize(
-    "schema",
-    [
+def test_hoist_inline_objects_leaves_definitions_and_dictionaries() -> None:
+    for schema in [
         INLINE,
         record(a={"type": "object"}),
         record(a={"type": "object", "additionalProperties": STRING}),
         record(a=True, b={"additionalProperties": True}),
         {"type": "object", "additionalProperties": {}},
-    ],
-)
-def test_hoist_inline_objects_leaves_definitions_and_dictionaries(schema: Schema) -> None:
-    assert hoisted(schema) == (schema, {})
+    ]:
+        assert hoisted(schema) == (schema, {})
 
 
-@pytest.mark.parametrize("closed", [{"type": "object", "additionalProperties": False}, {"required": ["a"]}])
-def test_hoist_inline_objects_takes_all_with_rules_of_their_own(closed: Schema) -> None:
-    assert hoisted(record(a=closed)) == (record(a=ref("XA")), {"XA": closed})
+def test_hoist_inline_objects_takes_all_with_rules_of_their_own() -> None:
+    for closed in [{"type": "object", "additionalProperties": False}, {"required": ["a"]}]:
+        assert hoisted(record(a=closed)) == (record(a=ref("XA")), {"XA": closed})
 
 
-@pytest.mark.parametrize(
-    ("schema", "others"),
-    [
+def test_hoist_inline_objects_refuses_a_name_that_is_taken() -> None:
+    for schema, others in [
         (record(a=INLINE), {"XA": STRING}),
         (record(a_b=INLINE, a=record(b=INLINE)), {}),
         (record(aB=INLINE, a_b=INLINE), {}),
-    ],
-)
-def test_hoist_inline_objects_refuses_a_name_that_is_taken(schema: Schema, others: Schema) -> None:
-    with pytest.raises(BadInput, match="which is taken; rename"):
-        hoisted(schema, **others)
+    ]:
+        with pytest.raises(BadInput, match="which is taken; rename"):
+            hoisted(schema, **others)
 
 
 # --- state_types ----------------------------------------------------------------------------------------------
 
 
-@pytest.mark.parametrize(
-    ("schema", "says"),
-    [
+def test_state_types_refuses_members_of_something_else() -> None:
+    for schema, says in [
         ({"properties": {"a": STRING}}, '"type": "object"'),
         ({"type": ["object", "null"], "required": ["a"]}, '"type": "object"'),
         ({"type": "string", "additionalProperties": False}, '"type": "object"'),
         ({**record(a=STRING), "anyOf": [record("a"), record("b")]}, "beside other keywords"),
-    ],
-)
-def test_state_types_refuses_members_of_something_else(schema: Schema, says: str) -> None:
-    with pytest.raises(BadInput, match=says) as caught:
-        after("state_types", draft({"X": record(a={"items": schema})}))
-    assert caught.value.pointer == "/$defs/X/properties/a/items"
+    ]:
+        with pytest.raises(BadInput, match=says) as caught:
+            after("state_types", draft({"X": record(a={"items": schema})}))
+        assert caught.value.pointer == "/$defs/X/properties/a/items"
 
 
 def test_state_types_leaves_objects_and_what_has_no_members() -> None:
@@ -348,9 +331,8 @@ def test_state_types_leaves_objects_and_what_has_no_members() -> None:
 # --- read_definitions -----------------------------------------------------------------------------------------
 
 
-@pytest.mark.parametrize(
-    ("schema", "type"),
-    [
+def test_read_definitions() -> None:
+    for schema, type in [
         ({}, Free()),
         ({"description": "Any."}, Free()),
         (STRING, TEXT),
@@ -374,11 +356,9 @@ def test_state_types_leaves_objects_and_what_has_no_members() -> None:
         ({"type": "object", "anyOf": [ref("X"), ref("Y")]}, Union((Ref("X"), Ref("Y")))),
         ({"oneOf": [STRING, {"type": "integer"}]}, Union((TEXT, Scalar("integer")))),
         ({"anyOf": [const(1), const("1")]}, Const((1, "1"))),
-    ],
-)
-def test_read_definitions(schema: Schema, type: Type) -> None:
-    assert types(read({"X": STRING, "Y": STRING, "Read": schema}))["Read"] == type
-    assert fields(read({"X": STRING, "Y": STRING, "Read": record(a=schema)}), "Read") == {"a": type}
+    ]:
+        assert types(read({"X": STRING, "Y": STRING, "Read": schema}))["Read"] == type
+        assert fields(read({"X": STRING, "Y": STRING, "Read": record(a=schema)}), "Read") == {"a": type}
 
 
 def test_read_definitions_tells_booleans_from_numbers() -> None:
@@ -396,13 +376,11 @@ def test_read_definitions_reads_objects() -> None:
     assert definition.type.extra == Free()
 
 
-@pytest.mark.parametrize(
-    ("additional", "extra"), [(True, Free()), ({}, Free()), (False, None), (STRING, TEXT), (ref("X"), Ref("X"))]
-)
-def test_read_definitions_reads_other_members(additional: object, extra: Type | None) -> None:
-    type = read({"X": {**record(a=STRING), "additionalProperties": additional}}).definitions["X"].type
-    assert isinstance(type, Object)
-    assert type.extra == extra
+def test_read_definitions_reads_other_members() -> None:
+    for additional, extra in [(True, Free()), ({}, Free()), (False, None), (STRING, TEXT), (ref("X"), Ref("X"))]:
+        type = read({"X": {**record(a=STRING), "additionalProperties": additional}}).definitions["X"].type
+        assert isinstance(type, Object)
+        assert type.extra == extra
 
 
 def test_read_definitions_knows_an_object_without_any_member() -> None:
@@ -415,9 +393,8 @@ def test_read_definitions_sorts_and_marks_the_hoisted() -> None:
     assert [definition.hoisted for definition in found.values()] == [False, False, True]
 
 
-@pytest.mark.parametrize(
-    ("schema", "says"),
-    [
+def test_read_definitions_refuses_what_types_cannot_say() -> None:
+    for schema, says in [
         (record(a=False), "accepts nothing"),
         ({"anyOf": [STRING, False]}, "accepts nothing"),
         ({"type": "string", "anyOf": [STRING]}, "beside other keywords"),
@@ -433,12 +410,10 @@ def test_read_definitions_sorts_and_marks_the_hoisted() -> None:
         ({"type": "integer", "const": True}, "not of its own type"),
         ({"type": "string", "minimum": 1}, "does not fit the type"),
         ({"minLength": 1}, "does not fit the type"),
-    ],
-)
-def test_read_definitions_refuses_what_types_cannot_say(schema: Schema, says: str) -> None:
-    with pytest.raises(BadInput, match=says) as caught:
-        read({"X": schema, "Y": STRING})
-    assert str(caught.value).startswith("#/$defs/X")
+    ]:
+        with pytest.raises(BadInput, match=says) as caught:
+            read({"X": schema, "Y": STRING})
+        assert str(caught.value).startswith("#/$defs/X")
 
 
 # --- recognise_free -------------------------------------------------------------------------------------------
@@ -460,24 +435,21 @@ ITEMS, VALUES = {"type": "array", "items": ref("Value")}, {"type": "object", "ad
 FULL = value(*SCALARS)
 
 
-@pytest.mark.parametrize(
-    "schemas",
-    [
+def test_recognise_free_knows_any_json() -> None:
+    rows: list[Any] = [
         {"Value": FULL},
         {"Value": value("string", "integer", "number", "boolean", "null")},
         {"Value": value("string", "number", "boolean", "null", items={}, values={})},
         {"Value": {"anyOf": [{"type": SCALARS}, ref("List"), ref("Dict")]}, "List": ITEMS, "Dict": VALUES},
-    ],
-)
-def test_recognise_free_knows_any_json(schemas: Schema) -> None:
-    found = types(after("recognise_free", read(schemas)))
-    assert found["Value"] == Free()
-    assert found.get("List", Array(Ref("Value"))) == Array(Ref("Value"))
+    ]
+    for schemas in rows:
+        found = types(after("recognise_free", read(schemas)))
+        assert found["Value"] == Free()
+        assert found.get("List", Array(Ref("Value"))) == Array(Ref("Value"))
 
 
-@pytest.mark.parametrize(
-    "schema",
-    [
+def test_recognise_free_lets_narrower_unions_be() -> None:
+    for schema in [
         value("string", "number", "boolean"),
         value("string", "integer", "boolean", "null"),
         value("number", "boolean", "null"),
@@ -486,11 +458,9 @@ def test_recognise_free_knows_any_json(schemas: Schema) -> None:
         {"anyOf": FULL["anyOf"][:-1]},
         {"anyOf": [{"type": "string", "maxLength": 1}, *FULL["anyOf"][1:]]},
         {"type": "object", "additionalProperties": ref("Value")},
-    ],
-)
-def test_recognise_free_lets_narrower_unions_be(schema: Schema) -> None:
-    before = read({"Value": schema})
-    assert types(after("recognise_free", before)) == types(before)
+    ]:
+        before = read({"Value": schema})
+        assert types(after("recognise_free", before)) == types(before)
 
 
 def test_recognise_free_follows_what_depends_on_it() -> None:
@@ -513,9 +483,8 @@ SHAPES: Schema = {
 TAGGED = Union((Ref("Circle"), Ref("Square")), "kind")
 
 
-@pytest.mark.parametrize(
-    ("schema", "type"),
-    [
+def test_tag_unions() -> None:
+    for schema, type in [
         (union("Circle", "Square"), TAGGED),
         ({"type": "array", "items": union("Circle", "Square")}, Array(TAGGED)),
         ({"type": "object", "additionalProperties": union("Circle", "Square")}, Map(TAGGED)),
@@ -524,12 +493,10 @@ TAGGED = Union((Ref("Circle"), Ref("Square")), "kind")
         (union("Circle", "Several"), Union((Ref("Circle"), Ref("Several")))),
         ({"anyOf": [ref("Circle"), STRING]}, Union((Ref("Circle"), TEXT))),
         ({"anyOf": [STRING, ref("Circle")]}, Union((TEXT, Ref("Circle")))),
-    ],
-)
-def test_tag_unions(schema: Schema, type: Type) -> None:
-    found = after("tag_unions", read({**SHAPES, "X": schema, "Y": record(a=schema)}))
-    assert types(found)["X"] == type
-    assert fields(found, "Y") == {"a": type}
+    ]:
+        found = after("tag_unions", read({**SHAPES, "X": schema, "Y": record(a=schema)}))
+        assert types(found)["X"] == type
+        assert fields(found, "Y") == {"a": type}
 
 
 def test_tag_unions_in_other_members() -> None:
@@ -546,21 +513,21 @@ def test_tag_unions_in_other_members() -> None:
 SHORT: Schema = {"type": "string", "maxLength": 3}
 
 
-@pytest.mark.parametrize("refined", [union("Circle", "Square"), SHORT, {"type": "array", "maxItems": 2}])
-def test_name_refinements_names_what_stands_inside(refined: Schema) -> None:
-    outer = {"type": "array", "items": refined}
-    found = after("tag_unions name_refinements", read({**SHAPES, "X": record(a_b=outer), "Y": outer, "Z": refined}))
-    assert fields(found, "X") == {"a_b": Array(Ref("XAB"))}
-    assert types(found)["Y"] == Array(Ref("YItem"))
-    assert types(found)["XAB"] == types(found)["YItem"] == types(found)["Z"]
-    assert found.definitions["XAB"].hoisted
-    assert list(found.definitions) == sorted(found.definitions)
+def test_name_refinements_names_what_stands_inside() -> None:
+    for refined in [union("Circle", "Square"), SHORT, {"type": "array", "maxItems": 2}]:
+        outer = {"type": "array", "items": refined}
+        found = after("tag_unions name_refinements", read({**SHAPES, "X": record(a_b=outer), "Y": outer, "Z": refined}))
+        assert fields(found, "X") == {"a_b": Array(Ref("XAB"))}
+        assert types(found)["Y"] == Array(Ref("YItem"))
+        assert types(found)["XAB"] == types(found)["YItem"] == types(found)["Z"]
+        assert found.definitions["XAB"].hoisted
+        assert list(found.definitions) == sorted(found.definitions)
 
 
-@pytest.mark.parametrize("schema", [SHORT, union("Circle", "Square"), {"type": "array"}, record(a=SHORT)])
-def test_name_refinements_leaves_what_can_be_refined_in_place(schema: Schema) -> None:
-    before = after("tag_unions", read({**SHAPES, "X": schema}))
-    assert types(after("name_refinements", before)) == types(before)
+def test_name_refinements_leaves_what_can_be_refined_in_place() -> None:
+    for schema in [SHORT, union("Circle", "Square"), {"type": "array"}, record(a=SHORT)]:
+        before = after("tag_unions", read({**SHAPES, "X": schema}))
+        assert types(after("name_refinements", before)) == types(before)
 
 
 def test_name_refinements_in_maps_unions_and_other_members() -> None:
@@ -662,15 +629,14 @@ def test_collect_methods() -> None:
     assert [found[name].sender for name in found] == ["server", "server", "both", "client"]
 
 
-@pytest.mark.parametrize("more", [union("GetRequest", "PingRequest"), union("GetRequest"), ref("GetRequest")])
-def test_collect_methods_looks_into_nested_unions(more: Schema) -> None:
-    nested = {**MESSAGES, "ClientRequest": union("More", "PingRequest"), "More": more}
-    assert after("collect_methods", read(nested)).methods == after("collect_methods", read(MESSAGES)).methods
+def test_collect_methods_looks_into_nested_unions() -> None:
+    for more in [union("GetRequest", "PingRequest"), union("GetRequest"), ref("GetRequest")]:
+        nested = {**MESSAGES, "ClientRequest": union("More", "PingRequest"), "More": more}
+        assert after("collect_methods", read(nested)).methods == after("collect_methods", read(MESSAGES)).methods
 
 
-@pytest.mark.parametrize(
-    ("changes", "says"),
-    [
+def test_collect_methods_refuses_what_nobody_sends() -> None:
+    for changes, says in [
         ({"ClientRequest": union("GetRequest", "P", "PingRequest")}, "P is a member of ClientRequest but has no"),
         ({"InputRequest": union("PingRequest")}, "AskRequest is a message but stands in no role union"),
         ({"ServerRequest": union("PingRequest", "GoneNotification")}, "its name does not end in 'Request'"),
@@ -680,13 +646,11 @@ def test_collect_methods_looks_into_nested_unions(more: Schema) -> None:
             {"ServerRequest": union("PingRequest", "OtherRequest"), "OtherRequest": message("things/get", STRING)},
             "things/get",
         ),
-    ],
-)
-def test_collect_methods_refuses_what_nobody_sends(changes: Schema, says: str) -> None:
-    with pytest.raises(BadInput, match=says) as caught:
-        after("collect_methods", read({**MESSAGES, **changes}))
-    assert caught.value.pointer
-    assert caught.value.fix
+    ]:
+        with pytest.raises(BadInput, match=says) as caught:
+            after("collect_methods", read({**MESSAGES, **changes}))
+        assert caught.value.pointer
+        assert caught.value.fix
 
 
 def test_collect_methods_needs_a_role_union() -> None:
@@ -708,20 +672,17 @@ def test_link_results_by_name() -> None:
     assert (method.result, method.alternatives) == (Ref("GetResult"), ())
 
 
-@pytest.mark.parametrize(
-    ("result", "usual", "instead"),
-    [
+def test_link_results_by_response() -> None:
+    for result, usual, instead in [
         (ref("GetResult"), "GetResult", ()),
         (union("MoreResult", "GetResult"), "GetResult", (Ref("MoreResult"),)),
         (union("GetResult", "MoreResult"), "GetResult", (Ref("MoreResult"),)),
         (ref("MoreResult"), "MoreResult", ()),
         (union("MoreResult", "LastResult"), "LastResult", (Ref("MoreResult"),)),
-    ],
-)
-def test_link_results_by_response(result: Schema, usual: str, instead: tuple[Type, ...]) -> None:
-    response = record("result", result=result)
-    method = answered({"GetResult": STRING, "MoreResult": {}, "LastResult": {}, "GetResultResponse": response})
-    assert (method.result, method.alternatives) == (Ref(usual), instead)
+    ]:
+        response = record("result", result=result)
+        method = answered({"GetResult": STRING, "MoreResult": {}, "LastResult": {}, "GetResultResponse": response})
+        assert (method.result, method.alternatives) == (Ref(usual), instead)
 
 
 def test_link_results_by_statement() -> None:
@@ -744,37 +705,39 @@ def test_link_results_leaves_notifications() -> None:
 # --- fields ---------------------------------------------------------------------------------------------------
 
 
-@pytest.mark.parametrize(("handshake", "named_by"), [(False, "theName"), (True, None)])
-def test_link_fields_by_statement(handshake: bool, named_by: str | None) -> None:
-    schemas = {
-        "ClientRequest": union("GetRequest"),
-        "GetRequest": message("things/get", ref("GetParams")),
-        "GetParams": record(theName=STRING),
-        "ServerNotification": union("GoneNotification"),
-        "GoneNotification": message("gone"),
-        "Filter": record(thingsGone={"type": "boolean"}),
-        **({"Hello": const("initialize")} if handshake else {}),
-    }
-    stated = {"names": {"things/get": "theName"}, "filters": {"gone": {"member": "Filter.thingsGone"}}}
-    linked = after("collect_methods link_results link_fields", read({**schemas, "GetResult": STRING}, **stated)).methods
-    assert (linked["things/get"].named_by, linked["things/get"].filter) == (named_by, None)
-    assert (linked["gone"].named_by, linked["gone"].filter) == (None, Filter("Filter", "thingsGone"))
-    unknown = {"names": {"things/get": "other"}, "filters": {"gone": {"member": "Nothing.thingsGone"}}}
-    linked = after("collect_methods link_fields", read(schemas, **unknown)).methods
-    assert not any(method.named_by or method.filter for method in linked.values())
+def test_link_fields_by_statement() -> None:
+    for handshake, named_by in [(False, "theName"), (True, None)]:
+        schemas = {
+            "ClientRequest": union("GetRequest"),
+            "GetRequest": message("things/get", ref("GetParams")),
+            "GetParams": record(theName=STRING),
+            "ServerNotification": union("GoneNotification"),
+            "GoneNotification": message("gone"),
+            "Filter": record(thingsGone={"type": "boolean"}),
+            **({"Hello": const("initialize")} if handshake else {}),
+        }
+        stated = {"names": {"things/get": "theName"}, "filters": {"gone": {"member": "Filter.thingsGone"}}}
+        linked = after(
+            "collect_methods link_results link_fields", read({**schemas, "GetResult": STRING}, **stated)
+        ).methods
+        assert (linked["things/get"].named_by, linked["things/get"].filter) == (named_by, None)
+        assert (linked["gone"].named_by, linked["gone"].filter) == (None, Filter("Filter", "thingsGone"))
+        unknown = {"names": {"things/get": "other"}, "filters": {"gone": {"member": "Nothing.thingsGone"}}}
+        linked = after("collect_methods link_fields", read(schemas, **unknown)).methods
+        assert not any(method.named_by or method.filter for method in linked.values())
 
 
 # --- name_open_params -----------------------------------------------------------------------------------------
 
 
-@pytest.mark.parametrize("params", [{}, {"type": "object"}, ref("Any")], ids=repr)
-def test_name_open_params_of_messages(params: Schema) -> None:
-    found = after(
-        "name_open_params", read({"GetRequest": message("get", params), "Any": {}, "X": record(params=params)})
-    )
-    assert fields(found, "GetRequest")["params"] == Ref("GetRequestParams")
-    assert found.definitions["GetRequestParams"].type == Object((), Free())
-    assert fields(found, "X")["params"] == fields(read({"X": record(params=params), "Any": {}}), "X")["params"]
+def test_name_open_params_of_messages() -> None:
+    for params in [{}, {"type": "object"}, ref("Any")]:
+        found = after(
+            "name_open_params", read({"GetRequest": message("get", params), "Any": {}, "X": record(params=params)})
+        )
+        assert fields(found, "GetRequest")["params"] == Ref("GetRequestParams")
+        assert found.definitions["GetRequestParams"].type == Object((), Free())
+        assert fields(found, "X")["params"] == fields(read({"X": record(params=params), "Any": {}}), "X")["params"]
 
 
 def test_name_open_params_keeps_what_members_are() -> None:
@@ -826,9 +789,8 @@ def test_merge_inline_objects_leaves_a_single_one_alone() -> None:
 # --- shape_calls ----------------------------------------------------------------------------------------------
 
 
-@pytest.mark.parametrize(
-    ("stated", "required", "arguments"),
-    [
+def test_shape_calls() -> None:
+    for stated, required, arguments in [
         (None, "", ()),
         (None, "b", ("b",)),
         (None, "a b", ()),
@@ -836,53 +798,48 @@ def test_merge_inline_objects_leaves_a_single_one_alone() -> None:
         (["c", "unknown", "a"], "c", ("c", "a")),
         (["unknown"], "b", ("b",)),
         (["a", "c"], "c", ("a",)),  # Python allows no required argument behind an optional one
-    ],
-)
-def test_shape_calls(stated: list[str] | None, required: str, arguments: tuple[str, ...]) -> None:
-    schemas: Schema = {
-        "ClientRequest": union("GetRequest"),
-        "GetRequest": message("get", ref("GetParams")),
-        "GetParams": record(required, a=STRING, b=STRING, c=STRING),
-        "GetResult": STRING,
-    }
-    more = {"arguments": {"get": stated} if stated else {}, "lifecycle": {"get": "at noon"} if stated else {}}
-    found = after("collect_methods link_results shape_calls", read(schemas, **more))
-    method = found.methods["get"]
-    assert method.arguments == tuple(wire for wire in stated or () if wire != "unknown")
-    whole = lower(small_protocol({name: one.type for name, one in found.definitions.items()}, method))
-    assert whole.positional["get"] == arguments
-    assert method.lifecycle == ("at noon" if stated else "")
+    ]:
+        schemas: Schema = {
+            "ClientRequest": union("GetRequest"),
+            "GetRequest": message("get", ref("GetParams")),
+            "GetParams": record(required, a=STRING, b=STRING, c=STRING),
+            "GetResult": STRING,
+        }
+        more = {"arguments": {"get": stated} if stated else {}, "lifecycle": {"get": "at noon"} if stated else {}}
+        found = after("collect_methods link_results shape_calls", read(schemas, **more))
+        method = found.methods["get"]
+        assert method.arguments == tuple(wire for wire in stated or () if wire != "unknown")
+        whole = lower(small_protocol({name: one.type for name, one in found.definitions.items()}, method))
+        assert whole.positional["get"] == arguments
+        assert method.lifecycle == ("at noon" if stated else "")
 
 
 PARAMS = {"listed_by": "things/list", "items": "allThings", "name": "id", "schema": "theSchema", "arguments": "theArgs"}
 
 
-@pytest.mark.parametrize(
-    ("handshake", "stated", "linked"),
-    [
+def test_link_fields_for_headers() -> None:
+    for handshake, stated, linked in [
         (False, {}, True),
         (True, {}, False),
         (False, {"listed_by": "things/gone"}, False),
         *[(False, {key: "nothing"}, False) for key in ("items", "name", "schema", "arguments")],
         (False, {"items": "next"}, False),
-    ],
-)
-def test_link_fields_for_headers(handshake: bool, stated: dict[str, str], linked: bool) -> None:
-    schemas = {
-        "ClientRequest": union("CallRequest", "ListRequest"),
-        "CallRequest": message("things/call", ref("CallParams")),
-        "CallParams": record(theArgs=record()),
-        "CallResult": STRING,
-        "ListRequest": message("things/list"),
-        "ListResult": record(allThings={"type": "array", "items": ref("Thing")}, next=STRING),
-        "Thing": record(id=STRING, theSchema=record()),
-        **({"Hello": const("initialize")} if handshake else {}),
-    }
-    facts = {"header_params": {"things/call": {**PARAMS, **stated}}}
-    methods = after("collect_methods link_results link_fields", read(schemas, **facts)).methods
-    expected = HeaderParams(**PARAMS)
-    assert methods["things/call"].header_params == (expected if linked else None)
-    assert methods["things/list"].header_params is None
+    ]:
+        schemas = {
+            "ClientRequest": union("CallRequest", "ListRequest"),
+            "CallRequest": message("things/call", ref("CallParams")),
+            "CallParams": record(theArgs=record()),
+            "CallResult": STRING,
+            "ListRequest": message("things/list"),
+            "ListResult": record(allThings={"type": "array", "items": ref("Thing")}, next=STRING),
+            "Thing": record(id=STRING, theSchema=record()),
+            **({"Hello": const("initialize")} if handshake else {}),
+        }
+        facts = {"header_params": {"things/call": {**PARAMS, **stated}}}
+        methods = after("collect_methods link_results link_fields", read(schemas, **facts)).methods
+        expected = HeaderParams(**PARAMS)
+        assert methods["things/call"].header_params == (expected if linked else None)
+        assert methods["things/list"].header_params is None
 
 
 # --- collect_facts --------------------------------------------------------------------------------------------
@@ -937,9 +894,8 @@ def test_collect_capabilities() -> None:
     assert after("collect_capabilities", read({"X": STRING})).capabilities == ()
 
 
-@pytest.mark.parametrize(
-    ("method", "union_", "stated", "capabilities"),
-    [
+def test_link_capabilities() -> None:
+    for method, union_, stated, capabilities in [
         ("things/list", "ClientRequest", None, (("client", "server.things"),)),
         ("things/watch", "ClientRequest", None, (("client", "server.things.watch"),)),
         ("things/deep/list", "ClientRequest", None, (("client", "server.things"),)),
@@ -952,15 +908,13 @@ def test_collect_capabilities() -> None:
         ("others/list", "ClientRequest", "server.alone", (("client", "server.alone"),)),
         ("things/list", "ClientRequest", "server.alone", (("client", "server.alone"),)),
         ("things/list", "ClientRequest", "server.later", (("client", "server.things"),)),
-    ],
-)
-def test_link_capabilities(method: str, union_: str, stated: str | None, capabilities: tuple[tuple[str, str]]) -> None:
-    name = "XNotification" if union_.endswith("Notification") else "XRequest"
-    schemas = {**CAPABILITIES, union_: union(name), name: message(method)}
-    semantics = {method: stated} if stated else {}
-    so_far = after("hoist_inline_objects read_definitions", draft(schemas, capabilities=semantics))
-    linked = after("collect_methods collect_capabilities link_capabilities", so_far)
-    assert linked.methods[method].capabilities == capabilities
+    ]:
+        name = "XNotification" if union_.endswith("Notification") else "XRequest"
+        schemas = {**CAPABILITIES, union_: union(name), name: message(method)}
+        semantics = {method: stated} if stated else {}
+        so_far = after("hoist_inline_objects read_definitions", draft(schemas, capabilities=semantics))
+        linked = after("collect_methods collect_capabilities link_capabilities", so_far)
+        assert linked.methods[method].capabilities == capabilities
 
 
 def test_link_capabilities_of_both_senders() -> None:
@@ -971,28 +925,30 @@ def test_link_capabilities_of_both_senders() -> None:
     assert method.capability("server") == "client.things"
 
 
-@pytest.mark.parametrize(("wire", "more"), [("task", "hasMore"), ("later", "later")])
-def test_link_fields_of_results(wire: str, more: str) -> None:
-    asks = message("things/call")
-    asks["properties"]["params"] = record(task=STRING)
-    inner = record(values={"type": "array", "items": STRING}, total={"type": "integer"}, hasMore={"type": "boolean"})
-    schemas = {
-        "ClientRequest": union("CallRequest"),
-        "CallRequest": asks,
-        "CallResult": record("holder", holder=inner),
-        "TaskResult": record(),
-    }
-    stated = {"holder": "holder", "values": "values", "most": 7, "total": "total", "more": more}
-    facts: Any = {
-        "alternatives": {"things/call": ["TaskResult"]},
-        "asked_by": {"TaskResult": wire},
-        "truncated": {"things/call": stated},
-    }
-    so_far = after("hoist_inline_objects read_definitions collect_methods link_results", draft(schemas, **facts))
-    method = after("link_fields", so_far).methods["things/call"]
-    exists = wire == "task"
-    assert method.asked_by == ("task" if exists else None)
-    assert method.truncation == (Truncation("holder", "values", "total", "hasMore", 7) if exists else None)
+def test_link_fields_of_results() -> None:
+    for wire, more in [("task", "hasMore"), ("later", "later")]:
+        asks = message("things/call")
+        asks["properties"]["params"] = record(task=STRING)
+        inner = record(
+            values={"type": "array", "items": STRING}, total={"type": "integer"}, hasMore={"type": "boolean"}
+        )
+        schemas = {
+            "ClientRequest": union("CallRequest"),
+            "CallRequest": asks,
+            "CallResult": record("holder", holder=inner),
+            "TaskResult": record(),
+        }
+        stated = {"holder": "holder", "values": "values", "most": 7, "total": "total", "more": more}
+        facts: Any = {
+            "alternatives": {"things/call": ["TaskResult"]},
+            "asked_by": {"TaskResult": wire},
+            "truncated": {"things/call": stated},
+        }
+        so_far = after("hoist_inline_objects read_definitions collect_methods link_results", draft(schemas, **facts))
+        method = after("link_fields", so_far).methods["things/call"]
+        exists = wire == "task"
+        assert method.asked_by == ("task" if exists else None)
+        assert method.truncation == (Truncation("holder", "values", "total", "hasMore", 7) if exists else None)
 
 
 def test_what_params_need() -> None:
@@ -1064,20 +1020,17 @@ DOCS: dict[str, Any] = {
 }
 
 
-@pytest.mark.parametrize(
-    ("revision", "words"),
-    [
+def test_document_takes_the_words_of_the_revision() -> None:
+    for revision, words in [
         ("2024-01-01", ["Old X.", "Own a.", "Common b.", "Old c."]),
         ("2025-01-01", ["New X.", "Own a.", "Common b.", "New c."]),
         ("2025-06-01", ["New X.", "Own a.", "Common b.", "New c."]),
         ("2026-01-01", ["New X.", "Own a.", "Common b.", "Newest c."]),
-    ],
-)
-def test_document_takes_the_words_of_the_revision(revision: str, words: list[str]) -> None:
-    schema = {**record(a=STRING, b=STRING, c=STRING, d=STRING), "description": "Prose of the file."}
-    definition = after("document", read({"X": schema}, revision=revision, docs=DOCS)).definitions["X"]
-    assert isinstance(definition.type, Object)
-    assert [definition.doc, *(field.doc for field in definition.type.fields)] == [*words, ""]
+    ]:
+        schema = {**record(a=STRING, b=STRING, c=STRING, d=STRING), "description": "Prose of the file."}
+        definition = after("document", read({"X": schema}, revision=revision, docs=DOCS)).definitions["X"]
+        assert isinstance(definition.type, Object)
+        assert [definition.doc, *(field.doc for field in definition.type.fields)] == [*words, ""]
 
 
 def test_document_keeps_the_prose_of_a_file_without_words() -> None:
@@ -1097,13 +1050,13 @@ def test_document_gives_methods_and_errors_their_words() -> None:
     assert {error.name: error.doc for error in found.errors} == {"Y": "A Y.", "Z": "Stated."}
 
 
-@pytest.mark.parametrize(("revision", "deprecated"), [("2025-12-31", ""), ("2026-01-01", "since 2026-01-01: use Y")])
-def test_document_marks_what_is_deprecated(revision: str, deprecated: str) -> None:
-    notices = [{"since": "2026-01-01", "instead": "use Y", "definitions": ["XNotification"]}]
-    schemas: Schema = {"ServerNotification": union("XNotification"), "XNotification": message("x"), "Y": STRING}
-    found = after("collect_methods document", read(schemas, revision=revision, deprecations=notices))
-    assert found.methods["x"].deprecated == found.definitions["XNotification"].deprecated == deprecated
-    assert found.definitions["Y"].deprecated == ""
+def test_document_marks_what_is_deprecated() -> None:
+    for revision, deprecated in [("2025-12-31", ""), ("2026-01-01", "since 2026-01-01: use Y")]:
+        notices = [{"since": "2026-01-01", "instead": "use Y", "definitions": ["XNotification"]}]
+        schemas: Schema = {"ServerNotification": union("XNotification"), "XNotification": message("x"), "Y": STRING}
+        found = after("collect_methods document", read(schemas, revision=revision, deprecations=notices))
+        assert found.methods["x"].deprecated == found.definitions["XNotification"].deprecated == deprecated
+        assert found.definitions["Y"].deprecated == ""
 
 
 # --- naming ---------------------------------------------------------------------------------------------------
@@ -1232,16 +1185,16 @@ def test_a_whole_revision_is_closed(revision: str) -> None:
     assert missing(protocol(revision)) == set()
 
 
-@pytest.mark.parametrize(("revision", "name"), TOP)
-def test_a_slice_is_closed_and_has_its_methods_and_no_others(revision: str, name: str) -> None:
-    whole = protocol(revision)
-    part = slice_protocol(whole, [name])
-    assert missing(part) == set()
-    assert [method for method in whole.methods if not needs(method) or name in needs(method)] == list(part.methods)
-    assert list(part.definitions) == [known for known in whole.definitions if known in part.definitions]
-    assert len(part.definitions) < len(whole.definitions)
-    messages = {method.definition for method in whole.methods if method.carrier == "message"}
-    assert messages & set(part.definitions) == messages & {method.definition for method in part.methods}
+def test_a_slice_is_closed_and_has_its_methods_and_no_others() -> None:
+    for revision, name in TOP:
+        whole = protocol(revision)
+        part = slice_protocol(whole, [name])
+        assert missing(part) == set()
+        assert [method for method in whole.methods if not needs(method) or name in needs(method)] == list(part.methods)
+        assert list(part.definitions) == [known for known in whole.definitions if known in part.definitions]
+        assert len(part.definitions) < len(whole.definitions)
+        messages = {method.definition for method in whole.methods if method.carrier == "message"}
+        assert messages & set(part.definitions) == messages & {method.definition for method in part.methods}
 
 
 JOBS = "com.example/jobs"
@@ -1252,8 +1205,7 @@ def extended(own: Schema, core: Schema, **facts: Any) -> Draft:
     source = draft(core, **facts.pop("core_facts", {})).source
     head = {"id": JOBS, "core": [source.revision], **facts.pop("head", {})}
     stated = {**SEMANTICS, "unions": {}, "roles": {}, "extends": {}, "meta": {}, "extension": head, **facts}
-    jobs = ExtensionSchema(JOBS, "1", "jobs", own, "", stated)
-    whole = extend(source, jobs)
+    whole = extend(source, ExtensionSchema(JOBS, "1", "jobs", own, "", stated))
     return Draft(whole, whole.definitions, whole.reading, whole.origins)
 
 
@@ -1280,8 +1232,7 @@ def test_complete_messages() -> None:
     }
     roles = {"RunRequest": "client", "ListRequest": "client"}
     schemas = after("complete_messages", extended(own, CORE, roles=roles)).schemas
-    params = schemas["RunRequest"]["properties"]["params"]
-    assert params == record("_meta job", _meta=ref("Meta"), job=STRING)
+    assert schemas["RunRequest"]["properties"]["params"] == record("_meta job", _meta=ref("Meta"), job=STRING)
     assert schemas["ListRequest"]["properties"]["params"] == ref("RequestParams")
     assert schemas["ListRequest"]["required"] == ["method", "params"]
     assert schemas["RunResult"] == record("resultType", _meta={"type": "object"}, resultType=const("job"))
@@ -1359,19 +1310,19 @@ UNUSED: list[tuple[str, Any, str]] = [
 ]  # fmt: skip
 
 
-@pytest.mark.parametrize(("table", "entry", "pointer"), UNUSED)
-def test_check_facts_refuses_what_says_nothing(table: str, entry: Any, pointer: str) -> None:
-    own = {"Own": record(a=STRING), "DoRequest": message("own/do", record(a=STRING)), "DoResult": record()}
-    own["DidNotification"] = message("own/did")
-    roles = {"DoRequest": "client", "DidNotification": "server"}
-    core_facts = {"errors": {"ParseError": {"code": -32700, "doc": ""}}}
-    built = whole(own, roles=roles, core_facts=core_facts)
-    assert after("check_facts", built) is built
-    facts = {"roles": roles, table: {**roles, **entry} if table == "roles" else entry}
-    with pytest.raises(BadInput) as caught:
-        whole(own, core_facts=core_facts, **facts)
-    assert caught.value.pointer == pointer
-    assert caught.value.fix
+def test_check_facts_refuses_what_says_nothing() -> None:
+    for table, entry, pointer in UNUSED:
+        own = {"Own": record(a=STRING), "DoRequest": message("own/do", record(a=STRING)), "DoResult": record()}
+        own["DidNotification"] = message("own/did")
+        roles = {"DoRequest": "client", "DidNotification": "server"}
+        core_facts = {"errors": {"ParseError": {"code": -32700, "doc": ""}}}
+        built = whole(own, roles=roles, core_facts=core_facts)
+        assert after("check_facts", built) is built
+        facts = {"roles": roles, table: {**roles, **entry} if table == "roles" else entry}
+        with pytest.raises(BadInput) as caught:
+            whole(own, core_facts=core_facts, **facts)
+        assert caught.value.pointer == pointer
+        assert caught.value.fix
 
 
 def test_extensions_leave_core_as_it_is_and_have_facts_of_their_own() -> None:

@@ -71,16 +71,16 @@ def test_text_fits_80_columns_and_opens_with_a_summary(old: str, new: str, witne
     assert [line for line in summary if line.startswith(("Old client, new server: ", "New client, old server: "))]
 
 
-@pytest.mark.parametrize(("old", "new"), STEPS)
-def test_text_has_every_finding(old: str, new: str) -> None:
-    shown = rendered(between(old, new))
-    for finding in between(old, new).findings:
-        assert shown.count(finding.fingerprint) == 1
-    words = "".join(shown.split())
-    for finding in between(old, new).findings:
-        assert "".join(finding.subject.split()) in words
-        if finding.plane is Plane.WIRE:
-            assert "".join(finding.hint.replace("`", "").split()) in words
+def test_text_has_every_finding() -> None:
+    for old, new in STEPS:
+        shown = rendered(between(old, new))
+        for finding in between(old, new).findings:
+            assert shown.count(finding.fingerprint) == 1
+        words = "".join(shown.split())
+        for finding in between(old, new).findings:
+            assert "".join(finding.subject.split()) in words
+            if finding.plane is Plane.WIRE:
+                assert "".join(finding.hint.replace("`", "").split()) in words
 
 
 def test_text_of_nothing() -> None:
@@ -118,19 +118,19 @@ def test_a_witness_is_shown() -> None:
 # --- Markdown -------------------------------------------------------------------------------------------------------
 
 
-@pytest.mark.parametrize(("old", "new"), STEPS)
-def test_markdown_has_every_finding_and_no_more(old: str, new: str) -> None:
-    whole = between(old, new)
-    shown = markdown(whole)
-    assert shown.startswith(f"# MCP {old} → {new}\n\n- **Old client, new server: ")
-    wire = [finding for finding in whole.findings if finding.plane is Plane.WIRE]
-    assert len(re.findall("<sub>", shown)) == len(wire)
-    assert all(f"{finding.rule} {finding.fingerprint}" in shown for finding in wire)
-    assert all(f"`{finding.subject}`" in shown for finding in whole.findings)
-    assert not re.search(r"[ \t]$", shown, re.MULTILINE)
-    assert shown.endswith("\n")
-    assert not shown.endswith("\n\n")
-    assert "\n\n\n" not in shown
+def test_markdown_has_every_finding_and_no_more() -> None:
+    for old, new in STEPS:
+        whole = between(old, new)
+        shown = markdown(whole)
+        assert shown.startswith(f"# MCP {old} → {new}\n\n- **Old client, new server: ")
+        wire = [finding for finding in whole.findings if finding.plane is Plane.WIRE]
+        assert len(re.findall("<sub>", shown)) == len(wire)
+        assert all(f"{finding.rule} {finding.fingerprint}" in shown for finding in wire)
+        assert all(f"`{finding.subject}`" in shown for finding in whole.findings)
+        assert not re.search(r"[ \t]$", shown, re.MULTILINE)
+        assert shown.endswith("\n")
+        assert not shown.endswith("\n\n")
+        assert "\n\n\n" not in shown
 
 
 def test_markdown_sections() -> None:
@@ -163,8 +163,7 @@ def test_markdown_mentions_nobody_and_links_to_nothing() -> None:
 
 
 def test_markdown_shows_witnesses() -> None:
-    shown = markdown(between(*STEPS[0]), witness=True)
-    blocks = re.findall(r"```json\n(.*?)```", shown, re.DOTALL)
+    blocks = re.findall(r"```json\n(.*?)```", markdown(between(*STEPS[0]), witness=True), re.DOTALL)
     assert len(blocks) == sum(finding.witness is not None for finding in between(*STEPS[0]).findings)
     assert all(json.loads(block) is not None for block in blocks)
 
@@ -176,8 +175,7 @@ def test_json_is_as_its_schema_says() -> None:
     whole = tuple(between(*step) for step in STEPS)
     entries = [Acceptance("0" * 16, "never seen", date(2026, 1, 1)), Acceptance(whole[0].findings[0].fingerprint, "ok")]
     document = json.loads(render(comparison_report(accept(whole, entries, date(2026, 2, 1), whole)), Format.JSON))
-    schema = json_schema()
-    judge = Draft202012Validator(schema)
+    judge = Draft202012Validator(json_schema())
     judge.validate(document)
     counts = [len(comparison.findings) for comparison in whole]
     assert [len(entry["findings"]) for entry in document["comparisons"]] == [counts[0] - 1, *counts[1:]]
@@ -349,25 +347,21 @@ def test_strict_compares_no_draft_that_breaks_a_rule(half_finished: tuple[Path, 
 
 
 def test_the_json_schema_is_printed() -> None:
-    done = diff("--json-schema")
-    assert json.loads(done.stdout) == json_schema()
+    assert json.loads(diff("--json-schema").stdout) == json_schema()
 
 
-@pytest.mark.parametrize(
-    ("arguments", "words"),
-    [
+def test_bad_input_is_one_line() -> None:
+    for arguments, words in [
         ((), "two revisions are compared"),
         (("2024-11-05", "2025-03-27"), "did you mean 2025-03-26?"),
         ((*STEPS[0], "--method", "tools/cal"), "did you mean tools/call?"),
         ((*STEPS[0], "--only", ","), "--only names nothing"),
         ((*STEPS[0], "--accept", "missing.toml"), "missing.toml: cannot be read"),
-    ],
-)
-def test_bad_input_is_one_line(arguments: tuple[str, ...], words: str) -> None:
-    done = diff(*arguments)
-    assert (done.returncode, done.stdout) == (2, "")
-    assert re.fullmatch(r"error: [^\n]+\n", done.stderr)
-    assert words in done.stderr
+    ]:
+        done = diff(*arguments)
+        assert (done.returncode, done.stdout) == (2, "")
+        assert re.fullmatch(r"error: [^\n]+\n", done.stderr)
+        assert words in done.stderr
 
 
 def test_formats_show_the_same_findings() -> None:

@@ -97,8 +97,7 @@ def test_headings_skip_no_level(page: str) -> None:
 
 
 def test_every_finding_has_its_place() -> None:
-    places = Outline(html(LIBRARIES)).values("id")
-    assert {finding.fingerprint for finding in FINDINGS} <= set(places)
+    assert {finding.fingerprint for finding in FINDINGS} <= set(Outline(html(LIBRARIES)).values("id"))
 
 
 def test_in_a_chain_the_same_finding_twice_has_two_places() -> None:

@@ -308,6 +308,5 @@ def test_a_step_without_matches_is_out_of_the_way(browser: Browser, tmp_path: Pa
 def test_hostile_names_can_be_linked_to(browser: Browser, tmp_path: Path) -> None:
     with visiting(browser, saved(tmp_path, html(hostile()))) as visit:
         visit.page.locator(".finding").first.locator(".foot a[href*='definition']").click()
-        focused = visit.page.evaluate("document.activeElement.id")
-        assert focused == f"definition.{quote(EVIL, safe='/')}"
+        assert visit.page.evaluate("document.activeElement.id") == f"definition.{quote(EVIL, safe='/')}"
         assert visit.complaints == []

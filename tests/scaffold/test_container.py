@@ -34,8 +34,7 @@ SECRETS = r"rediss?://[^\s\"'/]*:[^\s\"'/]*@|--(store|password|token|secret)[ =\
 def project(tmp_path_factory: pytest.TempPathFactory) -> Path:
     """A scaffolded server whose tool takes a second."""
     out = tmp_path_factory.mktemp("container")
-    done = inside("scaffold", "server", "weather", "--transport", "http", "--out", out)
-    assert done.returncode == 0, done.stderr
+    inside("scaffold", "server", "weather", "--transport", "http", "--out", out, code=0)
     module = out / "weather" / "src" / "weather" / "server.py"
     code = module.read_text("utf-8")
     slow = code.replace("    return f", "    await asyncio.sleep(1)\n    return f")
@@ -111,8 +110,7 @@ def stateless_at_work(running: Any, url: str) -> httpx2.Response:
 @pytest.mark.full
 def test_the_command_of_the_dockerfile_stops_in_good_order(project: Path, tmp_path: Path) -> None:
     with container(project, Image(project).arguments, tmp_path / "log") as (running, url):
-        response = stateless_at_work(running, url)
-        assert response.json()["result"]["content"][0]["text"] == "Hello, Ada!"
+        assert stateless_at_work(running, url).json()["result"]["content"][0]["text"] == "Hello, Ada!"
     log = (tmp_path / "log").read_text("utf-8")
     assert "Traceback" not in log
     assert "exceeded" not in log
@@ -132,8 +130,7 @@ def test_the_manifest_starts_the_same_image_with_redis(
         settings = {name: value or redis.url for name, value in variables.items()}
         with container(project, pod["args"], tmp_path / "log", **settings) as (running, url):
             assert httpx2.get(url, timeout=20).status_code == 421
-            answer = stopped_at_work(running, url, host)
-            assert answer["result"]["content"][0]["text"] == "Hello, Ada!"
+            assert stopped_at_work(running, url, host)["result"]["content"][0]["text"] == "Hello, Ada!"
         assert redis.client.dbsize() > 0
     records = [json.loads(line) for line in (tmp_path / "log").read_text("utf-8").splitlines()]
     assert any(one.get("tool") == "greet" for one in records)

@@ -80,8 +80,7 @@ def test_examples_of_results_type_check(tmp_path: Path) -> None:
         (tmp_path / f"{naming.package(revision)}.py").write_text(values(revision), "utf-8")
     config = {"include": ["*.py"], "typeCheckingMode": "strict", "venvPath": str(ROOT), "venv": ".venv"}
     (tmp_path / "pyrightconfig.json").write_text(json.dumps(config), "utf-8")
-    done = execute(ROOT / ".venv" / "bin" / "pyright", "--project", tmp_path)
-    assert done.returncode == 0, done.stdout
+    execute(ROOT / ".venv" / "bin" / "pyright", "--project", tmp_path, code=0)
 
 
 def of(*definitions: tuple[str, Any]) -> PythonProtocol:
@@ -133,7 +132,8 @@ def test_members_without_a_name_are_read_from_json() -> None:
         expression(closed, Ref("A"), {"x": 1})
 
 
-@pytest.mark.parametrize("value", [1, True, None, [], {}, "b"])
-def test_what_does_not_fit_is_refused(value: Any) -> None:
-    with pytest.raises(Unfit):
-        expression(of(), Const(("a",)), value)
+def test_what_does_not_fit_is_refused() -> None:
+    rows: list[Any] = [1, True, None, [], {}, "b"]
+    for value in rows:
+        with pytest.raises(Unfit):
+            expression(of(), Const(("a",)), value)

@@ -11,6 +11,7 @@ from pathlib import Path
 import pytest
 
 from tests.support.commands import execute, inside
+from tests.support.forks import PYTHON
 
 FUNCTIONS = '''
 """What a team has already."""
@@ -113,13 +114,10 @@ def test_a_server_calls_the_functions_of_a_file(folder: Path) -> None:
     server = (project / "src" / "trips" / "server.py").read_text("utf-8")
     assert "return await delegate(tools.plan, arguments, ctx, models." in server
     (project / "tests" / "test_calls.py").write_text(CALLS, "utf-8")
-    tested = execute(sys.executable, "-m", "pytest", "-q", cwd=project)
-    assert tested.returncode == 0, tested.stdout
-    assert "7 passed" in tested.stdout
+    assert "7 passed" in execute(PYTHON, "-m", "pytest", "-q", cwd=project, code=0).stdout
     assert inside("contract", "check", project).stdout == "The project keeps to its contract.\n"
     files = ("src/trips/server.py", "tests/test_server.py")
-    typed = execute(sys.executable, "-m", "pyright", "--pythonpath", sys.executable, *files, cwd=project)
-    assert typed.returncode == 0, typed.stdout
+    execute(sys.executable, "-m", "pyright", "--pythonpath", sys.executable, *files, cwd=project, code=0)
     checked = inside("contract", "from-module", "tools", "--out", "trips.yaml", "--check")
     assert (checked.returncode, checked.stdout) == (0, "trips.yaml is up to date.\n")
 
@@ -138,8 +136,7 @@ def test_a_server_calls_the_functions_of_an_installed_package(folder: Path, monk
     assert "delegate(functions.double, arguments, ctx, models." in server
     assert json.loads((folder / "sums" / "contract.json").read_text("utf-8"))["tools"][0]["name"] == "double"
     where = os.pathsep.join(filter(None, [str(folder / "site"), os.environ.get("PYTHONPATH")]))
-    tested = execute(sys.executable, "-m", "pytest", "-q", cwd=folder / "sums", PYTHONPATH=where)
-    assert tested.returncode == 0, tested.stdout
+    execute(PYTHON, "-m", "pytest", "-q", cwd=folder / "sums", PYTHONPATH=where, code=0)
 
 
 @pytest.mark.parametrize(

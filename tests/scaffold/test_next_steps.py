@@ -40,8 +40,7 @@ def test_a_dry_run_writes_nothing_and_an_occupied_folder_is_refused(variant: Var
     (out / variant.name).mkdir(parents=True)  # an empty folder is not in the way
     dry = scaffold(variant, out, "--dry-run")
     assert (dry.returncode, dry.stderr, snapshot(out)) == (0, "", {})
-    real = scaffold(variant, out)
-    assert real.stdout.startswith(dry.stdout)
+    assert scaffold(variant, out).stdout.startswith(dry.stdout)
     files = snapshot(out)
     assert "\n".join(tree(str(out / variant.name), sorted(snapshot(out / variant.name)))) + "\n" == dry.stdout
     for more in ([], ["--dry-run"]):
@@ -63,8 +62,7 @@ def test_what_to_do_next_can_be_pasted_into_a_shell(name: str, tmp_path: Path) -
     assert len(lines) == 4
     script = "\n".join(lines).replace("COMMAND-OR-URL", shlex.quote(shlex.join(SDK_SERVER)))
     path = os.pathsep.join([str(fresh_environment(out / name / ".venv") / "bin"), os.environ["PATH"]])
-    done = execute("bash", "-eu", "-c", script, cwd=tmp_path, PATH=path, PIP_DISABLE_PIP_VERSION_CHECK="1")
-    assert done.returncode == 0, done.stdout[-3000:] + done.stderr[-3000:]
+    done = execute("bash", "-eu", "-c", script, cwd=tmp_path, PATH=path, PIP_DISABLE_PIP_VERSION_CHECK="1", code=0)
     assert " passed" in done.stdout
     if variant.kind == "server":
         assert anyio.run(hosted, variant, out) == [each["name"] for each in variant.document["tools"]]
@@ -82,8 +80,7 @@ def fresh_environment(folder: Path) -> Path:
 
 async def hosted(variant: Variant, out: Path) -> list[str]:
     """The tools that a host finds with the `mcpServers` of a README."""
-    readme = (out / variant.name / "README.md").read_text("utf-8")
-    (block,) = re.findall(r"```json\n(.*?)```", readme, re.DOTALL)
+    (block,) = re.findall(r"```json\n(.*?)```", (out / variant.name / "README.md").read_text("utf-8"), re.DOTALL)
     file = out.parent / "host.json"
     file.write_text(block.replace("/path/to", str(out)), "utf-8")
     with anyio.fail_after(PATIENCE):

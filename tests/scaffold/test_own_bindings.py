@@ -4,12 +4,12 @@ from __future__ import annotations
 
 import re
 import shlex
-import sys
 from pathlib import Path
 
 import pytest
 
 from tests.support.commands import Done, execute, inside, save, snapshot
+from tests.support.forks import PYTHON
 from tests.support.next_revision import BASIS, FACTS, NAME, next_revision
 
 pytestmark = pytest.mark.full
@@ -22,8 +22,7 @@ def author(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     monkeypatch.setattr("mcp_bindgen.emit.python.installation.is_checkout", lambda: False)
     (tmp_path / "facts.toml").write_text(FACTS, "utf-8")
     file = save(tmp_path / "next.json", next_revision())
-    done = inside("schema", "import", NAME, file, "--status", "draft", "--semantics", tmp_path / "facts.toml")
-    assert done.returncode == 0, done.stderr
+    inside("schema", "import", NAME, file, "--status", "draft", "--semantics", tmp_path / "facts.toml", code=0)
     return tmp_path
 
 
@@ -34,16 +33,13 @@ def elsewhere(monkeypatch: pytest.MonkeyPatch, project: Path) -> None:
 
 
 def run(*words: object) -> Done:
-    done = execute(sys.executable, *words, PYTHONPATH="src")
-    assert done.returncode == 0, done.stdout + done.stderr
-    return done
+    return execute(PYTHON, *words, PYTHONPATH="src", code=0)
 
 
 def test_whoever_clones_it_has_the_bindings_and_can_generate_them_again(
     author: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    done = inside("scaffold", "server", "books", "--revision", NAME, "--with", "tools", "--out", author)
-    assert done.returncode == 0, done.stderr
+    inside("scaffold", "server", "books", "--revision", NAME, "--with", "tools", "--out", author, code=0)
     project = author / "books"
     elsewhere(monkeypatch, project)
     shown = run("-c", "from books.server import Books; print(Books.revision, Books.__mro__[1].__module__)").stdout
@@ -56,8 +52,7 @@ def test_whoever_clones_it_has_the_bindings_and_can_generate_them_again(
     assert snapshot(project) == before
     assert inside(*shlex.split(line.replace("generate", "check", 1))[1:]).stdout == f"{NAME}  in sync\n"
 
-    refused = inside("upgrade", ".", "--to", BASIS)
-    assert refused.returncode == 2
+    refused = inside("upgrade", ".", "--to", BASIS, code=2)
     assert f"migrate schema/{NAME}.json {BASIS} . --package books.v2027_01_15" in refused.stderr
 
 
@@ -82,7 +77,6 @@ def test_the_project_of_somebody_else_passes_its_tests(
 
 def test_a_contract_is_not_served_in_a_revision_that_others_do_not_have(author: Path) -> None:
     file = save(author / "contract.json", {"tools": []})
-    done = inside("scaffold", "server", "books", "--revision", NAME, "--contract", file, "--out", author)
-    assert done.returncode == 2
+    done = inside("scaffold", "server", "books", "--revision", NAME, "--contract", file, "--out", author, code=2)
     assert f"MCP {NAME} is not part of mcp-bindgen" in done.stderr
     assert not (author / "books").exists()

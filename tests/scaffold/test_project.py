@@ -30,6 +30,7 @@ from mcp_bindgen.spec import BadInput, Store
 from mcp_bindgen.testing import Watched
 from tests.support.commands import COMMAND, ROOT, Done, bindgen, execute, inside, save
 from tests.support.effort import cases
+from tests.support.forks import PYTHON
 
 BIN = Path(sys.executable).parent
 CONTRACT = """
@@ -67,23 +68,18 @@ def holds(folder: Path, *names: str) -> None:
     """Holds the projects in a folder against their own tests, and against the type checker's strictest rules."""
     for name in names:
         words = ("-W", "error", "-m", "pytest", "-q", "-p", "no:cacheprovider")
-        done = execute(sys.executable, *words, cwd=folder / name)
-        assert done.returncode == 0, done.stdout + done.stderr
+        done = execute(PYTHON, *words, cwd=folder / name, code=0)
         assert "passed" in done.stdout
         assert "skipped" not in done.stdout
-        done = execute(BIN / "ruff", "check", "--extend-select", "I,B,UP,RUF,SIM", cwd=folder / name)
-        assert done.returncode == 0, done.stdout
+        done = execute(BIN / "ruff", "check", "--extend-select", "I,B,UP,RUF,SIM", cwd=folder / name, code=0)
     places = {"include": [*names], "extraPaths": [f"{name}/src" for name in names]}
     config = {"typeCheckingMode": "strict", "venvPath": str(ROOT), "venv": ".venv", **places}
     (folder / "pyrightconfig.json").write_text(json.dumps(config), "utf-8")
-    done = execute(BIN / "pyright", "--project", folder)
-    assert done.returncode == 0, done.stdout
+    done = execute(BIN / "pyright", "--project", folder, code=0)
 
 
 def scaffolded(*arguments: object) -> Done:
-    done = inside("scaffold", *arguments)
-    assert done.returncode == 0, done.stderr
-    return done
+    return inside("scaffold", *arguments, code=0)
 
 
 # --- what is written works ----------------------------------------------------------------------------------------
@@ -91,8 +87,7 @@ def scaffolded(*arguments: object) -> Done:
 
 @pytest.mark.full
 def test_the_shortest_way_to_an_answer(tmp_path: Path) -> None:
-    done = bindgen("scaffold", "server", "weather", cwd=tmp_path)
-    assert done.returncode == 0, done.stderr
+    done = bindgen("scaffold", "server", "weather", cwd=tmp_path, code=0)
     line = next(line.strip() for line in done.stdout.splitlines() if "mcp-bindgen call" in line)
     called = execute("sh", "-c", line, cwd=tmp_path, PATH=f"{BIN}:{os.environ['PATH']}")
     assert (called.returncode, called.stdout) == (0, "Hello, Ada!\n"), called.stderr
@@ -137,7 +132,7 @@ def test_an_app_has_an_example_and_a_test_for_each_capability(tmp_path: Path) ->
     assert "speaks every revision of MCP over stdio." in (folder / "README.md").read_text("utf-8")
     for words in ([], ["upgrade", ".", "--to", "2026-07-28"]):
         assert not words or bindgen(*words, cwd=folder).returncode == 0
-        done = execute(sys.executable, "-W", "error", "-m", "pytest", "-q", "-p", "no:cacheprovider", cwd=folder)
+        done = execute(PYTHON, "-W", "error", "-m", "pytest", "-q", "-p", "no:cacheprovider", cwd=folder)
         assert (done.returncode, "4 passed" in done.stdout) == (0, True), done.stdout + done.stderr
     for revision in ("2024-11-05", "2026-07-28"):
         done = bindgen("call", folder, "prompts/get", "greeting", '{"name": "Ada"}', "--revision", revision)
@@ -163,7 +158,7 @@ def test_a_server_with_tasks_is_one_of_the_newest_revision_that_has_them_and_its
     assert "from mcp_bindgen.v2026_07_28.extensions import tasks" in source
     path = os.pathsep.join([str(tmp_path / "errands" / "src"), *sys.path])
     words = ["tools/call", "greet", '{"name": "Ada"}', "--env", f"PYTHONPATH={path}"]
-    done = bindgen("call", f"{sys.executable} -m errands", *words)
+    done = bindgen("call", f"{PYTHON} -m errands", *words)
     assert (done.returncode, done.stdout) == (0, "Hello, Ada!\n"), done.stderr
     scaffolded("server", "older", "--with", "tasks", "--revision", "2025-11-25", "--out", tmp_path, "--dry-run")
     scaffolded("client", "waiting", "--with", "tasks,elicitation", "--out", tmp_path)
@@ -194,16 +189,14 @@ def test_a_server_over_sse_is_reached_there_by_its_own_test_and_readme(words: st
     assert "mcp-bindgen call http://127.0.0.1:8000/sse\n" in readme
     assert '"type": "sse",\n      "url": "http://127.0.0.1:8000/sse"' in readme
     assert Project.read(folder).transports == ("sse",)
-    test = [sys.executable, "-m", "pytest", "-q", "-p", "no:cacheprovider", "-k", "sse", "tests/test_app.py"]
-    done = execute(*test, cwd=folder, PYTHONPATH=str(folder / "src"))
-    assert done.returncode == 0, done.stdout + done.stderr
-    assert "1 passed" in done.stdout
+    test = [PYTHON, "-m", "pytest", "-q", "-p", "no:cacheprovider", "-k", "sse", "tests/test_app.py"]
+    assert "1 passed" in execute(*test, cwd=folder, PYTHONPATH=str(folder / "src"), code=0).stdout
 
 
 @pytest.mark.full
 def test_a_client_says_in_one_line_that_nobody_is_there(tmp_path: Path) -> None:
     scaffolded("client", "looker", "--out", tmp_path)
-    done = execute(sys.executable, "-m", "looker", "false", PYTHONPATH=str(tmp_path / "looker" / "src"))
+    done = execute(PYTHON, "-m", "looker", "false", PYTHONPATH=str(tmp_path / "looker" / "src"))
     assert (done.returncode, done.stdout) == (1, "")
     assert done.stderr.startswith("error: ")
     assert len(done.stderr.splitlines()) == 1
@@ -222,7 +215,7 @@ def test_a_protected_project_has_no_defaults_that_let_anybody_in(tmp_path: Path)
         for set_, missing in cases_:
             search = os.pathsep.join([str(folder / "src"), os.environ.get("PYTHONPATH", "")])
             variables: dict[str, Any] = {"MCP_ISSUER": "", "PYTHONPATH": search, **set_}
-            done = execute(sys.executable, *command, **variables)
+            done = execute(PYTHON, *command, **variables)
             assert (done.returncode, done.stdout) == (exit_code, ""), done.stderr
             assert f"the environment needs {missing}" in done.stderr.splitlines()[-1]
     readme = (folder / "README.md").read_text("utf-8")
@@ -290,9 +283,8 @@ def test_the_steps_of_a_readme_install_a_project_where_there_is_no_release(tmp_p
     scaffolded("server", "weather", "--out", tmp_path)
     readme = (tmp_path / "weather" / "README.md").read_text("utf-8")
     (install,) = [line.strip() for line in readme.splitlines() if "pip install" in line]
-    words = install.replace(".venv/bin/pip install", f"'{sys.executable}' -m pip install --dry-run --ignore-installed")
-    done = execute("sh", "-c", words, cwd=tmp_path / "weather", PIP_DISABLE_PIP_VERSION_CHECK="1")
-    assert done.returncode == 0, done.stderr
+    words = install.replace(".venv/bin/pip install", f"'{PYTHON}' -m pip install --dry-run --ignore-installed")
+    done = execute("sh", "-c", words, cwd=tmp_path / "weather", PIP_DISABLE_PIP_VERSION_CHECK="1", code=0)
     assert "mcp-bindgen-0.1.0" in done.stdout.splitlines()[-1]
 
 
@@ -301,7 +293,7 @@ def test_a_server_says_what_it_is_and_how_it_is_started(tmp_path: Path) -> None:
     contract = save(tmp_path / "notes.json", {"tools": [{"name": "add", "inputSchema": {"type": "object"}}]})
     scaffolded("server", "notes", "--contract", contract, "--out", tmp_path)
     search = os.pathsep.join([str(tmp_path / "notes" / "src"), os.environ.get("PYTHONPATH", "")])
-    done = execute(sys.executable, "-m", "notes", "--help", PYTHONPATH=search)
+    done = execute(PYTHON, "-m", "notes", "--help", PYTHONPATH=search)
     assert done.stdout.startswith("usage: python -m notes [-h]")
     assert "Serve `notes`: its tools." in done.stdout
     assert "example: python -m notes --http 127.0.0.1:8000" in done.stdout
@@ -312,8 +304,7 @@ def test_a_server_with_any_name_is_as_ruff_wants_it(tmp_path: Path) -> None:
     contract = save(tmp_path / "notes.json", {"prompts": [{"name": "hello"}]})
     for name in ("acme", "zoo"):
         scaffolded("server", name, "--contract", contract, "--out", tmp_path)
-    done = execute(BIN / "ruff", "check", "--no-cache", "--extend-select", "I", tmp_path)
-    assert done.returncode == 0, done.stdout
+    execute(BIN / "ruff", "check", "--no-cache", "--extend-select", "I", tmp_path, code=0)
 
 
 class Told(Transport):
@@ -330,9 +321,8 @@ class Told(Transport):
     async def close(self) -> None: ...
 
 
-@pytest.mark.parametrize(
-    ("revision", "message", "said"),
-    [
+def test_what_a_server_sends_in_tests_is_judged() -> None:
+    rows: list[tuple[str, Any, str | None]] = [
         ("2025-11-25", {"id": 1, "result": {"content": []}}, None),
         ("2025-11-25", {"id": 1, "result": {"content": [{"type": "text"}]}}, "CallToolResult"),
         ("2025-11-25", {"id": 1, "result": {"task": {}}}, "CallToolResult or CreateTaskResult"),
@@ -340,24 +330,22 @@ class Told(Transport):
         ("2026-07-28", {"id": 1, "result": {"content": []}}, "resultType"),
         ("2026-07-28", {"id": 1, "result": {"content": [], "resultType": "complete"}}, None),
         ("2025-03-26", [{"id": 1, "result": {"content": []}}, {"id": 2, "result": 1}], "JSONRPCResponse"),
-    ],
-)
-def test_what_a_server_sends_in_tests_is_judged(revision: str, message: Any, said: str | None) -> None:
-    messages = [{"jsonrpc": "2.0", **one} for one in (message if isinstance(message, list) else [message])]
-    watched = Watched(Told(json.dumps(messages if isinstance(message, list) else messages[0]).encode()), revision)
-    anyio.run(watched.send, [b'{"jsonrpc": "2.0", "id": 1, "method": "tools/call", "params": {"name": "x"}}'])
-    anyio.run(watched.receive)
-    assert bool(watched.problems) == (said is not None)
-    assert said is None or any(said in problem for problem in watched.problems)
+    ]
+    for revision, message, said in rows:
+        messages = [{"jsonrpc": "2.0", **one} for one in (message if isinstance(message, list) else [message])]
+        watched = Watched(Told(json.dumps(messages if isinstance(message, list) else messages[0]).encode()), revision)
+        anyio.run(watched.send, [b'{"jsonrpc": "2.0", "id": 1, "method": "tools/call", "params": {"name": "x"}}'])
+        anyio.run(watched.receive)
+        assert bool(watched.problems) == (said is not None)
+        assert said is None or any(said in problem for problem in watched.problems)
 
 
 # --- what is refused ----------------------------------------------------------------------------------------------
 
 
 @pytest.mark.full
-@pytest.mark.parametrize(
-    ("words", "said"),
-    [
+def test_bad_input_is_refused_in_one_line(tmp_path: Path) -> None:
+    for words, said in [
         (("class",), "a word of Python's; try class-server"),
         (("json",), "would stand in the way of the module json; try my-json"),
         (("mcp-bindgen",), "would stand in the way of the module mcp_bindgen"),
@@ -374,14 +362,12 @@ def test_what_a_server_sends_in_tests_is_judged(revision: str, message: Any, sai
         (("x", "--style", "app", "--with", "tools,tasks"), "--with tasks needs a class, not an App; give --style"),
         (("x", "--style", "app", "--with", "logging"), "--with logging needs a class"),
         ((), "the project needs a name; as in: mcp-bindgen scaffold server weather"),
-    ],
-)
-def test_bad_input_is_refused_in_one_line(tmp_path: Path, words: tuple[str, ...], said: str) -> None:
-    done = inside("scaffold", "server", *words, "--out", tmp_path)
-    assert (done.returncode, done.stdout) == (2, "")
-    assert said in done.stderr
-    assert len(done.stderr.splitlines()) == 1
-    assert not list(tmp_path.iterdir())
+    ]:
+        done = inside("scaffold", "server", *words, "--out", tmp_path)
+        assert (done.returncode, done.stdout) == (2, "")
+        assert said in done.stderr
+        assert len(done.stderr.splitlines()) == 1
+        assert not list(tmp_path.iterdir())
 
 
 def test_a_contract_that_a_revision_does_not_allow_is_refused(tmp_path: Path) -> None:
@@ -389,8 +375,7 @@ def test_a_contract_that_a_revision_does_not_allow_is_refused(tmp_path: Path) ->
     tool = {"name": "t", "inputSchema": {"type": "object"}, "outputSchema": {"type": "array"}}
     contract.write_text(json.dumps({"tools": [tool]}), "utf-8")
     words = ("scaffold", "server", "x", "--contract", contract, "--out", tmp_path, "--revision")
-    done = inside(*words, "2025-11-25")
-    assert done.returncode == 2
+    done = inside(*words, "2025-11-25", code=2)
     assert "c.json#/tools/0/outputSchema/type: MCP 2025-11-25 does not allow it" in done.stderr
     assert [path.name for path in tmp_path.iterdir()] == ["c.json"]
     assert inside(*words, "2026-07-28").returncode == 0
@@ -509,17 +494,15 @@ def test_the_table_of_a_project_is_changed_and_nothing_else(tmp_path: Path) -> N
     file.write_text(mine, "utf-8", newline="")
     project = Project.read(tmp_path / "weather")
     written = replace(project, revisions=("2026-07-28",), transports=("stdio", "http")).written(mine)
-    changed = mine.replace('["2025-11-25"]', '["2026-07-28"]').replace('["stdio"]', '["stdio", "http"]')
-    assert written == changed
+    assert written == mine.replace('["2025-11-25"]', '["2026-07-28"]').replace('["stdio"]', '["stdio", "http"]')
     assert project.written(written) == mine
 
 
 TABLE = '[tool.mcp-bindgen]\nkind = "server"\n'
 
 
-@pytest.mark.parametrize(
-    ("text", "said"),
-    [
+def test_what_is_no_project_is_refused(tmp_path: Path) -> None:
+    for text, said in [
         ("", "has no [tool.mcp-bindgen]"),
         ("[tool]\nmcp-bindgen = 1", "has no [tool.mcp-bindgen]"),
         ("[tool.mcp-bindgen]", "needs 'kind'"),
@@ -527,13 +510,11 @@ TABLE = '[tool.mcp-bindgen]\nkind = "server"\n'
         (f'{TABLE}package = "a"\nrevisions = []', "needs 'revisions'"),
         (f'{TABLE}package = "a"\nrevisions = ["x"]\ncontract = "../x"', "needs 'contract'"),
         ("[", "is not TOML"),
-    ],
-)
-def test_what_is_no_project_is_refused(tmp_path: Path, text: str, said: str) -> None:
-    (tmp_path / "pyproject.toml").write_text(text, "utf-8")
-    with pytest.raises(BadInput) as caught:
-        Project.read(tmp_path)
-    assert said in str(caught.value)
-    assert caught.value.fix
-    with pytest.raises(BadInput, match="so it is no project of ours"):
-        Project.read(tmp_path / "nothing")
+    ]:
+        (tmp_path / "pyproject.toml").write_text(text, "utf-8")
+        with pytest.raises(BadInput) as caught:
+            Project.read(tmp_path)
+        assert said in str(caught.value)
+        assert caught.value.fix
+        with pytest.raises(BadInput, match="so it is no project of ours"):
+            Project.read(tmp_path / "nothing")

@@ -10,6 +10,7 @@ import tomllib
 from contextlib import suppress
 from datetime import date
 from functools import reduce
+from itertools import product
 from operator import getitem
 from pathlib import Path
 from typing import Any
@@ -72,12 +73,12 @@ def test_a_file_that_is_missing_or_a_folder(tmp_path: Path) -> None:
         check(caught.value, path)
 
 
-@pytest.mark.parametrize("keyword", ["anyOf", "oneOf", "allOf"])
-def test_a_circle_of_references(tmp_path: Path, keyword: str) -> None:
-    file = save(tmp_path / "schema.json", {"$defs": {"A": {keyword: [TEXT, ref("B")]}, "B": ref("A")}})
-    with pytest.raises(BadInput, match="A -> B -> A") as caught:
-        read(file)
-    check(caught.value, file, "/$defs/A")
+def test_a_circle_of_references(tmp_path: Path) -> None:
+    for keyword in ["anyOf", "oneOf", "allOf"]:
+        file = save(tmp_path / "schema.json", {"$defs": {"A": {keyword: [TEXT, ref("B")]}, "B": ref("A")}})
+        with pytest.raises(BadInput, match="A -> B -> A") as caught:
+            read(file)
+        check(caught.value, file, "/$defs/A")
 
 
 def test_many_circles_are_all_broken_and_soon() -> None:
@@ -90,11 +91,9 @@ def test_many_circles_are_all_broken_and_soon() -> None:
     assert normalise(grounded) == grounded
 
 
-@pytest.mark.parametrize(
-    "below", [record(a=ref("A")), {"type": "array", "items": ref("A")}, {"additionalProperties": union("A", "B")}]
-)
-def test_recursion_below_an_object_or_array_is_fine(below: Schema) -> None:
-    assert normalise({"$defs": {"A": below, "B": TEXT}})["$defs"]["A"] == below
+def test_recursion_below_an_object_or_array_is_fine() -> None:
+    for below in [record(a=ref("A")), {"type": "array", "items": ref("A")}, {"additionalProperties": union("A", "B")}]:
+        assert normalise({"$defs": {"A": below, "B": TEXT}})["$defs"]["A"] == below
 
 
 CHANGES_THE_MEANING: list[Schema] = [
@@ -104,12 +103,12 @@ CHANGES_THE_MEANING: list[Schema] = [
 ]
 
 
-@pytest.mark.parametrize(("keyword", "value"), [item for row in CHANGES_THE_MEANING for item in row.items()])
-def test_a_keyword_that_would_change_the_meaning(tmp_path: Path, keyword: str, value: Any) -> None:
-    file = save(tmp_path / "schema.json", {"$defs": {"X": record(**{"a/b": {keyword: value}})}})
-    with pytest.raises(BadInput, match=f"'{keyword}'".replace("$", r"\$")) as caught:
-        read(file)
-    check(caught.value, file, f"/$defs/X/properties/a~1b/{keyword}")
+def test_a_keyword_that_would_change_the_meaning(tmp_path: Path) -> None:
+    for keyword, value in [item for row in CHANGES_THE_MEANING for item in row.items()]:
+        file = save(tmp_path / "schema.json", {"$defs": {"X": record(**{"a/b": {keyword: value}})}})
+        with pytest.raises(BadInput, match=f"'{keyword}'".replace("$", r"\$")) as caught:
+            read(file)
+        check(caught.value, file, f"/$defs/X/properties/a~1b/{keyword}")
 
 
 WRONG_KIND: list[Schema] = [
@@ -121,35 +120,31 @@ WRONG_KIND: list[Schema] = [
 """The place that is told -> the value of the keyword in it."""
 
 
-@pytest.mark.parametrize(("pointer", "value"), [item for row in WRONG_KIND for item in row.items()], ids=repr)
-def test_a_keyword_of_the_wrong_kind(tmp_path: Path, pointer: str, value: Any) -> None:
-    file = save(tmp_path / "schema.json", {"$defs": {"X": {pointer.split("/")[1]: value}}})
-    with pytest.raises(BadInput) as caught:
-        read(file)
-    check(caught.value, file, f"/$defs/X{pointer}")
+def test_a_keyword_of_the_wrong_kind(tmp_path: Path) -> None:
+    for pointer, value in [item for row in WRONG_KIND for item in row.items()]:
+        file = save(tmp_path / "schema.json", {"$defs": {"X": {pointer.split("/")[1]: value}}})
+        with pytest.raises(BadInput) as caught:
+            read(file)
+        check(caught.value, file, f"/$defs/X{pointer}")
 
 
-@pytest.mark.parametrize("beside", [record(a=TEXT), {"minLength": 3}, {"const": "a"}, {"format": "uri"}], ids=repr)
-def test_what_stands_beside_a_reference_is_not_lost(beside: Schema) -> None:
-    with pytest.raises(BadInput, match=r"beside '\$ref'"):
-        normalise({"$defs": {"X": {**ref("Y"), **beside}, "Y": {}}})
+def test_what_stands_beside_a_reference_is_not_lost() -> None:
+    for beside in [record(a=TEXT), {"minLength": 3}, {"const": "a"}, {"format": "uri"}]:
+        with pytest.raises(BadInput, match=r"beside '\$ref'"):
+            normalise({"$defs": {"X": {**ref("Y"), **beside}, "Y": {}}})
 
 
-@pytest.mark.parametrize(
-    "document",
-    [
+def test_strange_files_are_accepted_or_refused_but_never_a_crash(tmp_path: Path) -> None:
+    for document in [
         '{"$defs": {"X": ' + '{"items": ' * 700 + "{}" + "}" * 702,
         json.dumps({"$defs": {**{f"A{n}": ref(f"A{n + 1}") for n in range(3000)}, "A3000": TEXT}}),
         '{"$defs": {"X": {"enum": [{"a": 1}, {"b": 1}]}}}',
         '{"$defs": {"X": {"enum": ["\\ud800"]}}}',
-    ],
-    ids=["700-arrays", "3000-aliases", "enum-of-objects", "half-a-character"],
-)
-def test_strange_files_are_accepted_or_refused_but_never_a_crash(tmp_path: Path, document: str) -> None:
-    file = tmp_path / "schema.json"
-    file.write_text(document, "utf-8")
-    with suppress(BadInput):
-        external(file, "draft", {})
+    ]:
+        file = tmp_path / "schema.json"
+        file.write_text(document, "utf-8")
+        with suppress(BadInput):
+            external(file, "draft", {})
 
 
 # --- good files -----------------------------------------------------------------------------------------------
@@ -162,11 +157,11 @@ def test_prose_and_extension_keywords_are_accepted_everywhere() -> None:
     assert normalise(document)["$defs"] == document["$defs"]
 
 
-@pytest.mark.parametrize("key", ["$defs", "definitions"])
-def test_members_may_be_named_like_keywords(key: str) -> None:
-    names = ["$ref", "not", "if", "type", "required", "description", "title", "$comment", "properties"]
-    document = normalise({key: {"X": record("$ref title", **dict.fromkeys(names, TEXT))}})
-    assert canonical(document)["$defs"]["X"]["properties"] == dict.fromkeys(sorted(names), TEXT)
+def test_members_may_be_named_like_keywords() -> None:
+    for key in ["$defs", "definitions"]:
+        names = ["$ref", "not", "if", "type", "required", "description", "title", "$comment", "properties"]
+        document = normalise({key: {"X": record("$ref title", **dict.fromkeys(names, TEXT))}})
+        assert canonical(document)["$defs"]["X"]["properties"] == dict.fromkeys(sorted(names), TEXT)
 
 
 def as_draft_07(node: Any) -> Any:
@@ -226,45 +221,37 @@ def test_canonical_has_no_prose_and_one_order() -> None:
     assert dumps(canonical(normalise({"$defs": SAMPLE}))["$defs"]) == dumps(expected)
 
 
-@pytest.mark.parametrize("definitions", [SAMPLE, draft()["$defs"]], ids=["sample", "draft"])
-def test_canonical_is_idempotent(definitions: Schema) -> None:
-    once = canonical(normalise({"$defs": definitions}))
-    assert dumps(canonical(once)) == dumps(once)
-    assert digest(once) == digest(normalise({"$defs": definitions}))
+def test_canonical_is_idempotent() -> None:
+    for definitions in [SAMPLE, draft()["$defs"]]:
+        once = canonical(normalise({"$defs": definitions}))
+        assert dumps(canonical(once)) == dumps(once)
+        assert digest(once) == digest(normalise({"$defs": definitions}))
 
 
-@pytest.mark.parametrize("seed", range(5))
-@pytest.mark.parametrize("definitions", [SAMPLE, draft()["$defs"]], ids=["sample", "draft"])
-def test_the_order_of_members_does_not_count(definitions: Schema, seed: int) -> None:
-    other = shuffled(definitions, seed)
-    for node in other.values():
-        random.Random(seed).shuffle(node.get("required", []))
-    assert digest(normalise({"$defs": other})) == digest(normalise({"$defs": definitions}))
+def test_the_order_of_members_does_not_count() -> None:
+    for definitions, seed in product([SAMPLE, draft()["$defs"]], range(5)):
+        other = shuffled(definitions, seed)
+        for node in other.values():
+            random.Random(seed).shuffle(node.get("required", []))
+        assert digest(normalise({"$defs": other})) == digest(normalise({"$defs": definitions}))
 
 
 def test_an_empty_list_of_required_members_is_none() -> None:
     assert digest(normalise(small(X={"required": []}))) == digest(normalise(small(X={})))
 
 
-CHANGES: list[tuple[str, Any]] = [
-    ("additionalProperties", False),
-    ("required", ["b"]),
-    ("properties/title/type", "string"),
-    ("properties/title", True),
-    ("properties/new", TEXT),
-    ("properties/b/enum", ["z", 1, "a", None]),
-    ("properties/a/anyOf", [{"type": "integer", "minimum": 0}, ref("Y")]),
-    ("properties/a/minLength", 1),
-    ("properties/description/default/q", 2),
-]
-
-
-@pytest.mark.parametrize(("place", "value"), CHANGES)
-def test_a_change_of_structure_is_another_digest(place: str, value: Any) -> None:
-    *parents, last = place.split("/")
-    changed = copy.deepcopy(SAMPLE)
-    reduce(getitem, parents, changed["X"])[last] = value
-    assert digest(normalise({"$defs": changed})) != digest(normalise({"$defs": SAMPLE}))
+def test_a_change_of_structure_is_another_digest() -> None:
+    changes: list[tuple[str, Any]] = [
+        *(("additionalProperties", False), ("required", ["b"]), ("properties/title/type", "string")),
+        *(("properties/title", True), ("properties/new", TEXT), ("properties/b/enum", ["z", 1, "a", None])),
+        ("properties/a/anyOf", [{"type": "integer", "minimum": 0}, ref("Y")]),
+        *(("properties/a/minLength", 1), ("properties/description/default/q", 2)),
+    ]
+    for place, value in changes:
+        *parents, last = place.split("/")
+        changed = copy.deepcopy(SAMPLE)
+        reduce(getitem, parents, changed["X"])[last] = value
+        assert digest(normalise({"$defs": changed})) != digest(normalise({"$defs": SAMPLE}))
 
 
 # --- the schema folder ----------------------------------------------------------------------------------------
@@ -330,10 +317,10 @@ def test_a_change_of_the_committed_file_is_noticed(store: Store) -> None:
     assert not store.is_pinned("2030-01-31")
 
 
-@pytest.mark.parametrize(("wrong", "near"), [("2025-11-52", "2025-11-25"), ("2026-7-28", "2026-07-28")])
-def test_an_unknown_revision_suggests_the_nearest(wrong: str, near: str) -> None:
-    with pytest.raises(BadInput, match=rf"'{wrong}'; did you mean {near}\?"):
-        Store().effective(wrong)
+def test_an_unknown_revision_suggests_the_nearest() -> None:
+    for wrong, near in [("2025-11-52", "2025-11-25"), ("2026-7-28", "2026-07-28")]:
+        with pytest.raises(BadInput, match=rf"'{wrong}'; did you mean {near}\?"):
+            Store().effective(wrong)
 
 
 def test_importing_keeps_comments_other_entries_and_patches(store: Store, tmp_path: Path) -> None:
@@ -385,18 +372,18 @@ STRANGE = [
 ]
 
 
-@pytest.mark.parametrize("name", STRANGE)
-def test_no_name_of_a_draft_leaves_the_folder_or_looks_strange(store: Store, tmp_path: Path, name: str) -> None:
-    before = sorted(tmp_path.rglob("*"))
-    with pytest.raises(BadInput, match=r"is not a date|is not the name of a revision"):
-        store.add(name, tmp_path / "upstream.json", source="abc")
-    assert sorted(tmp_path.rglob("*")) == before
+def test_no_name_of_a_draft_leaves_the_folder_or_looks_strange(store: Store, tmp_path: Path) -> None:
+    for name in STRANGE:
+        before = sorted(tmp_path.rglob("*"))
+        with pytest.raises(BadInput, match=r"is not a date|is not the name of a revision"):
+            store.add(name, tmp_path / "upstream.json", source="abc")
+        assert sorted(tmp_path.rglob("*")) == before
 
 
-@pytest.mark.parametrize("name", ["draft", "2027-01-15-rc1", "DRAFT-2026.v1", "2030-02-01_x", "7"])
-def test_a_draft_has_any_name(store: Store, tmp_path: Path, name: str) -> None:
-    assert store.add(name, tmp_path / "upstream.json", source="").status == "draft"
-    assert store.effective(name).draft
+def test_a_draft_has_any_name(store: Store, tmp_path: Path) -> None:
+    for name in ["draft", "2027-01-15-rc1", "DRAFT-2026.v1", "2030-02-01_x", "7"]:
+        assert store.add(name, tmp_path / "upstream.json", source="").status == "draft"
+        assert store.effective(name).draft
 
 
 def test_a_released_revision_is_pinned_to_a_commit(store: Store, tmp_path: Path) -> None:
@@ -472,14 +459,14 @@ def test_each_committed_structure_is_the_upstream_one(revision: str) -> None:
     assert Store().verify(revision, UPSTREAM / revision / "schema.json") == (True, [])
 
 
-@pytest.mark.parametrize("revision", REVISIONS)
-def test_each_committed_structure_is_as_pinned_and_canonical(revision: str) -> None:
-    assert Store().is_pinned(revision)
-    text = (ROOT / "schema" / revision / "schema.json").read_text("utf-8")
-    assert text == dumps(canonical(json.loads(text)))
+def test_each_committed_structure_is_as_pinned_and_canonical() -> None:
+    for revision in REVISIONS:
+        assert Store().is_pinned(revision)
+        text = (ROOT / "schema" / revision / "schema.json").read_text("utf-8")
+        assert text == dumps(canonical(json.loads(text)))
 
 
-@pytest.mark.parametrize("text", ["a", "\U0001f600", 'a"b\\', "\n\x7f\x9b\u2028", "\U000e0001"])
-def test_strings_of_toml_hold_any_text_and_can_be_printed(text: str) -> None:
-    assert tomllib.loads(f"{quoted(text)} = {quoted(text)}") == {text: text}
-    assert quoted(text).isprintable()
+def test_strings_of_toml_hold_any_text_and_can_be_printed() -> None:
+    for text in ["a", "\U0001f600", 'a"b\\', "\n\x7f\x9b\u2028", "\U000e0001"]:
+        assert tomllib.loads(f"{quoted(text)} = {quoted(text)}") == {text: text}
+        assert quoted(text).isprintable()

@@ -68,19 +68,18 @@ def test_facts_of_transports_and_customs_came_with_a_revision() -> None:
     assert [whole.revision for whole in protocols() if whole.facts.unnamed_over_http] == ["2025-03-26"]
     assert {whole.facts.trace_context for whole in protocols()} == {("traceparent", "tracestate", "baggage")}
     assert set(STORE.semantics["customs"].values()) <= set(REVISIONS)
-    flags = [whole.facts.argument_errors_in_results for whole in protocols()]
-    assert flags == [False, False, False, True, True]
+    assert [whole.facts.argument_errors_in_results for whole in protocols()] == [False, False, False, True, True]
 
 
 @pytest.mark.full
-@pytest.mark.parametrize(("table", "key"), ENTRIES, ids=lambda part: str(part))
-def test_no_entry_could_be_derived(table: str, key: str) -> None:
-    assert any(makes_a_difference(revision, table, key) for revision in REVISIONS)
+def test_no_entry_could_be_derived() -> None:
+    for table, key in ENTRIES:
+        assert any(makes_a_difference(revision, table, key) for revision in REVISIONS)
 
 
-@pytest.mark.parametrize("table", METHOD_TABLES.split())
-def test_methods_exist(table: str) -> None:
-    assert set(STORE.semantics[table]) <= {method.name for whole in protocols() for method in whole.methods}
+def test_methods_exist() -> None:
+    for table in METHOD_TABLES.split():
+        assert set(STORE.semantics[table]) <= {method.name for whole in protocols() for method in whole.methods}
 
 
 def test_what_is_stated_is_there() -> None:
@@ -108,13 +107,13 @@ def test_results_are_defined_where_their_methods_are(revision: str) -> None:
             assert not {f"{stem}Result", f"{stem}ResultResponse"} & set(whole.definitions), "the name rule would do"
 
 
-@pytest.mark.parametrize("method", STORE.semantics["arguments"])
-def test_arguments_are_members_of_the_params(method: str) -> None:
-    wires = {field.wire for whole in protocols() for field in params_of(whole, method)}
-    stated: list[str] = STORE.semantics["arguments"][method]
-    assert set(stated) <= wires
-    assert len(set(stated)) == len(stated)
-    assert any(found.arguments == tuple(stated) for whole in protocols() for found in whole.methods)
+def test_arguments_are_members_of_the_params() -> None:
+    for method in STORE.semantics["arguments"]:
+        wires = {field.wire for whole in protocols() for field in params_of(whole, method)}
+        stated: list[str] = STORE.semantics["arguments"][method]
+        assert set(stated) <= wires
+        assert len(set(stated)) == len(stated)
+        assert any(found.arguments == tuple(stated) for whole in protocols() for found in whole.methods)
 
 
 def params_of(whole: Protocol, name: str) -> tuple[Field, ...]:
@@ -134,12 +133,14 @@ def test_what_the_runtime_sends_has_no_stub_and_ping_has_one(revision: str) -> N
     assert "ping" not in lifecycle
 
 
-@pytest.mark.parametrize("member", STORE.semantics["shared"])
-def test_shared_forms_have_one_class_for_many_places(member: str) -> None:
-    name = STORE.semantics["shared"][member]
-    wholes = [whole for whole in protocols() if name in whole.definitions and whole.definitions[name].hoisted]
-    users = [field for whole in wholes for _, field in fields(whole) if (field.wire, field.type) == (member, Ref(name))]
-    assert len(users) > 1
+def test_shared_forms_have_one_class_for_many_places() -> None:
+    for member in STORE.semantics["shared"]:
+        name = STORE.semantics["shared"][member]
+        wholes = [whole for whole in protocols() if name in whole.definitions and whole.definitions[name].hoisted]
+        users = [
+            field for whole in wholes for _, field in fields(whole) if (field.wire, field.type) == (member, Ref(name))
+        ]
+        assert len(users) > 1
 
 
 def fields(whole: Protocol) -> Iterator[tuple[str, Field]]:
@@ -149,12 +150,12 @@ def fields(whole: Protocol) -> Iterator[tuple[str, Field]]:
             yield from ((name, field) for field in definition.type.fields)
 
 
-@pytest.mark.parametrize("key", STORE.semantics["defaults"])
-def test_defaults_fill_a_required_field(key: str) -> None:
-    owner, _, wire = key.rpartition(".")
-    found = [field for whole in protocols() for name, field in fields(whole) if owner in ("", name)]
-    stated = (wire, True, STORE.semantics["defaults"][key])
-    assert stated in [(field.wire, field.required, field.default) for field in found]
+def test_defaults_fill_a_required_field() -> None:
+    for key in STORE.semantics["defaults"]:
+        owner, _, wire = key.rpartition(".")
+        found = [field for whole in protocols() for name, field in fields(whole) if owner in ("", name)]
+        stated = (wire, True, STORE.semantics["defaults"][key])
+        assert stated in [(field.wire, field.required, field.default) for field in found]
 
 
 def test_error_codes_are_distinct_and_end_with_a_revision() -> None:
@@ -163,14 +164,14 @@ def test_error_codes_are_distinct_and_end_with_a_revision() -> None:
     assert {entry["until"] for entry in errors.values() if "until" in entry} < set(REVISIONS)
 
 
-@pytest.mark.parametrize("notice", NOTICES, ids=lambda notice: str(notice["instead"])[:20])
-def test_deprecations_name_what_exists_from_their_revision_on(notice: dict[str, Any]) -> None:
-    assert notice["since"] in REVISIONS
-    whole = protocol(notice["since"])
-    assert set(notice["definitions"]) <= set(whole.definitions)
-    assert len(set(notice["definitions"])) == len(notice["definitions"])
-    for name in notice["definitions"]:
-        assert whole.definitions[name].deprecated == f"since {notice['since']}: {notice['instead']}"
+def test_deprecations_name_what_exists_from_their_revision_on() -> None:
+    for notice in NOTICES:
+        assert notice["since"] in REVISIONS
+        whole = protocol(notice["since"])
+        assert set(notice["definitions"]) <= set(whole.definitions)
+        assert len(set(notice["definitions"])) == len(notice["definitions"])
+        for name in notice["definitions"]:
+            assert whole.definitions[name].deprecated == f"since {notice['since']}: {notice['instead']}"
 
 
 def test_no_definition_is_deprecated_twice() -> None:

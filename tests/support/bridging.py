@@ -15,9 +15,8 @@ from hypothesis import strategies as st
 
 from mcp_bindgen.bridge.places import Plan
 from mcp_bindgen.bridge.steps import plans
-from mcp_bindgen.bridging.chain import Chain
+from mcp_bindgen.bridging.chain import Chain, Conversion, LossReport, Part
 from mcp_bindgen.bridging.converter import drop_collisions
-from mcp_bindgen.bridging.step import Conversion, LossReport, Part
 from mcp_bindgen.protocol import Protocol, build
 from mcp_bindgen.protocol.model import Object, Ref, Type
 from mcp_bindgen.spec import Store

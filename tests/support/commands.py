@@ -9,49 +9,50 @@ import random
 import re
 import subprocess
 import sys
-from contextlib import chdir, redirect_stderr, redirect_stdout
+from contextlib import chdir, redirect_stderr, redirect_stdout, suppress
 from pathlib import Path
 from typing import Any
 from unittest import mock
 
 from mcp_bindgen.cli.app import run
 from mcp_bindgen.spec.json import is_array, is_object
+from tests.support.forks import INSTALLED, PYTHON
 
 ROOT = Path(__file__).parents[2]
 UPSTREAM = Path(__file__).parents[3] / "shared" / "upstream"
-COMMAND = Path(sys.executable).with_name("mcp-bindgen")
+COMMAND = Path(PYTHON).with_name(INSTALLED.name)
+"""A stand-in of the installed `mcp-bindgen`, which starts at once."""
 
 Done = subprocess.CompletedProcess[str]
-
 
 PATIENCE = 300.0
 """Seconds that a program may take before it counts as hanging."""
 
 
-def execute(*command: object, cwd: Path | None = None, stdin: str = "", **variables: str) -> Done:
-    """Runs a program to its end, which must come in time; what the caller's shell says about colour does not count."""
+def execute(
+    *command: object, cwd: Path | None = None, stdin: str = "", code: int | None = None, **variables: str
+) -> Done:
+    """Run a program to its end, which must come in time, and with this exit code if one is given.
+
+    Settings of the caller's shell for colour do not count.
+    """
     plain = {name: value for name, value in os.environ.items() if name not in ("NO_COLOR", "FORCE_COLOR", "COLUMNS")}
-    return subprocess.run(
-        list(map(str, command)),
-        cwd=cwd,
-        input=stdin,
-        env=plain | variables,
-        capture_output=True,
-        encoding="utf-8",
-        timeout=PATIENCE,
-    )
+    words, env = list(map(str, command)), plain | variables
+    done = subprocess.run(words, cwd=cwd, input=stdin, env=env, capture_output=True, encoding="utf-8", timeout=PATIENCE)
+    assert code in (None, done.returncode), f"{done.returncode}: {done.stdout}{done.stderr}"
+    return done
 
 
-def bindgen(*arguments: object, cwd: Path | None = None, **variables: str) -> Done:
-    """Runs the installed `mcp-bindgen`."""
-    return execute(COMMAND, *arguments, cwd=cwd, **variables)
+def bindgen(*arguments: object, cwd: Path | None = None, code: int | None = None, **variables: str) -> Done:
+    """Run `mcp-bindgen`."""
+    return execute(COMMAND, *arguments, cwd=cwd, code=code, **variables)
 
 
-def inside(*arguments: object, cwd: Path | None = None, **variables: str) -> Done:
-    """Runs `mcp-bindgen` in this process: quicker, and a crash shows where."""
+def inside(*arguments: object, cwd: Path | None = None, code: int | None = None, **variables: str) -> Done:
+    """Run `mcp-bindgen` in this process: quicker, and a crash shows where; `code` is its exit code, if given."""
     out, err = io.StringIO(), io.StringIO()
     words = list(map(str, arguments))
-    code: object = 0
+    found: object = 0
     with (
         mock.patch.object(sys, "argv", ["mcp-bindgen", *words]),
         mock.patch.object(sys.modules["__main__"], "__package__", "", create=True),  # it says how Python was started
@@ -63,31 +64,46 @@ def inside(*arguments: object, cwd: Path | None = None, **variables: str) -> Don
         try:
             run()
         except SystemExit as stop:
-            code = stop.code
-    assert isinstance(code, int)
-    return Done(words, code, out.getvalue(), err.getvalue())
+            found = stop.code
+    assert isinstance(found, int)
+    assert code in (None, found), f"{found}: {out.getvalue()}{err.getvalue()}"
+    return Done(words, found, out.getvalue(), err.getvalue())
+
+
+def on_terminal(*arguments: str, **variables: str) -> str:
+    """Return what `mcp-bindgen` prints to a terminal that is 80 columns wide."""
+    ours, theirs = os.openpty()
+    plain = {name: value for name, value in os.environ.items() if name not in ("NO_COLOR", "FORCE_COLOR", "CI")}
+    environment = {**plain, "TERM": "xterm-256color", "COLUMNS": "80", **variables}
+    parts: list[bytes] = []
+    with subprocess.Popen([COMMAND, *arguments], stdin=theirs, stdout=theirs, env=environment) as process:
+        os.close(theirs)
+        with suppress(OSError), os.fdopen(ours, "rb", 0) as terminal:  # an error says that the other end is closed
+            while part := terminal.read(4096):
+                parts.append(part)
+    assert process.returncode == 0, parts
+    return b"".join(parts).decode().replace("\r\n", "\n")
 
 
 def answered(*arguments: object, code: int = 0, cwd: Path | None = None) -> str:
     """Return what `mcp-bindgen` prints, which ends with this exit code and writes nothing to stderr."""
-    done = inside(*arguments, cwd=cwd)
-    assert (done.returncode, done.stderr) == (code, ""), done.stderr
+    done = inside(*arguments, cwd=cwd, code=code)
+    assert done.stderr == ""
     return done.stdout
 
 
 def complaint(*arguments: object, code: int = 2, cwd: Path | None = None) -> str:
     """Return the one line with which `mcp-bindgen` fails; it prints nothing else."""
-    done = inside(*arguments, cwd=cwd)
-    assert (done.returncode, done.stdout) == (code, ""), done.stderr
+    done = inside(*arguments, cwd=cwd, code=code)
+    assert done.stdout == ""
     assert re.fullmatch(r"error: [^\n]+\n", done.stderr), done.stderr
     return done.stderr.strip()
 
 
 def python(code: str, path: Path, *arguments: object, stdin: str = "") -> str:
     """Return what a fresh interpreter prints that imports from `path`; it must not fail."""
-    done = execute(sys.executable, "-W", "error", "-c", code, *arguments, stdin=stdin, PYTHONPATH=str(path))
-    assert done.returncode == 0, done.stderr
-    return done.stdout
+    command = (sys.executable, "-W", "error", "-c", code, *arguments)
+    return execute(*command, stdin=stdin, code=0, PYTHONPATH=str(path)).stdout
 
 
 def snapshot(folder: Path) -> dict[str, bytes]:

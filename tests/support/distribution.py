@@ -119,7 +119,7 @@ def untyped(python: Path, package: str) -> list[str]:
     search = {"PATH": f"{python.parent}{os.pathsep}{os.environ['PATH']}"}
     words = ("-m", "pyright", "--ignoreexternal", "--verifytypes", package, "--outputjson")
     with TemporaryDirectory() as empty:
-        done = execute(sys.executable, *words, cwd=Path(empty), **search)
+        done = execute(sys.executable, *words, cwd=Path(empty), code=None, **search)
     found = json.loads(done.stdout)["typeCompleteness"]
     assert found["modules"], f"{package} has no py.typed"
     return [one["name"] for one in found["symbols"] if one["isExported"] and not one["isTypeKnown"]]
@@ -151,7 +151,7 @@ def check_commands(folder: Path, wheel: Path) -> str:
     python = environment(folder, f"mcp-bindgen[generate] @ {wheel.as_uri()}")
     search = {"PATH": f"{python.parent}{os.pathsep}{os.environ['PATH']}"}
     for command, shown in COMMANDS:
-        done = execute(python.with_name("mcp-bindgen"), *command, cwd=folder, **search)
+        done = execute(python.with_name("mcp-bindgen"), *command, cwd=folder, code=None, **search)
         assert done.returncode == 0, f"{command}: {done.stdout}{done.stderr}"
         assert shown in done.stdout + done.stderr, f"{command}: {done.stdout}{done.stderr}"
     return f"{len(COMMANDS)} commands of the installed wheel"

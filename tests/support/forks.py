@@ -1,139 +1,224 @@
-"""Python programs that start at once: a process that has imported them forks for each start.
+"""Python programs that start at once: a process that has imported what they need forks for each start.
 
-`python -m tests.support.forks SOCKET PROGRAM MODULE...` serves a program. `python -IS forks.py SOCKET ARGUMENT...`
-starts it: that passes on streams, folder, environment and signals, and ends as the program does.
+`python -m tests.support.forks NUMBER` forks. It has imported all of `mcp_bindgen`, and the official SDK.
+`fork_client.py` starts a program: it passes on streams, folder, environment and signals, and ends as the program does.
 """
 
 from __future__ import annotations
 
-import json
+import atexit
+import gc
+import marshal
 import os
+import runpy
 import select
+import shutil
 import signal
 import socket
+import subprocess
 import sys
+import tempfile
+import threading
+import time
+import types
+import warnings
 from contextlib import suppress
-from functools import cache
+from importlib import import_module, invalidate_caches
+from importlib.metadata import entry_points
+from pathlib import Path
+from pkgutil import walk_packages
+from typing import Any, cast
 
-_SIZE = 4
+CLIENT = Path(__file__).with_name("fork_client.py")
+ROOT = Path(__file__).parents[2]
+INSTALLED = Path(sys.executable).with_name("mcp-bindgen")
+VARIABLE = "FORKS_OF_TESTS"
+"""Has the folder of the stand-ins, for the processes of one test run, which share them; and the checkout."""
+OTHERS = (
+    *("anyio._backends._asyncio", "email.policy", "httpcore2", "importlib.metadata", "pytest", "truststore"),
+    *("pytest", *(each.value for each in entry_points(group="pytest11"))),
+    *("uvicorn.lifespan.on", "uvicorn.protocols.http.httptools_impl"),
+    *("mcp.client.client", "mcp.server.lowlevel", "mcp.server.mcpserver", "mcp.server.streamable_http_manager"),
+)
+"""Modules of other packages that programs import, some of them late."""
+LEFT_OUT = "mcp_bindgen.testing", "mcp_bindgen.cli.__main__", "mcp_bindgen.__main__"
+"""Modules that are not imported: plugins of pytest, and programs."""
 
 
-@cache
-def forked(program: str, *modules: str) -> tuple[str, ...]:
-    """Return the command that starts a program; what serves it lives as long as this process.
+def _stand_ins() -> Path:
+    """Make stand-ins of `python` and `mcp-bindgen`; the first use starts the process that forks for all of them."""
+    folder = Path(tempfile.mkdtemp())
+    atexit.register(shutil.rmtree, folder, ignore_errors=True)
+    for name, program in (("python", ""), (INSTALLED.name, INSTALLED)):
+        (folder / name).write_text(f'#!/bin/sh\nexec {sys.executable} -IS {CLIENT} {folder}/socket {program} "$@"\n')
+        (folder / name).chmod(0o755)
+    listener = socket.socket(socket.AF_UNIX)
+    listener.bind(str(folder / "socket"))
+    listener.listen(100)
+    ending, held = os.pipe()
+
+    def start() -> None:
+        select.select([listener], [], [])
+        command = [sys.executable, "-m", "tests.support.forks", str(listener.fileno())]
+        serving = subprocess.Popen(
+            command, cwd=ROOT, stdin=ending, pass_fds=[listener.fileno()], start_new_session=True, env=environment
+        )
+        listener.close()
+        atexit.register(serving.wait)
+        atexit.register(os.close, held)
+
+    environment = {**os.environ, VARIABLE: f"{folder}:{ROOT}"}
+    threading.Thread(target=start, daemon=True).start()
+    return folder
+
+
+def _shared() -> Path:
+    """Return the folder of the stand-ins of this test run."""
+    if not hasattr(os, "fork"):
+        return INSTALLED.parent
+    if not os.environ.get(VARIABLE, "").endswith(f":{ROOT}"):
+        os.environ[VARIABLE] = f"{_stand_ins()}:{ROOT}"
+    return Path(os.environ[VARIABLE].partition(":")[0])
+
+
+PYTHON = str(_shared() / "python")
+"""A stand-in of this Python that starts programs at once; `mcp-bindgen` is beside it."""
+
+
+def prepare() -> None:
+    """Start the process that forks, which takes seconds, before a program is needed."""
+    if hasattr(os, "fork"):
+        with socket.socket(socket.AF_UNIX) as line:
+            line.connect(str(Path(PYTHON).with_name("socket")))
+
+
+def serve(number: int) -> None:
+    """Fork for each start, until the tests are gone.
 
     Args:
-        program: The file of the program.
-        modules: What it imports late.
+        number: The file descriptor of the socket that listens.
     """
-    import atexit
-    import subprocess
-    import tempfile
-    import time
-    from pathlib import Path
-
-    folder = tempfile.TemporaryDirectory()
-    atexit.register(folder.cleanup)
-    path = Path(folder.name, "forks")
-    root = Path(__file__).parents[2]
-    command = [sys.executable, "-m", "tests.support.forks", str(path), program, *modules]
-    serving = subprocess.Popen(command, cwd=root, stdin=subprocess.PIPE, start_new_session=True)
-    atexit.register(serving.wait)
-    atexit.register(serving.kill)
-    while not path.exists():
-        assert serving.poll() is None, f"{program} cannot be imported"
-        time.sleep(0.02)
-    return sys.executable, "-IS", __file__, str(path)
-
-
-def ask(path: str, words: list[str]) -> None:
-    """Start the program, and end as it does."""
-    with socket.socket(socket.AF_UNIX) as line:
-        line.connect(path)
-        body = json.dumps([words, os.getcwd(), dict(os.environ)]).encode()  # noqa: PTH109
-        socket.send_fds(line, [len(body).to_bytes(_SIZE, "big")], [0, 1, 2])
-        line.sendall(body)
-        os.close(0)
-        os.close(1)
-        for number in (signal.SIGTERM, signal.SIGINT):
-            signal.signal(number, lambda number, _: line.sendall(bytes([number])))
-        code = int.from_bytes(line.recv(1) or b"\1", "big", signed=True)
-    if code < 0:
-        signal.signal(-code, signal.SIG_DFL)
-        os.kill(os.getpid(), -code)
-    os._exit(code)
-
-
-def serve(path: str, program: str, *modules: str) -> None:
-    """Fork for each start."""
-    import gc
-    import runpy
-    from importlib import import_module
-
-    runpy.run_path(program, run_name="imported")
-    for name in modules:
-        import_module(name)
+    package = import_module("mcp_bindgen")
+    ours, plugins = walk_packages(package.__path__, "mcp_bindgen."), entry_points(group="pytest11")
+    for name in [*(each.name for each in ours), *OTHERS, *(each.module for each in plugins)]:
+        if not name.startswith(LEFT_OUT):
+            import_module(name)
+    gc.collect()
     gc.freeze()
-    signal.signal(signal.SIGCHLD, _reap)
-    with socket.socket(socket.AF_UNIX) as listener:
-        listener.bind(f"{path}.new")
-        listener.listen(100)
-        os.rename(f"{path}.new", path)  # noqa: PTH104
-        while listener.fileno() in select.select([listener.fileno(), 0], [], [])[0]:  # until the tests are gone
-            line, _ = listener.accept()
-            if os.fork():
-                line.close()
-                continue
-            listener.close()
-            size, streams, _, _ = socket.recv_fds(line, _SIZE, 3)
-            words, folder, variables = json.loads(line.recv(int.from_bytes(size, "big"), socket.MSG_WAITALL))
-            if _watched(line, streams):
-                line.close()
-                for number, name in enumerate(("stdin", "stdout", "stderr")):  # they remember other files
-                    stream = open(number, "w" if number else "r", 1, "utf-8", closefd=False)  # noqa: SIM115
-                    setattr(sys, name, stream)
-                os.chdir(folder)
-                os.environ.clear()
-                os.environ.update(variables)
-                sys.argv = [program, *words]
-                runpy.run_path(program, run_name="__main__")
-                sys.stdout.flush()
-            os._exit(0)  # quickly, without taking apart what was imported
-
-
-def _reap(*_: object) -> None:
-    """Wait for those that have ended, so that their processor time counts."""
-    with suppress(ChildProcessError):
-        while os.waitpid(-1, os.WNOHANG)[0]:
-            pass
-
-
-def _watched(line: socket.socket, streams: list[int]) -> bool:
-    """Fork the program: true there, false once it has ended, which is told, as signals are to it."""
-    reader, writer = socket.socketpair()
-    writer.setblocking(False)
+    woken, waker = socket.socketpair()
+    waker.setblocking(False)
+    signal.set_wakeup_fd(waker.fileno())
     signal.signal(signal.SIGCHLD, lambda *_: None)
-    signal.set_wakeup_fd(writer.fileno())
-    program = os.fork()
-    for number, stream in enumerate(streams):
-        if not program:
-            os.dup2(stream, number)
+    started: dict[int, socket.socket] = {}
+    with socket.socket(fileno=number) as listener:
+        while True:
+            waiting: list[Any] = [0, listener, woken, *started.values()]
+            for ready in select.select(waiting, [], [])[0]:
+                if ready is listener:
+                    line, _ = listener.accept()
+                    _start(line, started, (listener, woken, waker))
+                elif ready is woken:
+                    woken.recv(4096)
+                    _reap(started)
+                elif ready == 0:
+                    for pid in started:
+                        os.kill(pid, signal.SIGKILL)
+                    return
+                else:
+                    for pid in [pid for pid, line in started.items() if line is ready]:  # a signal, or it was killed
+                        os.kill(pid, (ready.recv(1) or bytes([signal.SIGKILL]))[0])
+
+
+def _start(line: socket.socket, started: dict[int, socket.socket], own: tuple[socket.socket, ...]) -> None:
+    size, streams, _, _ = socket.recv_fds(line, 4, 3)
+    if not size:  # `prepare`
+        line.close()
+        return
+    words, folder, variables = marshal.loads(line.recv(int.from_bytes(size, "big"), socket.MSG_WAITALL))
+    pid = os.fork()
+    if pid:
+        started[pid] = line
+        for stream in streams:
+            os.close(stream)
+        return
+    signal.set_wakeup_fd(-1)
+    signal.signal(signal.SIGCHLD, signal.SIG_DFL)
+    for each in (line, *started.values(), *own):
+        each.close()
+    os.setsid()
+    for number, (stream, name) in enumerate(zip(streams, ("stdin", "stdout", "stderr"), strict=True)):
+        os.dup2(stream, number)
         os.close(stream)
-    if not program:
-        signal.set_wakeup_fd(-1)
-        signal.signal(signal.SIGCHLD, signal.SIG_DFL)
-        return True
-    ended, status = 0, 0
-    while not ended:
-        if line in select.select([line, reader], [], [])[0]:
-            os.kill(program, (line.recv(1) or bytes([signal.SIGKILL]))[0])
-        ended, status = os.waitpid(program, os.WNOHANG)
-    with suppress(OSError):  # the caller may be gone
-        line.sendall(os.waitstatus_to_exitcode(status).to_bytes(1, "big", signed=True))
-    return False
+        errors = "backslashreplace" if number == 2 else "strict"
+        opened = open(number, "w" if number else "r", 1, "utf-8", errors, closefd=False)  # noqa: SIM115
+        setattr(sys, name, opened)  # those of the serving process remember other files
+        setattr(sys, f"__{name}__", opened)
+    os.chdir(folder)
+    os.environ.clear()
+    os.environ.update(variables)
+    time.tzset()
+    code = 1
+    try:
+        _run(words)
+        code = 0
+    except SystemExit as stop:
+        code = stop.code if isinstance(stop.code, int) else int(stop.code is not None)
+        if isinstance(stop.code, str):
+            print(stop.code, file=sys.stderr)
+    except BaseException as error:
+        place = error.__traceback__
+        while place and place.tb_frame.f_code.co_filename in (__file__, "<frozen runpy>"):
+            place = place.tb_next
+        sys.excepthook(type(error), error.with_traceback(place), place)
+        if isinstance(error, KeyboardInterrupt):
+            signal.signal(signal.SIGINT, signal.SIG_DFL)
+            atexit.register(os.kill, os.getpid(), signal.SIGINT)
+    for thread in threading.enumerate():
+        if thread is not threading.main_thread() and not thread.daemon:
+            thread.join()
+    with suppress(BrokenPipeError):
+        sys.stdout.flush()
+    atexit._run_exitfuncs()
+    os._exit(code & 255)  # quickly: without taking modules apart
+
+
+def _run(words: list[str]) -> None:
+    """Do what `python WORD...` does."""
+    for name in [name for name in sys.modules if name.partition(".")[0] == "tests"]:
+        del sys.modules[name]
+    sys.path[:] = [*filter(None, os.environ.get("PYTHONPATH", "").split(os.pathsep)), *sys.path[1:]]
+    invalidate_caches()
+    if words[0] == "-W":
+        _, action, *words = words
+        warnings.simplefilter(cast(Any, action))
+    option, *rest = words
+    if option == "-m":
+        if rest[0] == "pytest":
+            for module in list(sys.modules.values()):  # else it warns that it cannot rewrite what has been imported
+                if type(module) is types.ModuleType:
+                    module.__doc__ = "PYTEST_DONT_REWRITE"
+        sys.argv = rest
+        sys.path.insert(0, os.getcwd())  # noqa: PTH109
+        runpy.run_module(rest[0], run_name="__main__", alter_sys=True)
+    elif option == "-c":
+        sys.argv = ["-c", *rest[1:]]
+        sys.path.insert(0, "")
+        module = sys.modules["__main__"] = types.ModuleType("__main__")
+        exec(compile(rest[0], "<string>", "exec"), vars(module))
+    else:
+        sys.argv = words
+        sys.path.insert(0, str(Path(option).resolve().parent))
+        runpy.run_path(option, run_name="__main__")
+
+
+def _reap(started: dict[int, socket.socket]) -> None:
+    """Tell how the programs ended that have."""
+    with suppress(ChildProcessError):
+        while (ended := os.waitpid(-1, os.WNOHANG))[0]:
+            line = started.pop(ended[0])
+            with line, suppress(OSError):  # the client may be gone
+                line.sendall(os.waitstatus_to_exitcode(ended[1]).to_bytes(2, "big", signed=True))
 
 
 if __name__ == "__main__":
-    if sys.flags.no_site:
-        ask(sys.argv[1], sys.argv[2:])
-    serve(*sys.argv[1:])
+    serve(int(sys.argv[1]))

@@ -39,7 +39,7 @@ class Installation:
         own = {"MCP_BINDGEN_HOME": str(self.home), "PYTHONPATH": ""}
         place = self.home.parent / "elsewhere"
         place.mkdir(exist_ok=True)
-        return execute(self.python, *arguments, cwd=place, **{**own, **variables})
+        return execute(self.python, *arguments, cwd=place, code=None, **{**own, **variables})
 
     def files(self) -> dict[str, bytes]:
         """What is installed of ours."""

@@ -37,6 +37,7 @@ from unittest import mock
 from mcp_bindgen.cli.app import run
 
 from .commands import ROOT
+from .forks import PYTHON
 from .processes import free_port
 
 SECONDS = 120.0
@@ -188,11 +189,11 @@ class _Reader:
         foreign = ("COLUMNS", "FORCE_COLOR", "MCP_BINDGEN_HOME", "XDG_DATA_HOME")
         plain = {name: value for name, value in os.environ.items() if name not in foreign}
         home = {"HOME": str(self._folder / ".home"), "XDG_CACHE_HOME": str(Path.home() / ".cache")}
-        path = os.pathsep.join([str(Path(sys.executable).parent), str(ROOT / "tests/support/bin"), plain["PATH"]])
+        folders = Path(PYTHON).parent, Path(sys.executable).parent, ROOT / "tests/support/bin", plain["PATH"]
         self._shell = subprocess.Popen(
             ["bash"],
             cwd=self._folder,
-            env={**plain, **home, "PATH": path, "CHECKOUT": str(ROOT)},
+            env={**plain, **home, "PATH": os.pathsep.join(map(str, folders)), "CHECKOUT": str(ROOT)},
             stdin=subprocess.PIPE,
             stdout=subprocess.PIPE,
             stderr=subprocess.STDOUT,

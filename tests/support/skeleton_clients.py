@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-import sys
 import traceback
 from collections.abc import Awaitable, Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
@@ -15,6 +14,7 @@ import anyio
 
 from mcp_bindgen.scaffold.project import Project
 from tests.interop.inspector import inspect
+from tests.support.forks import PYTHON
 from tests.support.skeletons import ALL, REVISIONS, SECTIONS, Variant, declared, protocol, search_path
 
 AT_ONCE = 4
@@ -72,7 +72,7 @@ def old_or_new(revision: str) -> str:
 
 def start(project: Project) -> list[str]:
     """The command that starts a server over stdio; its warnings are errors."""
-    return [sys.executable, "-W", "error", "-m", project.package]
+    return [PYTHON, "-W", "error", "-m", project.package]
 
 
 def example(schema: Mapping[str, Any]) -> Any:

@@ -10,7 +10,6 @@ from __future__ import annotations
 import fcntl
 import json
 import os
-import sys
 from collections.abc import AsyncGenerator, Iterator, Mapping, Sequence
 from contextlib import asynccontextmanager, contextmanager
 from copy import deepcopy
@@ -31,6 +30,7 @@ from mcp_bindgen.protocol.model import Sender
 from mcp_bindgen.scaffold.project import Project
 from mcp_bindgen.spec import Store
 from tests.support.commands import inside, save
+from tests.support.forks import PYTHON
 
 STORE = Store()
 REVISIONS = tuple(STORE.pins)
@@ -396,7 +396,7 @@ def search_path(projects: Sequence[Project]) -> dict[str, str]:
 async def serving(projects: Sequence[Project]) -> AsyncGenerator[Mapping[str, str]]:
     """The applications of some projects, all in one process; gives the address of each, by package."""
     names = [project.package for project in projects]
-    command = [sys.executable, "-W", "error", "-c", _SERVE, *names]
+    command = [PYTHON, "-W", "error", "-c", _SERVE, *names]
     process = await anyio.open_process(command, stderr=None, env={**os.environ, **search_path(projects)})
     try:
         assert process.stdout is not None

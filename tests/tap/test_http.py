@@ -168,9 +168,9 @@ async def test_pages_of_other_sites_and_rebound_names_reach_nothing(headers: Map
     assert seen == []
 
 
-@pytest.mark.parametrize("address", ["0.0.0.0:0", "192.0.2.1:80", ":70000", "nonsense"])
-def test_the_tap_listens_on_this_machine_only(address: str) -> None:
-    complaint("tap", "--listen", address, URL)
+def test_the_tap_listens_on_this_machine_only() -> None:
+    for address in ["0.0.0.0:0", "192.0.2.1:80", ":70000", "nonsense"]:
+        complaint("tap", "--listen", address, URL)
 
 
 DEEP = b'{"jsonrpc":"2.0","id":7,"result":' + b"[" * 100_000 + b"]" * 100_000 + b"}"

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import json
 import subprocess
-import sys
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any, NamedTuple
@@ -20,6 +19,7 @@ from mcp_bindgen.protocol.types import Object
 from mcp_bindgen.spec import Store
 from mcp_bindgen.tap.trace import meta_keys
 from tests.support.commands import COMMAND, PATIENCE
+from tests.support.forks import PYTHON
 from tests.support.taps import JSON, Scripted, Sent, event, in_memory, traced
 
 REVISIONS = ("2025-06-18", "2025-11-25", "2026-07-28")
@@ -141,7 +141,7 @@ def test_over_stdio(revision: str, tmp_path: Path) -> None:
     )
     out = tmp_path / "trace.jsonl"
     done = subprocess.run(
-        [COMMAND, "tap", "--out", out, "--", sys.executable, "-c", server, tmp_path / "answers"],
+        [COMMAND, "tap", "--out", out, "--", PYTHON, "-c", server, tmp_path / "answers"],
         input="".join(f"{json.dumps(one)}\n" for one in messages).encode(),
         capture_output=True,
         timeout=PATIENCE,

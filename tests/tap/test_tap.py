@@ -23,6 +23,7 @@ from mcp_bindgen.tap import Lines, Recorder, Trace, TracedMessage, recorder
 from mcp_bindgen.tap.redaction import may_contain_secrets, redacted
 from tests.interop.everything import EVERYTHING, FILESYSTEM
 from tests.support.commands import COMMAND, PATIENCE, ROOT, complaint, inside
+from tests.support.forks import INSTALLED, PYTHON
 from tests.support.taps import traced
 
 ECHO = "import sys, shutil; shutil.copyfileobj(sys.stdin.buffer, sys.stdout.buffer)"
@@ -35,7 +36,7 @@ INITIALIZED = b'{"jsonrpc": "2.0", "method": "notifications/initialized"}\n'
 CALL = b'{"jsonrpc": "2.0", "id": 2, "method": "tools/call", "params": {"name": "remember"}}\n'
 
 
-def tap(*options: object, sent: bytes, server: Sequence[str] = (sys.executable, "-c", ECHO)) -> Any:
+def tap(*options: object, sent: bytes, server: Sequence[str] = (PYTHON, "-c", ECHO)) -> Any:
     return subprocess.run(
         [COMMAND, "tap", *map(str, options), "--", *server], input=sent, capture_output=True, timeout=PATIENCE
     )
@@ -106,7 +107,7 @@ def test_a_text_that_is_no_json_and_may_contain_secrets_is_not_shown(tmp_path: P
 
 
 def test_the_exit_code_is_the_server_s() -> None:
-    assert tap(sent=b"", server=(sys.executable, "-c", "raise SystemExit(7)")).returncode == 7
+    assert tap(sent=b"", server=(PYTHON, "-c", "raise SystemExit(7)")).returncode == 7
     assert tap(sent=b"").returncode == 0
 
 
@@ -158,8 +159,7 @@ def test_bad_input_is_one_line(tmp_path: Path) -> None:
 @pytest.mark.full
 def test_call_shows_the_same_trace(tmp_path: Path) -> None:
     (tmp_path / "shop.py").write_text("from mcp_bindgen.app import App\napp = App('shop')\n", "utf-8")
-    done = inside("call", tmp_path / "shop.py", "--trace", "--revision", "2025-11-25")
-    assert done.returncode == 0
+    done = inside("call", tmp_path / "shop.py", "--trace", "--revision", "2025-11-25", code=0)
     assert re.findall(r"[><] \S+ #\d+( result)?", done.stderr) == ["", " result"]
 
 
@@ -203,31 +203,31 @@ def test_seeded_violations_are_found(revision: str, method: str, result: Any, po
     assert answered.elapsed_ms is not None
 
 
-@pytest.mark.parametrize("text", [b"{", b"1", b"[]", b"{}", b'{"jsonrpc": "2.0", "id": 9, "result": {}}', b"\xff"])
-def test_what_is_no_message_is_a_violation(text: bytes) -> None:
-    seen = list[TracedMessage]()
-    Trace(seen.append, "2025-11-25").record("server", text)
-    assert [len(message.violations) for message in seen] == [1]
+def test_what_is_no_message_is_a_violation() -> None:
+    for text in [b"{", b"1", b"[]", b"{}", b'{"jsonrpc": "2.0", "id": 9, "result": {}}', b"\xff"]:
+        seen = list[TracedMessage]()
+        Trace(seen.append, "2025-11-25").record("server", text)
+        assert [len(message.violations) for message in seen] == [1]
 
 
 @pytest.mark.full
-@pytest.mark.parametrize("revision", list(Store().pins))
-def test_valid_messages_have_no_violation(revision: str) -> None:
+def test_valid_messages_have_no_violation() -> None:
     """Of all methods that are messages: an example of the request and of its result."""
-    protocol = build(Store().effective(revision))
-    seen = list[TracedMessage]()
-    trace = Trace(seen.append, revision)
-    for number, method in enumerate(one for one in protocol.methods if one.carrier == "message"):
-        head = {"jsonrpc": "2.0"} | ({"id": number} if method.kind == "request" else {})
-        params = {} if method.params is None else {"params": example(protocol, method.params)}
-        for sender in method.senders[:1]:
-            trace.record(sender, json.dumps({**head, "method": method.name, **params}).encode())
-            if isinstance(method.result, Ref) and method.name != "initialize":
-                answer = {**head, "result": example(protocol, method.result)}
-                trace.record("server" if sender == "client" else "client", json.dumps(answer).encode())
-        trace.revision = revision
-    assert len(seen) > 20
-    assert [(message.method, message.violations) for message in seen if message.violations] == []
+    for revision in list(Store().pins):
+        protocol = build(Store().effective(revision))
+        seen = list[TracedMessage]()
+        trace = Trace(seen.append, revision)
+        for number, method in enumerate(one for one in protocol.methods if one.carrier == "message"):
+            head = {"jsonrpc": "2.0"} | ({"id": number} if method.kind == "request" else {})
+            params = {} if method.params is None else {"params": example(protocol, method.params)}
+            for sender in method.senders[:1]:
+                trace.record(sender, json.dumps({**head, "method": method.name, **params}).encode())
+                if isinstance(method.result, Ref) and method.name != "initialize":
+                    answer = {**head, "result": example(protocol, method.result)}
+                    trace.record("server" if sender == "client" else "client", json.dumps(answer).encode())
+            trace.revision = revision
+        assert len(seen) > 20
+        assert [(message.method, message.violations) for message in seen if message.violations] == []
 
 
 # --- secrets --------------------------------------------------------------------------------------------------
@@ -256,7 +256,7 @@ def test_secrets_are_replaced_and_nothing_else() -> None:
 
 # --- official clients and foreign servers ---------------------------------------------------------------------
 
-PYTHON_TIME = str(COMMAND.with_name("mcp-server-time"))
+PYTHON_TIME = str(INSTALLED.with_name("mcp-server-time"))
 FOREIGN = {
     "time": ([PYTHON_TIME], "get_current_time", {"timezone": "Europe/Oslo"}),
     "everything": (["node", str(EVERYTHING), "stdio"], "echo", {"message": "hi"}),
@@ -274,7 +274,7 @@ def test_the_official_client_and_foreign_servers_see_the_same_bytes(name: str, t
     words, tool, arguments = FOREIGN[name]
     assert shutil.which(words[0]) is not None, words[0]
     server = [str(tmp_path) if word == "FOLDER" else word for word in words]
-    recorder_of = [sys.executable, str(ROOT / "tests" / "interop" / "tap.py")]
+    recorder_of = [PYTHON, str(ROOT / "tests" / "interop" / "tap.py")]
     near, far, out = (tmp_path / one for one in ("near", "far", "trace.jsonl"))
     command = [str(COMMAND), "tap", "--out", str(out), "--", *recorder_of, str(far), *server]
 
@@ -303,7 +303,7 @@ def test_a_signal_ends_the_server_and_then_the_tap() -> None:
     """The server says that it runs, so that the signal comes after the start."""
     code = "import time; print('runs', flush=True); time.sleep(600)"
     with subprocess.Popen(
-        [COMMAND, "tap", "--", sys.executable, "-c", code], stdin=subprocess.PIPE, stdout=subprocess.PIPE
+        [COMMAND, "tap", "--", PYTHON, "-c", code], stdin=subprocess.PIPE, stdout=subprocess.PIPE
     ) as process:
         assert process.stdout is not None
         assert process.stdout.readline() == b"runs\n"

@@ -31,7 +31,7 @@ def random_documents(revision: str, count: int) -> list[Document]:
     instances = Instances(schemas, tempting=("constructor", "toString", "__proto__", "x"))
     found: list[Document] = []
     for name in schemas:
-        values = Values({"$ref": f"#/$defs/{name}", "$defs": schemas}, f"{revision} {name}", open=True)
+        values = Values({"$ref": f"#/$defs/{name}", "$defs": schemas}, f"{revision} {name}")
         found += [(revision, name, json.dumps(one)) for one in [*values.valid(4, 20), *values.invalid(12, 40)]]
 
     def documents(name: str) -> st.SearchStrategy[tuple[str, Any]]:

@@ -62,9 +62,8 @@ def run(folder: Path, behaviour: str, *arguments: object) -> Done:
     return inside("vectors", "run", "--testee", command, "--vectors", vectors, *arguments)
 
 
-@pytest.mark.parametrize(
-    ("read", "wrote", "found"),
-    [
+def test_differences_of_documents() -> None:
+    for read, wrote, found in [
         ('{"a":1,"b":[1.0]}', '{"b":[1],"a":1.0}', []),
         ('{"a":9007199254740993}', '{"a":9007199254740992}', [("changed", "/a")]),
         ('{"a":1}', '{"a":true}', [("changed", "/a")]),
@@ -72,10 +71,8 @@ def run(folder: Path, behaviour: str, *arguments: object) -> Done:
         ("[{}]", '[{"x/y":1}]', [("added", "/0/x~1y")]),
         ("[1,2]", "[1]", [("lost", "")]),
         ("{}", "[]", [("changed", "")]),
-    ],
-)
-def test_differences_of_documents(read: str, wrote: str, found: list[tuple[str, str]]) -> None:
-    assert list(changes(parse(read), parse(wrote))) == found
+    ]:
+        assert list(changes(parse(read), parse(wrote))) == found
 
 
 @given(JSON, JSON)
@@ -91,9 +88,8 @@ INVALID = Vector("x#", "invalid", False, "/a", "x", "Why.", document={})
 TOLERATED = Vector("x#", "tolerated", False, "/a", "x", "Why.", document={"a": None}, wrote=({},))
 
 
-@pytest.mark.parametrize(
-    ("vector", "answer", "found"),
-    [
+def test_kinds_of_disagreements() -> None:
+    for vector, answer, found in [
         *((VALID, one, None) for one in (READ, Answer("accepted", READ.text, "Root"), Answer("unsupported"))),
         (VALID, Answer("accepted", '{"a":null}', "Tool"), ("misread", "/a")),
         (VALID, Answer("accepted", "{}"), ("lost-null", "/a")),
@@ -105,10 +101,8 @@ TOLERATED = Vector("x#", "tolerated", False, "/a", "x", "Why.", document={"a": N
         *((TOLERATED, one, None) for one in (READ, Answer("accepted", "{}"), Answer("rejected"))),
         (TOLERATED, Answer("accepted", '{"b":1}'), ("added", "/b")),
         (TOLERATED, Answer("timeout"), ("timeout", "/a")),
-    ],
-)
-def test_kinds_of_disagreements(vector: Vector, answer: Answer, found: tuple[str, str] | None) -> None:
-    assert disagreement(vector, answer) == found
+    ]:
+        assert disagreement(vector, answer) == found
 
 
 MISBEHAVIOUR = [

@@ -154,9 +154,8 @@ def test_the_command_writes_the_same_files_each_time(tmp_path: Path) -> None:
     assert [file.definition for file in read_files(tmp_path / "a")] == [file.definition for file in files(QUICK[1])]
 
 
-@pytest.mark.parametrize(
-    ("arguments", "message"),
-    [
+def test_bad_usage_is_one_line() -> None:
+    for arguments, message in [
         (("2031-01-01", "--out", "x"), "there is no revision '2031-01-01'"),
         ((), "Usage"),
         (("2025-11-25",), "give either --out or --json-schema"),
@@ -164,9 +163,7 @@ def test_the_command_writes_the_same_files_each_time(tmp_path: Path) -> None:
         (("run", "--testee", "true", "--vectors", "none"), "holds no vectors"),
         (("run", "--testee", "true", "--revision", "2031-01-01"), "there is no revision '2031-01-01'"),
         (("run", "--testee", "true", "--update"), "--update needs a file"),
-    ],
-)
-def test_bad_usage_is_one_line(arguments: tuple[str, ...], message: str) -> None:
-    done = inside("vectors", *arguments)
-    assert message in done.stdout + done.stderr
-    assert done.returncode == 2 or not arguments
+    ]:
+        done = inside("vectors", *arguments)
+        assert message in done.stdout + done.stderr
+        assert done.returncode == 2 or not arguments

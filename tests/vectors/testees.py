@@ -79,6 +79,5 @@ def _typescript_packages() -> Path:
     folder = Path(mkdtemp(prefix="mcp-typescript-"))
     atexit.register(rmtree, folder, ignore_errors=True)
     for words in ((), *(("2026-07-28", "--extension", name) for name in ("tasks", "skills", "apps"))):
-        done = inside("generate", *words, "--language", "typescript", "--out", folder)
-        assert done.returncode == 0, done.stderr
+        inside("generate", *words, "--language", "typescript", "--out", folder, code=0)
     return folder

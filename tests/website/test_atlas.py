@@ -115,8 +115,7 @@ def test_flows_name_the_messages(pages: Pages) -> None:
     assert "InputRequiredResult" in call[0]
     assert "elicitation/create" in call[0]
     assert any("server->>client: request elicitation/create" in flow for flow in call[1:])
-    listen = flows[method_page("subscriptions/listen")][0]
-    assert "notifications/resources/updated" in listen
+    assert "notifications/resources/updated" in flows[method_page("subscriptions/listen")][0]
     assert "initialize" in flows["atlas/revisions/2025-11-25.md"][0]
     assert "server/discover" in flows["atlas/revisions/2026-07-28.md"][0]
     assert "CreateTaskResult" in flows["atlas/extensions/tasks.md"][0]

@@ -22,15 +22,8 @@ from typing import Any, Literal, TypeAlias, TypeVar, cast, overload
 
 from typing_extensions import TypedDict, Unpack
 
-from mcp_bindgen.extensions.apps import (
-    MIME_TYPE,
-    AppOptions,
-    Visibility,
-    check_uri,
-    resource_meta,
-    resource_uri,
-    tool_meta,
-)
+from mcp_bindgen.extensions import apps
+from mcp_bindgen.extensions.apps import AppOptions, resource_uri
 from mcp_bindgen.extensions.tasks.service import Tasks
 from mcp_bindgen.extensions.tasks.tools import TaskOption, marked
 from mcp_bindgen.extensions.tasks.tools import task as as_task
@@ -44,18 +37,15 @@ from mcp_bindgen.runtime.session.service import Served
 from mcp_bindgen.runtime.session.targets import RunOptions
 
 from .catalog import KINDS, SCOPES, Catalog, Entry, Kind
-from .changes import ChangeNotifier
-from .complexity import MOST_STEPS
-from .contract import servers_of
+from .context import Layer, Middleware
+from .contract import ChangeNotifier, InProcess, servers_of
 from .errors import BadFunction
 from .features import UPDATED, ArgumentErrors, Completion, Feature, Lifespan, from_enum
 from .functions import Function, FunctionHandler, public_functions
-from .handlers import BoundContract, BoundHandler, HandlerSpec, asynchronous
-from .in_process import InProcess
-from .middleware import Layer, Middleware
-from .tool_search import CALL, SEARCH, call_tool, search_tools
+from .handlers import BoundContract, BoundHandler, HandlerSpec, Rule, asynchronous, mounted, prefixed, renamed
+from .search import CALL, SEARCH, call_tool, search_tools
+from .validation import MOST_STEPS
 from .values import TypeForm
-from .views import Rule, mounted, prefixed, renamed
 
 F = TypeVar("F", bound=Callable[..., Any])
 Completes: TypeAlias = Callable[[Completion], Returns[Sequence[str]]]
@@ -139,7 +129,7 @@ class ToolOptions(PromptOptions, total=False):
 
     annotations: Mapping[str, Any] | None
     ui: str | None
-    visibility: Sequence[Visibility]
+    visibility: Sequence[apps.Visibility]
     output_schema: Mapping[str, Any] | None
     task: TaskOption | None
 
@@ -286,12 +276,12 @@ class App(InProcess):
         Raises:
             ValueError: `uri` begins otherwise, or an origin is invalid.
         """
-        check_uri(uri)
+        apps.check_uri(uri)
         _check_options(options, UiOptions)
         own = {name: value for name, value in options.items() if name in EntryOptions.__annotations__}
         shown = {name: value for name, value in options.items() if name not in own}
-        meta = resource_meta(**cast(AppOptions, shown)) or None
-        return self.resource(uri, mime_type=MIME_TYPE, meta=meta, **cast(EntryOptions, own))
+        meta = apps.resource_meta(**cast(AppOptions, shown)) or None
+        return self.resource(uri, mime_type=apps.MIME_TYPE, meta=meta, **cast(EntryOptions, own))
 
     def completion(self, of: str, argument: str) -> Callable[[Completes], Completes]:
         """Complete an argument of a prompt, or a variable of a URI template, with the values of a function.
@@ -332,7 +322,7 @@ class App(InProcess):
             raise ValueError(f"{handler.name!r} is a task, but no tool was a task when the app was first served")
         meta = options.get("meta")
         if shown_by is not None or callers:
-            meta = {**(meta or {}), **tool_meta(shown_by, callers)}
+            meta = {**(meta or {}), **apps.tool_meta(shown_by, callers)}
         spec, entry = handler.tool()
         if options.get("output_schema") is not None:
             spec = replace(spec, output=Any if spec.output is None else spec.output, member=None)

@@ -52,8 +52,7 @@ class Catalog:
     """
 
     def __init__(self, read: Callable[[], str], place: str = "the contract") -> None:
-        self._read = read
-        self._place = place
+        self._read, self._place = read, place
 
     @classmethod
     def beside(cls, module_file: str, name: str = FILE) -> Catalog:

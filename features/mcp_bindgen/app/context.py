@@ -1,8 +1,11 @@
-"""Context of the functions of an `App`."""
+"""Context of the functions of an `App`, and the middleware around them."""
 
 from __future__ import annotations
 
-from typing import Any, Generic
+from collections.abc import Awaitable, Callable, Collection, Mapping, Sequence
+from dataclasses import dataclass, replace
+from functools import partial
+from typing import Any, Generic, Literal, NamedTuple, Protocol, TypeAlias
 
 from typing_extensions import TypeVar
 
@@ -23,3 +26,96 @@ class Context(context.Context, Generic[State]):
     state: State
     call: Any
     server: Any
+
+
+@dataclass(frozen=True)
+class Call:
+    """A call of an entry.
+
+    Attributes:
+        kind: The kind of the entry, or `completion` for a completion of one of its arguments.
+        name: The name of the tool or prompt, the URI that is read, or the name or URI template that is completed.
+        arguments: The arguments in wire form. `next` accepts a call with other arguments for tools and prompts.
+        ctx: The context of the request.
+    """
+
+    kind: Literal["tool", "prompt", "resource", "completion"]
+    name: str
+    arguments: Mapping[str, Any]
+    ctx: Context
+
+    def with_arguments(self, **arguments: Any) -> Call:
+        """Return the call with some arguments replaced."""
+        return replace(self, arguments={**self.arguments, **arguments})
+
+
+Result: TypeAlias = dict[str, Any]
+"""A result in wire form, such as `{"content": [...]}` of a tool."""
+
+Next: TypeAlias = Callable[[Call], Awaitable[Result]]
+"""The rest of the chain: the next middleware, or the function of the tool, prompt or resource."""
+
+Middleware: TypeAlias = Callable[[Call, Next], Awaitable[Result]]
+"""Returns the result of a call, usually the result of `next`. Errors of functions pass as exceptions."""
+
+
+class Owner(Protocol):
+    """An app, as the handlers of its entries know it."""
+
+    @property
+    def middlewares(self) -> Sequence[Middleware]:
+        """Its middleware, the outermost first."""
+        ...
+
+    def allows(self, kind: str, name: str, tags: Collection[str], subject: str | None) -> bool:
+        """Return True if an entry is enabled for the subject of a token; `None` without token."""
+        ...
+
+
+class Layer(NamedTuple):
+    """An app that offers an entry; an entry of a mounted app has a layer for each of the two apps.
+
+    Attributes:
+        owner: The app.
+        name: The name of the entry in the app; a URI or URI template of a resource.
+        prefix: The prefix under which the next app is mounted in this app.
+    """
+
+    owner: Owner
+    name: str
+    prefix: str = ""
+
+    def inner_uri(self, uri: str) -> str:
+        """Return the URI that the next app has for a URI of this app."""
+        return uri.replace(f"{self.prefix}/", "", 1) if self.prefix else uri
+
+
+async def through(layers: Sequence[Layer], states: Mapping[Any, Any], call: Call, work: Next) -> Any:
+    """Return the result of a call through the middleware of its layers; without middleware, the result of `work`.
+
+    Args:
+        layers: The apps that offer the entry, the outermost first.
+        states: App -> the value of its lifespan.
+        call: The call.
+        work: Answers the call in wire form.
+    """
+
+    async def enter(inner: Next, owner: Owner, name: str, call: Call) -> Any:
+        ctx = call.ctx
+        ctx.state, ctx.call = states.get(owner), replace(call, name=name)
+        return await inner(ctx.call)
+
+    step, name = work, call.name
+    steps: list[tuple[Owner, str]] = []
+    for layer in layers:
+        steps.append((layer.owner, name if call.kind == "resource" else layer.name))
+        name = layer.inner_uri(name)
+    for owner, name in reversed(steps):
+        step = partial(enter, step, owner, name)
+        for middleware in reversed(owner.middlewares):
+            step = partial(enter, partial(_around, middleware, step), owner, name)
+    return await step(call)
+
+
+async def _around(middleware: Middleware, inner: Next, call: Call) -> Result:
+    return await middleware(call, inner)

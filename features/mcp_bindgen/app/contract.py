@@ -1,25 +1,61 @@
-"""The base of generated contracts: a class with a method for each entry, and the servers that answer with it."""
+"""The base of generated contracts, a class with a method for each entry, and the servers that answer with it."""
 
 from __future__ import annotations
 
-from abc import ABC
+import asyncio
+from abc import ABC, abstractmethod
 from collections.abc import AsyncGenerator, Collection, Mapping, Sequence
 from contextlib import asynccontextmanager, nullcontext
 from functools import cache
 from types import ModuleType
-from typing import Any, ClassVar, Protocol, Self
+from typing import IO, Any, ClassVar, Protocol, Self, cast
 
-from mcp_bindgen.extensions.packages import extension_of
+import anyio
+
+from mcp_bindgen.extensions.abi import extension_of
 from mcp_bindgen.extensions.tasks.service import Tasks
 from mcp_bindgen.extensions.tasks.tools import has_tasks, with_tasks
+from mcp_bindgen.runtime.concurrency import background_tasks
+from mcp_bindgen.runtime.logs import log
+from mcp_bindgen.runtime.protocol import jsonrpc
+from mcp_bindgen.runtime.protocol.errors import SessionRequired
+from mcp_bindgen.runtime.protocol.transport import Transport
+from mcp_bindgen.runtime.session import context
 from mcp_bindgen.runtime.session.server import Server
+from mcp_bindgen.runtime.session.service import lifespans, serve
+from mcp_bindgen.runtime.session.targets import Address, Auth
+from mcp_bindgen.runtime.transports.memory import pair
 
 from .catalog import Catalog
-from .complexity import MOST_STEPS
 from .context import Context
 from .features import ArgumentErrors, Completion, Feature, Lifespan, features_of, from_enum
 from .handlers import BoundContract, asynchronous, missing_method
-from .in_process import InProcess
+from .validation import MOST_STEPS
+
+
+class InProcess:
+    """Provider of servers that is also a target of clients: `Client.connect(app)`, `Host({"notes": app}, Client)`.
+
+    Each connection has servers and a lifespan of its own.
+    """
+
+    @abstractmethod
+    def servers(self) -> list[Server]:
+        """Return a server for each revision."""
+
+    def address(self, headers: Mapping[str, str], stderr: int | IO[Any] | None, auth: Auth | None) -> Address:
+        """Return the address of servers in this process; raise `ValueError` for headers or `auth`, which need a URL."""
+        if headers or auth is not None:
+            raise ValueError("headers and auth are for URLs; a server of this process has no HTTP requests")
+        return Address(self._connection)
+
+    @asynccontextmanager
+    async def _connection(self) -> AsyncGenerator[Transport]:
+        servers = self.servers()
+        ours, theirs = pair()
+        async with lifespans(servers), background_tasks() as tasks:
+            tasks.start_soon(serve, theirs, *servers)
+            yield ours
 
 
 class Contract(InProcess, ABC):
@@ -173,3 +209,69 @@ def _shared(lifespan: Lifespan) -> Lifespan:
             entered = not first and entered
 
     return enter
+
+
+_NOTIFY_SECONDS = 10.0  # that clients have to take one notification
+
+
+class ChangeNotifier:
+    """Sends notifications of changes, which may come from any thread; equal ones that wait are sent once.
+
+    Attributes:
+        servers: The servers whose clients are notified.
+    """
+
+    def __init__(self) -> None:
+        self.servers: Sequence[Server] = ()
+        self._loop: asyncio.AbstractEventLoop | None = None
+        self._waiting: dict[tuple[str, str | None], None] = {}
+        self._arrived = asyncio.Event()
+
+    @asynccontextmanager
+    async def running(self) -> AsyncGenerator[None]:
+        """Send notifications while a block runs."""
+        self._loop = asyncio.get_running_loop()
+        self._arrived = asyncio.Event()
+        try:
+            async with background_tasks() as tasks:
+                tasks.start_soon(self._send_all)
+                yield
+        finally:
+            self._loop = None
+
+    def add(self, method: str, uri: str | None = None) -> None:
+        """Send a notification soon; while no client is served, do nothing."""
+        if self._loop is not None:
+            self._loop.call_soon_threadsafe(self._add, method, uri)
+
+    def _add(self, method: str, uri: str | None) -> None:
+        self._waiting[method, uri] = None
+        self._arrived.set()
+
+    async def _send_all(self) -> None:
+        while True:
+            await self._arrived.wait()
+            self._arrived.clear()
+            while self._waiting:
+                name, uri = next(iter(self._waiting))
+                del self._waiting[name, uri]
+                for server in self.servers:
+                    await self._send(server, name, uri)
+
+    async def _send(self, server: Server, name: str, uri: str | None) -> None:
+        """Notify the clients of a server; an error ends neither the app nor later notifications."""
+
+        async def tell(client: context.Context) -> None:
+            agreed = client.negotiated
+            method = None if agreed is None else agreed.dispatcher.revision.methods.get(name)
+            if method is not None:
+                params = jsonrpc.typed_params(method, {} if uri is None else {"uri": uri})
+                await client.notify(cast(Any, method), params)
+
+        try:
+            with anyio.move_on_after(_NOTIFY_SECONDS):
+                await server.broadcast(tell)
+        except SessionRequired:
+            log.debug("%s is not sent: clients are served without sessions", name)
+        except Exception:
+            log.exception("%s could not be sent", name)

@@ -15,8 +15,8 @@ from typing import TYPE_CHECKING, Any, ClassVar, Literal, Protocol, TypeAlias, c
 from pydantic_core import from_json, to_json
 
 from mcp_bindgen.auth.resource_server.policy import readings, rule_keys
+from mcp_bindgen.extensions.abi import extension_of
 from mcp_bindgen.extensions.apps import contents_meta, resource_uri, shows_apps, tools_for
-from mcp_bindgen.extensions.packages import extension_of
 from mcp_bindgen.extensions.tasks.service import Tasks
 from mcp_bindgen.extensions.tasks.tools import ToolTask
 from mcp_bindgen.runtime.logs import log
@@ -41,12 +41,11 @@ from mcp_bindgen.runtime.session.server import Server
 from mcp_bindgen.runtime.session.stateless_server import MISSING, single_errors
 
 from .catalog import KINDS, SCOPES, Catalog, Entry, Kind
-from .content import blocks
+from .context import Call, Next, through
 from .context import Context as AppContext
 from .errors import InvalidArguments, InvalidResult, ResourceNotFound, ToolError
 from .handlers import BoundContract, BoundHandler
-from .middleware import Call, through
-from .values import ABSENT, adapter, structured_content, type_name
+from .values import ABSENT, adapter, blocks, structured_content, type_name
 
 if TYPE_CHECKING:
     from mcp_bindgen.extensions.skills.folder import Skills
@@ -129,11 +128,8 @@ class Feature(Server):
         found = handlers.get(name)
         if found is not None and self.offers(found, ctx):
             return found
-        allowed = (
-            other
-            for other, handler in handlers.items()
-            if _may_use(ctx.identity, handler.entry) and self.offers(handler, ctx)
-        )
+        others = ((other, one) for other, one in handlers.items() if _may_use(ctx.identity, one.entry))
+        allowed = (other for other, one in others if self.offers(one, ctx))
         hint = did_you_mean(name, allowed)
         raise ProtocolError(INVALID_PARAMS, f"Unknown {kind}: {name[:_MAX_NAME_CHARACTERS]}{hint}")
 
@@ -144,9 +140,7 @@ class Feature(Server):
         spec, subject = handler.spec, None if ctx.identity is None else ctx.identity.subject
         return all(layer.owner.allows(spec.kind, layer.name, spec.tags, subject) for layer in handler.layers)
 
-    async def through(
-        self, handler: BoundHandler, call: Call, method: str, work: Callable[[Call], Awaitable[Any]]
-    ) -> Any:
+    async def through(self, handler: BoundHandler, call: Call, method: str, work: Next) -> Any:
         """Return the result of a call through the middleware of the apps that offer the entry.
 
         Args:
@@ -447,13 +441,9 @@ class Completions(Feature):
 def from_enum(catalog: Catalog, asked: Completion) -> list[str]:
     """Return the values of an `enum` in the contract that begin with the typed text, ignoring case."""
     typed = asked.value.casefold()
-    return [
-        value
-        for argument in _arguments(catalog.entries(asked.of).get(asked.name, {}))
-        if argument.get("name") == asked.argument
-        for value in argument.get("enum", [])
-        if value.casefold().startswith(typed)
-    ]
+    arguments = _arguments(catalog.entries(asked.of).get(asked.name, {}))
+    values = (value for one in arguments if one.get("name") == asked.argument for value in one.get("enum", ()))
+    return [value for value in values if value.casefold().startswith(typed)]
 
 
 def _arguments(entry: Entry) -> Iterator[Entry]:

@@ -10,10 +10,15 @@ object in all revisions up to 2025-11-25.
 
 from __future__ import annotations
 
+import ast
 import inspect
-from collections.abc import Callable, Generator, Mapping
-from contextlib import AsyncExitStack, contextmanager
-from functools import cache, wraps
+import textwrap
+import types
+from collections.abc import Callable, Collection, Coroutine, Generator, Iterator, Mapping
+from contextlib import AsyncExitStack, asynccontextmanager, contextmanager
+from dataclasses import dataclass
+from functools import cache, partial, reduce, wraps
+from time import monotonic
 from types import ModuleType
 from typing import Annotated, Any, Literal, TypeAlias, TypeVar, get_args, get_origin, get_type_hints, overload
 
@@ -22,22 +27,214 @@ from pydantic.errors import PydanticUserError
 from pydantic.json_schema import GenerateJsonSchema, JsonSchemaValue
 from pydantic_core import core_schema, to_jsonable_python
 
+from mcp_bindgen.runtime.logs import log
 from mcp_bindgen.runtime.model.base import Model
 from mcp_bindgen.runtime.model.json_types import is_array, is_object
 from mcp_bindgen.runtime.protocol import jsonrpc
 from mcp_bindgen.runtime.protocol.routing import place_of
 from mcp_bindgen.runtime.session.context import Context
+from mcp_bindgen.runtime.threads import in_thread
 
-from .advice import blocking, unawaited, watched
 from .catalog import Entry
-from .complexity import MOST_STEPS
-from .content import File
-from .dependencies import Injection, threaded
 from .errors import BadFunction, InvalidResult, require
 from .features import tool_result
 from .handlers import BoundHandler, HandlerSpec
 from .uri_template import UriTemplate
-from .values import TypeForm, adapter, type_name
+from .validation import MOST_STEPS
+from .values import File, TypeForm, adapter, type_name
+
+T = TypeVar("T")
+
+BLOCKING_SECONDS = 0.1
+"""Seconds without `await` after which debug mode reports a coroutine function."""
+
+_COROUTINES = frozenset(name for name in dir(Context) if inspect.iscoroutinefunction(getattr(Context, name)))
+
+
+_BLOCKING = ("time.sleep", "subprocess.", "requests.", "urllib.request.", "posix.system", "nt.system", "builtins.input")
+"""Beginnings of the full names of functions that block their thread."""
+
+
+def _nodes(function: Callable[..., Any]) -> Iterator[ast.AST]:
+    """Yield the nodes of a function's source without those of inner functions; none if there is no source."""
+    try:
+        nodes: list[ast.AST] = [*ast.parse(textwrap.dedent(inspect.getsource(function))).body]
+    except (OSError, TypeError, SyntaxError):
+        return
+    own = len(nodes)
+    while nodes:
+        node = nodes.pop()
+        yield node
+        if own > 0 or not isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef | ast.Lambda):
+            nodes += ast.iter_child_nodes(node)
+        own -= 1
+
+
+def _member(module: object, name: str) -> object:
+    """Return a member of a module; objects of the author are not touched."""
+    return vars(module).get(name) if isinstance(module, types.ModuleType) else None
+
+
+def blocking(function: Callable[..., Any]) -> Iterator[str]:
+    """Yield the calls in a coroutine function that are known to block the event loop, such as `time.sleep`."""
+    for node in _nodes(function) if inspect.iscoroutinefunction(function) else ():
+        if isinstance(node, ast.Call):
+            name = ast.unparse(node.func)
+            first, *rest = name.split(".")
+            known = inspect.getclosurevars(inspect.unwrap(function))
+            called: Any = reduce(_member, rest, {**known.builtins, **known.globals, **known.nonlocals}.get(first))
+            if f"{getattr(called, '__module__', '')}.{getattr(called, '__name__', '')}".startswith(_BLOCKING):
+                yield name
+
+
+def unawaited(function: Callable[..., Any], contexts: Collection[str]) -> Iterator[str]:
+    """Yield the calls of the context's coroutine functions, such as `ctx.info`, whose result nothing awaits.
+
+    Args:
+        function: The function.
+        contexts: The parameters that take the context.
+    """
+    is_plain = not inspect.iscoroutinefunction(function)
+    for node in _nodes(function):
+        call = node.value if isinstance(node, ast.Expr | ast.Assign | ast.Return) else None
+        target = call.func if isinstance(call, ast.Call) and (is_plain or isinstance(node, ast.Expr)) else None
+        if not isinstance(target, ast.Attribute) or not isinstance(target.value, ast.Name):
+            continue
+        if target.value.id in contexts and target.attr in _COROUTINES:
+            yield f"{target.value.id}.{target.attr}"
+
+
+@types.coroutine
+def watched(work: Coroutine[Any, Any, T], function: Callable[..., Any]) -> Generator[Any, Any, T]:
+    """Await a function, and log its place if it blocks the event loop."""
+    step: Callable[[], Any] = partial(work.send, None)
+    while True:
+        begun = monotonic()
+        try:
+            trap = step()
+        except StopIteration as done:
+            result: T = done.value
+            return result
+        finally:
+            if (took := monotonic() - begun) > BLOCKING_SECONDS:
+                said = "%s: %s blocked the event loop for %.1f s; write def (it runs in a thread), or await the call"
+                log.warning(said, place_of(function), function.__name__, took)
+        try:
+            step = partial(work.send, (yield trap))
+        except BaseException as error:  # cancellation is delivered to the function like any other error
+            step = partial(work.throw, error)
+
+
+@dataclass(frozen=True)
+class Depends:
+    """Fills a parameter with the value of a function: `db: Annotated[Db, Depends(open_db)]`.
+
+    The parameter is no part of the schema. The function is `def` (run in a thread) or `async def`, and may take the
+    context and dependencies of its own. It is called once for a call. If it yields its value, the rest of it runs after
+    the call.
+
+    Attributes:
+        function: The function.
+    """
+
+    function: Callable[..., Any]
+
+
+class Injection:
+    """Parameters of a function that are no arguments: contexts and dependencies.
+
+    Args:
+        function: The function.
+        hints: Its annotations.
+
+    Attributes:
+        contexts: The parameters that take the context.
+        dependencies: Parameter -> the dependency that fills it.
+
+    Raises:
+        BadFunction: A dependency takes a parameter that nothing fills.
+    """
+
+    def __init__(self, function: Callable[..., Any], hints: Mapping[str, TypeForm]) -> None:
+        self.contexts: list[str] = [name for name, hint in hints.items() if name != "return" and is_context(hint)]
+        made = {name: found for name, hint in hints.items() if (found := _depends(hint)) is not None}
+        self.dependencies: dict[str, _Dependency] = {name: _Dependency(one.function) for name, one in made.items()}
+
+    def __contains__(self, name: str) -> bool:
+        return name in self.contexts or name in self.dependencies
+
+    async def values(self, ctx: Context, known: dict[Any, Any], stack: AsyncExitStack) -> dict[str, Any]:
+        """Return parameter -> value.
+
+        Args:
+            ctx: The context of the call.
+            known: Function -> value, of the dependencies of this call so far.
+            stack: Closes the dependencies after the call.
+        """
+        found: dict[str, Any] = dict.fromkeys(self.contexts, ctx)
+        for name, dependency in self.dependencies.items():
+            if dependency.function not in known:
+                known[dependency.function] = await dependency.value(ctx, known, stack)
+            found[name] = known[dependency.function]
+        return found
+
+
+class _Dependency:
+    def __init__(self, function: Callable[..., Any]) -> None:
+        self.function = function
+        self._injection = Injection(function, get_type_hints(function, include_extras=True))
+        for name, parameter in inspect.signature(function).parameters.items():
+            if name not in self._injection and parameter.default is parameter.empty:
+                name_of = getattr(function, "__name__", repr(function))
+                fix = f"annotate it as Context or with Depends(...), or give {name} a default"
+                raise BadFunction(f"{name_of}: nothing fills the parameter {name}", fix, place_of(function))
+
+    async def value(self, ctx: Context, known: dict[Any, Any], stack: AsyncExitStack) -> Any:
+        """Return the value; the stack closes it."""
+        function, given = self.function, await self._injection.values(ctx, known, stack)
+        maker: Callable[..., Any] = inspect.unwrap(function)
+        is_manager = maker is not function  # the function is made by contextlib
+        if inspect.isasyncgenfunction(maker):
+            make: Callable[..., Any] = function if is_manager else asynccontextmanager(maker)
+            return await stack.enter_async_context(make(**given))
+        if inspect.isgeneratorfunction(maker):
+            manager: Any = (function if is_manager else contextmanager(maker))(**given)
+
+            async def leave(*error: Any) -> Any:
+                return await threaded(ctx, lambda: manager.__exit__(*error))
+
+            value = await threaded(ctx, manager.__enter__)
+            stack.push_async_exit(leave)
+            return value
+        if inspect.iscoroutinefunction(function):
+            return await function(**given)
+        return await threaded(ctx, partial(function, **given))
+
+
+async def threaded(ctx: Context, work: Callable[[], Any]) -> Any:
+    """Return the value of a function that runs in a thread, which counts for the sender of the request."""
+
+    def run(ctx: Context) -> Any:
+        return work()
+
+    return await in_thread(run)(ctx)
+
+
+def _depends(annotation: TypeForm) -> Depends | None:
+    """Return the dependency of an annotation, or None."""
+    origin: object = get_origin(annotation)
+    extra = get_args(annotation)[1:] if origin is Annotated else ()
+    return next((one for one in extra if isinstance(one, Depends)), None)
+
+
+def is_context(annotation: TypeForm) -> bool:
+    """Return True if an annotation names one class `Context` or several."""
+    forms = get_args(annotation)
+    kind = get_origin(annotation) or annotation
+    if isinstance(kind, type) and any(base.__name__ == "Context" for base in kind.__mro__):
+        return True
+    return bool(forms) and all(form is type(None) or is_context(form) for form in forms)
+
 
 Function: TypeAlias = Callable[..., Any]
 R = TypeVar("R", bound=BaseModel)
@@ -49,10 +246,7 @@ RESULT = "result"
 _INTEGER = "^(0|-?[1-9][0-9]*)$"
 _UNFIT = {
     inspect.Parameter.VAR_POSITIONAL: ("*{0} takes any number of arguments", "write {0}: list[{1}]"),
-    inspect.Parameter.VAR_KEYWORD: (
-        "**{0} takes arguments of any name",
-        "name them, or write {0}: dict[str, {1}]",
-    ),
+    inspect.Parameter.VAR_KEYWORD: ("**{0} takes arguments of any name", "name them, or write {0}: dict[str, {1}]"),
     inspect.Parameter.POSITIONAL_ONLY: ("{0} is positional-only, but clients pass names", "remove the / after {0}"),
 }
 _MISSING: Any = inspect.Parameter.empty
@@ -65,14 +259,9 @@ def public_functions(module: ModuleType) -> list[tuple[str, Function]]:
     members = module.__dict__
     if "__all__" in members:
         return [(name, value) for name in members["__all__"] if inspect.isfunction(value := members.get(name))]
-    return [
-        (name, value)
-        for name, value in members.items()
-        if inspect.isfunction(value)
-        and not name.startswith("_")
-        and value.__module__ == module.__name__
-        and value.__name__.isidentifier()  # a lambda's is not
-    ]
+    public = [(name, one) for name, one in members.items() if inspect.isfunction(one) and not name.startswith("_")]
+    # the name of a lambda is no identifier
+    return [(name, one) for name, one in public if one.__module__ == module.__name__ and one.__name__.isidentifier()]
 
 
 def tool_entry(function: Function, name: str = "") -> Entry:
@@ -125,13 +314,8 @@ class FunctionHandler:
         self._returned = _line(parsed.returns.description) if parsed.returns is not None else ""
         self._injection = Injection(function, self._hints)
         for call in unawaited(function, self._injection.contexts) if self._injection.contexts else ():
-            is_plain = not inspect.iscoroutinefunction(function)
-            fix = (
-                f"write async def {function.__name__}, and await {call}(...)"
-                if is_plain
-                else f"write await {call}(...)"
-            )
-            raise self.bad(f"{call} is a coroutine function, and nothing awaits it", fix)
+            start = "write" if inspect.iscoroutinefunction(function) else f"write async def {function.__name__}, and"
+            raise self.bad(f"{call} is a coroutine function, and nothing awaits it", f"{start} await {call}(...)")
         for call in dict.fromkeys(blocking(function)):
             fix = f"write def {function.__name__}, which runs in a thread, or await a call that does not block"
             self._advise(f"{call} blocks the event loop in async def", fix)
@@ -264,10 +448,8 @@ class FunctionHandler:
             try:
                 return adapter(self._hints.get("return", Any)).dump_json(value, warnings="error").decode()
             except ValueError as error:
-                said = (
-                    f"returned {type(value).__name__}, which JSON cannot express; return a model, a dataclass or a dict"
-                )
-                raise InvalidResult(f"{self.name} {said}", self.function) from error
+                said = "which JSON cannot express; return a model, a dataclass or a dict"
+                raise InvalidResult(f"{self.name} returned {type(value).__name__}, {said}", self.function) from error
         if self._is_prompt and is_array(value):
             return [_user(item) if isinstance(item, str) else item for item in value]
         return [] if value is None and self._hints.get("return") in (None, type(None)) else value

@@ -9,10 +9,10 @@ from copy import copy
 from dataclasses import dataclass, replace
 from difflib import get_close_matches
 from os import PathLike
-from typing import TYPE_CHECKING, Any, TypeVar, get_args
+from typing import TYPE_CHECKING, Any, NamedTuple, TypeVar, get_args
 
 from mcp_bindgen.auth.resource_server.policy import rule_keys
-from mcp_bindgen.extensions.apps import visibility
+from mcp_bindgen.extensions.apps import resource_uri, visibility
 from mcp_bindgen.extensions.tasks.tools import Support, ToolTask, marked, tool_task
 from mcp_bindgen.runtime.model.json_types import is_object
 from mcp_bindgen.runtime.protocol.routing import place_of
@@ -21,14 +21,15 @@ from mcp_bindgen.runtime.session.context import Context
 from mcp_bindgen.runtime.threads import in_thread
 
 from .catalog import KINDS, SCOPES, Catalog, Entry, Kind
+from .context import Layer, Owner
 from .errors import InvalidArguments, InvalidResult, ToolError
-from .middleware import Layer
 from .uri_template import UriTemplate
 from .validation import MAX_PROBLEMS, Validator
 from .values import TypeForm, typed
 
 if TYPE_CHECKING:
     from mcp_bindgen.extensions.skills.folder import SkillFile, Skills
+
 
 F = TypeVar("F", bound=Callable[..., Any])
 
@@ -95,12 +96,8 @@ def spec_of(method: object) -> HandlerSpec | None:
 
 def specs(contract: type) -> dict[str, HandlerSpec]:
     """Return method name -> spec for a class and its bases; an override need not be marked again."""
-    return {
-        name: spec
-        for base in reversed(contract.__mro__)
-        for name, method in base.__dict__.items()
-        if (spec := spec_of(method)) is not None
-    }
+    members = (member for base in reversed(contract.__mro__) for member in base.__dict__.items())
+    return {name: spec for name, method in members if (spec := spec_of(method)) is not None}
 
 
 def missing_method(kind: type, name: str) -> str:
@@ -287,9 +284,8 @@ class BoundContract:
         if SCOPES in entry and spec.kind in ("resource", "template"):
             self.resource_rules.setdefault(rule_keys(spec.name)[0], []).append(entry)
         if spec.kind == "template":
-            self.templates = sorted(
-                [*self.templates, (UriTemplate(spec.name), handler)], key=lambda pair: pair[0].specificity, reverse=True
-            )
+            templates = [*self.templates, (UriTemplate(spec.name), handler)]
+            self.templates = sorted(templates, key=lambda pair: pair[0].specificity, reverse=True)
 
     def add(self, handler: BoundHandler) -> None:
         """Add an entry and its handler; raise `ValueError` if an entry has that name."""
@@ -326,6 +322,54 @@ class BoundContract:
 
     def knows(self, uri: str) -> bool:
         """Return True if a URI belongs to a resource or matches a template."""
-        return canonical(uri) in self.handlers["resource"] or any(
-            template.match(uri) is not None for template, _ in self.templates
-        )
+        matches = (template.match(uri) for template, _ in self.templates)
+        return canonical(uri) in self.handlers["resource"] or any(found is not None for found in matches)
+
+
+def prefixed(kind: Kind, name: str, prefix: str) -> str:
+    """Return the name of an entry below a prefix: `books_find` for a tool, `note://books/1` for a resource."""
+    if not prefix:
+        return name
+    if kind in ("tool", "prompt"):
+        return f"{prefix}_{name}"
+    scheme, _, rest = name.partition(":")
+    return f"{scheme}://{prefix}/{rest[2:]}" if rest.startswith("//") else f"{scheme}:{prefix}/{rest}"
+
+
+def mounted(handler: BoundHandler, owner: Owner, prefix: str) -> BoundHandler:
+    """Return the handler of an entry that an app offers below a prefix; names in its entry change likewise."""
+    kind = handler.spec.kind
+    name = prefixed(kind, handler.spec.name, prefix)
+    entry: Entry = {**handler.entry, KINDS[kind].key: name}
+    shown_by = resource_uri(entry)
+    if shown_by is not None:
+        ui = {**entry["_meta"]["ui"], "resourceUri": prefixed("resource", shown_by, prefix)}
+        entry["_meta"] = {**entry["_meta"], "ui": ui}
+    return handler.viewed(name, entry, Layer(owner, name, prefix), *handler.layers)
+
+
+def renamed(handler: BoundHandler, name: str) -> BoundHandler:
+    """Return the handler of a tool under another name."""
+    first, *rest = handler.layers
+    return handler.viewed(name, {**handler.entry, "name": name}, first._replace(name=name), *rest)
+
+
+class Rule(NamedTuple):
+    """A rule that enables or disables entries.
+
+    Attributes:
+        is_enabled: True to enable them.
+        names: Their names.
+        tags: Tags, of which an entry has at least one.
+        subject: The subject of a token for which the rule holds; `None` for all callers.
+    """
+
+    is_enabled: bool
+    names: Collection[str]
+    tags: Collection[str]
+    subject: str | None
+
+    def holds(self, name: str, tags: Collection[str], subject: str | None) -> bool:
+        """Return True if the rule is about an entry and a caller."""
+        is_meant = name in self.names or not set(tags).isdisjoint(self.tags)
+        return is_meant and self.subject in (None, subject)

@@ -9,7 +9,7 @@ from __future__ import annotations
 import json
 import subprocess
 import sys
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence, Set
 from enum import Enum
 from typing import Any
 
@@ -36,12 +36,10 @@ for pair in json.load(sys.stdin):
 UNDECLARED = "undeclared-member"
 """Member that stands for all members that a schema does not declare."""
 
-_TANGLED = frozenset(
-    {
-        *("allOf", "not", "if", "then", "else", "dependentSchemas", "patternProperties", "propertyNames"),
-        *("unevaluatedProperties", "$dynamicRef", "$recursiveRef"),
-    }
-)
+_TANGLED: Set[str] = {
+    *("allOf", "not", "if", "then", "else", "dependentSchemas", "patternProperties", "propertyNames"),
+    *("unevaluatedProperties", "$dynamicRef", "$recursiveRef"),
+}
 """Keywords that change their meaning if the object is closed."""
 
 _VALUES = frozenset({"const", "enum", "default", "examples", "required", "type"})
@@ -72,7 +70,7 @@ def prove(pairs: Sequence[tuple[Any, Any]], *, formats: bool = False, isolated: 
     """
     stated = [(sent(sender), receiver) for sender, receiver in pairs]
     if formats:
-        stated = [(_formatted(sender), _formatted(receiver)) for sender, receiver in stated]
+        stated = [(_edited(sender, _assert_format), _edited(receiver, _assert_format)) for sender, receiver in stated]
     found: list[Answer] = []
     if isolated or any(_alternatives(one) + _alternatives(other) > _MAX_ALTERNATIVES for one, other in stated):
         found = _isolated(stated)
@@ -86,7 +84,16 @@ def prove(pairs: Sequence[tuple[Any, Any]], *, formats: bool = False, isolated: 
 
 def sent(schema: object) -> Any:
     """Return the schema of the values that a sender sends: undeclared members are one free member."""
-    return _closed(schema, is_root=True) if can_be_closed(schema) else schema
+
+    def close(node: dict[str, Any], found: dict[str, Any]) -> None:
+        """Close an object, unless it has `additionalProperties`, or is a free map below the top."""
+        is_record = is_object(node.get("properties")) or (node is schema and node.get("type") == "object")
+        if is_record and "additionalProperties" not in node:
+            needed = [name for name in node.get("required") or () if isinstance(name, str)]
+            found["properties"] = {**dict.fromkeys([UNDECLARED, *needed], True), **found.get("properties", {})}
+            found["additionalProperties"] = False
+
+    return _edited(schema, close) if can_be_closed(schema) else schema
 
 
 def can_be_closed(node: object) -> bool:
@@ -128,38 +135,25 @@ def _alternatives(node: object) -> int:
     return sum(map(_alternatives, node)) if is_array(node) else 0
 
 
-def _closed(node: object, *, is_root: bool = False, names: bool = False) -> Any:
-    """Return a schema with closed objects, except for objects with `additionalProperties`.
-
-    An object below the top that declares no members is a free map and stays open.
-    """
+def _edited(node: object, edit: Callable[[dict[str, Any], dict[str, Any]], None], *, names: bool = False) -> Any:
+    """Return a schema with edited objects; `edit` gets the original of an object, and a copy with edited parts."""
     if not is_object(node):
-        return [_closed(child) for child in node] if is_array(node) else node
+        return [_edited(child, edit) for child in node] if is_array(node) else node
     found = {
-        key: value if key in _VALUES and not names else _closed(value, names=key in _NAMED and not names)
+        key: value if key in _VALUES and not names else _edited(value, edit, names=key in _NAMED and not names)
         for key, value in node.items()
     }
-    is_record = is_object(node.get("properties")) or (is_root and node.get("type") == "object")
-    if is_record and not names and "additionalProperties" not in node:
-        needed = [name for name in node.get("required") or () if isinstance(name, str)]
-        found["properties"] = {**dict.fromkeys([UNDECLARED, *needed], True), **found.get("properties", {})}
-        found["additionalProperties"] = False
+    if not names:
+        edit(node, found)
     return found
 
 
-def _formatted(node: object, *, names: bool = False) -> Any:
-    """Return a schema with each `format` of texts as a condition."""
-    if not is_object(node):
-        return [_formatted(child) for child in node] if is_array(node) else node
-    found = {
-        key: value if key in _VALUES and not names else _formatted(value, names=key in _NAMED and not names)
-        for key, value in node.items()
-    }
-    if not names and isinstance(node.get("format"), str):
+def _assert_format(node: dict[str, Any], found: dict[str, Any]) -> None:
+    """Express the `format` of texts as a condition."""
+    if isinstance(node.get("format"), str):
         del found["format"]
         condition = f"^\x00format {node['format']}$"
         if "pattern" in found:
             found["allOf"] = [*found.get("allOf", []), {"pattern": condition}]
         else:
             found["pattern"] = condition
-    return found

@@ -11,19 +11,164 @@ from collections import OrderedDict
 from collections.abc import Iterable, Iterator, Mapping
 from functools import cached_property
 from itertools import islice
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Final
+from urllib.parse import unquote
 
-from mcp_bindgen.runtime.model.json_types import is_object
+from mcp_bindgen.runtime.model.json_types import is_array, is_object
 from mcp_bindgen.runtime.protocol.methods import Method
 from mcp_bindgen.runtime.protocol.routing import did_you_mean
 
-from .complexity import MOST_STEPS, Complexity, is_larger
 from .errors import InvalidResult, UnexpectedResult, require
 from .values import ABSENT, structured_content
 
 if TYPE_CHECKING:
     from jsonschema_rs import ValidationError
     from jsonschema_rs import Validator as CompiledSchema
+
+
+MOST_STEPS = 100_000
+"""The maximum of steps for a value; a schema that can take more is refused as too complex."""
+
+ANY: Final = object()
+"""A value that has each member and item that a schema names, once."""
+
+_SAME = ("not", "if", "then", "else")
+_SAME_LISTS = ("allOf", "anyOf", "oneOf")
+_SAME_MAPS = ("dependentSchemas", "dependencies")
+_REFERENCES = ("$ref", "$dynamicRef", "$recursiveRef")
+_MEMBERS = ("additionalProperties", "unevaluatedProperties")
+_ITEMS = ("items", "contains", "additionalItems", "unevaluatedItems")
+_ITEM_LISTS = ("prefixItems", "items")
+
+
+class Complexity:
+    """Number of schemas that a validator without memory applies to the parts of a value.
+
+    A schema that contains itself counts once in a place. If a reference may have several targets, all of them count.
+
+    Args:
+        schema: A JSON Schema of any dialect.
+    """
+
+    def __init__(self, schema: object) -> None:
+        self._schema = schema
+        self._resources: list[tuple[str, object]] = [("", schema)]
+        self._anchors: dict[str, list[object]] = {}
+        pending = [schema]
+        for node in pending:  # grows in the loop
+            if is_object(node):
+                self._name(node)
+            pending.extend(_children(node))
+
+    def exceeds(self, most: int, value: object = ANY) -> bool:
+        """Return whether validation takes more than `most` steps, for `value` or in general."""
+        return self.steps(most, value) > most
+
+    def steps(self, most: int, value: object = ANY) -> int:
+        """Return the number of steps for `value` or in general; any number above `most` means only "more"."""
+        try:
+            return self._count(self._schema, value, {}, most)
+        except RecursionError:
+            return most + 1
+
+    def _name(self, node: Mapping[str, object]) -> None:
+        for keyword in ("$anchor", "$dynamicAnchor", "$id", "id"):
+            name = node.get(keyword)
+            if isinstance(name, str):
+                base, _, anchor = ("", "", name) if keyword.endswith("nchor") else name.partition("#")
+                self._anchors.setdefault(anchor, []).append(node)
+                if keyword.endswith("id"):
+                    self._resources.append((base, node))
+
+    def _count(self, schema: object, value: object, known: dict[tuple[int, int], int], most: int) -> int:
+        if not is_object(schema):
+            return 1
+        pair = id(schema), id(value)
+        if pair not in known:
+            known[pair] = 1
+            choices = _list(schema.get("enum"))  # a validator compares them one by one, unless all are scalars
+            found = 1 + len(choices) * any(is_object(choice) or is_array(choice) for choice in choices)
+            for part, below in self._below(schema, value):
+                found += self._count(part, below, known, most)
+                if found > most:  # the rest would not change the result
+                    break
+            known[pair] = found
+        return known[pair]
+
+    def _below(self, schema: Mapping[str, object], value: object) -> Iterator[tuple[object, object]]:
+        """Yield the schemas that a schema applies, each with its value: the same value, then its members or items."""
+        same = [target for keyword in _REFERENCES for target in self._targets(schema.get(keyword))]
+        same += [schema[keyword] for keyword in _SAME if keyword in schema]
+        same += [part for keyword in _SAME_LISTS for part in _list(schema.get(keyword))]
+        same += [part for keyword in _SAME_MAPS for part in _map(schema.get(keyword)).values()]
+        yield from ((part, value) for part in same)
+        if value is ANY or is_object(value):
+            yield from _members(schema, value)
+        if value is ANY or is_array(value):
+            items = _list(value) if is_array(value) else [ANY]
+            every = [schema[keyword] for keyword in _ITEMS if is_object(schema.get(keyword))]
+            yield from ((part, item) for part in every for item in items)
+            for keyword in _ITEM_LISTS:
+                parts = _list(schema.get(keyword))
+                yield from zip(parts, [ANY] * len(parts) if value is ANY else items, strict=False)
+
+    def _targets(self, reference: object) -> Iterable[object]:
+        """Return the targets of a reference: by pointer in the whole schema or a part with an id, or by anchor."""
+        if not isinstance(reference, str):
+            return ()
+        base, _, fragment = unquote(reference).partition("#")
+        if fragment and not fragment.startswith("/"):
+            return self._anchors.get(fragment, ())
+        last = base.rpartition("/")[2]
+        found = [node for name, node in self._resources if not base or name.rpartition("/")[2] == last]
+        for token in fragment.split("/")[1:]:
+            found = [below for node in found for below in _step(node, token.replace("~1", "/").replace("~0", "~"))]
+        return found
+
+
+def _members(schema: Mapping[str, object], value: object) -> Iterator[tuple[object, object]]:
+    """Yield the schemas for members, each with the value of a member."""
+    named = _map(schema.get("properties"))
+    members = dict.fromkeys(named, ANY) if value is ANY else _map(value)
+    yield from ((named[name], members[name]) for name in named.keys() & members.keys())
+    below = [ANY] if value is ANY else list(members.values())
+    parts = [*_map(schema.get("patternProperties")).values(), *map(schema.get, _MEMBERS)]
+    yield from ((part, one) for part in parts if is_object(part) for one in below)
+    if "propertyNames" in schema:
+        yield from ((schema["propertyNames"], name) for name in members)
+
+
+def is_larger(value: object, most: float) -> bool:
+    """Return whether a JSON value has more than `most` parts: itself, and all members and items at any depth."""
+    parts = [value]
+    for part in parts:  # grows in the loop
+        if isinstance(part, dict):
+            parts += part.values()
+        elif isinstance(part, list):
+            parts += part
+        if len(parts) > most:
+            return True
+    return False
+
+
+def _children(node: object) -> Iterable[object]:
+    return node.values() if is_object(node) else _list(node)
+
+
+def _list(value: object) -> list[object]:
+    return value if is_array(value) else []
+
+
+def _map(value: object) -> Mapping[str, object]:
+    return value if is_object(value) else {}
+
+
+def _step(node: object, token: str) -> list[object]:
+    if is_object(node):
+        return [node[token]] if token in node else []
+    index = int(token) if token.isdecimal() else -1
+    return _list(node)[index : index + 1] if index >= 0 else []
+
 
 log: logging.Logger = logging.getLogger("mcp_bindgen")
 
@@ -68,9 +213,7 @@ class Validator:
         validate_formats: bool | None = False,
     ) -> None:
         require("jsonschema_rs", "serving the tools of a contract")
-        self._schema = schema
-        self._place = place
-        self._most_steps = most_steps
+        self._schema, self._place, self._most_steps = schema, place, most_steps
         self._validate_formats = validate_formats
 
     @cached_property
@@ -116,13 +259,10 @@ class Validator:
         if self._complexity.exceeds(min(_MAX_EXPLAINED_STEPS, self._most_steps), value):
             return [{"path": root, "problem": "does not fit the schema; it is too large to locate the problem"}]
         errors = list(islice(_causes(compiled.iter_errors(value)), MAX_PROBLEMS + 1))
-        found = [
-            {
-                "path": ".".join([root, *(_cut(str(step), _MAX_STEP_CHARACTERS) for step in error.instance_path)]),
-                "problem": _cut(self._explained(error)),
-            }
-            for error in errors[:MAX_PROBLEMS]
-        ]
+        found: list[dict[str, str]] = []
+        for error in errors[:MAX_PROBLEMS]:
+            path = ".".join([root, *(_cut(str(step), _MAX_STEP_CHARACTERS) for step in error.instance_path)])
+            found.append({"path": path, "problem": _cut(self._explained(error))})
         return found + [{"path": root, "problem": "there is more"}] * (len(errors) > MAX_PROBLEMS)
 
     def _explained(self, error: ValidationError) -> str:
@@ -133,13 +273,10 @@ class Validator:
         if kind.name == "type":
             return _wanted(kind.types, error.instance)
         if kind.name == "additionalProperties":
-            known: dict[str, Any] = (
-                self._schema.get("properties", {}) if is_object(self._schema) and not error.instance_path else {}
-            )
-            return "; ".join(
-                f"{_cut(name, _MAX_STEP_CHARACTERS)!r} is unknown{did_you_mean(name, known, 0.5)}"
-                for name in kind.unexpected
-            )
+            schema = {} if error.instance_path else self._schema
+            known: dict[str, Any] = schema.get("properties", {}) if is_object(schema) else {}
+            unknown = ((_cut(name, _MAX_STEP_CHARACTERS), did_you_mean(name, known, 0.5)) for name in kind.unexpected)
+            return "; ".join(f"{name!r} is unknown{hint}" for name, hint in unknown)
         if kind.name in ("anyOf", "oneOfNotValid"):
             causes = [one.kind for branch in kind.context for one in branch if one.instance_path == error.instance_path]
             types = [name for cause in causes if cause.name == "type" for name in cause.types]
@@ -227,6 +364,5 @@ class OutputSchemas:
             del self._validators[name]
             return
         for first in problems[:1]:
-            raise UnexpectedResult(
-                f"the result of the tool {name!r} does not fit its outputSchema: {first['path']}: {first['problem']}"
-            )
+            said = f"{first['path']}: {first['problem']}"
+            raise UnexpectedResult(f"the result of the tool {name!r} does not fit its outputSchema: {said}")

@@ -1,20 +1,27 @@
-"""JSON values in and out of the Python types of a contract, for servers and clients."""
+"""JSON values in and out of the Python types of a contract: arguments, models, and files as content."""
 
 from __future__ import annotations
 
+import mimetypes
 import re
-from collections.abc import Callable, Collection, Iterator, Mapping
+from base64 import b64encode
+from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
+from dataclasses import dataclass
 from enum import Enum
 from functools import cache
 from inspect import formatannotation
-from typing import Any, Final, TypeAlias
+from os import PathLike
+from pathlib import Path
+from typing import Any, ClassVar, Final, TypeAlias, cast
 
-from pydantic import BaseModel, TypeAdapter, ValidationError
-from pydantic_core import from_json, to_json
+from pydantic import BaseModel, GetCoreSchemaHandler, TypeAdapter, ValidationError
+from pydantic_core import core_schema, from_json, to_json
 
+from mcp_bindgen.runtime.model import base as model
 from mcp_bindgen.runtime.model.json_types import is_array, is_object
 from mcp_bindgen.runtime.model.scalars import Json
 from mcp_bindgen.runtime.model.validation import problems
+from mcp_bindgen.runtime.protocol import jsonrpc
 
 _MODULES = re.compile(r"[\w.<>]+\.(?=[^\W\d])")
 
@@ -165,3 +172,97 @@ def structured_content(result: BaseModel) -> Any:
     """Return the structured content of a tool's result of any revision in wire form; `ABSENT` if it has none."""
     members = {"structured_content", "structuredContent"}  # the latter where the revision does not define it
     return result.model_dump(include=members).get("structuredContent", ABSENT)
+
+
+class Model(model.Model):
+    """A JSON object of a contract.
+
+    It differs from the objects of the protocol in its defaults. As in JSON Schema, an absent field reads as its default
+    and is not written, in objects from the wire and in new ones. The constructor fills in only required
+    fields of the type `Constant`. In JSON, `null` is refused unless the schema allows it.
+    """
+
+    __defaults_are_required__: ClassVar[bool] = False
+
+    @classmethod
+    def __get_pydantic_core_schema__(cls, source: Any, handler: GetCoreSchemaHandler) -> core_schema.CoreSchema:
+        schema = super().__get_pydantic_core_schema__(source, handler)
+        inner: dict[str, Any] = cast("dict[str, Any]", schema)["schema"] if schema["type"] == "model" else {}
+        fields: dict[str, Any] = inner.get("fields", {})
+        for field in fields.values():
+            default = field["schema"]
+            if model.is_absent_if_null(default):
+                # An alternative that takes `null` for absence would drop it, though the next alternative may allow it.
+                nullable = default["schema"]
+                default["schema"] = core_schema.json_or_python_schema(nullable["schema"], nullable)
+        return schema
+
+
+_UNKNOWN = "application/octet-stream"
+_SIGNATURES = {
+    b"\x89PNG\r\n\x1a\n": "image/png",
+    b"\xff\xd8\xff": "image/jpeg",
+    b"GIF8": "image/gif",
+    b"ID3": "audio/mpeg",
+    b"fLaC": "audio/flac",
+    b"OggS": "audio/ogg",
+    b"%PDF-": "application/pdf",
+}
+
+
+@dataclass(frozen=True)
+class File:
+    """A file as the content of a result: an embedded resource.
+
+    Attributes:
+        data: The bytes, or the path of a file.
+        mime_type: The MIME type; by default derived from the path's suffix, or the first bytes.
+    """
+
+    data: bytes | str | PathLike[str]
+    mime_type: str = ""
+    kind: ClassVar[str] = "resource"
+
+    def block(self) -> dict[str, Any]:
+        """Return the content block in wire form; raise `OSError` if the file cannot be read."""
+        path = None if isinstance(self.data, bytes) else Path(self.data).resolve()
+        data = self.data if isinstance(self.data, bytes) else Path(self.data).read_bytes()
+        guessed = mimetypes.guess_type(path.name)[0] if path is not None else None
+        kind, blob = self.mime_type or guessed or mime_type_of(data), b64encode(data).decode()
+        if self.kind != "resource":
+            return {"type": self.kind, "data": blob, "mimeType": kind}
+        uri = "attachment:content" if path is None else path.as_uri()
+        return {"type": "resource", "resource": {"uri": uri, "mimeType": kind, "blob": blob}}
+
+
+class Image(File):
+    """An image as the content of a result; see `File`."""
+
+    kind = "image"
+
+
+class Audio(File):
+    """A sound as the content of a result; see `File`."""
+
+    kind = "audio"
+
+
+def mime_type_of(data: bytes) -> str:
+    """Return the MIME type that the first bytes tell."""
+    if data[:4] == b"RIFF":
+        return {b"WEBP": "image/webp", b"WAVE": "audio/wav"}.get(data[8:12], _UNKNOWN)
+    return next((kind for start, kind in _SIGNATURES.items() if data.startswith(start)), _UNKNOWN)
+
+
+def blocks(returned: Sequence[Any]) -> list[Any]:
+    """Return the content blocks of a result in wire form; bytes are an image or a sound if they begin like one."""
+    return [_block(one) for one in returned]
+
+
+def _block(one: Any) -> Any:
+    if isinstance(one, str):
+        return {"type": "text", "text": one}
+    if isinstance(one, bytes):
+        kinds: dict[str, type[File]] = {"image": Image, "audio": Audio}
+        one = kinds.get(mime_type_of(one).partition("/")[0], File)(one)
+    return one.block() if isinstance(one, File) else jsonrpc.plain(one)

@@ -3,7 +3,6 @@ from mcp_bindgen.runtime.protocol.access import InsufficientScope as Insufficien
 from mcp_bindgen.runtime.protocol.errors import AuthorizationError as AuthorizationError
 from mcp_bindgen.runtime.session.targets import Auth as Auth
 
-from .client.bearer import Bearer as Bearer
 from .client.clients import ClientSecret as ClientSecret
 from .client.clients import KnownClient as KnownClient
 from .client.clients import client_metadata as client_metadata
@@ -11,6 +10,7 @@ from .client.login import Browser as Browser
 from .client.login import DeviceCode as DeviceCode
 from .client.login import Headless as Headless
 from .client.login import Manual as Manual
+from .client.machines import Bearer as Bearer
 from .client.machines import ClientCredentials as ClientCredentials
 from .client.machines import EnterpriseManaged as EnterpriseManaged
 from .client.machines import PrivateKeyJwt as PrivateKeyJwt

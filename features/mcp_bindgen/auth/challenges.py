@@ -57,10 +57,8 @@ def write(scheme: str, parameters: Mapping[str, str]) -> str:
     for name, value in parameters.items():
         if _WRITABLE.fullmatch(value) is None:
             raise ValueError(f"the value of {name!r} has characters that cannot stand in a challenge")
-    quoted = [
-        f'{name}="{value.replace(chr(92), chr(92) * 2).replace(chr(34), chr(92) + chr(34))}"'
-        for name, value in parameters.items()
-    ]
+    escaped = {name: re.sub(r'([\\"])', r"\\\1", value) for name, value in parameters.items()}
+    quoted = [f'{name}="{value}"' for name, value in escaped.items()]
     return f"{scheme} {', '.join(quoted)}" if quoted else scheme
 
 

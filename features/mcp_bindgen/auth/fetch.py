@@ -214,9 +214,8 @@ class Fetcher:
         host = url.netloc.decode("ascii")
         sent = {"accept": "application/json", "accept-encoding": "identity", **headers, "host": host}
         proxy = self.proxy or _environment_proxy(url)
-        async with httpx2.AsyncClient(
-            verify=self.verify or certificates(), proxy=proxy, trust_env=False, timeout=self.timeout
-        ) as client:
+        verify, seconds = self.verify or certificates(), self.timeout
+        async with httpx2.AsyncClient(verify=verify, proxy=proxy, trust_env=False, timeout=seconds) as client:
             failure: Exception | None = None
             for pinned in [url] if proxy else await self._pinned(url):
                 request = client.build_request(method, pinned, headers=sent, content=content)
@@ -250,11 +249,7 @@ def _document(body: bytes) -> Any:
         return None
     level: list[Any] = [document]
     for _ in range(MAX_DEPTH):
-        level = [
-            child
-            for value in level
-            for child in (value.values() if is_object(value) else value if is_array(value) else ())
-        ]
+        level = [below for one in level for below in (one.values() if is_object(one) else one if is_array(one) else ())]
         if not level:
             return document
     return None

@@ -1,3 +1,3 @@
 from .chain import Chain as Chain
+from .chain import NotConvertible as NotConvertible
 from .chain import missed as missed
-from .step import NotConvertible as NotConvertible

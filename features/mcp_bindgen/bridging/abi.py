@@ -12,10 +12,10 @@ from typing import Any, TypeAlias
 from mcp_bindgen.runtime.model.json_types import is_array, is_object
 
 from . import rules as rules
-from .step import Conversion as Conversion
-from .step import Convert, LossReport, RuleContext
-from .step import Ruling as Ruling
-from .step import Step as Step
+from .chain import Conversion as Conversion
+from .chain import Convert, LossReport, RuleContext
+from .chain import Ruling as Ruling
+from .chain import Step as Step
 
 Test: TypeAlias = Callable[[Any], bool]
 
@@ -83,9 +83,7 @@ def items(edit: Convert) -> Convert:
 
 def values(edit: Convert) -> Convert:
     """Edit each value of an object."""
-    return lambda value, losses: (
-        {name: edit(item, losses) for name, item in value.items()} if is_object(value) else value
-    )
+    return lambda value, losses: {name: edit(one, losses) for name, one in value.items()} if is_object(value) else value
 
 
 def cases(*pairs: tuple[Test, Convert], rest: Convert | None = None) -> Convert:

@@ -34,10 +34,9 @@ from mcp_bindgen.runtime.protocol.routing import Route, custom_routes
 from mcp_bindgen.runtime.session.client import Client, said
 from mcp_bindgen.runtime.session.session import Session
 
-from .chain import chain, package_name, packages
+from .chain import NotConvertible, chain, package_name, packages
 from .converter import Bridge, implementation, plain
 from .era_adapter import EraAdapter, era_adapter
-from .step import NotConvertible
 
 _NAMESPACE = __name__.partition(".")[0]
 
@@ -156,11 +155,9 @@ class ClientBridge:
         outgoing, incoming, losses = self._bridge.outgoing, self._bridge.incoming, self._bridge.losses(self.session)
         wire: dict[str, Any] = plain(params)
         options = options or self.home.options
+        on_progress = options.on_progress and self._converted_progress(options.on_progress)
         client = self.wire_client.with_options(
-            timeout=options.timeout,
-            total_timeout=options.total_timeout,
-            on_progress=options.on_progress and self._converted_progress(options.on_progress),
-            fresh=fresh,
+            timeout=options.timeout, total_timeout=options.total_timeout, on_progress=on_progress, fresh=fresh
         )
         adapted = self._adapter.answers.get(method.name)
         if adapted is not None:

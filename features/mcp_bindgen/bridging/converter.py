@@ -21,8 +21,7 @@ from mcp_bindgen.runtime.protocol.revision import Dispatcher, Revision
 from mcp_bindgen.runtime.protocol.routing import Route
 from mcp_bindgen.runtime.session.session import Session
 
-from .chain import Chain, known_chain
-from .step import LossReport, NotConvertible, Part
+from .chain import Chain, LossReport, NotConvertible, Part, known_chain
 
 Location: TypeAlias = Sequence[str | int]
 """Location in a validation error: members, indexes, and names of alternatives, which are skipped."""

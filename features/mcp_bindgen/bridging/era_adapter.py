@@ -18,27 +18,10 @@ from pydantic import BaseModel, ValidationError
 from mcp_bindgen.runtime.era.stateless import ROUND
 from mcp_bindgen.runtime.logs import log
 from mcp_bindgen.runtime.model.base import optional, wire_name
-from mcp_bindgen.runtime.protocol import jsonrpc
+from mcp_bindgen.runtime.protocol import errors, jsonrpc, methods
 from mcp_bindgen.runtime.protocol.capabilities import is_declared, is_offered
-from mcp_bindgen.runtime.protocol.errors import (
-    AuthorizationError,
-    ConnectionClosed,
-    InvalidParams,
-    ProtocolError,
-    RequestTimeout,
-)
-from mcp_bindgen.runtime.protocol.methods import (
-    DISCOVER,
-    LISTEN,
-    PING,
-    SET_LEVEL,
-    SUBSCRIBE,
-    UNSUBSCRIBE,
-    Method,
-    Notification,
-    Request,
-    filtered,
-)
+from mcp_bindgen.runtime.protocol.errors import ConnectionClosed, ProtocolError
+from mcp_bindgen.runtime.protocol.methods import Method, Notification, Request, filtered
 from mcp_bindgen.runtime.protocol.request_scope import LEVELS, Handle, Negotiated
 from mcp_bindgen.runtime.protocol.revision import Revision
 from mcp_bindgen.runtime.protocol.uris import followed_key
@@ -91,8 +74,7 @@ class EraAdapter:
 
     def __init__(self, home: Revision, wire_client: Client) -> None:
         self.answers: Mapping[str, Answer] = {}
-        self._home = home
-        self._wire_client = wire_client
+        self._home, self._wire_client = home, wire_client
         self._wire = wire_client.dispatcher.revision
         self._changing = anyio.Lock()
 
@@ -113,7 +95,7 @@ class EraAdapter:
     @asynccontextmanager
     async def subscribed(self, wanted: BaseModel) -> AsyncGenerator[BaseModel]:
         """Subscribe as the client's era does; raise `MethodNotFound` if it has no subscriptions."""
-        self._home.request(LISTEN)
+        self._home.request(methods.LISTEN)
         async with self._wire_client.subscribed(_filter_kind(self._wire).model_validate(plain(wanted))) as agreed:
             yield _filter_kind(self._home).model_validate(plain(agreed))
 
@@ -134,17 +116,16 @@ class StatefulClient(EraAdapter):
         self._scope: anyio.CancelScope | None = None
         self._ended = anyio.Event()
         self.answers: Mapping[str, Answer] = {
-            PING: self._ping,
-            SET_LEVEL: self._set_level,
-            SUBSCRIBE: self._subscribe,
-            UNSUBSCRIBE: self._unsubscribe,
+            methods.PING: self._ping,
+            methods.SET_LEVEL: self._set_level,
+            methods.SUBSCRIBE: self._subscribe,
+            methods.UNSUBSCRIBE: self._unsubscribe,
         }
 
     def start(self) -> None:
         """Request all log messages and list changes: a stateful server sends them to every client."""
-        if self._wire.log is not None and self._wire.log.name in self._wire_client.dispatcher.offered(
-            self._wire_client
-        ):
+        log_message = self._wire.log
+        if log_message and log_message.name in self._wire_client.dispatcher.offered(self._wire_client):
             self._set_log_level(LEVELS[0])
         if self._wanted():
             self._tasks.start_soon(self._start)
@@ -154,12 +135,12 @@ class StatefulClient(EraAdapter):
             async with self._changing:
                 if self._scope is None:  # the client has not subscribed to a resource meanwhile
                     await self._replace_subscription()
-        except (ProtocolError, ConnectionClosed, RequestTimeout, AuthorizationError) as error:
+        except (ProtocolError, ConnectionClosed, errors.RequestTimeout, errors.AuthorizationError) as error:
             log.info("the server sends no change notifications: %s", error)
 
     async def _ping(self, wire: dict[str, Any], client: Client) -> dict[str, Any]:
         """Send `server/discover`, the simplest request of the stateless era."""
-        method = self._wire.request(DISCOVER)
+        method = self._wire.request(methods.DISCOVER)
         params = jsonrpc.typed_params(method, {"_meta": dict(client.link.metadata())})
         await client.with_options(fresh=True).call(method, params)
         return {}
@@ -186,7 +167,9 @@ class StatefulClient(EraAdapter):
                 raise
             if key not in map(followed_key, agreed or ()):
                 del self._uris[key]
-                raise InvalidParams(SUBSCRIBE, [{"path": "params.uri", "problem": "the server does not agree to it"}])
+                raise errors.InvalidParams(
+                    methods.SUBSCRIBE, [{"path": "params.uri", "problem": "the server does not agree to it"}]
+                )
         return {}
 
     async def _unsubscribe(self, wire: dict[str, Any], client: Client) -> dict[str, Any]:
@@ -234,7 +217,7 @@ class StatefulClient(EraAdapter):
                     is_started = True
                     task_status.started(agreed)
                     await anyio.sleep_forever()
-        except AuthorizationError as error:
+        except errors.AuthorizationError as error:
             if not is_started:
                 raise
             log.warning("the server sends no change notifications any more: %s", error)
@@ -259,8 +242,8 @@ class StatelessClient(EraAdapter):
     async def adapt(self, meta: dict[str, Any]) -> dict[str, Any]:
         """Return the `_meta` without members that belong to the connection; send the log level if it changed."""
         level = meta.get(self._home.meta_keys.get("log_level", ""))
-        if level is not None and level != self._level and SET_LEVEL in self._wire.methods:
-            method = self._wire.request(SET_LEVEL)
+        if level is not None and level != self._level and methods.SET_LEVEL in self._wire.methods:
+            method = self._wire.request(methods.SET_LEVEL)
             if is_declared(self._wire_client.server_capabilities, *method.capabilities["client"][1:]):
                 await self._send_level(level, self._wire_client.call)
         keys = self._home.meta_keys.values()
@@ -304,11 +287,11 @@ class StatelessClient(EraAdapter):
         if level is not None:
             await self._send_level(level, self._wire_client.link.request)
         for uri, *_ in list(self._uris.values()):
-            await self._send(SUBSCRIBE, uri, self._wire_client.link.request)
+            await self._send(methods.SUBSCRIBE, uri, self._wire_client.link.request)
 
     async def _send_level(self, level: str, ask: Ask) -> None:
         """Send the log level to the server; a level that it refuses is not sent again."""
-        method = self._wire.request(SET_LEVEL)
+        method = self._wire.request(methods.SET_LEVEL)
         self._level = level
         try:
             await ask(method, jsonrpc.typed_params(method, {"level": level}))
@@ -322,7 +305,7 @@ class StatelessClient(EraAdapter):
         """Subscribe to a resource, unless the client follows it already; return True if the server agrees."""
         key = followed_key(uri)
         async with self._changing:
-            if key not in self._uris and not await self._send(SUBSCRIBE, uri, self._wire_client.call):
+            if key not in self._uris and not await self._send(methods.SUBSCRIBE, uri, self._wire_client.call):
                 return False
             self._uris.setdefault(key, []).append(uri)
             return True
@@ -335,8 +318,8 @@ class StatelessClient(EraAdapter):
             if not self._uris[key]:
                 del self._uris[key]
                 if not self._wire_client.link.closed.is_set():
-                    with suppress(ConnectionClosed, RequestTimeout):
-                        await self._send(UNSUBSCRIBE, first, self._wire_client.call)
+                    with suppress(ConnectionClosed, errors.RequestTimeout):
+                        await self._send(methods.UNSUBSCRIBE, first, self._wire_client.call)
 
     async def _send(self, name: str, uri: str, ask: Ask) -> bool:
         method = self._wire.request(name)
@@ -363,7 +346,7 @@ def era_adapter(home: Revision, wire_client: Client, tasks: TaskGroup) -> EraAda
 
 def _filter_kind(revision: Revision) -> Any:
     """Return the class of subscription filters."""
-    return revision.request(LISTEN).params.model_fields["notifications"].annotation
+    return revision.request(methods.LISTEN).params.model_fields["notifications"].annotation
 
 
 # --- stateless servers behind stateful connections ------------------------------------------------------------
@@ -417,14 +400,10 @@ def sender_meta(revision: Revision, agreed: Negotiated, meta: dict[str, Any]) ->
     """
     capabilities = revision.types.ClientCapabilities
     client = implementation(revision, agreed.peer_info)
-    facts = {
-        "protocol_version": revision.name,
-        "client_info": client and plain(client),
-        "client_capabilities": {
-            name: value for name, value in agreed.declared["client"].items() if _fits(capabilities, {name: value})
-        },
-        "log_level": agreed.log_level,
-    }
+    declared = agreed.declared["client"].items()
+    known = {name: value for name, value in declared if _fits(capabilities, {name: value})}
+    facts = {"protocol_version": revision.name, "client_info": client and plain(client), "client_capabilities": known}
+    facts["log_level"] = agreed.log_level
     keys = revision.meta_keys
     own = {name: value for name, value in meta.items() if name not in keys.values()}
     return own | {keys[name]: value for name, value in facts.items() if name in keys and value is not None}

@@ -12,7 +12,7 @@ from pydantic_core import to_json
 
 from mcp_bindgen.runtime.model.json_types import is_array, is_object
 
-from .step import RuleContext
+from .chain import RuleContext
 
 MAX_COMPLETION_VALUES = 100
 """The number of completion values that later revisions allow."""
@@ -155,10 +155,7 @@ def _moved(schema: object, place: str) -> Any:
         return [_moved(one, place) for one in schema]
     if not is_object(schema) or "$id" in schema:  # references are relative to an id
         return schema
-    return {
-        name: value if name in _DATA_KEYWORDS else _moved_reference(name, value, place)
-        for name, value in schema.items()
-    }
+    return {name: one if name in _DATA_KEYWORDS else _moved_reference(name, one, place) for name, one in schema.items()}
 
 
 def _moved_reference(name: str, value: object, place: str) -> Any:

@@ -8,7 +8,7 @@ from copy import copy
 from dataclasses import dataclass
 from functools import cache, cached_property, partial
 from importlib import import_module
-from typing import Any, ClassVar, cast
+from typing import Any, ClassVar, Protocol, cast
 
 from pydantic import BaseModel, TypeAdapter, ValidationError, create_model
 from pydantic_core import to_json
@@ -19,21 +19,12 @@ from mcp_bindgen.runtime.model.base import Model, optional, wire_name
 from mcp_bindgen.runtime.model.json_types import is_array, is_object
 from mcp_bindgen.runtime.model.scalars import Json
 from mcp_bindgen.runtime.model.validation import problems
-from mcp_bindgen.runtime.protocol import jsonrpc
+from mcp_bindgen.runtime.protocol import jsonrpc, methods
 from mcp_bindgen.runtime.protocol.access import Operation
 from mcp_bindgen.runtime.protocol.capabilities import declare, declared, is_declared, merge, missing, tree_of
 from mcp_bindgen.runtime.protocol.envelope import parse
 from mcp_bindgen.runtime.protocol.errors import CapabilityMissing, InvalidParams, ProtocolError
-from mcp_bindgen.runtime.protocol.methods import (
-    ELICIT,
-    INITIALIZE,
-    LISTEN,
-    SUBSCRIBE,
-    UNSUBSCRIBE,
-    Method,
-    Notification,
-    Request,
-)
+from mcp_bindgen.runtime.protocol.methods import Method, Notification, Request
 from mcp_bindgen.runtime.protocol.request_scope import Handle, Link, RequestScope
 from mcp_bindgen.runtime.protocol.revision import Dispatcher, Revision
 from mcp_bindgen.runtime.protocol.routing import Route, message_reader
@@ -45,10 +36,44 @@ from mcp_bindgen.runtime.session.server import Server
 from mcp_bindgen.runtime.session.session import Session
 from mcp_bindgen.runtime.session.subscriptions import Subscription
 
+from .chain import LossReport, NotConvertible
 from .converter import Bridge, fields_of, implementation, plain
-from .engines import BridgedEngine
 from .era_adapter import following, sender_meta, with_sender, without_rounds
-from .step import LossReport, NotConvertible
+
+
+class RevisionBridge(Protocol):
+    """The path from requests of a wire revision to the handlers of a server of another revision."""
+
+    @property
+    def revision(self) -> Revision:
+        """The wire revision."""
+        ...
+
+    def plain(self, name: str) -> Handle:
+        """Return the server's handler of a request, for params and results of the wire revision."""
+        ...
+
+    def to_server(self, name: str, params: object, ctx: Any) -> Any:
+        """Return params of the wire revision in the types of the server's revision."""
+        ...
+
+    def to_wire(self, name: str, work: Handle) -> Handle:
+        """Convert the results of a handler to the wire revision."""
+        ...
+
+
+class BridgedEngine(Protocol):
+    """Engine of an extension for clients of a revision that does not have the extension."""
+
+    @property
+    def handlers(self) -> Mapping[str, Handle]:
+        """Method name -> handler, for params and results of that revision."""
+        ...
+
+    @property
+    def capabilities(self) -> Mapping[str, Any]:
+        """The capabilities to declare in addition to those of these handlers."""
+        ...
 
 
 class KeepsHandlers:
@@ -287,8 +312,8 @@ class BridgedServer:
 
     def operations(self, asked: Sequence[Operation]) -> Sequence[Operation]:
         """Return operations, with `subscriptions/listen` if a client of a stateless server subscribes."""
-        listens = self.bridge.home.revision.era.is_stateless and any(method == SUBSCRIBE for method, _ in asked)
-        return [*asked, (LISTEN, None)] if listens and (LISTEN, None) not in asked else asked
+        listens = self.bridge.home.revision.era.is_stateless and any(method == methods.SUBSCRIBE for method, _ in asked)
+        return [*asked, (methods.LISTEN, None)] if listens and (methods.LISTEN, None) not in asked else asked
 
     def converted(self, method: Notification[Any], params: Any) -> tuple[Notification[Any], Any] | None:
         """Return a notification of the server in this revision, or None if it cannot be expressed."""
@@ -351,7 +376,7 @@ class BridgedDispatcher(Dispatcher):
         if ours is None or name in self._other_handlers or not isinstance(route.method, Request):
             return route
         kind = params_kind(ours.method.params, route.method.params, same_era=self._bridge.same_era)
-        if kind is None or name == INITIALIZE or not self.is_handled(route, self._server):
+        if kind is None or name == methods.INITIALIZE or not self.is_handled(route, self._server):
             return route
         return BridgedRoute(route.method, route.handler, kind=kind, bridge=self._bridge)
 
@@ -369,12 +394,13 @@ class BridgedDispatcher(Dispatcher):
     def _other_handlers(self) -> dict[str, Handle]:
         """Method name -> handler, of extensions, and of subscriptions for a server of the other era."""
         found = {name: handle for engine in self.engines for name, handle in engine.handlers.items()}
-        subscribe = self.revision.methods.get(SUBSCRIBE) or self._home.revision.methods.get(SUBSCRIBE)
+        subscribe = self.revision.methods.get(methods.SUBSCRIBE) or self._home.revision.methods.get(methods.SUBSCRIBE)
         needed = ("",) if subscribe is None else subscribe.capabilities.get("client", ("", ""))[1:]
         if self._bridge.same_era or not is_declared(declared(self._server, self._home), *needed):
             return found
-        own = {LISTEN: self._listen} if self.revision.era.is_stateless else {SUBSCRIBE: _accept, UNSUBSCRIBE: _accept}
-        return own | found
+        if self.revision.era.is_stateless:
+            return {methods.LISTEN: self._listen, **found}
+        return {methods.SUBSCRIBE: _accept, methods.UNSUBSCRIBE: _accept, **found}
 
     def extended(self, kind: type) -> Dispatcher:
         """Return this dispatcher: it has the server's own methods already."""
@@ -397,7 +423,7 @@ class BridgedDispatcher(Dispatcher):
         """Return the server's handler of a route of the wire revision, with conversions."""
         method, ours = route.method, self._home_route(route.method.name) or route
         work = bind_handler(self._home, ours, self._server)
-        if method.name == INITIALIZE:
+        if method.name == methods.INITIALIZE:
             return partial(self._initialize, work)
         if not isinstance(method, Request):
             handle: Handle = partial(self._take, work, ours)
@@ -456,9 +482,8 @@ class BridgedDispatcher(Dispatcher):
 
         async def ask(questions: Mapping[str, Any]) -> dict[str, Any]:
             request = self._home.revision.request
-            return {
-                key: await ctx.request(request(one.method), optional(one, "params")) for key, one in questions.items()
-            }
+            params = {key: optional(one, "params") for key, one in questions.items()}
+            return {key: await ctx.request(request(one.method), params[key]) for key, one in questions.items()}
 
         async def again(params: Any) -> Any:
             return await work(params, ctx)
@@ -467,13 +492,10 @@ class BridgedDispatcher(Dispatcher):
 
     async def _initialize(self, work: Handle, params: object, ctx: Context) -> Any:
         """Let the server answer `initialize` itself, in the revision of the connection."""
-        method = self._home.revision.request(INITIALIZE)
-        answer = plain(
-            await work(self._bridge.incoming.params(method, plain(params), self._bridge.losses(ctx.link)), ctx)
-        )
-        return jsonrpc.typed_result(
-            self.revision.request(INITIALIZE), {**answer, "protocolVersion": self.revision.name}
-        )
+        method = self._home.revision.request(methods.INITIALIZE)
+        typed = self._bridge.incoming.params(method, plain(params), self._bridge.losses(ctx.link))
+        answer = {**plain(await work(typed, ctx)), "protocolVersion": self.revision.name}
+        return jsonrpc.typed_result(self.revision.request(methods.INITIALIZE), answer)
 
     # --- from the handler to the wire -------------------------------------------------------------------------
 
@@ -517,7 +539,7 @@ class BridgedDispatcher(Dispatcher):
 
     async def _ask_to_visit(self, ctx: Context, error: ProtocolError) -> None:
         """Ask the user to visit the pages that an error names; a second error after the visit is sent to the client."""
-        method = self._home.revision.request(ELICIT)
+        method = self._home.revision.request(methods.ELICIT)
         pages = error.data.get("elicitations") if is_object(error.data) else None
         for number, page in enumerate(pages if is_array(pages) else ()):
             await ctx.ask_by(f"{_URL_REQUIRED}#{number}", method, jsonrpc.typed_params(method, page))
@@ -530,7 +552,9 @@ class BridgedDispatcher(Dispatcher):
         return await subscriptions.listen(server, self.revision, declared(server, self), params, ctx, self._follow)
 
     def _follow(self, subscription: Subscription, uris: list[str]) -> AbstractAsyncContextManager[list[str]]:
-        subscribe, unsubscribe = (partial(self._call, name, subscription) for name in (SUBSCRIBE, UNSUBSCRIBE))
+        subscribe, unsubscribe = (
+            partial(self._call, name, subscription) for name in (methods.SUBSCRIBE, methods.UNSUBSCRIBE)
+        )
         return following(uris, subscribe, unsubscribe, _UNSUBSCRIBE_SECONDS)
 
     async def _call(self, name: str, subscription: Subscription, uri: str) -> bool:

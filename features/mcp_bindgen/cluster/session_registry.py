@@ -1,10 +1,11 @@
-"""Sessions that several workers serve at the same time."""
+"""Sessions that several workers serve at the same time, and streams that several workers write."""
 
 from __future__ import annotations
 
 import asyncio
+import secrets
 import time
-from collections.abc import AsyncGenerator, Awaitable, Callable, Mapping
+from collections.abc import AsyncGenerator, Awaitable, Callable, Collection, Mapping
 from contextlib import asynccontextmanager, suppress
 from dataclasses import dataclass, field
 from typing import Any
@@ -19,10 +20,11 @@ from mcp_bindgen.http.server.intake import ParsedBody, parse_body
 from mcp_bindgen.http.server.limits import HttpLimits
 from mcp_bindgen.http.server.session_transport import SessionTransport, unanswered
 from mcp_bindgen.http.server.sessions import UNREADABLE, OpenSession, SessionRegistry, key_of, update_session
-from mcp_bindgen.http.server.streams import LISTEN_STREAM, Stream
+from mcp_bindgen.http.server.streams import LISTEN_STREAM, Stream, already_read, parse_event_id, unknown_event
 from mcp_bindgen.runtime.logs import log
 from mcp_bindgen.runtime.model.json_types import is_array
 from mcp_bindgen.runtime.protocol import jsonrpc
+from mcp_bindgen.runtime.protocol.envelope import RequestId
 from mcp_bindgen.runtime.protocol.methods import Notification
 from mcp_bindgen.runtime.protocol.request_scope import is_wanted
 from mcp_bindgen.runtime.protocol.transitions import ConnectionTrigger
@@ -30,10 +32,111 @@ from mcp_bindgen.runtime.session.rounds import RequestStateSigner
 from mcp_bindgen.runtime.session.server import Server
 from mcp_bindgen.runtime.session.subscriptions import AroundSubscription
 
-from .broadcasts import Broadcasts, ReadBroadcast, recorded
-from .store import Broadcast, Delivery, SessionVersion, SharedRecord, SharedStore, WorkerMessage
-from .streams import SharedTransport, StreamReaders
-from .worker import Worker
+from .store import Broadcast, Delivery, SessionVersion, SharedRecord, SharedStore, StreamPosition, WorkerMessage
+from .worker import Broadcasts, ReadBroadcast, Worker, recorded
+
+StreamKey = tuple[str, str]
+"""Key of a session, and name of a stream."""
+
+
+class SharedListenStream(Stream):
+    """Listen stream of a session, to which every worker adds events; the store numbers them."""
+
+    async def _add(self, message: bytes | None, answered: Collection[RequestId]) -> bool:
+        if message is None or not self.persisted:
+            return await super()._add(message, answered)
+        assert isinstance(self.store, SharedStore)
+        number = await self.store.add(self.session, message)
+        if number:
+            self.advance(number, message)
+        return number > 0
+
+
+class SharedTransport(SessionTransport):
+    """Transport of a session at one worker."""
+
+    listen_stream = SharedListenStream
+
+
+class StreamReaders:
+    """Streams that clients read at this worker, after a GET.
+
+    Args:
+        store: Store of the workers.
+    """
+
+    def __init__(self, store: SharedStore) -> None:
+        self._store = store
+        self._open: dict[StreamKey, tuple[Stream, str]] = {}
+
+    @asynccontextmanager
+    async def reading(self, session: OpenSession, last_event_id: str | None) -> AsyncGenerator[tuple[Stream, int]]:
+        """Read a stream, which any worker may write, while the block runs; see `SessionRegistry.reading`."""
+        if last_event_id is None and session.transport.standing.is_read:
+            raise already_read()
+        name, after = (LISTEN_STREAM, None) if last_event_id is None else parse_event_id(last_event_id) or ("", 0)
+        key, token = (session.key, name), secrets.token_urlsafe(9)
+        before = self._open.get(key)
+        own = session.transport.standing if name == LISTEN_STREAM else session.transport.streams.get(name)
+        stream = own or (before and before[0]) or Stream(session.key, name, (), self._store, persisted=True)
+        self._open[key] = stream, token
+        position: StreamPosition | None = None
+        try:
+            position = await self._attach(key, token, after)
+            if position is None:
+                raise unknown_event()
+            stream.last_delivered_id = position.after
+            stream.advance(position.last, closes=position.is_closed)
+            yield stream, position.after
+        finally:
+            if self.find(key, token) is not None:
+                del self._open[key]
+                if position is None and before is not None:
+                    self._open[key] = before
+            if position is not None:
+                with anyio.CancelScope(shield=True), suppress(StoreUnavailable):
+                    await self._store.detach(*key, token, stream.last_delivered_id)
+
+    async def _attach(self, key: StreamKey, token: str, after: int | None) -> StreamPosition | None:
+        force, lease = after is not None, 0
+        while True:
+            position = await self._store.attach(*key, token, after, force)
+            if position is None or not position.busy_until:
+                return position
+            if lease and position.busy_until > lease:  # the reader's worker has renewed its lease, so it is alive
+                raise already_read()
+            lease = position.busy_until
+            await asyncio.sleep(self._store.heartbeat_interval / 2)
+
+    def find(self, key: StreamKey, token: str) -> Stream | None:
+        """Return a stream if the reader with this token still reads it."""
+        stream, known = self._open.get(key, (None, ""))
+        return stream if known == token else None
+
+    def advance(self, key: StreamKey, number: int, data: bytes | None, over: bool) -> None:
+        """Note an event of a stream; see `Stream.advance`."""
+        stream, _ = self._open.get(key, (None, ""))
+        if stream is not None:
+            stream.advance(number, data, over)
+
+    async def refresh(self) -> None:
+        """Ask the store for events whose messages were lost."""
+        keys = list(self._open)
+        for key, found in zip(keys, await self._store.positions(keys), strict=True):
+            if found is not None:
+                self.advance(key, found.last, None, found.is_closed)
+
+    def end(self, session: str) -> None:
+        """End the streams of a session that is over."""
+        for (key, _), (stream, _) in list(self._open.items()):
+            if key == session:
+                stream.close()
+
+    def leave(self, retry: int) -> None:
+        """Tell all clients to reconnect in so many milliseconds."""
+        for stream, _ in list(self._open.values()):
+            stream.leave(retry)
+
 
 _DELIVERY_BATCH = 100  # sessions that get a broadcast in one round trip
 _DRAIN_SECONDS = 7.0  # for requests to finish when the process stops; less than `serve._GRACE`
@@ -371,9 +474,8 @@ class SharedRegistry(SessionRegistry):
                 else:
                     await self.end(session)
         used = [one for one in sessions if not one.ending and (one.requests or one.transport.streams)]
-        for session, found in zip(
-            used, await shared.positions([(one.key, LISTEN_STREAM) for one in used]), strict=True
-        ):
+        positions = await shared.positions([(one.key, LISTEN_STREAM) for one in used])
+        for session, found in zip(used, positions, strict=True):
             if found is None:
                 self._drop(session)
         await self.readers.refresh()

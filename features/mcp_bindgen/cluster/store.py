@@ -17,18 +17,9 @@ from typing import Any, NamedTuple, TypeVar
 from pydantic_core import from_json
 from redis.asyncio import Redis
 
+from mcp_bindgen.http.server import event_store
 from mcp_bindgen.http.server.errors import StoreFull
-from mcp_bindgen.http.server.event_store import (
-    PAGE,
-    STORE_LIMITS,
-    Event,
-    OpenStream,
-    StoredSession,
-    StoreLimits,
-    StoreUnavailable,
-    account_of,
-    page,
-)
+from mcp_bindgen.http.server.event_store import Event, StoredSession, StoreUnavailable
 from mcp_bindgen.runtime.logs import log
 from mcp_bindgen.runtime.model.json_types import is_object
 
@@ -191,7 +182,7 @@ class SharedStore:
         url: str | Redis,
         *,
         prefix: str = "mcp-bindgen:",
-        limits: StoreLimits = STORE_LIMITS,
+        limits: event_store.StoreLimits = event_store.STORE_LIMITS,
         lease: float = 5.0,
         timeout: float = 2.0,
         patience: float = 10.0,
@@ -246,7 +237,9 @@ class SharedStore:
         Raises:
             StoreFull: The principal has reached a limit.
         """
-        found = int(await self._run("create", session, FORMAT, _ms(idle), account_of(principal), max_sessions))
+        found = int(
+            await self._run("create", session, FORMAT, _ms(idle), event_store.account_of(principal), max_sessions)
+        )
         if found < 0:
             raise StoreFull("too many sessions of this user are open")
         return found
@@ -271,7 +264,7 @@ class SharedStore:
             log.error("a newer version of this program wrote a session; only that version can serve it")
             raise StoreUnavailable()
         epoch, record, version, last_broadcast, *streams = found
-        open_streams = {name.decode(): OpenStream(last, ids) for name, last, ids in _triples(streams)}
+        open_streams = {name.decode(): event_store.OpenStream(last, ids) for name, last, ids in _triples(streams)}
         return SharedRecord(record, epoch, open_streams, version, last_broadcast)
 
     async def refresh(self, session: str, version: int, *, keep: bool = True) -> SessionVersion | None:
@@ -340,8 +333,8 @@ class SharedStore:
 
     async def read(self, session: str, stream: str, after: int) -> Sequence[Event]:
         """Return the next events of a stream; see `EventStore`."""
-        found = await self._insist("read", session, stream, after, PAGE)
-        return page(Event(number, data) for number, data in zip(found[::2], found[1::2], strict=True))
+        found = await self._insist("read", session, stream, after, event_store.PAGE)
+        return event_store.page(Event(number, data) for number, data in zip(found[::2], found[1::2], strict=True))
 
     async def attach(
         self, session: str, stream: str, token: str, after: int | None, force: bool

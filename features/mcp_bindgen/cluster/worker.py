@@ -1,14 +1,32 @@
-"""Lease of a worker, messages of the other workers, and cleanup after workers that died."""
+"""Lease of a worker, messages and broadcasts of the other workers, and cleanup after workers that died."""
 
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Awaitable, Callable
+import hashlib
+from collections.abc import AsyncGenerator, Awaitable, Callable, Coroutine
+from contextlib import asynccontextmanager, suppress
+from typing import Any, NamedTuple, cast
+
+import anyio
+from pydantic_core import to_json
 
 from mcp_bindgen.http.server.errors import NOT_STORED, unavailable
 from mcp_bindgen.http.server.event_store import StoreUnavailable
-from mcp_bindgen.http.server.session_transport import unanswered
+from mcp_bindgen.http.server.session_transport import SessionTransport, unanswered
+from mcp_bindgen.http.server.sessions import UNREADABLE
+from mcp_bindgen.runtime.concurrency import Turn
 from mcp_bindgen.runtime.logs import log
+from mcp_bindgen.runtime.protocol import jsonrpc
+from mcp_bindgen.runtime.protocol.capabilities import declared
+from mcp_bindgen.runtime.protocol.envelope import RequestId
+from mcp_bindgen.runtime.protocol.errors import ConnectionClosed
+from mcp_bindgen.runtime.protocol.methods import Notification
+from mcp_bindgen.runtime.protocol.request_scope import LEVELS, Link, Negotiated, RequestScope
+from mcp_bindgen.runtime.session.server import Server
+from mcp_bindgen.runtime.session.service import Service
+from mcp_bindgen.runtime.session.session import Session
+from mcp_bindgen.runtime.session.subscriptions import Subscription
 
 from .store import Broadcast, SharedStore, WorkerMessage
 
@@ -42,12 +60,8 @@ class Worker:
         on_check: Callable[[], Awaitable[None]],
     ) -> None:
         self._store = store
-        self._on_message, self._on_broadcast, self._on_lost, self._on_check = (
-            on_message,
-            on_broadcast,
-            on_lost,
-            on_check,
-        )
+        self._on_message, self._on_broadcast = on_message, on_broadcast
+        self._on_lost, self._on_check = on_lost, on_check
         self.generation: str | None = None
         self.last_broadcast: int = 0
         self._heartbeats = 0
@@ -127,3 +141,178 @@ class Worker:
             log.warning("a message of another worker is lost: the store is away")
         except Exception:
             log.exception("a message of another worker is lost")
+
+
+class Recorder(Link):
+    """Link that records the notifications of a broadcast, to pass them on to other processes.
+
+    Args:
+        agreed: Agreement of any client of the revision; it is changed to want every notification.
+
+    Attributes:
+        told: Notifications and their params.
+    """
+
+    def __init__(self, agreed: Negotiated) -> None:
+        agreed.log_level, agreed.subscriptions = LEVELS[0], None
+        self.negotiated: Negotiated = agreed
+        self.told: list[tuple[Notification[Any], Any]] = []
+
+    async def request(self, method: Any, params: Any, *, related: RequestId | None = None) -> Any:
+        """Refuse: a broadcast has no client that could respond."""
+        raise RuntimeError(f"{method.name}: a broadcast to several processes can only notify")
+
+    async def notify(self, method: Notification[Any], params: object, *, related: RequestId | None = None) -> None:
+        """Note a notification."""
+        self.told.append((method, params))
+
+
+async def recorded(server: Server, tell: Callable[[Any], Awaitable[None]]) -> list[tuple[str, Notification[Any], Any]]:
+    """Return the notifications of a broadcast: the revision, the method and the params of each.
+
+    Args:
+        server: The server of the broadcast.
+        tell: Notifies one client, given its context.
+    """
+    agreed = Negotiated(server.dispatcher.extended(type(server)))
+    agreed.declared["server"] = declared(server, agreed.dispatcher)
+    agreed.declared["client"] = {"extensions": {one.id: {} for one in server.extensions}}
+    recorder = Recorder(agreed)
+    await tell(server.context(RequestScope.of(recorder)))
+    found: list[tuple[str, Notification[Any], Any]] = []
+    for method, params in recorder.told:
+        found.append((server.revision, method, params))
+        converted = ((revision, bridged.converted(method, params)) for revision, bridged in server.bridged.items())
+        found += [(revision, *one) for revision, one in converted if one is not None]
+    return found
+
+
+class ReadBroadcast(NamedTuple):
+    """Broadcast in the types of its revision.
+
+    Attributes:
+        number: Number of the broadcast.
+        data: The message.
+        server: Server of the revision.
+        method: The notification.
+        params: Its params.
+    """
+
+    number: int
+    data: bytes
+    server: Server
+    method: Notification[Any]
+    params: Any
+
+    async def notify(self, link: Link) -> None:
+        """Send the notification, unless the connection is closed."""
+        with suppress(ConnectionClosed):
+            await self.server.context(RequestScope.of(link)).notify(self.method, self.params)
+
+
+class Broadcasts:
+    """Receivers of broadcasts at this worker, except shared sessions.
+
+    A worker that ends a subscription in good order stores the number of its last broadcast for a minute. The next
+    subscription of the same principal and client with the same filter, at any worker, begins with the broadcasts after
+    that number.
+
+    Args:
+        service: The servers.
+        store: Store of the workers.
+        worker: This worker.
+        spawn: Runs a task beside the worker.
+    """
+
+    def __init__(
+        self, service: Service, store: SharedStore, worker: Worker, spawn: Callable[[Coroutine[Any, Any, None]], object]
+    ) -> None:
+        self._service, self._store, self._worker, self._spawn = service, store, worker, spawn
+
+    def read(self, broadcast: Broadcast) -> ReadBroadcast | None:
+        """Return a broadcast in the types of its revision; None if it is unreadable or its revision is not served."""
+        server = cast(Server | None, self._service.served(broadcast.revision))  # a bridged one has its attributes
+        method = None if server is None else self._service.dispatchers[broadcast.revision].methods.get(broadcast.method)
+        if server is not None and isinstance(method, Notification):
+            with suppress(*UNREADABLE):
+                params = jsonrpc.typed_params(method, broadcast.params)
+                return ReadBroadcast(broadcast.number, broadcast.data, server, method, params)
+        return None
+
+    async def spread(self, found: ReadBroadcast) -> None:
+        """Send a broadcast to the subscriptions and local connections of its revision."""
+        turn = Turn()
+        local: list[Link] = []
+        for link in list(found.server.audience):
+            if isinstance(link, Subscription):
+                if link.told < found.number and not link.is_ending:
+                    await self._send(link, found)
+                await turn.give_way()
+            elif not (isinstance(link, Session) and isinstance(link.transport, SessionTransport)):
+                local.append(link)
+        if local:
+            self._spawn(_notify_all(found, local))  # a slow connection delays no other client
+
+    async def _send(self, subscription: Subscription, found: ReadBroadcast) -> None:
+        if subscription.negotiated.dispatcher.revision.name == found.server.revision:
+            subscription.told = found.number
+            await found.notify(subscription)
+
+    def end(self) -> None:
+        """End all subscriptions in good order: clients subscribe again and get the broadcasts that they missed."""
+        for server in self._service.servers:
+            for link in server.audience:
+                if isinstance(link, Subscription):
+                    link.end()
+
+    @asynccontextmanager
+    async def continued(self, subscription: Subscription, wanted: Any) -> AsyncGenerator[None]:
+        """Begin a subscription where the client's previous one ended, and hand it over at its end.
+
+        Args:
+            subscription: The subscription.
+            wanted: Filter that the client sent.
+        """
+        name = self._name(subscription, wanted)
+        try:
+            await self._catch_up(subscription, await self._store.take_over(name))
+        except StoreUnavailable:
+            log.debug("a subscription begins anew: the store is away")
+        subscription.told = max(subscription.told, self._worker.last_broadcast)
+        yield
+        try:
+            await self._store.hand_over(name, subscription.told)
+        except StoreUnavailable:
+            log.debug("a subscription is not handed over: the store is away")
+
+    async def _catch_up(self, subscription: Subscription, number: int | None) -> None:
+        """Queue the broadcasts after a number, up to the last one that this worker has received."""
+        if number is None:
+            return
+        subscription.told = number
+        while True:
+            known = self._worker.last_broadcast
+            for broadcast in await self._store.broadcasts_after(subscription.told):
+                found = self.read(broadcast)
+                if found is not None:
+                    await self._send(subscription, found)
+                subscription.told = broadcast.number
+            if self._worker.last_broadcast <= max(known, subscription.told):
+                return
+
+    def _name(self, subscription: Subscription, wanted: Any) -> str:
+        """Return the name for the handover of a subscription; numbers are valid within one generation only."""
+        agreed = subscription.negotiated
+        assert agreed is not None
+        client = None if agreed.peer_info is None else jsonrpc.plain(agreed.peer_info)
+        parts = [self._worker.generation, agreed.dispatcher.revision.name, subscription.origin.principal, client]
+        return hashlib.sha256(to_json([*parts, jsonrpc.plain(wanted)])).hexdigest()
+
+
+async def _notify_all(found: ReadBroadcast, links: list[Link]) -> None:
+    """Send a broadcast to connections that belong to this worker alone."""
+    known = [context.link for context in found.server.connections if type(context) is found.server.context]
+    async with anyio.create_task_group() as tasks:
+        for link in links:
+            if link in known:
+                tasks.start_soon(found.notify, link)

@@ -1,4 +1,4 @@
-"""Names that generated packages of extensions import: facts, negotiation, additions to classes.
+"""Names that generated packages of extensions import: facts, negotiation, additions to classes; a look-up of packages.
 
 MCP 2026-07-28, "Extensions Overview".
 """
@@ -22,6 +22,17 @@ from mcp_bindgen.runtime.protocol.extension import added_to, with_answers
 from mcp_bindgen.runtime.protocol.methods import Method, Request, Role, result_type
 from mcp_bindgen.runtime.protocol.revision import Revision
 from mcp_bindgen.runtime.protocol.routing import Route
+
+
+def extension_of(package: ModuleType, name: str) -> ModuleType | None:
+    """Return the bindings of an extension of a revision by the name of their module; `None` if there are none."""
+    whole = f"{package.__name__}.extensions.{name}"
+    try:
+        return import_module(whole)
+    except ModuleNotFoundError as error:
+        if error.name is None or not whole.startswith(error.name):
+            raise  # the module exists, and one of its imports does not
+        return None
 
 
 @dataclass(frozen=True, eq=False, repr=False)

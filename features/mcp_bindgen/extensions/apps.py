@@ -152,11 +152,9 @@ def content_security_policy(meta: Mapping[str, Any] | BaseModel | None) -> str:
         meta: The `ui` member of the `_meta` of the resource's contents, typed or in wire form.
     """
     csp = _inner(_wire(meta), "csp")
+    stated = (listed if is_array(listed := csp.get(name)) else [] for name in _DOMAINS)
     connect, static, frames, bases = (
-        [one for one in listed if isinstance(one, str) and _ORIGIN.fullmatch(one)]
-        if is_array(listed := csp.get(name))
-        else []
-        for name in _DOMAINS
+        [one for one in listed if isinstance(one, str) and _ORIGIN.fullmatch(one)] for listed in stated
     )
     directives: Mapping[str, Sequence[str]] = {
         "default-src": ["'none'"],

@@ -70,8 +70,7 @@ class Call:
     def __init__(self, ctx: RelayContext, work: Callable[[Call], Awaitable[Any]], release: Callable[[], None]) -> None:
         self.ctx: RelayContext | None = ctx
         self.may_ask = False
-        self._work = work
-        self._release = release
+        self._work, self._release = work, release
         self._events: asyncio.Queue[Question | None] = asyncio.Queue()
         self._open: Question | None = None
         self._scope = anyio.CancelScope()
@@ -134,8 +133,7 @@ class ParkedCalls:
     """
 
     def __init__(self, limit: int, ttl: float) -> None:
-        self._limit = limit
-        self._ttl = ttl
+        self._limit, self._ttl = limit, ttl
         self._calls: OrderedDict[str, _Parked] = OrderedDict()
 
     def park(self, key: str, call: Call, owner: tuple[Any, ...]) -> None:

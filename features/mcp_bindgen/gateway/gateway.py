@@ -1,30 +1,385 @@
-"""Gateways: servers in front of another server."""
+"""Gateways: servers in front of another server, in its revision, which pass everything on."""
 
 from __future__ import annotations
 
-from collections.abc import AsyncGenerator, Mapping, Sequence
+from collections.abc import AsyncGenerator, Awaitable, Callable, Mapping, Sequence
 from contextlib import asynccontextmanager
-from functools import partial
+from functools import cache, cached_property, partial
 from importlib import import_module
-from typing import Any, TypedDict, Unpack
+from pathlib import Path
+from pkgutil import iter_modules
+from types import ModuleType
+from typing import Any, ClassVar, Protocol, TypedDict, Unpack, cast
 
 import anyio
+from anyio.abc import TaskGroup
 
-from mcp_bindgen.app.in_process import InProcess
+from mcp_bindgen.app.contract import InProcess
 from mcp_bindgen.bridging import missed
+from mcp_bindgen.bridging.server import BridgedEngine, KeepsHandlers, RevisionBridge
+from mcp_bindgen.extensions.abi import extension_of
 from mcp_bindgen.host.watch import Watch
 from mcp_bindgen.runtime import connect
 from mcp_bindgen.runtime.connecting import TIMEOUT
 from mcp_bindgen.runtime.connecting import address as address_of
-from mcp_bindgen.runtime.protocol.errors import ConnectionClosed
+from mcp_bindgen.runtime.model.base import optional
+from mcp_bindgen.runtime.model.json_types import is_object
+from mcp_bindgen.runtime.protocol import methods
+from mcp_bindgen.runtime.protocol.capabilities import is_declared
+from mcp_bindgen.runtime.protocol.errors import (
+    CapabilityMissing,
+    ConnectionClosed,
+    NotAnswered,
+    ProtocolError,
+    SessionRequired,
+)
+from mcp_bindgen.runtime.protocol.methods import Method, Notification, Request
+from mcp_bindgen.runtime.protocol.request_scope import Handle, Link, Negotiated
 from mcp_bindgen.runtime.protocol.transport import Transport
+from mcp_bindgen.runtime.session.context import Context
+from mcp_bindgen.runtime.session.rounds import InputRequired, asks_for_input
 from mcp_bindgen.runtime.session.server import Server
 from mcp_bindgen.runtime.session.service import Service
+from mcp_bindgen.runtime.session.subscriptions import Subscription
 from mcp_bindgen.runtime.session.targets import Address, Auth, Target
 
-from .connections import Connections
-from .relay import relay
-from .upstream import Offer
+from .calls import Call, ParkedCalls, RelayContext
+from .upstream import Connections, Offer, Sender, Upstream
+
+_OWN = frozenset({methods.INITIALIZE, methods.DISCOVER, methods.LISTEN, methods.PING})
+"""Requests that the runtime answers."""
+
+
+class _LevelParams(Protocol):
+    level: str
+
+
+class _ResourceParams(Protocol):
+    uri: str
+
+
+class _Audience(list[Link]):
+    """Links to the clients of a relay, which learns when they come and go."""
+
+    def __init__(self, relay: Relay) -> None:
+        super().__init__()
+        self._relay = relay
+
+    def append(self, link: Link, /) -> None:
+        super().append(link)
+        self._relay.arrived(link)
+
+    def remove(self, link: Link, /) -> None:
+        super().remove(link)
+        self._relay.left(link)
+
+
+class Relay(KeepsHandlers, Server):
+    """Base of the servers of a gateway; it precedes the generated `Server` of the revision.
+
+    Attributes:
+        offer: The offer of the server behind the gateway.
+        connect: Makes the connections, given their task group.
+        upstreams: The connections to the server.
+        parked: Calls that wait for an answer of their client.
+        max_parked: Maximum number of parked calls.
+        parked_seconds: Seconds that a parked call waits.
+    """
+
+    offer: Offer
+    connect: Callable[[TaskGroup], Connections]
+    max_parked: ClassVar[int] = 100
+    parked_seconds: ClassVar[float] = 600.0
+    upstreams: Connections
+    parked: ParkedCalls
+    _tasks: TaskGroup
+
+    @cached_property
+    def _attached(self) -> set[Link]:
+        return set()
+
+    @cached_property
+    def audience(self) -> list[Link]:
+        """Links to its clients: connections and subscriptions."""
+        return _Audience(self)
+
+    @asynccontextmanager
+    async def lifespan(self) -> AsyncGenerator[None]:
+        """Connect to the server while clients are served."""
+        self.parked = ParkedCalls(self.max_parked, self.parked_seconds)
+        async with anyio.create_task_group() as self._tasks:
+            self.upstreams = self.connect(self._tasks)
+            self._tasks.start_soon(self.upstreams.sweep, self.parked.expire)
+            try:
+                yield
+            finally:
+                self.upstreams.stop()
+                self._tasks.cancel_scope.cancel()
+
+    def extra_capabilities(self) -> Mapping[str, Any]:
+        """Return the capabilities of the server, without extensions that need more than the core's messages."""
+        return _passed(self.offer.bindings, self.offer.capabilities)
+
+    # --- clients ----------------------------------------------------------------------------------------------
+
+    def arrived(self, link: Link) -> None:
+        """Begin to listen for a subscription; a session gets its connection with its first request."""
+        self._attached.add(link)
+        if isinstance(link, Subscription):
+            upstream = self._of_subscription(link)
+            if self.offer.bindings.REVISION.era.is_stateless:
+                upstream.listen({name: value for name, value in link.agreed if value})
+            else:
+                self._tasks.start_soon(self._connected, upstream)
+
+    def _of_subscription(self, link: Subscription) -> Upstream:
+        """Return the connection of a subscription, which may follow resources before it begins."""
+        found = self.upstreams.of_link(link)
+        if found is None:
+            found = self.upstreams.begin(link, self._sender(link.negotiated, link.origin.principal))
+            context = cast("type[RelayContext] | None", self._context_in(link.negotiated.dispatcher))
+            found.link, found.context = link, context
+        return found
+
+    async def _connected(self, upstream: Upstream) -> None:
+        try:
+            await upstream.client()
+        except ProtocolError:  # it is in the log
+            return
+
+    def _sender(self, agreed: Negotiated, principal: str | None, info: object = None) -> Sender:
+        return Sender(principal, _passed(self.offer.bindings, agreed.declared["client"]), info)
+
+    def left(self, link: Link) -> None:
+        """End the connection of a client."""
+        self._attached.discard(link)
+        self.upstreams.end(link)
+
+    def upstream_of(self, ctx: RelayContext) -> Upstream | None:
+        """Return the connection of the session of a request; `None` for a request without a session."""
+        link = ctx.link
+        if isinstance(link, Subscription):
+            return self._of_subscription(link)
+        if link not in self._attached:
+            return None
+        known = self.upstreams.of_link(link)
+        if known is not None:
+            return known
+        made = self.upstreams.begin(link, self._sender(ctx.agreed, ctx.origin.principal, ctx.peer_info))
+        if not ctx.agreed.dispatcher.revision.era.is_stateless:
+            made.link, made.context = link, type(ctx)
+            made.listen_to_all()
+        return made
+
+    # --- from the client to the server ------------------------------------------------------------------------
+
+    async def pass_on(self, method: Request[Any, Any, Any], params: object, ctx: RelayContext) -> Any:
+        """Return the answer of the server to a request."""
+        may_ask = not self.offer.bindings.REVISION.era.is_stateless and _can_be_asked(ctx, method.name)
+        owner = (ctx.origin.principal, method.name, _target(params)) if may_ask else ()
+        call = self.parked.take(ctx.answered_keys(), owner) if may_ask else None
+        if call is not None:
+            call.ctx = ctx
+            return await self._answered(call, ctx, owner)
+        own = self.upstream_of(ctx)
+        upstream = own or self.upstreams.borrow(self._sender(ctx.agreed, ctx.origin.principal, ctx.peer_info))
+
+        def release() -> None:
+            if own is None:
+                self.upstreams.give_back(upstream)
+
+        call = Call(ctx, lambda call: upstream.request(method, params, call, ctx), release)
+        if not may_ask or not upstream.sender.capabilities:
+            return await call.directly()
+        call.may_ask = True
+        self._tasks.start_soon(call.run)
+        return await self._answered(call, ctx, owner)
+
+    async def _answered(self, call: Call, ctx: RelayContext, owner: tuple[Any, ...]) -> Any:
+        """Pass questions of the server on until it has answered."""
+        is_parked = False
+        try:
+            while (question := await call.next_question()) is not None:
+                try:
+                    question.settle(await ctx.put(question.key, question.method, question.params))
+                except (ProtocolError, CapabilityMissing, NotAnswered) as error:
+                    question.settle(error=_refusal(error))
+                except Exception as error:
+                    question.settle(error=error)
+                    raise
+                except InputRequired:
+                    self.parked.park(question.key, call, owner)
+                    is_parked = True
+                    raise
+            return call.result()
+        except BaseException:
+            if not is_parked:
+                call.cancel()
+            raise
+
+    async def follow(self, uri: str, ctx: RelayContext) -> None:
+        """Subscribe to a resource; raise `SessionRequired` for a request without a session."""
+        upstream = self.upstream_of(ctx)
+        if upstream is None:
+            raise SessionRequired(methods.SUBSCRIBE)
+        await upstream.follow(uri)
+
+    async def leave(self, uri: str, ctx: Context) -> None:
+        """End the subscription to a resource, and the connection of a subscription that is over."""
+        upstream = self.upstreams.of_link(ctx.link)
+        if upstream is not None:
+            await upstream.leave(uri)
+            if isinstance(ctx.link, Subscription) and ctx.link not in self._attached:
+                self.upstreams.end(ctx.link)
+
+    async def tell(self, method: Notification[Any], params: object, ctx: RelayContext) -> None:
+        """Pass a notification of a client on."""
+        upstream = self.upstream_of(ctx)
+        if upstream is None:
+            return
+        if method.name == methods.INITIALIZED:
+            self._tasks.start_soon(self._connected, upstream)
+        else:
+            await upstream.notify(method, params)
+
+    def bridged_engines(self, bridge: RevisionBridge) -> Sequence[BridgedEngine]:
+        """Return the handlers of subscriptions of stateful clients to a stateless server."""
+        found = super().bridged_engines(bridge)
+        is_stateless = self.offer.bindings.REVISION.era.is_stateless
+        if not is_stateless or bridge.revision.era.is_stateless or methods.SUBSCRIBE not in bridge.revision.methods:
+            return found
+        if not is_declared(self.offer.capabilities, "resources", "subscribe"):
+            return found
+        return [*found, _Followers(self)]
+
+
+class _Followers:
+    """Subscriptions of stateful clients to the resources of a stateless server."""
+
+    def __init__(self, relay: Relay) -> None:
+        self.capabilities: Mapping[str, Any] = {}
+        self.handlers: Mapping[str, Handle] = {
+            methods.SUBSCRIBE: partial(_subscribe, relay),
+            methods.UNSUBSCRIBE: partial(_unsubscribe, relay),
+        }
+
+
+def _target(params: object) -> Any:
+    """Return the params of a request that are equal in all of its rounds."""
+    return [optional(params, name) for name in ("name", "uri", "arguments")]
+
+
+def _can_be_asked(ctx: Context, name: str) -> bool:
+    """Return True if the client answers questions during a request: in rounds, or by requests."""
+    revision = ctx.agreed.dispatcher.revision
+    if not revision.era.is_stateless:
+        return True
+    return any(asks_for_input(kind) for kind in revision.request(name).alternatives)
+
+
+def _passed(bindings: ModuleType, capabilities: Mapping[str, Any]) -> Mapping[str, Any]:
+    """Return the capabilities of a side without extensions whose messages do not pass."""
+    declared = capabilities.get("extensions")
+    if not is_object(declared):
+        return capabilities
+    passive = _passive_extensions(bindings)
+    kept = {name: settings for name, settings in declared.items() if name in passive}
+    rest = {name: value for name, value in capabilities.items() if name != "extensions"}
+    return {**rest, "extensions": kept} if kept else rest
+
+
+@cache
+def _passive_extensions(bindings: ModuleType) -> frozenset[str]:
+    """Return the ids of the installed extensions of a revision that add neither requests nor results."""
+    folder = Path(str(bindings.__file__)).with_name("extensions")
+    names = [module.name for module in iter_modules([str(folder)])]
+    found = [module for name in names if (module := extension_of(bindings, name)) is not None]
+    silent = (one.EXTENSION for one in found if not one.EXTENSION.methods)
+    return frozenset(one.id for one in silent if not any(map(one.answering, bindings.REVISION.methods)))
+
+
+def _refusal(error: Exception) -> ProtocolError:
+    return error if isinstance(error, ProtocolError) else ProtocolError(-32600, str(error))
+
+
+# --- classes --------------------------------------------------------------------------------------------------
+
+
+@cache
+def _class(bindings: ModuleType, handled: tuple[str, ...], announced: tuple[str, ...]) -> type[Relay]:
+    """Return the class of relays in a revision.
+
+    Args:
+        bindings: The bindings of the revision.
+        handled: The methods to pass on.
+        announced: The notifications that the server may send.
+    """
+    members: dict[str, Any] = {"__doc__": "Pass everything on to the server behind this gateway."}
+    members["announces"] = announced
+    for name in handled:
+        route = bindings.dispatcher.SERVER.routes[name]
+        members[route.handler] = _HANDLERS.get(name) or _passing(route.method)
+    kind: Any = type("Gateway", (Relay, bindings.Server), members)
+    kind.context = type("Context", (RelayContext, bindings.Server.context), {"__doc__": Context.__doc__})
+    return kind  # type: ignore[no-any-return]
+
+
+def relay(offer: Offer) -> Relay:
+    """Return a server that offers the same as the server behind a gateway, in its revision."""
+    revision, routes = offer.bindings.REVISION, offer.bindings.dispatcher.SERVER.routes
+    own = {*_OWN, revision.cancelled_name, revision.progress_name}
+    allowed = (name for name, route in routes.items() if _is_allowed(route.method, "client", offer.capabilities))
+    handled = tuple(name for name in allowed if name not in own)
+    announced = tuple(name for name, one in revision.methods.items() if _is_allowed(one, "server", offer.capabilities))
+    found = _class(offer.bindings, handled, announced)()
+    found.offer = offer
+    return found
+
+
+def _is_allowed(method: Method, sender: str, capabilities: Mapping[str, Any]) -> bool:
+    """Return whether the server declares the capability that a method needs, if it needs one of a server."""
+    path = method.capabilities.get(sender, ())
+    return path[:1] != ("server",) or is_declared(capabilities, *path[1:])
+
+
+def _passing(method: Method) -> Callable[..., Awaitable[Any]]:
+    """Return a handler that passes a message on."""
+
+    async def handler(self: Relay, *arguments: Any) -> Any:
+        *params, ctx = arguments  # without params if the method has none
+        typed = params[0] if params else None
+        if isinstance(method, Request):
+            return await self.pass_on(method, typed, ctx)
+        return await self.tell(method, typed, ctx)
+
+    return handler
+
+
+async def _set_level(self: Relay, params: _LevelParams, ctx: RelayContext) -> Mapping[str, object]:
+    ctx.link.negotiated.log_level = params.level
+    upstream = self.upstream_of(ctx)
+    if upstream is not None:
+        await upstream.client()
+        await upstream.ensure_level(params.level)
+    return {}
+
+
+async def _subscribe(self: Relay, params: _ResourceParams, ctx: RelayContext) -> Mapping[str, object]:
+    await self.follow(params.uri, ctx)
+    return {}
+
+
+async def _unsubscribe(self: Relay, params: _ResourceParams, ctx: RelayContext) -> Mapping[str, object]:
+    await self.leave(params.uri, ctx)
+    return {}
+
+
+_HANDLERS: Mapping[str, Callable[..., Awaitable[Any]]] = {
+    methods.SET_LEVEL: _set_level,
+    methods.SUBSCRIBE: _subscribe,
+    methods.UNSUBSCRIBE: _unsubscribe,
+}
+"""Requests that leave state in the connection."""
 
 
 class GatewayOptions(TypedDict, total=False):
@@ -120,10 +475,8 @@ class Gateway(InProcess):
         (server,) = self.servers()
         home = server.dispatcher.extended(type(server))
         service = Service([server], revisions)
-        return {
-            name: [] if name == server.revision else missed(server.revision, name, home.offered(server))
-            for name in service.supported
-        }
+        offered, own = home.offered(server), server.revision
+        return {name: [] if name == own else missed(own, name, offered) for name in service.supported}
 
     @asynccontextmanager
     async def _connection(self) -> AsyncGenerator[Transport]:

@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
+import json
 from collections.abc import Awaitable, Callable, Mapping
 from contextlib import suppress
 from dataclasses import dataclass
 from functools import cache, partial
 from types import ModuleType
-from typing import Any
+from typing import Any, TypeAlias
 
 import anyio
 from anyio.abc import TaskGroup, TaskStatus
@@ -17,31 +18,12 @@ from mcp_bindgen.host.watch import Watch
 from mcp_bindgen.runtime import connect
 from mcp_bindgen.runtime.logs import log
 from mcp_bindgen.runtime.model.base import optional
-from mcp_bindgen.runtime.protocol import jsonrpc
+from mcp_bindgen.runtime.protocol import errors, jsonrpc, methods
 from mcp_bindgen.runtime.protocol.capabilities import is_declared, is_offered
 from mcp_bindgen.runtime.protocol.envelope import RequestId
-from mcp_bindgen.runtime.protocol.errors import (
-    INTERNAL_ERROR,
-    AuthorizationError,
-    ConnectionClosed,
-    ProtocolError,
-    RequestTimeout,
-    UnsupportedRevision,
-)
+from mcp_bindgen.runtime.protocol.errors import AuthorizationError, ConnectionClosed, ProtocolError
 from mcp_bindgen.runtime.protocol.limits import Options
-from mcp_bindgen.runtime.protocol.methods import (
-    ACKNOWLEDGED,
-    LISTEN,
-    PING,
-    SET_LEVEL,
-    SUBSCRIBE,
-    UNSUBSCRIBE,
-    UPDATED,
-    Method,
-    Notification,
-    Request,
-    filtered,
-)
+from mcp_bindgen.runtime.protocol.methods import Method, Notification, Request, filtered
 from mcp_bindgen.runtime.protocol.request_scope import Link, RequestScope
 from mcp_bindgen.runtime.protocol.routing import Route
 from mcp_bindgen.runtime.session.client import Client
@@ -55,7 +37,7 @@ _SHORTEST_PAUSE, _LONGEST_PAUSE = 1.0, 30.0  # seconds before connecting again
 
 _EXIT_SECONDS = 2.0  # for the exit code of a process that closed its stdout
 
-UNREACHABLE = (ConnectionClosed, RequestTimeout, AuthorizationError, UnsupportedRevision, OSError)
+UNREACHABLE = (ConnectionClosed, errors.RequestTimeout, AuthorizationError, errors.UnsupportedRevision, OSError)
 """Errors of a server that cannot be reached, or that ended."""
 
 
@@ -114,9 +96,7 @@ class Upstream:
         self.sender = sender
         self._watch = Watch("behind the gateway")
         self._place = self._watch.address(place)
-        self._offer = offer
-        self._tasks = tasks
-        self._timeout = timeout
+        self._offer, self._tasks, self._timeout = offer, tasks, timeout
         self._connecting = anyio.Lock()
         self._scope = anyio.CancelScope()
         self._client: _Client | None = None
@@ -214,11 +194,11 @@ class Upstream:
         log.warning("gateway: %s", self._watch.explained(error, ""))
         if isinstance(error, AuthorizationError):
             reason = "the server refuses the credentials of the gateway"
-        elif isinstance(error, RequestTimeout):
+        elif isinstance(error, errors.RequestTimeout):
             reason = "the server did not answer in time"
         else:
             reason = self._reason() if self._client is not None else "the server cannot be reached"
-        return ProtocolError(INTERNAL_ERROR, f"Gateway: {reason}")
+        return ProtocolError(errors.INTERNAL_ERROR, f"Gateway: {reason}")
 
     async def _restore(self) -> None:
         """Send log level and subscriptions again after the connection was lost."""
@@ -226,7 +206,7 @@ class Upstream:
         if level is not None:
             await self.ensure_level(level)
         for uri in list(self._uris):
-            await self._send(SUBSCRIBE, {"uri": uri})
+            await self._send(methods.SUBSCRIBE, {"uri": uri})
         if self._filter or (self._uris and self._revision.era.is_stateless):
             self._listen()
 
@@ -275,11 +255,11 @@ class Upstream:
 
     async def ensure_level(self, level: str) -> None:
         """Set the log level of a stateful server, unless it is set already."""
-        method = self._revision.methods.get(SET_LEVEL)
+        method = self._revision.methods.get(methods.SET_LEVEL)
         if method is None or level == self._level or not is_declared(self._offer.capabilities, "logging"):
             return
         self._level = level
-        await self._send(SET_LEVEL, {"level": level})
+        await self._send(methods.SET_LEVEL, {"level": level})
 
     async def notify(self, method: Notification[Any], params: object) -> None:
         """Pass a notification of the client on, if the server is connected."""
@@ -305,7 +285,7 @@ class Upstream:
             self._uris[uri] = None
             self._listen()
             return
-        method = self._revision.request(SUBSCRIBE)
+        method = self._revision.request(methods.SUBSCRIBE)
         try:
             await client.request(method, jsonrpc.typed_params(method, {"uri": uri}))
         except UNREACHABLE as error:
@@ -320,7 +300,7 @@ class Upstream:
         if self._revision.era.is_stateless:
             self._listen()
         else:
-            await self._send(UNSUBSCRIBE, {"uri": uri})
+            await self._send(methods.UNSUBSCRIBE, {"uri": uri})
 
     def listen(self, wanted: Mapping[str, Any]) -> None:
         """Listen to a stateless server, given a filter by field."""
@@ -330,14 +310,9 @@ class Upstream:
 
     def listen_to_all(self) -> None:
         """Listen to the changes of all lists of a stateless server; a stateful server announces them anyway."""
-        found = filtered(self._revision.methods)
-        self.listen(
-            {
-                filter.member: True
-                for method, filter in found
-                if filter.compares is None and is_offered(method, self._offer.capabilities)
-            }
-        )
+        found, capabilities = filtered(self._revision.methods), self._offer.capabilities
+        lists = [(method, filter.member) for method, filter in found if filter.compares is None]
+        self.listen({member: True for method, member in lists if is_offered(method, capabilities)})
 
     def _listen(self) -> None:
         """Replace the subscription at a stateless server by one with the current filter."""
@@ -352,7 +327,7 @@ class Upstream:
         try:
             with scope:
                 client = await self.client()
-                kind = self._revision.request(LISTEN).params.model_fields["notifications"].annotation
+                kind = self._revision.request(methods.LISTEN).params.model_fields["notifications"].annotation
                 async with client.subscribed(kind(**wanted)):
                     if former is not None:
                         former.cancel()
@@ -370,7 +345,7 @@ class Upstream:
 
     async def told(self, method: Notification[Any], params: object) -> None:
         """Pass a notification of the server on."""
-        is_change = method.name == UPDATED or method.capabilities.get("server", ()) in self._revision.flags
+        is_change = method.name == methods.UPDATED or method.capabilities.get("server", ()) in self._revision.flags
         newest = None if is_change else next((one.ctx for one in reversed(self.calls) if one.ctx is not None), None)
         ctx = newest or self._base_context()
         if ctx is not None:
@@ -390,7 +365,9 @@ class Upstream:
             return await question.answer
         ctx = self._base_context()
         if ctx is None or not isinstance(self.link, Session):
-            raise ProtocolError(INTERNAL_ERROR, "Gateway: the client can only be asked while it waits for a result")
+            raise ProtocolError(
+                errors.INTERNAL_ERROR, "Gateway: the client can only be asked while it waits for a result"
+            )
         return await ctx.put("", method, params)
 
 
@@ -418,14 +395,10 @@ class _Client(Client):
 def _messages(bindings: ModuleType, capabilities: Mapping[str, Any]) -> tuple[str, ...]:
     """Return the names of the messages that a server may send to a client with these capabilities."""
     revision, routes = bindings.REVISION, bindings.dispatcher.CLIENT.routes
-    own = {PING, ACKNOWLEDGED, revision.cancelled_name, revision.progress_name}
+    own = {methods.PING, methods.ACKNOWLEDGED, revision.cancelled_name, revision.progress_name}
     needed = {name: route.method.capabilities.get("server", ()) for name, route in routes.items() if name not in own}
-    return tuple(
-        name
-        for name, path in needed.items()
-        if (path[:1] != ("client",) or is_declared(capabilities, *path[1:]))
-        and (path or routes[name].method.kind == "notification")
-    )
+    allowed = [name for name, path in needed.items() if path[:1] != ("client",) or is_declared(capabilities, *path[1:])]
+    return tuple(name for name in allowed if needed[name] or routes[name].method.kind == "notification")
 
 
 @cache
@@ -453,3 +426,109 @@ def _passing(method: Method) -> Callable[..., Awaitable[Any]]:
         return await self.upstream.told(method, typed)
 
     return handler
+
+
+Open: TypeAlias = Callable[[Sender], Upstream]
+
+_SWEEP_SECONDS = 15.0
+
+
+class Connections:
+    """The connections to the server, each for one client at a time.
+
+    A session, a connection over stdio and a subscription have a connection of their own. Requests of stateless clients
+    over HTTP borrow a connection that only earlier requests of the same principal have used.
+
+    Args:
+        place: Address of the server.
+        offer: The offer of the server.
+        tasks: Task group for the connections.
+        timeout: Seconds that connecting may take.
+        limit: Maximum number of connections.
+        idle_seconds: Seconds after which an unused connection ends.
+        is_isolated: True to use each borrowed connection for one request only.
+    """
+
+    def __init__(
+        self,
+        place: Address,
+        offer: Offer,
+        tasks: TaskGroup,
+        *,
+        timeout: float,
+        limit: int,
+        idle_seconds: float,
+        is_isolated: bool,
+    ) -> None:
+        self._open: Open = lambda sender: Upstream(place, offer, sender, tasks, timeout)
+        self._limit, self._idle_seconds, self._is_isolated = limit, idle_seconds, is_isolated
+        self._of_links: dict[int, Upstream] = {}
+        self._borrowed: set[Upstream] = set()
+        self._idle: dict[Upstream, tuple[str, float]] = {}
+
+    def of_link(self, link: object) -> Upstream | None:
+        """Return the connection of a session or subscription, or None."""
+        return self._of_links.get(id(link))
+
+    def begin(self, link: object, sender: Sender) -> Upstream:
+        """Make the connection of a session or subscription; raise `TooManyRequests` if there are too many."""
+        self._make_room()
+        made = self._of_links[id(link)] = self._open(sender)
+        return made
+
+    def end(self, link: object) -> None:
+        """End the connection of a session or subscription."""
+        found = self._of_links.pop(id(link), None)
+        if found is not None:
+            found.stop()
+
+    def borrow(self, sender: Sender) -> Upstream:
+        """Return a connection for one request; raise `TooManyRequests` if there are too many.
+
+        It is an idle one of the same principal with the same capabilities, if there is one.
+        """
+        key = _key(sender)
+        found = next((one for one, (owner, _) in reversed(self._idle.items()) if owner == key), None)
+        if found is None:
+            self._make_room()
+            found = self._open(sender)
+        self._idle.pop(found, None)
+        self._borrowed.add(found)
+        return found
+
+    def give_back(self, upstream: Upstream) -> None:
+        """Keep a borrowed connection for later requests of its principal."""
+        self._borrowed.discard(upstream)
+        if self._is_isolated or not upstream.is_alive:
+            upstream.stop()
+        else:
+            self._idle[upstream] = _key(upstream.sender), anyio.current_time()
+
+    def _make_room(self) -> None:
+        if len(self._of_links) + len(self._borrowed) + len(self._idle) < self._limit:
+            return
+        if not self._idle:
+            raise errors.TooManyRequests(f"Gateway: {self._limit} connections to the server are in use")
+        oldest = next(iter(self._idle))
+        del self._idle[oldest]
+        oldest.stop()
+
+    async def sweep(self, also: Callable[[], None]) -> None:
+        """End unused connections from time to time, and call `also`."""
+        while True:
+            await anyio.sleep(min(_SWEEP_SECONDS, self._idle_seconds))
+            also()
+            limit = anyio.current_time() - self._idle_seconds
+            for one in [one for one, (_, since) in self._idle.items() if since < limit]:
+                del self._idle[one]
+                one.stop()
+
+    def stop(self) -> None:
+        """End all connections."""
+        for one in (*self._of_links.values(), *self._borrowed, *self._idle):
+            one.stop()
+
+
+def _key(sender: Sender) -> str:
+    capabilities: Mapping[str, Any] = sender.capabilities
+    return json.dumps([sender.principal, capabilities], sort_keys=True)

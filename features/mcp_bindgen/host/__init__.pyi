@@ -1,3 +1,5 @@
+from .authorization import LoginNeeded as LoginNeeded
+from .authorization import TokenNeeded as TokenNeeded
 from .configuration import BadConfig as BadConfig
 from .configuration import Entry as Entry
 from .host import Host as Host
@@ -5,5 +7,3 @@ from .host import NotRouted as NotRouted
 from .host import Offer as Offer
 from .host import Status as Status
 from .result_cache import ResultCache as ResultCache
-from .stored_login import LoginNeeded as LoginNeeded
-from .stored_login import TokenNeeded as TokenNeeded

@@ -16,8 +16,7 @@ from mcp_bindgen.runtime.connecting import command_address, scheme_of
 from mcp_bindgen.runtime.model.json_types import is_array, is_object
 from mcp_bindgen.runtime.session.targets import TRANSPORTS, Address, Auth, HasAddress
 
-from .auth_settings import AuthSettings
-from .stored_login import StoredLogin
+from .authorization import AuthSettings, StoredLogin
 
 if TYPE_CHECKING:
     from mcp_bindgen.auth.client.login import Login

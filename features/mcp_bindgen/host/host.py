@@ -49,8 +49,7 @@ from mcp_bindgen.runtime.session.client import Client
 from mcp_bindgen.runtime.session.targets import Auth
 
 from .configuration import BadConfig, Entry, entry, read
-from .stderr_tail import StderrTail
-from .watch import Watch
+from .watch import StderrTail, Watch
 
 if TYPE_CHECKING:
     import mcp_bindgen.lock as locks
@@ -225,13 +224,8 @@ class Host(AsyncContextManagerMixin, Generic[C_co]):
     ) -> None:
         self._given = dict(servers)
         self._makers = [client] if callable(client) else list(client)
-        self._start_timeout = start_timeout
-        self._restarts = restarts
-        self._restart_pause = restart_pause
-        self._relist_after = relist_after
-        self._login = login
-        self._store = store
-        self._background = background
+        self._start_timeout, self._restarts, self._restart_pause = start_timeout, restarts, restart_pause
+        self._relist_after, self._login, self._store, self._background = relist_after, login, store, background
         self._lock = None if lock is None else _read_lock(lock)
         self._file: Path | None = None
         self._watchers: set[MemoryObjectSendStream[Status]] = set()
@@ -353,9 +347,8 @@ class Host(AsyncContextManagerMixin, Generic[C_co]):
         server = self._servers.pop(name, None)
         self._clients = {other: client for other, client in self._clients.items() if other != name}
         self._failures.pop(name, None)
-        self._owners = {
-            tool: left for tool, all_ in self._owners.items() if (left := [other for other in all_ if other != name])
-        }
+        left = {tool: [other for other in all_ if other != name] for tool, all_ in self._owners.items()}
+        self._owners = {tool: names for tool, names in left.items() if names}
         if server is not None:
             server.scope.cancel()
             server.settled.set()
@@ -632,9 +625,8 @@ class Host(AsyncContextManagerMixin, Generic[C_co]):
         for offer in filter(only, await self.tools()):
             lowered = lower(cast(Any, offer.item), profile, server=offer.server)
             if lowered.schema is None:
-                log.warning(
-                    "MCP server %s: %s is no function: %s", offer.server, lowered.tool, lowered.reasons[-1].text
-                )
+                reason = lowered.reasons[-1].text
+                log.warning("MCP server %s: %s is no function: %s", offer.server, lowered.tool, reason)
             else:
                 found[lowered.name] = offer.server, lowered
         functions = [lowered for _, lowered in found.values()]

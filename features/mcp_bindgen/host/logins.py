@@ -19,9 +19,8 @@ from mcp_bindgen.auth.store import Key, MemoryStore, Record, Store, put
 from mcp_bindgen.runtime.connecting import connect
 from mcp_bindgen.runtime.protocol.errors import AuthorizationError
 
-from .auth_settings import AuthSettings
+from .authorization import SETTINGS, AuthSettings, TokenNeeded, kept_settings, names_issuer, settings_key
 from .configuration import Entry
-from .stored_login import SETTINGS, TokenNeeded, kept_settings, names_issuer, settings_key
 
 
 @dataclass(frozen=True)
@@ -152,17 +151,8 @@ async def kept(store: Store) -> list[Kept]:
         if not key.resource:
             found.append(Kept(key.issuer, None, str(record.get("id", key.client))))
         elif grant is not None:
-            found.append(
-                Kept(
-                    key.issuer,
-                    key.resource,
-                    grant.client_id,
-                    grant.scopes,
-                    grant.expires_at,
-                    grant.refresh_token is not None,
-                    grant.key is not None,
-                )
-            )
+            state = grant.scopes, grant.expires_at, grant.refresh_token is not None, grant.key is not None
+            found.append(Kept(key.issuer, key.resource, grant.client_id, *state))
     return found
 
 

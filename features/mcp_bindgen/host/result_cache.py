@@ -48,8 +48,7 @@ class ResultCache:
     """
 
     def __init__(self, limit: int = 1000, *, clock: Callable[[], float] = time.monotonic) -> None:
-        self._limit = limit
-        self._clock = clock
+        self._limit, self._clock = limit, clock
         self._entries: OrderedDict[_Key, _Entry] = OrderedDict()
         self._changes = 0
 
@@ -100,13 +99,12 @@ class ResultCache:
         if methods:
             uri = getattr(params, "uri", None)
             changed = frozenset[str]() if uri is None else lineage(uri)
-            self._drop(
-                lambda key, entry: (
-                    key.server == server
-                    and key.method in methods
-                    and (uri is None or entry.resource is None or entry.resource in changed)
-                )
-            )
+
+            def is_stale(key: _Key, entry: _Entry) -> bool:
+                is_listed = key.server == server and key.method in methods
+                return is_listed and (uri is None or entry.resource is None or entry.resource in changed)
+
+            self._drop(is_stale)
 
     def forget(self, scope: CacheScope, *, public: bool = False) -> None:
         """Forget the private results of a connection, and on request all results of its server."""
@@ -140,10 +138,7 @@ class ResultCache:
     def _keys(self, scope: CacheScope, method: Request[Any, Any, Any], params: object) -> tuple[_Key, _Key]:
         wire: dict[str, Any] = jsonrpc.plain(params) if params is not None else {}
         said = to_json({name: wire[name] for name in sorted(wire) if name != "_meta"})
-        return (
-            _Key(scope.server, method.name, said, scope.connection),
-            _Key(scope.server, method.name, said, None),
-        )
+        return _Key(scope.server, method.name, said, scope.connection), _Key(scope.server, method.name, said, None)
 
 
 def _is_complete(params: object, answer: object) -> bool:

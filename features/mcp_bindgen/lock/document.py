@@ -163,13 +163,8 @@ def digest(value: object) -> str:
 
 def _server_document(server: LockedServer) -> dict[str, Any]:
     held = {digest(one) for all_ in server.current.entries.values() for one in all_.values()}
-    earlier = {
-        key: one
-        for past in server.history
-        for all_ in past.entries.values()
-        for one in all_.values()
-        if (key := digest(one)) not in held
-    }
+    past = (one for snapshot in server.history for all_ in snapshot.entries.values() for one in all_.values())
+    earlier = {key: one for one in past if (key := digest(one)) not in held}
     found = {"asked": dict(server.asked), **_snapshot_document(server.current, has_content=True)}
     if server.history:
         found["history"] = [_snapshot_document(past) for past in server.history]

@@ -6,37 +6,9 @@
     lowered.verdict, lowered.schema, lowered.reasons
     await client.call_tool(tool.name, lowered.decode(arguments))
 
-Imports `app`, for the guards of tools that are `guarded`.
+Imports `runtime`, and `app` for the guards of tools that are `guarded`.
 """
 
-from .profiles import BadProfile, Profile, names, profile
-from .request import (
-    InvalidArguments,
-    Lowered,
-    RequestTooLarge,
-    estimated_tokens,
-    exceeded_budgets,
-    function_name,
-    lower,
-    require_budgets,
-)
-from .rules import RULES, Effect, Reason, Verdict
+from mcp_bindgen.runtime.lazy import lazy_stub
 
-__all__ = [
-    "RULES",
-    "BadProfile",
-    "Effect",
-    "InvalidArguments",
-    "Lowered",
-    "Profile",
-    "Reason",
-    "RequestTooLarge",
-    "Verdict",
-    "estimated_tokens",
-    "exceeded_budgets",
-    "function_name",
-    "lower",
-    "names",
-    "profile",
-    "require_budgets",
-]
+__getattr__ = lazy_stub(__name__)

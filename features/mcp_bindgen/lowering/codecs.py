@@ -11,20 +11,11 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any, Final, Protocol, TypeAlias
 
-from typing_extensions import TypeIs
+from mcp_bindgen.runtime.model.json_types import is_array as is_array
+from mcp_bindgen.runtime.model.json_types import is_object as is_object
 
 Json: TypeAlias = Any
 """JSON value, as `json.loads` returns it."""
-
-
-def is_object(value: object) -> TypeIs[dict[str, Any]]:
-    """Return whether `value` is a JSON object."""
-    return isinstance(value, dict)
-
-
-def is_array(value: object) -> TypeIs[list[Any]]:
-    """Return whether `value` is a JSON array."""
-    return isinstance(value, list)
 
 
 class Lost(ValueError):

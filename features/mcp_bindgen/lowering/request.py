@@ -6,15 +6,15 @@ import hashlib
 import json
 import math
 import re
+from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import cached_property
 from typing import TYPE_CHECKING, Any, Protocol
 
 from .codecs import IDENTITY, Codec, Json, Lost, Undecodable, is_array, is_object, key
-from .conformance import depth as depth_of
-from .conformance import excesses, nodes
-from .profiles import Profile
+from .profiles import Profile, excesses, nodes
+from .profiles import depth as depth_of
 from .profiles import profile as profile_named
 from .rewrite import Rewriter
 from .rules import Effect, Reason, Refused, Verdict, reason, verdict
@@ -232,17 +232,7 @@ def exceeded_budgets(tools: Sequence[Lowered], profile: Profile | str) -> list[s
         ("unions", unions, profile.max_unions),
         ("optional members", optional, profile.max_optional),
     ]
-    found = [
-        f"{count} {words}; at most {limit} fit into a request"
-        for words, count, limit in counts
-        if limit and count > limit
-    ]
-    shared = [name for name, count in _counted(one.name for one in tools).items() if count > 1]
+    above = [(count, words, limit) for words, count, limit in counts if limit and count > limit]
+    found = [f"{count} {words}; at most {limit} fit into a request" for count, words, limit in above]
+    shared = [name for name, count in Counter(one.name for one in tools).items() if count > 1]
     return found + [f"several tools have the name {name}" for name in shared]
-
-
-def _counted(names: Iterable[str]) -> dict[str, int]:
-    found: dict[str, int] = {}
-    for name in names:
-        found[name] = found.get(name, 0) + 1
-    return found

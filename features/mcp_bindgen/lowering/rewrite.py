@@ -11,33 +11,10 @@ from dataclasses import dataclass, field, replace
 from functools import cache, partial
 from typing import Any
 
-from .codecs import (
-    ABSENT,
-    IDENTITY,
-    AbsentIfNull,
-    Branches,
-    Codec,
-    Constant,
-    Entries,
-    Items,
-    Json,
-    JsonText,
-    JsonValue,
-    Labels,
-    Member,
-    Members,
-    Named,
-    NullIfAbsent,
-    OrNull,
-    Positions,
-    Wrapped,
-    is_array,
-    is_object,
-    key,
-)
-from .conformance import depth as depth_of
-from .conformance import is_free_of_references, nodes, violations
-from .profiles import Profile
+from . import codecs
+from .codecs import IDENTITY, Codec, Json, is_array, is_object, key
+from .profiles import Profile, is_free_of_references, nodes, violations
+from .profiles import depth as depth_of
 from .rules import Reason, Refused, reason
 from .shapes import Alternative, Conj, Document, Located, Schema, Shape, is_of, tokens
 
@@ -95,7 +72,7 @@ class _Record:
         entries: Name for the model of the member that holds the entries.
     """
 
-    members: dict[str, Member] = field(default_factory=dict[str, Member])
+    members: dict[str, codecs.Member] = field(default_factory=dict[str, codecs.Member])
     properties: dict[str, Any] = field(default_factory=dict[str, Any])
     required: list[str] = field(default_factory=list[str])
     hidden: set[str] = field(default_factory=set[str])
@@ -193,14 +170,14 @@ class Rewriter:
         others = [piece for piece in pieces if piece.schema != _NULL]
         if len(others) == 1 < len(pieces):
             codec = others[0].codec
-            return Piece(self._or_null(others[0].schema or {}), codec if codec is IDENTITY else OrNull(codec))
+            return Piece(self._or_null(others[0].schema or {}), codec if codec is IDENTITY else codecs.OrNull(codec))
         schema: Schema = {"anyOf": [piece.schema for piece in pieces]}
         if all(piece.codec is IDENTITY for piece in pieces):
             return Piece(schema)
         if self._are_apart(pieces):
-            return Piece(schema, Branches([(self.test(piece.schema), piece.codec) for piece in pieces]))
+            return Piece(schema, codecs.Branches([(self.test(piece.schema), piece.codec) for piece in pieces]))
         tagged = [self._wrapped(piece, f"option_{index}") for index, piece in enumerate(pieces, 1)]
-        found = Branches([(self.test(piece.schema), piece.codec) for piece in tagged])
+        found = codecs.Branches([(self.test(piece.schema), piece.codec) for piece in tagged])
         return Piece({"anyOf": [piece.schema for piece in tagged]}, found, (reason("tag-union", ""),))
 
     def _or_null(self, schema: Schema) -> Schema:
@@ -235,10 +212,10 @@ class Rewriter:
             document = self.published({**(schema or {}), "$defs": self.definitions})
             return jsonschema_rs.validator_for(document, offline=True).is_valid
 
-        return lambda value: value is not ABSENT and compiled()(value)
+        return lambda value: value is not codecs.ABSENT and compiled()(value)
 
     def _wrapped(self, piece: Piece, name: str) -> Piece:
-        return Piece(_record({name: piece.schema}), Wrapped(name, piece.codec), piece.reasons)
+        return Piece(_record({name: piece.schema}), codecs.Wrapped(name, piece.codec), piece.reasons)
 
     # --- constants and scalars ------------------------------------------------------------------------------------
 
@@ -249,19 +226,13 @@ class Rewriter:
         pointer = shape[0].pointer
         reasons = tuple(one for alternative in shape for one in alternative.reasons)
         values = list({key(value): value for one in shape for value in one.values}.values())
-        description = (
-            shape[0].description
-            if len(shape) == 1
-            else "; ".join(
-                f"{', '.join(map(_text, one.values))}: {one.description}" for one in shape if one.description
-            )
-        )
+        texts = (f"{', '.join(map(_text, one.values))}: {one.description}" for one in shape if one.description)
+        description = shape[0].description if len(shape) == 1 else "; ".join(texts)
         if self.profile.only_strings_enumerated and not _is_boolean(values):
             pieces = [self._labels(values, pointer)]
         else:
             groups = {
-                type: [value for value in values if is_of(type, value)]
-                for type in ("string", "number", "boolean", "null")
+                type: [one for one in values if is_of(type, one)] for type in ("string", "number", "boolean", "null")
             }
             pieces = [self._group(type, group, pointer) for type, group in groups.items() if group]
         pieces[0] = pieces[0].noted(*reasons)
@@ -271,7 +242,7 @@ class Rewriter:
         labels = {value if isinstance(value, str) and value else _text(value): value for value in values}
         if len(labels) < len(values):
             labels = {_text(value): value for value in values}
-        codec = IDENTITY if all(label == value for label, value in labels.items()) else Labels(labels)
+        codec = IDENTITY if all(label == value for label, value in labels.items()) else codecs.Labels(labels)
         piece = Piece({"type": "string", "enum": list(labels)}, codec)
         return piece if codec is IDENTITY else piece.noted(reason("label-values", pointer))
 
@@ -289,7 +260,9 @@ class Rewriter:
         piece = Piece({"type": type, "enum": values})
         if profile.exact_case or type != "string" or not any(value.lower() != value.upper() for value in values):
             return piece
-        return replace(piece, codec=Labels({value: value for value in values})).noted(reason("restore-case", pointer))
+        return replace(piece, codec=codecs.Labels({value: value for value in values})).noted(
+            reason("restore-case", pointer)
+        )
 
     def alternative(self, one: Alternative, depth: int) -> Piece:
         """Return the lowered form of an alternative that is no constant."""
@@ -302,7 +275,7 @@ class Rewriter:
     def text(self, one: Alternative, subject: str) -> Piece:
         """Return a string that holds a JSON document."""
         schema: Schema = {"type": "string", "description": "The text of a JSON document."}
-        return Piece(schema, JsonText(), (reason("json-text", one.pointer, subject),))
+        return Piece(schema, codecs.JsonText(), (reason("json-text", one.pointer, subject),))
 
     def anything(self, one: Alternative, depth: int) -> Piece:
         """Return the lowered form of any JSON value, perhaps without null."""
@@ -322,7 +295,7 @@ class Rewriter:
             self.definitions[name] = {"anyOf": [*scalars, {"type": "array", "items": inner}, entries]}
         schema: Schema = {"$ref": f"#/$defs/{name}"}
         schema = {"anyOf": [schema, _NULL]} if nullable else schema
-        return Piece(schema, JsonValue(), (*reasons, reason("any-json", one.pointer)))
+        return Piece(schema, codecs.JsonValue(), (*reasons, reason("any-json", one.pointer)))
 
     def link(self, one: Alternative, depth: int) -> Piece:
         """Return a reference, or the definition itself where references or recursion are not allowed."""
@@ -330,16 +303,15 @@ class Rewriter:
         if not (self._has_references and (self.profile.recursion or not recursive)):
             if self._inlined[one.target] > UNROLLED:
                 target = self.document.at(one.target)
-                cut = reason(
-                    "cut-recursion", one.pointer, UNROLLED, lambda: self.document.sample((target,) if target else ())
-                )
+                targets = (target,) if target else ()
+                cut = reason("cut-recursion", one.pointer, UNROLLED, lambda: self.document.sample(targets))
                 return Piece(None, reasons=(cut,))
             self._inlined[one.target] += 1
             piece = self.union(self.document.follow(one.target), depth)
             self._inlined[one.target] -= 1
             return piece
         if (name := self._names.get(one.target)) is not None:
-            return Piece({"$ref": f"#/$defs/{name}"}, self._codecs.get(name) or Named(self._codecs, name))
+            return Piece({"$ref": f"#/$defs/{name}"}, self._codecs.get(name) or codecs.Named(self._codecs, name))
         stem = re.sub(r"[^A-Za-z0-9_]", "_", tokens(one.target)[-1]) if tokens(one.target) else "root"
         self._names[one.target] = name = _free(stem, {*self._names.values(), "any_json"})
         piece = self.union(self.document.follow(one.target), 0)
@@ -350,9 +322,8 @@ class Rewriter:
             return piece
         self.definitions[name] = piece.schema
         self._codecs[name] = piece.codec
-        return Piece(
-            {"$ref": f"#/$defs/{name}"}, Named(self._codecs, name) if recursive else piece.codec, piece.reasons
-        )
+        codec = codecs.Named(self._codecs, name) if recursive else piece.codec
+        return Piece({"$ref": f"#/$defs/{name}"}, codec, piece.reasons)
 
     def scalar(self, one: Alternative, depth: int) -> Piece:
         """Return the lowered form of a string, number or boolean."""
@@ -438,9 +409,7 @@ class Rewriter:
         reasons: list[Reason] = []
         shape = self.document.head(one.rest or ())
         if one.prefix:
-            shape = [alternative for conj in one.prefix for alternative in self.document.head(conj)] + shape * (
-                not never
-            )
+            shape = [each for conj in one.prefix for each in self.document.head(conj)] + shape * (not never)
             reasons.append(reason("open-tuple", one.pointer))
             if never:
                 limits["maxItems"] = min(most, len(one.prefix))
@@ -460,29 +429,26 @@ class Rewriter:
         if piece.schema == {} and not self.profile.array_items:
             del schema["items"]
         reasons += self._limit(schema, one, limits)
-        codec = IDENTITY if piece.codec is IDENTITY and not distinct else Items((), piece.codec, distinct)
+        codec = IDENTITY if piece.codec is IDENTITY and not distinct else codecs.Items((), piece.codec, distinct)
         return Piece(schema, codec, tuple(reasons))
 
     def _tuple(self, one: Alternative, depth: int, limits: dict[str, Any]) -> Piece:
         pieces = [self.place(conj, depth + 1) for conj in one.prefix]
-        reasons = tuple(
-            inner.inside(partial(self._with_item, one, index))
-            for index, piece in enumerate(pieces)
-            for inner in piece.reasons
-        )
+        wraps = [(partial(self._with_item, one, index), piece) for index, piece in enumerate(pieces)]
+        reasons = tuple(inner.inside(wrap) for wrap, piece in wraps for inner in piece.reasons)
         if any(piece.schema is None for piece in pieces):
             return Piece(None, reasons=reasons)
-        schemas, codecs = [piece.schema for piece in pieces], [piece.codec for piece in pieces]
+        schemas, own = [piece.schema for piece in pieces], [piece.codec for piece in pieces]
         limits = {word: value for word, value in limits.items() if word not in ("minItems", "maxItems")}
         if self.profile.takes("prefixItems") and self.profile.takes("maxItems"):
             sizes = {"minItems": len(pieces), "maxItems": len(pieces)}
             schema: Schema = {"type": "array", "prefixItems": schemas, "items": {"type": "string"}, **sizes}
             reasons += self._limit(schema, one, limits)
-            identity = all(codec is IDENTITY for codec in codecs)
-            return Piece(schema, IDENTITY if identity else Items(codecs, IDENTITY), reasons)
+            identity = all(codec is IDENTITY for codec in own)
+            return Piece(schema, IDENTITY if identity else codecs.Items(own, IDENTITY), reasons)
         schema = _record({str(index): each for index, each in enumerate(schemas)})
         reasons += (reason("tuple-to-object", one.pointer), *self._limit({}, one, limits))
-        return Piece(schema, Positions(codecs), reasons)
+        return Piece(schema, codecs.Positions(own), reasons)
 
     def _with_item(self, one: Alternative, index: int, value: Json) -> Any:
         items = self.document.sample_of(one)
@@ -506,7 +472,7 @@ class Rewriter:
             return Piece(None, reasons=tuple(record.reasons))
         is_checked = closed and self.profile.takes("additionalProperties")
         moved = bool(record.entries or record.hidden) or any(
-            isinstance(each.codec, AbsentIfNull | NullIfAbsent) for each in record.members.values()
+            isinstance(each.codec, codecs.AbsentIfNull | codecs.NullIfAbsent) for each in record.members.values()
         )
         recounted = moved or (closed and not is_checked)
         record.reasons += self._limit_members(one, schema, recounted=recounted)
@@ -515,9 +481,9 @@ class Rewriter:
         if not record.properties and not root and not self.profile.empty_objects:
             if rest is not None:
                 return self.text(one, "an object without properties")
-            labels = Piece({"type": "string", "enum": ["{}"]}, Labels({"{}": {}}), tuple(record.reasons))
+            labels = Piece({"type": "string", "enum": ["{}"]}, codecs.Labels({"{}": {}}), tuple(record.reasons))
             return labels.noted(reason("label-values", one.pointer))
-        codec = Members(record.members, rest, frozenset(record.hidden), record.entries, entries.codec)
+        codec = codecs.Members(record.members, rest, frozenset(record.hidden), record.entries, entries.codec)
         identity = all(wire == each.name and each.codec is IDENTITY for wire, each in record.members.items())
         if identity and not record.entries and (is_checked or (rest is IDENTITY and not record.hidden)):
             return Piece(schema, IDENTITY, tuple(record.reasons))
@@ -539,9 +505,8 @@ class Rewriter:
         if one.names and not self._is_name(one, name):
             conj = (Located(False, one.pointer),)
         piece, is_required = self.member(conj, name, depth + 1, name in one.required)
-        record.reasons += [
-            each.inside(lambda value: self.document.sample_of(one) | {name: value}) for each in piece.reasons
-        ]
+        sample = partial(self.document.sample_of, one)
+        record.reasons += [each.inside(lambda value: sample() | {name: value}) for each in piece.reasons]
         if piece.schema is None:
             record.hidden.add(name)
             return False
@@ -550,7 +515,7 @@ class Rewriter:
             stem = re.sub("[^A-Za-z0-9_]", "_", name)[:48] or "member"
             wire = _free(stem, {*record.properties, *one.named})
             record.reasons.append(reason("rename-member", conj[0].pointer if conj else one.pointer, repr(name)))
-        record.members[wire] = Member(name, piece.codec)
+        record.members[wire] = codecs.Member(name, piece.codec)
         record.properties[wire] = piece.schema
         record.required += [wire] * is_required
         return True
@@ -633,12 +598,12 @@ class Rewriter:
         if required:
             if piece.schema is None:
                 return self.place(conj, depth), True
-            codec = AbsentIfNull(piece.codec)
+            codec = codecs.AbsentIfNull(piece.codec)
             return replace(piece, codec=codec).noted(reason("absent-if-null", pointer, repr(name))), False
         if piece.schema is None or any(is_object(one.schema) and one.schema.get("default", 0) is None for one in conj):
             piece = piece.noted(reason("drop-null", pointer, repr(name), lambda: None))
         else:
-            mark = Piece(_record({"is": {"type": "string", "enum": ["null"]}}), Constant({"is": "null"}, None))
+            mark = Piece(_record({"is": {"type": "string", "enum": ["null"]}}), codecs.Constant({"is": "null"}, None))
             union = self.any_of([replace(piece, reasons=()), mark])
             piece = self._described(replace(union, reasons=piece.reasons + union.reasons), self._notes(conj))
             piece = piece.noted(reason("mark-null", pointer))
@@ -652,10 +617,9 @@ class Rewriter:
     def _null_if_absent(self, piece: Piece, name: str, pointer: str) -> Piece:
         if piece.schema is None:
             return piece
-        codec = NullIfAbsent(piece.codec)
-        return Piece(self._or_null(piece.schema), codec, piece.reasons).noted(
-            reason("null-if-absent", pointer, repr(name))
-        )
+        codec = codecs.NullIfAbsent(piece.codec)
+        absent = reason("null-if-absent", pointer, repr(name))
+        return Piece(self._or_null(piece.schema), codec, piece.reasons).noted(absent)
 
     def _entries(self, one: Alternative, depth: int) -> Piece:
         """Return the lowered form of a map: an array of keys and values."""
@@ -684,7 +648,7 @@ class Rewriter:
         if one.named:
             sizes = {}
         reasons += self._limit(schema, one, {**limits, **sizes})
-        return Piece(schema, Entries(keys.codec, value.codec), tuple(reasons))
+        return Piece(schema, codecs.Entries(keys.codec, value.codec), tuple(reasons))
 
     def _a_name(self, one: Alternative) -> str:
         pattern = next(iter(one.patterns), None)
@@ -705,12 +669,8 @@ def _is_boolean(values: Iterable[Any]) -> bool:
 
 
 def _record(properties: Mapping[str, Schema | None]) -> Schema:
-    return {
-        "type": "object",
-        "properties": dict(properties),
-        "required": list(properties),
-        "additionalProperties": False,
-    }
+    closed: Schema = {"type": "object", "properties": dict(properties), "required": list(properties)}
+    return {**closed, "additionalProperties": False}
 
 
 def _make_inclusive(limits: dict[str, Any], words: Iterable[str]) -> None:

@@ -49,13 +49,11 @@ APPLICATORS = (
 ASSERTIONS = frozenset({"type", "enum", "const", *APPLICATORS}).union(*LIMITS.values(), *STRUCTURE.values())
 """Keywords that reject values."""
 
-FORMATS = frozenset(
-    {
-        *("date", "date-time", "time", "duration", "email", "idn-email", "hostname", "idn-hostname", "ipv4", "ipv6"),
-        *("uri", "uri-reference", "iri", "iri-reference", "uri-template", "uuid", "json-pointer", "regex"),
-        "relative-json-pointer",
-    }
-)
+FORMATS: Set[str] = {
+    *("date", "date-time", "time", "duration", "email", "idn-email", "hostname", "idn-hostname", "ipv4", "ipv6"),
+    *("uri", "uri-reference", "iri", "iri-reference", "uri-template", "uuid", "json-pointer", "regex"),
+    "relative-json-pointer",
+}
 """Formats that JSON Schema defines; a validator may assert them. Any other format is a note for readers."""
 
 MAX_CASES = 64
@@ -190,11 +188,8 @@ class Document:
 
     @cached_property
     def _anchors(self) -> dict[str, Located]:
-        return {
-            str(node["$anchor"]): Located(node, place)
-            for node, place in _nodes(self.schema, self.root.pointer)
-            if "$anchor" in node
-        }
+        nodes = _nodes(self.schema, self.root.pointer)
+        return {str(node["$anchor"]): Located(node, place) for node, place in nodes if "$anchor" in node}
 
     def at(self, pointer: str) -> Located | None:
         """Return the schema at a pointer."""
@@ -302,9 +297,8 @@ class Document:
 
     def _union(self, branches: Sequence[Shape], place: str, keyword: str) -> Shape:
         found = [alternative for branch in branches for alternative in branch]
-        if keyword == "oneOf" and not all(
-            self.apart(left, right) for index, left in enumerate(branches) for right in branches[:index]
-        ):
+        pairs = ((left, right) for index, left in enumerate(branches) for right in branches[:index])
+        if keyword == "oneOf" and not all(self.apart(*pair) for pair in pairs):
             return noted(found, reason("one-of", place))
         return found
 
@@ -313,9 +307,8 @@ class Document:
         values = self._constants(constants, place)
         if any(one.kind != "values" for one in values):
             return noted(found, reason("drop-condition", place, "not"))
-        excluded = Alternative(
-            "any", place, limits={"not": {"enum": [value for one in values for value in one.values]}}
-        )
+        enum = [value for one in values for value in one.values]
+        excluded = Alternative("any", place, limits={"not": {"enum": enum}})
         return self.meet(found, [excluded])
 
     def _unevaluated(self, source: Schema, place: str, found: Shape) -> Shape:
@@ -380,9 +373,8 @@ class Document:
                 node = node[step]
             return Located(node, below(pointer, *steps))
 
-        patterns: dict[str, Conj] = {
-            one: (part("patternProperties", one),) for one in schema.get("patternProperties", {})
-        }
+        stated = schema.get("patternProperties", {})
+        patterns: dict[str, Conj] = {one: (part("patternProperties", one),) for one in stated}
         rest = (part("additionalProperties"),) if "additionalProperties" in schema else None
         names = (part("propertyNames"),) if "propertyNames" in schema else ()
         found = replace(found, patterns=patterns, rest=rest, names=names)
@@ -609,9 +601,8 @@ def _array(found: Alternative, schema: Schema, pointer: str) -> Alternative:
         items = (Located(schema["items"], below(pointer, "items")),) if "items" in schema else None
         return replace(found, rest=items)
     prefix = tuple((Located(part, below(pointer, word, index)),) for index, part in enumerate(schema[word]))
-    return replace(
-        found, prefix=prefix, rest=(Located(schema[rest], below(pointer, rest)),) if rest in schema else None
-    )
+    others = (Located(schema[rest], below(pointer, rest)),) if rest in schema else None
+    return replace(found, prefix=prefix, rest=others)
 
 
 def _constant(value: Json, pointer: str, description: str = "") -> Alternative:

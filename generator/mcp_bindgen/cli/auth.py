@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any, TypeVar
 
 import anyio
 
-from mcp_bindgen.host.auth_settings import MISSING
+from mcp_bindgen.host.authorization import MISSING
 from mcp_bindgen.host.configuration import Entry
 from mcp_bindgen.runtime.logs import harmless
 from mcp_bindgen.runtime.protocol.errors import AuthorizationError, ConnectionClosed, ProtocolError
@@ -102,7 +102,7 @@ def with_logins(work: Callable[[Store], Coroutine[Any, Any, T]]) -> T:
     """
     if find_spec("joserfc") is None or find_spec("keyring") is None or find_spec("httpx2") is None:
         raise BadInput(MISSING)
-    from mcp_bindgen.auth.keyring_store import default_store
+    from mcp_bindgen.auth.store import default_store
 
     try:
         return anyio.run(work, default_store())

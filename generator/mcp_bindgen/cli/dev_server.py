@@ -28,8 +28,7 @@ from starlette.requests import Request
 from starlette.responses import HTMLResponse, JSONResponse, PlainTextResponse, Response, StreamingResponse
 from starlette.routing import Route
 
-from mcp_bindgen.host.stderr_tail import StderrTail
-from mcp_bindgen.host.watch import Watch
+from mcp_bindgen.host.watch import StderrTail, Watch
 from mcp_bindgen.runtime import Options, connect
 from mcp_bindgen.spec import BadInput
 from mcp_bindgen.spec.json import is_object

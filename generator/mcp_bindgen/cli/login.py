@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from mcp_bindgen.host.auth_settings import AuthSettings
+from mcp_bindgen.host.authorization import AuthSettings
 from mcp_bindgen.runtime.protocol.errors import AuthorizationError
 from mcp_bindgen.spec import BadInput
 

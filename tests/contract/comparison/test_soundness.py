@@ -17,6 +17,7 @@ from mcp_bindgen.contract.comparison.verdicts import ContractComparison
 from mcp_bindgen.contract.document import contract_of
 from tests.support.commands import shuffled
 from tests.support.effort import cases
+from tests.support.schema_values import Values
 from tests.support.small_schemas import Schema, record
 
 TEXT: Schema = {"type": "string"}
@@ -33,7 +34,7 @@ def compared(old: Schema, new: Schema) -> ContractComparison:
 
 
 class Dice:
-    """Random schemas, mutations of them, and instances."""
+    """Random schemas and mutations of them."""
 
     def __init__(self, seed: int) -> None:
         self.dice = random.Random(seed)
@@ -124,32 +125,6 @@ class Dice:
         else:
             node["not"] = {"type": "string"}
 
-    def instance(self, schema: Any) -> Any:
-        """Something that may be valid; an object has no members that the schema does not name."""
-        for keyword in ("anyOf", "oneOf"):
-            if keyword in schema:
-                return self.instance(self.dice.choice(schema[keyword]))
-        if "enum" in schema or "const" in schema:
-            return self.dice.choice(schema.get("enum") or [schema["const"]])
-        kind = schema.get("type")
-        match self.dice.choice(kind) if isinstance(kind, list) else kind:
-            case "object":
-                needed = schema.get("required", [])
-                names = [name for name in schema["properties"] if name in needed or self.dice.random() < 0.5]
-                return {name: self.instance(schema["properties"][name]) for name in names}
-            case "array":
-                return [self.instance(schema["items"]) for _ in range(self.dice.randint(0, 3))]
-            case "string":
-                return "".join(self.dice.choice("abcxyz0-") for _ in range(self.dice.randint(0, 7)))
-            case "integer":
-                return self.dice.randint(-3, 14)
-            case "number":
-                return self.dice.choice([self.dice.randint(-3, 14), 0.5, 3.25])
-            case "boolean":
-                return self.dice.random() < 0.5
-            case _:
-                return None
-
 
 def inner_schemas(schema: Schema) -> list[Any]:
     """A schema and those inside of it."""
@@ -165,8 +140,9 @@ def inner_schemas(schema: Schema) -> list[Any]:
 def refused_example(dice: Dice, sender: Schema, receiver: Schema) -> tuple[Any, ...]:
     """A value that one schema accepts and the other refuses, in a tuple; an empty one when none is found."""
     accepts, refuses = jsonschema_rs.validator_for(sender), jsonschema_rs.validator_for(receiver)
+    values = Values(sender, dice.dice, near=[receiver], names=None)
     for _ in range(60):
-        value = dice.instance(sender)
+        value = values.value()
         if accepts.is_valid(value) and not refuses.is_valid(value):
             return (value,)
     return ()

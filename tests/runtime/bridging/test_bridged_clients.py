@@ -15,7 +15,7 @@ import anyio
 import pytest
 from pydantic import TypeAdapter
 
-from mcp_bindgen.bridging.step import NotConvertible
+from mcp_bindgen.bridging.chain import NotConvertible
 from mcp_bindgen.host.result_cache import ResultCache
 from mcp_bindgen.runtime import AuthorizationError, ProtocolError, Request, RequestTimeout, connect, handles, serve
 from mcp_bindgen.runtime.protocol import jsonrpc

@@ -12,11 +12,20 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from mcp_bindgen.bridging import chain as chains
-from mcp_bindgen.bridging.chain import Chain, chain, package_name, packages
-from mcp_bindgen.bridging.step import Conversion, LossReport, NotConvertible, Remark, Step
+from mcp_bindgen.bridging.chain import (
+    Chain,
+    Conversion,
+    LossReport,
+    NotConvertible,
+    Remark,
+    Step,
+    chain,
+    package_name,
+    packages,
+)
 
 MODULE = """
-from mcp_bindgen.bridging.step import Step
+from mcp_bindgen.bridging.chain import Step
 STEP = Step({source!r}, {target!r}, absent={{"only/here": "{target} has it not"}})
 """
 

@@ -11,8 +11,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from mcp_bindgen.bridging import rules
-from mcp_bindgen.bridging.chain import chain, missed
-from mcp_bindgen.bridging.step import LossReport, NotConvertible, RuleContext, Ruling
+from mcp_bindgen.bridging.chain import LossReport, NotConvertible, RuleContext, Ruling, chain, missed
 from tests.support.json_instances import JSON
 
 TEXT = {"type": "text", "text": "a"}

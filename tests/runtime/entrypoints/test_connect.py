@@ -6,7 +6,6 @@ import itertools
 import json
 import shlex
 import subprocess
-import sys
 from collections.abc import AsyncGenerator, Awaitable, Callable, Iterator, Sequence
 from contextlib import AbstractAsyncContextManager, asynccontextmanager, nullcontext
 from dataclasses import replace
@@ -56,6 +55,7 @@ from tests.support.checked_connections import (
 )
 from tests.support.commands import ROOT, inside
 from tests.support.effort import cases
+from tests.support.forks import PYTHON
 from tests.support.scripted_http_server import Heard, Server, serving
 
 REVISIONS = [*STATEFUL, STATELESS]
@@ -63,7 +63,7 @@ CLIENTS = [bindings(revision).Client for revision in REVISIONS]
 HANDS = ["initialize", "notifications/initialized"]
 HANDSHAKE = [*HANDS, "tools/list"]
 COMPLETE = {"resultType": "complete", "ttlMs": 0, "cacheScope": "private"}
-ECHO = [sys.executable, str(ROOT / "benchmarks" / "echo_server.py")]
+ECHO = [PYTHON, str(ROOT / "benchmarks" / "echo_server.py")]
 
 
 @pytest.fixture(autouse=True)
@@ -578,7 +578,7 @@ class Command:
         self.notes = folder / "notes"
 
     def words(self, kind: str) -> list[str]:
-        return [sys.executable, str(self.script), kind, str(self.notes)]
+        return [PYTHON, str(self.script), kind, str(self.notes)]
 
     def noted(self) -> list[str]:
         """What happened since the last time."""

@@ -8,6 +8,7 @@ import os
 import re
 import sys
 from collections.abc import AsyncIterator, Callable
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -23,6 +24,7 @@ from mcp_bindgen.v2025_11_25 import Client, Context, Server, methods
 from mcp_bindgen.v2025_11_25 import types as mcp
 from tests.support.checked_connections import refused, until
 from tests.support.commands import ROOT, save
+from tests.support.forks import PYTHON
 from tests.support.http_wires import listening
 from tests.support.processes import alive
 
@@ -71,20 +73,23 @@ run(More() if "more" in TOOLS or "mute" in TOOLS else Tools())
 
 @pytest.fixture
 def entry(tmp_path: Path) -> Callable[..., dict[str, Any]]:
-    """Makes the entry of a server: its name, its tools, and whatever else an entry has."""
+    """Makes the entry of a server: its name, its tools, and whatever else an entry has.
+
+    Tests of processes override the command, as that of a stand-in has no child.
+    """
     script = tmp_path / "server.py"
     script.write_text(SERVER, "utf-8")
 
     def make(name: str, tools: str, *arguments: str, **more: Any) -> dict[str, Any]:
         environment = {"pids": str(tmp_path / "pids"), **more.pop("env", {})}
-        return {"command": sys.executable, "args": [str(script), name, tools, *arguments], "env": environment, **more}
+        return {"command": PYTHON, "args": [str(script), name, tools, *arguments], "env": environment, **more}
 
     return make
 
 
 def program(code: str) -> dict[str, Any]:
     """The entry of a program."""
-    return {"command": sys.executable, "args": ["-c", code]}
+    return {"command": PYTHON, "args": ["-c", code]}
 
 
 def processes(folder: Path) -> list[int]:
@@ -167,7 +172,7 @@ async def test_a_host_without_servers() -> None:
 
 @pytest.mark.full
 async def test_servers_that_do_not_start(entry: Entry, caplog: pytest.LogCaptureFixture) -> None:
-    old = {"command": sys.executable, "args": [str(ROOT / "benchmarks" / "echo_server.py"), "2024-11-05"]}
+    old = {"command": PYTHON, "args": [str(ROOT / "benchmarks" / "echo_server.py"), "2024-11-05"]}
     exits, talks = program("raise SystemExit(3)"), program("print('Welcome!')")
     servers = {"missing": {"command": "no-such-program"}, "old": old, "exits": exits, "talks": talks}
     async with Host({**servers, "fine": entry("fine", "a")}, Client) as host:
@@ -219,6 +224,7 @@ async def test_a_server_that_dies_while_it_is_called(entry: Entry, caplog: pytes
 
 @pytest.mark.full
 async def test_a_server_that_dies_while_nobody_looks(entry: Entry, tmp_path: Path) -> None:
+    entry = partial(entry, command=sys.executable)
     async with Host({"frail": entry("frail", "a")}, Client) as host:
         server, child = processes(tmp_path)
         os.kill(server, 9)
@@ -230,6 +236,7 @@ async def test_a_server_that_dies_while_nobody_looks(entry: Entry, tmp_path: Pat
 
 @pytest.mark.full
 async def test_a_server_that_died_is_started_again_by_the_next_call(entry: Entry, tmp_path: Path) -> None:
+    entry = partial(entry, command=sys.executable)
     async with Host({"frail": entry("frail", "die,a,wait")}, Client, restart_pause=0.01) as host:
         for round_ in range(5):
             lost: list[Exception] = []
@@ -312,7 +319,7 @@ async def test_a_tool_that_nobody_offers_is_not_looked_for_each_time(entry: Entr
 
 @pytest.mark.full
 async def test_the_error_of_a_tool_is_no_failure(entry: Entry) -> None:
-    weather = {"command": sys.executable, "args": [str(ROOT / "examples" / "weather_server.py")]}
+    weather = {"command": PYTHON, "args": [str(ROOT / "examples" / "weather_server.py")]}
     async with Host({"weather": weather}, Client) as host:
         await refused(host.call_tool("nothing", server="weather"), ProtocolError, "no tool")
         assert host.failures == {}
@@ -324,6 +331,7 @@ async def test_the_error_of_a_tool_is_no_failure(entry: Entry) -> None:
 
 @pytest.mark.full
 async def test_nothing_is_left_running(entry: Entry, tmp_path: Path) -> None:
+    entry = partial(entry, command=sys.executable)
     async with Host({"one": entry("one", "a"), "two": entry("two", "b")}, Client) as host:
         assert len(host.clients) == 2
         pids = processes(tmp_path)
@@ -335,6 +343,7 @@ async def test_nothing_is_left_running(entry: Entry, tmp_path: Path) -> None:
 
 @pytest.mark.full
 async def test_an_error_in_the_block_comes_out_as_it_is(entry: Entry, tmp_path: Path) -> None:
+    entry = partial(entry, command=sys.executable)
     with pytest.raises(LookupError, match="mine"):
         async with Host({"one": entry("one", "a"), "two": entry("two", "b")}, Client):
             raise LookupError("mine")
@@ -355,6 +364,7 @@ async def test_a_call_that_is_given_up_stops_nothing_else(entry: Entry, tmp_path
 
 @pytest.mark.full
 async def test_a_host_that_is_cancelled_stops_its_servers(entry: Entry, tmp_path: Path) -> None:
+    entry = partial(entry, command=sys.executable)
     with anyio.CancelScope() as scope:
         async with Host({"one": entry("one", "wait")}, Client) as host, anyio.create_task_group() as tasks:
             tasks.start_soon(host.call_tool, "wait")
@@ -443,7 +453,7 @@ def test_a_missing_configuration(tmp_path: Path) -> None:
 
 
 BROKEN = {
-    "unset": {"command": sys.executable, "args": ["${NOT_SET_ANYWHERE}"]},
+    "unset": {"command": PYTHON, "args": ["${NOT_SET_ANYWHERE}"]},
     "hanging": program("import time; time.sleep(600)"),
     "crashing": program("import sys; sys.exit('no key: set ACME_KEY')"),
     "wrong": {"command": "no-such-program"},
@@ -515,6 +525,7 @@ async def test_servers_come_and_go_while_the_host_runs(entry: Entry) -> None:
 
 @pytest.mark.full
 async def test_a_name_that_is_used_again_stands_for_one_process(entry: Entry, tmp_path: Path) -> None:
+    entry = partial(entry, command=sys.executable)
     async with Host({"one": entry("one", "die")}, Client, background=True, restart_pause=0.3) as host:
         with pytest.raises(ConnectionClosed):
             await host.call_tool("die", server="one")  # it will be started again in a moment, unless it is removed

@@ -12,14 +12,14 @@ from typing import Any
 import anyio
 import pytest
 
-from mcp_bindgen.auth import Manual, OAuth, keyring_store
+import mcp_bindgen.auth.store as stores
+from mcp_bindgen.auth import Manual, OAuth
 from mcp_bindgen.auth.store import MemoryStore
 from mcp_bindgen.host import BadConfig, Host
-from mcp_bindgen.host.auth_settings import AuthSettings
+from mcp_bindgen.host.authorization import AuthSettings, LoginNeeded
 from mcp_bindgen.host.configuration import Entry, entry
 from mcp_bindgen.host.configuration import entry as read_entry
 from mcp_bindgen.host.logins import log_in
-from mcp_bindgen.host.stored_login import LoginNeeded
 from mcp_bindgen.runtime import ConnectionClosed, connect
 from mcp_bindgen.runtime.protocol.errors import AuthorizationError
 from mcp_bindgen.v2025_11_25 import Client
@@ -223,7 +223,7 @@ async def test_a_provider_decides_for_the_users_of_an_enterprise(
 async def test_connect_names_the_command_for_an_entry_that_wants_a_login(
     servers: Guarded, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(keyring_store, "default_store", MemoryStore)
+    monkeypatch.setattr(stores, "default_store", MemoryStore)
     with pytest.raises(LoginNeeded, match=f"mcp-bindgen login {servers.url} --client-id desk"):
         async with connect(Entry.read({"url": servers.url, "auth": {"clientId": "desk"}})):
             pass

@@ -6,7 +6,6 @@ import json
 import os
 import shlex
 import subprocess
-import sys
 import textwrap
 from pathlib import Path
 
@@ -14,6 +13,7 @@ import pytest
 
 from tests.support.checked_connections import INITIALIZED, initialize, request, until
 from tests.support.commands import ROOT, Done, execute
+from tests.support.forks import PYTHON
 
 SERVER = """
 import sys
@@ -57,7 +57,7 @@ def search(site: Path) -> dict[str, str]:
 
 
 def run(site: Path, program: str, *arguments: object, stdin: str = "") -> Done:
-    return execute(sys.executable, "-c", program, *arguments, stdin=stdin, cwd=None, **search(site))
+    return execute(PYTHON, "-c", program, *arguments, stdin=stdin, cwd=None, code=None, **search(site))
 
 
 @pytest.fixture
@@ -70,7 +70,7 @@ def site(tmp_path: Path) -> Path:
 
 async def test_an_installed_transport_serves_its_option_and_opens_its_urls(site: Path, tmp_path: Path) -> None:
     path = tmp_path / "s"
-    server = subprocess.Popen([sys.executable, "-c", SERVER, "--acme", str(path)], env={**os.environ, **search(site)})
+    server = subprocess.Popen([PYTHON, "-c", SERVER, "--acme", str(path)], env={**os.environ, **search(site)})
     try:
         await until(lambda: path.exists() or server.poll() is not None)
         done = run(site, CLIENT, f"acme://{path}")
@@ -133,7 +133,7 @@ def test_without_an_option_or_a_url_no_installed_package_is_scanned(site: Path) 
     done = run(site, NEVER + SERVER, stdin="".join(f"{json.dumps(message)}\n" for message in first))
     assert [json.loads(line)["id"] for line in done.stdout.splitlines()] == [0, 2], done.stderr
     assert "installed packages are scanned" in run(site, NEVER + SERVER, "--log-format", "text").stderr
-    started = shlex.join([sys.executable, "-c", f"import sys; sys.path[:0] = {[str(ROOT / 'examples')]}\n{SERVER}"])
+    started = shlex.join([PYTHON, "-c", f"import sys; sys.path[:0] = {[str(ROOT / 'examples')]}\n{SERVER}"])
     done = run(site, NEVER + CLIENT, started)
     assert (done.returncode, done.stdout) == (0, "HELLO\n"), done.stderr
     assert "installed packages are scanned" in run(site, NEVER + CLIENT, "http://127.0.0.1:1/mcp").stderr

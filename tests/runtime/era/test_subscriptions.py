@@ -12,7 +12,7 @@ import anyio
 import pytest
 
 from mcp_bindgen import v2025_11_25, v2026_07_28
-from mcp_bindgen.cluster.broadcasts import Recorder
+from mcp_bindgen.cluster.worker import Recorder
 from mcp_bindgen.runtime import CapabilityMissing, ConnectionClosed, serve
 from mcp_bindgen.runtime.protocol import uris
 from mcp_bindgen.runtime.protocol.request_scope import Negotiated, is_wanted

@@ -11,7 +11,7 @@ from typing import Any, ClassVar
 import pytest
 
 from mcp_bindgen import v2025_11_25, v2026_07_28
-from mcp_bindgen.cluster.broadcasts import Recorder, recorded
+from mcp_bindgen.cluster.worker import Recorder, recorded
 from mcp_bindgen.host.result_cache import ResultCache
 from mcp_bindgen.http.headers import HeaderMirror
 from mcp_bindgen.http.server.access import GuardedService, operations

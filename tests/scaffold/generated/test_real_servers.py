@@ -22,6 +22,7 @@ from mcp_bindgen.scaffold.project import Project
 from tests.interop.processes import MODULES, node
 from tests.support.commands import Done, execute, inside, save
 from tests.support.effort import cases
+from tests.support.forks import PYTHON
 from tests.support.raw_client import LISTS, STATEFUL, STATELESS, exact, raw
 
 EVERYTHING = """
@@ -218,14 +219,14 @@ def _memory(folder: Path) -> Sequence[str]:
 
 
 def _repository(folder: Path) -> Sequence[str]:
-    return _with(sys.executable, "-m", "mcp_server_git", "--repository", str(folder), **NOBODY)
+    return _with(PYTHON, "-m", "mcp_server_git", "--repository", str(folder), **NOBODY)
 
 
 REAL = [
     Real("everything", lambda folder: _npm("everything"), EVERYTHING, ("get-resource-links", "count")),
     Real("filesystem", lambda folder: (*_npm("filesystem"), str(folder)), FILESYSTEM, ("read_text_file", "head")),
     Real("memory", _memory, MEMORY, ("create_entities", "because")),
-    Real("clock", lambda folder: (sys.executable, "-m", "mcp_server_time"), CLOCK, ("convert_time", "why"), STATELESS),
+    Real("clock", lambda folder: (PYTHON, "-m", "mcp_server_time"), CLOCK, ("convert_time", "why"), STATELESS),
     Real("repository", _repository, REPOSITORY, ("git_log", "max_count"), STATELESS),
 ]
 
@@ -264,8 +265,7 @@ class Place:
     def scaffold(self, contract: Path, folder: Path) -> Project:
         """A server that keeps a contract."""
         options = ("--contract", contract, "--revision", self.real.revision, "--out", folder)
-        done = inside("scaffold", "server", self.real.name, *options)
-        assert done.returncode == 0, done.stderr
+        inside("scaffold", "server", self.real.name, *options, code=0)
         return Project.read(folder / self.real.name)
 
     def check(self, command: Sequence[str], **variables: str) -> Done:
@@ -288,10 +288,8 @@ def meet(real: Real, folder: Path) -> Place:
     clients.mkdir(exist_ok=True)
     subprocess.run(["git", "init", "--quiet", work], check=True)
     place = Place(real, work.resolve(), clients, folder / f"{real.name}.json")
-    done = inside("contract", "export", shlex.join(place.command), "--out", place.contract)
-    assert done.returncode == 0, done.stderr
-    done = inside("client", "--from", place.contract, "--out", place.module)
-    assert done.returncode == 0, done.stderr
+    inside("contract", "export", shlex.join(place.command), "--out", place.contract, code=0)
+    inside("client", "--from", place.contract, "--out", place.module, code=0)
     (clients / f"use_{real.name}.py").write_text(real.program, "utf-8")
     return place
 
@@ -307,7 +305,7 @@ def place(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFacto
 
 def starts(project: Project) -> tuple[list[str], dict[str, str]]:
     """The words and the environment that start a project that is not installed."""
-    return [sys.executable, "-m", project.package], {"PYTHONPATH": str(project.folder / "src")}
+    return [PYTHON, "-m", project.package], {"PYTHONPATH": str(project.folder / "src")}
 
 
 @pytest.mark.full
@@ -324,8 +322,7 @@ def test_an_export_is_what_the_server_says(place: Place) -> None:
 @pytest.mark.full
 def test_typed_calls_work_and_the_client_is_in_sync(place: Place) -> None:
     program = place.clients / f"use_{place.real.name}.py"
-    done = execute("timeout", "60", sys.executable, "-W", "error", program, place.work, *place.command)
-    assert done.returncode == 0, done.stderr
+    done = execute("timeout", "60", PYTHON, "-W", "error", program, place.work, *place.command, code=0)
     done = place.check(place.command)
     assert (done.returncode, done.stderr) == (0, "")
 
@@ -336,16 +333,14 @@ def test_clients_and_their_use_type_check_under_pyright_strict(tmp_path: Path) -
         need(real)
         meet(real, tmp_path)
     config = save(tmp_path / "pyrightconfig.json", {"typeCheckingMode": "strict", "include": ["clients"]})
-    done = execute(sys.executable, "-m", "pyright", "--pythonpath", sys.executable, "--project", config)
-    assert done.returncode == 0, done.stdout
+    execute(sys.executable, "-m", "pyright", "--pythonpath", sys.executable, "--project", config, code=0)
 
 
 @pytest.mark.full
 def test_a_scaffold_passes_its_tests_and_offers_exactly_the_same(place: Place, tmp_path: Path) -> None:
     project = place.scaffold(place.contract, tmp_path / "project")
     command, variables = starts(project)
-    done = execute("timeout", "120", sys.executable, "-m", "pytest", "-q", cwd=project.folder, **variables)
-    assert done.returncode == 0, done.stdout
+    done = execute("timeout", "120", PYTHON, "-m", "pytest", "-q", cwd=project.folder, **variables, code=0)
 
     with raw(command, place.real.revision, variables=variables) as server:
         listed = server.lists()
@@ -363,8 +358,7 @@ def test_a_server_that_wants_more_than_before_is_noticed(place: Place, tmp_path:
     schema = entry["inputSchema"]
     schema["properties"].setdefault(argument, {"type": "string"})
     schema["required"] = [*schema["required"], argument] if "required" in schema else [argument]
-    project = place.scaffold(save(tmp_path / "tampered.json", document), tmp_path / "tampered")
-    command, variables = starts(project)
+    command, variables = starts(place.scaffold(save(tmp_path / "tampered.json", document), tmp_path / "tampered"))
     done = place.check(command, **variables)
     assert done.returncode == 1, done.stdout + done.stderr
     (line,) = [line for line in done.stdout.splitlines() if tool in line and argument in line]

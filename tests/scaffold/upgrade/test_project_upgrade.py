@@ -15,7 +15,7 @@ import pytest
 from mcp_bindgen.scaffold.upgrade import upgrade
 from mcp_bindgen.spec import BadInput
 from mcp_bindgen.spec.transaction import Change, put
-from tests.support.commands import execute, inside, python, snapshot
+from tests.support.commands import COMMAND, execute, inside, python, snapshot
 
 OLD, NEW = "v2025_11_25", "v2026_07_28"
 
@@ -171,8 +171,7 @@ def test_names_are_edited_and_the_rest_is_listed(tmp_path: Path) -> None:
     imports = "from mcp_bindgen.v2025_11_25.types import RequestMeta, Tool"
     tool = f"{imports}\nx = Tool(name='x', input_schema=y, execution=z)\n"
     folder = project(tmp_path / "weather", src__weather__logs=logs, src__weather__tool=tool)
-    said = upgraded(folder, code=1)
-    assert "types.SetLevelRequestParams is gone" in said
+    assert "types.SetLevelRequestParams is gone" in upgraded(folder, code=1)
     assert (folder / "src/weather/logs.py").read_text() == logs.replace(OLD, NEW)
     edited = tool.replace(OLD, NEW).replace("RequestMeta", "RequestMetaObject").replace(", execution=z", "")
     assert (folder / "src/weather/tool.py").read_text() == edited
@@ -243,8 +242,7 @@ def test_modes_and_links_stay(tmp_path: Path) -> None:
     outside.write_text(module)
     (folder / "src/weather/outer.py").symlink_to(outside)
     (folder / "src/weather/dangling").symlink_to("nowhere")
-    said = upgraded(folder, code=1)
-    assert f"left       {folder}/src/weather/outer.py is a link to a file elsewhere" in said
+    assert f"left       {folder}/src/weather/outer.py is a link to a file elsewhere" in upgraded(folder, code=1)
     assert outside.read_text() == module
     assert NEW in (folder / "src/weather/tool.py").read_text()
     assert stat.S_IMODE((folder / "src/weather/tool.py").stat().st_mode) == 0o750
@@ -259,7 +257,7 @@ def test_a_dry_run_is_a_patch(tmp_path: Path) -> None:
     (folder / "src/weather/odd.py").write_bytes(odd.encode("latin-1"))
     before = snapshot(folder)
     shutil.copytree(folder, tmp_path / "other")
-    command = [str(Path(sys.executable).with_name("mcp-bindgen")), "upgrade", str(folder), "--to", "2026-07-28"]
+    command = [str(COMMAND), "upgrade", str(folder), "--to", "2026-07-28"]
     done = subprocess.run([*command, "--dry-run"], capture_output=True)
     assert (done.returncode, b"(nothing is written)" in done.stderr) == (0, True), done.stderr
     assert snapshot(folder) == before

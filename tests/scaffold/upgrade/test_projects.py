@@ -17,8 +17,9 @@ from mcp_bindgen.emit.header import is_generated
 from mcp_bindgen.emit.python import naming
 from mcp_bindgen.scaffold.generated.regeneration import generate_contract
 from mcp_bindgen.spec import BadInput, Store
-from tests.support.commands import execute, inside, python, snapshot
+from tests.support.commands import execute, inside, snapshot
 from tests.support.effort import examples
+from tests.support.forks import PYTHON
 from tests.support.small_schemas import record
 
 REVISIONS = list(Store().pins)
@@ -38,8 +39,7 @@ CONTRACT = {
 
 def scaffold(kind: str, folder: Path, *options: object) -> Path:
     """A new project."""
-    done = inside("scaffold", kind, folder.name, "--out", folder.parent, *options)
-    assert done.returncode == 0, done.stderr
+    inside("scaffold", kind, folder.name, "--out", folder.parent, *options, code=0)
     return folder
 
 
@@ -58,7 +58,7 @@ def modules(folder: Path) -> list[str]:
 
 def passes_its_tests(folder: Path) -> bool:
     """Whether the tests of a project pass."""
-    done = execute(sys.executable, "-m", "pytest", "-q", "-p", "no:cacheprovider", cwd=folder)
+    done = execute(PYTHON, "-m", "pytest", "-q", "-p", "no:cacheprovider", cwd=folder)
     assert done.returncode in (0, 1, 2), done.stdout + done.stderr
     return done.returncode == 0
 
@@ -91,7 +91,10 @@ def check(folder: Path, new: str) -> None:
     done = inside("upgrade", folder, "--to", new)
     assert (done.returncode in (0, 1), done.stderr) == (True, ""), done.stderr
     assert "left  " not in done.stdout
-    python(f"import {', '.join(modules(folder))}", folder / "src")
+    imported = execute(
+        PYTHON, "-W", "error", "-c", f"import {', '.join(modules(folder))}", PYTHONPATH=str(folder / "src")
+    )
+    assert imported.returncode == 0, imported.stderr
     if done.returncode == 0:
         assert passes_its_tests(folder)
 
@@ -135,12 +138,10 @@ def test_edited_generated_files_are_left_or_moved_aside(tmp_path: Path) -> None:
     folder = contracted(tmp_path / "weather", "server", "--revision", OLD)
     base = folder / "src/weather/contract/base.py"
     base.write_text(edited := base.read_text("utf-8") + "# mine\n", "utf-8")
-    done = inside("upgrade", folder, "--to", NEW)
-    assert done.returncode == 1
+    done = inside("upgrade", folder, "--to", NEW, code=1)
     assert f"generated  {base}: was edited, and was left" in done.stdout
     assert base.read_text("utf-8") == edited
-    done = inside("upgrade", folder, "--replace", OLD, "--to", NEW, "--force")
-    assert done.returncode == 0, done.stdout
+    done = inside("upgrade", folder, "--replace", OLD, "--to", NEW, "--force", code=0)
     assert naming.package(NEW) in base.read_text("utf-8")
     assert (base.parent / "base.py.edited").read_text("utf-8") == edited
     assert passes_its_tests(folder)

@@ -275,11 +275,8 @@ class ServerAuthorizer:
         self._obtained = {key: at for key, at in self._obtained.items() if now - at < _REPEAT_SECONDS}
         is_bound = source.dpop
         if is_bound is None:
-            is_wanted = (
-                challenge.scheme == "dpop"
-                or resource.dpop_bound_access_tokens_required
-                or ALGORITHM in resource.dpop_signing_alg_values_supported
-            )
+            is_required = challenge.scheme == "dpop" or resource.dpop_bound_access_tokens_required
+            is_wanted = is_required or ALGORITHM in resource.dpop_signing_alg_values_supported
             is_bound = is_wanted and ALGORITHM in server.dpop_signing_alg_values_supported
         key = ProofKey.generate() if is_bound else None
         request = self._request(server, resource.resource, scopes, key, bool(source.dpop))
@@ -406,9 +403,8 @@ class ServerAuthorizer:
         usable = [one for one in issuers if not ours or one in ours]
         if not usable:
             theirs, known = (" or ".join(sorted(some)) for some in (issuers, ours))
-            raise AuthorizationError(
-                f"{shown(self._url)} accepts tokens of {theirs}, and this client is known to {known}"
-            )
+            place = shown(self._url)
+            raise AuthorizationError(f"{place} accepts tokens of {theirs}, and this client is known to {known}")
         return usable
 
     async def _server_of(self, grant: Grant) -> ServerMetadata:
@@ -434,8 +430,7 @@ class _Attempt:
     """A request, sent again for a limited number of nonces, tokens and scopes. It is an `Attempt`."""
 
     def __init__(self, authorizer: ServerAuthorizer, may_ask: bool) -> None:
-        self._authorizer = authorizer
-        self._may_ask = may_ask
+        self._authorizer, self._may_ask = authorizer, may_ask
         self._sent: Grant | None = None
         self._nonces = self._renewals = self._step_ups = 0
 

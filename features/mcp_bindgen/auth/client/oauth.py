@@ -13,9 +13,8 @@ import anyio
 from mcp_bindgen.runtime.logs import log
 from mcp_bindgen.runtime.protocol.errors import AuthorizationError
 
-from ..keyring_store import default_store
 from ..metadata import ServerMetadata
-from ..store import Key
+from ..store import Key, default_store
 from .authorizer import TokenSource
 from .clients import DEVICE_GRANT, KnownClient, is_document_url, load_client, read_registration, registration_request
 from .login import AuthorizationRequest, Browser, DeviceLogin, Login, device_code
@@ -68,11 +67,8 @@ class OAuth(TokenSource):
         name = clients[0].id if len(clients) == 1 else client_metadata_url or client_name
         super().__init__(name, () if None in issuers else issuers, default_store, options)
         self.has_login: bool = login is not None and login.is_enabled
-        self._clients = clients
-        self._document_url = client_metadata_url
-        self._client_name = client_name
-        self._login = login
-        self._ask_client = ask_client
+        self._clients, self._document_url, self._client_name = clients, client_metadata_url, client_name
+        self._login, self._ask_client = login, ask_client
         self._parameters = parameters or {}
 
     async def logout(self, url: str) -> None:
@@ -121,9 +117,8 @@ class OAuth(TokenSource):
     async def _by_device(self, login: DeviceLogin, endpoint: str, request: TokenRequest) -> Grant:
         """Log in on another device (RFC 8628)."""
         client = await self._identify(request, None)
-        code, secret, pause = device_code(
-            await request.endpoints.post(request.server, endpoint, client, request.fields)
-        )
+        answer = await request.endpoints.post(request.server, endpoint, client, request.fields)
+        code, secret, pause = device_code(answer)
         await login.show_device(code)
         with anyio.move_on_after(code.seconds):
             while True:

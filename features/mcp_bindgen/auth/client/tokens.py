@@ -153,11 +153,8 @@ class Grant:
 
     def renewed(self, newer: Grant) -> Grant:
         """Return the grant of a refresh, with the old refresh token if the server issued no new one."""
-        return replace(
-            newer,
-            refresh_token=newer.refresh_token or self.refresh_token,
-            scopes=newer.scopes or self.scopes,
-        )
+        refresh_token, scopes = newer.refresh_token or self.refresh_token, newer.scopes or self.scopes
+        return replace(newer, refresh_token=refresh_token, scopes=scopes)
 
 
 _GRANTS = TypeAdapter(Grant)

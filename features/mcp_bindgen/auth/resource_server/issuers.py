@@ -138,8 +138,7 @@ class JwtVerifier(_IssuerVerifier):
         super().__init__(issuer, jwks_uri, options, audience_claim)
         self._types = tuple(name.lower().removeprefix("application/") for name in types)
         self._algorithms = frozenset(algorithms)
-        self._jwks_uri = jwks_uri
-        self._given = keys
+        self._jwks_uri, self._given = jwks_uri, keys
         self._keys = IssuerKeys(self._load, issuer)
 
     async def verify(self, token: str, resource: str) -> Identity | None:
@@ -203,8 +202,7 @@ class Introspection(_IssuerVerifier):
     ) -> None:
         super().__init__(issuer, endpoint, options, requires_expiry=False)
         self._authorization = basic_credentials(client_id, client_secret)
-        self._endpoint = endpoint
-        self._keep = keep
+        self._endpoint, self._keep = endpoint, keep
         self._asking: dict[bytes, asyncio.Task[dict[str, Any]]] = {}
         self._refused: OrderedDict[bytes, tuple[float, InvalidToken | None]] = OrderedDict()  # -> end, reason
 

@@ -101,8 +101,7 @@ class ResourceServer:
         self._verifiers = verifiers
         self._policy = Policy(scopes or {}, implies or {})
         self._basic = list(self._policy.general if basic_scopes is None else check_scopes(basic_scopes))
-        self._dpop = dpop
-        self._nonces = nonces
+        self._dpop, self._nonces = dpop, nonces
         self._proofs = ProofVerifier(nonces, clock=clock, replay=replay)
         self._key_header = None if api_key_header is None else api_key_header.lower().encode("ascii")
         self._has_cached_headers = dpop != "required" and api_key_header is None

@@ -24,10 +24,7 @@ from mcp_bindgen.runtime.model.json_types import is_array, is_object, parse_json
 
 from .verifier import VerifierUnavailable
 
-ALGORITHMS = (
-    *("RS256", "RS384", "RS512", "PS256", "PS384", "PS512"),
-    *("ES256", "ES384", "ES512", "EdDSA", "Ed25519"),
-)
+ALGORITHMS = (*("RS256", "RS384", "RS512", "PS256", "PS384", "PS512"), *("ES256", "ES384", "ES512", "EdDSA", "Ed25519"))
 """Algorithms of signatures, all with two keys: a verifier cannot sign."""
 
 LIFETIME = 300.0
@@ -209,11 +206,8 @@ class IssuerKeys:
         return found
 
     def _matching(self, id_: str | None, algorithm: str) -> PublicKey | None:
-        found = [
-            one
-            for one in self._keys
-            if id_ in (None, one.id) and one.algorithm in (None, algorithm) and fits(one.key, algorithm)
-        ]
+        named = [one for one in self._keys if id_ in (None, one.id)]
+        found = [one for one in named if one.algorithm in (None, algorithm) and fits(one.key, algorithm)]
         return found[0] if len(found) == 1 or (found and id_ is not None) else None
 
     async def _fetch(self, *, is_needed: bool = True) -> None:

@@ -75,10 +75,8 @@ class StaticTokens:
     def __init__(self, tokens: Mapping[str, Identity | str]) -> None:
         if any(len(token) < _MIN_TOKEN_CHARACTERS for token in tokens):
             raise ValueError(f"tokens must have at least {_MIN_TOKEN_CHARACTERS} characters")
-        self._known = [
-            (_digest(token), Identity(subject=owner) if isinstance(owner, str) else owner)
-            for token, owner in tokens.items()
-        ]
+        known = {token: Identity(subject=one) if isinstance(one, str) else one for token, one in tokens.items()}
+        self._known = [(_digest(token), identity) for token, identity in known.items()]
 
     async def verify(self, token: str, resource: str) -> Identity | None:
         """Return the identity of a token in the table."""

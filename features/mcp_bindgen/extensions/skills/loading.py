@@ -19,8 +19,7 @@ from pydantic_core import to_json
 
 from mcp_bindgen.runtime.model.json_types import is_array, is_object
 
-from .folder import FILE, MOST_BYTES, MOST_FILES, digest
-from .frontmatter import BadFrontmatter, parse
+from .folder import FILE, MOST_BYTES, MOST_FILES, BadFrontmatter, digest, parse_frontmatter
 
 _DIGEST = re.compile(r"sha256:[0-9a-f]{64}")
 
@@ -170,7 +169,7 @@ async def load_skill(
     data = await _read(client, entry, FILE, 0)
     try:
         text = data.decode("utf-8")
-        written = parse(text)
+        written = parse_frontmatter(text)
     except (UnicodeDecodeError, BadFrontmatter) as error:
         said = str(error) if isinstance(error, BadFrontmatter) else "is not UTF-8"
         raise SkillRefused(f"{entry.uri} {said}") from None

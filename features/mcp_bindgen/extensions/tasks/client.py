@@ -64,8 +64,7 @@ class Task(Generic[Result]):
         self, client: ClientEngine, method: Request[Any, Result, Any], id: str, result: Result | None = None
     ) -> None:
         self.id = id
-        self._client = client
-        self._method = method
+        self._client, self._method = client, method
         self._answered: set[str] = set()
         self._result = result
         self.is_over: bool = result is not None

@@ -7,32 +7,20 @@ from collections.abc import AsyncGenerator, Callable, Mapping, Sequence
 from contextlib import aclosing, asynccontextmanager, suppress
 from dataclasses import dataclass, field, replace
 from functools import cache, cached_property
-from typing import Any, ClassVar, Protocol
+from typing import TYPE_CHECKING, Any, ClassVar, Protocol
 from weakref import WeakKeyDictionary, WeakValueDictionary
 
 from anyio import CapacityLimiter
 
-from mcp_bindgen.bridging.engines import BridgedEngine, RevisionBridge
 from mcp_bindgen.http.server.access import operations
 from mcp_bindgen.runtime.concurrency import background_tasks
 from mcp_bindgen.runtime.logs import log
 from mcp_bindgen.runtime.model.base import optional
-from mcp_bindgen.runtime.protocol import jsonrpc
+from mcp_bindgen.runtime.protocol import errors, jsonrpc
 from mcp_bindgen.runtime.protocol.access import Identity, Operation, RequestOrigin
 from mcp_bindgen.runtime.protocol.capabilities import declared
 from mcp_bindgen.runtime.protocol.envelope import RequestId
-from mcp_bindgen.runtime.protocol.errors import (
-    INTERNAL_ERROR,
-    INVALID_PARAMS,
-    METHOD_NOT_FOUND,
-    CapabilityMissing,
-    ConnectionClosed,
-    InvalidParams,
-    ProtocolError,
-    SessionRequired,
-    StoreUnavailable,
-    UnexpectedAnswer,
-)
+from mcp_bindgen.runtime.protocol.errors import CapabilityMissing, InvalidParams, ProtocolError
 from mcp_bindgen.runtime.protocol.methods import LISTEN, Method, Notification, Request
 from mcp_bindgen.runtime.protocol.request_scope import Handle, Link, Negotiated, RequestScope
 from mcp_bindgen.runtime.protocol.revision import Dispatcher
@@ -49,6 +37,9 @@ from .record import TaskClient, TaskRecord, new_id, now
 from .service import RunningTask, StatusSender, Tasks, UnknownTask
 from .store import PAGE_SIZE
 from .tools import ToolTask, deferred, marked
+
+if TYPE_CHECKING:
+    from mcp_bindgen.bridging.server import BridgedEngine, RevisionBridge
 
 CALL, LIST_TOOLS = "tools/call", "tools/list"
 GET, UPDATE, CANCEL = "tasks/get", "tasks/update", "tasks/cancel"
@@ -393,8 +384,7 @@ class CoreTasks(_Handlers):
     """
 
     def __init__(self, server: ServerEngine, adapter: RevisionBridge) -> None:
-        self._server = server
-        self._adapter = adapter
+        self._server, self._adapter = server, adapter
         self._revision = adapter.revision
         self._home = server.dispatcher.revision
         self._own: WeakKeyDictionary[Session, dict[str, None]] = WeakKeyDictionary()  # session -> ids of its tasks
@@ -432,10 +422,10 @@ class CoreTasks(_Handlers):
         tool, wanted = self._server.tasks_of(params.name), params.task
         if wanted is None:
             if tool is not None and tool.support == "required":
-                raise ProtocolError(METHOD_NOT_FOUND, f"the tool {params.name!r} runs only as a task")
+                raise ProtocolError(errors.METHOD_NOT_FOUND, f"the tool {params.name!r} runs only as a task")
             return await self._call(params, ctx)
         if tool is None:
-            raise ProtocolError(METHOD_NOT_FOUND, f"the tool {params.name!r} does not run as a task")
+            raise ProtocolError(errors.METHOD_NOT_FOUND, f"the tool {params.name!r} does not run as a task")
         if wanted.ttl is not None:
             tool = replace(tool, ttl=min(wanted.ttl, _MAX_TTL_MS) / 1000)
         converted = self._adapter.to_server(CALL, params.model_copy(update={"task": None}), ctx)
@@ -459,7 +449,7 @@ class CoreTasks(_Handlers):
         try:
             found = await (self._page(ctx.identity, cursor) if ctx.identity else self._own_page(ctx, cursor))
         except UnknownTask:
-            raise ProtocolError(INVALID_PARAMS, "unknown cursor") from None
+            raise ProtocolError(errors.INVALID_PARAMS, "unknown cursor") from None
         more = {"nextCursor": found[-1].id} if len(found) == PAGE_SIZE else {}
         return self._typed(LIST, {"tasks": list(map(task, found)), **more})
 
@@ -489,7 +479,7 @@ class CoreTasks(_Handlers):
         record = await self._server.find_task(params.task_id, ctx)
         ended = record if record.is_over else await self._server.all_tasks.cancel(record.id, record.principal)
         if record.is_over or ended.status != "cancelled":
-            raise ProtocolError(INVALID_PARAMS, f"the task is over: {task(ended)['status']}")
+            raise ProtocolError(errors.INVALID_PARAMS, f"the task is over: {task(ended)['status']}")
         return self._typed(CANCEL, task(ended))
 
     # --- results ----------------------------------------------------------------------------------------------
@@ -513,7 +503,7 @@ class CoreTasks(_Handlers):
         if record.error is not None:
             raise ProtocolError(record.error["code"], record.error["message"], record.error.get("data"))
         if record.result is None:
-            raise ProtocolError(INTERNAL_ERROR, "The task was cancelled")
+            raise ProtocolError(errors.INTERNAL_ERROR, "The task was cancelled")
         return jsonrpc.typed_result(self._home.request(record.method), record.result)
 
     async def _ask(self, record: TaskRecord, key: str, ctx: Context) -> None:
@@ -529,11 +519,11 @@ class CoreTasks(_Handlers):
             params = jsonrpc.typed_params(method, _related(question.get("params", {}), record))
             answer = await ctx.request(method, params)
             await tasks.update(record.id, record.principal, {key: jsonrpc.plain(answer)})
-        except (ConnectionClosed, SessionRequired, StoreUnavailable):
+        except (errors.ConnectionClosed, errors.SessionRequired, errors.StoreUnavailable):
             raise
-        except (CapabilityMissing, ProtocolError, UnexpectedAnswer) as error:
+        except (CapabilityMissing, ProtocolError, errors.UnexpectedAnswer) as error:
             log.info("a question of a task was not answered: %s", error)
-            code = error.code if isinstance(error, ProtocolError) else INTERNAL_ERROR
+            code = error.code if isinstance(error, ProtocolError) else errors.INTERNAL_ERROR
             message = f"the client did not answer {method.name}: {error}"
             await tasks.change(record, TaskRecord.failed, code, message)
         finally:
@@ -577,8 +567,7 @@ class TaskLink(Link):
         self.origin: RequestOrigin = running.record.origin
         self.negotiated = negotiated
         self._progress = negotiated.dispatcher.revision.progress
-        self._threads = threads
-        self._running = running
+        self._threads, self._running = threads, running
         self._questions = TaskQuestions(running)
 
     def thread_limit(self) -> CapacityLimiter:

@@ -211,8 +211,7 @@ class DocketRunner(QueueRunner):
 
     def __init__(self, url: str, *, name: str = "mcp-tasks", concurrency: int = 10) -> None:
         super().__init__(concurrency)
-        self._url = url
-        self._name = name
+        self._url, self._name = url, name
 
     @asynccontextmanager
     async def connected(self, job: Run) -> AsyncGenerator[Queue]:
@@ -253,8 +252,7 @@ class ProcrastinateRunner(QueueRunner):
 
     def __init__(self, conninfo: str, *, name: str = "mcp-tasks", concurrency: int = 10) -> None:
         super().__init__(concurrency)
-        self._conninfo = conninfo
-        self._name = name
+        self._conninfo, self._name = conninfo, name
 
     def _app(self) -> App:
         from procrastinate import App, PsycopgConnector

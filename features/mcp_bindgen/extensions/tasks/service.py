@@ -16,13 +16,8 @@ from anyio.abc import TaskGroup
 
 from mcp_bindgen.runtime.concurrency import background_tasks
 from mcp_bindgen.runtime.logs import log
-from mcp_bindgen.runtime.protocol.errors import (
-    INTERNAL_ERROR,
-    INVALID_PARAMS,
-    ConnectionClosed,
-    ProtocolError,
-    StoreUnavailable,
-)
+from mcp_bindgen.runtime.protocol import errors
+from mcp_bindgen.runtime.protocol.errors import ProtocolError, StoreUnavailable
 from mcp_bindgen.runtime.session.rounds import InputRequired, other_than_required
 from mcp_bindgen.runtime.session.session import Session
 from mcp_bindgen.runtime.session.subscriptions import Subscription
@@ -46,7 +41,7 @@ class UnknownTask(ProtocolError):
     """The task does not exist or belongs to a different principal; the error does not say which."""
 
     def __init__(self) -> None:
-        super().__init__(INVALID_PARAMS, "Unknown task: there is none with this id, or it has expired")
+        super().__init__(errors.INVALID_PARAMS, "Unknown task: there is none with this id, or it has expired")
 
 
 class RunningTask:
@@ -186,7 +181,7 @@ class Tasks:
             raise RuntimeError("tasks run only while their server serves: enter mcp_bindgen.runtime.lifespans")
         if len(record.data) > self.limits.max_task_bytes:
             limit = f"over {self.limits.max_task_bytes} bytes"
-            raise ProtocolError(INVALID_PARAMS, f"the request is too large for a task: {limit}")
+            raise ProtocolError(errors.INVALID_PARAMS, f"the request is too large for a task: {limit}")
         await self.store.create(record, self.limits)
         await self._submit(record.id)
         return record
@@ -291,13 +286,13 @@ class Tasks:
             if not following.is_over:
                 raise
             log.exception("the result of a task has no JSON form")
-            return record.failed(now(), INTERNAL_ERROR, "Internal error")
+            return record.failed(now(), errors.INTERNAL_ERROR, "Internal error")
         if size <= self.limits.max_task_bytes:
             return following
         if not following.is_over:
             message = f"the task would become too large: over {self.limits.max_task_bytes} bytes"
-            raise ProtocolError(INVALID_PARAMS, message)
-        return record.failed(now(), INTERNAL_ERROR, "the result is too large for a task")
+            raise ProtocolError(errors.INVALID_PARAMS, message)
+        return record.failed(now(), errors.INTERNAL_ERROR, "the result is too large for a task")
 
     def _wake(self, id: str) -> None:
         """Let `versions` of a task read it again."""
@@ -415,7 +410,7 @@ class Tasks:
                     await self.store.release(record.id, self._worker)
                 raise
             log.exception("the handler of a task failed")
-            rule, values = TaskRecord.failed, (INTERNAL_ERROR, "Internal error")
+            rule, values = TaskRecord.failed, (errors.INTERNAL_ERROR, "Internal error")
         if rule is not None:  # else the run was cancelled: the task is over or runs elsewhere
             end = partial(self.change, running.record, rule, *values)
             try:
@@ -459,7 +454,7 @@ class StatusSender(Generic[AnyLink]):
                 del ids[id]
                 try:
                     await self._send(link, await self._tasks.read(id, link.origin.principal or ""))
-                except (UnknownTask, StoreUnavailable, ConnectionClosed):
+                except (UnknownTask, StoreUnavailable, errors.ConnectionClosed):
                     log.debug("the change of a task is not sent")
                 except Exception:
                     log.exception("the change of a task could not be sent")

@@ -12,7 +12,7 @@ from typing import Any, Literal, TypeAlias, TypeVar, get_args
 from mcp_bindgen.runtime.model.base import optional
 from mcp_bindgen.runtime.session.rounds import InputRequired
 
-from ..packages import extension_of
+from ..abi import extension_of
 
 F = TypeVar("F", bound=Callable[..., Any])
 T = TypeVar("T")

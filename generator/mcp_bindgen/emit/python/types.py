@@ -89,7 +89,7 @@ class Form:
 PROTOCOL = Form(base=_ABI, defaults=False)
 """The types of a revision."""
 
-CONTRACT = Form(base="mcp_bindgen.app.model", defaults=True)
+CONTRACT = Form(base="mcp_bindgen.app.values", defaults=True)
 """The types of a contract."""
 
 

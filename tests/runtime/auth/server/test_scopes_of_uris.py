@@ -15,7 +15,7 @@ from hypothesis import HealthCheck, given, settings
 from mcp_bindgen import v2026_07_28
 from mcp_bindgen.app import App
 from mcp_bindgen.auth import ResourceServer, StaticTokens
-from mcp_bindgen.cluster.broadcasts import Recorder
+from mcp_bindgen.cluster.worker import Recorder
 from mcp_bindgen.http.server.access import GuardedService, operations_named
 from mcp_bindgen.http.server.app import HttpApp
 from mcp_bindgen.runtime import Identity

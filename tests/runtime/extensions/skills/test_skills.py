@@ -13,8 +13,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from mcp_bindgen.extensions.skills import BadSkill, SkillEntry, SkillRefused, Skills, load_skill
-from mcp_bindgen.extensions.skills.folder import MOST_BYTES, MOST_FILES, page
-from mcp_bindgen.extensions.skills.frontmatter import BadFrontmatter, parse
+from mcp_bindgen.extensions.skills.folder import MOST_BYTES, MOST_FILES, BadFrontmatter, page, parse_frontmatter
 from mcp_bindgen.v2026_07_28 import types as mcp
 from tests.support.checked_connections import refused
 
@@ -139,7 +138,7 @@ def test_pages_follow_each_other_and_other_cursors_are_refused() -> None:
 )
 def test_frontmatter_that_is_no_json_or_a_bomb_is_refused_quickly(yaml: str) -> None:
     with pytest.raises(BadFrontmatter):
-        parse(f"---\n{yaml}\n---\n")
+        parse_frontmatter(f"---\n{yaml}\n---\n")
 
 
 @given(
@@ -156,7 +155,7 @@ def test_frontmatter_that_is_no_json_or_a_bomb_is_refused_quickly(yaml: str) -> 
 def test_json_in_frontmatter_is_read_as_it_is(more: dict[str, Any]) -> None:
     written = {**more, "name": "a", "description": "b"}
     block = "".join(f"{key}: {json.dumps(value)}\n" for key, value in written.items())
-    assert json.dumps(parse(f"---\n{block}---\nBody")) == json.dumps(written)
+    assert json.dumps(parse_frontmatter(f"---\n{block}---\nBody")) == json.dumps(written)
 
 
 # --- hosts --------------------------------------------------------------------------------------------------------

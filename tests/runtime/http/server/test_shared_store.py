@@ -23,9 +23,14 @@ from hypothesis import strategies as st
 from mcp_bindgen import v2025_11_25, v2026_07_28
 from mcp_bindgen.auth.resource_server.dpop import InvalidProof, ProofVerifier
 from mcp_bindgen.cluster.redis_connection import RedisConnection
-from mcp_bindgen.cluster.session_registry import RedisReplayCache, RedisStore, SharedRegistry, merged
+from mcp_bindgen.cluster.session_registry import (
+    RedisReplayCache,
+    RedisStore,
+    SharedListenStream,
+    SharedRegistry,
+    merged,
+)
 from mcp_bindgen.cluster.store import FORMAT
-from mcp_bindgen.cluster.streams import SharedListenStream
 from mcp_bindgen.http import HttpApp, HttpLimits
 from mcp_bindgen.http.server.event_store import Event, StoreUnavailable
 from mcp_bindgen.http.server.intake import parse_body
