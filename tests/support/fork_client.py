@@ -21,6 +21,8 @@ def may_fork(words: list[str]) -> bool:
     rest = words[2:] if words[:1] == ["-W"] else words
     if not rest or (rest[0].startswith("-") and (rest[0] not in ("-c", "-m") or rest[1] in ELSEWHERE)):
         return False
+    if rest[0] == "-c" and "sys.modules" in rest[1]:  # it looks at what has been imported
+        return False
     settings = {name for name in os.environ if name.startswith("PYTHON") and not name.startswith("PYTHON_")}
     if settings - HARMLESS or ONCE.intersection(os.environ):
         return False
