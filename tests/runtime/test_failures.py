@@ -21,7 +21,7 @@ from mcp_bindgen.runtime.protocol.errors import INVALID_PARAMS, CapabilityMissin
 from mcp_bindgen.runtime.transports.memory import pair
 from mcp_bindgen.runtime.transports.stdio import Pipes
 from tests.runtime.http.test_legacy_sse import running as hosted
-from tests.support.checked_connections import STATELESS, bindings, failure_of, running
+from tests.support.checked_connections import STATELESS, bindings, refused, running
 
 LATEST = "2025-11-25"
 
@@ -139,7 +139,7 @@ def test_a_failure_is_the_same_everywhere(name: str, caplog: pytest.LogCaptureFi
         async with way(revision) as client:
             for kind, (_, expected) in TABLE.items():
                 caplog.clear()
-                error = await failure_of(client.call_tool(kind))
+                error = await refused(client.call_tool(kind))
                 said = error.message.partition(f" ({Path(__file__).name}:")[0].partition(" or ")[0]
                 assert (error.code, said, error.data) == expected, kind
                 assert bool(caplog.records) is (error.code == INTERNAL[0]), kind

@@ -426,17 +426,6 @@ async def running(work: Coroutine[Any, Any, None]) -> AsyncGenerator[None]:
         raise failures[0]
 
 
-async def failure_of(
-    work: Awaitable[object],
-    kind: type[Exception] | tuple[type[Exception], ...] = ProtocolError,
-    match: str | None = None,
-) -> Any:
-    """Return the error that `work` must end with."""
-    with pytest.raises(kind, match=match) as caught:
-        await work
-    return caught.value
-
-
 async def until(condition: Callable[[], object], seconds: float = 45) -> None:
     """Waits for a condition to hold; the limit is for what hangs, not for what is slow."""
     with anyio.fail_after(seconds):

@@ -30,9 +30,9 @@ from tests.support.checked_connections import (
     Recording,
     answer,
     bindings,
-    failure_of,
     notification,
     refusal,
+    refused,
     request,
     running,
     scripted,
@@ -169,7 +169,7 @@ async def test_calls_have_the_types_of_the_client_and_the_messages_of_the_server
         reference = types.PromptReference(name="x")
         completed = await client.complete(reference, types.CompleteRequestParamsArgument(name="a", value="b"))
         assert completed.completion.values == ["b!"]
-        await failure_of(client.call_tool("fails"), match="no such thing")
+        await refused(client.call_tool("fails"), match="no such thing")
     assert {"tools/list", "tools/call", "completion/complete"} <= set(ours.methods())
 
 
@@ -249,7 +249,7 @@ async def test_what_a_server_cannot_be_asked_is_an_error_before_anything_is_sent
     async with bridged("2026-07-28", "2025-11-25") as (client, _, ours):
         sent, method = len(ours.sent), bindings("2026-07-28").methods.METHODS["server/discover"]
         params = method.params(meta=client.metadata(bindings("2026-07-28").types.RequestMetaObject, None))
-        await failure_of(client.request(method, params), NotConvertible, match=r"server/discover.*MCP 2025-11-25")
+        await refused(client.request(method, params), NotConvertible, match=r"server/discover.*MCP 2025-11-25")
         assert len(ours.sent) == sent
 
 
@@ -307,7 +307,7 @@ async def test_methods_of_ones_own_pass_as_they_are() -> None:
         client = make_client(home)
         async with running(serve(right, Echo(), revisions=[wire])), client.connected(left):
             assert (await client.request(ECHO, {"x": 1}))["got"] == 1
-            await failure_of(client.request(replace(ECHO, name="acme/none"), {}), match="acme/none")
+            await refused(client.request(replace(ECHO, name="acme/none"), {}), match="acme/none")
 
 
 # --- servers that are odd or forgetful ----------------------------------------------------------------------------
@@ -406,7 +406,7 @@ async def test_a_ping_asks_the_server_whatever_the_cache_knows_and_in_time() -> 
             await client.ping()
         assert ours.methods().count("server/discover") == before + 2
         server.slow = True
-        await failure_of(client.with_options(timeout=0.05).ping(), RequestTimeout)
+        await refused(client.with_options(timeout=0.05).ping(), RequestTimeout)
 
 
 async def test_a_notification_that_the_server_has_no_words_for_is_not_sent() -> None:

@@ -254,9 +254,9 @@ async def test_errors_that_want_a_visit_ask_for_it_where_results_ask() -> None:
         return await pay(params, ctx)
 
     async with checked.connected(Pays(), doing(Old, never)) as connection:
-        assert (await checked.failure_of(connection.client.call_tool("x"), match="Pay first")).code == -32042
+        assert (await checked.refused(connection.client.call_tool("x"), match="Pay first")).code == -32042
     async with checked.connected(checked.bindings(NEWEST_STATEFUL).Client(), doing(Old, never)) as connection:
-        assert (await checked.failure_of(connection.client.call_tool("x"))).code == -32042
+        assert (await checked.refused(connection.client.call_tool("x"))).code == -32042
 
 
 async def test_what_cannot_be_said_is_a_result_of_the_tool(caplog: pytest.LogCaptureFixture) -> None:

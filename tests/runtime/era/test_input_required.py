@@ -392,7 +392,7 @@ async def test_what_several_tasks_lack_is_said_together() -> None:
 async def test_a_stateful_handler_is_told_what_its_client_cannot_do() -> None:
     server = AsksThen()
     async with checked.connected(v2025_11_25.Client(), server) as connection:
-        caught = await checked.failure_of(connection.client.call_tool("lacking"))
+        caught = await checked.refused(connection.client.call_tool("lacking"))
         assert caught.code == INVALID
         assert "'sampling'" in caught.message
         assert [type(error) for error in server.failures] == [runtime.CapabilityMissing]
@@ -527,7 +527,7 @@ async def test_a_client_answers_by_itself_and_gives_the_state_back_unread() -> N
 async def test_a_server_that_never_stops_asking_is_left() -> None:
     server = ByHand()
     async with checked.connected(AnswersNow(), server) as connection:
-        await checked.failure_of(connection.client.call_tool("endless"), runtime.UnexpectedAnswer)
+        await checked.refused(connection.client.call_tool("endless"), runtime.UnexpectedAnswer)
     assert 8 <= len(server.seen) <= 100
 
 
@@ -537,7 +537,7 @@ async def test_questions_without_a_handler_are_an_error_of_the_caller() -> None:
             return ALL
 
     async with checked.connected(Deaf(), AsksNow()) as connection:
-        await checked.failure_of(connection.client.call_tool("one"), runtime.MethodNotFound, match="elicitation/create")
+        await checked.refused(connection.client.call_tool("one"), runtime.MethodNotFound, match="elicitation/create")
         meta = connection.client.metadata(mcp.RequestMetaObject, None)
         asking = connection.client.request(CALL_TOOL, mcp.CallToolRequestParams(name="one", meta=meta))
         assert isinstance(await asking, mcp.InputRequiredResult)
@@ -549,7 +549,7 @@ async def test_a_handler_of_the_client_that_fails_ends_the_call() -> None:
             raise LookupError("nobody is there")
 
     async with checked.connected(Fails(), AsksNow()) as connection:
-        await checked.failure_of(connection.client.call_tool("one"), LookupError, match="nobody is there")
+        await checked.refused(connection.client.call_tool("one"), LookupError, match="nobody is there")
         assert len(connection.ours.sent) == 2
 
 
@@ -602,7 +602,7 @@ async def test_the_state_is_echoed_exactly() -> None:
         for _ in STATES:
             await client.call_tool("x")
         await client.call_tool("last", {"n": 1})
-        await checked.failure_of(client.call_tool("x"), match="expired")
+        await checked.refused(client.call_tool("x"), match="expired")
     assert seen == [*STATES, None]
 
 
@@ -614,7 +614,7 @@ async def test_an_unknown_kind_of_result_is_invalid() -> None:
 
     async with checked.scripted(AnswersNow(), script) as client:
         for _ in range(2):
-            await checked.failure_of(client.call_tool("x"))
+            await checked.refused(client.call_tool("x"))
 
 
 # --- the state ------------------------------------------------------------------------------------------------

@@ -274,5 +274,5 @@ async def test_a_client_reads_a_batch_in_turns_and_has_the_same_limit() -> None:
     async with checked.scripted(Client(), script) as connected:
         await connected.ping()
         assert told == MOST - 1
-        await checked.failure_of(connected.ping(), match="send at most 1000")
+        await checked.refused(connected.ping(), match="send at most 1000")
         assert told == MOST - 1

@@ -97,7 +97,7 @@ async def test_a_wrong_return_type_is_told_with_the_line(
         return returned
 
     async with checked.connected(package.Client(), made(revision, list_tools=list_tools)) as connection:
-        error = await checked.failure_of(connection.client.list_tools())
+        error = await checked.refused(connection.client.list_tools())
     line = list_tools.__code__.co_firstlineno
     said = f"the handler of tools/list returned {type(returned).__name__}, expected ListToolsResult"
     assert error.message == f"Internal error: {said} ({Path(__file__).name}:{line})"
@@ -229,7 +229,7 @@ async def test_a_request_that_fails_cancels_its_progress_callback() -> None:
             ended.set()
 
     async with checked.connected(checked.bindings(LATEST).Client(), tool(work)) as connection:
-        await checked.failure_of(connection.client.with_options(on_progress=on_progress).call_tool("x"))
+        await checked.refused(connection.client.with_options(on_progress=on_progress).call_tool("x"))
         await ended.wait()
 
 
@@ -400,7 +400,7 @@ async def test_nobody_writes_into_our_log() -> None:
                 assert "error" in await raw.ask(checked.request(n, name))
             assert "error" in await raw.ask(checked.request("c", "tools/call", {"name": "b\nERROR forged\x1b[31m"}))
         async with checked.connected(Client(), made(LATEST, call_tool=fail)) as connection:
-            await checked.failure_of(connection.client.call_tool("x"))
+            await checked.refused(connection.client.call_tool("x"))
     finally:
         logger.removeHandler(records)
     assert records.lines
@@ -429,4 +429,4 @@ async def test_what_is_declared_and_not_listed_is_an_empty_list(revision: str) -
     async with checked.connected(package.Client(), package.Server()) as connection:
         methods = package.methods
         params = methods.LIST_TOOLS.params.model_validate({"_meta": connection.client.link.metadata()})
-        assert (await checked.failure_of(connection.client.link.request(methods.LIST_TOOLS, params))).code == -32601
+        assert (await checked.refused(connection.client.link.request(methods.LIST_TOOLS, params))).code == -32601

@@ -25,7 +25,7 @@ from tests.support.checked_connections import (
     answer,
     bindings,
     connected,
-    failure_of,
+    refused,
     request,
     scripted,
     until,
@@ -461,7 +461,7 @@ async def test_servers_ask_only_what_was_declared(revision: str, wire: Any, decl
             await connection.client.call_tool("x")
             assert len(asked) == 1
             return
-        assert lacking in (await failure_of(connection.client.call_tool("x"))).message
+        assert lacking in (await refused(connection.client.call_tool("x"))).message
         assert not asked
 
 
@@ -500,5 +500,5 @@ async def test_clients_refuse_what_a_result_asks_and_they_did_not_declare() -> N
         await raw.send(answer((await raw.receive())["id"], asking))
 
     async with scripted(client, script) as caller:
-        assert (await failure_of(caller.call_tool("x"), match=r"elicitation\.url")).code == -32602
+        assert (await refused(caller.call_tool("x"), match=r"elicitation\.url")).code == -32602
         assert not asked

@@ -24,8 +24,8 @@ from tests.support.checked_connections import (
     STATELESS,
     Recording,
     bounded,
-    failure_of,
     refusal,
+    refused,
     running,
     stating,
     until,
@@ -364,7 +364,7 @@ async def test_a_cursor_that_does_not_hold_any_longer_takes_its_list_with_it() -
         await client.list_prompts()
         [tool async for tool in client.iter_tools()]
         assert len(cache) == 3
-        await failure_of(client.list_tools("3"), match="no such page")
+        await refused(client.list_tools("3"), match="no such page")
         assert len(cache) == 1
         [tool async for tool in client.iter_tools()]
     assert library.asked == ["prompts", "tools None", "tools 2", "tools 3", "tools None", "tools 2"]
@@ -376,7 +376,7 @@ async def test_other_errors_take_nothing_with_them() -> None:
     async with reading(library, cache) as client:
         await client.list_tools()
         asking = cache.through(client._scope, methods.LIST_TOOLS, PARAMS, _refuse, fresh=True)
-        await failure_of(asking, MethodNotFound)
+        await refused(asking, MethodNotFound)
         assert len(cache) == 1
 
 

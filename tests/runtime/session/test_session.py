@@ -34,11 +34,11 @@ from tests.support.checked_connections import (
     answer,
     bindings,
     connected,
-    failure_of,
     initialize,
     notification,
     played,
     refusal,
+    refused,
     request,
     running,
     scripted,
@@ -164,13 +164,13 @@ async def test_what_was_not_declared_is_not_sent(revision: str) -> None:
 
     async def call_tool(self: Any, params: Any, ctx: Any) -> Any:
         for attempt in (ctx.list_roots, ctx.notify_resource_list_changed):
-            failures.append(await failure_of(attempt(), runtime.CapabilityMissing))
+            failures.append(await refused(attempt(), runtime.CapabilityMissing))
         return said("done", revision)
 
     async with connected(client(revision), server(revision, call_tool=call_tool)) as connection:
         before = len(connection.ours.sent)
         for attempt in (connection.client.list_prompts, connection.client.notify_roots_list_changed):
-            failures.append(await failure_of(attempt(), runtime.CapabilityMissing))
+            failures.append(await refused(attempt(), runtime.CapabilityMissing))
         assert len(connection.ours.sent) == before
         await connection.client.call_tool("x")
         assert connection.theirs.methods() == []
@@ -185,7 +185,7 @@ async def test_who_lacks_what_a_handler_needs_is_told(revision: str) -> None:
         await ctx.list_roots()
 
     async with connected(client(revision), server(revision, call_tool=call_tool)) as connection:
-        error = await failure_of(connection.client.call_tool("x"), match="'roots', which the client did not declare")
+        error = await refused(connection.client.call_tool("x"), match="'roots', which the client did not declare")
         assert error.code == errors.INVALID_REQUEST
 
 
@@ -201,7 +201,7 @@ async def test_a_crash_is_logged_here_and_not_told_there(revision: str, caplog: 
 
     async with connected(client(revision), server(revision, call_tool=call_tool)) as connection:
         for name in ("at once", "later"):
-            error = await failure_of(connection.client.call_tool(name))
+            error = await refused(connection.client.call_tool(name))
             assert (error.code, error.message, error.data) == (-32603, "Internal error", None)
             assert not any("s3cret" in str(message) for message in connection.theirs.sent)
     assert [record.getMessage() for record in caplog.records] == ["the handler of tools/call failed"] * 2
@@ -211,7 +211,7 @@ async def test_a_crash_is_logged_here_and_not_told_there(revision: str, caplog: 
 
 async def test_what_is_not_offered_is_refused() -> None:
     async with connected(Latest(), server(LATEST, list_tools=handler)) as connection:
-        assert (await failure_of(connection.client.call_tool("x"))).code == -32601
+        assert (await refused(connection.client.call_tool("x"))).code == -32601
     async with played(LatestServer()) as (raw, _):
         await raw.introduce(LATEST)
         for method in ("prompts/list", "tools/explode", "sampling/createMessage"):
@@ -441,7 +441,7 @@ async def test_progress_puts_the_timeout_off() -> None:
         assert text_of(await patient.call_tool("walk", walk)) == "there"
         with pytest.raises(runtime.RequestTimeout):  # who does not ask for progress gets none
             await connection.client.with_options(timeout=PATIENCE).call_tool("walk", walk)
-        await failure_of(patient.with_options(total_timeout=PATIENCE).call_tool("walk", walk), runtime.RequestTimeout)
+        await refused(patient.with_options(total_timeout=PATIENCE).call_tool("walk", walk), runtime.RequestTimeout)
 
 
 @every_revision
@@ -457,7 +457,7 @@ async def test_who_does_not_wait_any_longer_says_so(revision: str, kind: str) ->
 
     async with connected(client(revision), toolbox(wait, revision=revision)) as connection:
         view = connection.client.with_options(**{kind: 0.05})
-        await failure_of(view.call_tool("wait"), runtime.RequestTimeout, match="tools/call")
+        await refused(view.call_tool("wait"), runtime.RequestTimeout, match="tools/call")
         await until(lambda: cancelled)
         (told,) = connection.ours.params("notifications/cancelled")
         (asked,) = [message for message in connection.ours.sent if message.get("method") == "tools/call"]
@@ -477,7 +477,7 @@ async def test_clients_do_not_wait_for_ever_unless_they_are_told_to() -> None:
         assert forever.with_options().options == forever.options
         assert forever.with_options(total_timeout=None).options == runtime.Options(timeout=None)
         client.options = runtime.Options(timeout=0.05)
-        await failure_of(client.call_tool("sleep"), runtime.RequestTimeout, match="tools/call was not answered in time")
+        await refused(client.call_tool("sleep"), runtime.RequestTimeout, match="tools/call was not answered in time")
         with anyio.move_on_after(0.2) as scope:
             await client.with_options(timeout=None).call_tool("sleep")
         assert scope.cancelled_caught
@@ -510,16 +510,16 @@ async def test_the_clock_does_not_run_while_somebody_answers() -> None:
         client = connection.client
         hasty = client.with_options(timeout=0.1)
         assert await outcome(hasty, "ask") == "0"
-        await failure_of(hasty.call_tool("ask", {"after": LONG}), runtime.RequestTimeout)  # it runs again afterwards
-        await failure_of(hasty.with_options(total_timeout=0.2).call_tool("ask"), runtime.RequestTimeout)
+        await refused(hasty.call_tool("ask", {"after": LONG}), runtime.RequestTimeout)  # it runs again afterwards
+        await refused(hasty.with_options(total_timeout=0.2).call_tool("ask"), runtime.RequestTimeout)
         client.calls = "sleep"
-        await failure_of(hasty.call_tool("ask"), match="Internal error")  # its own call timed out
+        await refused(hasty.call_tool("ask"), match="Internal error")  # its own call timed out
         assert client.begun == 4
 
 
 async def test_options_of_a_class_are_used() -> None:
     async with connected(client(LATEST, options=runtime.Options(timeout=0.05)), Sleeper()) as connection:
-        await failure_of(connection.client.call_tool("sleep"), runtime.RequestTimeout)
+        await refused(connection.client.call_tool("sleep"), runtime.RequestTimeout)
 
 
 async def test_a_task_that_is_cancelled_gives_its_request_up() -> None:
@@ -567,7 +567,7 @@ async def test_a_late_answer_is_no_answer_to_the_next_request() -> None:
             await raw.send(answer(asked["id"], {"content": [{"type": "text", "text": text}]}))
 
     async with scripted(Latest(), script) as caller:
-        await failure_of(caller.with_options(timeout=0.05).call_tool("x"), runtime.RequestTimeout)
+        await refused(caller.with_options(timeout=0.05).call_tool("x"), runtime.RequestTimeout)
         assert await outcome(caller, "y") == "right"
 
 
@@ -665,7 +665,7 @@ async def test_questions_nest() -> None:
 
 async def test_a_client_that_fails_fails_the_handler_that_asked() -> None:
     async def ask(ctx: Context) -> str:
-        error = await failure_of(ctx.list_roots())
+        error = await refused(ctx.list_roots())
         return f"{error.code} {error.message}"
 
     async def on_list_roots(self: Any, params: Any, ctx: Any) -> mcp.ListRootsResult:
@@ -688,7 +688,7 @@ async def test_a_handler_that_is_cancelled_gives_its_own_requests_up() -> None:
             cancelled.append(True)
 
     async with connected(client(LATEST, on_list_roots=on_list_roots), toolbox(ask)) as connection:
-        await failure_of(connection.client.with_options(total_timeout=0.05).call_tool("ask"), runtime.RequestTimeout)
+        await refused(connection.client.with_options(total_timeout=0.05).call_tool("ask"), runtime.RequestTimeout)
         await until(lambda: cancelled)
         assert connection.theirs.methods() == ["roots/list", "notifications/cancelled"]
 
@@ -716,7 +716,7 @@ async def test_only_files_are_roots(revision: str, caplog: pytest.LogCaptureFixt
     async with connected(ours, server(revision, call_tool=call_tool)) as connection:
         assert text_of(await connection.client.call_tool("x")) == "2"
         uri = "https://example.com/secret"
-        error = await failure_of(connection.client.call_tool("x"), (runtime.ProtocolError, ValueError))
+        error = await refused(connection.client.call_tool("x"), (runtime.ProtocolError, ValueError))
         message = "the URI of a root must begin with file://: 'https://example.com/secret'"
         assert message in (str(error) if revision == STATELESS else caplog.text)
 
@@ -1011,7 +1011,7 @@ async def test_a_server_that_answers_initialize_itself() -> None:
     async with connected(Latest(), Custom()) as connection:
         assert connection.client.server_capabilities == {"prompts": {}}
         assert connection.client.server_info.name == "custom"
-        await failure_of(connection.client.list_tools(), runtime.CapabilityMissing)
+        await refused(connection.client.list_tools(), runtime.CapabilityMissing)
     with pytest.raises(runtime.ProtocolError, match="go away"):
         async with connected(Rude(), Custom()):
             raise AssertionError
@@ -1029,19 +1029,19 @@ async def test_what_a_block_raises_comes_out_as_it_is() -> None:
                 await connection.client.call_tool("sleep")
             raise KeyError("mine")
 
-    await failure_of(fail_among_calls(), KeyError, match="mine")
+    await refused(fail_among_calls(), KeyError, match="mine")
 
 
 async def test_when_the_server_goes_calls_fail() -> None:
     left, right = pair()
     raw = Raw(right)
     async with running(raw.welcome({"tools": {}})), Latest.connect(Recording(left, LATEST)) as caller:
-        asked = asyncio.gather(*(failure_of(caller.ping(), runtime.ConnectionClosed) for _ in range(3)))
+        asked = asyncio.gather(*(refused(caller.ping(), runtime.ConnectionClosed) for _ in range(3)))
         await anyio.wait_all_tasks_blocked()
         await raw.close()
         assert [str(failure) for failure in await asked] == ["the other side closed the connection"] * 3
-        await failure_of(caller.ping(), runtime.ConnectionClosed)
-        await failure_of(caller.notify(methods.INITIALIZED, mcp.NotificationParams()), runtime.ConnectionClosed)
+        await refused(caller.ping(), runtime.ConnectionClosed)
+        await refused(caller.notify(methods.INITIALIZED, mcp.NotificationParams()), runtime.ConnectionClosed)
 
 
 async def test_when_the_client_goes_handlers_are_cancelled() -> None:
@@ -1056,7 +1056,7 @@ async def test_when_the_client_goes_handlers_are_cancelled() -> None:
 async def test_a_client_leaves_while_its_calls_are_under_way() -> None:
     theirs = Sleeper()
     async with connected(Latest(), theirs) as connection:
-        asked = [failure_of(connection.client.call_tool("sleep"), runtime.ConnectionClosed) for _ in range(3)]
+        asked = [refused(connection.client.call_tool("sleep"), runtime.ConnectionClosed) for _ in range(3)]
         leaving = asyncio.gather(*asked)
         await until(lambda: theirs.waiting == 3)
     assert [str(error) for error in await leaving] == ["the connection was closed by this side"] * 3
@@ -1144,7 +1144,7 @@ async def test_progress_that_comes_as_the_time_is_up_ends_no_connection() -> Non
     async with running(runtime.serve(right, Racing())), runtime.connect(left, Latest) as client:
         hurried = client.with_options(timeout=5, total_timeout=0.02, on_progress=lambda params: None)
         for _ in range(20):
-            await failure_of(hurried.call_tool("endless"), runtime.RequestTimeout)
+            await refused(hurried.call_tool("endless"), runtime.RequestTimeout)
         await client.ping()
 
 

@@ -205,7 +205,7 @@ async def test_errors_of_the_block_come_out() -> None:
 
 async def test_stateful_servers_have_no_subscriptions() -> None:
     async with checked.connected(OldClient(), echo("2025-11-25")) as connection:
-        await checked.failure_of(subscribe(connection.client), runtime.MethodNotFound, match="subscriptions/listen")
+        await checked.refused(subscribe(connection.client), runtime.MethodNotFound, match="subscriptions/listen")
 
 
 async def subscribe(client: Any) -> None:
@@ -260,7 +260,7 @@ async def test_a_server_that_refuses() -> None:
         (leave, runtime.ConnectionClosed, "the other side closed the connection"),
     ):
         async with played(play) as client:
-            await checked.failure_of(subscribe(client), kind, match=words)
+            await checked.refused(subscribe(client), kind, match=words)
 
 
 async def test_a_server_that_does_not_acknowledge_in_time() -> None:
@@ -270,7 +270,7 @@ async def test_a_server_that_does_not_acknowledge_in_time() -> None:
 
     async with played(wait) as client:
         hasty = client.with_options(timeout=0.05)
-        await checked.failure_of(
+        await checked.refused(
             subscribe(hasty), runtime.RequestTimeout, match="subscriptions/listen was not acknowledged in time"
         )
         await anyio.sleep(0.05)

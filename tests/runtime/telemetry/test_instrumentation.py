@@ -28,9 +28,9 @@ from tests.support.checked_connections import (
     STATELESS,
     Raw,
     connected,
-    failure_of,
     lone,
     played,
+    refused,
     request,
     running,
     until,
@@ -373,7 +373,7 @@ async def test_failures_are_told_by_their_kind(client: Any, server: Any, seen: S
         calls = connection.client.with_options(timeout=0.1)
         await calls.call_tool("fail")
         for name, error in (("refuse", ProtocolError), ("break", ProtocolError), ("wait", RequestTimeout)):
-            await failure_of(calls.call_tool(name), error)
+            await refused(calls.call_tool(name), error)
         await until(lambda: len([one for one in seen.spans if one.kind is SpanKind.SERVER and _called(one)]) == 4)
 
     def failures(kind: SpanKind) -> list[Any]:
@@ -450,7 +450,7 @@ async def test_the_context_of_whoever_calls_is_theirs_again(seen: Seen) -> None:
     before = context.get_current()
     async with connected(ThenClient(), Then()) as connection:
         await connection.client.call_tool("echo")
-        await failure_of(connection.client.call_tool("refuse"))
+        await refused(connection.client.call_tool("refuse"))
         assert context.get_current() == before
 
 

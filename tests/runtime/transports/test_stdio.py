@@ -35,10 +35,10 @@ from tests.support.checked_connections import (
     Raw,
     Recording,
     answer,
-    failure_of,
     initialize,
     notification,
     pipe_pair,
+    refused,
     request,
     running,
     scripted,
@@ -339,7 +339,7 @@ async def test_a_client_survives_a_server_that_talks_nonsense() -> None:
 
     async with scripted(Client(), script) as client:
         assert (await client.call_tool("x")).content == []
-        await failure_of(client.call_tool("y"), match="isError")
+        await refused(client.call_tool("y"), match="isError")
 
 
 # --- size -----------------------------------------------------------------------------------------------------
@@ -386,7 +386,7 @@ async def test_a_client_survives_an_answer_that_is_too_large() -> None:
     async with running(serve(right, Echo())), Client.connect(left) as client:
         assert text_of(await client.call_tool("echo", {"text": "x" * 3000})) == "x" * 3000
         for name, size in (("twice", 3000), ("echo", 4999)):  # too large is either the answer or the request
-            await failure_of(client.call_tool(name, {"text": "x" * size}), match="larger than 5000 bytes")
+            await refused(client.call_tool(name, {"text": "x" * size}), match="larger than 5000 bytes")
         assert text_of(await client.call_tool("echo", {"text": "y"})) == "y"
 
 
@@ -424,12 +424,12 @@ async def test_a_server_that_never_reads_holds_nobody_for_ever(make: Any) -> Non
     raw, large = Raw(right), {"text": "x" * 100_000}
     async with running(raw.welcome({"tools": {}})), Client.connect(left) as client:
         hasty = client.with_options(timeout=0.1)
-        await asyncio.gather(*(failure_of(hasty.call_tool("x", large), RequestTimeout) for _ in range(100)))
+        await asyncio.gather(*(refused(hasty.call_tool("x", large), RequestTimeout) for _ in range(100)))
         for _ in range(5):
             with anyio.move_on_after(0.02) as scope:
                 await client.call_tool("x", large)
             assert scope.cancelled_caught
-        waiting = asyncio.gather(*(failure_of(client.call_tool("x", large), ConnectionClosed) for _ in range(100)))
+        waiting = asyncio.gather(*(refused(client.call_tool("x", large), ConnectionClosed) for _ in range(100)))
         await anyio.wait_all_tasks_blocked()
     await waiting
     await raw.close()
@@ -440,7 +440,7 @@ async def test_a_message_that_is_given_up_half_way_damages_no_other() -> None:
     raw = Raw(right)
     async with running(raw.welcome({"tools": {}})), Client.connect(left) as client:
         for size in (300_000, 70_000, 65_536 - 100):
-            await failure_of(client.with_options(timeout=0.05).call_tool("x", {"text": "x" * size}), RequestTimeout)
+            await refused(client.with_options(timeout=0.05).call_tool("x", {"text": "x" * size}), RequestTimeout)
             with anyio.move_on_after(0.05):
                 await client.call_tool("x", {"text": "y" * size})
         found: list[Any] = []
@@ -487,7 +487,7 @@ async def test_a_handler_that_never_returns_keeps_nobody(faulty: Path) -> None:
     async with connected_to(faulty) as client:
         process: Any = client.link.transport
         async with anyio.create_task_group() as tasks:
-            await failure_of(client.with_options(timeout=0.1).call_tool("sleep"), RequestTimeout)
+            await refused(client.with_options(timeout=0.1).call_tool("sleep"), RequestTimeout)
             tasks.start_soon(client.call_tool, "sleep")
             await anyio.sleep(0.1)
             tasks.cancel_scope.cancel()
@@ -504,8 +504,8 @@ async def test_a_server_that_dies_fails_its_calls_at_once(faulty: Path) -> None:
         transport: Any = client.link.transport
         async with anyio.create_task_group() as tasks:
             for name in ("sleep", "die"):
-                tasks.start_soon(failure_of, client.call_tool(name), ConnectionClosed)
-        await failure_of(client.ping(), ConnectionClosed)
+                tasks.start_soon(refused, client.call_tool(name), ConnectionClosed)
+        await refused(client.ping(), ConnectionClosed)
     assert transport.process.returncode == 3
 
 
@@ -513,7 +513,7 @@ async def test_a_server_that_is_killed(faulty: Path) -> None:
     async with connected_to(faulty) as client:
         transport: Any = client.link.transport
         async with anyio.create_task_group() as tasks:
-            tasks.start_soon(failure_of, client.call_tool("sleep"), ConnectionClosed)
+            tasks.start_soon(refused, client.call_tool("sleep"), ConnectionClosed)
             await anyio.wait_all_tasks_blocked()
             os.kill(transport.process.pid, signal.SIGKILL)
         await client.link.closed.wait()
@@ -572,7 +572,7 @@ async def test_nothing_is_left_when_the_block_fails(faulty: Path) -> None:
 
     open_before = len(list(Path("/dev/fd").iterdir()))
     for _ in range(3):
-        await failure_of(fail_among_calls(), KeyError, match="mine")
+        await refused(fail_among_calls(), KeyError, match="mine")
         assert transports[-1].process.returncode == 0
         with anyio.move_on_after(0.2):
             async with Client.connect(stdio(sys.executable, "-c", "import time; time.sleep(3600)", grace=0.1)):
@@ -678,7 +678,7 @@ async def test_a_transport_closes_twice() -> None:
         await transport.close()
     for transport in transports:
         assert list(await transport.receive()) == []
-        await failure_of(transport.send([b"{}"]), ConnectionClosed)
+        await refused(transport.send([b"{}"]), ConnectionClosed)
 
 
 async def test_closing_wakes_who_waits() -> None:
@@ -689,7 +689,7 @@ async def test_closing_wakes_who_waits() -> None:
             while True:
                 await transport.send([b"x" * 100_000])
 
-        writing = asyncio.ensure_future(failure_of(write(), ConnectionClosed))
+        writing = asyncio.ensure_future(refused(write(), ConnectionClosed))
         await anyio.sleep(0.05)
         assert not writing.done()
         await left.close()
@@ -725,7 +725,7 @@ def test_messages_larger_than_a_pipe_pass_both_ways() -> None:
         await right.close()
         with anyio.fail_after(10):
             assert await left.receive() == ()
-        await failure_of(left.send([b"x"]), ConnectionClosed)
+        await refused(left.send([b"x"]), ConnectionClosed)
         await left.close()
 
     on_plain_loop(talk)
