@@ -257,7 +257,6 @@ def test_a_mutation_is_found_as_one_change(revision: str, capsys: pytest.Capture
     assert (score.extra, score.found) == (0, score.expected)
 
 
-@pytest.mark.full
 @pytest.mark.parametrize("revision", cases(REVISIONS, quick=REVISIONS[-1:]))
 def test_mutations_do_not_hide_each_other(revision: str) -> None:
     places = Places(definitions(revision), protocol(revision))

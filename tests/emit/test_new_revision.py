@@ -476,7 +476,6 @@ def test_params_that_name_no_member_are_an_open_object(tmp_path: Path, params: A
     assert (title, kept) == ("Emma", {"title": "Emma", "year": 1.0})
 
 
-@pytest.mark.full
 def test_an_argument_that_may_be_null_or_absent_is_given_in_the_params(tmp_path: Path) -> None:
     shelf = {"type": ["string", "null"]}
     for required, taken in (("title", "(self, params)"), ("title shelf", "(self, *, shelf, title)")):

@@ -113,7 +113,6 @@ def test_all_forms_of_imports_and_calls_by_position(tmp_path: Path) -> None:
     assert found == {code: [f"{where} types.JSONRPCError"] for code, where in expected.items()}
 
 
-@pytest.mark.full
 def test_arguments_by_position_that_are_keywords_now(tmp_path: Path) -> None:
     draft, facts = tmp_path / "draft.json", tmp_path / "facts.toml"
     save(draft, {"$defs": dict(Store().effective("2025-11-25").definitions)})
@@ -128,7 +127,6 @@ def test_arguments_by_position_that_are_keywords_now(tmp_path: Path) -> None:
     assert found == ["3:33 Client.call_tool(arguments=)", "4:11 "], "`*more` gets no name: the checker's message stays"
 
 
-@pytest.mark.full
 def test_an_override_that_does_not_fit_is_told_at_its_name(tmp_path: Path) -> None:
     code = (
         "from mcp_bindgen.v2025_11_25 import Context, Server, types as mcp\nclass Own(Server):\n"

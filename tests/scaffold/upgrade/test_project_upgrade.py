@@ -186,7 +186,6 @@ def test_back_again_is_as_before(tmp_path: Path) -> None:
     assert snapshot(folder) == before
 
 
-@pytest.mark.full
 def test_the_same_revision_is_nothing_to_do(tmp_path: Path) -> None:
     folder = project(tmp_path / "weather", src__weather__old="from mcp_bindgen.v2025_06_18 import types\n")
     before = snapshot(folder)
