@@ -11,7 +11,7 @@ from pathlib import Path
 
 import pytest
 
-from mcp_bindgen.cli.results import readable
+from mcp_bindgen.cli.results import print_offers, readable
 from tests.support import commands
 from tests.support.commands import ROOT, bindgen, inside, on_terminal
 from tests.support.forks import PYTHON
@@ -294,6 +294,13 @@ def test_a_server_that_dies_at_once() -> None:
         program = f"import subprocess, sys; {leftover}print('no key', file=sys.stderr); sys.exit(3)"
         said = refused(f'"{PYTHON}" -c "{program}"', "tools/call", "x", "--timeout", 300)
         assert said.endswith(": the server ended with exit code 3; its stderr ends: no key")
+
+
+def test_a_resource_without_a_description_is_explained_by_its_name(capsys: pytest.CaptureFixture[str]) -> None:
+    templates = [{"name": "any", "uriTemplate": "x:{y}"}]
+    print_offers({"tools": [{"name": "t"}], "resources": [{"name": "r", "uri": "x:r"}], "resourceTemplates": templates})
+    lines = [line.split() for line in capsys.readouterr().out.splitlines()[1:]]
+    assert lines == [["tool", "t", "-", "-"], ["resource", "x:r", "-", "r"], ["template", "x:{y}", "-", "any"]]
 
 
 # --- bad input ------------------------------------------------------------------------------------------------
