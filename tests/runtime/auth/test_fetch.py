@@ -155,7 +155,7 @@ HARMFUL = [
 
 
 @pytest.mark.full
-@each(("play", "why", "temporary"), HARMFUL)
+@pytest.mark.parametrize(("play", "why", "temporary"), HARMFUL)
 async def test_a_document_that_should_do_harm_does_none(play: Any, why: str, temporary: bool) -> None:
     async with serving(play) as script:
         error = await refused(local(timeout=0.5 if temporary else 20.0), script.url)
@@ -164,7 +164,7 @@ async def test_a_document_that_should_do_harm_does_none(play: Any, why: str, tem
 
 
 @pytest.mark.full
-@each("harm", HARMFUL[1:])  # the first one is packed in this process
+@pytest.mark.parametrize("harm", HARMFUL[1:])  # the first one is packed in this process
 async def test_a_document_that_should_do_harm_takes_little_memory(harm: tuple[Any, str, bool]) -> None:
     tracemalloc.start()
     try:

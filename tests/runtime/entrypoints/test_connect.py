@@ -6,6 +6,7 @@ import itertools
 import json
 import shlex
 import subprocess
+import sys
 from collections.abc import AsyncGenerator, Awaitable, Callable, Iterator, Sequence
 from contextlib import AbstractAsyncContextManager, asynccontextmanager, nullcontext
 from dataclasses import replace
@@ -649,7 +650,7 @@ async def test_a_command_that_fails_says_how(line: str, stderr: int | None, reas
 
 
 async def test_a_request_of_a_command_that_died_says_how(command: Command) -> None:
-    async with connect(command.words("silent"), *CLIENTS, probe_timeout=0.3) as client:
+    async with connect([sys.executable, *command.words("silent")[1:]], *CLIENTS, probe_timeout=0.3) as client:
         client.link.transport.process.kill()
         with pytest.raises(ConnectionClosed, match=r"^the server ended with signal SIGKILL; see its stderr above$"):
             await client.list_tools()

@@ -243,7 +243,7 @@ WRONG += [{"iss": "https://elsewhere.example.org"}, {"token_type": "refresh_toke
 
 
 @pytest.mark.full
-@each("changes", WRONG)
+@pytest.mark.parametrize("changes", WRONG, ids=str)
 def test_what_an_issuer_says_of_a_token_is_checked(issuer: Issuer, changes: dict[str, Any]) -> None:
     with running(introspection(issuer)) as server:
         claims = {"active": True, **issuer.claims(server.url), **changes}

@@ -271,7 +271,8 @@ def test_what_two_workers_have_changed_is_merged(base: dict[str, Any], ours: dic
         mine, other, before = ours.get(name), theirs.get(name), base.get(name)
         if isinstance(mine, list) and isinstance(other, list):
             known = before if isinstance(before, list) else []
-            assert set(found[name]) == (set(mine) | set(other)) - (set(known) - set(mine)) | (set(known) - set(other))
+            removed = (set(known) - set(mine)) | (set(known) - set(other))
+            assert set(found[name]) == (set(mine) | set(other)) - removed
         elif name in ours and mine != before:
             assert found[name] == mine
         elif name in theirs:
