@@ -33,7 +33,7 @@ HEAVY = {"datamodel_code_generator", "jinja2", "black", "typer", "rich", "pydant
 
 MAX_KERNEL_LINES = 5328
 MAX_HTTP_LINES = 3830
-MAX_LINES = 23720
+MAX_LINES = 23725
 """Lines of code of the kernel, of its HTTP transports, and of these and the features together."""
 
 MAX_BARE_ANY_SHARE = 0.04

@@ -36,7 +36,6 @@ VARIABLE = "FORKS_OF_TESTS"
 """Has the folder of the stand-ins, for the processes of one test run, which share them; and the checkout."""
 OTHERS = (
     *("anyio._backends._asyncio", "email.policy", "httpcore2", "importlib.metadata", "pytest", "truststore"),
-    *("pytest", *(each.value for each in entry_points(group="pytest11"))),
     *("uvicorn.lifespan.on", "uvicorn.protocols.http.httptools_impl"),
     *("mcp.client.client", "mcp.server.lowlevel", "mcp.server.mcpserver", "mcp.server.streamable_http_manager"),
 )
@@ -150,7 +149,7 @@ def _start(line: socket.socket, started: dict[int, socket.socket], own: tuple[so
         os.dup2(stream, number)
         os.close(stream)
         errors = "backslashreplace" if number == 2 else "strict"
-        opened = open(number, "w" if number else "r", 1, "utf-8", errors, closefd=False)  # noqa: SIM115
+        opened = os.fdopen(number, "w" if number else "r", 1, "utf-8", errors, closefd=False)
         setattr(sys, name, opened)  # those of the serving process remember other files
         setattr(sys, f"__{name}__", opened)
     os.chdir(folder)
@@ -198,7 +197,7 @@ def _run(words: list[str]) -> None:
                 if type(module) is types.ModuleType:
                     module.__doc__ = "PYTEST_DONT_REWRITE"
         sys.argv = rest
-        sys.path.insert(0, os.getcwd())  # noqa: PTH109
+        sys.path.insert(0, str(Path.cwd()))
         runpy.run_module(rest[0], run_name="__main__", alter_sys=True)
     elif option == "-c":
         sys.argv = ["-c", *rest[1:]]

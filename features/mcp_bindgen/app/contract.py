@@ -189,9 +189,9 @@ def _server_class(
     found = {feature: extension_of(package, feature.extension) for feature in features if feature.extension}
     own = [feature for feature in features if found.get(feature, package) is not None]
     extended = [extension.Server for extension in found.values() if extension is not None]
-    kind: Any = type(name, (*own, Feature, *extended, base), {"__doc__": doc})
+    kind: type[Any] = type(name, (*own, Feature, *extended, base), {"__doc__": doc})
     kind.context = type("Context", (Context, kind.context), {"__doc__": Context.__doc__})
-    return kind  # type: ignore[no-any-return]
+    return kind
 
 
 def _shared(lifespan: Lifespan) -> Lifespan:

@@ -319,9 +319,9 @@ def _class(bindings: ModuleType, handled: tuple[str, ...], announced: tuple[str,
     for name in handled:
         route = bindings.dispatcher.SERVER.routes[name]
         members[route.handler] = _HANDLERS.get(name) or _passing(route.method)
-    kind: Any = type("Gateway", (Relay, bindings.Server), members)
+    kind: type[Any] = type("Gateway", (Relay, bindings.Server), members)
     kind.context = type("Context", (RelayContext, bindings.Server.context), {"__doc__": Context.__doc__})
-    return kind  # type: ignore[no-any-return]
+    return kind
 
 
 def relay(offer: Offer) -> Relay:

@@ -375,8 +375,8 @@ class StoredLogin:
         """
         shown = url.partition("?")[0]
         try:
+            from mcp_bindgen.auth.keyring_store import default_store
             from mcp_bindgen.auth.metadata import canonical
-            from mcp_bindgen.auth.store import default_store
         except ModuleNotFoundError:
             raise AuthorizationError(f"{shown} wants a login, but {MISSING}") from None
         store = self._store or default_store()

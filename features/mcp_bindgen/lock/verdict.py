@@ -62,10 +62,11 @@ def changed_texts(kind: Kind, old: Entry, new: Entry) -> list[tuple[str, list[st
     before, after = Counter(texts(kind, old)), Counter(texts(kind, new))
     gone, come = before - after, after - before
     places = dict.fromkeys(place for place, _ in (*gone, *come))
-    return [
-        (place, *([text for (at, text) in side.elements() if at == place] for side in (gone, come)))  # type: ignore[misc]
-        for place in places
-    ]
+
+    def at(place: str, side: Counter[tuple[str, str]]) -> list[str]:
+        return [text for one, text in side.elements() if one == place]
+
+    return [(place, at(place, gone), at(place, come)) for place in places]
 
 
 def _lasting(value: object) -> Any:

@@ -11,8 +11,7 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any, Final, Protocol, TypeAlias
 
-from mcp_bindgen.runtime.model.json_types import is_array as is_array
-from mcp_bindgen.runtime.model.json_types import is_object as is_object
+from mcp_bindgen.runtime.model.json_types import is_array, is_object
 
 Json: TypeAlias = Any
 """JSON value, as `json.loads` returns it."""

@@ -12,7 +12,9 @@ from functools import cache
 from pathlib import Path
 from typing import Any
 
-from .codecs import Json, is_array, is_object
+from mcp_bindgen.runtime.model.json_types import is_array, is_object
+
+from .codecs import Json
 from .shapes import Schema, below
 
 

@@ -12,7 +12,9 @@ from dataclasses import dataclass, field
 from functools import cached_property
 from typing import TYPE_CHECKING, Any, Protocol
 
-from .codecs import IDENTITY, Codec, Json, Lost, Undecodable, is_array, is_object, key
+from mcp_bindgen.runtime.model.json_types import is_array, is_object
+
+from .codecs import IDENTITY, Codec, Json, Lost, Undecodable, key
 from .profiles import Profile, excesses, nodes
 from .profiles import depth as depth_of
 from .profiles import profile as profile_named

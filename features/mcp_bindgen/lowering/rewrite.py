@@ -11,8 +11,10 @@ from dataclasses import dataclass, field, replace
 from functools import cache, partial
 from typing import Any
 
+from mcp_bindgen.runtime.model.json_types import is_array, is_object
+
 from . import codecs
-from .codecs import IDENTITY, Codec, Json, is_array, is_object, key
+from .codecs import IDENTITY, Codec, Json, key
 from .profiles import Profile, is_free_of_references, nodes, violations
 from .profiles import depth as depth_of
 from .rules import Reason, Refused, reason

@@ -15,7 +15,9 @@ from functools import cached_property
 from typing import Any, TypeAlias
 from urllib.parse import unquote
 
-from .codecs import Json, is_array, is_object, key
+from mcp_bindgen.runtime.model.json_types import is_array, is_object
+
+from .codecs import Json, key
 from .rules import Reason, Refused, reason
 
 Schema: TypeAlias = dict[str, Any]

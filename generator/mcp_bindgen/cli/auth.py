@@ -102,7 +102,7 @@ def with_logins(work: Callable[[Store], Coroutine[Any, Any, T]]) -> T:
     """
     if find_spec("joserfc") is None or find_spec("keyring") is None or find_spec("httpx2") is None:
         raise BadInput(MISSING)
-    from mcp_bindgen.auth.store import default_store
+    from mcp_bindgen.auth.keyring_store import default_store
 
     try:
         return anyio.run(work, default_store())

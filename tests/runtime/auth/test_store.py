@@ -13,7 +13,8 @@ import keyring.backend
 import keyring.errors
 import pytest
 
-from mcp_bindgen.auth.store import FileStore, Key, KeyringStore, MemoryStore, Store
+from mcp_bindgen.auth.keyring_store import KeyringStore
+from mcp_bindgen.auth.store import FileStore, Key, MemoryStore, Store
 from mcp_bindgen.runtime.protocol.errors import AuthorizationError
 from tests.support.checked_connections import refused
 from tests.support.commands import ROOT, execute
@@ -237,7 +238,7 @@ async def test_a_keyring_that_cannot_be_used_is_an_error_in_one_line(tmp_path: P
 
 @pytest.mark.full
 def test_files_stand_in_where_there_is_no_keyring(tmp_path: Path) -> None:
-    code = "from mcp_bindgen.auth.store import default_store; print(default_store())"
+    code = "from mcp_bindgen.auth.keyring_store import default_store; print(default_store())"
     for ring, expected in (("keyring.backends.fail.Keyring", "FileStore"), (f"{__name__}.Ring", "KeyringStore")):
         environment = {"PYTHON_KEYRING_BACKEND": ring, "XDG_CONFIG_HOME": str(tmp_path), "HOME": str(tmp_path)}
         ran = execute(sys.executable, "-c", code, cwd=ROOT, code=None, **environment)

@@ -12,8 +12,7 @@ from typing import Any
 import anyio
 import pytest
 
-import mcp_bindgen.auth.store as stores
-from mcp_bindgen.auth import Manual, OAuth
+from mcp_bindgen.auth import Manual, OAuth, keyring_store
 from mcp_bindgen.auth.store import MemoryStore
 from mcp_bindgen.host import BadConfig, Host
 from mcp_bindgen.host.authorization import AuthSettings, LoginNeeded
@@ -223,7 +222,7 @@ async def test_a_provider_decides_for_the_users_of_an_enterprise(
 async def test_connect_names_the_command_for_an_entry_that_wants_a_login(
     servers: Guarded, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(stores, "default_store", MemoryStore)
+    monkeypatch.setattr(keyring_store, "default_store", MemoryStore)
     with pytest.raises(LoginNeeded, match=f"mcp-bindgen login {servers.url} --client-id desk"):
         async with connect(Entry.read({"url": servers.url, "auth": {"clientId": "desk"}})):
             pass

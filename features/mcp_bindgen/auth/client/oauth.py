@@ -13,8 +13,9 @@ import anyio
 from mcp_bindgen.runtime.logs import log
 from mcp_bindgen.runtime.protocol.errors import AuthorizationError
 
+from ..keyring_store import default_store
 from ..metadata import ServerMetadata
-from ..store import Key, default_store
+from ..store import Key
 from .authorizer import TokenSource
 from .clients import DEVICE_GRANT, KnownClient, is_document_url, load_client, read_registration, registration_request
 from .login import AuthorizationRequest, Browser, DeviceLogin, Login, device_code
