@@ -30,6 +30,7 @@ from tests.support.checked_connections import bounded
 from tests.support.commands import Done, execute, save
 from tests.support.effort import selection
 from tests.support.forks import PYTHON
+from tests.support.shared import shared_folder
 from tests.support.skeleton_clients import (
     LATEST,
     STATELESS,
@@ -71,7 +72,7 @@ every_variant = pytest.mark.parametrize(
 @pytest.fixture(scope="session")
 def workshop(tmp_path_factory: pytest.TempPathFactory) -> Workshop:
     """The projects."""
-    return Workshop.shared(tmp_path_factory.getbasetemp())
+    return Workshop(shared_folder(tmp_path_factory) / "skeletons")
 
 
 # --- what there is ----------------------------------------------------------------------------------------------

@@ -7,11 +7,10 @@ which alternates from revision to revision.
 
 from __future__ import annotations
 
-import fcntl
 import json
 import os
 from collections.abc import AsyncGenerator, Iterator, Mapping, Sequence
-from contextlib import asynccontextmanager, contextmanager
+from contextlib import asynccontextmanager
 from copy import deepcopy
 from dataclasses import dataclass
 from functools import cache, partial
@@ -31,6 +30,7 @@ from mcp_bindgen.scaffold.project import Project
 from mcp_bindgen.spec import Store
 from tests.support.commands import inside, save
 from tests.support.forks import PYTHON
+from tests.support.shared import alone
 
 STORE = Store()
 REVISIONS = tuple(STORE.pins)
@@ -335,35 +335,19 @@ class Workshop:
     """
 
     def __init__(self, root: Path) -> None:
-        self.root = root
-
-    @classmethod
-    def shared(cls, base: Path) -> Workshop:
-        """The one of this test run.
-
-        Args:
-            base: The folder for temporary files, of which every process has its own.
-        """
-        root = (base.parent if "PYTEST_XDIST_WORKER" in os.environ else base) / "skeletons"
         root.mkdir(exist_ok=True)
-        return cls(root)
+        self.root = root
 
     def project(self, variant: Variant) -> Project:
         """The project of a variant, which is made if it is not there yet."""
         folder = self.root / variant.name
-        with self._alone(variant.name):
-            if not folder.exists():
+        with alone(folder) as is_new:
+            if is_new:
                 options = variant.options(self.root / "contracts")
                 with mock.patch.object(Store, "effective", lambda _, revision: effective(revision)):
                     done = inside("scaffold", *options, "--out", self.root)
                 assert done.returncode == 0, f"{variant.name}: {done.stderr}"
         return Project.read(folder)
-
-    @contextmanager
-    def _alone(self, name: str) -> Iterator[None]:
-        with (self.root / f".{name}.lock").open("w") as lock:
-            fcntl.flock(lock, fcntl.LOCK_EX)
-            yield
 
 
 # --- serving them over HTTP -----------------------------------------------------------------------------------

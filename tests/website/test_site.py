@@ -12,13 +12,13 @@ from urllib.parse import urljoin, urlsplit
 import pytest
 from axe_playwright_python.sync_playwright import Axe  # type: ignore[import-untyped]
 from playwright.sync_api import Browser, Page
-from website.build import SITE, pages
-from website.programs import program_files
+from website.build import SITE
 from website.sources import ROOT
 
 from tests.support.browser import chromium
 from tests.support.commands import execute
 from tests.support.file_server import FileServer, serving
+from tests.support.shared import alone, shared_folder
 
 pytestmark = pytest.mark.full
 
@@ -26,15 +26,28 @@ DESKTOP, PHONE = (1280, 900), (390, 844)
 SAMPLE = ("changes/2025-03-26/", "atlas/methods/tools-call/", "reference/cli/")
 _ID = re.compile(r"""\bid=["']?([^"'\s>]+)""")
 _HREF = re.compile(r"""\bhref=["']?([^"'\s>]+)""")
+_SOURCES = {".md", ".py", ".toml", ".json", ".css", ".js", ".html"}
 _TYPES = {".html": "text/html", ".css": "text/css", ".js": "text/javascript", ".json": "application/json"}
 
 
 @pytest.fixture(scope="module", autouse=True)
-def site() -> None:
-    """The site as the sources are now; `make docs` builds it if it is older."""
-    wanted = program_files(pages())
-    if any(not (SITE / name).is_file() or (SITE / name).read_text("utf-8") != text for name, text in wanted.items()):
-        execute("make", "docs", cwd=ROOT, code=0)
+def site(tmp_path_factory: pytest.TempPathFactory) -> None:
+    """Build the site if a source is newer; the first process of a run decides, as others read what it built."""
+    checked = shared_folder(tmp_path_factory) / "site-is-built"
+    with alone(checked) as is_first:
+        if is_first:
+            index = SITE / "llms.txt"
+            if not index.is_file() or index.stat().st_mtime < max(path.stat().st_mtime for path in _sources()):
+                execute("make", "docs", cwd=ROOT, code=0)
+            checked.touch()
+
+
+def _sources() -> Iterator[Path]:
+    yield ROOT / "zensical.toml"
+    for root in ("docs", "website", "schema", "generator", "generated", "runtime", "features"):
+        for path in (ROOT / root).rglob("*"):
+            if path.suffix in _SOURCES and "node_modules" not in path.parts:
+                yield path
 
 
 def _file(path: str) -> Path:

@@ -7,12 +7,9 @@ validator, and against a server that gives back the arguments it got.
 from __future__ import annotations
 
 import ast
-import fcntl
 import importlib.util
 import inspect
 import json
-import os
-import shutil
 import sys
 from collections.abc import Iterator
 from dataclasses import dataclass
@@ -41,6 +38,7 @@ from tests.support.forks import PYTHON
 from tests.support.hostile_contract import NAMES, PROPERTIES, contract, many, payloads
 from tests.support.raw_client import LISTS, exact, raw
 from tests.support.schema_values import Values
+from tests.support.shared import alone, shared_folder
 
 pytestmark = [pytest.mark.full, pytest.mark.filterwarnings("ignore::mcp.shared.exceptions.MCPDeprecationWarning")]
 
@@ -168,14 +166,11 @@ def make(folder: Path, document: dict[str, Any]) -> None:
 @pytest.fixture(scope="module")
 def made(tmp_path_factory: pytest.TempPathFactory) -> Made:
     """The project of the hostile contract, made once for all processes that run tests."""
-    shared = tmp_path_factory.getbasetemp()
-    shared = shared.parent if "PYTEST_XDIST_WORKER" in os.environ else shared
+    shared = shared_folder(tmp_path_factory)
     folder, marker = shared / "hostile-contract", shared / "hostile-marker"
-    with (shared / "hostile.lock").open("w") as lock:
-        fcntl.flock(lock, fcntl.LOCK_EX)
-        if not (folder / "answers.json").exists():
-            shutil.rmtree(folder, ignore_errors=True)
-            folder.mkdir()
+    folder.mkdir(exist_ok=True)
+    with alone(folder / "answers.json") as is_new:
+        if is_new:
             make(folder, contract(marker))
     path = folder / "contract.json"
     document, answers = (json.loads(each.read_text("utf-8")) for each in (path, folder / "answers.json"))
