@@ -30,10 +30,7 @@ os.environ.pop("PYTHONDONTWRITEBYTECODE", None)
 """Keep compiled modules, also where the environment says otherwise, as in containers: each of the workers and of the
 hundreds of processes that tests start would compile all that it imports, which takes longer than the tests.
 """
-gc.set_threshold(20_000, 10, 10)
-"""Collect garbage less often than by default, which looks through all that thousands of tests keep, and is a tenth of
-the whole run; but often enough that what type checkers leave behind, 100 MB a run, is gone before the next few.
-"""
+gc.disable()  # until tests are collected, as they all stay
 
 
 def pytest_configure() -> None:
@@ -74,6 +71,17 @@ def pytest_pyfunc_call(pyfuncitem: pytest.Function) -> bool | None:
 
     anyio.run(run)
     return True
+
+
+def pytest_collection_finish() -> None:
+    """Collect garbage from now on, but not among the tests and modules, which is a tenth of the whole run.
+
+    It happens less often than by default, but often enough that what type checkers leave behind, 100 MB a run, is gone
+    before the next few.
+    """
+    gc.freeze()
+    gc.set_threshold(20_000, 10, 10)
+    gc.enable()
 
 
 _LEFT_OUT = re.compile(r"^pytestmark = \[?\s*pytest\.mark\.(full|slow)\b", re.MULTILINE)
