@@ -20,6 +20,9 @@ import pytest
 from hypothesis import settings
 
 from tests.support import forks
+from tests.support.commands import ROOT
+from tests.support.installation import wheel
+from tests.support.shared import alone, shared_folder
 
 for name, tried in (("quick", 40), ("full", 100), ("deep", 100)):
     settings.register_profile(name, deadline=None, max_examples=tried)  # a busy machine is no failure
@@ -43,6 +46,16 @@ def pytest_sessionstart(session: pytest.Session) -> None:
     """Start the process that forks programs while workers collect tests; it starts with the first program otherwise."""
     if session.config.getoption("numprocesses", None):
         forks.prepare()
+
+
+@pytest.fixture(scope="session")
+def own_wheel(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """The wheel of this checkout, built once for all processes of a run."""
+    folder = shared_folder(tmp_path_factory) / "wheel"
+    with alone(folder) as is_new:
+        if is_new:
+            wheel(folder, ROOT)
+    return next(folder.glob("*.whl"))
 
 
 @pytest.hookimpl(tryfirst=True)

@@ -16,8 +16,7 @@ from tests.support.distribution import (
     project,
     typed_packages,
 )
-from tests.support.installation import installed
-from tests.support.quickstart import wheel
+from tests.support.installation import installed, wheel
 
 DATED = "# Changelog\n\n## [0.1.0] - 2026-11-24\n"
 
@@ -33,9 +32,9 @@ def test_a_wheel_from_the_source_distribution_has_every_file_and_all_metadata(tm
 
 
 @pytest.mark.full
-def test_the_types_of_the_largest_packages_are_complete(tmp_path: Path) -> None:
+def test_the_types_of_the_largest_packages_are_complete(tmp_path: Path, own_wheel: Path) -> None:
     check_types(
-        installed(tmp_path).python,
+        installed(tmp_path, own_wheel).python,
         ["mcp_bindgen.runtime", "mcp_bindgen.http", "mcp_bindgen.app", "mcp_bindgen.testing"],
     )
 

@@ -16,7 +16,7 @@ from mcp_bindgen.protocol import build
 from mcp_bindgen.protocol.model import Extension
 from mcp_bindgen.spec import BadInput, Store
 from tests.support.commands import ROOT, Done, bindgen, inside, snapshot
-from tests.support.quickstart import wheel
+from tests.support.installation import wheel
 
 EXAMPLE = ROOT / "examples" / "emitter"
 PLAIN = """

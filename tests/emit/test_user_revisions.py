@@ -140,9 +140,9 @@ def test_the_life_of_an_extension_of_a_user_who_keeps_no_revision(user: User, tm
 
 
 @pytest.fixture(scope="module")
-def installation(tmp_path_factory: pytest.TempPathFactory) -> Installation:
+def installation(tmp_path_factory: pytest.TempPathFactory, own_wheel: Path) -> Installation:
     """Our wheel, in an environment of its own."""
-    return installed(tmp_path_factory.mktemp("installation"))
+    return installed(tmp_path_factory.mktemp("installation"), own_wheel)
 
 
 @pytest.mark.full

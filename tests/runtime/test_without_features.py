@@ -11,7 +11,7 @@ from pathlib import Path
 import pytest
 
 from tests.support.commands import ROOT, Done, inside
-from tests.support.installation import Installation, installed
+from tests.support.installation import Installation, installed, wheel
 from tests.support.processes import free_port, process
 
 PARTS = ("generator", "runtime", "generated", "schema")
@@ -30,7 +30,7 @@ def installation(tmp_path_factory: pytest.TempPathFactory) -> Installation:
     features = {path.name for path in (ROOT / "features" / "mcp_bindgen").iterdir()}
     own = re.compile(rf'^\w+ = "mcp_bindgen\.({"|".join(features)})\b.*\n', re.MULTILINE)  # their entry points
     (source / "pyproject.toml").write_text(own.sub("", (ROOT / "pyproject.toml").read_text("utf-8")), "utf-8")
-    made = installed(folder, source)
+    made = installed(folder, wheel(folder / "dist", source))
     there = {path.name for path in (made.site / "mcp_bindgen").iterdir()}
     assert {"runtime", "http", "v2025_11_25"} <= there
     assert not there & features

@@ -10,8 +10,7 @@ import zipfile
 from dataclasses import dataclass
 from pathlib import Path
 
-from .commands import ROOT, Done, execute, snapshot
-from .quickstart import wheel
+from .commands import Done, execute, snapshot
 
 _MAIN = "from mcp_bindgen.cli import main; main()"
 
@@ -46,16 +45,24 @@ class Installation:
         return snapshot(self.site / "mcp_bindgen")
 
 
-def installed(folder: Path, source: Path = ROOT) -> Installation:
-    """The wheel of a source tree, in an environment of its own that shares what it depends on with ours."""
+def wheel(folder: Path, source: Path) -> Path:
+    """Build a package without what it depends on."""
+    build = [sys.executable, "-m", "pip", "wheel", "--quiet", "--no-deps", "--wheel-dir", str(folder), str(source)]
+    done = subprocess.run(build, capture_output=True, text=True)
+    assert done.returncode == 0, done.stderr
+    (built,) = folder.glob("*.whl")
+    return built
+
+
+def installed(folder: Path, built: Path) -> Installation:
+    """A wheel of ours, in an environment of its own that shares what it depends on with ours."""
     venv.create(folder / "venv", symlinks=os.name != "nt")
     python = folder / "venv" / "bin" / "python"
     ask = "import sysconfig; print(sysconfig.get_path('purelib'))"
     site, shared = (
         Path(subprocess.check_output([one, "-c", ask], text=True).strip()) for one in (str(python), sys.executable)
     )
-    (folder / "dist").mkdir()
-    with zipfile.ZipFile(wheel(folder / "dist", source)) as built:
-        built.extractall(site)
+    with zipfile.ZipFile(built) as files:
+        files.extractall(site)
     (site / "shared.pth").write_text(f"{shared}\n", "utf-8")
     return Installation(python, site, folder / "home")

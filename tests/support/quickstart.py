@@ -18,12 +18,15 @@ from dataclasses import dataclass
 from pathlib import Path
 from tempfile import TemporaryDirectory
 
+from .installation import wheel
 from .pages import Command, blocks, commands
 
 ROOT = Path(__file__).parents[2]
 README = ROOT / "README.md"
 SECONDS = 120.0
-"""Limit for all commands together."""
+"""Limit for all commands together, on a machine that does nothing else."""
+PATIENCE = 600.0
+"""Seconds after which a command has gone wrong."""
 COMMANDS = 3
 """Limit for the number of commands."""
 
@@ -63,15 +66,6 @@ def first_program(readme: Path) -> tuple[Command, str]:
     return Command(command), block.text
 
 
-def wheel(folder: Path, source: Path = ROOT) -> Path:
-    """Builds a package, by default ours, without what it depends on."""
-    build = [sys.executable, "-m", "pip", "wheel", "--quiet", "--no-deps", "--wheel-dir", str(folder), str(source)]
-    done = subprocess.run(build, capture_output=True, text=True)
-    assert done.returncode == 0, done.stderr
-    (built,) = folder.glob("*.whl")
-    return built
-
-
 def take(chosen: Sequence[Command], package: Path, home: Path) -> list[Taken]:
     """Run commands in an empty folder, in an environment of its own that is activated.
 
@@ -88,7 +82,6 @@ def take(chosen: Sequence[Command], package: Path, home: Path) -> list[Taken]:
     variables |= {
         "PATH": f"{environment / 'bin'}{os.pathsep}{variables['PATH']}",
         "PIP_DISABLE_PIP_VERSION_CHECK": "1",  # what pip says of itself depends on the day
-        "PIP_NO_CACHE_DIR": "1",  # somebody new has none
     }
     return [_taken(step, package, folder, variables) for step in chosen]
 
@@ -107,7 +100,7 @@ def _taken(step: Command, package: Path, folder: Path, variables: dict[str, str]
         stdout=subprocess.PIPE,
         stderr=subprocess.PIPE if step.is_installation else subprocess.STDOUT,  # pip complains about its settings there
         text=True,
-        timeout=SECONDS,
+        timeout=PATIENCE,
     )
     seconds = time.perf_counter() - began
     assert done.returncode == 0, f"$ {line}\n{done.stdout}{done.stderr or ''}"
@@ -116,10 +109,11 @@ def _taken(step: Command, package: Path, folder: Path, variables: dict[str, str]
 
 def main() -> int:
     """Run the commands of README.md, and print outputs and durations; return 1 if one differs or takes too long."""
+    os.environ["PIP_NO_CACHE_DIR"] = "1"  # somebody new has none
     chosen = steps(README)
     with TemporaryDirectory() as name:
         folder = Path(name).resolve()
-        taken = take(chosen, wheel(folder), folder)
+        taken = take(chosen, wheel(folder, ROOT), folder)
     for each in taken:
         print(f"$ {each.command.line}", each.printed, sep="\n")
         print(f"# {each.seconds:.1f} s" + ("" if each.as_shown else "; README.md shows something else"), end="\n\n")

@@ -39,6 +39,8 @@ LIFECYCLE = {"initialize", "ping", "server/discover", "subscriptions/listen"}
 
 KINDS: tuple[Sender, ...] = ("server", "client")
 TRANSPORTS = ("stdio", "http")
+ALONE = (REVISIONS[0], *REVISIONS[-2:])
+"""Revisions with a project for each feature alone: the oldest, and the newest with sessions and without."""
 ALL = "all"
 
 Document = dict[str, Any]
@@ -281,7 +283,7 @@ def _variants() -> Iterator[Variant]:
     for kind in KINDS:
         for at, revision in enumerate(REVISIONS):
             for contracted, parts in enumerate((features(revision, kind), SECTIONS if kind == "server" else ())):
-                for nth, part in enumerate(parts):
+                for nth, part in enumerate(parts if revision in ALONE else ()):
                     way = TRANSPORTS[(at + nth + contracted) % len(TRANSPORTS)]
                     yield Variant(kind, (revision,), part, (way,), contracted=bool(contracted))
                 for way in TRANSPORTS:

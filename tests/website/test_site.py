@@ -91,7 +91,7 @@ def browser() -> Iterator[Browser]:
         yield found
 
 
-@pytest.mark.parametrize(("size", "scheme"), [(DESKTOP, "light"), (DESKTOP, "dark"), (PHONE, "light"), (PHONE, "dark")])
+@pytest.mark.parametrize(("size", "scheme"), [(DESKTOP, "light"), (PHONE, "dark")])
 def test_pages_are_accessible_and_ask_no_other_host(
     browser: Browser, server: FileServer, size: tuple[int, int], scheme: Literal["light", "dark"]
 ) -> None:
