@@ -13,17 +13,18 @@ import time
 from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Literal
+from typing import TYPE_CHECKING, Any, Literal
 
 import httpx2
 import pytest
-from axe_playwright_python.sync_playwright import Axe  # type: ignore[import-untyped]
-from playwright.sync_api import Page as Window
-from playwright.sync_api import expect
 
 from tests.support.browser import chromium
 from tests.support.commands import COMMAND, complaint
 from tests.support.processes import alive
+
+if TYPE_CHECKING:
+    from playwright.sync_api import Locator
+    from playwright.sync_api import Page as Window
 
 SERVER = """
 from typing import Annotated, Literal
@@ -108,6 +109,13 @@ def window(page: Page) -> Iterator[Window]:
         assert complaints == []
 
 
+def expect(place: Locator) -> Any:
+    """Expect something of a place of the page; only these tests import Playwright."""
+    from playwright.sync_api import expect as expecting
+
+    return expecting(place)
+
+
 @pytest.mark.full
 def test_offers_are_in_groups_and_forms_have_valid_defaults(window: Window) -> None:
     expect(window.locator("header")).to_contain_text("Keep notes.")
@@ -182,6 +190,8 @@ def test_answers_are_shown_by_kind(window: Window) -> None:
 @pytest.mark.parametrize("scheme", ["light", "dark"])
 @pytest.mark.parametrize("width", [1280, 390])
 def test_the_page_is_accessible(window: Window, width: int, scheme: Literal["light", "dark"]) -> None:
+    from axe_playwright_python.sync_playwright import Axe  # type: ignore[import-untyped]
+
     window.set_viewport_size({"width": width, "height": 900})
     window.emulate_media(color_scheme=scheme)
     window.locator("details").evaluate_all("all => all.forEach(one => one.open = true)")

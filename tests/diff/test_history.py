@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from functools import cache
 from itertools import pairwise
 from pathlib import Path
 from typing import Any
@@ -19,9 +20,12 @@ from tests.support.effort import cases
 
 STORE = Store()
 REVISIONS = list(STORE.pins)
-PROTOCOLS = [build(STORE.effective(revision)) for revision in REVISIONS]
 
-ERROR_CODES = {error.name: {error.code} for protocol in PROTOCOLS for error in protocol.errors}
+
+@cache
+def protocols() -> list[Protocol]:
+    """Return the models of all revisions."""
+    return [build(STORE.effective(revision)) for revision in REVISIONS]
 
 
 def told(subject: str, *options: object) -> dict[str, Any]:
@@ -104,14 +108,15 @@ def subjects(protocol: Protocol) -> list[str]:
 
 
 @pytest.mark.full
-@pytest.mark.parametrize("index", range(len(PROTOCOLS)), ids=REVISIONS)
+@pytest.mark.parametrize("index", range(len(REVISIONS)), ids=REVISIONS)
 def test_everything_has_a_history_that_agrees_with_the_schemas(index: int, monkeypatch: pytest.MonkeyPatch) -> None:
-    steps = {(old.revision, new.revision): module.Step(old, new) for old, new in pairwise(PROTOCOLS)}
+    steps = {(old.revision, new.revision): module.Step(old, new) for old, new in pairwise(protocols())}
+    error_codes = {error.name: error.code for protocol in protocols() for error in protocol.errors}
     monkeypatch.setattr(module, "Step", lambda old, new: steps[old.revision, new.revision])
-    for subject in subjects(PROTOCOLS[index]):
-        found = module.history(subject, PROTOCOLS)
-        assert subject in (*found.names.values(), *map(str, ERROR_CODES.get(found.name, ())))
-        there = [protocol for protocol in PROTOCOLS if protocol.revision in found.names]
+    for subject in subjects(protocols()[index]):
+        found = module.history(subject, protocols())
+        assert subject in (*found.names.values(), str(error_codes.get(found.name)))
+        there = [protocol for protocol in protocols() if protocol.revision in found.names]
         assert all(find(protocol, found.names[protocol.revision]) for protocol in there)
         had = "".join("x" if revision in found.names else " " for revision in REVISIONS)
         assert " " not in had.strip()

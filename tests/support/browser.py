@@ -9,10 +9,12 @@ from contextlib import contextmanager
 from dataclasses import dataclass, field
 from html.parser import HTMLParser
 from pathlib import Path
-from typing import Literal
+from typing import TYPE_CHECKING, Literal
 
 import pytest
-from playwright.sync_api import Browser, ConsoleMessage, Page, Request, sync_playwright
+
+if TYPE_CHECKING:
+    from playwright.sync_api import Browser, ConsoleMessage, Page, Request
 
 NAMES = ("chromium", "chromium-browser", "google-chrome")
 DESKTOP = (1280, 900)
@@ -51,6 +53,8 @@ class Visit:
 @contextmanager
 def chromium() -> Iterator[Browser]:
     """A running browser; the test is skipped where none is installed, except in CI, where it fails."""
+    from playwright.sync_api import sync_playwright
+
     binary = next(filter(None, map(shutil.which, NAMES)), None)
     if binary is None:
         missing = f"no browser: none of {', '.join(NAMES)} is installed"

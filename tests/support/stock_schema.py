@@ -5,13 +5,14 @@ from __future__ import annotations
 import importlib
 import json
 import sys
-import tempfile
 from functools import cache
 from importlib.util import find_spec
 from pathlib import Path
 from typing import Any
 
 from mcp_bindgen.emit import Request, targets, write
+from tests.support.forks import PYTHON
+from tests.support.shared import alone
 
 PACKAGE = "acme_stock"
 ID: str = "com.example/stock"
@@ -81,14 +82,22 @@ Tool = "string"
 
 @cache
 def folder() -> Path:
-    """Return a folder in which the bindings were generated, as `mcp-bindgen generate --extension` does it."""
-    found = Path(tempfile.mkdtemp(prefix="stock"))
-    schema, facts = found / "stock.json", found / "stock.toml"
-    schema.write_text(json.dumps(SCHEMA), "utf-8")
-    facts.write_text(FACTS, "utf-8")
-    request = Request(("2026-07-28",), extensions=(str(schema),), semantics=facts, out=found, package=PACKAGE)
-    for target in targets(request):
-        write(target.folder, target.render())
+    """Return a folder in which the bindings were generated, as `mcp-bindgen generate --extension` does it.
+
+    One process of a test run generates them for all.
+    """
+    found = Path(PYTHON).with_name("stock")
+    with alone(found) as is_new:
+        if is_new:
+            made = found.with_name("stock.new")
+            made.mkdir()
+            schema, facts = made / "stock.json", made / "stock.toml"
+            schema.write_text(json.dumps(SCHEMA), "utf-8")
+            facts.write_text(FACTS, "utf-8")
+            request = Request(("2026-07-28",), extensions=(str(schema),), semantics=facts, out=made, package=PACKAGE)
+            for target in targets(request):
+                write(target.folder, target.render())
+            made.rename(found)
     sys.path.insert(0, str(found))
     return found
 

@@ -175,12 +175,12 @@ def test_the_tap_listens_on_this_machine_only() -> None:
 
 DEEP = b'{"jsonrpc":"2.0","id":7,"result":' + b"[" * 100_000 + b"]" * 100_000 + b"}"
 HUGE = b'{"jsonrpc":"2.0","id":7,"result":{"a":"' + b"x" * MAX_MESSAGE_BYTES + b'"}}'
-HOSTILE = {
+HOSTILE: dict[str, tuple[bytes, Mapping[str, str], str]] = {
     "deep": (DEEP, JSON, "not JSON|nested deeper"),
     "huge": (HUGE, JSON, "longer than"),
     "huge event": (b"data: " + HUGE + b"\n\n", {"content-type": "text/event-stream"}, "longer than"),
     "no JSON": (b"\xff\x00", JSON, "not JSON"),
-    "bomb": (gzip.compress(HUGE * 8), {**JSON, "content-encoding": "gzip"}, "longer than"),
+    "bomb": (b"", {**JSON, "content-encoding": "gzip"}, "longer than"),
     "broken gzip": (b"\x1f\x8b broken", {**JSON, "content-encoding": "gzip"}, "not checked"),
     "odd packing": (b"\x00\x01", {**JSON, "content-encoding": "br"}, "not checked"),
 }
@@ -190,6 +190,7 @@ HOSTILE = {
 @pytest.mark.parametrize("name", HOSTILE)
 async def test_hostile_bodies_pass_and_the_trace_goes_on(name: str) -> None:
     body, headers, reason = HOSTILE[name]
+    body = body or gzip.compress(HUGE * 8)
     upstream = answering(200, headers, *(body[start : start + 60_000] for start in range(0, len(body), 60_000)))
     async with in_memory(upstream) as (client, seen):
         for _ in range(2):

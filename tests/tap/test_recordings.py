@@ -10,8 +10,6 @@ from typing import Any
 
 import anyio
 import pytest
-from mcp import ClientSession, StdioServerParameters
-from mcp.client.stdio import stdio_client
 
 from mcp_bindgen.tap import Trace, TracedMessage
 from mcp_bindgen.tap.comparison import Comparison
@@ -289,6 +287,10 @@ OFTEN = ("everything", "node", "python over HTTP")
 )
 def test_replays_of_ten_recordings_are_deterministic(name: str, tmp_path: Path) -> None:
     """The recording, served, answers as the server did: two replays find no difference and print the same."""
+    from mcp import ClientSession, StdioServerParameters
+    from mcp.client.stdio import stdio_client
+    from mcp.client.streamable_http import streamable_http_client
+
     words, path, calls = TEN[name]
     folder, out = tmp_path / "folder", tmp_path / "trace.jsonl"
     (folder / "sub").mkdir(parents=True)
@@ -308,8 +310,6 @@ def test_replays_of_ten_recordings_are_deterministic(name: str, tmp_path: Path) 
             async with stdio_client(StdioServerParameters(command=command[0], args=command[1:])) as streams:
                 await talk(streams)
             return
-        from mcp.client.streamable_http import streamable_http_client
-
         port = free_port()
         command = [word.replace("PORT", str(port)) for word in words]
         async with (

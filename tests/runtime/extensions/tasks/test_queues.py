@@ -13,7 +13,6 @@ from typing import Any, TypeAlias
 
 import anyio
 import pytest
-from psycopg import AsyncConnection
 
 from mcp_bindgen.extensions.tasks import DocketRunner, ProcrastinateRunner, TaskRecord, TaskRunner, Tasks
 from mcp_bindgen.extensions.tasks.record import new_id, now
@@ -153,6 +152,8 @@ async def test_a_worker_goes_on_when_redis_is_back(tmp_path: Path) -> None:
 
 @bounded()
 async def test_a_worker_goes_on_when_postgresql_is_back(postgres: str) -> None:
+    from psycopg import AsyncConnection
+
     engine = Engine()
     async with serving((ProcrastinateRunner, postgres), engine, "back", 1) as runner:
         await runner.submit("one")
