@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-import os
 import re
 import sys
 from pathlib import Path
@@ -17,6 +16,7 @@ from mcp_bindgen.emit.header import command_of
 from mcp_bindgen.spec.canonical import digest
 from tests.support.commands import ROOT, Done, bindgen, execute, inside, python, save, shuffled, snapshot
 from tests.support.small_schemas import Schema, draft, message, record, ref, small, union
+from tests.support.type_checkers import strict_cache
 
 TEXT = {"type": "string"}
 WHOLE = {"type": "integer"}
@@ -291,8 +291,8 @@ def modules(project: Path) -> int:
 
 
 @pytest.mark.full
-def test_mypy_strict_finds_the_mistakes_and_nothing_else(project: Path) -> None:
-    done = execute(sys.executable, "-m", "mypy", "--cache-dir", os.devnull, cwd=project)
+def test_mypy_strict_finds_the_mistakes_and_nothing_else(project: Path, tmp_path: Path) -> None:
+    done = execute(sys.executable, "-m", "mypy", strict_cache(tmp_path / "cache"), cwd=project)
     found = re.findall(r"^src/([^:]+):(\d+): error", done.stdout, re.MULTILINE)
     assert {(file, int(line)) for file, line in found} == MARKED, done.stdout + done.stderr
     assert f"checked {modules(project)} source files" in done.stdout

@@ -12,6 +12,8 @@ from pathlib import Path
 
 import pytest
 
+from tests.support.type_checkers import strict_cache
+
 ROOT = Path(__file__).parents[2]
 FILES = [ROOT / "tests" / "typing" / name for name in ("good.py", "bad.py")]
 SOURCES = [ROOT / name for name in ("generator", "runtime", "generated")]
@@ -36,11 +38,10 @@ def run(*command: str, **environment: str) -> str:
     return ran.stdout
 
 
-def mypy() -> dict[Path, set[int]]:
+def mypy(cache: Path) -> dict[Path, set[int]]:
     """File -> the lines that `mypy --strict` reports."""
     options = ["--strict", "--config-file=", "--explicit-package-bases", "--no-error-summary", "--hide-error-context"]
-    cache = f"--cache-dir={ROOT / '.mypy_cache' / 'typed'}"
-    printed = run("mypy", *options, cache, *map(str, FILES), MYPYPATH=os.pathsep.join(map(str, SOURCES)))
+    printed = run("mypy", *options, strict_cache(cache), *map(str, FILES), MYPYPATH=os.pathsep.join(map(str, SOURCES)))
     found: defaultdict[Path, set[int]] = defaultdict(set)
     for line in printed.splitlines():
         report = re.fullmatch(r"(.+?):(\d+): (error|note): .*", line)
@@ -73,8 +74,8 @@ def test_mistakes_are_marked_in_bad_code_only() -> None:
 
 
 @pytest.mark.full
-def test_mypy_reports_the_mistakes_and_nothing_else() -> None:
-    assert mypy() == marked()
+def test_mypy_reports_the_mistakes_and_nothing_else(tmp_path: Path) -> None:
+    assert mypy(tmp_path / "cache") == marked()
 
 
 @pytest.mark.full

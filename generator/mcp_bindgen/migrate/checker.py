@@ -17,7 +17,7 @@ from contextlib import chdir, contextmanager, suppress
 from dataclasses import dataclass, field
 from pathlib import Path
 from secrets import token_hex
-from shutil import rmtree
+from shutil import copytree, rmtree
 
 from platformdirs import user_cache_path
 
@@ -125,7 +125,8 @@ def exclusive_cache() -> Generator[Path | None]:
     """Yield a cache folder of mypy that no other run uses meanwhile, since runs that share one can damage it.
 
     Each run takes a free folder away by renaming it, and renames it back at its end. There are as many folders as there
-    were runs at once. If nothing can be written, there is no folder.
+    were runs at once; a new one begins with the files of another, as mypy replaces files and never changes one. If
+    nothing can be written, there is no folder.
     """
     pool = user_cache_path("mcp-bindgen") / "mypy"
     own: Path | None = None
@@ -142,7 +143,8 @@ def exclusive_cache() -> Generator[Path | None]:
 
 def _claimed(pool: Path) -> Path:
     """Return a folder that only this run uses; the same one each time if no other run uses it."""
-    for folder in sorted(pool.iterdir()):
+    known = sorted(folder for folder in pool.iterdir() if folder.name.startswith((_FREE, _TAKEN)))
+    for folder in known:
         with suppress(FileNotFoundError):  # another run was faster
             if folder.name.startswith(_FREE):
                 os.utime(folder)
@@ -151,6 +153,10 @@ def _claimed(pool: Path) -> Path:
                 rmtree(folder, ignore_errors=True)
     own = pool / f"{_TAKEN}{token_hex(8)}"
     own.mkdir()
+    for other in filter(Path.is_dir, known[-1:]):
+        with suppress(OSError):  # another run may rename it, or replace a file
+            copytree(other, own, copy_function=os.link, dirs_exist_ok=True)
+        os.utime(own)
     return own
 
 
