@@ -19,6 +19,7 @@ from mcp_bindgen.runtime import ProtocolError
 from mcp_bindgen.runtime.transports.stdio import stdio
 from tests.support.checked_connections import bounded
 from tests.support.commands import ROOT, execute
+from tests.support.forks import PYTHON
 from tests.support.issuer import Issuer
 from tests.support.processes import free_port, process
 from tests.support.protected import Protected, called, said
@@ -29,7 +30,7 @@ SHORT = ["mounted.py", "two_servers_host.py", "unix_socket.py", "weather_client.
 
 def run(name: str, folder: Path) -> list[str]:
     """What an example prints; it must succeed, wherever it is started."""
-    done = execute(sys.executable, "-W", "error", EXAMPLES / name, cwd=folder)
+    done = execute(PYTHON, "-W", "error", EXAMPLES / name, cwd=folder)
     assert done.returncode == 0, done.stderr
     return done.stdout.splitlines()
 

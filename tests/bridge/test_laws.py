@@ -110,7 +110,7 @@ def others(revision: str) -> Iterator[str]:
 
 @pytest.mark.parametrize("revision", cases(REVISIONS, quick=["2024-11-05", "2026-07-28"]))
 def test_whatever_is_said_in_a_revision(revision: str) -> None:
-    hold(revision, examples(40, 200))
+    hold(revision, examples(25, 200))
 
 
 @pytest.mark.slow

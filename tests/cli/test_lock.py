@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-import sys
 from pathlib import Path
 from typing import Any
 
@@ -16,6 +15,7 @@ from mcp_bindgen.contract.model import Contract
 from mcp_bindgen.host import Entry
 from mcp_bindgen.lock import Lock
 from tests.support.commands import complaint, inside, save
+from tests.support.forks import PYTHON
 
 SERVER = """
 import json
@@ -52,7 +52,7 @@ class World:
     def __init__(self, folder: Path, monkeypatch: pytest.MonkeyPatch, *, runs: bool = False) -> None:
         self.folder, self.lock, self.config = folder, folder / "mcp.lock", folder / "mcp.json"
         (folder / "weather.py").write_text(SERVER, "utf-8")
-        entry = {"command": sys.executable, "args": [str(folder / "weather.py")], "env": {"TOKEN": "secret-4711"}}
+        entry = {"command": PYTHON, "args": [str(folder / "weather.py")], "env": {"TOKEN": "secret-4711"}}
         self.configure(weather=entry, off={"command": "absent", "disabled": True})
         self.serve(forecast())
         if not runs:

@@ -5,7 +5,6 @@ from __future__ import annotations
 import re
 import shlex
 import subprocess
-import sys
 from pathlib import Path
 from typing import Any
 
@@ -16,6 +15,7 @@ from mcp_bindgen import v2024_11_05, v2026_07_28
 from mcp_bindgen.runtime import UnsupportedRevision, connect
 from tests.interop.processes import free_port, listening
 from tests.support.commands import COMMAND, ROOT, inside
+from tests.support.forks import PYTHON
 from tests.support.pages import blocks
 
 PAGE = ROOT / "docs" / "how-to" / "gateway.md"
@@ -25,7 +25,7 @@ PAGE = ROOT / "docs" / "how-to" / "gateway.md"
 def notes(tmp_path: Path) -> str:
     file = next(block for block in blocks(PAGE) if block.name == "notes.py")
     (tmp_path / "notes.py").write_text(file.text, "utf-8")
-    return shlex.join([sys.executable, str(tmp_path / "notes.py")])
+    return shlex.join([PYTHON, str(tmp_path / "notes.py")])
 
 
 def test_bad_input_is_one_line(notes: str) -> None:

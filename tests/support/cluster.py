@@ -24,6 +24,7 @@ import pytest
 from mcp_bindgen.http.client import bounded as _bounded
 from tests.support.checked_connections import initialize
 from tests.support.commands import ROOT
+from tests.support.forks import PYTHON
 from tests.support.processes import PATIENCE, free_port, process
 from tests.support.redis_server import RedisServer, redis_server
 
@@ -133,7 +134,7 @@ class Cluster:
         self._log = (folder / "workers.log").open("wb")
         self.log = folder / "workers.log"
         self._starter = subprocess.Popen(
-            [sys.executable, "-m", "tests.support.cluster_worker", redis.url, str(lease)],
+            [PYTHON, "-m", "tests.support.cluster_worker", redis.url, str(lease)],
             cwd=ROOT,
             env={**os.environ, "ALLOWED_HOSTS": f"{PUBLIC_NAME},127.0.0.1"},
             stdin=subprocess.PIPE,

@@ -102,7 +102,7 @@ def complaint(*arguments: object, code: int = 2, cwd: Path | None = None) -> str
 
 def python(code: str, path: Path, *arguments: object, stdin: str = "") -> str:
     """Return what a fresh interpreter prints that imports from `path`; it must not fail."""
-    command = (sys.executable, "-W", "error", "-c", code, *arguments)
+    command = (PYTHON, "-W", "error", "-c", code, *arguments)
     return execute(*command, stdin=stdin, code=0, PYTHONPATH=str(path)).stdout
 
 

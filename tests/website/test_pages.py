@@ -30,11 +30,13 @@ def test_the_navigation_names_no_other_page(site: Pages) -> None:
     assert set(navigation()) - site.keys() == set()
 
 
+@pytest.mark.full
 def test_the_index_for_programs_names_each_page(site: Pages) -> None:
     text = llms(site)
     assert [name for name in site if f"/{name})" not in text] == []
 
 
+@pytest.mark.full
 def test_no_page_shows_an_address_of_memory(site: Pages) -> None:
     """Such a page would be another one in each build."""
     assert [
@@ -42,11 +44,13 @@ def test_no_page_shows_an_address_of_memory(site: Pages) -> None:
     ] == []
 
 
+@pytest.mark.full
 def test_each_rule_and_each_package_has_its_place(site: Pages) -> None:
     assert [rule for rule in RULES if f"{{ #{rule} }}" not in site["reference/diff-rules.md"]] == []
     assert [name for name in packages() if f"`{name}`" not in site["reference/api/index.md"]] == []
 
 
+@pytest.mark.full
 def test_each_public_name_has_a_description(site: Pages) -> None:
     """Headings, signatures and values alone do not describe a name."""
     for page, text in site.items():

@@ -18,6 +18,7 @@ from mcp_bindgen.auth.store import FileStore, Key, MemoryStore, Store
 from mcp_bindgen.runtime.protocol.errors import AuthorizationError
 from tests.support.checked_connections import refused
 from tests.support.commands import ROOT, execute
+from tests.support.forks import PYTHON
 
 KEY = Key("https://issuer.example", "https://mcp.example/mcp", "client")
 OTHER = Key("https://issuer.example", "https://mcp.example/mcp", "other")
@@ -117,6 +118,7 @@ COUNTING = """\
 import sys
 import anyio
 from mcp_bindgen.auth.store import FileStore, Key
+from tests.support.forks import PYTHON
 
 async def main(folder):
     store, key = FileStore(folder), Key("a", "b", "c")
@@ -139,7 +141,7 @@ anyio.run(main, sys.argv[1])
 async def test_processes_lose_nothing_to_each_other(tmp_path: Path) -> None:
     key, store = Key("a", "b", "c"), FileStore(tmp_path)
     await store.replace(key, None, {"n": 0})
-    command = [sys.executable, "-c", COUNTING, str(tmp_path)]
+    command = [PYTHON, "-c", COUNTING, str(tmp_path)]
     children = [await asyncio.create_subprocess_exec(*command, cwd=ROOT) for _ in range(3)]
     assert ([await child.wait() for child in children], await store.load(key)) == ([0, 0, 0], {"n": 60})
 

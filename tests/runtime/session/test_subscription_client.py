@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import logging
-import sys
 from collections.abc import AsyncGenerator, Callable
 from contextlib import asynccontextmanager
 from itertools import pairwise
@@ -24,6 +23,7 @@ from mcp_bindgen.v2026_07_28 import types as mcp
 from tests.runtime.entrypoints.test_connect import discovered, ends, listening
 from tests.runtime.entrypoints.test_connect import server as echo
 from tests.support import checked_connections as checked
+from tests.support.forks import PYTHON
 from tests.support.scripted_http_server import Heard, serving
 
 ID = "io.modelcontextprotocol/subscriptionId"
@@ -142,7 +142,7 @@ async def test_over_stdio(tmp_path: Path) -> None:
         "        return mcp.CallToolResult(content=[])\n"
         "run(Shop())\n"
     )
-    async with runtime.connect([sys.executable, str(script)], Customer) as client:
+    async with runtime.connect([PYTHON, str(script)], Customer) as client:
         async with client.subscribed(TOOLS):
             await client.call_tool("change")
             await checked.until(lambda: "tools" in client.heard)

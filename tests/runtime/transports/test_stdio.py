@@ -45,6 +45,7 @@ from tests.support.checked_connections import (
     strictly,
 )
 from tests.support.commands import ROOT, execute
+from tests.support.forks import PYTHON
 from tests.support.processes import alive
 
 LATEST = "2025-11-25"
@@ -134,7 +135,7 @@ class Child:
 
     def __init__(self, script: Path) -> None:
         pipe = subprocess.PIPE
-        self.process = subprocess.Popen([sys.executable, str(script)], bufsize=0, stdin=pipe, stdout=pipe, stderr=pipe)
+        self.process = subprocess.Popen([PYTHON, str(script)], bufsize=0, stdin=pipe, stdout=pipe, stderr=pipe)
         assert self.process.stdin is not None
         assert self.process.stdout is not None
         self.sink, self.source = self.process.stdin.fileno(), self.process.stdout.fileno()
@@ -779,7 +780,7 @@ run(Echo())
 
 def test_a_server_answers_and_ends_with_its_input() -> None:
     lines = "".join(f"{json.dumps(one)}\n" for one in (initialize("2025-11-25"), INITIALIZED, request(2, "tools/list")))
-    done = execute(sys.executable, "-c", PROGRAM, stdin=lines, PYTHONPATH=str(ROOT))
+    done = execute(PYTHON, "-c", PROGRAM, stdin=lines, PYTHONPATH=str(ROOT))
     assert [json.loads(line)["id"] for line in done.stdout.splitlines()] == [0, 2], done.stderr
     assert (done.returncode, done.stderr) == (0, "")
 

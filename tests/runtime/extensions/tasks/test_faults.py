@@ -21,6 +21,7 @@ from mcp_bindgen.extensions.tasks.service import RunningTask, Tasks
 from mcp_bindgen.runtime import ProtocolError, connect
 from mcp_bindgen.v2026_07_28 import types as mcp
 from mcp_bindgen.v2026_07_28.extensions import tasks
+from tests.support.forks import PYTHON
 from tests.support.processes import free_port, process
 from tests.support.redis_server import redis_server
 from tests.support.scripted_http_server import eventually
@@ -50,7 +51,7 @@ def test_a_worker_may_be_killed_at_every_step(place: str, reruns: int, tmp_path:
         files = {"ran": str(tmp_path / f"{name}.ran"), "told": str(tmp_path / f"{name}.told")}
         cases.append({"store": store, "at": at, "when": when, "reruns": reruns, **files})
     lines = "".join(f"{json.dumps(case)}\n" for case in cases)
-    worker = [sys.executable, "-m", "tests.support.task_worker"]
+    worker = [PYTHON, "-m", "tests.support.task_worker"]
     done = subprocess.run(worker, input=lines, capture_output=True, text=True, timeout=60)
     assert done.returncode == 0, done.stderr
     ends = {int(number): int(status) for number, status in map(str.split, done.stdout.splitlines())}

@@ -23,6 +23,7 @@ from mcp_bindgen.v2025_11_25 import types as mcp
 from tests.support.checked_connections import initialize
 from tests.support.commands import ROOT
 from tests.support.effort import each
+from tests.support.forks import PYTHON
 from tests.support.http_wires import BOTH, wires
 from tests.support.processes import free_port, process
 
@@ -162,7 +163,7 @@ def test_the_log_names_the_host_and_the_fix_and_cannot_be_filled(
 
 def test_a_public_name_behind_a_proxy(tmp_path: Path) -> None:
     port = free_port()
-    command = [sys.executable, "-c", PROGRAM, "--http", f"127.0.0.1:{port}", "--allowed-host", NAME]
+    command = [PYTHON, "-c", PROGRAM, "--http", f"127.0.0.1:{port}", "--allowed-host", NAME]
     with (
         process(command, port, tmp_path / "server.log") as server,
         httpx2.Client(headers={"accept": BOTH}, base_url=f"http://127.0.0.1:{port}", timeout=20) as http,
