@@ -86,7 +86,7 @@ def returned(draw: st.DrawFn, revision: str) -> tuple[str, Json]:
 def test_what_a_bridged_client_sees_is_the_conversion_of_what_a_native_one_sees(home: str) -> None:
     slow = [HealthCheck.too_slow, HealthCheck.data_too_large, HealthCheck.filter_too_much]
 
-    @settings(max_examples=examples(8, 40), suppress_health_check=slow)
+    @settings(max_examples=examples(5, 40), suppress_health_check=slow)
     @given(returned(home))
     def holds(drawn: tuple[str, Json]) -> None:
         method, value = drawn

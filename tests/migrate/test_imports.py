@@ -69,7 +69,7 @@ ENCODINGS = [
 ]
 
 
-@settings(max_examples=examples(60, 150), deadline=None)
+@settings(max_examples=examples(25, 240), deadline=None)
 @given(st.data())
 def test_files_of_any_form_keep_every_other_byte(data: st.DataObject) -> None:
     parts = data.draw(st.lists(st.sampled_from(SNIPPETS), max_size=8))

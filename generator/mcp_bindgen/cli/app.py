@@ -8,6 +8,7 @@ import sys
 from collections import Counter
 from collections.abc import Generator
 from contextlib import contextmanager
+from functools import cache
 from importlib import import_module
 from pathlib import Path
 from typing import Annotated, Any
@@ -103,6 +104,7 @@ def _description(name: str) -> str:
     raise LookupError(name)
 
 
+@cache
 def _load(name: str) -> Any:
     found = getattr(import_module(f".{name}", __package__), name)
     alone = typer.Typer(rich_markup_mode=MARKUP)

@@ -277,7 +277,7 @@ async def test_answers_that_nobody_asked_for_are_ignored() -> None:
 # --- the quick way and the slow way ---------------------------------------------------------------------------
 
 run = settings(
-    max_examples=examples(10, 25),
+    max_examples=examples(6, 40),
     deadline=None,
     derandomize=True,
     database=None,

@@ -728,7 +728,7 @@ def test_asking_for_progress_keeps_what_else_is_said() -> None:
 # --- the quick way and the slow way ---------------------------------------------------------------------------
 
 run = settings(
-    max_examples=examples(5, 15),
+    max_examples=examples(3, 20),
     deadline=None,
     derandomize=True,
     database=None,

@@ -9,6 +9,7 @@ from hypothesis import strategies as st
 from hypothesis.stateful import RuleBasedStateMachine, initialize, invariant, precondition, rule
 
 from mcp_bindgen.extensions.tasks.record import TaskRecord, new_id
+from tests.support.effort import examples
 
 KEYS = st.sampled_from(["name", "age", "name#2", "q"])
 QUESTIONS = st.dictionaries(KEYS, st.builds(lambda text: {"method": text}, st.sampled_from("ab")), min_size=1)
@@ -115,7 +116,7 @@ class Life(RuleBasedStateMachine):
 
 
 TestLife = Life.TestCase
-TestLife.settings = settings(max_examples=30, stateful_step_count=20)
+TestLife.settings = settings(max_examples=examples(12, 120), stateful_step_count=20)
 
 
 def test_members_that_a_newer_program_knows_are_left_out() -> None:
