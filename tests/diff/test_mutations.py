@@ -32,6 +32,9 @@ REVISIONS = list(STORE.pins)
 WANTED = int(os.environ.get("DIFF_MUTATIONS", examples(60, 200)))
 """How many mutations of each revision: there are five."""
 
+EVERY = 1 if WANTED > 60 else 3
+"""Which share of them is tried in older revisions: each in one or two."""
+
 SAMPLES = 8
 ACCEPTED = Impact.IGNORED
 """The worst impact at which the receiver still accepts everything."""
@@ -247,11 +250,12 @@ def verdict(score: Score, kinds: Counter[str]) -> str:
 @pytest.mark.parametrize("revision", cases(REVISIONS, quick=REVISIONS[-1:]))
 def test_a_mutation_is_found_as_one_change(revision: str, capsys: pytest.CaptureFixture[str]) -> None:
     places = Places(definitions(revision), protocol(revision))
-    score, kinds = run(revision, mutations(places, WANTED, seed=20260728))
+    first, step = (0, 1) if revision == REVISIONS[-1] else (REVISIONS.index(revision) % EVERY, EVERY)
+    score, kinds = run(revision, mutations(places, WANTED, seed=20260728)[first::step])
     with capsys.disabled():
         print(f"\n{revision}: {sum(kinds.values())} mutations of {len(kinds)} kinds, {score}")
-    assert sum(kinds.values()) >= WANTED
-    assert len(kinds) > 50
+    assert sum(kinds.values()) >= WANTED // step
+    assert len(kinds) > 50 // step
     assert not score.wrong, verdict(score, kinds)
     assert not score.unsound, verdict(score, kinds)
     assert (score.extra, score.found) == (0, score.expected)

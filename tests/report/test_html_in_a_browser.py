@@ -20,6 +20,9 @@ from tests.support.example_comparison import ADDED, EVIL, FINDINGS, GENRE, GONE,
 
 pytestmark = pytest.mark.full
 
+WINDOWS: list[tuple[tuple[int, int], Literal["light", "dark"]]] = [(DESKTOP, "light"), (PHONE, "dark")]
+"""Each size and each scheme once: they have nothing to do with each other."""
+
 
 @pytest.fixture(scope="module")
 def browser() -> Iterator[Browser]:
@@ -64,12 +67,10 @@ def place(page: Page) -> str:
 
 
 @pytest.mark.parametrize("kind", PAGES)
-@pytest.mark.parametrize("scheme", ["light", "dark"])
-def test_pages_are_quiet_and_fit_a_phone(
-    browser: Browser, tmp_path: Path, kind: str, scheme: Literal["light", "dark"]
-) -> None:
-    for size in (DESKTOP, PHONE):
-        with visiting(browser, saved(tmp_path, PAGES[kind]()), size=size, scheme=scheme) as visit:
+def test_pages_are_quiet_and_fit_a_phone(browser: Browser, tmp_path: Path, kind: str) -> None:
+    page = saved(tmp_path, PAGES[kind]())
+    for size, scheme in WINDOWS:
+        with visiting(browser, page, size=size, scheme=scheme) as visit:
             visit.page.locator("details").evaluate_all("all => all.forEach(one => one.open = true)")
             assert visit.page.evaluate("document.documentElement.scrollWidth") <= size[0]
             assert visit.page.evaluate("typeof boo") == "undefined"
@@ -77,10 +78,9 @@ def test_pages_are_quiet_and_fit_a_phone(
             assert visit.requests == []
 
 
-@pytest.mark.parametrize("size", [DESKTOP, PHONE], ids=["desktop", "phone"])
-@pytest.mark.parametrize("scheme", ["light", "dark"])
+@pytest.mark.parametrize(("size", "scheme"), WINDOWS, ids=["desktop", "phone"])
 def test_pages_are_accessible(
-    browser: Browser, file: Path, scheme: Literal["light", "dark"], size: tuple[int, int]
+    browser: Browser, file: Path, size: tuple[int, int], scheme: Literal["light", "dark"]
 ) -> None:
     """By the rules of axe-core, which include names of controls, landmarks and contrast."""
     with visiting(browser, file, size=size, scheme=scheme) as visit:
