@@ -17,7 +17,6 @@ import anyio
 from mcp_bindgen import v2025_11_25, v2026_07_28
 from mcp_bindgen.v2026_07_28 import types as mcp
 from tests.support.commands import ROOT
-from tests.support.forks import PYTHON
 
 PATIENCE = 30.0
 """Seconds after which something has gone wrong."""
@@ -98,9 +97,9 @@ def process(command: Sequence[object], port: int, log: Path, **variables: str) -
             running.kill()
 
 
-def uvicorn(port: int, parser: str = "auto") -> list[object]:
+def uvicorn(port: int, parser: str = "auto", program: str = sys.executable) -> list[object]:
     options = ["--port", port, "--timeout-graceful-shutdown", 2, "--http", parser]
-    return [PYTHON, "-m", "uvicorn", "tests.support.worker:app", *options]
+    return [program, "-m", "uvicorn", "tests.support.worker:app", *options]
 
 
 def granian(port: int) -> list[object]:
