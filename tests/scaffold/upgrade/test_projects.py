@@ -6,6 +6,7 @@ import json
 import re
 import shutil
 import sys
+import tomllib
 from itertools import pairwise, permutations
 from pathlib import Path
 
@@ -17,7 +18,7 @@ from mcp_bindgen.emit.header import is_generated
 from mcp_bindgen.emit.python import naming
 from mcp_bindgen.scaffold.generated.regeneration import generate_contract
 from mcp_bindgen.spec import BadInput, Store
-from tests.support.commands import execute, inside, snapshot
+from tests.support.commands import execute, inside, save, snapshot
 from tests.support.effort import examples
 from tests.support.forks import PYTHON
 from tests.support.small_schemas import record
@@ -63,15 +64,27 @@ def passes_its_tests(folder: Path) -> bool:
     return done.returncode == 0
 
 
-def complaints(folder: Path) -> set[str]:
-    """The lines of a project with errors that pyright finds, apart from errors that follow from a missing type."""
+def complaints(folder: Path) -> dict[str, set[str]]:
+    """The lines of each project in a folder with errors that pyright finds, but for what follows from a missing type.
+
+    All projects have the same settings for pyright.
+    """
+    (settings,) = {
+        json.dumps(tomllib.loads(path.read_text("utf-8"))["tool"]["pyright"])
+        for path in folder.glob("*/pyproject.toml")
+    }
+    roots = [{"root": path.name, "extraPaths": [f"{path.name}/src"]} for path in folder.iterdir()]
+    save(folder / "pyrightconfig.json", {**json.loads(settings), "include": ["."], "executionEnvironments": roots})
     pyright = Path(sys.executable).with_name("pyright")
     done = execute(pyright, "--outputjson", "--pythonpath", sys.executable, "-p", folder, cwd=folder)
     found = json.loads(done.stdout)
-    assert found["summary"]["filesAnalyzed"] > 2
-    errors = [one for one in found["generalDiagnostics"] if one["severity"] == "error"]
-    own = [one for one in errors if not one.get("rule", "").startswith("reportUnknown")]
-    return {f"{Path(one['file']).relative_to(folder)}:{one['range']['start']['line'] + 1}" for one in own}
+    assert found["summary"]["filesAnalyzed"] > 2 * len(roots)
+    lines: dict[str, set[str]] = {root["root"]: set() for root in roots}
+    for one in found["generalDiagnostics"]:
+        if one["severity"] == "error" and not one.get("rule", "").startswith("reportUnknown"):
+            project, _, file = Path(one["file"]).relative_to(folder).as_posix().partition("/")
+            lines[project].add(f"{file}:{one['range']['start']['line'] + 1}")
+    return lines
 
 
 def listed(said: str, folder: Path) -> set[str]:
@@ -114,23 +127,28 @@ def test_skeletons_speak_any_other_revision(kind: str, old: str, new: str, tmp_p
 
 
 @pytest.mark.full
-@pytest.mark.parametrize("kind", ["server", "client"])
-def test_a_contract_survives_any_revision(kind: str, tmp_path: Path) -> None:
-    folder = contracted(tmp_path / "weather", kind, "--revision", "2024-11-05")
-    for new in (OLD, NEW, "2025-06-18"):
+@pytest.mark.parametrize(
+    ("kind", "revisions"), [("server", ["2024-11-05", OLD, NEW]), ("client", [OLD, NEW, "2025-06-18"])]
+)
+def test_a_contract_survives_any_revision(kind: str, revisions: list[str], tmp_path: Path) -> None:
+    first, *others = revisions
+    folder = contracted(tmp_path / "weather", kind, "--revision", first)
+    for new in others:
         check(folder, new)
         assert naming.package(new).encode() in b"".join(snapshot(folder / "src" / "weather" / "contract").values())
 
 
 @pytest.mark.full
-@pytest.mark.parametrize(("old", "new"), [(OLD, NEW), (NEW, "2025-06-18")])
-def test_what_is_listed_is_what_pyright_sees(old: str, new: str, tmp_path: Path) -> None:
-    folder = scaffold("server", tmp_path / "weather", "--revision", old, "--with", "tools,resources,prompts,logging")
-    assert complaints(folder) == set()
-    done = inside("upgrade", folder, "--to", new)
-    left = listed(done.stdout, folder)
-    assert done.returncode == (1 if left else 0)
-    assert complaints(folder) == left
+def test_what_is_listed_is_what_pyright_sees(tmp_path: Path) -> None:
+    expected: dict[str, set[str]] = {}
+    for old, new in ((OLD, NEW), (NEW, "2025-06-18")):
+        name = f"from-{old}"
+        folder = scaffold("server", tmp_path / name, "--revision", old, "--with", "tools,resources,prompts,logging")
+        shutil.copytree(folder, tmp_path / f"{name}-before")
+        done = inside("upgrade", folder, "--to", new)
+        expected |= {name: listed(done.stdout, folder), f"{name}-before": set()}
+        assert done.returncode == (1 if expected[name] else 0)
+    assert complaints(tmp_path) == expected
 
 
 @pytest.mark.full
