@@ -45,6 +45,9 @@ CONVERSATION = 150.0
 TRANSPORTS = {"stdio": REVISIONS, "sse": STATEFUL, "http": REVISIONS[1:]}
 """Transport -> the revisions in which it is used."""
 
+FEW = {"stdio": REVISIONS[::2], "sse": STATEFUL[::2], "http": (*REVISIONS[1::2], REVISIONS[-1])}
+"""Transport -> some revisions: each is there, and those of both eras over HTTP."""
+
 PATHS = {"sse": "/sse", "http": "/mcp"}
 
 Place: TypeAlias = int | Sequence[str]
@@ -73,9 +76,17 @@ class Peer:
     absent: Mapping[str, str] = field(default_factory=dict[str, str])
     alone: bool = False
 
-    async def reports(self, over: str) -> list[Report]:
-        """Talks to the peer in all revisions; at the same time where they share a server that listens."""
-        reports = [Report(self.name, revision, over) for revision in TRANSPORTS[over]]
+    def few(self, over: str) -> Sequence[str]:
+        """The revisions to try in less time: some where each takes processes of its own, if there are more transports.
+
+        Over one transport or another it is every revision.
+        """
+        apart = self.alone or over == "stdio"
+        return FEW[over] if apart and len(self.absent) < 2 else TRANSPORTS[over]
+
+    async def reports(self, over: str, revisions: Sequence[str] = ()) -> list[Report]:
+        """Talks to the peer in these revisions, or all; at the same time where they share a server that listens."""
+        reports = [Report(self.name, revision, over) for revision in revisions or TRANSPORTS[over]]
         for group in [[each] for each in reports] if self.alone or over == "stdio" else [reports]:
             async with self.serving(group) as place, anyio.create_task_group() as tasks:
                 for report in group:

@@ -15,7 +15,7 @@ from mcp_bindgen.runtime.transports.stdio import stdio
 from tests.interop.everything import EVERYTHING
 from tests.interop.matrix import verify
 from tests.interop.ours import ROOTS, client
-from tests.interop.peers import NODE, Peer, answering, cases, found
+from tests.interop.peers import NODE, TRANSPORTS, Peer, answering, cases, found
 from tests.interop.processes import FULL_SERVER, needed, node
 from tests.interop.report import STATEFUL, STATELESS, Report
 from tests.interop.typescript import judge, look
@@ -38,7 +38,13 @@ def packages() -> None:
     ("peer", "over"), [pytest.param(*case, id=f"{case[0].name}-{case[1]}") for case in cases(NODE)]
 )
 def test_everything_works_with(peer: Peer, over: str) -> None:
-    verify(peer, over)
+    verify(peer, over, peer.few(over))
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize(("peer", "over"), cases(NODE))
+def test_everything_works_in_every_revision_with(peer: Peer, over: str) -> None:
+    verify(peer, over, TRANSPORTS[over])
 
 
 @pytest.mark.parametrize("over", ["stdio", "sse", "http"])

@@ -9,7 +9,7 @@ from __future__ import annotations
 import pytest
 
 from tests.interop.matrix import verify
-from tests.interop.peers import PYTHON, Peer, answering, cases, found
+from tests.interop.peers import PYTHON, TRANSPORTS, Peer, answering, cases, found
 from tests.interop.processes import FULL_SERVER
 from tests.interop.report import STATEFUL, STATELESS, Report
 
@@ -31,7 +31,13 @@ LATEST = STATEFUL[-1]
     ],
 )
 def test_everything_works_with(peer: Peer, over: str) -> None:
-    verify(peer, over)
+    verify(peer, over, peer.few(over))
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize(("peer", "over"), cases(PYTHON))
+def test_everything_works_in_every_revision_with(peer: Peer, over: str) -> None:
+    verify(peer, over, TRANSPORTS[over])
 
 
 @pytest.mark.full
