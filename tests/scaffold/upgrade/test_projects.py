@@ -73,13 +73,14 @@ def complaints(folder: Path) -> dict[str, set[str]]:
         json.dumps(tomllib.loads(path.read_text("utf-8"))["tool"]["pyright"])
         for path in folder.glob("*/pyproject.toml")
     }
-    roots = [{"root": path.name, "extraPaths": [f"{path.name}/src"]} for path in folder.iterdir()]
+    projects = [path.name for path in folder.iterdir()]
+    roots = [{"root": name, "extraPaths": [f"{name}/src"]} for name in projects]
     save(folder / "pyrightconfig.json", {**json.loads(settings), "include": ["."], "executionEnvironments": roots})
     pyright = Path(sys.executable).with_name("pyright")
     done = execute(pyright, "--outputjson", "--pythonpath", sys.executable, "-p", folder, cwd=folder)
     found = json.loads(done.stdout)
-    assert found["summary"]["filesAnalyzed"] > 2 * len(roots)
-    lines: dict[str, set[str]] = {root["root"]: set() for root in roots}
+    assert found["summary"]["filesAnalyzed"] > 2 * len(projects)
+    lines: dict[str, set[str]] = {name: set() for name in projects}
     for one in found["generalDiagnostics"]:
         if one["severity"] == "error" and not one.get("rule", "").startswith("reportUnknown"):
             project, _, file = Path(one["file"]).relative_to(folder).as_posix().partition("/")
