@@ -11,6 +11,7 @@ from pathlib import Path
 import pytest
 
 from tests.support.commands import ROOT, Done, inside
+from tests.support.effort import each
 from tests.support.installation import Installation, installed, wheel
 from tests.support.processes import free_port, process
 
@@ -43,24 +44,25 @@ def show(installation: Installation, out: Path, target: str) -> Done:
 
 
 @pytest.mark.full
-@pytest.mark.parametrize(
+@each(  # one test, as each process of a test run makes the installation
     ("revision", "option", "path"),
     [("2024-11-05", "--sse", "/sse"), ("2025-11-25", "--http", "/mcp"), ("2026-07-28", "--http", "/mcp")],
 )
 def test_skeletons_run_over_stdio_and_http(
     installation: Installation, revision: str, option: str, path: str, tmp_path: Path
 ) -> None:
+    folder = tmp_path / revision
     for kind, name in (("server", "weather"), ("client", "asker")):
-        done = inside("scaffold", kind, name, "--revision", revision, "--out", tmp_path)
+        done = inside("scaffold", kind, name, "--revision", revision, "--out", folder)
         assert done.returncode == 0, done.stderr
-    source = tmp_path / "weather" / "src"
+    source = folder / "weather" / "src"
     command = ["env", f"PYTHONPATH={source}", str(installation.python), "-m", "weather"]
-    done = show(installation, tmp_path, shlex.join(command))
+    done = show(installation, folder, shlex.join(command))
     assert (done.returncode, done.stdout) == (0, SHOWN), done.stderr
     port = free_port()
     words = [str(installation.python), "-m", "weather", option, f"127.0.0.1:{port}"]
-    with process(words, port, tmp_path / "log", PYTHONPATH=str(source)):
-        done = show(installation, tmp_path, f"http://127.0.0.1:{port}{path}")
+    with process(words, port, folder / "log", PYTHONPATH=str(source)):
+        done = show(installation, folder, f"http://127.0.0.1:{port}{path}")
         assert (done.returncode, done.stdout) == (0, SHOWN), done.stderr
 
 
