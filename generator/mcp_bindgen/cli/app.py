@@ -48,18 +48,15 @@ class AllCommands(HelpGroup):
     def __init__(self, **settings: Any) -> None:
         super().__init__(**settings)
         self.commands = {name: TyperGroup(name=name) for names in _COMMANDS.values() for name in names}
-        self._loaded: set[str] = set()
         self._is_listing = False
 
     def get_command(self, ctx: Any, cmd_name: str) -> Any:
         """Return a command, or `None` if there is none of that name; for lists of commands, only its description."""
-        if cmd_name not in self.commands or cmd_name in self._loaded:
-            return self.commands.get(cmd_name)
+        if cmd_name not in self.commands:
+            return None
         if self._is_listing:
             return TyperGroup(name=cmd_name, help=_description(cmd_name), rich_help_panel=_panel(cmd_name))
-        self.commands[cmd_name] = _load(cmd_name)
-        self._loaded.add(cmd_name)
-        return self.commands[cmd_name]
+        return _load(cmd_name)
 
     @contextmanager
     def _listing(self) -> Generator[None]:
