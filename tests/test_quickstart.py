@@ -1,4 +1,4 @@
-"""What the README promises to somebody new: three commands, and just that output.
+"""Follow the README as somebody new: three commands, and just that output.
 
 `python -m tests.support.quickstart` measures that they take less than two minutes.
 """

@@ -33,7 +33,7 @@ WANTED = int(os.environ.get("DIFF_MUTATIONS", examples(60, 200)))
 """How many mutations of each revision: there are five."""
 
 EVERY = 1 if WANTED > 60 else 3
-"""Which share of them is tried in older revisions: each in one or two."""
+"""Try one of so many in an older revision."""
 
 SAMPLES = 8
 ACCEPTED = Impact.IGNORED

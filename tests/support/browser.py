@@ -8,8 +8,9 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass, field
 from html.parser import HTMLParser
+from importlib import import_module
 from pathlib import Path
-from typing import TYPE_CHECKING, Literal
+from typing import TYPE_CHECKING, Any, Literal
 
 import pytest
 
@@ -48,6 +49,13 @@ class Visit:
     def _asked(self, request: Request) -> None:
         if not request.url.startswith(("file:", "data:", "about:")):
             self.requests.append(request.url)
+
+
+def check_accessibility(page: Page) -> Any:
+    """Run axe on a page, which must find no violation; return its results."""
+    results: Any = import_module("axe_playwright_python.sync_playwright").Axe().run(page)
+    assert results.violations_count == 0, results.generate_report()
+    return results
 
 
 @contextmanager

@@ -1,4 +1,4 @@
-"""What the processes of one test run share: a folder, and locks by which one of them makes a thing for all."""
+"""Share a folder among the processes of a test run, in which one of them makes a thing for all."""
 
 from __future__ import annotations
 

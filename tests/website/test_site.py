@@ -6,16 +6,15 @@ import re
 from collections.abc import Iterator
 from functools import cache
 from pathlib import Path
-from typing import Any, Literal
+from typing import Literal
 from urllib.parse import urljoin, urlsplit
 
 import pytest
-from axe_playwright_python.sync_playwright import Axe  # type: ignore[import-untyped]
 from playwright.sync_api import Browser, Page
 from website.build import SITE
 from website.sources import ROOT
 
-from tests.support.browser import chromium
+from tests.support.browser import check_accessibility, chromium
 from tests.support.commands import execute
 from tests.support.file_server import FileServer, serving
 from tests.support.shared import alone, shared_folder
@@ -108,8 +107,7 @@ def test_pages_are_accessible_and_ask_no_other_host(
                 page.wait_for_selector("html[data-diagrams]")
                 assert page.locator(".diagram svg").count() > 1
             assert page.evaluate("document.documentElement.scrollWidth") <= size[0]
-            results: Any = Axe().run(page)
-            assert results.violations_count == 0, results.generate_report()
+            check_accessibility(page)
     finally:
         context.close()
     assert failures == []

@@ -153,10 +153,10 @@ def _claimed(pool: Path) -> Path:
                 rmtree(folder, ignore_errors=True)
     own = pool / f"{_TAKEN}{token_hex(8)}"
     own.mkdir()
-    for other in filter(Path.is_dir, known[-1:]):
+    if known:
         with suppress(OSError):  # another run may rename it, or replace a file
-            copytree(other, own, copy_function=os.link, dirs_exist_ok=True)
-        os.utime(own)
+            copytree(known[-1], own, copy_function=os.link, dirs_exist_ok=True)
+        os.utime(own)  # as the copy has the time of the other folder
     return own
 
 
