@@ -11,6 +11,7 @@ import os
 import re
 import signal
 import sys
+from collections.abc import Iterable
 from contextlib import AbstractAsyncContextManager, AsyncExitStack
 from inspect import iscoroutinefunction, signature
 from pathlib import Path
@@ -100,12 +101,32 @@ def pytest_collection_finish() -> None:
 _LEFT_OUT = re.compile(r"^pytestmark = \[?\s*pytest\.mark\.(full|slow)\b", re.MULTILINE)
 
 
+def _is_left_out(marks: Iterable[pytest.Mark | pytest.MarkDecorator], config: pytest.Config) -> bool:
+    return any(mark.name in ("full", "slow") and f"not {mark.name}" in config.option.markexpr for mark in marks)
+
+
 def pytest_ignore_collect(collection_path: Path, config: pytest.Config) -> bool | None:
     """Import no module all of whose tests the selection leaves out: that takes seconds in each worker."""
     if collection_path.suffix != ".py" or not collection_path.is_file():
         return None
     found = _LEFT_OUT.search(collection_path.read_text("utf-8"))
     return True if found is not None and f"not {found[1]}" in config.option.markexpr else None
+
+
+@pytest.hookimpl(tryfirst=True)
+def pytest_pycollect_makeitem(collector: pytest.Collector, obj: object) -> list[pytest.Item] | None:
+    """Make no items of a test that the selection leaves out, which is most of them in `make test`."""
+    return [] if _is_left_out(getattr(obj, "pytestmark", ()), collector.config) else None
+
+
+@pytest.hookimpl(tryfirst=True)
+def pytest_generate_tests(metafunc: pytest.Metafunc) -> None:
+    """Make no items of parameters that the selection leaves out."""
+    for mark in metafunc.definition.iter_markers("parametrize"):
+        cases = mark.args[1]
+        if isinstance(cases, list) and "ids" not in mark.kwargs:
+            kept = [case for case in cases if not _is_left_out(getattr(case, "marks", ()), metafunc.config)]
+            cases[:] = kept or cases
 
 
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
