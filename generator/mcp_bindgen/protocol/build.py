@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from functools import reduce
+from weakref import WeakKeyDictionary
 
 from mcp_bindgen.spec import EffectiveSchema
 from mcp_bindgen.spec.errors import locating
@@ -10,13 +11,21 @@ from mcp_bindgen.spec.errors import locating
 from .model import Protocol
 from .passes import PASSES, Draft
 
+_BUILT: WeakKeyDictionary[EffectiveSchema, Protocol] = WeakKeyDictionary()
+
 
 def build(source: EffectiveSchema) -> Protocol:
-    """Run all passes over `source`.
+    """Return the protocol model of an effective schema, the same one for each call.
 
     Raises:
         BadInput: In a strict reading: the schema breaks a convention of the model. The error names file and pointer.
     """
+    if source not in _BUILT:
+        _BUILT[source] = _run_passes(source)
+    return _BUILT[source]
+
+
+def _run_passes(source: EffectiveSchema) -> Protocol:
     with locating(source.file):
         first = Draft(source, source.definitions, source.reading.fork(), source.origins)
         draft = reduce(lambda so_far, step: step(so_far), PASSES, first)

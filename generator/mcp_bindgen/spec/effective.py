@@ -54,9 +54,9 @@ class ExtensionSchema:
         return f"{self.module}@{self.version}"
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, eq=False)
 class EffectiveSchema:
-    """Effective schema of a revision: upstream structure with corrections, in one dialect.
+    """Effective schema of a revision: upstream structure with corrections, in one dialect. It equals only itself.
 
     Attributes:
         revision: Name of the revision.

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import json
 import tomllib
+from collections.abc import Mapping
+from functools import lru_cache
 from pathlib import Path
 from typing import Any
 
@@ -11,9 +13,12 @@ from .errors import BadInput
 
 
 def read_toml(path: Path) -> dict[str, Any]:
-    """Return the content of a TOML file; raise `BadInput` if it is missing or damaged."""
+    """Return the content of a TOML file; raise `BadInput` if it is missing or damaged.
+
+    Equal files share their tables and lists, so change only the outermost one.
+    """
     try:
-        return tomllib.loads(path.read_text("utf-8"))
+        return {**_parsed(path.read_text("utf-8"))}
     except OSError as error:
         raise BadInput(f"cannot be read ({error.strerror})", file=path, fix="give the path of a TOML file") from None
     except UnicodeDecodeError as error:
@@ -22,6 +27,11 @@ def read_toml(path: Path) -> dict[str, Any]:
         raise BadInput("is nested too deeply", file=path, fix="correct it there") from None
     except ValueError as error:  # syntax, or a number with too many digits
         raise BadInput(f"is not TOML: {error}", file=path, fix="correct it there") from None
+
+
+@lru_cache
+def _parsed(text: str) -> Mapping[str, Any]:
+    return tomllib.loads(text)
 
 
 def quoted(text: str) -> str:
