@@ -329,7 +329,7 @@ async def test_garbage_in_what_all_workers_use_stops_none_of_them(
         before = client.xlen(f"{PREFIX}m:{worker}")
         for _ in range(2):
             await one.apps[0].servers[0].broadcast(lambda client: client.notify_tool_list_changed())
-        await until(lambda: [client.xlen(name) for name in client.keys("*:e:*")] == [2, 2])
+        await until(lambda: told(redis) == [2, 2])
         assert before == 0
         for known, user in ((spoilt, "anna"), (session, "bob"), (await one.begin(user="carl"), "carl")):
             assert await one.says(0, known, user) == "test None"
@@ -347,7 +347,7 @@ async def test_broadcasts_go_on_after_a_row_with_the_last_number(redis: RedisSer
         for worker in (0, 1):
             await two.begin(worker, worker)
         await two.apps[0].servers[0].broadcast(lambda client: client.notify_tool_list_changed())
-        await until(lambda: [redis.client.xlen(key) for key in redis.client.keys("*:e:*")] == [1, 1])
+        await until(lambda: told(redis) == [1, 1])
 
 
 async def test_sessions_are_told_by_a_redis_that_has_lost_their_newest_records(redis: RedisServer) -> None:
@@ -357,7 +357,7 @@ async def test_sessions_are_told_by_a_redis_that_has_lost_their_newest_records(r
         for key in redis.client.keys("*:s:*"):
             redis.client.hincrby(key, "version", -1)
         await one.apps[0].servers[0].broadcast(lambda client: client.notify_tool_list_changed())
-        await until(lambda: [redis.client.xlen(key) for key in redis.client.keys("*:e:*")] == [1, 1])
+        await until(lambda: told(redis) == [1, 1])
 
 
 @pytest.mark.full
