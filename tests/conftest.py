@@ -137,11 +137,7 @@ def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
 
 
 @pytest.hookimpl(optionalhook=True)
-def pytest_xdist_auto_num_workers(config: pytest.Config) -> int:
-    """Return how many processes `-n auto` takes: more than processors, as tests wait for a third of their time.
-
-    `make test` takes two for each processor, `make test-all` three for two, as its type checkers need memory.
-    """
+def pytest_xdist_auto_num_workers() -> int:
+    """Return how many processes `-n auto` takes: two for each processor, as tests wait for a third of their time."""
     affinity = getattr(os, "sched_getaffinity", None)  # not every system has it
-    processors = len(affinity(0)) if affinity else os.cpu_count() or 1
-    return processors * 2 if "not full" in config.option.markexpr else processors + (processors + 1) // 2
+    return 2 * (len(affinity(0)) if affinity else os.cpu_count() or 1)
