@@ -10,8 +10,6 @@ from enum import Enum, IntEnum
 from types import NoneType, UnionType
 from typing import Any, Literal, cast, get_args, get_origin, get_type_hints
 
-from pydantic.alias_generators import to_camel
-
 JsonSchema = dict[str, Any]
 _PLAIN: dict[Any, JsonSchema] = {
     str: {"type": "string"},
@@ -32,7 +30,7 @@ def as_json(value: Any, or_null: Collection[str] = ()) -> Any:
     """
     if is_dataclass(value):
         given = {field.name: getattr(value, field.name) for field in fields(value)}
-        return {to_camel(name): as_json(one) if one or name not in or_null else None for name, one in given.items()}
+        return {_camel(name): as_json(one) if one or name not in or_null else None for name, one in given.items()}
     if isinstance(value, IntEnum):
         return value.name.lower().replace("_", "-")
     if isinstance(value, date):
@@ -53,7 +51,7 @@ def schema_of(kind: type, or_null: Collection[str] = (), more: Mapping[str, Json
     for name, hint in get_type_hints(kind).items():
         schema = _schema(hint | None if name in or_null else hint)
         described = {**schema, "description": words[name]} if name in words else schema
-        members[to_camel(name)] = described | members.get(to_camel(name), {})
+        members[_camel(name)] = described | members.get(_camel(name), {})
     return closed(**members)
 
 
@@ -68,6 +66,11 @@ def _schema(hint: Any) -> JsonSchema:
     if is_dataclass(hint):
         return ref(cast(type, hint).__name__)
     return {"enum": [as_json(one) for one in hint]} if isinstance(hint, type(Enum)) else _PLAIN[hint]
+
+
+def _camel(name: str) -> str:
+    first, *others = name.split("_")
+    return first + "".join(map(str.title, others))
 
 
 def ref(name: str) -> JsonSchema:

@@ -66,8 +66,17 @@ def dumps(document: Any) -> str:
 
 def digest(document: Schema) -> str:
     """Return the sha256 of the canonical structure of `document`."""
-    compact = json.dumps(canonical(document), separators=(",", ":"), ensure_ascii=False)
-    return sha256(compact.encode()).hexdigest()
+    return _sha256(canonical(document))
+
+
+def is_canonical(document: Any, digest: str) -> bool:
+    """Return whether a JSON document is a structure with this digest, in canonical form."""
+    return _sha256(document) == digest
+
+
+def _sha256(document: Any) -> str:
+    compact = json.dumps(document, separators=(",", ":"), ensure_ascii=False)
+    return sha256(compact.encode(errors="surrogatepass")).hexdigest()
 
 
 def differences(ours: Any, theirs: Any, pointer: str = "") -> list[str]:

@@ -185,7 +185,11 @@ class Store:
         """Return the imported structure of a revision, or of the own definitions of an extension, before patches."""
         pin = self.any_pin(name)
         path = self.folder(pin) / _SCHEMA
-        return {"$schema": DIALECT, "$defs": document.load(path)[0]["$defs"]} if pin.id else document.read(path)[0]
+        found, _ = document.load(path)
+        if pin.id:
+            return {"$schema": DIALECT, "$defs": found["$defs"]}
+        is_imported = canonical.is_canonical(found, pin.structure)  # and so it was checked
+        return found if is_imported else document.read(path)[0]
 
     def is_pinned(self, name: str | Pin) -> bool:
         """Return whether the structure equals the imported one."""
