@@ -29,7 +29,6 @@ REVISIONS = tuple(STORE.pins)
 STEPS = [step for pair in pairwise(REVISIONS) for step in (pair, pair[::-1])]
 
 
-@cache
 def protocol(revision: str) -> Protocol:
     return build(STORE.effective(revision))
 
@@ -41,7 +40,7 @@ def definitions(revision: str) -> dict[str, Any]:
 
 @cache
 def every_plan() -> tuple[Plan, ...]:
-    return tuple(plans(STORE, protocol))
+    return tuple(plans(STORE))
 
 
 def plan(source: str, target: str) -> Plan:

@@ -145,8 +145,7 @@ class Atlas:
     @cached_property
     def plans(self) -> list[Plan]:
         """The conversions between adjacent revisions."""
-        known = {protocol.revision: protocol for protocol in self.cores}
-        return plans(self.store, known.__getitem__)
+        return plans(self.store)
 
     @cached_property
     def reported(self) -> dict[str, set[str]]:

@@ -6,7 +6,7 @@ The types of models and conversions are imported where they are used, because th
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Mapping
+from collections.abc import Mapping
 from typing import TYPE_CHECKING, Any
 
 from mcp_bindgen.protocol import Protocol, build
@@ -66,16 +66,15 @@ def model_of(name: str, store: Store, extensions: tuple[str, ...] = ()) -> Model
     if source is not None or revision not in store.pins:
         return Model(protocol)
     users = revision if store.is_users(revision) else False
-    return Model(protocol, tuple(plans(store, _built(store), users=users, leaving=revision)))
+    return Model(protocol, tuple(plans(store, users=users, leaving=revision)))
 
 
-def models(store: Store, *, users: bool | str = False, known: Mapping[str, Protocol] | None = None) -> list[Model]:
+def models(store: Store, *, users: bool | str = False) -> list[Model]:
     """Return the models of revisions that have adjacent ones, with their conversions.
 
     Args:
         store: The revisions.
         users: As in `steps.pairs`.
-        known: Revision -> its protocol, for revisions that were built already.
 
     Raises:
         BadInput: A schema breaks a convention, or the file of rules is wrong.
@@ -83,20 +82,7 @@ def models(store: Store, *, users: bool | str = False, known: Mapping[str, Proto
     from .document import Model
     from .steps import plans
 
-    protocol = _built(store, known)
     found: dict[str, list[Plan]] = {}
-    for plan in plans(store, protocol, users=users):
+    for plan in plans(store, users=users):
         found.setdefault(plan.source.revision, []).append(plan)
-    return [Model(protocol(revision), tuple(leaving)) for revision, leaving in found.items()]
-
-
-def _built(store: Store, known: Mapping[str, Protocol] | None = None) -> Callable[[str], Protocol]:
-    """Return a function that builds the model of a revision once."""
-    found = dict(known or {})
-
-    def built(revision: str) -> Protocol:
-        if revision not in found:
-            found[revision] = build(store.effective(revision))
-        return found[revision]
-
-    return built
+    return [Model(build(store.effective(revision)), tuple(leaving)) for revision, leaving in found.items()]

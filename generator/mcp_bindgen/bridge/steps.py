@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Iterator, Mapping
 from dataclasses import replace
 from itertools import pairwise
 from pathlib import Path
 
-from mcp_bindgen.protocol import Protocol
+from mcp_bindgen.protocol import build
 from mcp_bindgen.spec import Store
 from mcp_bindgen.spec.revisions import order
 
@@ -41,14 +41,11 @@ def pairs(store: Store, *, users: bool | str = False) -> Iterator[tuple[str, str
             yield (older[-1], name) if older else (name, ours[0])
 
 
-def plans(
-    store: Store, protocol: Callable[[str], Protocol], *, users: bool | str = False, leaving: str | None = None
-) -> list[Plan]:
+def plans(store: Store, *, users: bool | str = False, leaving: str | None = None) -> list[Plan]:
     """Plan the steps between adjacent revisions, up and down.
 
     Args:
         store: The revisions.
-        protocol: Function that returns the model of a revision.
         users: As in `pairs`.
         leaving: The only source to plan steps from; all sources by default.
 
@@ -59,8 +56,8 @@ def plans(
     rules = read_rules(rule_file(store, users=bool(users)))
     return [
         plan(
-            protocol(source),
-            protocol(target),
+            build(store.effective(source)),
+            build(store.effective(target)),
             {**_renamed_back(rules, source, target), **rules.get((source, target), {})},
         )
         for older, newer in adjacent

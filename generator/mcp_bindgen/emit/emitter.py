@@ -187,11 +187,6 @@ class Target:
         """The command that generates it."""
         return self.options.command
 
-    @property
-    def is_whole(self) -> bool:
-        """True if it holds a whole revision of a schema file."""
-        return not (self.only or self.extension or self.model)
-
     @cached_property
     def protocol(self) -> Protocol:
         """The protocol model, restricted to `only`; raises `BadInput` if the schema breaks a convention."""
@@ -246,7 +241,6 @@ class Bridges:
         folder: Folder of the modules.
         users: True for all revisions of the user, or the name of one; False for the checkout.
         page: The page about all conversions, or None.
-        targets: Packages of revisions, whose protocols need not be built again.
     """
 
     emitter: Emitter
@@ -254,15 +248,13 @@ class Bridges:
     folder: Path
     users: bool | str = False
     page: Path | None = None
-    targets: Sequence[Target] = ()
 
     command = "mcp-bindgen generate"
 
     @cached_property
     def models(self) -> list[Model]:
         """The revisions with their conversions; raises `BadInput` as `bridge.source.models`."""
-        known = {one.source.revision: one.protocol for one in self.targets if one.is_whole}
-        return models(self.store, users=self.users, known=known)
+        return models(self.store, users=self.users)
 
     @property
     def plans(self) -> list[Plan]:

@@ -69,7 +69,7 @@ def bridges_of(emitter: Emitter, targets: Sequence[Target]) -> list[Bridges]:
     page = _ROOT / "docs" / "explanation" / "bridges.md"
     places = [(_ROOT / "generated" / NAMESPACE, False), (bindings_folder(), True)]
     return [
-        Bridges(emitter, Store(), place / BRIDGES, users, None if users else page, tuple(targets))
+        Bridges(emitter, Store(), place / BRIDGES, users, None if users else page)
         for place, users in places
         if place in own
     ]
