@@ -279,16 +279,16 @@ def test_a_cache_that_cannot_be_written_does_no_harm(tmp_path: Path, monkeypatch
 def test_runs_at_the_same_time_have_caches_of_their_own(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path))
     pool = tmp_path / "mcp-bindgen" / "mypy"
-    with exclusive_cache() as first, exclusive_cache() as second:
+    with exclusive_cache("own") as first, exclusive_cache("own") as second:
         assert first is not None
         assert second is not None
         assert first != second
         (first / "content").touch()
         os.utime(second, (0, 0))  # as if its run had been killed long ago
-        with exclusive_cache() as third:
+        with exclusive_cache("own") as third:
             assert third not in (first, second)
         assert (first.exists(), second.exists()) == (True, False)
-        with exclusive_cache() as again, exclusive_cache() as fourth:
+        with exclusive_cache("own") as again, exclusive_cache("own") as fourth:
             assert again == third
             assert fourth is not None
             assert fourth not in (first, third)
@@ -297,15 +297,26 @@ def test_runs_at_the_same_time_have_caches_of_their_own(tmp_path: Path, monkeypa
 
 def test_a_new_cache_begins_with_what_another_knows(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path))
-    with exclusive_cache() as first:
+    with exclusive_cache("own") as first:
         assert first is not None
         (first / "known").write_text("1")
-        with exclusive_cache() as second:
+        with exclusive_cache("own") as second:
             assert second is not None
             assert (second / "known").read_text() == "1"
             (second / "new").write_text("2")
             (second / "new").replace(second / "known")
         assert (first / "known").read_text() == "1"
+
+
+def test_each_kind_of_packages_has_a_cache(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path))
+    for kind, content in [("old", ""), ("new", "old"), ("old", "old"), ("new", "new")]:
+        with exclusive_cache(kind) as cache:
+            assert cache is not None
+            known = cache / "known"
+            assert (known.read_text() if known.exists() else "") == content
+            known.unlink(missing_ok=True)
+            known.write_text(kind)
 
 
 @pytest.mark.slow

@@ -97,7 +97,7 @@ class Analysis:
         if self._before is None:
             self._before = {(one.file, _HINT.sub("", one.message)) for one in known.diagnostics}
         code = {path: self._annotated(module, handlers, self._signatures[1]) for path, module in modules.items()}
-        checked = check({**code, **context}, self._root, self._new)
+        checked = check({**code, **context}, self._root, self._new, "new")
         blocked = known.blocked | checked.blocked
         uses: dict[Use, None] = {}
         asked: list[Asked] = []
@@ -131,7 +131,7 @@ class Analysis:
     ) -> tuple[Checked, Handlers]:
         """Check the code with the old bindings, and return the errors and the handlers."""
         code = {path: self._annotated(module, handlers, self._signatures[0]) for path, module in modules.items()}
-        checked = check({**code, **context}, self._root, self._old)
+        checked = check({**code, **context}, self._root, self._old, "old")
         found: dict[tuple[Path, int], Handler] = {}
         for one in checked.diagnostics:
             match = _FINAL.match(one.message)

@@ -73,13 +73,14 @@ class Checked:
     blocked: dict[Path, str] = field(default_factory=dict[Path, str])
 
 
-def check(code: Mapping[Path, bytes], root: Path, packages: Mapping[str, str]) -> Checked:
+def check(code: Mapping[Path, bytes], root: Path, packages: Mapping[str, str], kind: str = "own") -> Checked:
     """Type-check files.
 
     Args:
         code: File below `root` -> its content.
         root: The folder that module names start at, or in its `src/`.
         packages: Path such as `acme/mcp/types.py` -> the text of a module that replaces an installed one.
+        kind: Name of a kind of packages; runs with packages of the same kind share a cache.
 
     Raises:
         BadInput: mypy is not installed, or cannot run.
@@ -91,7 +92,7 @@ def check(code: Mapping[Path, bytes], root: Path, packages: Mapping[str, str]) -
         raise BadInput(f"{missing} is not installed", fix="run: pip install 'mcp-bindgen[generate]'") from None
     found = Checked()
     limit, threshold = sys.getrecursionlimit(), gc.get_threshold()
-    with tempfile.TemporaryDirectory(prefix="mcp-bindgen.") as scratch, exclusive_cache() as cache:
+    with tempfile.TemporaryDirectory(prefix="mcp-bindgen.") as scratch, exclusive_cache(kind) as cache:
         home = Path(scratch).resolve()
         copies = _copy(code, root, home / "code")
         overlay = _overlay(packages, home)
@@ -121,18 +122,18 @@ def check(code: Mapping[Path, bytes], root: Path, packages: Mapping[str, str]) -
 
 
 @contextmanager
-def exclusive_cache() -> Generator[Path | None]:
+def exclusive_cache(kind: str) -> Generator[Path | None]:
     """Yield a cache folder of mypy that no other run uses meanwhile, since runs that share one can damage it.
 
-    Each run takes a free folder away by renaming it, and renames it back at its end. There are as many folders as there
-    were runs at once; a new one begins with the files of another, as mypy replaces files and never changes one. If
-    nothing can be written, there is no folder.
+    Each run takes a free folder of its kind away by renaming it, and renames it back at its end. There are as many
+    folders of a kind as there were runs at once; a new one begins with the files of another, of any kind, as mypy
+    replaces files and never changes one. If nothing can be written, there is no folder.
     """
     pool = user_cache_path("mcp-bindgen") / "mypy"
     own: Path | None = None
     with suppress(OSError):
         pool.mkdir(parents=True, exist_ok=True)
-        own = _claimed(pool)
+        own = _claimed(pool, kind)
     try:
         yield own
     finally:
@@ -141,17 +142,17 @@ def exclusive_cache() -> Generator[Path | None]:
                 own.rename(pool / own.name.replace(_TAKEN, _FREE, 1))
 
 
-def _claimed(pool: Path) -> Path:
-    """Return a folder that only this run uses; the same one each time if no other run uses it."""
+def _claimed(pool: Path, kind: str) -> Path:
+    """Return a folder that only this run uses; the same one each time if no other run of its kind uses it."""
     known = sorted(folder for folder in pool.iterdir() if folder.name.startswith((_FREE, _TAKEN)))
     for folder in known:
         with suppress(FileNotFoundError):  # another run was faster
-            if folder.name.startswith(_FREE):
+            if folder.name.startswith(f"{_FREE}{kind}-"):
                 os.utime(folder)
                 return folder.rename(pool / folder.name.replace(_FREE, _TAKEN, 1))
-            if time.time() - folder.stat().st_mtime > _MAX_RUN_SECONDS:
+            if folder.name.startswith(_TAKEN) and time.time() - folder.stat().st_mtime > _MAX_RUN_SECONDS:
                 rmtree(folder, ignore_errors=True)
-    own = pool / f"{_TAKEN}{token_hex(8)}"
+    own = pool / f"{_TAKEN}{kind}-{token_hex(8)}"
     own.mkdir()
     if known:
         with suppress(OSError):  # another run may rename it, or replace a file
