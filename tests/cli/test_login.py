@@ -7,6 +7,7 @@ import shlex
 import shutil
 import webbrowser
 from collections.abc import Callable, Iterator
+from functools import partial
 from http.server import BaseHTTPRequestHandler
 from pathlib import Path
 from typing import Any
@@ -303,9 +304,12 @@ def test_damaged_settings_of_a_login_do_not_keep_it_from_being_forgotten(
     (key,) = [key for key in anyio.run(FileStore(home).keys) if key.issuer == "login"]
     store = FileStore(home)
     anyio.run(store.replace, key, anyio.run(store.load, key), settings)
-    anyio.run(store.replace, Key("https://a.example", "https://b.example:x", "c"), None, {"access_token": "x"})
+    unusable = partial(store.replace, Key("https://a.example", "https://b.example:x", "c"), None, {"access_token": "x"})
+    anyio.run(unusable)
     assert "is damaged" in inside("logout", "--all", code=1).stderr
     assert not list(home.glob("*.json"))
+    anyio.run(unusable)
+    assert inside("logout", "--all", code=1).stdout == "There is no login to all servers.\n"
 
 
 def test_what_is_kept_is_shown_without_what_a_terminal_would_act_on(home: Path) -> None:

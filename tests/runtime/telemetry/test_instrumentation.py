@@ -119,7 +119,8 @@ class Tools:
         if params.name == "roots":
             await ctx.list_roots()
         content = [self.types.TextContent(text=SECRET)]
-        return self.types.CallToolResult(content=content, is_error=True if params.name == "fail" else None)
+        more = {"structured_content": {"isError": True}} if params.name == "quote" else {}
+        return self.types.CallToolResult(content=content, is_error=True if params.name == "fail" else None, **more)
 
     async def read_resource(self, params: Any, ctx: Any) -> Any:
         more = {"ttl_ms": 0, "cache_scope": "private"} if self.types is v2026_07_28.types else {}
@@ -386,6 +387,13 @@ async def test_failures_are_told_by_their_kind(client: Any, server: Any, seen: S
     assert failures(SpanKind.SERVER) == [*told, ("cancelled", None)]
     metrics = {point.attributes.get("error.type") for point in seen.points("mcp.client.operation.duration")}
     assert metrics >= {"tool_error", "-32602", "timeout"}
+
+
+@BOTH
+async def test_only_the_flag_of_a_result_makes_it_an_error(client: Any, server: Any, seen: Seen) -> None:
+    async with connected(client(), server()) as connection:
+        await connection.client.call_tool("quote")
+    assert {one.status.status_code for one in seen.spans if _called(one)} == {StatusCode.UNSET}
 
 
 def _called(span: ReadableSpan) -> bool:

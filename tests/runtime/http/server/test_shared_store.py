@@ -160,6 +160,14 @@ async def test_a_client_that_never_says_that_it_is_initialized_loses_its_session
         assert (await two.post(0, confirmed, PING)).status_code == 200
 
 
+async def test_a_session_that_the_store_has_lost_is_over_at_its_worker(redis: RedisServer) -> None:
+    async with workers(redis, 1) as one:
+        session = await one.begin()
+        redis.client.delete(*redis.client.keys("*:s:*"))
+        for _ in range(2):
+            assert (await one.post(0, session, PING)).status_code == 404
+
+
 async def test_what_a_client_wants_is_known_to_all_workers(redis: RedisServer) -> None:
     async with in_session(redis) as (two, session):
         assert [await two.says(worker, session) for worker in (0, 1)] == ["test None"] * 2
