@@ -365,7 +365,7 @@ FRAGILE = '''
 import os
 from mcp_bindgen.app import App, run
 
-app = App("fragile")
+app = App("fragile", dynamic={"tools"})
 
 @app.tool
 def pid() -> int:
@@ -376,6 +376,11 @@ def pid() -> int:
 def die() -> None:
     """End the process."""
     os._exit(3)
+
+@app.tool
+def forget() -> None:
+    """Remove a tool."""
+    app.remove_tool("pid")
 
 run(app)
 '''
@@ -390,6 +395,10 @@ async def test_a_server_that_died_is_told_and_started_again(package: Any, tmp_pa
         before = await text(client, "pid")
         await refused(client.call_tool("die", {}), match="Gateway: the server ended with exit code 3")
         assert await text(client, "pid") != before
+        if package is v2025_11_25:
+            await anyio.sleep(0.2)  # the gateway listens again
+            await client.call_tool("forget", {})
+            await until(lambda: "tools" in client.heard)
 
 
 async def test_extensions_whose_requests_do_not_pass_are_not_declared() -> None:

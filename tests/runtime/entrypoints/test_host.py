@@ -148,13 +148,13 @@ async def test_a_server_that_cannot_list_is_left_out(entry: Entry, caplog: pytes
 
 
 async def test_calls_find_their_server(entry: Entry) -> None:
-    async with Host({"one": entry("one", "a,shared"), "two": entry("two", "b,shared,die")}, Client) as host:
+    async with Host({"one": entry("one", "a,shared"), "two": entry("two", "b,shared,die,last")}, Client) as host:
         assert (text(await host.call_tool("a")), text(await host.call_tool("b", {"x": 1}))) == ("one: a", "two: b")
         assert text(await host.call_tool("shared", server="one")) == "one: shared"
         assert text(await host.call_tool("not listed", server="one")) == "one: not listed"
         await refused(host.call_tool("shared"), NotRouted, "several servers offer a tool 'shared'; say which: one, two")
         await refused(host.call_tool("sharde"), NotRouted, "no server offers a tool 'sharde'; did you mean shared")
-        await refused(host.call_tool("zzz"), NotRouted, "no server offers a tool 'zzz'; there are: a, b, die, shared")
+        await refused(host.call_tool("zzz"), NotRouted, "tool 'zzz'; there are: a, b, die, last, shared$")
         await refused(host.call_tool("b", server="tow"), NotRouted, "no server 'tow'; did you mean two")
         await refused(host.call_tool("die"), ConnectionClosed)
         assert text(await host.call_tool("shared")) == "one: shared"
