@@ -19,7 +19,7 @@ from mcp_bindgen.runtime.model.base import fields_of, optional, wire_name
 from mcp_bindgen.runtime.model.json_types import is_object
 from mcp_bindgen.runtime.protocol.errors import INVALID_PARAMS, ProtocolError
 from mcp_bindgen.runtime.protocol.extension import added_to, with_answers
-from mcp_bindgen.runtime.protocol.methods import Method, Request, Role, result_type
+from mcp_bindgen.runtime.protocol.methods import OTHER_ROLE, Method, Request, Role, result_type
 from mcp_bindgen.runtime.protocol.revision import Revision
 from mcp_bindgen.runtime.protocol.routing import Route
 
@@ -71,19 +71,11 @@ class Extension:
         """The module of the types of the core that it extends."""
         return import_module(f"{self.revision.package}.types")
 
-    @property
+    @cached_property
     def methods(self) -> Mapping[str, Method]:
         """Method name -> descriptor, of the methods that it adds."""
-        return self._methods
-
-    @cached_property
-    def _methods(self) -> Mapping[str, Method]:
         found: Mapping[str, Method] = import_module(f"{self.package}.methods").METHODS
         return found
-
-    def extends_core(self, revision: Revision) -> bool:
-        """Return whether it extends a revision."""
-        return self.revision is revision
 
     def is_in(self, capabilities: Mapping[str, Any]) -> bool:
         """Return whether a side declares it, by all that the side declares in wire form."""
@@ -101,19 +93,26 @@ class Extension:
         fields: Mapping[str, Any] = getattr(self.types, self.extends[definition]).model_fields
         return {name: one.alias or wire_name(name) for name, one in fields.items()}
 
-    def settings_of(self, role: Role, capabilities: Mapping[str, Any]) -> Any:
-        """Return the settings that a side declares, typed where their type is stated; `None` if it declares nothing.
+    def negotiated(self, revision: Revision, ours: Role, declared: Mapping[Role, Mapping[str, Any]]) -> Any:
+        """Return the settings that the peer declares, typed where their type is stated.
 
         Args:
-            role: The side.
-            capabilities: All that it declares, in wire form.
+            revision: The revision of the connection.
+            ours: This side.
+            declared: Side -> all that it declares, in wire form.
+
+        Returns:
+            The settings; `None` if a side does not declare the extension, or it extends another revision.
 
         Raises:
             ProtocolError: -32602, they are not valid.
         """
-        declared = capabilities.get("extensions")
-        settings = declared.get(self.id) if is_object(declared) else None
-        return None if settings in (None, False) else self._typed(role, settings) if role in self.settings else settings
+        theirs = OTHER_ROLE[ours]
+        if revision is not self.revision or not self.is_in(declared[ours]):
+            return None
+        extensions = declared[theirs].get("extensions")
+        settings = extensions.get(self.id) if is_object(extensions) else None
+        return settings if settings in (None, False) or theirs not in self.settings else self._typed(theirs, settings)
 
     def declared(self, role: Role, settings: object, handled: Collection[str] = ()) -> Any:
         """Return the settings of one of our sides in wire form.
@@ -209,7 +208,7 @@ def _check_taken(
         take(f"the handler {route.handler!r}", owner)
     for addition in added:
         extension = addition.extension
-        if not extension.extends_core(base):
+        if extension.revision is not base:
             raise TypeError(f"{kind.__name__}: {extension} extends MCP {extension.revision.name}, not {owner}")
         for name in extension.methods:
             take(f"the method {name!r}", extension)

@@ -54,7 +54,7 @@ def price(core: Any = v2026_07_28, id_: str = PRICE, name: str = "price/get", **
     )
     extension = Extension(id_, "1", core.REVISION, "nowhere", **facts)
     known = SimpleNamespace(Price=Price, Offered=Offered, PriceFilter=PriceFilter)
-    vars(extension).update(_methods=by_name(get, news), types=known)
+    vars(extension).update(methods=by_name(get, news), types=known)
 
     class Context(core.Context):  # type: ignore[misc]
         async def notify_price(self, item: str) -> None:

@@ -2,9 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import AsyncGenerator, Awaitable, Callable, Mapping
+from collections.abc import AsyncGenerator, Awaitable, Coroutine, Mapping
 from contextlib import suppress
-from functools import partial
 from typing import Any, ClassVar, Generic, TypeVar
 
 import anyio
@@ -23,7 +22,6 @@ CALL, GET, UPDATE, CANCEL = "tools/call", "tasks/get", "tasks/update", "tasks/ca
 
 Params = TypeVar("Params")
 Result = TypeVar("Result")
-T = TypeVar("T")
 
 _MIN_POLL_SECONDS, _DEFAULT_POLL_SECONDS, _MAX_POLL_SECONDS = 0.02, 1.0, 60.0
 _CANCEL_SECONDS = 5.0  # for `tasks/cancel` of a call that was cancelled
@@ -51,21 +49,26 @@ class Task(Generic[Result]):
         method: Method of the request that created the task.
         id: Id of the task; empty if the server has answered the request at once.
         result: The result of that answer.
+        pause: Seconds until the first poll.
 
     Attributes:
         id: The same.
         is_over: True if the task is known to be over.
-        is_new: True if the task was created just now, so that a poll should wait a moment.
     """
 
-    is_new = False
-
     def __init__(
-        self, client: ClientEngine, method: Request[Any, Result, Any], id: str, result: Result | None = None
+        self,
+        client: ClientEngine,
+        method: Request[Any, Result, Any],
+        id: str,
+        result: Result | None = None,
+        *,
+        pause: float = 0.0,
     ) -> None:
         self.id = id
         self._client, self._method = client, method
         self._answered: set[str] = set()
+        self._pause = pause
         self._result = result
         self.is_over: bool = result is not None
 
@@ -78,7 +81,9 @@ class Task(Generic[Result]):
         Raises:
             ProtocolError: -32602, the task does not exist or has expired; -32600, the answer is about another task.
         """
-        found = await self._client.tasks_request(GET, {"taskId": self.id})
+        return self._own(await self._client.tasks_request(GET, {"taskId": self.id}))
+
+    def _own(self, found: Any) -> Any:
         if found.task_id != self.id:
             raise invalid_answer(f"{GET} was answered with another task")
         return found
@@ -94,8 +99,7 @@ class Task(Generic[Result]):
         Args:
             answers: Key of a question -> result, typed or in wire form.
         """
-        wire = {key: jsonrpc.plain(one) if isinstance(one, Model) else one for key, one in answers.items()}
-        await self._client.tasks_request(UPDATE, {"taskId": self.id, "inputResponses": wire})
+        await self._client.tasks_request(UPDATE, {"taskId": self.id, "inputResponses": _wire(answers)})
 
     async def updates(self) -> AsyncGenerator[Any]:
         """Yield the task as `status` returns it, and again after each change, until it is over.
@@ -103,50 +107,65 @@ class Task(Generic[Result]):
         The client polls at the interval that the server suggests, and retries while the server is unreachable.
         """
         known = None
-        if self.is_new:
-            await anyio.sleep(_MIN_POLL_SECONDS)
         while self._result is None:
-            found = await self._retried(self.status)
+            found = await self._poll()
             if found != known:
                 known = found
                 yield found
-            if found.status not in ("working", "input_required"):
-                self.is_over = True
+            if self.is_over:
                 return
-            suggested = _DEFAULT_POLL_SECONDS if found.poll_interval_ms is None else found.poll_interval_ms / 1000
-            await anyio.sleep(min(max(suggested, _MIN_POLL_SECONDS), _MAX_POLL_SECONDS))
 
-    async def _retried(self, ask: Callable[[], Awaitable[T]]) -> T:
-        """Send an idempotent request; retry while the server or its task store is unreachable."""
+    async def _poll(self) -> Any:
+        """Return the state of the task at the time of the next poll."""
+        if self._pause:
+            await anyio.sleep(self._pause)
+        found = self._own(await self._retried(GET))
+        self.is_over = found.status not in ("working", "input_required")
+        suggested = _DEFAULT_POLL_SECONDS if found.poll_interval_ms is None else found.poll_interval_ms / 1000
+        self._pause = 0.0 if self.is_over else min(max(suggested, _MIN_POLL_SECONDS), _MAX_POLL_SECONDS)
+        return found
+
+    async def _retried(self, method: str, **more: object) -> Any:
+        """Send an idempotent request about the task; retry while the server or its task store is unreachable."""
         end = anyio.current_time() + _UNREACHABLE_SECONDS
         while True:
             try:
-                return await ask()
+                return await self._client.tasks_request(method, {"taskId": self.id, **more})
             except (ConnectionClosed, ProtocolError) as error:
                 is_final = isinstance(error, ProtocolError) and error.code != INTERNAL_ERROR
                 if is_final or self._client.link.closed.is_set() or anyio.current_time() > end:
                     raise
             await anyio.sleep(_RETRY_SECONDS)
 
-    async def result(self) -> Result:
+    async def result(self, *, or_cancel: bool = False) -> Result:
         """Wait until the task is over; the client's handlers answer its questions.
+
+        Args:
+            or_cancel: True to cancel the task if the wait fails or is cancelled.
 
         Raises:
             ProtocolError: The request failed, the task does not exist any more, or it asks too many questions.
             TaskCancelled: The task was cancelled.
             MethodNotFound: The client has no handler for a question.
         """
-        async for found in self.updates():
-            if found.status == "input_required":
-                await self._answer_by_handlers(found.input_requests)
-            elif found.status == "completed":
-                return jsonrpc.typed_result(self._method, found.result)  # type: ignore[no-any-return]
-            elif found.status == "failed":
-                raise ProtocolError(found.error.code, found.error.message, found.error.data)
-            elif found.status == "cancelled":
-                raise TaskCancelled(self.id, found.status_message)
-        assert self._result is not None
-        return self._result
+        if self._result is not None:
+            return self._result
+        try:
+            found = await self._poll()
+            while not self.is_over:
+                if found.status == "input_required":
+                    await self._answer_by_handlers(found.input_requests)
+                found = await self._poll()
+        except BaseException as error:
+            if or_cancel and not isinstance(error, ConnectionClosed):
+                with anyio.move_on_after(_CANCEL_SECONDS, shield=True), suppress(Exception):  # keep the first error
+                    await self.cancel()
+            raise
+        if found.status == "failed":
+            raise ProtocolError(found.error.code, found.error.message, found.error.data)
+        if found.status == "cancelled":
+            raise TaskCancelled(self.id, found.status_message)
+        return jsonrpc.typed_result(self._method, found.result)  # type: ignore[no-any-return]
 
     async def _answer_by_handlers(self, questions: Mapping[str, Any]) -> None:
         """Answer all new questions together."""
@@ -154,8 +173,12 @@ class Task(Generic[Result]):
         if len(self._answered) + len(new) > _MAX_QUESTIONS:
             raise invalid_answer("the task does not stop asking")
         if new:
-            await self._retried(partial(self.answer, await self._client.answer_all(new)))
+            await self._retried(UPDATE, inputResponses=_wire(await self._client.answer_all(new)))
             self._answered.update(new)
+
+
+def _wire(answers: Mapping[str, Any]) -> dict[str, Any]:
+    return {key: jsonrpc.plain(one) if isinstance(one, Model) else one for key, one in answers.items()}
 
 
 class ClientEngine(Client):
@@ -198,30 +221,21 @@ class ClientEngine(Client):
         """Return the handle of a task with a known id."""
         return Task(self, self.dispatcher.revision.request(CALL), id)
 
-    async def settle(self, method: Request[Params, Result, Any], params: Params, answer: ExtensionResult) -> Result:
+    def settle(
+        self, method: Request[Params, Result, Any], params: Params, answer: ExtensionResult
+    ) -> Coroutine[Any, Any, Result]:
         """Wait for the result of a request that became a task; cancel the task if the wait fails."""
         if not isinstance(answer, self.tasks_extension.types.CreateTaskResult):
-            return await super().settle(method, params, answer)
+            return super().settle(method, params, answer)
         created: Any = answer
-        task = self._begun(method, created.task_id)
-        try:
-            return await task.result()
-        except (ConnectionClosed, TaskCancelled):
-            raise
-        except BaseException:
-            if not task.is_over:
-                with anyio.move_on_after(_CANCEL_SECONDS, shield=True), suppress(Exception):  # keep the first error
-                    await task.cancel()
-            raise
+        return self._begun(method, created.task_id).result(or_cancel=True)
 
     def _begun(self, method: Request[Any, Result, Any], id: str) -> Task[Result]:
         if method.name not in self.tasks_extension.alternatives:
             raise invalid_answer(f"{method.name} was answered with a task")
-        task = Task(self, method, id)
-        task.is_new = True
-        return task
+        return Task(self, method, id, pause=_MIN_POLL_SECONDS)
 
     def tasks_request(self, name: str, wire: Mapping[str, Any]) -> Awaitable[Any]:
         """Send a request of the extension, given its params in wire form."""
         method: Any = self.tasks_extension.methods[name]
-        return self.call(method, jsonrpc.typed_params(method, {**wire, "_meta": dict(self.link.metadata())}))
+        return self.request(method, jsonrpc.typed_params(method, {**wire, "_meta": self.link.meta}))

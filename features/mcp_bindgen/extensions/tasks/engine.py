@@ -99,22 +99,14 @@ class ServerEngine(Server):
         """Run tasks while the server serves."""
         tasks = self.all_tasks
         tasks.handlers[self.revision] = self._run
-        tasks.observers.append(self._notify)
-        try:
-            async with super().extension_lifespan(), tasks.serving():
-                yield
-        finally:
-            tasks.observers.remove(self._notify)
+        async with super().extension_lifespan(), tasks.serving():
+            yield
 
     @cached_property
     def all_tasks(self) -> Tasks:
         """The tasks of the server, for all revisions and principals."""
         self.own_tasks = self.own_tasks or Tasks()
         return self.own_tasks
-
-    @cached_property
-    def _core_tasks(self) -> list[CoreTasks]:
-        return []
 
     def bridged_engines(self, bridge: RevisionBridge) -> Sequence[BridgedEngine]:
         """Return the handlers of tasks for another revision: tasks of its core, or none."""
@@ -123,8 +115,7 @@ class ServerEngine(Server):
             return found
         if RESULT not in bridge.revision.methods:
             return [*found, hidden_tools(self, bridge)]
-        self._core_tasks.append(CoreTasks(self, bridge))
-        return [*found, self._core_tasks[-1]]
+        return [*found, CoreTasks(self, bridge)]
 
     # --- creation ---------------------------------------------------------------------------------------------
 
@@ -152,14 +143,14 @@ class ServerEngine(Server):
 
     async def begin_task(self, tool: ToolTask, params: object, ctx: Context) -> TaskRecord:
         """Create a task for a call, and submit it; raises `TooManyRequests`."""
-        limits, time, info = self.all_tasks.limits, now(), ctx.peer_info
+        limits, time, info, agreed = self.all_tasks.limits, now(), ctx.peer_info, ctx.agreed
         record = TaskRecord(
             id=new_id(),
             revision=self.revision,
             method=CALL,
             params=jsonrpc.plain(params),
             origin=replace(ctx.origin, headers={}),
-            client=TaskClient(None if info is None else jsonrpc.plain(info), dict(ctx.peer_capabilities)),
+            client=TaskClient(None if info is None else info.model_dump(), dict(agreed.declared["client"])),
             created=time,
             updated=time,
             ttl=limits.ttl_ms(limits.ttl if tool.ttl is None else tool.ttl),
@@ -194,7 +185,7 @@ class ServerEngine(Server):
         wire = {**record.params, "_meta": {**record.params.get("_meta", {}), "progressToken": record.id}}
         agreed = Negotiated(self._dispatcher)
         agreed.logs_by_default = False
-        agreed.declared.update({"client": record.client.capabilities, "server": self._capabilities})
+        agreed.declared = {"client": record.client.capabilities, "server": self._capabilities}
         if record.client.info is not None:
             agreed.peer_info = revision.types.Implementation.model_validate(record.client.info)
         threads = self._threads.get(record.principal) or CapacityLimiter(_THREADS_PER_PRINCIPAL)
@@ -279,12 +270,10 @@ class ServerEngine(Server):
         self._subscribers.add(link, _followed(link.agreed))
 
     def _notify(self, id: str | None) -> None:
-        """Notify clients that a task has changed; `None` stands for all tasks."""
+        """Notify subscribers that a task has changed; `None` stands for all tasks."""
         for link in self.audience:
             if isinstance(link, Subscription) and link.ready and (ids := _followed(link.agreed)):
                 self._subscribers.add(link, ids if id is None else [id] if link.follows(_FILTER, id) else ())
-        for engine in self._core_tasks:
-            engine.notify(id)
 
     @cached_property
     def _subscribers(self) -> StatusSender[Subscription]:
@@ -298,6 +287,7 @@ class ServerEngine(Server):
                 await link.notify(notification, jsonrpc.typed_params(notification, record.detailed()))
                 await link.drained()  # one at a time: results may be large
 
+        self.all_tasks.observers.append(self._notify)
         return StatusSender(self.all_tasks, send)
 
 
@@ -398,6 +388,7 @@ class CoreTasks(_Handlers):
             LIST: self.list_tasks,
             CANCEL: self.cancel_task,
         }
+        server.all_tasks.observers.append(self.notify)
         super().__init__(handlers, {"tasks": {"requests": {"tools": {"call": {}}}}})
 
     @cached_property
@@ -568,11 +559,14 @@ class TaskLink(Link):
         self.negotiated = negotiated
         self._progress = negotiated.dispatcher.revision.progress
         self._threads, self._running = threads, running
-        self._questions = TaskQuestions(running)
 
     def thread_limit(self) -> CapacityLimiter:
         """Return the limit of threads for blocking handlers of the principal."""
         return self._threads
+
+    @cached_property
+    def _questions(self) -> TaskQuestions:
+        return TaskQuestions(self._running)
 
     async def request(self, method: Request[Any, Any, Any], params: object, *, related: RequestId | None = None) -> Any:
         """Ask the client, and wait for the answer."""

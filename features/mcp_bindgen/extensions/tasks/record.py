@@ -11,7 +11,7 @@ import time
 from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
 from datetime import UTC, datetime
-from functools import cache, cached_property
+from functools import cache, cached_property, lru_cache
 from typing import Any, Literal, TypeAlias
 
 from pydantic import TypeAdapter
@@ -211,7 +211,7 @@ class TaskRecord:
 
     def is_expired(self, now: int) -> bool:
         """True if the time to live is over."""
-        return self.expires is not None and self.expires <= now
+        return self.ttl is not None and self.created + self.ttl <= now
 
     def expired(self, now: int) -> TaskRecord:
         """Fail the task if its time to live is over."""
@@ -251,5 +251,6 @@ def now() -> int:
     return round(time.time() * 1000)
 
 
+@lru_cache(maxsize=256)
 def _iso(milliseconds: int) -> str:
     return datetime.fromtimestamp(milliseconds / 1000, UTC).isoformat(timespec="milliseconds").replace("+00:00", "Z")

@@ -18,7 +18,6 @@ from anyio.abc import TaskGroup
 
 from mcp_bindgen.runtime.concurrency import background_tasks
 from mcp_bindgen.runtime.logs import log
-from mcp_bindgen.runtime.protocol.errors import StoreUnavailable
 
 if TYPE_CHECKING:
     from procrastinate import App
@@ -28,7 +27,7 @@ Run: TypeAlias = Callable[[str], Coroutine[Any, Any, None]]
 """Runs the task with an id until the task is over or waits long for its client.
 
 Any process that serves the same tools from the same store may call it, any number of times: only the worker with the
-lease of the task runs it. Errors of the handler are written to the task; the call raises `StoreUnavailable` only.
+lease of the task runs it. Errors of the handler are written to the task; the call raises nothing.
 """
 
 
@@ -80,16 +79,7 @@ class LocalRunner(TaskRunner):
     async def submit(self, id: str) -> None:
         """Run a task at once; do nothing while no server serves."""
         if self._group is not None and self._run is not None:
-            self._group.start_soon(_run_logged, self._run, id)
-
-
-async def _run_logged(run: Run, id: str) -> None:
-    try:
-        await run(id)
-    except StoreUnavailable:
-        log.warning("a task waits until the task store is reachable")
-    except Exception:
-        log.exception("a task could not be run; it is tried again")
+            self._group.start_soon(self._run, id)
 
 
 _NAME = "mcp-bindgen.run"  # of jobs

@@ -76,7 +76,7 @@ class RunningTask:
             InputRequired: The timeout of the runner has passed; the handler runs again after the answers.
         """
         await anyio.lowlevel.checkpoint()  # a cancellation comes first
-        await _retried(lambda: self.change(TaskRecord.asking, questions))
+        await _retried(self.change, TaskRecord.asking, questions)
         timeout = self._service.runner.answer_timeout if self.record.reruns else None
         with anyio.move_on_after(timeout):
             async for record in self._service.versions(self.record.id):
@@ -237,7 +237,7 @@ class Tasks:
         version = 0
         while True:
             changed = self._changes.setdefault(id, asyncio.Event())  # before reading, so that no change is missed
-            record = await _retried(lambda: self.store.read(id))
+            record = await _retried(self.store.read, id)
             if record is None:
                 return
             if record.version > version:
@@ -318,7 +318,7 @@ class Tasks:
         """End the run of a task in this process if the task is over, removed or run by a different worker."""
         running = self._running.get(id)
         if running is not None:
-            record = await _retried(lambda: self.store.read(id))
+            record = await _retried(self.store.read, id)
             if record is None or record.is_over or record.runs != running.record.runs:
                 running.scope.cancel()
 
@@ -364,15 +364,20 @@ class Tasks:
             return
         self._running[id] = None
         try:
-            running = self._running[id] = await self._begin(id)
-            is_waiting = running is not None and await self._work(running)
-        finally:
-            del self._running[id]
-        if running is not None and is_waiting:
-            await self.store.release(id, self._worker, running.record.expires)
-            record = await self.store.read(id)
-            if record is not None and not record.is_over and not record.open:  # the answers arrived meanwhile
-                await self._submit(id)
+            try:
+                running = self._running[id] = await self._begin(id)
+                is_waiting = running is not None and await self._work(running)
+            finally:
+                del self._running[id]
+            if running is not None and is_waiting:
+                await self.store.release(id, self._worker, running.record.expires)
+                record = await self.store.read(id)
+                if record is not None and not record.is_over and not record.open:  # the answers arrived meanwhile
+                    await self._submit(id)
+        except StoreUnavailable:
+            log.warning("a task waits until the task store is reachable")
+        except Exception:
+            log.exception("a task could not be run; it is tried again")
 
     async def _begin(self, id: str) -> RunningTask | None:
         """Begin a run of a task; return `None` if this worker cannot run it."""
@@ -402,7 +407,7 @@ class Tasks:
         except BaseException as error:
             other = other_than_required(error)
             if other is None:
-                await _retried(lambda: running.change(TaskRecord.given_back))
+                await _retried(running.change, TaskRecord.given_back)
                 return True
             if not isinstance(other, Exception):
                 with anyio.move_on_after(_STOP_SECONDS, shield=True), suppress(StoreUnavailable):
@@ -462,10 +467,10 @@ class StatusSender(Generic[AnyLink]):
             del self._waiting[link]
 
 
-async def _retried(ask: Callable[[], Awaitable[T]]) -> T:
+async def _retried(ask: Callable[..., Awaitable[T]], *arguments: object) -> T:
     """Ask the store; retry while it is unreachable."""
     while True:
         try:
-            return await ask()
+            return await ask(*arguments)
         except StoreUnavailable:
             await anyio.sleep(_RETRY_SECONDS)

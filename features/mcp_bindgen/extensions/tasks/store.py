@@ -141,7 +141,10 @@ class TaskStore(Protocol):
         ...
 
     def watch(self) -> AsyncGenerator[str | None]:
-        """Yield the id of each task that changes in any process; `None` if changes may have been missed."""
+        """Yield the id of each task that changes in any process; `None` if changes may have been missed.
+
+        A new task need not be reported: nobody knows its id yet.
+        """
         ...
 
     async def aclose(self) -> None:
@@ -184,7 +187,6 @@ class MemoryTaskStore:
         limits.check(self._usage.get(None, Usage()), self._usage.get(record.principal, Usage()))
         self._stored[record.id] = _Stored(record)
         self._count(record, 1, 1, len(record.data))
-        self._report(record.id)
 
     def _count(self, record: TaskRecord, open: int, tasks: int, size: int) -> None:
         for key in (None, record.principal):

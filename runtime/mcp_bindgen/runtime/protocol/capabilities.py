@@ -144,11 +144,11 @@ def missing(
 ) -> Path | None:
     """Return the undeclared capability that a method needs; `None` if `role` may send it."""
     if (id_ := method.extension) is not None:
-        sides: tuple[Role, ...] = (OTHER_ROLE[role], role)
-        needed: list[Path] = [(side, "extensions", id_) for side in sides if method.declared_by in (side, "both")]
-        if method.setting is not None:
-            needed.append((OTHER_ROLE[role], "extensions", id_, method.setting))
-        return next((path for path in needed if not is_declared(declared, *path)), None)
+        for side in (OTHER_ROLE[role], role):
+            if method.declared_by in (side, "both") and not is_declared(declared, side, "extensions", id_):
+                return side, "extensions", id_
+        setting: Path = (OTHER_ROLE[role], "extensions", id_, method.setting or "")
+        return None if method.setting is None or is_declared(declared, *setting) else setting
     path = method.capabilities.get(role)
     if path is not None and method is not revision.log and not is_declared(declared, *path):
         return path  # a server that has nothing to log to drops the message

@@ -31,10 +31,6 @@ class Extension(Protocol):
         """Method name -> descriptor, of the methods that it adds."""
         ...
 
-    def extends_core(self, revision: Any) -> bool:
-        """Return True if it extends a `Revision`."""
-        ...
-
     def is_in(self, capabilities: Mapping[str, Any]) -> bool:
         """Return True if a side with these capabilities, in wire form, declares it."""
         ...
@@ -47,8 +43,12 @@ class Extension(Protocol):
         """Return the members that it adds to a definition of core: Python name -> wire name."""
         ...
 
-    def settings_of(self, role: Role, capabilities: Mapping[str, Any]) -> Any:
-        """Return the typed settings that a side declares, or None; raises `ProtocolError` for invalid settings."""
+    def negotiated(self, revision: Any, ours: Role, declared: Mapping[Role, Mapping[str, Any]]) -> Any:
+        """Return the typed settings of the peer; None if a side does not declare it or the `Revision` is another one.
+
+        Raises:
+            ProtocolError: The settings are not valid.
+        """
 
     def declared(self, role: Role, settings: object, handled: Collection[str] = ()) -> Any:
         """Return the settings of one of our sides in wire form; raises `ProtocolError` for invalid settings."""

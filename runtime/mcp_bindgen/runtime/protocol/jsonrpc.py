@@ -202,7 +202,8 @@ def notification(method: Method, params: object) -> bytes:
 
 def response(id_: RequestId, result: object) -> bytes:
     """Return a response with a result as JSON text."""
-    return b'{"jsonrpc":"2.0","id":' + to_json(id_) + b',"result":' + write_result(result) + b"}"
+    written = result if type(result) is Written else write_result(result)
+    return b'{"jsonrpc":"2.0","id":' + to_json(id_) + b',"result":' + written + b"}"
 
 
 def failure(id_: RequestId | None, error: ProtocolError) -> bytes:

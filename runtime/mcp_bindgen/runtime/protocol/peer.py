@@ -115,9 +115,10 @@ class Peer:
                 return _with_origin(self.read(bytes(data)), data.origin)
         if self.state is State.CLOSED:
             return []
-        if self._complete is not None and self._may_be_foreign(data):
-            self._take_all_revisions(self._complete)
         event = self._receive_quickly(data)
+        if event is None and self._complete is not None and self._may_be_foreign(data):
+            self._take_all_revisions(self._complete)
+            event = self._receive_quickly(data)
         if event is not None:
             return [event]
         try:
@@ -185,6 +186,8 @@ class Peer:
             return None
         era = dispatcher.revision.era
         if not era.is_stateless and (self.state is not State.READY or name == INITIALIZE):
+            return None
+        if self._complete is not None and not era.is_stateless and self._may_be_foreign(data):
             return None
         route = dispatcher.routes.get(name)
         if route is None:
@@ -385,7 +388,10 @@ class Peer:
 
     def respond(self, id_: RequestId, result: object) -> bytes:
         """Answer a request of the peer; empty when it was cancelled or when its batch is incomplete."""
-        return self._close(id_, jsonrpc.response(id_, result)) if id_ in self.handling else b""
+        if id_ not in self.handling:
+            return b""
+        data, batch = jsonrpc.response(id_, result), self.handling.pop(id_)
+        return data if batch is None else batch.answered(id_, data)
 
     def fail(self, id_: RequestId, error: ProtocolError) -> bytes:
         """Answer a request of theirs with an error; empty in the same cases as `respond`."""

@@ -28,8 +28,6 @@ class Negotiated:
 
     Attributes:
         dispatcher: Dispatcher of this side in the spoken revision.
-        peer_info: How the other side introduced itself: an `Implementation`, or `None`.
-        log_level: The least severe log messages that the client wants; `None` if it did not say.
         subscriptions: The `followed_key` of the resources that the client follows (stateful revisions);
             `None` for all.
         logs_by_default: True if a client that did not say wants all of them, or none.
@@ -40,9 +38,17 @@ class Negotiated:
 
     def __init__(self, dispatcher: Dispatcher) -> None:
         self.dispatcher = dispatcher
-        self.peer_info: Any = None
-        self.log_level: str | None = None
         self.subscriptions = set()
+
+    @cached_property
+    def peer_info(self) -> Any:
+        """How the other side introduced itself: an `Implementation`, or `None`."""
+        return None
+
+    @cached_property
+    def log_level(self) -> str | None:
+        """The least severe log messages that the client wants; `None` if it did not say."""
+        return None
 
     @cached_property
     def declared(self) -> dict[Role, Mapping[str, Any]]:

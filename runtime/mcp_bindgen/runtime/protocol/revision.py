@@ -267,7 +267,7 @@ class Dispatcher:
         core = self.revision.methods.get(method.name) if self.extensions else None
         if not isinstance(core, Request) or method.result is not core.result:
             return method
-        return _answered(core, tuple(one for one in self.extensions if one.is_in(offers)))
+        return _answered(core, tuple([one for one in self.extensions if one.is_in(offers)]))
 
     def is_handled(self, route: Route, target: object) -> bool:
         """Return whether `target` overrides the stub of a route, or brought the route itself."""

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import copy
 import math
-from collections.abc import Awaitable, Callable, Mapping
+from collections.abc import Awaitable, Callable, Coroutine, Mapping
 from contextlib import AbstractAsyncContextManager
 from functools import partial
 from types import EllipsisType
@@ -177,23 +177,28 @@ class Client(Caller, Side):
             return self._bridge.subscribed(wanted)
         return subscribed(self, self._listening, wanted, more, self._forget)
 
-    async def request(self, method: Request[Params, Any, Answer], params: Params) -> Answer:
+    def request(self, method: Request[Params, Any, Answer], params: Params) -> Coroutine[Any, Any, Answer]:
         """Send any request of the method table, or one of your own, and return its result, of whatever type."""
         ask = partial(self._ask, method, params)
-        return await (ask() if self.guard is None else self.guard.request(self, method, params, ask))
+        return ask() if self.guard is None else self.guard.request(self, method, params, ask)
 
     async def _ask(self, method: Request[Params, Any, Answer], params: Params) -> Answer:
         self.check(method, params)
-        if self.extensions and self._bridge is None:
-            negotiated = self.link.negotiated
-            method = negotiated.dispatcher.answerable(method, negotiated.declared["server"])
         if self._bridge is not None:
-            answer = await self._bridge.request(method, params, self.options, fresh=self._fresh)
-        elif self.cache is None or not method.is_cacheable:
-            answer = await self._request(method, params)
+            ask = partial(self._bridge.request, method, params, self.options, fresh=self._fresh)
         else:
-            ask = partial(self._request, method, params)
-            answer = await self.cache.through(self._scope, method, params, ask, fresh=self._fresh)
+            if self.extensions and method.extension is None:
+                negotiated = self.link.negotiated
+                method = negotiated.dispatcher.answerable(method, negotiated.declared["server"])
+            ask = partial(self.link.request, method, params, self.options)
+            if self.cache is not None and method.is_cacheable:
+                ask = partial(self.cache.through, self._scope, method, params, ask, fresh=self._fresh)
+        known = self.link.introductions
+        try:
+            answer = await ask()
+        except (SessionLost, ProtocolError) as error:
+            await self._recover(method, error, known)
+            answer = await ask()
         if self.mirror is not None:
             answer = self.mirror.learn(method, answer, self.link.peer.record_invalid)
         answer = understood(method, answer)
@@ -202,21 +207,20 @@ class Client(Caller, Side):
         result: Answer = answer
         return result
 
-    async def _request(self, method: Request[Params, Any, Answer], params: Params) -> Answer:
-        known = self.link.introductions
-        try:
-            return await self.link.request(method, params, self.options)
-        except SessionLost:
-            await self._introduce(known)
-        except ProtocolError as error:
+    async def _recover(self, method: Request[Any, Any], error: Exception, known: int) -> None:
+        """Do what a request needs to succeed after an error; raise the error if nothing helps.
+
+        If the server has forgotten the session, introduce this client again, unless it was introduced since
+        introduction `known`.
+        """
+        if self._bridge is not None:  # its own client has tried
+            raise error
+        if isinstance(error, ProtocolError):
             source = self.mirror.source(method) if self.mirror is not None else None
             if source is None or error.code != self.dispatcher.revision.errors["HEADER_MISMATCH"]:
-                raise
+                raise error
             await self.relearn(self.dispatcher.revision.request(source))
-        return await self.link.request(method, params, self.options)
-
-    async def _introduce(self, known: int) -> None:
-        """Introduce this client to the server again, unless it was introduced since introduction `known`."""
+            return
         async with self._introducing:
             if known == self.link.introductions:
                 await _shake_hands(self, self.link)  # only revisions with a handshake have sessions
@@ -253,7 +257,8 @@ class Client(Caller, Side):
         answer = await self.request(method, params)
         if type(answer) is not method.result and isinstance(answer, (ExtensionResult, *method.alternatives)):
             with anyio.CancelScope(deadline=deadline) as scope:
-                answer = await self.settle_questions(method, params, answer)
+                if isinstance(answer, method.alternatives):
+                    answer = await self.settle_questions(method, params, answer)
                 if isinstance(answer, ExtensionResult):
                     answer = await self.settle(method, params, answer)
             if scope.cancelled_caught:

@@ -67,12 +67,9 @@ class Caller:
             ProtocolError: They are not valid.
         """
         agreed = self.negotiated
-        if agreed is None or not extension.extends_core(agreed.dispatcher.revision):
+        if agreed is None:
             return None
-        ours, theirs = agreed.dispatcher.role, OTHER_ROLE[agreed.dispatcher.role]
-        if not extension.is_in(agreed.declared[ours]):
-            return None
-        return extension.settings_of(theirs, agreed.declared[theirs])
+        return extension.negotiated(agreed.dispatcher.revision, agreed.dispatcher.role, agreed.declared)
 
     def check(self, method: Method, params: object) -> None:
         """Raise `CapabilityMissing` when a method, or these params of it, need a capability that was not declared."""
@@ -146,8 +143,10 @@ class Context(Caller):
             message.
         identity: Verified token of the request; `None` where requests carry no tokens.
         request_id: Id of the request; `None` for a notification.
+        negotiated: Agreement that the request counts on, if known.
     """
 
+    negotiated: Negotiated | None = None
     _token: Any = None
     _reached: float | None = None
 
@@ -157,6 +156,7 @@ class Context(Caller):
         self.origin: RequestOrigin = scope.origin
         self.identity: Identity | None = scope.origin.identity
         self.request_id: RequestId | None = scope.request_id
+        self.negotiated = scope.negotiated
         self.params = params
         self._questions = questions
         self._asked: set[str] = set()
@@ -165,11 +165,6 @@ class Context(Caller):
     def answered(self) -> Mapping[str, Any]:
         """Key -> answer in wire form, for questions of this handler in earlier rounds."""
         return {} if self._questions is None else self._questions.used
-
-    @property
-    def negotiated(self) -> Negotiated | None:
-        """Agreement that the request counts on, if known."""
-        return self.scope.negotiated
 
     @property
     def session(self) -> Session:

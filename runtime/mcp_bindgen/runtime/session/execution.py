@@ -160,14 +160,10 @@ def _negotiated(dispatcher: Dispatcher, method: Method, target: Any, work: Handl
     Raises (the handler):
         CapabilityMissing: The method or its result belongs to an extension that the peer does not declare.
     """
-    if dispatcher.role == "server":
-        work = target.around(method, work)
     by_id = {one.id: one for one in dispatcher.extensions}
     brought = {result_type(kind): one for one in dispatcher.extensions for kind in one.answering(method.name)}
     theirs = OTHER_ROLE[dispatcher.role]
     owner = by_id.get(method.extension or "") if method.declared_by in (theirs, "both") else None
-    if owner is None and not brought:
-        return work
 
     async def negotiated(params: Any, context: Any) -> Any:
         if owner is not None:
@@ -178,4 +174,5 @@ def _negotiated(dispatcher: Dispatcher, method: Method, target: Any, work: Handl
             context.require_extension(extension)
         return answer
 
-    return negotiated
+    checked = work if owner is None and not brought else negotiated
+    return target.around(method, checked) if dispatcher.role == "server" else checked

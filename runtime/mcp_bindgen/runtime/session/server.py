@@ -102,7 +102,8 @@ class Server(Side):
     def around(self, method: Method, handler: Handle) -> Handle:
         """Return the handler of a method, given the server's handler: by default the same.
 
-        An extension that takes part in other methods overrides this, and begins with `super().around`.
+        An extension that takes part in other methods overrides this, and begins with `super().around`. Its own results
+        are for clients that declare it.
 
         Args:
             method: The method.

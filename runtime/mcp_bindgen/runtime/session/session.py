@@ -347,7 +347,9 @@ class Session(Link):
                     if monotonic() > end:
                         await asyncio.sleep(0)
                         end = monotonic() + concurrency.TURN_SECONDS
-                    if (work.in_flight or work.unread) and work.must_wait(event):
+                    if isinstance(event, Answered):
+                        resolve(event)
+                    elif (work.in_flight or work.unread) and work.must_wait(event):
                         self._hold(event)
                     elif not isinstance(event, Requested | Notified):
                         self._take(event)
@@ -508,8 +510,6 @@ class Session(Link):
 
     def _take(self, event: Event) -> None:
         match event:
-            case Answered():
-                resolve(event)
             case Progressed(pending, params):
                 if pending.waiter is not None:
                     self._extend(pending.waiter)

@@ -12,7 +12,7 @@ from typing import Any, cast
 from pydantic_core import to_json
 
 from ..era.stateless import separated
-from ..model.base import Model, optional
+from ..model.base import optional
 from ..model.json_types import is_object
 from ..protocol import jsonrpc
 from ..protocol.capabilities import declared, missing
@@ -174,7 +174,7 @@ def _signed(answer: object, prefix: bytes, named: dict[str, Any], envelope: dict
         named: `_meta` with the name.
         envelope: Constructor defaults of the result, for a result in wire form.
     """
-    if isinstance(answer, Model) and result_type(type(answer)) and optional(answer, "meta") is None:
+    if result_type(type(answer)) and optional(answer, "meta") is None:
         return jsonrpc.Written(prefix + jsonrpc.write_result(answer)[1:])
     if answer is None:
         raise TypeError("a handler returned nothing")
@@ -203,10 +203,18 @@ class RequestNegotiated(Negotiated):
 
     def __init__(self, dispatcher: Dispatcher, offers: dict[str, Any], meta: Any) -> None:
         self.dispatcher = dispatcher
-        self.peer_info: Any = optional(meta, "client_info")
-        self.log_level: str | None = optional(meta, "log_level")  # not where logging is an extension
         self._offers = offers
         self._meta = meta
+
+    @cached_property
+    def peer_info(self) -> Any:
+        """How the client introduced itself."""
+        return optional(self._meta, "client_info")
+
+    @cached_property
+    def log_level(self) -> str | None:
+        """The least severe log messages that the client wants; no field where logging is an extension."""
+        return optional(self._meta, "log_level")  # type: ignore[no-any-return]
 
     @cached_property
     def declared(self) -> dict[Role, Any]:

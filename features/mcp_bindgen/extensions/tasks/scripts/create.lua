@@ -7,5 +7,4 @@ call('HSET', T, 'r', record, 'v', 1, 'w', principal, 'o', '')
 call('ZADD', P .. 'open', 0, id)
 call('ZADD', P .. 'l:' .. principal, call('HINCRBY', P .. 'n:', 'place', 1), id)
 count(principal, 1, 1, #record)
-call('PUBLISH', P .. 'changed', id)
 return false
