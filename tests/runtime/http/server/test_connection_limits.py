@@ -192,6 +192,65 @@ async def test_a_client_that_pipelines_and_hangs_up_is_noticed() -> None:
     assert len(server.cancelled) == 5
 
 
+# --- responses ------------------------------------------------------------------------------------------------
+
+
+class Plain:
+    """Application that answers with the events of a path; "wait" waits until the client has the head."""
+
+    def __init__(self) -> None:
+        self.has_head = anyio.Event()
+
+    async def __call__(self, scope: Scope, receive: Any, send: Any) -> None:
+        if scope["type"] != "http":
+            return
+        length = [] if "stream" in scope["path"] else [(b"content-length", b"5")]
+        await send({"type": "http.response.start", "status": 200, "headers": length})
+        if "stream" in scope["path"]:
+            await self.has_head.wait()
+        if "broken" in scope["path"]:
+            raise ValueError
+        await send({"type": "http.response.body", "body": b"he", "more_body": True})
+        await send({"type": "http.response.body", "body": b"llo"})
+
+    def leave(self) -> None:
+        """Has no streams to end."""
+
+
+@each(
+    ("line", "parts", "end"),
+    [
+        (b"GET /whole", 2, b"\r\n\r\nhello"),
+        (b"HEAD /whole", 1, b"content-length: 5\r\n\r\n"),
+        (b"GET /stream", 3, b"\r\n\r\n2\r\nhe\r\n3\r\nllo\r\n0\r\n\r\n"),
+        (b"GET /broken", 1, b"content-length: 5\r\n\r\n"),
+    ],
+)
+@each("last", [False, True])
+async def test_a_head_is_sent_with_its_body_or_without_delay(line: bytes, parts: int, end: bytes, last: bool) -> None:
+    sent: list[bytes] = []
+
+    class Watched(HttpProtocol):
+        def connection_made(self, transport: Any) -> None:
+            write = transport.write
+            transport.write = lambda data: (sent.append(bytes(data)), write(data))
+            super().connection_made(transport)
+
+    app: Any = Plain()
+    async with wires(app, Watched) as http:
+        wire = await http.open()
+        await wire.stream.send(line + b" HTTP/1.1\r\nhost: localhost\r\n" + b"connection: close\r\n" * last + b"\r\n")
+        await wire.until(lambda received: b"\r\n\r\n" in received)
+        app.has_head.set()
+        await wire.until(lambda received: received.endswith(end) or b"close" in received)
+        if last:
+            await refused(wire.until(lambda received: False), anyio.EndOfStream)
+    assert wire.received.startswith(b"HTTP/1.1 200 OK\r\n")
+    assert wire.received.replace(b"connection: close\r\n", b"").endswith(end)
+    assert len(sent) == parts
+    assert wire.received.count(b"HTTP/1.1") == 1
+
+
 # --- time -----------------------------------------------------------------------------------------------------
 
 
