@@ -117,6 +117,7 @@ class ClientBridge:
         self.session = session
         agreed = self.negotiated = Negotiated(dispatcher)
         agreed.declared["client"] = declared(home, dispatcher)
+        self.meta = said(home, dispatcher.revision, agreed.declared["client"])  # the wire client replaces it
         offers = {name: one for name, one in wire_client.server_capabilities.items() if name != "extensions"}
         agreed.declared["server"] = merge(_unstated(dispatcher.revision, self._bridge.wire), offers)
         agreed.peer_info = implementation(dispatcher.revision, wire_client.server_info)
@@ -194,10 +195,6 @@ class ClientBridge:
     def subscribed(self, wanted: BaseModel) -> AbstractAsyncContextManager[Any]:
         """Subscribe as clients of stateless revisions do; see `Client.subscribed`."""
         return self._adapter.subscribed(wanted)
-
-    def metadata(self) -> Mapping[str, Any]:
-        """Return the `_meta` that requests of the client's revision need; the wire client replaces it."""
-        return said(self.home, self._bridge.home.revision, self.negotiated.declared["client"])
 
     def _converted_progress(self, on_progress: Callable[[Any], object]) -> Callable[[Any], object]:
         ours = self._bridge.home.revision.progress

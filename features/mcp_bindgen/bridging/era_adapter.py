@@ -86,7 +86,7 @@ class EraAdapter:
 
     async def adapt(self, meta: dict[str, Any]) -> dict[str, Any]:
         """Return the `_meta` of a request as the wire revision needs it."""
-        return {**meta, **self._wire_client.link.metadata()}
+        return {**meta, **self._wire_client.link.meta}
 
     def is_wanted(self, method: Method, wire: dict[str, Any]) -> bool:
         """Return True if the client wants a notification: by default, all that its connection receives."""
@@ -141,7 +141,7 @@ class StatefulClient(EraAdapter):
     async def _ping(self, wire: dict[str, Any], client: Client) -> dict[str, Any]:
         """Send `server/discover`, the simplest request of the stateless era."""
         method = self._wire.request(methods.DISCOVER)
-        params = jsonrpc.typed_params(method, {"_meta": dict(client.link.metadata())})
+        params = jsonrpc.typed_params(method, {"_meta": dict(client.link.meta)})
         await client.with_options(fresh=True).call(method, params)
         return {}
 

@@ -71,9 +71,13 @@ class Extension:
         """The module of the types of the core that it extends."""
         return import_module(f"{self.revision.package}.types")
 
-    @cached_property
+    @property
     def methods(self) -> Mapping[str, Method]:
         """Method name -> descriptor, of the methods that it adds."""
+        return self._methods
+
+    @cached_property
+    def _methods(self) -> Mapping[str, Method]:
         found: Mapping[str, Method] = import_module(f"{self.package}.methods").METHODS
         return found
 

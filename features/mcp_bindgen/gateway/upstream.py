@@ -245,7 +245,7 @@ class Upstream:
         own = {key: value for key, value in ctx.meta.items() if key not in keys.values() and key != "progressToken"}
         level = ctx.agreed.log_level
         named = {keys["log_level"]: level} if level is not None and "log_level" in keys else {}
-        return {**own, **client.link.metadata(), **named}
+        return {**own, **client.link.meta, **named}
 
     async def _progressed(self, call: Call, token: RequestId, progress: BaseModel) -> None:
         if call.ctx is not None:

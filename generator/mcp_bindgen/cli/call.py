@@ -253,7 +253,7 @@ async def _near(client: Any, method: str, params: Mapping[str, Any]) -> str:
 
 def _metadata(client: Any) -> dict[str, Any]:
     """Return the metadata of a request; where a request asks for log messages, it does."""
-    meta: dict[str, Any] = client.link.metadata()
+    meta: dict[str, Any] = client.link.meta
     key = client.dispatcher.revision.meta_keys.get("log_level")
     return {**meta, key: "info"} if meta and key is not None and sys.stderr.isatty() else meta
 

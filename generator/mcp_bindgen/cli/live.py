@@ -372,7 +372,7 @@ async def _pages(client: Any, name: str, unchecked: Sequence[str] = ()) -> Async
         return
 
     async def page(cursor: str | None) -> Document:
-        meta = client.link.metadata()
+        meta = client.link.meta
         params = ({"_meta": meta} if meta else {}) | ({} if cursor is None else {"cursor": cursor})
         wire = await client.link.request(untyped(method), jsonrpc.typed_params(method, params), client.options)
         kept = {member: wire[member] for member in unchecked if is_object(wire) and is_array(wire.get(member))}

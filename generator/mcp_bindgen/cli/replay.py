@@ -73,7 +73,7 @@ class Replay:
             return skipped("the recording has no response")
         if REDACTED in canonical(exchange.params):
             return skipped("a value is redacted")
-        meta = {**_own_meta(exchange.request), **client.link.metadata()}
+        meta = {**_own_meta(exchange.request), **client.link.meta}
         params = comparison.params(exchange) | ({"_meta": meta} if meta else {})
         begun = len(seen)
         try:

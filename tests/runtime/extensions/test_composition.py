@@ -54,7 +54,7 @@ def price(core: Any = v2026_07_28, id_: str = PRICE, name: str = "price/get", **
     )
     extension = Extension(id_, "1", core.REVISION, "nowhere", **facts)
     known = SimpleNamespace(Price=Price, Offered=Offered, PriceFilter=PriceFilter)
-    vars(extension).update(methods=by_name(get, news), types=known)
+    vars(extension).update(_methods=by_name(get, news), types=known)
 
     class Context(core.Context):  # type: ignore[misc]
         async def notify_price(self, item: str) -> None:
@@ -71,7 +71,7 @@ def price(core: Any = v2026_07_28, id_: str = PRICE, name: str = "price/get", **
         adds = ExtensionRoutes(extension, "client", Route(news, "on_price"))
 
         async def get_price(self, item: str) -> Any:
-            return await self.call(get, PriceParams.model_validate({"item": item, "_meta": dict(self.link.metadata())}))
+            return await self.call(get, PriceParams.model_validate({"item": item, "_meta": dict(self.link.meta)}))
 
         def on_price(self, params: Any, ctx: Any) -> Any:
             return None

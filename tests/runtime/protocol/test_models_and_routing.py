@@ -72,7 +72,7 @@ class FakeLink(runtime.Link):
     """A way to a side that answers everything with the same answer."""
 
     def __init__(self, answer: Any = None, metadata: Mapping[str, Any] | None = None) -> None:
-        self.answer, self.said, self.introductions = answer, metadata or {}, 0
+        self.answer, self.meta, self.introductions = answer, metadata or {}, 0
         self.sent: list[tuple[str, Any]] = []
 
     async def request(self, method: Any, params: Any, options: object = None, *, related: object = None) -> Any:
@@ -81,9 +81,6 @@ class FakeLink(runtime.Link):
 
     async def notify(self, method: Any, params: Any, *, related: object = None) -> None:
         self.keep(method, params)
-
-    def metadata(self) -> Mapping[str, Any]:
-        return self.said
 
     def keep(self, method: Request[Any, Any, Any] | Notification[Any], params: object) -> None:
         self.sent.append((method.name, json.loads(TypeAdapter(method.params).dump_json(params))))
@@ -95,7 +92,7 @@ C = TypeVar("C", bound=runtime.Client)
 def linked(client: type[C], link: FakeLink) -> C:
     """A client that is connected by a link of ours."""
     made = client()
-    made.link = cast(Any, link)
+    made.link, made.negotiated = cast(Any, link), link.negotiated
     return made
 
 
@@ -370,7 +367,7 @@ def test_metadata_of_the_link_and_of_the_caller_are_merged() -> None:
     more = {"progressToken": 7, "org.example/x": None, "io.modelcontextprotocol/protocolVersion": "DRAFT"}
     asyncio.run(caller.call_tool("echo", {"message": "hi"}, meta=more))
     sent = {"name": "echo", "arguments": {"message": "hi"}, "_meta": {**METADATA, **more}}
-    assert (link.sent, link.said) == ([("tools/call", sent)], METADATA)
+    assert (link.sent, link.meta) == ([("tools/call", sent)], METADATA)
 
 
 def test_metadata_that_a_revision_requires_must_come_from_somewhere() -> None:

@@ -428,5 +428,5 @@ async def test_what_is_declared_and_not_listed_is_an_empty_list(revision: str) -
                 assert (await client.list_prompts()).prompts == []
     async with checked.connected(package.Client(), package.Server()) as connection:
         methods = package.methods
-        params = methods.LIST_TOOLS.params.model_validate({"_meta": connection.client.link.metadata()})
+        params = methods.LIST_TOOLS.params.model_validate({"_meta": connection.client.link.meta})
         assert (await checked.refused(connection.client.link.request(methods.LIST_TOOLS, params))).code == -32601

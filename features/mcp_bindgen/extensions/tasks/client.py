@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import AsyncGenerator, Awaitable, Coroutine, Mapping
+from collections.abc import AsyncGenerator, Awaitable, Mapping
 from contextlib import suppress
 from typing import Any, ClassVar, Generic, TypeVar
 
@@ -209,7 +209,7 @@ class ClientEngine(Client):
         """
         method: Request[Any, Any, Any] = self.dispatcher.revision.request(CALL)
         wire = {"name": name, "arguments": dict(arguments or {}), **more}
-        params = jsonrpc.typed_params(method, {**wire, "_meta": {**self.link.metadata(), **more.get("_meta", {})}})
+        params = jsonrpc.typed_params(method, {**wire, "_meta": {**self.link.meta, **more.get("_meta", {})}})
         answer = await self.settle_questions(method, params, await self.request(method, params))
         if isinstance(answer, self.tasks_extension.types.CreateTaskResult):
             return self._begun(method, answer.task_id)
@@ -221,14 +221,12 @@ class ClientEngine(Client):
         """Return the handle of a task with a known id."""
         return Task(self, self.dispatcher.revision.request(CALL), id)
 
-    def settle(
-        self, method: Request[Params, Result, Any], params: Params, answer: ExtensionResult
-    ) -> Coroutine[Any, Any, Result]:
+    async def settle(self, method: Request[Params, Result, Any], params: Params, answer: ExtensionResult) -> Result:
         """Wait for the result of a request that became a task; cancel the task if the wait fails."""
         if not isinstance(answer, self.tasks_extension.types.CreateTaskResult):
-            return super().settle(method, params, answer)
+            return await super().settle(method, params, answer)
         created: Any = answer
-        return self._begun(method, created.task_id).result(or_cancel=True)
+        return await self._begun(method, created.task_id).result(or_cancel=True)
 
     def _begun(self, method: Request[Any, Result, Any], id: str) -> Task[Result]:
         if method.name not in self.tasks_extension.alternatives:

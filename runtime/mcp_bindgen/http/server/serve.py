@@ -14,7 +14,7 @@ from types import FrameType
 from typing import Any, Unpack
 
 import uvicorn
-from starlette.types import ASGIApp, Message, Receive, Scope, Send
+from starlette.types import ASGIApp, Receive, Scope, Send
 
 from mcp_bindgen.runtime.log_format import announce, use_format
 from mcp_bindgen.runtime.session.server import Server
@@ -38,13 +38,11 @@ class _Uvicorn(uvicorn.Server):
         path: The path to print.
         ending: Ends endless responses; called when the process stops.
         hosts: Hosts that requests may name; the operator is told if public names are missing.
-        is_leaving: True if the server accepts no more connections.
     """
 
     path = "/"
     ending: Callable[[], None]
     hosts: Collection[str] = ()
-    is_leaving = False
     _lingers = False
 
     async def startup(self, sockets: list[socket] | None = None) -> None:
@@ -74,9 +72,9 @@ class _Uvicorn(uvicorn.Server):
         ports = [one for server in self.servers for one in server.sockets]
         while now() < begun + _ACCEPT_SECONDS and select(ports, (), (), 0)[0]:
             await asyncio.sleep(0)  # closing the port resets connections that wait, and uvloop accepts one at a time
-        self.is_leaving = True
         for server in self.servers:
             server.close()
+        self.server_state.default_headers = [*self.server_state.default_headers, (b"connection", b"close")]
         self.ending()
         connections: set[Any] = self.server_state.connections
         for connection in connections:
@@ -138,16 +136,8 @@ async def serve_app(app: ASGIApp, address: str, path: str, ending: Callable[[], 
     host, port = parse_address(address)
     await _check_free(address, host, port)
 
-    def served(scope: Scope, receive: Receive, send: Send) -> Awaitable[None]:
-        async def last(message: Message) -> None:
-            begins = message["type"] == "http.response.start"
-            closing = {"headers": [*message["headers"], (b"connection", b"close")]} if begins else {}
-            await send({**message, **closing})
-
-        return app(scope, receive, last if server.is_leaving and scope["type"] == "http" else send)
-
     quiet: Any = {"log_config": None, "access_log": False}
-    config = uvicorn.Config(served, host, port, http=HttpProtocol, interface="asgi3", lifespan="on", ws="none", **quiet)
+    config = uvicorn.Config(app, host, port, http=HttpProtocol, interface="asgi3", lifespan="on", ws="none", **quiet)
     server = _Uvicorn(config)
     server.path, server.ending, server.hosts = path, ending, hosts
     knows_stop.set(True)

@@ -20,7 +20,7 @@ _MAX_FIELDS = 1000  # header fields of a request; each costs far more memory tha
 _MAX_PIPELINED = 16  # requests that wait for the response to an earlier one
 
 
-class ResponseWriter:
+class ResponseWriter(asyncio.Transport):
     """Transport of the responses of a connection: sends the head of a response with the beginning of its body.
 
     A send costs a third of a call. Heads of streams leave at once, because their first event may take long.
@@ -34,7 +34,7 @@ class ResponseWriter:
         self._begun: Any = None
         self._head = b""
 
-    def write(self, data: bytes) -> None:
+    def write(self, data: Any) -> None:
         """Send a part of the response that is being answered, or keep its head until the next part."""
         cycle = self._protocol.answering
         if cycle is not self._begun and cycle.response_started:
@@ -42,22 +42,18 @@ class ResponseWriter:
             if cycle.expected_content_length:
                 self._head = data
                 return
-        head, self._head = self._head, b""
-        self._protocol.transport.write(head + data)
-
-    def flush(self) -> None:
-        """Send a head that was kept for a body."""
-        if self._head:
-            self.write(b"")
+        if self._head or data:
+            head, self._head = self._head, b""
+            self._protocol.transport.write(head + data)
 
     def close(self) -> None:
         """Close the connection after all that was written."""
-        self.flush()
+        self.write(b"")
         self._protocol.transport.close()
 
     def is_closing(self) -> bool:
         """Return True if the connection is closed or about to be."""
-        return self._protocol.transport.is_closing()  # type: ignore[no-any-return]
+        return self._protocol.transport.is_closing()
 
 
 class HttpProtocol(HttpToolsProtocol):
@@ -149,7 +145,7 @@ class HttpProtocol(HttpToolsProtocol):
 
     def on_response_complete(self) -> None:
         """Go on with the next pipelined request; count from zero if there is none."""
-        self._writer.flush()
+        self._writer.write(b"")  # a response to HEAD has no body
         if self.pipeline:
             self.answering = self.pipeline[-1][0]
         super().on_response_complete()

@@ -28,27 +28,21 @@ class Negotiated:
 
     Attributes:
         dispatcher: Dispatcher of this side in the spoken revision.
+        peer_info: How the other side introduced itself: an `Implementation`, or `None`.
+        log_level: The least severe log messages that the client wants; `None` if it did not say.
         subscriptions: The `followed_key` of the resources that the client follows (stateful revisions);
             `None` for all.
         logs_by_default: True if a client that did not say wants all of them, or none.
     """
 
     logs_by_default = True
+    peer_info: Any = None
+    log_level: str | None = None
     subscriptions: set[str] | None = None
 
     def __init__(self, dispatcher: Dispatcher) -> None:
         self.dispatcher = dispatcher
         self.subscriptions = set()
-
-    @cached_property
-    def peer_info(self) -> Any:
-        """How the other side introduced itself: an `Implementation`, or `None`."""
-        return None
-
-    @cached_property
-    def log_level(self) -> str | None:
-        """The least severe log messages that the client wants; `None` if it did not say."""
-        return None
 
     @cached_property
     def declared(self) -> dict[Role, Mapping[str, Any]]:
@@ -76,11 +70,13 @@ class Link(Protocol):
     Attributes:
         origin: Origin of the newest message.
         negotiated: Agreement of both sides, a `Negotiated`; `None` if each request makes its own.
+        meta: Members of the `_meta` of every request to the other side (stateless revisions).
         around_subscription: Surrounds each subscription on this link; `None` for nothing.
     """
 
     origin: RequestOrigin = UNKNOWN_ORIGIN
     negotiated: Any = None
+    meta: Mapping[str, Any] = {}
     around_subscription: Callable[[Any, Any], AbstractAsyncContextManager[None]] | None = None
 
     @property
@@ -100,10 +96,6 @@ class Link(Protocol):
 
     async def notify(self, method: Notification[Params], params: Params, *, related: RequestId | None = None) -> None:
         """Send a notification."""
-
-    def metadata(self) -> Mapping[str, Any]:
-        """Return the members of `_meta` that every request to this side needs (stateless revisions)."""
-        return {}
 
     def thread_limit(self) -> CapacityLimiter | None:
         """Return the limit of threads for blocking handlers; `None` for the process's limit only."""

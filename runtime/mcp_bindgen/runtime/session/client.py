@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import copy
 import math
-from collections.abc import Awaitable, Callable, Coroutine, Mapping
+from collections.abc import Awaitable, Callable, Mapping
 from contextlib import AbstractAsyncContextManager
 from functools import partial
 from types import EllipsisType
@@ -177,10 +177,10 @@ class Client(Caller, Side):
             return self._bridge.subscribed(wanted)
         return subscribed(self, self._listening, wanted, more, self._forget)
 
-    def request(self, method: Request[Params, Any, Answer], params: Params) -> Coroutine[Any, Any, Answer]:
+    async def request(self, method: Request[Params, Any, Answer], params: Params) -> Answer:
         """Send any request of the method table, or one of your own, and return its result, of whatever type."""
         ask = partial(self._ask, method, params)
-        return ask() if self.guard is None else self.guard.request(self, method, params, ask)
+        return await (ask() if self.guard is None else self.guard.request(self, method, params, ask))
 
     async def _ask(self, method: Request[Params, Any, Answer], params: Params) -> Answer:
         self.check(method, params)
@@ -334,7 +334,7 @@ class Client(Caller, Side):
 
     def attach(self, session: Session, scope: CacheScope) -> None:
         """Connect this client to a session; `scope` selects the results of a cache that it may see."""
-        self.link = session
+        self.link, self.negotiated = session, session.negotiated
         self.mirror = None
         self._bridge = None
         self._scope = scope

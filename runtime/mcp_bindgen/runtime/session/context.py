@@ -37,6 +37,7 @@ class Caller:
         link: The way there.
 
     Attributes:
+        negotiated: Agreement of both sides; `None` if the link has none.
         max_pages: The most pages of a list that are read.
     """
 
@@ -44,12 +45,7 @@ class Caller:
 
     def __init__(self, link: Link) -> None:
         self.link = link
-
-    @property
-    def negotiated(self) -> Negotiated | None:
-        """Agreement of both sides; `None` if the link has none."""
-        found: Negotiated | None = self.link.negotiated
-        return found
+        self.negotiated: Negotiated | None = link.negotiated
 
     def extension(self, extension: Extension) -> Any:
         """Return the settings with which the peer declares an extension that this side declares, too.
@@ -130,7 +126,7 @@ class Caller:
 
     def metadata(self, model: type[M], extra: Mapping[str, Any] | None) -> M:
         """Return the `_meta` of a request: the members that the link requires, and the caller's."""
-        return model.model_validate({**self.link.metadata(), **(extra or {})})
+        return model.model_validate({**self.link.meta, **(extra or {})})
 
 
 class Context(Caller):
@@ -146,7 +142,6 @@ class Context(Caller):
         negotiated: Agreement that the request counts on, if known.
     """
 
-    negotiated: Negotiated | None = None
     _token: Any = None
     _reached: float | None = None
 
@@ -156,7 +151,7 @@ class Context(Caller):
         self.origin: RequestOrigin = scope.origin
         self.identity: Identity | None = scope.origin.identity
         self.request_id: RequestId | None = scope.request_id
-        self.negotiated = scope.negotiated
+        self.negotiated: Negotiated | None = scope.negotiated
         self.params = params
         self._questions = questions
         self._asked: set[str] = set()

@@ -225,7 +225,6 @@ class Session(Link):
 
     Attributes:
         negotiated: Agreement of both sides.
-        meta: Members of the `_meta` of each request (stateless revisions).
         headers: Returns the HTTP headers of a message; `None` if it needs none.
         threads: Limit of threads that several connections share; by default each has its own.
         access: Decides whether an identity may do some operations of a revision; `None` where messages carry no
@@ -243,7 +242,6 @@ class Session(Link):
         self.limits: Limits = limits
         peer.max_batch_members = self.limits.batch_members
         self.negotiated: Negotiated = Negotiated(peer.dispatcher)
-        self.meta: Mapping[str, Any] = {}
         self.headers: Callable[[Method, Any], Mapping[str, str]] | None = None
         self.origin: RequestOrigin = transport.origin
         self.access: Access | None = None
@@ -619,10 +617,6 @@ class Session(Link):
         message.opens_stream = method.name == INITIALIZED
         if not await self._send([message]):
             raise ConnectionClosed("the connection is closed")
-
-    def metadata(self) -> Mapping[str, Any]:
-        """Return the members of `_meta` that each request needs; nothing in stateful revisions."""
-        return self.meta
 
     def _outgoing_message(self, data: bytes, method: Method, params: object, related: RequestId | None) -> Outgoing:
         message = Outgoing(data)

@@ -203,18 +203,10 @@ class RequestNegotiated(Negotiated):
 
     def __init__(self, dispatcher: Dispatcher, offers: dict[str, Any], meta: Any) -> None:
         self.dispatcher = dispatcher
+        self.peer_info = getattr(meta, "client_info", None)
+        self.log_level = getattr(meta, "log_level", None)  # not where logging is an extension
         self._offers = offers
         self._meta = meta
-
-    @cached_property
-    def peer_info(self) -> Any:
-        """How the client introduced itself."""
-        return optional(self._meta, "client_info")
-
-    @cached_property
-    def log_level(self) -> str | None:
-        """The least severe log messages that the client wants; no field where logging is an extension."""
-        return optional(self._meta, "log_level")  # type: ignore[no-any-return]
 
     @cached_property
     def declared(self) -> dict[Role, Any]:

@@ -233,7 +233,12 @@ async def test_a_head_is_sent_with_its_body_or_without_delay(line: bytes, parts:
     class Watched(HttpProtocol):
         def connection_made(self, transport: Any) -> None:
             write = transport.write
-            transport.write = lambda data: (sent.append(bytes(data)), write(data))
+
+            def noted(data: bytes) -> None:
+                sent.append(data)
+                write(data)
+
+            transport.write = noted
             super().connection_made(transport)
 
     app: Any = Plain()

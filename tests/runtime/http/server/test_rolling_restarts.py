@@ -184,7 +184,7 @@ async def test_a_response_that_began_before_the_signal_does_not_end_its_connecti
         assert await anyio.to_thread.run_sync(connection.recv, 4096)
         async with anyio.create_task_group() as tasks:
             tasks.start_soon(server.shutdown)
-            while not server.is_leaving:
+            while (b"connection", b"close") not in server.server_state.default_headers:
                 await anyio.sleep(0.01)
             stopping.set()
             for _ in range(2):
