@@ -101,12 +101,14 @@ class Queue(NamedTuple):
 
 
 class QueueRunner(TaskRunner):
-    """Base of runners that send tasks to a queue, and run the jobs of that queue.
+    """Base of runners that send tasks to a queue, and run the jobs of that queue in all processes that have a runner.
 
     A job is a task id. A queue may lose a job or deliver it twice: each task has a lease, and the engine submits a task
     without a worker again.
 
     Args:
+        address: Address of the server of the queue.
+        name: Name of the queue.
         concurrency: Number of tasks that this process runs at a time; 0 to send tasks only.
 
     Attributes:
@@ -121,13 +123,14 @@ class QueueRunner(TaskRunner):
     answer_timeout: float | None = 5.0
     extra: tuple[str, str]
 
-    def __init__(self, concurrency: int) -> None:
-        name, package = self.extra
-        if find_spec(name) is None:
-            raise ImportError(f"{type(self).__name__} needs {package}: pip install 'mcp-bindgen[{name}]'")
+    def __init__(self, address: str, *, name: str = "mcp-tasks", concurrency: int = 10) -> None:
+        extra, package = self.extra
+        if find_spec(extra) is None:
+            raise ImportError(f"{type(self).__name__} needs {package}: pip install 'mcp-bindgen[{extra}]'")
         if concurrency < 0:
             raise ValueError(f"concurrency is the number of tasks that run at a time, or 0, and not {concurrency}")
         self.concurrency = concurrency
+        self._address, self._name = address, name
         self._queue: Queue | None = None
 
     def connected(self, job: Run) -> AbstractAsyncContextManager[Queue]:
@@ -183,32 +186,19 @@ async def _restarted(work: Callable[[], Awaitable[None]]) -> None:
 
 
 class DocketRunner(QueueRunner):
-    """Run tasks in all processes that have a runner for the same queue, on any number of machines.
+    """Runner with a queue of Docket; its address is a URL of Redis or Valkey (`redis`, `rediss` or `unix`).
 
     Docket stores the arguments of jobs as pickles: a client that may write to its Redis can run code in the workers.
-
-    Args:
-        url: URL of Redis or Valkey with the scheme `redis`, `rediss` or `unix`.
-        name: Name of the queue.
-        concurrency: Number of tasks that this process runs at a time; 0 to send tasks only.
-
-    Raises:
-        ValueError: `concurrency` is negative.
-        ImportError: pydocket is not installed.
     """
 
     extra: tuple[str, str] = "docket", "pydocket"
-
-    def __init__(self, url: str, *, name: str = "mcp-tasks", concurrency: int = 10) -> None:
-        super().__init__(concurrency)
-        self._url, self._name = url, name
 
     @asynccontextmanager
     async def connected(self, job: Run) -> AsyncGenerator[Queue]:
         """Connect to Redis while the block lasts."""
         from docket import Docket, Worker
 
-        async with Docket(name=self._name, url=self._url) as docket:
+        async with Docket(name=self._name, url=self._address) as docket:
             docket.register(job, names=[_NAME])
             async with Worker(
                 docket,
@@ -226,28 +216,17 @@ class DocketRunner(QueueRunner):
 
 
 class ProcrastinateRunner(QueueRunner):
-    """Run tasks in all processes that have a runner for the same queue, on any number of machines.
+    """Runner with a queue of Procrastinate; its address is a connection string of PostgreSQL.
 
-    Args:
-        conninfo: Connection string of PostgreSQL, as `postgresql://user@host/database` or in the syntax of libpq.
-        name: Name of the queue.
-        concurrency: Number of tasks that this process runs at a time; 0 to send tasks only.
-
-    Raises:
-        ValueError: `concurrency` is negative.
-        ImportError: procrastinate is not installed.
+    It is written as `postgresql://user@host/database` or in the syntax of libpq.
     """
 
     extra: tuple[str, str] = "procrastinate", "procrastinate"
 
-    def __init__(self, conninfo: str, *, name: str = "mcp-tasks", concurrency: int = 10) -> None:
-        super().__init__(concurrency)
-        self._conninfo, self._name = conninfo, name
-
     def _app(self) -> App:
         from procrastinate import App, PsycopgConnector
 
-        return App(connector=PsycopgConnector(conninfo=self._conninfo, min_size=1, max_size=max(4, self.concurrency)))
+        return App(connector=PsycopgConnector(conninfo=self._address, min_size=1, max_size=max(4, self.concurrency)))
 
     async def prepare(self) -> None:
         """Create the tables of Procrastinate, once for a database; keep existing ones."""
