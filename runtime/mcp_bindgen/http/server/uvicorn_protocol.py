@@ -23,7 +23,7 @@ _MAX_PIPELINED = 16  # requests that wait for the response to an earlier one
 class ResponseWriter(asyncio.Transport):
     """Transport of the responses of a connection: sends the head of a response with the beginning of its body.
 
-    A send costs a third of a call. Heads of streams leave at once, because their first event may take long.
+    A send costs a third of a call. The head of a stream waits for an event that is written at the same moment only.
 
     Args:
         protocol: The protocol of the connection.
@@ -35,14 +35,13 @@ class ResponseWriter(asyncio.Transport):
         self._head = b""
 
     def write(self, data: Any) -> None:
-        """Send a part of the response that is being answered, or keep its head until the next part."""
+        """Send a part of the response that is being written, or keep its head for the next part."""
         cycle = self._protocol.answering
         if cycle is not self._begun and cycle.response_started:
-            self._begun = cycle
-            if cycle.expected_content_length:
-                self._head = data
-                return
-        if self._head or data:
+            self._begun, self._head = cycle, data
+            if not cycle.expected_content_length:
+                self._protocol.loop.call_soon(self.write, b"")
+        elif self._head or data:
             head, self._head = self._head, b""
             self._protocol.transport.write(head + data)
 

@@ -196,7 +196,7 @@ async def test_a_client_that_pipelines_and_hangs_up_is_noticed() -> None:
 
 
 class Plain:
-    """Application that answers with the events of a path; "wait" waits until the client has the head."""
+    """Application that answers "hello", at paths with "stream" without a length, with "slow" once a head has arrived."""
 
     def __init__(self) -> None:
         self.has_head = anyio.Event()
@@ -206,7 +206,7 @@ class Plain:
             return
         length = [] if "stream" in scope["path"] else [(b"content-length", b"5")]
         await send({"type": "http.response.start", "status": 200, "headers": length})
-        if "stream" in scope["path"]:
+        if "slow" in scope["path"]:
             await self.has_head.wait()
         if "broken" in scope["path"]:
             raise ValueError
@@ -222,7 +222,8 @@ class Plain:
     [
         (b"GET /whole", 2, b"\r\n\r\nhello"),
         (b"HEAD /whole", 1, b"content-length: 5\r\n\r\n"),
-        (b"GET /stream", 3, b"\r\n\r\n2\r\nhe\r\n3\r\nllo\r\n0\r\n\r\n"),
+        (b"GET /stream", 2, b"\r\n\r\n2\r\nhe\r\n3\r\nllo\r\n0\r\n\r\n"),
+        (b"GET /slow-stream", 3, b"\r\n\r\n2\r\nhe\r\n3\r\nllo\r\n0\r\n\r\n"),
         (b"GET /broken", 1, b"content-length: 5\r\n\r\n"),
     ],
 )
