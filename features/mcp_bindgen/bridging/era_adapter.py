@@ -96,8 +96,8 @@ class EraAdapter:
     async def subscribed(self, wanted: BaseModel) -> AsyncGenerator[BaseModel]:
         """Subscribe as the client's era does; raise `MethodNotFound` if it has no subscriptions."""
         self._home.request(methods.LISTEN)
-        async with self._wire_client.subscribed(_filter_kind(self._wire).model_validate(plain(wanted))) as agreed:
-            yield _filter_kind(self._home).model_validate(plain(agreed))
+        async with self._wire_client.subscribed(self._wire.subscription_filter.model_validate(plain(wanted))) as agreed:
+            yield self._home.subscription_filter.model_validate(plain(agreed))
 
 
 class StatefulClient(EraAdapter):
@@ -195,7 +195,7 @@ class StatefulClient(EraAdapter):
         self._scope, self._ended = None, anyio.Event()
         if wanted:
             self._scope = anyio.CancelScope()
-            kind = _filter_kind(self._wire)
+            kind = self._wire.subscription_filter
             try:
                 agreed = await self._tasks.start(self._listen, kind(**wanted), self._scope, self._ended)
             except BaseException:
@@ -342,11 +342,6 @@ def era_adapter(home: Revision, wire_client: Client, tasks: TaskGroup) -> EraAda
     if home.era.is_stateless == wire_client.dispatcher.revision.era.is_stateless:
         return EraAdapter(home, wire_client)
     return StatelessClient(home, wire_client) if home.era.is_stateless else StatefulClient(home, wire_client, tasks)
-
-
-def _filter_kind(revision: Revision) -> Any:
-    """Return the class of subscription filters."""
-    return revision.request(methods.LISTEN).params.model_fields["notifications"].annotation
 
 
 # --- stateless servers behind stateful connections ------------------------------------------------------------

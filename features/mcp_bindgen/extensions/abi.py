@@ -20,7 +20,7 @@ from mcp_bindgen.runtime.model.json_types import is_object
 from mcp_bindgen.runtime.protocol.errors import INVALID_PARAMS, ProtocolError
 from mcp_bindgen.runtime.protocol.extension import added_to, with_answers
 from mcp_bindgen.runtime.protocol.methods import OTHER_ROLE, Method, Request, Role, result_type
-from mcp_bindgen.runtime.protocol.revision import Revision
+from mcp_bindgen.runtime.protocol.revision import Dispatcher, Revision
 from mcp_bindgen.runtime.protocol.routing import Route
 
 
@@ -97,12 +97,11 @@ class Extension:
         fields: Mapping[str, Any] = getattr(self.types, self.extends[definition]).model_fields
         return {name: one.alias or wire_name(name) for name, one in fields.items()}
 
-    def negotiated(self, revision: Revision, ours: Role, declared: Mapping[Role, Mapping[str, Any]]) -> Any:
+    def negotiated(self, dispatcher: Dispatcher, declared: Mapping[Role, Mapping[str, Any]]) -> Any:
         """Return the settings that the peer declares, typed where their type is stated.
 
         Args:
-            revision: The revision of the connection.
-            ours: This side.
+            dispatcher: Dispatcher of this side in the revision of the connection.
             declared: Side -> all that it declares, in wire form.
 
         Returns:
@@ -111,8 +110,8 @@ class Extension:
         Raises:
             ProtocolError: -32602, they are not valid.
         """
-        theirs = OTHER_ROLE[ours]
-        if revision is not self.revision or not self.is_in(declared[ours]):
+        theirs = OTHER_ROLE[dispatcher.role]
+        if dispatcher.revision is not self.revision or not self.is_in(declared[dispatcher.role]):
             return None
         extensions = declared[theirs].get("extensions")
         settings = extensions.get(self.id) if is_object(extensions) else None

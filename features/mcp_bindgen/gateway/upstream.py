@@ -327,8 +327,7 @@ class Upstream:
         try:
             with scope:
                 client = await self.client()
-                kind = self._revision.request(methods.LISTEN).params.model_fields["notifications"].annotation
-                async with client.subscribed(kind(**wanted)):
+                async with client.subscribed(self._revision.subscription_filter(**wanted)):
                     if former is not None:
                         former.cancel()
                     await client.link.closed.wait()

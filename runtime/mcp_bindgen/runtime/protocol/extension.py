@@ -43,8 +43,12 @@ class Extension(Protocol):
         """Return the members that it adds to a definition of core: Python name -> wire name."""
         ...
 
-    def negotiated(self, revision: Any, ours: Role, declared: Mapping[Role, Mapping[str, Any]]) -> Any:
-        """Return the typed settings of the peer; None if a side does not declare it or the `Revision` is another one.
+    def negotiated(self, dispatcher: Any, declared: Mapping[Role, Mapping[str, Any]]) -> Any:
+        """Return the typed settings of the peer; None if a side does not declare it or the revision is another one.
+
+        Args:
+            dispatcher: The `Dispatcher` of this side.
+            declared: Side -> its capabilities, in wire form.
 
         Raises:
             ProtocolError: The settings are not valid.

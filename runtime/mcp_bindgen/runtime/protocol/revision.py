@@ -15,7 +15,7 @@ from weakref import WeakKeyDictionary
 from .envelope import Envelope, RequestId
 from .errors import MethodNotFound
 from .extension import Extension, added_to, definers, with_answers
-from .methods import Method, Notification, Path, Request, Role
+from .methods import LISTEN, Method, Notification, Path, Request, Role
 from .routing import Route, custom_routes
 from .transitions import State
 
@@ -156,6 +156,12 @@ class Revision:
         """Capabilities that are `true` and not objects."""
         found: frozenset[Path] = import_module(f"{self.package}.methods").FLAGS
         return found
+
+    @cached_property
+    def subscription_filter(self) -> Any:
+        """The class of the filters of subscriptions; `None` where there are no subscriptions."""
+        listen = self.methods.get(LISTEN)
+        return None if listen is None else listen.params.model_fields["notifications"].annotation
 
     @cached_property
     def utilities(self) -> Mapping[str, str]:

@@ -63,9 +63,7 @@ class Caller:
             ProtocolError: They are not valid.
         """
         agreed = self.negotiated
-        if agreed is None:
-            return None
-        return extension.negotiated(agreed.dispatcher.revision, agreed.dispatcher.role, agreed.declared)
+        return None if agreed is None else extension.negotiated(agreed.dispatcher, agreed.declared)
 
     def check(self, method: Method, params: object) -> None:
         """Raise `CapabilityMissing` when a method, or these params of it, need a capability that was not declared."""
@@ -216,10 +214,9 @@ class Context(Caller):
     @property
     def agreed(self) -> Negotiated:
         """Agreement that the request counts on; raises `ConnectionClosed` if there is none."""
-        agreed = self.negotiated
-        if agreed is None:
+        if self.negotiated is None:
             raise ConnectionClosed("this context has no connection")
-        return agreed
+        return self.negotiated
 
     @property
     def meta(self) -> Mapping[str, Any]:

@@ -124,13 +124,12 @@ class Listening:
 
 def check_filter(agreed: Negotiated, *wanted: BaseModel) -> None:
     """Raise `CapabilityMissing` when parts of a filter are of an extension that the server does not declare."""
-    method = agreed.dispatcher.revision.methods.get(LISTEN)
-    if method is None or not agreed.dispatcher.extensions:
+    kind = agreed.dispatcher.revision.subscription_filter
+    if kind is None or not agreed.dispatcher.extensions:
         return
-    kind: str = method.params.model_fields["notifications"].annotation.__name__
     members = {name for one in wanted for name in jsonrpc.plain(one)}
     for extension in agreed.dispatcher.extensions:
-        if not extension.is_in(agreed.declared["server"]) and members & {*extension.members(kind).values()}:
+        if not extension.is_in(agreed.declared["server"]) and members & {*extension.members(kind.__name__).values()}:
             raise CapabilityMissing(LISTEN, ("server", "extensions", extension.id))
 
 
