@@ -196,7 +196,7 @@ async def test_a_client_that_pipelines_and_hangs_up_is_noticed() -> None:
 
 
 class Plain:
-    """Application that answers "hello", at paths with "stream" without a length, with "slow" once a head has arrived."""
+    """Application that says hello: with "stream" without a length, with "slow" once the client has the head."""
 
     def __init__(self) -> None:
         self.has_head = anyio.Event()
