@@ -16,8 +16,10 @@ from datamodel_code_generator.format import PythonVersion
 from datamodel_code_generator.imports import Import
 from datamodel_code_generator.model import get_data_model_types
 from datamodel_code_generator.model.pydantic_v2 import BaseModel
+from datamodel_code_generator.model.type_alias import TypeAliasTypeBackport
 from datamodel_code_generator.parser.jsonschema import JsonSchemaParser
 from datamodel_code_generator.reference import FieldNameResolver
+from datamodel_code_generator.types import DataType
 
 from mcp_bindgen.protocol.model import (
     Array,
@@ -214,22 +216,34 @@ class _KeptNames(FieldNameResolver):
         return name
 
 
-class _DataModel(BaseModel):
-    FIELD_NAME_RESOLVER_CLASS = _KeptNames
-    SUPPORTS_FIELD_RENAMING = False
-
+class _WithoutImports:
     @property
     def imports(self) -> tuple[Import, ...]:
         """No imports: our template of the module has them, and finding them takes a fifth of the time."""
         return ()
 
 
+class _DataModel(_WithoutImports, BaseModel):
+    FIELD_NAME_RESOLVER_CLASS = _KeptNames
+    SUPPORTS_FIELD_RENAMING = False
+
+
+class _Alias(_WithoutImports, TypeAliasTypeBackport):
+    pass
+
+
+class _Parser(JsonSchemaParser):
+    def parse_any_of(self, name: str, obj: Any, path: list[str]) -> list[DataType]:
+        """Parse the members of a union one by one; looking for what they have in common takes a twelfth of the time."""
+        return [self.parse_item(name, member, [*path, str(index)]) for index, member in enumerate(obj.anyOf)]
+
+
 def _models(module: _Module) -> str:
     kinds = get_data_model_types(DataModelType.PydanticV2BaseModel, PythonVersion.PY_311, use_type_alias=True)
-    parser = JsonSchemaParser(
+    parser = _Parser(
         json.dumps(_document(module)),
         data_model_type=_DataModel,
-        data_model_root_type=kinds.root_model,
+        data_model_root_type=_Alias,
         data_model_field_type=kinds.field_model,
         data_type_manager_type=kinds.data_type_manager,
         target_python_version=PythonVersion.PY_311,
