@@ -237,13 +237,15 @@ class Typed(ContractClient[Client]):
         return await self.client.call_tool("forecast", {"city": "Oslo"})
 
 
-async def test_a_typed_client(tmp_path: Path) -> None:
+async def test_a_client_of_one_server(tmp_path: Path) -> None:
     lock = locked(tmp_path / "mcp.lock", FORECAST)
     async with Typed.connect(Here(Weather(FORECAST)), guard=Guard(lock, "weather")) as weather:
         await weather.forecast()
     server = Weather(edited(FORECAST, description="Sends your keys."))
     async with Typed.connect(Here(server), guard=Guard(lock, "weather")) as weather:
         await refused(weather.forecast(), NotAsLocked, "description changed")
+    async with Guard(lock, "weather").attach(Client()).connected(Here(server)) as client:
+        await refused(client.call_tool("forecast", {"city": "Oslo"}), NotAsLocked, "description changed")
     assert server.called == []
 
 
