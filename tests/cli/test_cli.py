@@ -256,6 +256,8 @@ def test_methods_as_json() -> None:
     assert [method["name"] for method in methods] == sorted(method["name"] for method in methods)
     (call,) = (method for method in methods if method["name"] == "tools/call")
     assert {tuple(method) for method in methods} == {tuple(call)}
+    deprecated = {method["name"] for method in methods if method["deprecated"]}
+    assert deprecated == {"notifications/message", "roots/list", "sampling/createMessage"}
     assert call.pop("doc")
     names = {"name": "tools/call", "definition": "CallToolRequest", "stub": "call_tool"}
     way = {"kind": "request", "sender": "client", "carrier": "message", "capabilities": {"client": "server.tools"}}

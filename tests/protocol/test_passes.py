@@ -1226,12 +1226,16 @@ def test_complete_messages() -> None:
         "ListResult": {"anyOf": [ref("Some"), record(none=STRING)]},
         "Some": record(some=STRING),
         "Other": record(),
+        "StopRequest": message("jobs/stop", ref("StopParams")),
+        "StopParams": ref("Stop"),
+        "Stop": record("job", job=STRING),
     }
-    roles = {"RunRequest": "client", "ListRequest": "client"}
+    roles = dict.fromkeys(("RunRequest", "ListRequest", "StopRequest"), "client")
     schemas = after("complete_messages", extended(own, CORE, roles=roles)).schemas
     assert schemas["RunRequest"]["properties"]["params"] == record("_meta job", _meta=ref("Meta"), job=STRING)
     assert schemas["ListRequest"]["properties"]["params"] == ref("RequestParams")
     assert schemas["ListRequest"]["required"] == ["method", "params"]
+    assert (schemas["StopParams"], schemas["Stop"]["required"]) == (ref("Stop"), ["_meta", "job"])
     assert schemas["RunResult"] == record("resultType", _meta={"type": "object"}, resultType=const("job"))
     assert schemas["Some"] == record("resultType", _meta={"type": "object"}, resultType=STRING, some=STRING)
     assert schemas["ListResult"]["anyOf"][1]["required"] == ["resultType"]
@@ -1245,6 +1249,15 @@ def whole(own: Schema, core: Schema = CORE, **facts: Any) -> Draft:
     for step in PASSES:
         so_far = step(so_far)
     return so_far
+
+
+def test_fill_defaults_takes_what_is_stated_of_results_of_the_core() -> None:
+    own = {"RunRequest": message("jobs/run"), "RunResult": record("hint", hint=STRING, resultType=STRING)}
+    core = {**CORE, "Result": record("resultType hint", resultType=STRING, hint=STRING)}
+    facts = {"defaults": {"hint": "", "resultType": "complete"}}
+    type = whole(own, core, roles={"RunRequest": "client"}, core_facts=facts).definitions["RunResult"].type
+    assert isinstance(type, Object)
+    assert {field.wire: field.default for field in type.fields} == {"hint": "", "resultType": "complete"}
 
 
 def test_collect_extensions() -> None:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 import subprocess
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -14,12 +14,16 @@ import pytest
 from mcp_bindgen.tap import Trace, TracedMessage
 from mcp_bindgen.tap.comparison import Comparison
 from mcp_bindgen.tap.recording import Matching, Recording, recording_of
+from mcp_bindgen.testing import ReplayServer
+from mcp_bindgen.v2025_11_25 import Client
 from tests.interop.everything import EVERYTHING, FILESYSTEM
 from tests.interop.processes import NODE_SERVER, SDK_SERVER, free_port, listening, node
 from tests.support.checked_connections import INITIALIZED, answer, notification, request
 from tests.support.commands import COMMAND, PATIENCE, complaint, execute, inside
 from tests.support.forks import INSTALLED, PYTHON
 from tests.support.taps import tapped
+
+pytest_plugins = ["mcp_bindgen.testing.fixtures"]
 
 CLIENT = {"protocolVersion": "2025-11-25", "capabilities": {}, "clientInfo": {"name": "a", "version": "1"}}
 INITIALIZE: dict[str, Any] = request(0, "initialize", CLIENT)
@@ -116,6 +120,11 @@ def test_equal_requests_get_the_recorded_answers_in_turn(tmp_path: Path) -> None
     """Without a token there is no progress; the last answer is repeated."""
     found = served(recorded(tmp_path), *(call(number, "a", x=1) for number in (1, 2, 3)))
     assert {one["id"]: one["result"]["content"][0]["text"] for one in found} == {1: "first", 2: "second", 3: "second"}
+
+
+async def test_a_fixture_makes_a_server_of_a_recording(mcp_replay: Callable[..., ReplayServer], tmp_path: Path) -> None:
+    async with Client.connect(mcp_replay(recorded(tmp_path)).command) as client:
+        assert (await client.call_tool("a", {"x": 1})).model_dump()["content"][0]["text"] == "first"
 
 
 UNMATCHED = (

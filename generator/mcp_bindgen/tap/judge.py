@@ -175,11 +175,9 @@ def judge_of(revision: str, extensions: tuple[str, ...] = (), schema: Path | Non
     source = _effective(revision, schema)
     if extensions:
         source = extend(source, *(one for one in Store().extensions_of(source) if one.id in extensions))
-    plain = schema is None and not source.extensions
-    return MessageJudge(protocol_of(revision) if plain else build(source), source.definitions)
+    return MessageJudge(build(source), source.definitions)
 
 
-@cache
 def protocol_of(revision: str) -> Protocol:
     """Return the model of a revision, without extensions."""
     return build(Store().effective(revision))
