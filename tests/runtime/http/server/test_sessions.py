@@ -427,20 +427,21 @@ async def test_what_belongs_to_no_request_takes_the_standing_stream() -> None:
         assert len(await stream.several(1)) == 1
 
 
-async def test_a_client_is_asked_on_the_stream_of_its_call() -> None:
-    result = {"role": "assistant", "content": {"type": "text", "text": "because"}, "model": "m"}
+REPLY = {"role": "assistant", "content": {"type": "text", "text": "because"}, "model": "m"}
 
+
+async def test_a_client_is_asked_on_the_stream_of_its_call() -> None:
     async with conversing(capabilities={"sampling": {}}) as peer:
         standing = await peer.listen()
         exchange = peer.call("ask", 5)
         (question,) = await exchange.several(1)
         assert question["method"] == "sampling/createMessage"
-        reply = peer.post(answer(question["id"], result))
+        reply = peer.post(answer(question["id"], REPLY))
         assert (await reply.whole(), reply.status) == (b"", 202)
         assert text_of((await exchange.rest())[1]) == "because"
         exchange = peer.call("ask", 6, aside=True)
         (question,) = await standing.several(1)
-        await peer.post(answer(question["id"], result)).whole()
+        await peer.post(answer(question["id"], REPLY)).whole()
         assert (text_of(await exchange.answered()), len(standing.messages)) == ("because", 1)
 
 
@@ -598,13 +599,13 @@ async def test_running_ends_everything() -> None:
 
 
 async def test_idle_streams_get_comments() -> None:
-    async with conversing(keep_alive=0.02) as peer:
+    async with conversing(capabilities={"sampling": {}}, keep_alive=0.02) as peer:
         stream = await peer.listen()
-        waiting = peer.call("wait", 5, seconds=0.2)
+        asked = peer.call("ask", 5)
         await stream.until(lambda: stream.body.count(b": keep-alive\n\n") >= 3)
-        await waiting.whole()
-        assert waiting.body.count(b": keep-alive\n\n") >= 3
-        assert len(waiting.messages) == 1
+        await asked.until(lambda: asked.body.count(b": keep-alive\n\n") >= 3)
+        await peer.post(answer(asked.messages[0]["id"], REPLY)).whole()
+        assert [message["id"] for message in await asked.rest()][1:] == [5]
 
 
 @pytest.mark.full
