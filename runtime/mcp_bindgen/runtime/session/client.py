@@ -33,7 +33,7 @@ from ..protocol.extension import ExtensionResult
 from ..protocol.invalid_items import InvalidItem
 from ..protocol.limits import Limits, Options, Progress
 from ..protocol.methods import DISCOVER, INITIALIZE, INITIALIZED, PING, Method, Notification, Request, untyped
-from ..protocol.request_scope import Answer, Handler, RequestScope
+from ..protocol.request_scope import Answer, Handler, Negotiated, RequestScope
 from ..protocol.revision import Dispatcher, Revision
 from ..protocol.routing import Route
 from .context import Caller, Context
@@ -112,6 +112,7 @@ class Client(Caller, Side):
     instructions: str | None = None
     mirror: HeaderMirror | None = None
     link: Session
+    negotiated: Negotiated | None
 
     cache: Cache | None = None
     checks: ResultChecks | None = None

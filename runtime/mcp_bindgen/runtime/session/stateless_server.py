@@ -203,8 +203,8 @@ class RequestNegotiated(Negotiated):
 
     def __init__(self, dispatcher: Dispatcher, offers: dict[str, Any], meta: Any) -> None:
         self.dispatcher = dispatcher
-        self.peer_info = getattr(meta, "client_info", None)
-        self.log_level = getattr(meta, "log_level", None)  # not where logging is an extension
+        self.peer_info: Any = getattr(meta, "client_info", None)
+        self.log_level: str | None = getattr(meta, "log_level", None)  # not where logging is an extension
         self._offers = offers
         self._meta = meta
 
