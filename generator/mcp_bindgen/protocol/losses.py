@@ -5,6 +5,8 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator, Mapping
 from typing import Any
 
+from pydantic_core import SchemaError, SchemaValidator, core_schema
+
 from mcp_bindgen.spec import BadInput, Schema
 from mcp_bindgen.spec.keywords import STRUCTURE
 from mcp_bindgen.spec.pointer import join
@@ -87,8 +89,6 @@ def unfit(constraints: Mapping[str, Any], pointer: str) -> Iterator[tuple[str, B
 
 
 def _compiles(pattern: str) -> bool:
-    from pydantic_core import SchemaError, SchemaValidator, core_schema  # takes long to load, and patterns are rare
-
     try:
         SchemaValidator(core_schema.str_schema(pattern=pattern))
     except SchemaError:

@@ -10,6 +10,8 @@ from enum import Enum, IntEnum
 from types import NoneType, UnionType
 from typing import Any, Literal, cast, get_args, get_origin, get_type_hints
 
+from pydantic.alias_generators import to_camel
+
 JsonSchema = dict[str, Any]
 _PLAIN: dict[Any, JsonSchema] = {
     str: {"type": "string"},
@@ -30,7 +32,7 @@ def as_json(value: Any, or_null: Collection[str] = ()) -> Any:
     """
     if is_dataclass(value):
         given = {field.name: getattr(value, field.name) for field in fields(value)}
-        return {_camel(name): as_json(one) if one or name not in or_null else None for name, one in given.items()}
+        return {to_camel(name): as_json(one) if one or name not in or_null else None for name, one in given.items()}
     if isinstance(value, IntEnum):
         return value.name.lower().replace("_", "-")
     if isinstance(value, date):
@@ -51,7 +53,7 @@ def schema_of(kind: type, or_null: Collection[str] = (), more: Mapping[str, Json
     for name, hint in get_type_hints(kind).items():
         schema = _schema(hint | None if name in or_null else hint)
         described = {**schema, "description": words[name]} if name in words else schema
-        members[_camel(name)] = described | members.get(_camel(name), {})
+        members[to_camel(name)] = described | members.get(to_camel(name), {})
     return closed(**members)
 
 
@@ -66,11 +68,6 @@ def _schema(hint: Any) -> JsonSchema:
     if is_dataclass(hint):
         return ref(cast(type, hint).__name__)
     return {"enum": [as_json(one) for one in hint]} if isinstance(hint, type(Enum)) else _PLAIN[hint]
-
-
-def _camel(name: str) -> str:
-    first, *others = name.split("_")
-    return first + "".join(map(str.title, others))
 
 
 def ref(name: str) -> JsonSchema:

@@ -178,11 +178,6 @@ def judge_of(revision: str, extensions: tuple[str, ...] = (), schema: Path | Non
     return MessageJudge(build(source), source.definitions)
 
 
-def protocol_of(revision: str) -> Protocol:
-    """Return the model of a revision, without extensions."""
-    return build(Store().effective(revision))
-
-
 def _effective(revision: str, schema: Path | None) -> EffectiveSchema:
     if schema is None:
         return Store().effective(revision)

@@ -10,6 +10,7 @@ from typing import Any
 import anyio
 from anyio.abc import TaskGroup
 
+from mcp_bindgen.protocol import build
 from mcp_bindgen.runtime.protocol.envelope import Envelope, read_envelopes
 from mcp_bindgen.runtime.protocol.errors import (
     INTERNAL_ERROR,
@@ -20,10 +21,10 @@ from mcp_bindgen.runtime.protocol.errors import (
 )
 from mcp_bindgen.runtime.protocol.methods import CANCELLED, LISTEN, PING
 from mcp_bindgen.runtime.protocol.transport import Oversized, Transport
+from mcp_bindgen.spec import Store
 from mcp_bindgen.spec.check import MAX_DEPTH, is_too_deep
 from mcp_bindgen.spec.json import is_array, is_object
 
-from .judge import protocol_of
 from .recording import Exchange, Matching, Question, Recording, params_of
 from .trace import MAX_MESSAGE_BYTES, meta_keys
 
@@ -112,7 +113,7 @@ class Player:
         ours = self._recording.revision
         if stated is None or stated == ours:
             return
-        for error in protocol_of(ours).errors if ours else ():
+        for error in build(Store().effective(ours)).errors if ours else ():
             if error.name == _UNSUPPORTED:
                 data = {"supported": [ours], "requested": stated}
                 raise ProtocolError(error.code, f"the recording is of MCP {ours}", data)

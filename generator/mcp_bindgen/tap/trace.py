@@ -9,6 +9,7 @@ from dataclasses import asdict, dataclass, field, replace
 from functools import cache
 from typing import Any, Literal, NamedTuple, NoReturn, TypeAlias
 
+from mcp_bindgen.protocol import build
 from mcp_bindgen.protocol.model import OTHER_SIDE, Ref
 from mcp_bindgen.protocol.types import Object
 from mcp_bindgen.runtime.protocol.methods import INITIALIZE
@@ -16,7 +17,7 @@ from mcp_bindgen.spec import Store
 from mcp_bindgen.spec.check import MAX_DEPTH, is_too_deep
 from mcp_bindgen.spec.json import is_array, is_object
 
-from .judge import MessageJudge, Violation, judge_of, kind_of, protocol_of
+from .judge import MessageJudge, Violation, judge_of, kind_of
 from .redaction import may_contain_secrets, redacted
 
 Sender: TypeAlias = Literal["client", "server"]
@@ -233,8 +234,9 @@ class MetaKeys(NamedTuple):
 @cache
 def meta_keys() -> MetaKeys:
     """Return the keys of the newest revision that has some."""
-    for name in reversed(Store().pins):
-        protocol = protocol_of(name)
+    store = Store()
+    for name in reversed(store.pins):
+        protocol = build(store.effective(name))
         known = frozenset(protocol.facts.meta_keys)
         objects = [one.type for one in protocol.definitions.values() if isinstance(one.type, Object)]
         fields = {field.wire: field.type for one in objects for field in one.fields if field.wire in known}

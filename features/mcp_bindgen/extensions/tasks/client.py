@@ -165,7 +165,8 @@ class Task(Generic[Result]):
             raise ProtocolError(found.error.code, found.error.message, found.error.data)
         if found.status == "cancelled":
             raise TaskCancelled(self.id, found.status_message)
-        return jsonrpc.typed_result(self._method, found.result)  # type: ignore[no-any-return]
+        result: Result = jsonrpc.typed_result(self._method, found.result)
+        return result
 
     async def _answer_by_handlers(self, questions: Mapping[str, Any]) -> None:
         """Answer all new questions together."""

@@ -376,7 +376,7 @@ class Tasks:
                     await self._submit(id)
         except StoreUnavailable:
             log.warning("a task waits until the task store is reachable")
-        except Exception:
+        except Exception:  # it must not end the other tasks of this process
             log.exception("a task could not be run; it is tried again")
 
     async def _begin(self, id: str) -> RunningTask | None:
