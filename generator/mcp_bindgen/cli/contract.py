@@ -25,7 +25,7 @@ from mcp_bindgen.spec import BadInput
 from .connection import Connection
 from .groups import Commands
 from .live import Access, offers
-from .options import SERVERS, Check, FailOn, Failure, Force, Json, Out, ReportFormat, Server, Witness
+from .options import SERVERS, Check, FailOn, Failure, Force, Json, Out, ReportFormat, Server, Witness, is_failure
 from .output import print_json, print_report
 from .servers import named
 from .terminal import say
@@ -41,7 +41,6 @@ Uses = Annotated[
 Source = Annotated[str, typer.Argument(help=f"{SERVERS} The file of a contract works too.")]
 
 _DOCUMENTS = (".json", ".yaml", ".yml")
-_LEAST = {FailOn.ANY: Level.SAFE, FailOn.RISKY: Level.RISKY, FailOn.BREAKING: Level.BREAKING}
 
 
 def contract_at(source: str, access: Access) -> Contract:
@@ -192,7 +191,7 @@ def diff(
     found = None if uses is None else (uses, broken_uses(before, after, comparison, uses))
     file = Path(new) if format in LOCATED and is_document(new) else None
     print_report(contract_changes(comparison, witness=witness, new=file, uses=found), format, out)
-    if fail_on is not FailOn.NEVER and any(finding.level >= _LEAST[fail_on] for finding in comparison.findings):
+    if is_failure(fail_on, (finding.level for finding in comparison.findings), Level):
         raise typer.Exit(1)
 
 

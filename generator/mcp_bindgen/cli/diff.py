@@ -37,9 +37,10 @@ from .options import (
     Strict,
     Witness,
     facts,
+    is_failure,
     names,
 )
-from .output import print_json, print_report, say_corrections, say_decisions
+from .output import print_json, print_report, say_reading
 from .terminal import StatusLine, say
 
 if TYPE_CHECKING:
@@ -59,9 +60,6 @@ class Level(StrEnum):
     INFO = "info"
     RISKY = "risky"
     BREAKING = "breaking"
-
-
-LEAST = {FailOn.ANY: Severity.INFO, FailOn.RISKY: Severity.RISKY, FailOn.BREAKING: Severity.BREAKING}
 
 
 def diff(
@@ -133,8 +131,7 @@ def diff(
     evidence = witness or format in (Format.JSON, Format.HTML)
     whole, walked = _comparisons(revisions or [], store, facts(store, semantics), evidence, every_commit)
     sides = [side for comparison in whole for side in (comparison.old, comparison.new)]
-    say_corrections(*sides)
-    say_decisions(*sides)
+    say_reading(*sides)
     selection.check(whole)
     found = accept([selection.of(comparison) for comparison in whole], acceptances, date.today(), whole)
     found = replace(found, walked=walked)
@@ -144,7 +141,7 @@ def diff(
         say(f"warning: {acceptance.fingerprint} was accepted until {acceptance.expires}: {acceptance.reason}", err=True)
     for acceptance in found.unused:
         say(f"warning: {acceptance.fingerprint} is accepted but not found: {acceptance.reason}", err=True)
-    if fail_on is not FailOn.NEVER and any(finding.severity >= LEAST[fail_on] for finding in found.findings):
+    if is_failure(fail_on, (finding.severity for finding in found.findings), Severity):
         raise typer.Exit(1)
 
 

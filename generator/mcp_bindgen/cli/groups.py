@@ -17,7 +17,18 @@ _MAX_HELP_CHARS = 200
 
 
 class HelpGroup(TyperGroup):
-    """Group whose plain help has the whole first paragraph of each command."""
+    """Group whose plain help has the whole first paragraph of each command.
+
+    Attributes:
+        default: The command that may be left out; empty if there is none.
+    """
+
+    default = ""
+
+    def parse_args(self, ctx: Any, args: list[str]) -> list[str]:
+        """Put the default command before arguments that begin with no command."""
+        is_stated = args[0] in (*self.commands, "--help") if args else self.no_args_is_help
+        return super().parse_args(ctx, args if is_stated or not self.default else [self.default, *args])
 
     def format_commands(self, ctx: Any, formatter: Any) -> None:
         """Write the commands."""
@@ -35,11 +46,13 @@ class Commands(typer.Typer):
 
     Args:
         help: Description of the group.
-        group: Class of the group.
+        default: The command that may be left out.
+        no_args_is_help: True to show the help instead of running the default command without arguments.
     """
 
-    def __init__(self, help: str, group: type[HelpGroup] = HelpGroup) -> None:
-        super().__init__(cls=group, help=help, no_args_is_help=True, rich_markup_mode=MARKUP)
+    def __init__(self, help: str, default: str = "", *, no_args_is_help: bool = True) -> None:
+        group = type("HelpGroup", (HelpGroup,), {"default": default})
+        super().__init__(cls=group, help=help, no_args_is_help=no_args_is_help, rich_markup_mode=MARKUP)
 
     def command(self, name: str | None = None, **settings: Any) -> Callable[[Any], Any]:
         """Return the decorator that adds a function as a command."""

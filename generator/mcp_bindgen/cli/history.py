@@ -17,7 +17,7 @@ from mcp_bindgen.report.history import document, record
 from mcp_bindgen.spec import Store
 
 from .options import Folder, Json, Semantics, SeveralSchemaFiles, Strict, facts
-from .output import print_report, say_corrections, say_decisions
+from .output import print_report, say_reading
 
 
 def history(
@@ -49,8 +49,7 @@ def history(
     """
     store = Store(folder, strict=strict)
     protocols = timeline(store, schema or [], facts(store, semantics))
-    say_corrections(*protocols)
-    say_decisions(*protocols)
+    say_reading(*protocols)
     versions = timelines(subject, store)
     in_core = not versions or any(find(protocol, subject) is not None for protocol in protocols)
     found: list[tuple[str | None, History]] = [(None, trace(subject, protocols))] if in_core else []

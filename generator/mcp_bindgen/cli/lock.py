@@ -7,7 +7,7 @@ import re
 from collections.abc import Iterator, Sequence
 from functools import partial
 from pathlib import Path
-from typing import Annotated, Any
+from typing import Annotated
 from urllib.parse import urlsplit
 
 import typer
@@ -23,9 +23,9 @@ from mcp_bindgen.spec.json import is_object
 from mcp_bindgen.spec.transaction import save
 
 from .connection import Connection
-from .groups import Commands, HelpGroup
+from .groups import Commands
 from .live import Access, offers
-from .options import SERVERS, DryRun, FailOn, Failure, Out, ReportFormat
+from .options import SERVERS, DryRun, FailOn, Failure, Out, ReportFormat, is_failure
 from .output import print_report
 from .servers import named
 from .terminal import say
@@ -33,11 +33,9 @@ from .terminal import say
 CONFIGURATIONS = ("mcp.json", ".mcp.json")
 """Files of servers that are read if none is named."""
 
-_LEAST = {
-    FailOn.ANY: LockStatus.COMPATIBLE,
-    FailOn.RISKY: LockStatus.TEXT_CHANGED,
-    FailOn.BREAKING: LockStatus.UNPROVEN,
-}
+_FAILURES = (LockStatus.COMPATIBLE, LockStatus.TEXT_CHANGED, LockStatus.UNPROVEN)
+"""Least severe statuses for `--fail-on` any, risky and breaking."""
+
 _LAUNCHERS = {
     "bunx": (),
     "docker": ("run",),
@@ -63,17 +61,11 @@ _VERSION = re.compile(r"(?P<package>@?[^@=<>~!\s]+)(?:@|==)(?P<version>[^@\s]+)"
 _TAG = re.compile(r"(?P<package>.+?)(?::(?P<tag>[\w.-]+))?(?:@(?P<digest>sha256:[0-9a-f]+))?")
 
 
-class UpdateGroup(HelpGroup):
-    """Group with the default command `update`."""
-
-    def parse_args(self, ctx: Any, args: list[str]) -> list[str]:
-        """Read the arguments."""
-        is_named = bool(args) and (args[0] in self.commands or args[0] == "--help")
-        found: list[str] = super().parse_args(ctx, args if is_named else ["update", *args])
-        return found
-
-
-lock = Commands("Pin the contracts of servers in mcp.lock, and compare live servers with it.", group=UpdateGroup)
+lock = Commands(
+    "Pin the contracts of servers in mcp.lock, and compare live servers with it.",
+    default="update",
+    no_args_is_help=False,
+)
 
 Sources = Annotated[
     list[str] | None,
@@ -186,8 +178,7 @@ def check(
     print_report(Report(partial(lock_report.document, found, places), partial(lock_report.record, found)), format, out)
     if failed is not None:
         raise typer.Exit(2)
-    worst = max((one.verdict.status for all_ in found.values() for one in all_), default=LockStatus.SAME)
-    if fail_on is not FailOn.NEVER and worst >= _LEAST[fail_on]:
+    if is_failure(fail_on, (one.verdict.status for all_ in found.values() for one in all_), _FAILURES):
         raise typer.Exit(1)
 
 

@@ -19,7 +19,7 @@ from mcp_bindgen.spec import Store
 from mcp_bindgen.spec.transaction import put
 
 from .options import SOURCES, Folder, Out, Package, ReportFormat, Semantics, Strict, facts
-from .output import print_report, say_corrections, say_decisions
+from .output import print_report, say_reading
 
 
 def migrate(
@@ -57,8 +57,7 @@ def migrate(
     """
     store = Store(folder, strict=strict)
     ((before, after),) = load([old, new], store, facts(store, semantics))
-    say_corrections(before, after)
-    say_decisions(before, after)
+    say_reading(before, after)
     found = read_project(
         tell_moves(compare(lower(before), lower(after)), store), path, package=package, rewrite=rewrite
     )

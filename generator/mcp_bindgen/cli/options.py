@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from enum import StrEnum
 from pathlib import Path
 from typing import Annotated, Any
@@ -142,6 +142,12 @@ With = Annotated[
     typer.Option("--with", metavar="NAMES", help="Capabilities and extensions to offer, such as tools,prompts,tasks."),
 ]
 Port = Annotated[int, typer.Option("--port", metavar="N", min=0, max=65535, help="Port on this machine; 0 for any.")]
+
+
+def is_failure(fail_on: FailOn, found: Iterable[int], least: Iterable[int]) -> bool:
+    """Return whether a command must fail; `least` has the least severity for `any`, `risky` and `breaking`."""
+    limits = dict(zip((FailOn.ANY, FailOn.RISKY, FailOn.BREAKING), least, strict=True))
+    return fail_on is not FailOn.NEVER and any(severity >= limits[fail_on] for severity in found)
 
 
 def names(value: str | None, option: str = "--only") -> tuple[str, ...]:

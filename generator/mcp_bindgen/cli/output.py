@@ -7,11 +7,11 @@ import sys
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import asdict
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Literal, Protocol, TypeAlias
+from typing import TYPE_CHECKING, Any, Literal, TypeAlias
 
 from mcp_bindgen.report import Format, Page, Report, render
 from mcp_bindgen.report.text import table
-from mcp_bindgen.spec import Correction, Decision, EffectiveSchema
+from mcp_bindgen.spec import EffectiveSchema, Reading
 from mcp_bindgen.spec.json import is_object, listed
 from mcp_bindgen.spec.pointer import split
 from mcp_bindgen.spec.transaction import save
@@ -19,7 +19,7 @@ from mcp_bindgen.spec.transaction import save
 from .terminal import console, say, write, write_report
 
 if TYPE_CHECKING:
-    from mcp_bindgen.emit import Bridges
+    from mcp_bindgen.emit import Bridges, Target
     from mcp_bindgen.protocol import Protocol as Revision
 
 INTERRUPTED = 130
@@ -31,24 +31,6 @@ MARKUP: Literal["markdown"] | None = "markdown" if sys.stdout.isatty() else None
 
 Columns: TypeAlias = Mapping[str, str | Callable[[Any], str]]
 """Heading -> member or attribute of a fact, or function from a fact to the text of its cell."""
-
-
-class HasDecisions(Protocol):
-    """Reading of a schema, or the protocol model that it led to."""
-
-    @property
-    def decisions(self) -> tuple[Decision, ...]:
-        """Decisions where the schema breaks a rule."""
-        ...
-
-
-class HasCorrections(Protocol):
-    """Effective schema, or its protocol model."""
-
-    @property
-    def corrections(self) -> tuple[Correction, ...]:
-        """Known mistakes that were corrected."""
-        ...
 
 
 # --- reports --------------------------------------------------------------------------------------------------------
@@ -105,13 +87,19 @@ def print_json(value: Any) -> None:
 # --- warnings on stderr ---------------------------------------------------------------------------------------------
 
 
-def say_corrections(*sources: HasCorrections) -> None:
+def say_reading(*protocols: Revision) -> None:
+    """Print how schema files were read: each known mistake that was corrected, and each decision."""
+    say_corrections(*protocols)
+    say_decisions(*protocols)
+
+
+def say_corrections(*sources: EffectiveSchema | Revision) -> None:
     """Print each known mistake that was corrected in schema files."""
     for correction in dict.fromkeys(correction for source in sources for correction in source.corrections):
         say(f"corrected: {correction}", err=True)
 
 
-def say_decisions(*sources: HasDecisions) -> None:
+def say_decisions(*sources: Reading | Revision | Target) -> None:
     """Print each decision about a place where a schema file breaks a rule."""
     for decision in dict.fromkeys(decision for source in sources for decision in source.decisions):
         say(f"warning: {decision}", err=True)

@@ -15,7 +15,7 @@ from mcp_bindgen.emit.python.lowering import lower
 from mcp_bindgen.spec import Store
 
 from . import complete, options
-from .output import say_corrections, say_decisions
+from .output import say_reading
 
 _revision = typer.Argument(help=options.REVISION_HELP, autocompletion=complete.revisions)
 RevisionName = Annotated[str, _revision]
@@ -38,13 +38,11 @@ class Reading:
     def protocol(self, revision: str) -> PythonProtocol:
         """Return the Python view of a revision, after a warning for each correction and decision."""
         found = lower(protocol_of(revision, self.store, extensions=tuple(self.extension or ())))
-        say_corrections(found)
-        say_decisions(found)
+        say_reading(found)
         return found
 
     def model(self, revision: str) -> Model:
         """Return the model of a revision, after a warning for each correction and decision."""
         found = model_of(revision, self.store, tuple(self.extension or ()))
-        say_corrections(found.protocol)
-        say_decisions(found.protocol)
+        say_reading(found.protocol)
         return found

@@ -9,7 +9,7 @@ from contextlib import ExitStack
 from dataclasses import asdict, replace
 from importlib.util import find_spec
 from pathlib import Path
-from typing import Annotated, Any, BinaryIO, get_args
+from typing import Annotated, BinaryIO, get_args
 from urllib.parse import urlsplit
 
 import anyio
@@ -20,25 +20,14 @@ from mcp_bindgen.spec import BadInput
 from mcp_bindgen.tap import Recorder, TracedMessage, forward
 
 from .connection import Connection
-from .groups import Commands, HelpGroup
+from .groups import Commands
 from .live import Failed
 from .options import Env, Json, Out, Server
 from .output import print_json
 from .servers import named
 from .terminal import say, say_message
 
-
-class _TapCommands(HelpGroup):
-    """Commands of `tap`; words that name none of them name a server."""
-
-    def parse_args(self, ctx: Any, args: list[str]) -> Any:
-        """Put the command `forward` before words that do not begin with a command."""
-        if args and args[0] != "--help" and args[0] not in self.commands:
-            args = ["forward", *args]
-        return super().parse_args(ctx, args)
-
-
-tap = Commands("Stand between a client and a server, or take the place of one of them.", _TapCommands)
+tap = Commands("Stand between a client and a server, or take the place of one of them.", default="forward")
 
 
 @tap.command("forward")

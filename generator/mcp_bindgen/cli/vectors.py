@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from pathlib import Path
-from typing import Annotated, Any
+from typing import Annotated
 
 import typer
 
@@ -17,29 +17,18 @@ from mcp_bindgen.vectors.run import read_expected, write_expected
 from mcp_bindgen.vectors.run import run as run_vectors
 from mcp_bindgen.vectors.testee import Testee
 
-from .groups import HelpGroup
+from .groups import Commands
 from .options import Folder, JsonSchema, Out, ReportFormat, Revisions, SeveralRevisions, Timeout, Verbose
-from .output import MARKUP, print_json, print_report
+from .output import print_json, print_report
 from .terminal import StatusLine, say
 
 _NEW = "recorded on first sight"
 
 
-class _Group(HelpGroup):
-    """Commands of which `make` is the default."""
-
-    def parse_args(self, ctx: Any, args: list[str]) -> list[str]:
-        """Put the name of the default command before arguments that name no command."""
-        is_named = not args or args[0] in (*self.commands, "--help")
-        return super().parse_args(ctx, args if is_named else ["make", *args])
-
-
-vectors = typer.Typer(
-    help="Write conformance vectors, documents with verdicts, and run them on an implementation.\n\n"
+vectors = Commands(
+    "Write conformance vectors, documents with verdicts, and run them on an implementation.\n\n"
     "`mcp-bindgen vectors --out DIR` is short for `mcp-bindgen vectors make --out DIR`.",
-    cls=_Group,
-    no_args_is_help=True,
-    rich_markup_mode=MARKUP,
+    default="make",
 )
 
 
