@@ -11,7 +11,7 @@ from pathlib import Path
 
 import pytest
 
-from mcp_bindgen.cli.results import print_offers, readable
+from mcp_bindgen.cli.call import print_offers, readable
 from tests.support import commands
 from tests.support.commands import ROOT, bindgen, inside, on_terminal
 from tests.support.forks import PYTHON

@@ -32,7 +32,18 @@ _COMMANDS = {
     "Prove conformance": ("vectors",),
     "Maintain": ("migrate", "upgrade", "schema", "install", "uninstall"),
 }
-"""Heading of `--help` -> its commands. A command, or a group of commands, is in the module of its name."""
+"""Heading of `--help` -> its commands, each of which is a command or a group of commands."""
+
+_MODULES = {
+    "auth": "logins",
+    "check": "generate",
+    "login": "logins",
+    "logout": "logins",
+    "methods": "show",
+    "model": "show",
+    "uninstall": "install",
+}
+"""Command -> its module; other commands are in the module of their name."""
 
 _OPTION_LIKE: dict[str, Any] = {"context_settings": {"ignore_unknown_options": True}}
 _SETTINGS: dict[str, dict[str, Any]] = {
@@ -88,7 +99,7 @@ def _panel(name: str) -> str:
 
 def _description(name: str) -> str:
     """Return the text with which the module of a command describes it, without an import of the module."""
-    for node in ast.parse(Path(__file__).with_name(f"{name}.py").read_bytes()).body:
+    for node in ast.parse(Path(__file__).with_name(f"{_MODULES.get(name, name)}.py").read_bytes()).body:
         match node:
             case ast.FunctionDef(name=found) if found == name:
                 return ast.get_docstring(node) or ""
@@ -103,7 +114,7 @@ def _description(name: str) -> str:
 
 @cache
 def _load(name: str) -> Any:
-    found = getattr(import_module(f".{name}", __package__), name)
+    found = getattr(import_module(f".{_MODULES.get(name, name)}", __package__), name)
     alone = typer.Typer(rich_markup_mode=MARKUP)
     if isinstance(found, typer.Typer):
         alone.add_typer(found, name=name, rich_help_panel=_panel(name))

@@ -1,4 +1,4 @@
-"""`mcp-bindgen install`: add a server to the configuration of a host."""
+"""`mcp-bindgen install` and `uninstall`: add a server to the configuration of a host, and remove it."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from urllib.parse import urlsplit
 
 import typer
 
-from mcp_bindgen.install.hosts import HOSTS, back_up, enter, place_of
+from mcp_bindgen.install.hosts import HOSTS, back_up, enter, place_of, remove
 from mcp_bindgen.install.hosts import Server as HostServer
 from mcp_bindgen.spec import BadInput, transaction
 from mcp_bindgen.spec.transaction import Change
@@ -145,3 +145,24 @@ def _named(given: str | None, guess: str) -> str:
     if _NAME.fullmatch(name) is None:
         raise BadInput(f"{name!r} is not a valid name for a server", fix="give --name with letters, digits, - and _")
     return name
+
+
+def uninstall(
+    name: Annotated[str, typer.Argument(metavar="NAME", help="Name of the server in the configuration.")],
+    host: Host = None,
+    file: File = None,
+    project: OfProject = False,
+    dry_run: DryRun = False,
+) -> None:
+    """Remove a server from the configuration of a host; comments and other entries remain unchanged.
+
+    A copy of the previous file is kept, with `.bak` added to its name.
+
+    Examples:
+
+    `mcp-bindgen uninstall weather --host claude-desktop`
+
+    `mcp-bindgen uninstall weather --file mcp.json --dry-run`
+    """
+    place = place_named(host, file, project=project)
+    put(place, remove(place, host, name), f"removed {name}", dry_run=dry_run)

@@ -36,8 +36,7 @@ from mcp_bindgen.spec.errors import printable
 from mcp_bindgen.spec.json import is_array, is_object
 from mcp_bindgen.spec.revisions import order
 
-from .declared import capability_names, declaring
-from .extensions import client_class
+from .client_classes import capability_names, client_class, declaring
 from .output import INTERRUPTED
 from .servers import Named, named
 from .terminal import StatusLine, say, shown_lines

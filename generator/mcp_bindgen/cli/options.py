@@ -13,8 +13,6 @@ from mcp_bindgen.report import Format
 from mcp_bindgen.spec import BadInput, Store
 from mcp_bindgen.spec.semantics import merge_semantics, read_semantics
 
-from . import complete
-
 SOURCES = "a path, an https address, git:REPO@REV:PATH or - for standard input"
 SERVERS = "A server: URL, FILE.json#NAME, FILE.py, DIR of a project, MODULE:NAME of an App, or COMMAND in quotes."
 REVISION_HELP = f"A revision such as 2025-11-25, an extension such as tasks, or a schema file: {SOURCES}."
@@ -29,17 +27,28 @@ class FailOn(StrEnum):
     BREAKING = "breaking"
 
 
+def complete_revisions(incomplete: str) -> list[str]:
+    """Return the revisions that begin with the typed text, for shells."""
+    return [name for name in Store().pins if name.startswith(incomplete)]
+
+
+def complete_extensions(incomplete: str) -> list[str]:
+    """Return the modules of extensions that begin with the typed text, for shells."""
+    known = Store()
+    return [name for name in dict.fromkeys(map(known.module, known.extension_pins)) if name.startswith(incomplete)]
+
+
 # --- input ----------------------------------------------------------------------------------------------------------
 
 Revisions = Annotated[
     list[str] | None,
-    typer.Argument(help="Revisions such as 2025-11-25; by default all.", autocompletion=complete.revisions),
+    typer.Argument(help="Revisions such as 2025-11-25; by default all.", autocompletion=complete_revisions),
 ]
 _revision = typer.Option(
     "--revision",
     metavar="NAME",
     help="Protocol revision to use; with --schema, the name of its revision.",
-    autocompletion=complete.revisions,
+    autocompletion=complete_revisions,
 )
 Revision = Annotated[str | None, _revision]
 SeveralRevisions = Annotated[list[str] | None, _revision]
@@ -59,7 +68,7 @@ Extension = Annotated[
         "--extension",
         metavar="NAME",
         help="Extension of the revision, such as tasks or tasks@draft; repeatable.",
-        autocompletion=complete.extensions,
+        autocompletion=complete_extensions,
     ),
 ]
 Language = Annotated[

@@ -1,22 +1,58 @@
-"""`mcp-bindgen show`: print one definition of a revision."""
+"""`mcp-bindgen show`, `methods` and `model`: print facts of one revision."""
 
 from __future__ import annotations
 
+from dataclasses import dataclass
+from functools import cached_property
 from typing import Annotated, Any
 
 import typer
 
+from mcp_bindgen.bridge import document
+from mcp_bindgen.bridge.document import Model
+from mcp_bindgen.bridge.source import model_of, protocol_of
 from mcp_bindgen.emit.python.lowered import PythonProtocol
+from mcp_bindgen.emit.python.lowering import lower
 from mcp_bindgen.protocol import Protocol
-from mcp_bindgen.protocol.model import Definition, Object, references
+from mcp_bindgen.protocol.model import Definition, Method, Object, references
 from mcp_bindgen.protocol.text import describe
-from mcp_bindgen.spec import BadInput
+from mcp_bindgen.spec import BadInput, Store
 from mcp_bindgen.spec.errors import suggestion
 
-from .options import Json
-from .output import decisions_about, print_facts, print_json
-from .reading import Reading, RevisionName
+from . import options
+from .options import Json, JsonSchema
+from .output import Columns, decisions_about, print_facts, print_json, say_reading
 from .terminal import say, write
+
+_revision = typer.Argument(help=options.REVISION_HELP, autocompletion=options.complete_revisions)
+RevisionName = Annotated[str, _revision]
+OptionalRevisionName = Annotated[str | None, _revision]
+
+
+@dataclass(frozen=True)
+class Reading:
+    """A revision with extensions, and the folder of its schema."""
+
+    extension: options.Extension = None
+    folder: options.Folder = None
+    strict: options.Strict = False
+
+    @cached_property
+    def store(self) -> Store:
+        """The folder of schemas."""
+        return Store(self.folder, strict=self.strict)
+
+    def protocol(self, revision: str) -> PythonProtocol:
+        """Return the Python view of a revision, after a warning for each correction and decision."""
+        found = lower(protocol_of(revision, self.store, extensions=tuple(self.extension or ())))
+        say_reading(found)
+        return found
+
+    def model(self, revision: str) -> Model:
+        """Return the model of a revision, after a warning for each correction and decision."""
+        found = model_of(revision, self.store, tuple(self.extension or ()))
+        say_reading(found.protocol)
+        return found
 
 
 def show(
@@ -39,7 +75,7 @@ def show(
     `mcp-bindgen show git:../specification@main:schema/draft/schema.json Tool`
     """
     protocol = reading.protocol(revision)
-    fact = _fact(protocol, _find(protocol, name))
+    fact = _definition(protocol, _find(protocol, name))
     if as_json:
         print_json(fact)
     else:
@@ -77,7 +113,7 @@ def _print(protocol: Protocol, fact: dict[str, Any]) -> None:
         say(f"Used by: {', '.join(fact['usedBy'])}")
 
 
-def _fact(protocol: PythonProtocol, definition: Definition) -> dict[str, Any]:
+def _definition(protocol: PythonProtocol, definition: Definition) -> dict[str, Any]:
     type = definition.type
     fact: dict[str, Any] = {
         "name": definition.name,
@@ -104,3 +140,82 @@ def _fact(protocol: PythonProtocol, definition: Definition) -> dict[str, Any]:
         ]
         fact["otherMembers"] = describe(type.extra) if type.extra is not None else None
     return fact
+
+
+def methods(revision: RevisionName, as_json: Json = False, *, reading: Reading) -> None:
+    """Print the methods of a revision or an extension: sender, params, result and required capability.
+
+    Examples:
+
+    `mcp-bindgen methods 2025-11-25`
+
+    `mcp-bindgen methods 2026-07-28 --json`
+
+    `mcp-bindgen methods tasks@draft`
+
+    `mcp-bindgen methods 2026-07-28 --extension tasks` prints the methods of core and of the extension.
+
+    `mcp-bindgen methods git:../specification@main:schema/draft/schema.json`
+    """
+    protocol = reading.protocol(revision)
+    alone = [one.id for one in protocol.extensions[:1] if reading.store.is_extension(revision)]
+    facts = [_method(protocol, method) for method in protocol.methods if not alone or method.origin in alone]
+    if as_json:
+        print_json(facts)
+        return
+    origins = {one.id: f"{one.name}@{one.version}" for one in protocol.extensions}
+    columns: Columns = {
+        "METHOD": "name",
+        "KIND": "kind",
+        "SENDER": "sender",
+        "CARRIER": "carrier",
+        "PARAMS": "params",
+        "RESULT": lambda fact: " | ".join([*filter(None, [fact["result"]]), *fact["alternatives"]]) or "-",
+        "NEEDS": lambda fact: ", ".join(dict.fromkeys(fact["capabilities"].values())) or "-",
+        "FROM": lambda fact: origins.get(fact["origin"], "core"),
+    }
+    print_facts(facts, columns if protocol.extensions else {one: columns[one] for one in columns if one != "FROM"})
+
+
+def _method(protocol: PythonProtocol, method: Method) -> dict[str, Any]:
+    added = [
+        type for one in protocol.extensions for name, types in one.alternatives if name == method.name for type in types
+    ]
+    return {
+        "name": method.name,
+        "definition": method.definition,
+        "kind": method.kind,
+        "sender": method.sender,
+        "carrier": method.carrier,
+        "params": describe(method.params) if method.params is not None else None,
+        "paramsRequired": method.params_required,
+        "result": describe(method.result) if method.result is not None else None,
+        "alternatives": [*map(describe, method.alternatives), *added],
+        "origin": method.origin or None,
+        "capabilities": dict(method.capabilities),
+        "stub": protocol.stub(method),
+        "doc": method.doc,
+        "deprecated": method.deprecated or None,
+        "decisions": decisions_about(protocol, method.definition),
+    }
+
+
+def model(revision: OptionalRevisionName = None, schema: JsonSchema = False, *, reading: Reading) -> None:
+    """Print the model of a revision as JSON: definitions, methods, errors, facts, descriptions and conversions.
+
+    `diff` and `generate --schema` accept the file. docs/reference/model.md describes the format.
+
+    Examples:
+
+    `mcp-bindgen model 2026-07-28 > model.json`
+
+    `mcp-bindgen model 2026-07-28 --extension tasks`
+
+    `mcp-bindgen model --json-schema`
+    """
+    if schema == (revision is not None):
+        raise BadInput("give either a revision or --json-schema", fix="as in: mcp-bindgen model 2026-07-28")
+    if revision is None:
+        print_json(document.json_schema())
+        return
+    write(document.write(reading.model(revision)))

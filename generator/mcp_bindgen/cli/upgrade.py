@@ -19,8 +19,7 @@ from mcp_bindgen.spec import BadInput, Store
 from mcp_bindgen.spec.revisions import order
 from mcp_bindgen.spec.transaction import put, unified_diff
 
-from . import complete
-from .options import DryRun, Force
+from .options import DryRun, Force, complete_revisions
 from .output import page, print_report
 from .terminal import say, write_patch
 
@@ -37,7 +36,7 @@ def upgrade(
     project: Annotated[Path, typer.Argument(help="The folder of the project.")],
     to: Annotated[
         str | None,
-        typer.Option("--to", metavar="REVISION", help="The revision to change to.", autocompletion=complete.revisions),
+        typer.Option("--to", metavar="REVISION", help="The revision to change to.", autocompletion=complete_revisions),
     ] = None,
     add: Annotated[
         str | None,
@@ -45,7 +44,7 @@ def upgrade(
             "--add",
             metavar="REVISION",
             help="A revision to serve besides the present ones; only the contract of a server needs it.",
-            autocompletion=complete.revisions,
+            autocompletion=complete_revisions,
         ),
     ] = None,
     replaces: Annotated[
