@@ -6,8 +6,9 @@ import json
 import shlex
 import sys
 from collections.abc import Callable, Mapping
+from dataclasses import dataclass, replace
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any, TypeVar
+from typing import TYPE_CHECKING, Annotated, Any, TypeAlias, TypeVar
 
 import typer
 
@@ -32,20 +33,32 @@ if TYPE_CHECKING:
     from mcp_bindgen.contract.model import Contract
     from mcp_bindgen.scaffold.functions import Functions
 
-ProjectName = Annotated[str | None, typer.Argument(metavar="NAME", help="Name of the project; a terminal asks for it.")]
-
 _EVERYTHING = "npx -y @modelcontextprotocol/server-everything"
+
+_Known: TypeAlias = "tuple[Contract, Path, str]"
+"""A contract, the name of its file, and the text of that file."""
 
 scaffold = Commands("Start a project of your own.")
 
 
+@dataclass(frozen=True)
+class Project:
+    """Project to start."""
+
+    name: Annotated[str | None, typer.Argument(metavar="NAME", help="Name of the project; a terminal asks for it.")] = (
+        None
+    )
+    revision: SeveralRevisions = None
+    with_: With = None
+    transport: Transport = None
+    contract: ContractFile = None
+    out: Out = None
+    dry_run: DryRun = False
+
+
 @scaffold.command()
 def server(
-    name: ProjectName = None,
-    revision: SeveralRevisions = None,
-    with_: With = None,
-    transport: Transport = None,
-    contract: ContractFile = None,
+    project: Project,
     from_module: Annotated[
         str | None,
         typer.Option(
@@ -66,8 +79,6 @@ def server(
         bool,
         typer.Option("--auth", help="Serve HTTP too, and require tokens of an authorization server."),
     ] = False,
-    out: Out = None,
-    dry_run: DryRun = False,
 ) -> None:
     """Start a server: a small project with an `App` of annotated functions, tests that pass, and a README.
 
@@ -87,47 +98,25 @@ def server(
 
     `mcp-bindgen scaffold server weather --auth` makes one that is protected over HTTP.
     """
-    transport = "stdio,http" if auth and transport is None else transport
-    known, functions = _read(contract), None
+    if auth and project.transport is None:
+        project = replace(project, transport="stdio,http")
+    known, functions = _read(project.contract), None
     if from_module is not None:
         from mcp_bindgen.scaffold.functions import functions_of
 
         functions = functions_of(from_module)
-        if known is None:
-            known, contract = _derive(from_module), Path("contract.json")
-    if name is None:
-        stated = known[0] if known is not None else None
-        name, revision, with_, transport, auth, style = interview(
-            "server", revision, with_, transport, stated, auth=auth, style=style
-        )
-    _start(
-        "server",
-        name,
-        revision,
-        with_,
-        transport,
-        known,
-        contract,
-        out,
-        dry_run,
-        auth=auth,
-        functions=functions,
-        style=style,
-    )
+        known = known or _derived(from_module)
+    if project.name is None:
+        project, auth, style = interview("server", project, known[0] if known else None, auth=auth, style=style)
+    if known is not None:
+        from .contract import warn_of_names
+
+        warn_of_names(known[0])
+    _start("server", project, known, auth=auth, functions=functions, style=style)
 
 
 @scaffold.command()
-def client(
-    name: ProjectName = None,
-    revision: SeveralRevisions = None,
-    with_: With = None,
-    transport: Transport = None,
-    contract: ContractFile = None,
-    from_: From = None,
-    env: Env = None,
-    out: Out = None,
-    dry_run: DryRun = False,
-) -> None:
+def client(project: Project, from_: From = None, env: Env = None) -> None:
     """Start a client: a small project that connects to a server, with tests that pass, and a README.
 
     Examples:
@@ -136,89 +125,73 @@ def client(
 
     `mcp-bindgen scaffold client explorer --from 'npx -y @modelcontextprotocol/server-everything'`
     """
-    if contract is not None and from_ is not None:
+    if project.contract is not None and from_ is not None:
         raise BadInput("--contract and --from both name a contract", fix="leave one of them out")
-    if name is None:
-        name, revision, with_, transport, _, _ = interview("client", revision, with_, transport, None)
-    known, source = _read(contract), contract
+    if project.name is None:
+        project, _, _ = interview("client", project, None)
+    known = _read(project.contract)
     if from_ is not None:
-        known, source = _export(from_, env or []), Path("contract.json")
-    shown = from_ if from_ is not None and not env else _EVERYTHING
-    _start("client", name, revision, with_, transport, known, source, out, dry_run, shown)
+        contract = offers(from_, Access(env=tuple(env or ())))
+        known = contract, Path("contract.json"), _text(contract.document)
+    _start("client", project, known, server=_EVERYTHING if from_ is None or env else from_)
 
 
-def _read(file: Path | None) -> tuple[Contract, str] | None:
-    """Return a contract, and the text of its file."""
+def _read(file: Path | None) -> _Known | None:
+    """Return the contract in a file."""
     if file is None:
         return None
     from mcp_bindgen.contract.document import read_contract
 
-    return read_contract(file), file.read_bytes().decode("utf-8")
+    return read_contract(file), file, file.read_bytes().decode("utf-8")
 
 
-def _derive(module: str) -> tuple[Contract, str]:
-    """Return the contract of a module's functions, and its text."""
+def _derived(module: str) -> _Known:
+    """Return the contract of a module's functions."""
     from mcp_bindgen.contract.document import contract_of
     from mcp_bindgen.contract.functions import document_of_module
 
     document = document_of_module(module)
-    return contract_of(document, Path(module)), _text(document)
+    return contract_of(document, Path(module)), Path("contract.json"), _text(document)
 
 
 def _text(document: Mapping[str, Any]) -> str:
     return json.dumps(document, indent=2, ensure_ascii=False) + "\n"
 
 
-def _export(server: str, env: list[str]) -> tuple[Contract, str]:
-    """Return the contract of a live server, and its text."""
-    contract = offers(server, Access(env=tuple(env)))
-    return contract, _text(contract.document)
-
-
 def _start(
     kind: Kind,
-    name: str,
-    revisions: list[str] | None,
-    with_: str | None,
-    transport: str | None,
-    known: tuple[Contract, str] | None,
-    source: Path | None,
-    out: Path | None,
-    dry_run: bool,
-    server: str = _EVERYTHING,
+    project: Project,
+    known: _Known | None,
     *,
+    server: str = "",
     auth: bool = False,
     functions: Functions | None = None,
     style: Style | None = None,
 ) -> None:
     """Plan a project, write it, and print the next steps."""
-    contract, text = known or (None, None)
-    if contract is not None and kind == "server":
-        from .contract import warn_of_names
-
-        warn_of_names(contract)
+    name, (contract, source, text) = project.name or "", known or (None, None, None)
     planned = plan(
         names_of(name),
         kind,
-        revisions or (),
-        names(with_, "--with") if with_ is not None else None,
-        names(transport, "--transport") if transport is not None else ("stdio",),
+        project.revision or (),
+        names(project.with_, "--with") if project.with_ is not None else None,
+        names(project.transport, "--transport") if project.transport is not None else ("stdio",),
         contract,
         source,
         text,
-        auth,
-        functions,
+        auth=auth,
+        functions=functions,
         style=style,
     )
-    folder = (out or Path()) / name
+    folder = (project.out or Path()) / name
     refuse_occupied(folder)
     files = layout(planned)
-    if not dry_run:
+    if not project.dry_run:
         write_new(folder, files)
     for line in tree(str(folder), files):
         say(line)
-    if not dry_run:
-        if style is None and contract is None and planned.class_option is not None:
+    if not project.dry_run:
+        if style is None and known is None and planned.class_option is not None:
             say("")
             say(f"{planned.class_option} needs a class, so the server is one, as with --style class.")
         write(_next(planned, folder, server) + "\n")
@@ -248,15 +221,8 @@ T = TypeVar("T")
 
 
 def interview(
-    kind: Kind,
-    revision: list[str] | None,
-    with_: str | None,
-    transport: str | None,
-    contract: Contract | None,
-    *,
-    auth: bool = False,
-    style: Style | None = None,
-) -> tuple[str, list[str] | None, str | None, str, bool, Style | None]:
+    kind: Kind, project: Project, contract: Contract | None, *, auth: bool = False, style: Style | None = None
+) -> tuple[Project, bool, Style | None]:
     """Ask for missing options: name, style, revisions, capabilities, transports, and tokens over HTTP.
 
     An `App` speaks every revision, so it is asked for none.
@@ -268,10 +234,11 @@ def interview(
         raise BadInput("the project needs a name", fix=f"as in: mcp-bindgen scaffold {kind} weather")
     store = Store()
     name = _ask("Name", "my-server" if kind == "server" else "my-client", lambda said: names_of(said).project)
-    if kind == "server" and style is None and contract is None and not revision and with_ is None:
+    with_ = project.with_
+    if kind == "server" and style is None and contract is None and not project.revision and with_ is None:
         style = _ask(f"Style ({', '.join(Style)})", Style.APP.value, _style)
     is_app = style is Style.APP
-    revisions = revision or (
+    revisions = project.revision or (
         None
         if is_app
         else _ask(
@@ -299,7 +266,7 @@ def interview(
             return ",".join(wanted)
 
         with_ = _ask(f"Offers ({', '.join(known)})", ",".join(DEFAULTS[kind]) or "nothing", offered) or None
-    way = transport or _ask(
+    way = project.transport or _ask(
         f"Transports ({', '.join(TRANSPORTS)})", "stdio", lambda said: ",".join(transports_of(names(said, "an answer")))
     )
     if kind == "server" and set(transports_of(names(way, "--transport"))) - {"stdio"} and not auth:
@@ -313,7 +280,7 @@ def interview(
             return said.lower() in ("yes", "y")
 
         auth = _ask("Tokens of an authorization server over HTTP (yes, no)", "yes" if stated else "no", protected)
-    return name, revisions, with_, way, auth, style
+    return replace(project, name=name, revision=revisions, with_=with_, transport=way), auth, style
 
 
 def _style(said: str) -> Style:
