@@ -12,7 +12,7 @@ from typing import Any
 
 import pytest
 
-from mcp_bindgen.cli.live import Access, offers
+from mcp_bindgen.cli.live import Connection, offers
 from mcp_bindgen.contract.document import read_contract
 from mcp_bindgen.spec import BadInput
 from tests.support.commands import COMMAND, ROOT, Done, answered, complaint, inside, save
@@ -111,7 +111,7 @@ def test_a_contract_in_a_file(served: str, tmp_path: Path, name: str) -> None:
 @pytest.mark.full
 def test_the_revision_can_be_chosen() -> None:
     echo = f"'{PYTHON}' '{ROOT / 'benchmarks' / 'echo_server.py'}' 2024-11-05"
-    assert offers(echo, Access("2024-11-05")).revision == "2024-11-05"
+    assert offers(echo, Connection("2024-11-05")).revision == "2024-11-05"
     assert offers(echo).revision == "2024-11-05"
 
 

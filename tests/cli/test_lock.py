@@ -8,7 +8,7 @@ from typing import Any
 
 import pytest
 
-from mcp_bindgen.cli.live import Access
+from mcp_bindgen.cli.live import Connection
 from mcp_bindgen.cli.lock import asked_of
 from mcp_bindgen.contract.document import contract_of
 from mcp_bindgen.contract.model import Contract
@@ -58,7 +58,7 @@ class World:
         if not runs:
             monkeypatch.setattr("mcp_bindgen.cli.lock.offers", self.offers)
 
-    def offers(self, words: str, access: Access) -> Contract:
+    def offers(self, words: str, connection: Connection) -> Contract:
         assert words == f"{self.config}#weather"
         tools = json.loads((self.folder / "tools.json").read_text("utf-8"))
         info = {"name": "weather", "version": "1"}

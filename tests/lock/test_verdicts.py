@@ -12,7 +12,7 @@ from typing import Any
 import jsonschema_rs
 import pytest
 
-from mcp_bindgen.cli.live import Access, offers
+from mcp_bindgen.cli.live import Connection, offers
 from mcp_bindgen.contract.comparison.drift import Checked, Mode, check_server
 from mcp_bindgen.contract.functions import document_of_app
 from mcp_bindgen.lock import LockedServer, LockStatus, Snapshot
@@ -41,7 +41,7 @@ def of_published_servers() -> Iterator[Schema]:
         script = MODULES / "@modelcontextprotocol" / f"server-{name}" / "dist" / "index.js"
         commands.append(f"'{node()}' '{script}' {argument}")
     for command in commands:
-        yield from offers(command, Access()).document["tools"]
+        yield from offers(command, Connection()).document["tools"]
 
 
 def snapshot(tool: Schema) -> Snapshot:

@@ -31,9 +31,8 @@ from mcp_bindgen.spec.errors import printable, suggestion
 from mcp_bindgen.spec.json import is_array, is_object
 
 from .client_classes import routes
-from .connection import Connection
 from .dialogue import Dialogue
-from .live import Document, Failed, Live, Work, bindings, lists, revisions_of, shown
+from .live import Connection, Document, Failed, Live, Work, bindings, lists, revisions_of, shown
 from .options import Json, Server, SeveralPackages
 from .output import print_json, print_table
 from .terminal import say, say_message, write
@@ -70,8 +69,7 @@ def _complete_name(ctx: typer.Context, incomplete: str) -> list[str]:
         with redirect_stdout(hidden), redirect_stderr(hidden):
             given: dict[str, Any] = {one.name: ctx.params.get(one.name) for one in fields(Connection)}
             given["timeout"] = _PATIENCE
-            access = Connection(**given).access()
-            found = Live.named(server, access).ask(lambda names: dict.fromkeys(names, lists))
+            found = Live.named(server, Connection(**given)).ask(lambda names: dict.fromkeys(names, lists))
     except Exception:  # completion shows no errors
         return []
     names = [name for item in found.get(member, ()) if (name := str(item.get(key, ""))) == printable(name)]
@@ -137,9 +135,8 @@ def call(
         raise BadInput(f"--list and {method} exclude each other", fix="leave one of them out")
     dialogue = Dialogue(answer_ or [])
     own = tuple(package or ())
-    access, strict = connection.access(), connection.strict
     doing = " ".join([method or "listing", *(arguments or [])[:1]])
-    live = replace(Live.named(server, access), dialogue=dialogue, extensions=own, doing=shown(doing))
+    live = replace(Live.named(server, connection), dialogue=dialogue, extensions=own, doing=shown(doing))
     live = replace(live, on_trace=say_message if trace else None)
     try:
         with dialogue.waiting(f"Asking {server} ..."):
@@ -153,7 +150,7 @@ def call(
         say(f"error: {dialogue.unanswered}", err=True)
         raise typer.Exit(1)
     for one in left_out:
-        say(f"{'error' if strict else 'warning'}: left out, because it is not valid: {one}", err=True)
+        say(f"{'error' if connection.strict else 'warning'}: left out, because it is not valid: {one}", err=True)
     failed = answer.get("isError") is True
     if as_json:
         print_json(answer)
@@ -163,7 +160,7 @@ def call(
             say(f"there is more; go on with {json.dumps({'cursor': answer['nextCursor']})}", err=True)
     else:
         write(f"{readable(answer)}\n", err=failed)
-    if failed or (strict and left_out):
+    if failed or (connection.strict and left_out):
         raise typer.Exit(1)
 
 

@@ -22,9 +22,8 @@ from mcp_bindgen.scaffold.plan import default_revision
 from mcp_bindgen.scaffold.project import is_module
 from mcp_bindgen.spec import BadInput, Store
 
-from .connection import Connection
 from .contract import contract_at, contract_changes
-from .live import Access
+from .live import Connection
 from .options import Check, Declare, Force, Name, RequiredFrom, RequiredOut
 from .output import print_report
 from .terminal import say
@@ -61,11 +60,11 @@ def client(
         raise BadInput(f"{name!r} is not the name of a class", fix="use letters, digits and _, and no keyword")
     if check and (force or name is not None):
         raise BadInput("--check writes nothing, so --force and --name have no effect", fix="leave them out")
-    access, revision = connection.access(declare), connection.revision
+    revision = connection.revision
     if check:
-        _check(ClientModule.read(out), server, access)
+        _check(ClientModule.read(out), server, connection, declare)
         return
-    contract = contract_at(server, access)
+    contract = contract_at(server, connection, declare)
     protocol = build(Store().effective(revision or contract.revision or default_revision(Store())))
     class_name = name or client_class(out.stem)
     words = ["mcp-bindgen", "client", "--from", _portable(server), "--out", _portable(str(out))]
@@ -98,12 +97,12 @@ def _broken(out: Path, contract: Contract) -> list[str]:
     return [finding.sentence for finding in found if finding.level is Level.BREAKING]
 
 
-def _check(module: ClientModule, server: str, access: Access) -> None:
+def _check(module: ClientModule, server: str, connection: Connection, declare: str | None) -> None:
     """Report the problems of a module and its server; end with exit code 1 if they break the client."""
     problems = list(module.problems())
     if problems:
         print_report(report(problems))
-    live = contract_at(server, replace(access, revision=access.revision or module.revision))
+    live = contract_at(server, replace(connection, revision=connection.revision or module.revision), declare)
     comparison = compare_contracts(module.contract(), live)
     print_report(contract_changes(comparison))
     if problems or comparison.breaking:

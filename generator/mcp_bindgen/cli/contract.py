@@ -22,9 +22,8 @@ from mcp_bindgen.scaffold.contract_uses import BrokenUse, broken_uses, use_recor
 from mcp_bindgen.scaffold.project import Project
 from mcp_bindgen.spec import BadInput
 
-from .connection import Connection
 from .groups import Commands
-from .live import Access, offers
+from .live import Connection, offers
 from .options import SERVERS, Check, FailOn, Failure, Force, Json, Out, ReportFormat, Server, Witness, is_failure
 from .output import print_json, print_report
 from .servers import named
@@ -43,17 +42,18 @@ Source = Annotated[str, typer.Argument(help=f"{SERVERS} The file of a contract w
 _DOCUMENTS = (".json", ".yaml", ".yml")
 
 
-def contract_at(source: str, access: Access) -> Contract:
+def contract_at(source: str, connection: Connection, declare: str | None = None) -> Contract:
     """Return the contract in a file, or of a live server.
 
     Args:
         source: A file, or the words that name a server.
-        access: How to connect to a server.
+        connection: Options for the connection to a server.
+        declare: Client capabilities to declare, `NAME,NAME`.
 
     Raises:
         BadInput: There is no such file or server, or it does not give a contract.
     """
-    return read_contract(Path(source)) if is_document(source) else offers(source, access)
+    return read_contract(Path(source)) if is_document(source) else offers(source, connection, declare)
 
 
 def is_document(source: str) -> bool:
@@ -129,7 +129,7 @@ def export(
         contract_of(app, Path(server))
         document: Mapping[str, Any] = app
     else:
-        document = offers(server, connection.access()).document
+        document = offers(server, connection).document
     _write_or_check(document, out, check=check)
 
 
@@ -185,8 +185,7 @@ def diff(
     """
     from mcp_bindgen.contract.comparison.compare import compare_contracts  # the validator takes time to load
 
-    access = connection.access()
-    before, after = contract_at(old, access), contract_at(new, access)
+    before, after = contract_at(old, connection), contract_at(new, connection)
     comparison = compare_contracts(before, after)
     found = None if uses is None else (uses, broken_uses(before, after, comparison, uses))
     file = Path(new) if format in LOCATED and is_document(new) else None
@@ -228,8 +227,7 @@ def bump(
     """
     from mcp_bindgen.contract.comparison.semver import Version, decisive  # the validator takes time to load
 
-    access = connection.access()
-    before, after = contract_at(old, access), contract_at(new, access)
+    before, after = contract_at(old, connection), contract_at(new, connection)
     stated = released or (before.info or {}).get("version")
     if not isinstance(stated, str):
         raise BadInput(f"{old} states no version of its server", fix="give --released VERSION")
@@ -281,7 +279,7 @@ def lower(
         known = lowering.profile(profile)
     except lowering.BadProfile as error:
         raise BadInput(str(error)) from None
-    offered = contract_at(server, connection.access())
+    offered = contract_at(server, connection)
     tools = [lowering.lower(tool.raw, known) for tool in offered.tools]
     places = ContractPlaces(Path(server)).of_tool if format in LOCATED and is_document(server) else report.nowhere
     print_report(

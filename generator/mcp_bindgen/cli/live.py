@@ -7,7 +7,7 @@ import logging
 import tempfile
 from collections.abc import AsyncIterator, Awaitable, Callable, Mapping, Sequence
 from contextlib import nullcontext
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, replace
 from importlib import import_module
 from typing import IO, TYPE_CHECKING, Any, Protocol, TypeAlias, TypeVar
 
@@ -36,9 +36,10 @@ from mcp_bindgen.spec.errors import printable
 from mcp_bindgen.spec.json import is_array, is_object
 from mcp_bindgen.spec.revisions import order
 
+from . import options
 from .client_classes import capability_names, client_class, declaring
 from .output import INTERRUPTED
-from .servers import Named, named
+from .servers import Named, headers_of, named
 from .terminal import StatusLine, say, shown_lines
 
 if TYPE_CHECKING:
@@ -67,8 +68,8 @@ class Failed(Exception):
 
 
 @dataclass(frozen=True)
-class Access:
-    """Settings for a connection to a live server.
+class Connection:
+    """Options for a connection to a live server.
 
     Attributes:
         revision: Revision to speak; by default the best one that both sides have.
@@ -76,17 +77,17 @@ class Access:
         env: `KEY=VALUE` settings for a server that is started.
         verbose: True to show the stderr of the server.
         strict: True to fail on an invalid entry, instead of leaving it out with a warning.
-        declare: Capabilities to declare, `NAME,NAME`.
-        headers: HTTP headers for a server at a URL.
+        header: `NAME=VALUE` headers for a server at a URL.
+        bearer_env: Environment variable with a token for a server at a URL.
     """
 
-    revision: str | None = None
-    timeout: float = 30
-    env: Sequence[str] = ()
-    verbose: bool = False
-    strict: bool = False
-    declare: str | None = None
-    headers: Mapping[str, str] = field(default_factory=dict[str, str])
+    revision: options.Revision = None
+    timeout: options.Timeout = 30
+    env: options.Env = None
+    verbose: options.Verbose = False
+    strict: options.Strict = False
+    header: options.Header = None
+    bearer_env: options.BearerEnv = None
 
 
 class Answering(Protocol):
@@ -109,7 +110,7 @@ class Live:
     Attributes:
         server: The words that name it.
         target: The server that they name.
-        access: Settings for the connection.
+        connection: Options for the connection.
         dialogue: Makes the client that answers the server's questions.
         declares: Capabilities that the client declares beside its own; requests that need them are refused.
         extensions: Import names of bindings of extensions beside the installed ones.
@@ -119,7 +120,7 @@ class Live:
 
     server: str
     target: Named
-    access: Access
+    connection: Connection
     dialogue: Answering | None = None
     declares: tuple[str, ...] = ()
     extensions: tuple[str, ...] = ()
@@ -127,13 +128,14 @@ class Live:
     on_trace: Callable[[TracedMessage], None] | None = None
 
     @classmethod
-    def named(cls, server: str, access: Access) -> Live:
+    def named(cls, server: str, connection: Connection) -> Live:
         """Return the server that words name.
 
         Raises:
-            BadInput: The words name no server.
+            BadInput: The words name no server, or an option is invalid.
         """
-        return cls(server, named(server, access.env, access.headers), access)
+        headers = headers_of(connection.header or (), connection.bearer_env)
+        return cls(server, named(server, connection.env or (), headers), connection)
 
     def ask(self, works: Callable[[Sequence[str]], Mapping[str, Work[T]]]) -> T:
         """Connect and do one thing; the server chooses among our revisions, unless one is named.
@@ -145,13 +147,13 @@ class Live:
             BadInput: There is no such revision, or no connection.
             Failed: The server does not answer, or not with a result.
         """
-        revision = self.access.revision
+        revision = self.connection.revision
         ours = revisions_of(revision, only=False)
         wanted = works(revisions_of(revision) if revision else ours)
         left = [name for name in ours if name not in wanted]
-        if not self.access.verbose:
+        if not self.connection.verbose:
             logging.getLogger("mcp_bindgen").addHandler(logging.NullHandler())
-        with shown_lines() if self.access.verbose else tempfile.TemporaryFile() as log:
+        with shown_lines() if self.connection.verbose else tempfile.TemporaryFile() as log:
             while True:
                 try:
                     return _Conversation(self, log).run(wanted)
@@ -204,7 +206,7 @@ class _Conversation:
     def _failure(self, error: Exception) -> BadInput | Failed:
         """Return the error of a server that cannot be reached, or that ended or was silent during a request."""
         is_slow = isinstance(error, RequestTimeout) or (not self.connected and self.timed_out)
-        reason = f"no answer within {self.live.access.timeout:g} s" if is_slow else str(error)
+        reason = f"no answer within {self.live.connection.timeout:g} s" if is_slow else str(error)
         fix = "--timeout gives it longer" if is_slow else None
         explained = self.watch.explained(reason, self._stderr())
         if not self.connected:
@@ -218,14 +220,14 @@ class _Conversation:
         clients: list[Any] = [kind() if dialogue is None else dialogue.client(kind) for kind in kinds]
         for client in clients:
             progress = None if dialogue is None else dialogue.on_progress
-            client.options = Options(timeout=self.live.access.timeout, on_progress=progress)
+            client.options = Options(timeout=self.live.connection.timeout, on_progress=progress)
         entry = self.live.target.entry
         auth = entry.login_auth(self.live.target.login_command(self.live.server))
-        limit = anyio.current_time() + self.live.access.timeout
+        limit = anyio.current_time() + self.live.connection.timeout
         command = entry.command is not None
         place = self.watch.address(entry.address({}, self.log.fileno() if command else None, auth))
         try:
-            async with connect(place, *clients, timeout=self.live.access.timeout, exactly=True) as client:
+            async with connect(place, *clients, timeout=self.live.connection.timeout, exactly=True) as client:
                 self.connected = True
                 return await works[client.revision](client)
         finally:
@@ -233,13 +235,13 @@ class _Conversation:
 
     def _clear(self) -> None:
         """Forget the stderr of an earlier attempt to connect, unless it is shown."""
-        if not self.live.access.verbose:
+        if not self.live.connection.verbose:
             self.log.seek(0)
             self.log.truncate()
 
     def _stderr(self) -> str:
         """Return the stderr of the server, unless it is shown."""
-        if self.live.access.verbose:
+        if self.live.connection.verbose:
             return ""
         self.log.seek(0)
         return self.log.read().decode("utf-8", "replace")
@@ -281,14 +283,15 @@ def bindings(revision: str, name: str) -> Any:
 # --- lists of a server ----------------------------------------------------------------------------------------
 
 
-def offers(server: str, access: Access = Access()) -> Contract:
+def offers(server: str, connection: Connection = Connection(), declare: str | None = None) -> Contract:
     """Return the contract of a live server, with a status line on a terminal.
 
     Invalid entries are left out with a warning, because a client cannot correct its server.
 
     Args:
         server: The words that name it.
-        access: Settings for the connection.
+        connection: Options for the connection.
+        declare: Client capabilities to declare, `NAME,NAME`.
 
     Raises:
         BadInput: There is no such server, no connection, or no answer that is a list.
@@ -298,9 +301,9 @@ def offers(server: str, access: Access = Access()) -> Contract:
     from mcp_bindgen.contract.model import LISTINGS
 
     kinds = (bindings(name, "client").Client for name in revisions_of(None))
-    live = replace(Live.named(server, access), declares=capability_names(access.declare or "", kinds))
+    live = replace(Live.named(server, connection), declares=capability_names(declare or "", kinds))
     try:
-        with nullcontext() if access.verbose else StatusLine(f"Asking {shown(server)} ..."):
+        with nullcontext() if connection.verbose else StatusLine(f"Asking {shown(server)} ..."):
             said, left_out = live.ask(lambda revisions: dict.fromkeys(revisions, document))
     except Failed as error:
         raise BadInput(
@@ -311,13 +314,13 @@ def offers(server: str, access: Access = Access()) -> Contract:
     if contract.left_out:
         count = len(contract.left_out)
         what = "1 entry of the server is" if count == 1 else f"{count} entries of the server are"
-        say(f"{'error' if access.strict else 'warning'}: {what} not valid, and left out:", err=True)
+        say(f"{'error' if connection.strict else 'warning'}: {what} not valid, and left out:", err=True)
         for one in contract.left_out:
             say(f"  {one}", err=True)
         lost = [member for member in said if member in LISTINGS and said[member] and not contract.document[member]]
         for member in lost:
             say(f"error: no entry of {member} is valid; correct the server's {member}", err=True)
-        if access.strict or lost:
+        if connection.strict or lost:
             raise typer.Exit(1)
     return contract
 

@@ -22,9 +22,8 @@ from mcp_bindgen.spec.errors import printable
 from mcp_bindgen.spec.json import is_object
 from mcp_bindgen.spec.transaction import save
 
-from .connection import Connection
 from .groups import Commands
-from .live import Access, offers
+from .live import Connection, offers
 from .options import SERVERS, DryRun, FailOn, Failure, Out, ReportFormat, is_failure
 from .output import print_report
 from .servers import named
@@ -107,9 +106,9 @@ def update(
     if path.is_dir():
         raise BadInput("this is a folder", file=path, fix="give --out FILE")
     known = _read(path) if path.exists() or path.is_symlink() else Lock(path)
-    found, changes, access = known, dict[str, Sequence[Checked]](), connection.access()
+    found, changes = known, dict[str, Sequence[Checked]]()
     for name, words, asked in _named(servers or ()):
-        live = _live(words, access)
+        live = _live(words, connection)
         _warn_of_version(name, asked)
         if name in known.servers:
             changes[name] = check_server(known.servers[name], live)
@@ -158,7 +157,7 @@ def check(
 
     `mcp-bindgen lock check mcp.json#weather --mode full --transitive`
     """
-    known, access = _read(file), connection.access()
+    known = _read(file)
     found: dict[str, Sequence[Checked]] = {}
     failed: BadInput | None = None
     for name, words, asked in _named(servers or ()):
@@ -167,7 +166,7 @@ def check(
             found[name] = [Checked(verdict)]
             continue
         try:
-            live = _live(words, access)
+            live = _live(words, connection)
         except BadInput as error:
             say(f"error: {error}", err=True)
             failed = error
@@ -189,8 +188,8 @@ def _read(path: Path) -> Lock:
         raise BadInput(str(error)) from None
 
 
-def _live(words: str, access: Access) -> Snapshot:
-    return Snapshot.of(offers(words, access).document)
+def _live(words: str, connection: Connection) -> Snapshot:
+    return Snapshot.of(offers(words, connection).document)
 
 
 def _named(sources: Sequence[str]) -> Iterator[tuple[str, str, dict[str, str]]]:

@@ -10,8 +10,8 @@ import typer
 from mcp_bindgen.mock import Mock, read_answers
 from mcp_bindgen.spec import BadInput
 
-from .connection import Connection
 from .contract import Source, contract_at
+from .live import Connection
 from .serving import ServerOptions, serve
 
 Answers = Annotated[
@@ -37,7 +37,7 @@ def mock(
 
     `mcp-bindgen mock weather.yaml --answers answers.yaml --seed 7`
     """
-    contract = contract_at(server, connection.access())
+    contract = contract_at(server, connection)
     fixed = None if answers is None else read_answers(answers, contract)
     try:
         app = Mock(contract, seed=seed, answers=fixed)

@@ -19,7 +19,7 @@ from mcp_bindgen.tap.redaction import REDACTED
 from mcp_bindgen.tap.trace import meta_keys
 
 from .call import requests_of
-from .live import Access, Live, bindings
+from .live import Connection, Live, bindings
 
 
 @dataclass
@@ -34,7 +34,7 @@ class Replay:
     recording: Recording
     ignored: Sequence[str] = ()
 
-    def run(self, server: str, access: Access) -> list[Compared]:
+    def run(self, server: str, connection: Connection) -> list[Compared]:
         """Return the comparison of each recorded request, in their order.
 
         Raises:
@@ -43,7 +43,7 @@ class Replay:
         """
         seen = list[TracedMessage]()
         live = replace(
-            Live.named(server, access),
+            Live.named(server, connection),
             dialogue=RecordedAnswers(self.recording),
             declares=tuple(sorted(self.recording.capabilities)),
             on_trace=seen.append,

@@ -25,7 +25,7 @@ from mcp_bindgen.scaffold.style import APP_FEATURES, Style, class_option, style_
 from mcp_bindgen.spec import BadInput, Store
 
 from .groups import Commands
-from .live import Access, offers
+from .live import Connection, offers
 from .options import ContractFile, DryRun, Env, From, Out, SeveralRevisions, Transport, With, names
 from .terminal import say, write
 
@@ -131,7 +131,7 @@ def client(project: Project, from_: From = None, env: Env = None) -> None:
         project, _, _ = interview("client", project, None)
     known = _read(project.contract)
     if from_ is not None:
-        contract = offers(from_, Access(env=tuple(env or ())))
+        contract = offers(from_, Connection(env=env))
         known = contract, Path("contract.json"), _text(contract.document)
     _start("client", project, known, server=_EVERYTHING if from_ is None or env else from_)
 

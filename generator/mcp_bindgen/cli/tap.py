@@ -19,9 +19,8 @@ from mcp_bindgen.host.configuration import Entry
 from mcp_bindgen.spec import BadInput
 from mcp_bindgen.tap import Recorder, TracedMessage, forward
 
-from .connection import Connection
 from .groups import Commands
-from .live import Failed
+from .live import Connection, Failed
 from .options import Env, Json, Out, Server
 from .output import print_json
 from .servers import named
@@ -195,15 +194,13 @@ def replay_(
     from .replay import Replay
 
     recording = read_recording(file)
-    access = connection.access()
-    if not (access.revision or recording.revision):
+    spoken = connection.revision or recording.revision
+    if not spoken:
         raise BadInput("names no revision", file=file, fix="state one with --revision")
     if wrong := [one for one in ignore or () if not one.startswith("/")]:
         raise BadInput(f"--ignore {wrong[0]} is no JSON Pointer", fix="as in: --ignore /structuredContent/time")
     try:
-        found = Replay(recording, ignore or ()).run(
-            server, replace(access, revision=access.revision or recording.revision)
-        )
+        found = Replay(recording, ignore or ()).run(server, replace(connection, revision=spoken))
     except Failed as error:
         say(f"error: {error}", err=True)
         raise typer.Exit(1) from None
