@@ -37,6 +37,7 @@ _COMMANDS = {
 _MODULES = {
     "auth": "logins",
     "check": "generate",
+    "history": "diff",
     "login": "logins",
     "logout": "logins",
     "methods": "show",

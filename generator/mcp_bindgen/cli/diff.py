@@ -1,4 +1,4 @@
-"""`mcp-bindgen diff`: report the changes between revisions, their effects and fixes."""
+"""`mcp-bindgen diff` and `history`: report the changes between revisions, and the history of one name."""
 
 from __future__ import annotations
 
@@ -6,6 +6,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from datetime import date
 from enum import StrEnum
+from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
@@ -13,13 +14,17 @@ import typer
 
 from mcp_bindgen.diff import compare
 from mcp_bindgen.diff.accept import accept, read_acceptances
-from mcp_bindgen.diff.extensions import tell_moves
+from mcp_bindgen.diff.extensions import tell_moves, timelines
 from mcp_bindgen.diff.finding import Comparison, Plane, Severity
+from mcp_bindgen.diff.history import History
+from mcp_bindgen.diff.history import history as trace
 from mcp_bindgen.diff.select import Selection
-from mcp_bindgen.diff.source import load
-from mcp_bindgen.report import LOCATED, Format
+from mcp_bindgen.diff.selectors import find
+from mcp_bindgen.diff.source import load, timeline
+from mcp_bindgen.report import LOCATED, Format, Report
 from mcp_bindgen.report.comparison import Places, without_lines
 from mcp_bindgen.report.diff import comparison_report
+from mcp_bindgen.report.history import document, record
 from mcp_bindgen.spec import BadInput, Store
 from mcp_bindgen.spec.project import ignored_rules
 from mcp_bindgen.spec.sources import git_place, is_range
@@ -29,11 +34,13 @@ from .options import (
     FailOn,
     Failure,
     Folder,
+    Json,
     JsonSchema,
     Only,
     Out,
     ReportFormat,
     Semantics,
+    SeveralSchemaFiles,
     Strict,
     Witness,
     facts,
@@ -168,3 +175,40 @@ def _comparisons(
             evidence=evidence,
             tell=lambda commit: status.update(f"commit {next(count)} of {len(walk.commits)}, {commit.date}"),
         )
+
+
+def history(
+    subject: Annotated[
+        str, typer.Argument(help="A method, a definition, a member of one, or an error code: Tool.annotations")
+    ],
+    schema: SeveralSchemaFiles = None,
+    semantics: Semantics = None,
+    folder: Folder = None,
+    strict: Strict = False,
+    as_json: Json = False,
+) -> None:
+    """Report when a name appeared, changed, was renamed and disappeared.
+
+    Names of extensions are followed through the versions of the extension. Schema files and
+    printed models come after all revisions.
+
+    Examples:
+
+    `mcp-bindgen history tools/call`
+
+    `mcp-bindgen history Tool.annotations --json`
+
+    `mcp-bindgen history -32042`
+
+    `mcp-bindgen history tasks/get` reports on core, and on the extension that it moved to.
+
+    `mcp-bindgen history CallToolResult --schema draft.json` includes a schema file.
+    """
+    store = Store(folder, strict=strict)
+    protocols = timeline(store, schema or [], facts(store, semantics))
+    say_reading(*protocols)
+    versions = timelines(subject, store)
+    in_core = not versions or any(find(protocol, subject) is not None for protocol in protocols)
+    found: list[tuple[str | None, History]] = [(None, trace(subject, protocols))] if in_core else []
+    found += [(id, trace(subject, line)) for id, line in versions.items()]
+    print_report(Report(partial(document, found), partial(record, found)), Format.JSON if as_json else Format.TEXT)

@@ -2,19 +2,220 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
-from functools import partial
+from collections import Counter, defaultdict
+from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import dataclass
+from functools import cached_property, partial
+from itertools import groupby
+from urllib.parse import quote
 
 from markupsafe import Markup
 
 from mcp_bindgen.diff.commits import Walked
-from mcp_bindgen.diff.finding import Comparison, Impact, Message, Plane, Severity
+from mcp_bindgen.diff.finding import Comparison, Finding, Impact, Message, Plane, Severity
+from mcp_bindgen.diff.location import NEW, OLD, SIDES
+from mcp_bindgen.protocol.model import Method, references
 from mcp_bindgen.spec.errors import printable
 
 from .comparison import OUTCOMES, place_of, reported, walk_summary, words_note
-from .comparison_page import Step
 from .document import prose
 from .html import marked, page
+from .side_by_side import Line, Links, Pair, pairs
+
+FEW = 3
+"""A finding names that many messages itself; more are a list of their own, which findings share."""
+
+
+@dataclass(frozen=True)
+class Panel:
+    """A definition on the page.
+
+    Attributes:
+        anchor: Where it is.
+        pair: The definition in both revisions.
+        status: `new`, `gone`, `renamed`, `changed` or `unchanged`.
+        lines: Its lines, old and new.
+        methods: Methods with this message definition.
+        findings: Findings about it.
+    """
+
+    anchor: str
+    pair: Pair
+    status: str
+    lines: tuple[Line, ...]
+    methods: tuple[str, ...]
+    findings: tuple[Entry, ...]
+
+
+@dataclass(frozen=True)
+class Reach:
+    """The messages that a finding reaches; `anchor` is their list on the page, empty where they are few."""
+
+    anchor: str
+    messages: tuple[Message, ...]
+
+    @property
+    def senders(self) -> list[tuple[str, int]]:
+        """Number of messages for each sender."""
+        return sorted(Counter(message.sender for message in self.messages).items())
+
+
+@dataclass(frozen=True)
+class Entry:
+    """A finding on the page.
+
+    Attributes:
+        anchor: Where it is: its fingerprint.
+        finding: The finding.
+        reach: The messages that it reaches.
+        about: Messages for the filters: the reached ones, else the messages of the method that lists it.
+        panels: Names and anchors of the definitions that it is about.
+    """
+
+    anchor: str
+    finding: Finding
+    reach: Reach
+    about: tuple[Message, ...]
+    panels: tuple[tuple[str, str], ...]
+
+
+@dataclass(frozen=True)
+class Group:
+    """Findings about one method or definition, with names and anchors of the definitions behind it."""
+
+    anchor: str
+    name: str
+    entries: tuple[Entry, ...]
+    panels: tuple[tuple[str, str], ...]
+
+    @property
+    def severity(self) -> Severity:
+        """Severity of the worst finding."""
+        return max(entry.finding.severity for entry in self.entries)
+
+
+class Step:
+    """Layout of a comparison; `prefix` starts all anchors except the anchors of findings."""
+
+    def __init__(self, comparison: Comparison, prefix: str, taken: set[str]) -> None:
+        """Lay out `comparison`; `taken` are the anchors of findings that the page has already, and grows."""
+        self.comparison = comparison
+        self.prefix = prefix
+        self.anchor = f"{prefix}findings"
+        self._reaches: dict[tuple[Message, ...], Reach] = {}
+        protocols = comparison.old, comparison.new
+        self._methods = [{method.name: method for method in protocol.methods} for protocol in protocols]
+        self._messages = {
+            name: tuple(Message.of(method, sender) for sender in method.senders)
+            for name, method in (self._methods[OLD] | self._methods[NEW]).items()
+        }
+        self._pairs = pairs(comparison)
+        self._links: list[Links] = [
+            {one.name: self._home(pair) for pair in self._pairs if (one := pair.sides[side])} for side in SIDES
+        ]
+        self.entries = tuple(self._entry(finding, taken) for finding in comparison.findings)
+
+    @cached_property
+    def groups(self) -> tuple[Group, ...]:
+        """The findings by method and definition, in the order of the comparison."""
+        return tuple(
+            Group(self._anchor("group", name), name, tuple(entries), tuple(self._behind(name)))
+            for name, entries in groupby(self.entries, key=lambda entry: entry.finding.group)
+        )
+
+    @cached_property
+    def panels(self) -> tuple[Panel, ...]:
+        """All definitions, in alphabetical order."""
+        about: defaultdict[str, list[Entry]] = defaultdict(list)
+        for entry in self.entries:
+            for _, anchor in entry.panels:
+                about[anchor].append(entry)
+        messages: defaultdict[str, dict[str, None]] = defaultdict(dict)
+        for method in (*self.comparison.old.methods, *self.comparison.new.methods):
+            messages[method.definition][method.name] = None
+        found: list[Panel] = []
+        for pair in self._pairs:
+            anchor, lines = self._home(pair), tuple(pair.lines(self._links))
+            methods = tuple(messages[pair.newest.name])
+            found.append(Panel(anchor, pair, _status(pair, lines), lines, methods, tuple(about[anchor])))
+        return tuple(found)
+
+    @property
+    def changed(self) -> list[Panel]:
+        """The definitions with differences or findings."""
+        return [panel for panel in self.panels if panel.status != "unchanged" or panel.findings]
+
+    @property
+    def unchanged(self) -> list[Panel]:
+        """The unchanged definitions without findings."""
+        return [panel for panel in self.panels if panel.status == "unchanged" and not panel.findings]
+
+    @property
+    def reaches(self) -> list[Reach]:
+        """The lists of messages that findings refer to."""
+        return [reach for reach in self._reaches.values() if reach.anchor]
+
+    @property
+    def severities(self) -> list[tuple[Severity, int]]:
+        """How many findings are how severe, the worst first."""
+        count = Counter(entry.finding.severity for entry in self.entries)
+        return [(severity, count[severity]) for severity in reversed(Severity)]
+
+    @property
+    def planes(self) -> list[tuple[Plane, int]]:
+        """How many findings there are on each plane."""
+        count = Counter(entry.finding.plane for entry in self.entries)
+        return [(plane, count[plane]) for plane in Plane]
+
+    def _entry(self, finding: Finding, taken: set[str]) -> Entry:
+        anchor, count = finding.fingerprint, 1
+        while anchor in taken:
+            count += 1
+            anchor = f"{finding.fingerprint}-{count}"
+        taken.add(anchor)
+        ends = zip(self._links, (finding.definition_old, finding.definition_new), strict=True)
+        named = {links[name]: name for links, name in ends if name in links}
+        panels = tuple((name, at) for at, name in named.items())
+        about = finding.reaches or self._messages.get(finding.group, ())
+        return Entry(anchor, finding, self._reach(finding.reaches), about, panels)
+
+    def _reach(self, messages: tuple[Message, ...]) -> Reach:
+        if messages not in self._reaches:
+            anchor = f"{self.prefix}messages-{len(self._reaches) + 1}" if len(messages) > FEW else ""
+            self._reaches[messages] = Reach(anchor, messages)
+        return self._reaches[messages]
+
+    def _behind(self, group: str) -> Iterator[tuple[str, str]]:
+        """Return the definitions of a group: itself, or the params and results of a method."""
+        found: dict[str, str] = {}
+        for methods, links in zip(reversed(self._methods), reversed(self._links), strict=True):
+            for name in (group, *(_definitions(methods[group]) if group in methods else ())):
+                if name in links:
+                    found.setdefault(links[name], name)
+        return ((name, at) for at, name in found.items())
+
+    def _home(self, pair: Pair) -> str:
+        return self._anchor("definition" if pair.sides[NEW] else "definition.old", pair.newest.name)
+
+    def _anchor(self, kind: str, name: str) -> str:
+        return f"{self.prefix}{kind}.{quote(name, safe='/')}"
+
+
+def _status(pair: Pair, lines: tuple[Line, ...]) -> str:
+    old, new = pair.sides
+    if old is None or new is None:
+        return "new" if old is None else "gone"
+    if old.name != new.name:
+        return "renamed"
+    return "unchanged" if all(line.same for line in lines) else "changed"
+
+
+def _definitions(method: Method) -> Iterator[str]:
+    yield method.definition
+    for type in (method.params, method.result, *method.alternatives):
+        if type is not None:
+            yield from references(type)
+
 
 IMPACTS = {
     Impact.BREAKS: ("breaks", "the receiver rejects what the sender may say"),
