@@ -14,6 +14,7 @@ from typing import Annotated, Any, TypeAlias
 
 import typer
 
+from mcp_bindgen.app.catalog import KINDS
 from mcp_bindgen.runtime import InvalidItem
 from mcp_bindgen.runtime.protocol.errors import (
     INVALID_PARAMS,
@@ -154,7 +155,7 @@ def call(
     failed = answer.get("isError") is True
     if as_json:
         print_json(answer)
-    elif answer.keys() & KINDS.keys() or method is None:
+    elif method is None or any(place.member in answer for place in KINDS.values()):
         print_offers(answer)
         if "nextCursor" in answer:
             say(f"there is more; go on with {json.dumps({'cursor': answer['nextCursor']})}", err=True)
@@ -324,21 +325,12 @@ def _value(text: str) -> Any:
         return text
 
 
-KINDS = {
-    "tools": ("tool", "name"),
-    "prompts": ("prompt", "name"),
-    "resources": ("resource", "uri"),
-    "resourceTemplates": ("template", "uriTemplate"),
-}
-"""Member of a list result -> the kind of its items, and the member that identifies an item."""
-
-
 def print_offers(offers: Mapping[str, Any]) -> None:
-    """Print lists of a server as a table; `offers` has some of the members of `KINDS`."""
+    """Print lists of a server as a table; `offers` has some of the lists of `KINDS`."""
     rows = [
-        [KINDS[member][0], item[KINDS[member][1]], _takes(item), _meaning(item)]
-        for member in KINDS
-        for item in offers.get(member, ())
+        [kind, item[place.key], _takes(item), _meaning(item)]
+        for kind, place in KINDS.items()
+        for item in offers.get(place.member, ())
     ]
     print_table(["KIND", "NAME", "TAKES", "MEANING"], rows)
 

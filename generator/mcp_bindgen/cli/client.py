@@ -12,8 +12,9 @@ import typer
 
 from mcp_bindgen.contract.comparison.compare import compare_contracts
 from mcp_bindgen.contract.comparison.verdicts import Level
-from mcp_bindgen.contract.model import Contract
+from mcp_bindgen.contract.model import LISTINGS, Contract
 from mcp_bindgen.protocol import build
+from mcp_bindgen.report.document import plural
 from mcp_bindgen.scaffold.client_module import ClientModule
 from mcp_bindgen.scaffold.contract_check import report
 from mcp_bindgen.scaffold.generated.replacement import replace_generated
@@ -138,13 +139,5 @@ def _near(path: str) -> str:
 
 
 def _summary(contract: Contract) -> str:
-    counts = {
-        "tools": len(contract.tools),
-        "prompts": len(contract.prompts),
-        "resources": len(contract.resources),
-        "templates": len(contract.templates),
-    }
-    return (
-        ", ".join(f"{count} {what if count != 1 else what[:-1]}" for what, count in counts.items() if count)
-        or "nothing"
-    )
+    counts = [plural(len(found), LISTINGS[member].kind) for member, found in contract.entries.items() if found]
+    return ", ".join(counts) or "nothing"

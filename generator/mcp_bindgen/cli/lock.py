@@ -17,6 +17,7 @@ from mcp_bindgen.host.configuration import BadConfig, Entry, read
 from mcp_bindgen.lock import BadLock, Lock, LockedServer, LockStatus, Snapshot, Verdict
 from mcp_bindgen.report import LOCATED, Format, Report
 from mcp_bindgen.report import lock as lock_report
+from mcp_bindgen.report.document import plural
 from mcp_bindgen.spec import BadInput
 from mcp_bindgen.spec.errors import printable
 from mcp_bindgen.spec.json import is_object
@@ -271,5 +272,5 @@ def _asked(locked: LockedServer, asked: dict[str, str]) -> Iterator[Checked]:
 
 
 def _counted(live: Snapshot) -> str:
-    counts = [f"{len(all_)} {kind}{'s' * (len(all_) != 1)}" for kind, all_ in live.entries.items() if all_]
+    counts = [plural(len(found), kind) for kind, found in live.entries.items() if found]
     return ", ".join(counts) or "nothing"

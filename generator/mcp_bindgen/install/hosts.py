@@ -25,7 +25,8 @@ class Host:
 
     Attributes:
         title: Its display name.
-        users: Function from the platform to the path of the user's file below the home directory.
+        user: Path of the user's file, below the home directory or the directory of application settings.
+        is_application: True if the user's file is below the directory of application settings.
         project: Path of a project's file below its folder; empty if there is none.
         member: The member with the servers.
         variable: Format of a reference to an environment variable; empty if the host expands none.
@@ -34,7 +35,8 @@ class Host:
     """
 
     title: str
-    users: Callable[[str], str]
+    user: str
+    is_application: bool = False
     project: str = ""
     member: str = "mcpServers"
     variable: str = ""
@@ -42,36 +44,19 @@ class Host:
     states_type: bool = False
 
 
-def _application(mac: str, windows: str, linux: str) -> Callable[[str], str]:
-    """Return the path of the settings of an application, by platform."""
-
-    def place(platform: str) -> str:
-        if platform == "darwin":
-            return f"Library/Application Support/{mac}"
-        return f"AppData/Roaming/{windows}" if platform == "win32" else f".config/{linux}"
-
-    return place
-
-
-def _same(place: str) -> Callable[[str], str]:
-    return lambda platform: place
-
-
-_DESKTOP = "Claude/claude_desktop_config.json"
-_CODE = "Code/User/mcp.json"
+_SETTINGS = {"darwin": "Library/Application Support", "win32": "AppData/Roaming"}
+"""Platform -> directory of application settings below the home directory; `.config` on other platforms."""
 
 HOSTS: Mapping[str, Host] = {
-    "claude-desktop": Host("Claude Desktop", _application(_DESKTOP, _DESKTOP, _DESKTOP), takes_urls=False),
-    "claude-code": Host("Claude Code", _same(".claude.json"), ".mcp.json", variable="${%s}", states_type=True),
-    "cursor": Host("Cursor", _same(".cursor/mcp.json"), ".cursor/mcp.json", variable="${env:%s}"),
-    "vscode": Host(
-        "VS Code", _application(_CODE, _CODE, _CODE), ".vscode/mcp.json", "servers", "${env:%s}", states_type=True
-    ),
-    "codex": Host("Codex", _same(".codex/config.toml"), ".codex/config.toml", "mcp_servers"),
+    "claude-desktop": Host("Claude Desktop", "Claude/claude_desktop_config.json", True, takes_urls=False),
+    "claude-code": Host("Claude Code", ".claude.json", False, ".mcp.json", variable="${%s}", states_type=True),
+    "cursor": Host("Cursor", ".cursor/mcp.json", False, ".cursor/mcp.json", variable="${env:%s}"),
+    "vscode": Host("VS Code", "Code/User/mcp.json", True, ".vscode/mcp.json", "servers", "${env:%s}", states_type=True),
+    "codex": Host("Codex", ".codex/config.toml", False, ".codex/config.toml", "mcp_servers"),
 }
 """Name -> host."""
 
-FILE = Host("the file", _same(""), variable="${%s}")
+FILE = Host("the file", "", variable="${%s}")
 """A plain `mcpServers` file, for any host."""
 
 
@@ -109,14 +94,17 @@ def place_of(name: str, *, project: bool, platform: str = sys.platform) -> Path:
     """
     host = _host(name)
     if not project:
-        home = Path(os.environ["CODEX_HOME"], "config.toml") if name == "codex" and "CODEX_HOME" in os.environ else None
-        return home or Path.home() / host.users(platform)
+        if name == "codex" and "CODEX_HOME" in os.environ:
+            return Path(os.environ["CODEX_HOME"], "config.toml")
+        return Path.home() / (_SETTINGS.get(platform, ".config") if host.is_application else "") / host.user
     if not host.project:
         raise BadInput(f"{host.title} has no project file", fix="leave --project out")
     return Path(host.project)
 
 
-def _host(name: str) -> Host:
+def _host(name: str | None) -> Host:
+    if name is None:
+        return FILE
     if name not in HOSTS:
         raise BadInput(f"there is no host {name!r}", fix=f"known: {', '.join(HOSTS)}; or give --file FILE")
     return HOSTS[name]
@@ -128,7 +116,7 @@ def entry_for(name: str | None, server: Server) -> dict[str, Any]:
     Raises:
         BadInput: The host does not support the server.
     """
-    host = FILE if name is None else _host(name)
+    host = _host(name)
     if server.url and not host.takes_urls:
         raise BadInput(
             f"{host.title} takes no URL from its file", fix="add it as a connector in its settings, or give a command"
@@ -168,7 +156,7 @@ def enter(file: Path, name: str | None, server: Server, *, force: bool = False) 
     Raises:
         BadInput: The host cannot read the file, or it has another entry of that name.
     """
-    member = (FILE if name is None else _host(name)).member
+    member = _host(name).member
 
     def entered(text: str, format: _Format) -> str | None:
         entry = entry_for(name, server)
@@ -194,7 +182,7 @@ def remove(file: Path, name: str | None, server: str) -> dict[str, Change]:
     Raises:
         BadInput: The host cannot read the file, or it has no such server; the error lists its servers.
     """
-    member = (FILE if name is None else _host(name)).member
+    member = _host(name).member
 
     def removed(text: str, format: _Format) -> str:
         known = format.servers(text, member)

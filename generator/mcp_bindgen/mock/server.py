@@ -7,6 +7,7 @@ from base64 import b64decode
 from collections.abc import Mapping, Sequence
 from functools import cached_property, partial
 from hashlib import sha256
+from html import escape
 from importlib import import_module
 from types import ModuleType
 from typing import Any, Literal, NotRequired, Required
@@ -129,10 +130,10 @@ class Mock(App):
         if mime_type == "application/json" or kind.endswith("+json"):
             return json.dumps({"uri": uri, "name": entry["name"]})
         if kind == "html":
-            return f"<!doctype html><title>{_html(entry['name'])}</title><p>Sample content of {_html(uri)}"
+            return f"<!doctype html><title>{escape(entry['name'])}</title><p>Sample content of {escape(uri)}"
         if kind == "xml" or kind.endswith("+xml"):
             root = "svg xmlns='http://www.w3.org/2000/svg'" if kind.startswith("svg") else "sample"
-            return f"<{root}><title>{_html(uri)}</title></{root.partition(' ')[0]}>"
+            return f"<{root}><title>{escape(uri)}</title></{root.partition(' ')[0]}>"
         is_text = family == "text" or any(kind.endswith(one) for one in _TEXTUAL)
         text = f"Sample content of {uri}"
         return text if is_text else text.encode()
@@ -212,7 +213,3 @@ def _variables(template: Template, contract: Contract) -> Sequence[Entry]:
 def _shown(arguments: Mapping[str, Any]) -> str:
     text = ", ".join(f"{name}={json.dumps(value, ensure_ascii=False)}" for name, value in arguments.items())
     return text if len(text) <= _MAX_SHOWN else f"{text[:_MAX_SHOWN]}..."
-
-
-def _html(text: str) -> str:
-    return text.replace("&", "&amp;").replace("<", "&lt;")

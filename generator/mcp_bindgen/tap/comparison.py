@@ -90,43 +90,37 @@ class Comparison:
 
     def compare(self, recorded: Exchange, live: Exchange | None) -> Compared:
         """Return the differences of a live exchange."""
-        found = list(self._differences(recorded, live))
-        fits = bool(found) and all(is_value and self._fits(recorded, live) for is_value, _ in found)
+        found, are_values = self._differences(recorded, live)
+        fits = are_values and self._fits(recorded, live)
         verdict: Verdict = "fits" if fits else "different" if found else "same"
-        return Compared(recorded.line, recorded.title, verdict, tuple(one for _, one in found[:_MAX_DIFFERENCES]))
+        return Compared(recorded.line, recorded.title, verdict, tuple(found[:_MAX_DIFFERENCES]))
 
-    def _differences(self, recorded: Exchange, live: Exchange | None) -> Iterator[tuple[bool, Difference]]:
-        """Yield differences, and for each whether it is one of the value of structured content."""
+    def _differences(self, recorded: Exchange, live: Exchange | None) -> tuple[list[Difference], bool]:
+        """Return the differences, and whether all of them are values of structured content."""
         if live is None or not live.response:
-            yield False, Difference("", "there is no response now")
-            return
+            return [Difference("", "there is no response now")], False
+        found: list[Difference] = []
         asked, asks = _questions(recorded), _questions(live)
         if asked != asks:
-            yield False, Difference("", f"the server asked {_list(asked)}, and asks {_list(asks)} now")
+            found.append(Difference("", f"the server asked {_list(asked)}, and asks {_list(asks)} now"))
         old, new = recorded.response, live.response
         if "error" in old or "error" in new:
-            for one in self._values(old.get("error", _ABSENT), new.get("error", _ABSENT), ["error"]):
-                yield False, one
-            return
+            return [*found, *self._values(old.get("error", _ABSENT), new.get("error", _ABSENT), ["error"])], False
         before, now = self._settled(recorded, old.get("result")), self._settled(recorded, new.get("result"))
         if not (is_object(before) and is_object(now)):
-            for one in self._values(before, now, ["result"]):
-                yield False, one
-            return
+            return [*found, *self._values(before, now, ["result"])], False
         for name in _OPAQUE:
             if isinstance(before.get(name), str) and isinstance(now.get(name), str):
                 self._live[before.pop(name)] = now.pop(name)
         for member in LISTINGS.keys() & before.keys() & now.keys():
-            entries = before.pop(member), now.pop(member)
-            for one in self._contracts(member, *entries):
-                yield False, one
+            found += self._contracts(member, before.pop(member), now.pop(member))
         structured = before.pop("structuredContent", _ABSENT), now.pop("structuredContent", _ABSENT)
         if _mirrors(before, structured[0]) and _mirrors(now, structured[1]):
             del before["content"], now["content"]
-        for one in self._values(*structured, ["result", "structuredContent"]):
-            yield structured[1] is not _ABSENT, one
-        for one in self._values(before, now, ["result"]):
-            yield False, one
+        values = list(self._values(*structured, ["result", "structuredContent"]))
+        rest = list(self._values(before, now, ["result"]))
+        are_values = bool(values) and structured[1] is not _ABSENT and not (found or rest)
+        return [*found, *values, *rest], are_values
 
     def _settled(self, exchange: Exchange, result: Any) -> Any:
         """Return a copy of a result; who the server is, counts once only, at the beginning of the connection."""

@@ -138,6 +138,21 @@ class _Body:
         if self._packing in _UNPACKED:
             self._unpacker = zlib.decompressobj(32 + zlib.MAX_WBITS)
 
+    def _note(
+        self,
+        request: Request,
+        seconds: float,
+        document: Mapping[str, Any],
+        elapsed_ms: float | None = None,
+        reason: str = "",
+    ) -> None:
+        """Write the head of a request or response without a message."""
+        found = (Violation("", "HTTP", reason),) if reason else ()
+        more = request.trace.revision, elapsed_ms, found, None, request.number, document
+        request.sessions.recorder.write(
+            TracedMessage(seconds, self._sender, self._size, "http", request.name, None, *more)
+        )
+
     def _texts(self, data: bytes) -> Iterable[tuple[str, bytes | Oversized]]:
         """Yield type and data of the events that the next bytes complete; keep the bytes of another body."""
         self._size += len(data)
@@ -215,10 +230,7 @@ class Request(_Body):
             more: dict[str, Any] = {"stream": self.number, "http": self.head.document()}
             self.trace.record("client", bytes(self._text), self.seconds, **more)
         else:
-            document = self.head.document()
-            self.sessions.recorder.write(
-                _http("client", self.seconds, self._size, self.name, self.number, document, None, self.trace.revision)
-            )
+            self._note(self, self.seconds, self.head.document())
         self._text.clear()
 
 
@@ -287,20 +299,4 @@ class Response(_Body):
         self._head = None
         document = {"status": self._status} if head is None else head.document()
         elapsed = round((seconds - request.seconds) * 1000, 3)
-        line = (request.name, request.number, document, elapsed, request.trace.revision)
-        self._request.sessions.recorder.write(_http("server", seconds, self._size, *line, reason))
-
-
-def _http(
-    sender: Sender,
-    seconds: float,
-    size: int,
-    name: str,
-    number: int,
-    document: Mapping[str, Any],
-    elapsed_ms: float | None,
-    revision: str,
-    reason: str = "",
-) -> TracedMessage:
-    found = (Violation("", "HTTP", reason),) if reason else ()
-    return TracedMessage(seconds, sender, size, "http", name, None, revision, elapsed_ms, found, None, number, document)
+        self._note(request, seconds, document, elapsed, reason)
