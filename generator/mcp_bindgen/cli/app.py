@@ -43,6 +43,7 @@ _MODULES = {
     "methods": "show",
     "model": "show",
     "uninstall": "install",
+    "upgrade": "migrate",
 }
 """Command -> its module; other commands are in the module of their name."""
 

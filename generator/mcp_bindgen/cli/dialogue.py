@@ -24,6 +24,12 @@ Value: TypeAlias = str | int | float | bool | list[str]
 
 _REFUSALS = ("decline", "cancel")
 _YES = {"y": True, "yes": True, "true": True, "n": False, "no": False, "false": False}
+_SCALARS: Mapping[str, tuple[Callable[[str], Value], str]] = {
+    "integer": (int, "a whole number"),
+    "number": (float, "a number"),
+    "boolean": (lambda text: _YES[text.lower()], "yes or no"),
+}
+"""Type of a field -> function that parses a value, and the expected value in words."""
 
 
 class Unanswered(Exception):
@@ -147,10 +153,9 @@ class Dialogue:
         return {"action": "accept", "content": content}
 
     def _field(self, name: str, field: Mapping[str, Any], required: bool, message: str) -> Value | None:
-        read = _reader(field)
         if name in self._answers:
             try:
-                return read(self._answers[name])
+                return _read(field, self._answers[name])
             except ValueError as error:
                 raise Unanswered(f"--answer {name}: {error}") from None
         default: Value | None = field.get("default")
@@ -168,7 +173,7 @@ class Dialogue:
             if said == "":
                 return None
             try:
-                return read(str(said))
+                return _read(field, str(said))
             except ValueError as error:
                 self._say(str(error))
 
@@ -191,35 +196,18 @@ def _hint(field: Mapping[str, Any]) -> str:
     return f"{described}{kind}" + (f" [{shown}{more}]" if choices else "")
 
 
-def _reader(field: Mapping[str, Any]) -> Callable[[str], Value]:
-    """Return a function that parses the value of a field; it raises `ValueError` with a message of one line."""
-    choices = _choices(field)
-
-    def chosen(text: str) -> str:
-        if choices and text not in choices:
-            raise ValueError(f"{text!r} is none of {', '.join(choices)}")
-        return text
-
-    def number(text: str, kind: Callable[[str], Value], what: str) -> Value:
+def _read(field: Mapping[str, Any], text: str) -> Value:
+    """Return the value of a field; raise `ValueError` with a message of one line."""
+    kind = str(field.get("type"))
+    if kind == "array":
+        return [str(_read(field.get("items", {}), part.strip())) for part in text.split(",") if part.strip()]
+    if kind in _SCALARS:
+        parse, expected = _SCALARS[kind]
         try:
-            return kind(text)
-        except ValueError:
-            raise ValueError(f"{text!r} is not {what}") from None
-
-    def flag(text: str) -> Value:
-        if text.lower() not in _YES:
-            raise ValueError(f"{text!r} is not yes or no")
-        return _YES[text.lower()]
-
-    match field.get("type"):
-        case "integer":
-            return lambda text: number(text, int, "a whole number")
-        case "number":
-            return lambda text: number(text, float, "a number")
-        case "boolean":
-            return flag
-        case "array":
-            inner = _reader(field.get("items", {}))
-            return lambda text: [str(inner(part.strip())) for part in text.split(",") if part.strip()]
-        case _:
-            return chosen
+            return parse(text)
+        except (ValueError, KeyError):
+            raise ValueError(f"{text!r} is not {expected}") from None
+    choices = _choices(field)
+    if choices and text not in choices:
+        raise ValueError(f"{text!r} is none of {', '.join(choices)}")
+    return text

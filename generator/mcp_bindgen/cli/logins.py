@@ -2,11 +2,9 @@
 
 from __future__ import annotations
 
-import asyncio
 import os
 import shlex
 import sys
-import threading
 from collections.abc import Callable, Coroutine, Sequence
 from contextlib import suppress
 from dataclasses import replace
@@ -22,6 +20,7 @@ from mcp_bindgen.host.authorization import MISSING, AuthSettings
 from mcp_bindgen.host.configuration import Entry
 from mcp_bindgen.runtime.logs import harmless
 from mcp_bindgen.runtime.protocol.errors import AuthorizationError, ConnectionClosed, ProtocolError
+from mcp_bindgen.runtime.transports.stdio import in_thread
 from mcp_bindgen.spec import BadInput
 
 from .groups import Commands
@@ -280,36 +279,18 @@ def _elsewhere() -> Headless:
 async def _line(prompt: str) -> str:
     """Return a line from stdin; Ctrl-C ends the command while it waits."""
     write(prompt, err=True)
-    loop = asyncio.get_running_loop()
-    line: asyncio.Future[bytes] = loop.create_future()
-
-    def take(found: bytes) -> None:
-        if not line.done():
-            line.set_result(found)
-
-    def read() -> None:
-        found = _read_line()
-        with suppress(RuntimeError):  # the command has ended
-            loop.call_soon_threadsafe(take, found)
-
-    threading.Thread(target=read, daemon=True).start()  # a daemon thread does not delay the exit
-    found = await line
+    found = await in_thread(_read_line)
     if not found:
         raise AuthorizationError("no address was pasted")
     return found.decode("utf-8", "replace")
 
 
 def _read_line() -> bytes:
-    found = bytearray()
-    while not found.endswith(b"\n"):
-        try:
-            byte = os.read(sys.stdin.fileno(), 1)
-        except (OSError, ValueError):
-            byte = b""
-        if not byte:
-            break
-        found += byte
-    return bytes(found)
+    found = b""
+    with suppress(OSError, ValueError):
+        while not found.endswith(b"\n") and (byte := os.read(sys.stdin.fileno(), 1)):
+            found += byte
+    return found
 
 
 def logout(

@@ -1,7 +1,10 @@
-"""`mcp-bindgen migrate`: list or make the changes that your code needs for another revision."""
+"""`mcp-bindgen migrate` and `upgrade`: change code and projects to another revision."""
 
 from __future__ import annotations
 
+import textwrap
+from collections.abc import Iterator, Mapping
+from dataclasses import replace
 from functools import partial
 from pathlib import Path
 from typing import Annotated
@@ -11,15 +14,33 @@ import typer
 from mcp_bindgen.diff import compare
 from mcp_bindgen.diff.extensions import tell_moves
 from mcp_bindgen.diff.source import load
+from mcp_bindgen.emit.python import naming
 from mcp_bindgen.emit.python.lowering import lower
 from mcp_bindgen.migrate import migrate as read_project
 from mcp_bindgen.migrate.report import document, record
 from mcp_bindgen.report import Format, Report
-from mcp_bindgen.spec import Store
-from mcp_bindgen.spec.transaction import put
+from mcp_bindgen.scaffold.project import Project
+from mcp_bindgen.scaffold.upgrade import Upgrade, added, remaining, replaced
+from mcp_bindgen.scaffold.upgrade import upgrade as prepare
+from mcp_bindgen.spec import BadInput, Store
+from mcp_bindgen.spec.revisions import order
+from mcp_bindgen.spec.transaction import put, unified_diff
 
-from .options import SOURCES, Folder, Out, Package, ReportFormat, Semantics, Strict, facts
-from .output import print_report, say_reading
+from .options import (
+    SOURCES,
+    DryRun,
+    Folder,
+    Force,
+    Out,
+    Package,
+    ReportFormat,
+    Semantics,
+    Strict,
+    complete_revisions,
+    facts,
+)
+from .output import page, print_report, say_reading
+from .terminal import say, write_patch
 
 
 def migrate(
@@ -65,3 +86,146 @@ def migrate(
     print_report(Report(partial(document, found), partial(record, found)), format, out)
     if found.uses:
         raise typer.Exit(1)
+
+
+_MAX_PLACES = 6
+"""Maximum number of places of one kind in the report."""
+
+_SAME = "The transports and their start do not change."
+
+
+def upgrade(
+    project: Annotated[Path, typer.Argument(help="The folder of the project.")],
+    to: Annotated[
+        str | None,
+        typer.Option("--to", metavar="REVISION", help="The revision to change to.", autocompletion=complete_revisions),
+    ] = None,
+    add: Annotated[
+        str | None,
+        typer.Option(
+            "--add",
+            metavar="REVISION",
+            help="A revision to serve besides the present ones; only the contract of a server needs it.",
+            autocompletion=complete_revisions,
+        ),
+    ] = None,
+    replaces: Annotated[
+        str | None,
+        typer.Option("--replace", metavar="REVISION", help="The revision to replace; by default the oldest."),
+    ] = None,
+    force: Force = False,
+    dry_run: DryRun = False,
+) -> None:
+    """Change a scaffolded project to another revision, newer or older.
+
+    Generated files are generated again; edited ones remain. Your own files are rewritten as by `migrate --write`:
+    imports, renamed names, removed keywords. Files keep their names. The list at the end is left to you.
+
+    Either all files are replaced or none. Keep the project under version control nevertheless.
+
+    With `--dry-run` the diff goes to stdout, and the report to stderr. The exit code is 0 if nothing is left to change,
+    1 if something is, and 2 if the upgrade failed.
+
+    Examples:
+
+    `mcp-bindgen upgrade weather --to 2026-07-28`
+
+    `mcp-bindgen upgrade weather --add 2026-07-28` adds a revision.
+
+    `mcp-bindgen upgrade . --replace 2025-06-18 --to 2025-11-25 --dry-run` shows the changes of a project with several.
+    """
+    if (to is None) == (add is None):
+        raise BadInput("the new revision is missing", fix="give either --to or --add")
+    if add is not None:
+        if replaces is not None:
+            raise BadInput("--add replaces no revision", fix="leave --replace out")
+        _add(Project.read(project), add, force=force, dry_run=dry_run)
+        return
+    assert to is not None
+    store, mine = Store(), Project.read(project)
+    old = replaced(mine, replaces, to, store)
+    if old is None:
+        _nothing_to_do(mine, to, remaining(mine, store))
+        return
+    found = prepare(project, old, to, force=force, store=store)
+    if dry_run:
+        write_patch(unified_diff(found.changes))
+    else:
+        found.carry_out()
+    lines = [*_done(found, dry_run), "", *textwrap.wrap(_era(found, store), page().width), ""]
+    migration = replace(found.migration, skipped=())
+    for line in lines:
+        say(line, err=dry_run)
+    print_report(Report(partial(document, migration), partial(record, migration)), err=dry_run)
+    if not found.is_complete:
+        raise typer.Exit(1)
+
+
+def _add(project: Project, revision: str, *, force: bool, dry_run: bool) -> None:
+    """Add a revision to a project."""
+    Store().pin(revision)
+    if revision in project.revisions:
+        _nothing_to_do(project, revision, {})
+        return
+    if project.contract is None or project.kind == "client":
+        say(f"{project.name} needs no change: a {project.kind} works with peers of all revisions, also of {revision}")
+        if project.kind == "server":
+            say("a server whose code names `revisions` speaks only these: add it there")
+        say(f"to write its code or tests for {revision}: mcp-bindgen upgrade {project.folder} --to {revision}")
+        return
+    changes, kept = added(project, revision, force=force)
+    if dry_run:
+        write_patch(unified_diff(changes))
+    else:
+        put(project.folder, changes)
+    spoken = " and ".join(sorted([*project.revisions, revision], key=order))
+    say(f"{project.name}: MCP {spoken}{' (nothing is written)' if dry_run else ''}", err=dry_run)
+    for name in kept:
+        say(f"left       {project.generated / name} was edited; --force moves it aside", err=dry_run)
+    if kept:
+        raise typer.Exit(1)
+
+
+def _nothing_to_do(project: Project, revision: str, left: Mapping[str, str]) -> None:
+    say(f"{project.name} speaks MCP {revision} already")
+    for file, other in left.items():
+        say(f"{project.folder / file} still imports {naming.package(other)}; --replace {other} changes it")
+
+
+def _done(found: Upgrade, dry_run: bool) -> Iterator[str]:
+    """Yield a line for each changed file."""
+    here = found.project.folder
+    yield f"{found.project.name}: MCP {found.old} -> {found.new}{' (nothing is written)' if dry_run else ''}"
+    for file in found.migration.edited:
+        yield f"migrated   {here / file}"
+    if found.generated is not None:
+        for line in found.generated.lines():
+            yield f"generated  {line}"
+    for one in found.left:
+        yield f"left       {one.file} {one.reason}"
+    if found.mentions:
+        yield f"mentions   {found.old} is still named in {_several(str(here / one) for one in found.mentions)}"
+
+
+def _several(places: Iterator[str]) -> str:
+    listed = list(places)
+    more = f" and {len(listed) - _MAX_PLACES} more" if len(listed) > _MAX_PLACES else ""
+    return ", ".join(listed[:_MAX_PLACES]) + more
+
+
+def _era(found: Upgrade, store: Store) -> str:
+    """Return how the handshake and the transports change."""
+    new = found.new
+    match store.pin(found.old).era, store.pin(new).era:
+        case "stateful", "stateless":
+            return (
+                f"{new} has no handshake and no sessions: each request is independent, a handler that asks the client "
+                f"runs again with the answer, and peers that need a handshake are refused. {_SAME}"
+            )
+        case "stateless", "stateful":
+            return (
+                f"{new} begins with a handshake, and HTTP has sessions: a handler may ask the client meanwhile, and "
+                f"peers without a handshake are refused. {_SAME}"
+            )
+        case _:
+            return "The handshake and the transports do not change."

@@ -144,13 +144,14 @@ def import_(
         say_decisions(reading)
         return
     if folder is not None or is_checkout():
-        pin = Store(folder).add(revision, source, **given)
-        say(f"{pin.name}  {pin.era}  structure {pin.structure[:16]}")
+        pin, target = Store(folder).add(revision, source, **given), None
+    else:
+        with StatusLine(f"importing {revision}"):
+            pin, target = import_revision(revision, source, **given)
+    say(f"{pin.name}  {pin.era}  structure {pin.structure[:16]}")
+    if target is None:
         say_decisions(reading)
         return
-    with StatusLine(f"importing {revision}"):
-        pin, target = import_revision(revision, source, **given)
-    say(f"{pin.name}  {pin.era}  structure {pin.structure[:16]}")
     say(f"{target.options.package}  {target.folder}")
     say_corrections(target.source)
     say_decisions(reading, target)
@@ -176,7 +177,7 @@ def remove(revision: Revision, folder: Folder = None) -> None:
         say(f"{store.remove(revision).label}  removed")
         return
     if folder is not None:
-        Store(folder).remove(revision)
+        store.remove(revision)
     else:
         remove_revision(revision)
     say(f"{revision}  removed")

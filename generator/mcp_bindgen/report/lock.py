@@ -67,7 +67,7 @@ def record(servers: Servers) -> dict[str, Any]:
                     "reasons": list(one.verdict.reasons),
                     "earlierContract": one.age,
                     "texts": [
-                        {"place": place, "old": list(old), "new": list(new), "hints": _hints((place, old, new))}
+                        {"place": place, "old": list(old), "new": list(new), "hints": _hints(old, new)}
                         for place, old, new in one.texts
                     ],
                     "witnesses": [
@@ -100,7 +100,7 @@ def _finding(one: Checked, place: Place) -> Finding:
     reasons = "; ".join(verdict.reasons) or "its schema changed; clients of the lock work, which is proven"
     shown = next(iter(one.witnesses), None)
     older = f"Compared with the contract {one.age} before the locked one." if one.age else ""
-    warnings = [f"{where}: {hint}" for change in one.texts for where, hint in _all_hints(change)]
+    warnings = [f"{place}: {hint}" for place, old, new in one.texts for hint in _hints(old, new)]
     return Finding(
         rule=f"lock-{_word(verdict.status)}",
         level=_LEVELS.get(verdict.status, Level.NOTE),
@@ -117,14 +117,10 @@ def _word(status: LockStatus) -> str:
     return status.name.lower().replace("_", "-")
 
 
-def _all_hints(change: TextChange) -> list[tuple[str, str]]:
-    place, old, new = change
+def _hints(old: Sequence[str], new: Sequence[str]) -> list[str]:
+    """Return the hints about new texts that the old ones did not have."""
     known = {hint for text in old for hint in hints(text)}
-    return [(place, hint) for text in new for hint in hints(text) if hint not in known]
-
-
-def _hints(change: TextChange) -> list[str]:
-    return [hint for _, hint in _all_hints(change)]
+    return [hint for text in new for hint in hints(text) if hint not in known]
 
 
 def _diff(texts: Sequence[TextChange]) -> str:

@@ -151,17 +151,18 @@ class Recorder:
                 self.lost_bytes += len(data)
                 return
             self._queued_bytes += len(data)
-            is_after_gap = channel in self._gaps
-            self._gaps.discard(channel)
         self._last_seconds = self.seconds
-        self._queue.put(_Chunk(channel, self._last_seconds, data, is_after_gap))
+        self._put(channel, self._last_seconds, data)
 
     def end(self, channel: Channel) -> None:
         """Take the end of a channel."""
+        self._put(channel, self.seconds, None)
+
+    def _put(self, channel: Channel, seconds: float, data: bytes | None) -> None:
         with self._lock:
             is_after_gap = channel in self._gaps
             self._gaps.discard(channel)
-        self._queue.put(_Chunk(channel, self.seconds, None, is_after_gap))
+        self._queue.put(_Chunk(channel, seconds, data, is_after_gap))
 
     def _run(self) -> None:
         while (chunk := self._queue.get()) is not None:
