@@ -124,7 +124,7 @@ def stated(revision: str, seed: Seed) -> Seed:
     if revision < "2026" or not isinstance(meta, dict):
         return seed
     return seed._replace(
-        request={**seed.request, "params": {**params, "_meta": {**meta, meta_keys().version: revision}}}
+        request={**seed.request, "params": {**params, "_meta": {**meta, meta_keys()["protocolVersion"]: revision}}}
     )
 
 

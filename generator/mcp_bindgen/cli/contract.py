@@ -17,7 +17,7 @@ from mcp_bindgen.contract.model import Contract
 from mcp_bindgen.contract.names import odd_tools
 from mcp_bindgen.report import LOCATED, Format, Report
 from mcp_bindgen.report import contract as contract_report
-from mcp_bindgen.report.contract_places import ContractPlaces
+from mcp_bindgen.report.contract import ContractPlaces
 from mcp_bindgen.scaffold.contract_uses import BrokenUse, broken_uses, use_record, use_section
 from mcp_bindgen.scaffold.project import Project
 from mcp_bindgen.spec import BadInput

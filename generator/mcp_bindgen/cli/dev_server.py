@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import json
 import math
+import os
 import socket
 import time
 from collections import deque
@@ -114,10 +115,6 @@ class Bench:
 
     async def run(self) -> None:
         """Keep the server running; start it again whenever a file changes."""
-        async for _ in self._changes():
-            pass
-
-    async def _changes(self) -> AsyncIterator[None]:
         while True:
             async with anyio.create_task_group() as tasks:
                 tasks.start_soon(self._serve)
@@ -129,7 +126,6 @@ class Bench:
                     self.tell("reload", files=names[:5])
                     break
                 tasks.cancel_scope.cancel()
-            yield
 
     async def _serve(self) -> None:
         """Connect to the server once, and stay until it ends or is to start again."""
@@ -281,12 +277,11 @@ async def serve_page(bench: Bench, port: int, ready: Callable[[str], None]) -> N
     Raises:
         BadInput: The port is taken.
     """
-    listener = socket.socket()
-    listener.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
     try:
-        listener.bind(("127.0.0.1", port))
+        listener = socket.create_server(("127.0.0.1", port))
     except OSError as error:
-        raise BadInput(f"port {port} cannot be used: {error.strerror}", fix="give another --port") from None
+        reason = os.strerror(error.errno or 0)
+        raise BadInput(f"port {port} cannot be used: {reason}", fix="give another --port") from None
     port = listener.getsockname()[1]
     config = uvicorn.Config(
         page_app(bench, port),

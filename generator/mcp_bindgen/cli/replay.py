@@ -90,7 +90,7 @@ def _own_meta(request: Mapping[str, Any]) -> dict[str, Any]:
     """Return the metadata of a request that neither the protocol nor the recorded connection defines."""
     params = request.get("params")
     meta = params.get("_meta") if is_object(params) else None
-    left_out = meta_keys().all | {"progressToken"}
+    left_out = {*meta_keys().values(), "progressToken"}
     return {key: value for key, value in meta.items() if key not in left_out} if is_object(meta) else {}
 
 

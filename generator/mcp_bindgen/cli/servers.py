@@ -14,7 +14,6 @@ from dataclasses import dataclass, field, replace
 from importlib.util import find_spec
 from pathlib import Path
 from types import MappingProxyType
-from typing import NamedTuple
 
 from mcp_bindgen.host.configuration import BadConfig, Entry, command_words, entry, read
 from mcp_bindgen.runtime.connecting import scheme_of
@@ -67,7 +66,7 @@ def named(words: str, env: Sequence[str] = (), headers: Mapping[str, str] = Mapp
     Raises:
         BadInput: The words name no server, or a setting is invalid.
     """
-    found = next(found for form in FORMS if (found := form.find(words)) is not None)
+    found = next(found for find in FORMS.values() if (found := find(words)) is not None)
     if found.entry.command is None:
         if env:
             raise BadInput("--env is for servers that are started here")
@@ -203,25 +202,12 @@ def _split(words: str) -> tuple[str, str]:
     return (words, "") if found is None else (found["place"], found["name"] or "")
 
 
-class Form(NamedTuple):
-    """Form of the words that name a server.
-
-    Attributes:
-        words: The form, for people.
-        meaning: The server that it names.
-        find: Function from words to the server; `None` for words of another form.
-    """
-
-    words: str
-    meaning: str
-    find: Callable[[str], Named | None]
-
-
-FORMS: Sequence[Form] = (
-    Form("URL", "a server that runs: `http://127.0.0.1:8000/mcp`", _url),
-    Form("FILE.json#NAME", "an entry of an `mcpServers` file: `mcp.json#weather`", _of_configuration),
-    Form("FILE.py", "a file that serves when it runs, or the `App` in it; `FILE.py:NAME` is one of several", _file),
-    Form("DIR", "a project that `scaffold` wrote: `weather`", _project),
-    Form("MODULE:NAME", "an `App` in a module; `MODULE` runs the module, or serves the `App` in it", _module),
-    Form("COMMAND", "a command in quotes that starts a server: `'npx -y @example/server'`", _command),
-)
+FORMS: Mapping[str, Callable[[str], Named | None]] = {
+    "URL": _url,
+    "FILE.json#NAME": _of_configuration,
+    "FILE.py": _file,
+    "DIR": _project,
+    "MODULE:NAME": _module,
+    "COMMAND": _command,
+}
+"""Form of the words that name a server -> function from words to the server; `None` for words of another form."""

@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import os
 import shlex
+import socket
 from contextlib import ExitStack
 from dataclasses import asdict, replace
 from importlib.util import find_spec
@@ -25,6 +26,8 @@ from .options import Env, Json, Out, Server
 from .output import print_json
 from .servers import named
 from .terminal import say, say_message
+
+_BACKLOG = 2048  # connections that wait to be accepted
 
 tap = Commands("Stand between a client and a server, or take the place of one of them.", default="forward")
 
@@ -107,7 +110,7 @@ def _forward_http(url: str, address: str, recorder: Recorder) -> int:
         if find_spec(package) is None:
             raise BadInput(f"{package} is not installed", fix="run: pip install 'mcp-bindgen[http]'")
     from mcp_bindgen.http.server.serve import parse_address
-    from mcp_bindgen.tap.http import listen, serve
+    from mcp_bindgen.tap.http import serve
 
     parts = urlsplit(url)
     if parts.scheme not in ("http", "https"):
@@ -119,9 +122,12 @@ def _forward_http(url: str, address: str, recorder: Recorder) -> int:
     if host not in ("127.0.0.1", "::1", "localhost"):
         raise BadInput(f"--listen {address} is no address of this machine only", fix="as in: --listen 127.0.0.1:8001")
     try:
-        listener = listen(host, port)
+        family = socket.AF_INET6 if ":" in host else socket.AF_INET
+        listener = socket.create_server((host, port), family=family, backlog=_BACKLOG)
     except OSError as error:
-        raise BadInput(f"{address} cannot be used: {error.strerror}", fix="choose another port") from None
+        raise BadInput(
+            f"{address} cannot be used: {os.strerror(error.errno or 0)}", fix="choose another port"
+        ) from None
     with listener:
         name = f"[{host}]" if ":" in host else host
         say(f"listening on http://{name}:{listener.getsockname()[1]}{parts.path or '/'}", err=True)

@@ -14,7 +14,7 @@ from .text import Page, text
 
 
 class Format(StrEnum):
-    """Format of a report. The renderer is the function of this name in the module of this name, loaded when used."""
+    """Format of a report. The renderer is the function of this name in the module of this name, or in `ci`."""
 
     TEXT = "text"
     MARKDOWN = "markdown"
@@ -26,7 +26,7 @@ class Format(StrEnum):
 
 
 LOCATED = frozenset({Format.GITHUB, Format.SARIF, Format.JUNIT})
-"""Formats that show files and lines."""
+"""Formats for continuous integration, which show files and lines."""
 
 
 @dataclass(frozen=True)
@@ -52,5 +52,6 @@ def render(report: Report, format: Format, page: Page | None = None) -> str:
         return json.dumps(report.record(), indent=2, ensure_ascii=False) + "\n"
     if format is Format.HTML and report.html is not None:
         return report.html()
-    renderer: Callable[[Document], str] = getattr(import_module(f".{format}", __package__), format)
+    module = "ci" if format in LOCATED else format
+    renderer: Callable[[Document], str] = getattr(import_module(f".{module}", __package__), format)
     return renderer(report.document())

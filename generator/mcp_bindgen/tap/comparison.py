@@ -129,7 +129,7 @@ class Comparison:
         meta = result.get("_meta")
         if exchange.method == DISCOVER or not is_object(meta):
             return dict(result)
-        rest = {key: value for key, value in meta.items() if key not in meta_keys().all}
+        rest = {key: value for key, value in meta.items() if key not in meta_keys().values()}
         return {**result, "_meta": rest} if rest else {key: value for key, value in result.items() if key != "_meta"}
 
     def _contracts(self, member: str, recorded: Any, live: Any) -> Iterator[Difference]:

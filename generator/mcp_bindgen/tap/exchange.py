@@ -10,6 +10,8 @@ from dataclasses import dataclass
 from itertools import count
 from typing import Any
 
+import httpx2
+
 from mcp_bindgen.http.client.endpoint import EVENTS, JSON, SESSION_ID
 from mcp_bindgen.http.event_stream import EventDecoder
 from mcp_bindgen.http.server.call import VERSION
@@ -53,11 +55,7 @@ class Head:
 
 def head(headers: Headers, **line: Any) -> Head:
     """Return a head; headers of one name are joined."""
-    found: dict[str, str] = {}
-    for raw_name, raw_value in headers:
-        name, value = raw_name.decode("latin-1").lower(), raw_value.decode("latin-1")
-        found[name] = f"{found[name]}, {value}" if name in found else value
-    return Head(found, line)
+    return Head(dict(httpx2.Headers(list(headers), encoding="latin-1")), line)
 
 
 def _shown(name: str, value: str) -> str:

@@ -24,7 +24,6 @@ from .exchange import Request, Response, Sessions, head
 from .recorder import Recorder
 from .upstream import Connections, Exchange, RawHeaders, UpstreamError
 
-_BACKLOG = 2048  # connections that wait to be accepted
 _BAD_GATEWAY = 502
 _HOP_BY_HOP = frozenset(
     (b"connection", b"expect", b"keep-alive", b"proxy-connection", b"te", b"trailer", b"transfer-encoding", b"upgrade")
@@ -167,19 +166,6 @@ class _Uvicorn(uvicorn.Server):
     def handle_exit(self, sig: int, frame: FrameType | None) -> None:
         self.force_exit = self.should_exit
         self.should_exit = True
-
-
-def listen(host: str, port: int) -> socket.socket:
-    """Return a socket at an address of this machine; raise `OSError`."""
-    listener = socket.socket(socket.AF_INET6 if ":" in host else socket.AF_INET)
-    listener.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
-    try:
-        listener.bind((host, port))
-        listener.listen(_BACKLOG)
-    except OSError:
-        listener.close()
-        raise
-    return listener
 
 
 async def serve(url: str, listener: socket.socket, recorder: Recorder) -> None:

@@ -109,7 +109,7 @@ class Player:
         """Raise the error of the protocol if a request states another revision in its metadata."""
         params = message.get("params")
         meta = params.get("_meta") if is_object(params) else None
-        stated = meta.get(meta_keys().version) if is_object(meta) else None
+        stated = meta.get(meta_keys().get("protocolVersion", "")) if is_object(meta) else None
         ours = self._recording.revision
         if stated is None or stated == ours:
             return
@@ -176,7 +176,7 @@ def _adapted(message: Mapping[str, Any], exchange: Exchange, envelope: Envelope)
 
 def _with_id(value: Any, recorded: Any, own: Any) -> Any:
     """Return params with the id of the request in the members that hold one."""
-    names = {"requestId", *(key for key in meta_keys().all if key.endswith("/subscriptionId"))}
+    names = {"requestId", meta_keys().get("subscriptionId", "")}
     if is_object(value):
         return {
             key: own if key in names and member == recorded else _with_id(member, recorded, own)

@@ -7,11 +7,10 @@ import time
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import asdict, dataclass, field, replace
 from functools import cache
-from typing import Any, Literal, NamedTuple, NoReturn, TypeAlias
+from typing import Any, Literal, NoReturn, TypeAlias
 
 from mcp_bindgen.protocol import build
-from mcp_bindgen.protocol.model import OTHER_SIDE, Ref
-from mcp_bindgen.protocol.types import Object
+from mcp_bindgen.protocol.model import OTHER_SIDE
 from mcp_bindgen.runtime.protocol.methods import INITIALIZE
 from mcp_bindgen.spec import Store
 from mcp_bindgen.spec.check import MAX_DEPTH, is_too_deep
@@ -198,8 +197,8 @@ class Trace:
         declared = [body.get("capabilities")]
         if is_object(meta) and any("/" in key for key in meta):
             keys = meta_keys()
-            stated = meta.get(keys.version, stated)
-            declared.append(meta.get(keys.capabilities))
+            stated = meta.get(keys.get(_VERSION, ""), stated)
+            declared.append(meta.get(keys.get("clientCapabilities", "")))
         if isinstance(stated, str) and stated != self.revision and stated in Store().pins:
             self.revision = stated
         for capabilities in declared:
@@ -217,34 +216,14 @@ def _known_extensions() -> frozenset[str]:
     return frozenset(pin.id for pin in Store().extension_pins)
 
 
-class MetaKeys(NamedTuple):
-    """Keys of `_meta` in which each request of a stateless revision states facts about its client.
-
-    Attributes:
-        version: Key of the revision.
-        capabilities: Key of the capabilities.
-        all: All keys that the revision defines.
-    """
-
-    version: str
-    capabilities: str
-    all: frozenset[str]
-
-
 @cache
-def meta_keys() -> MetaKeys:
-    """Return the keys of the newest revision that has some."""
+def meta_keys() -> Mapping[str, str]:
+    """Return the keys of `_meta` in the newest revision that has some: `protocolVersion` -> the key, and so on."""
     store = Store()
-    for name in reversed(store.pins):
-        protocol = build(store.effective(name))
-        known = frozenset(protocol.facts.meta_keys)
-        objects = [one.type for one in protocol.definitions.values() if isinstance(one.type, Object)]
-        fields = {field.wire: field.type for one in objects for field in one.fields if field.wire in known}
-        version = [key for key in fields if key.rpartition("/")[2] == _VERSION]
-        capabilities = [key for key, type in fields.items() if type == Ref("ClientCapabilities")]
-        if version and capabilities:
-            return MetaKeys(version[0], capabilities[0], known)
-    return MetaKeys("", "", frozenset())
+    for revision in reversed(store.pins):
+        if keys := build(store.effective(revision)).facts.meta_keys:
+            return {key.rpartition("/")[2]: key for key in keys}
+    return {}
 
 
 def _without_values(found: list[Violation], shown: list[Violation]) -> list[Violation]:

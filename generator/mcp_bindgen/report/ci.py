@@ -1,0 +1,166 @@
+"""Renderers for continuous integration: workflow commands of GitHub, SARIF 2.1.0, and JUnit XML."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterator
+from importlib.metadata import version
+from pathlib import Path
+from typing import Any
+from urllib.parse import quote
+from xml.etree.ElementTree import Element, SubElement, indent, tostring
+
+from mcp_bindgen.spec.errors import printable
+
+from .document import (
+    Document,
+    Finding,
+    Level,
+    Paragraph,
+    Place,
+    Section,
+    findings_of,
+    plain_title,
+    sentence,
+    unmarked,
+    verdicts_of,
+)
+
+_COMMANDS = {Level.ERROR: "error", Level.WARNING: "warning"}
+
+
+def github(document: Document) -> str:
+    """Return a document as workflow commands: notices with verdicts and summaries, then the findings, the worst first.
+
+    Findings of level `NOTE` are left out, because a workflow shows only the first few annotations of each kind.
+    """
+    return "".join(f"{line}\n" for section in document.sections for line in _section(section))
+
+
+def _section(section: Section) -> Iterator[str]:
+    title = plain_title(section).partition(": ")[0]
+    notices = [f"{one.subject}: {one.outcome}. {' '.join(one.reasons)}".rstrip() for one in verdicts_of(section)]
+    notices = notices or [sentence(plain_title(section))]
+    notices += [block.text for block in section.blocks if isinstance(block, Paragraph)]
+    yield from (_command("notice", words, title=title) for words in notices)
+    for finding in sorted(findings_of(section), key=lambda finding: -finding.level):
+        if finding.level in _COMMANDS:
+            yield _annotation(finding, title)
+
+
+def _annotation(finding: Finding, title: str) -> str:
+    place = finding.place
+    properties = {"file": place.file, "line": place.line, "col": place.column}
+    known = {name: value for name, value in properties.items() if value}
+    return _command(_COMMANDS[finding.level], whole(finding), **known, title=f"{title}: {finding.rule}")
+
+
+def whole(finding: Finding) -> str:
+    """Return everything that a finding says, as one line without marks."""
+    reference = f"[{finding.fingerprint}]" if finding.fingerprint else ""
+    parts = (sentence(finding.message), finding.effect, finding.note, finding.fix, reference)
+    return unmarked(" ".join(filter(None, parts)))
+
+
+def _command(name: str, message: str, **properties: object) -> str:
+    """Return a workflow command: `::error file=server.py,line=1::message`."""
+    stated = ",".join(f"{key}={_escaped(str(value), ':,')}" for key, value in properties.items())
+    return f"::{name} {stated}::{_escaped(unmarked(message))}"
+
+
+def _escaped(text: str, more: str = "") -> str:
+    """Return text without characters that end a command; `more` end a property."""
+    return "".join(f"%{ord(char):02X}" if char in f"%\r\n{more}" else printable(char) for char in text)
+
+
+_SCHEMA = "https://docs.oasis-open.org/sarif/sarif/v2.1.0/errata01/os/schemas/sarif-schema-2.1.0.json"
+_LEVELS = {Level.ERROR: "error", Level.WARNING: "warning", Level.NOTE: "note"}
+
+
+def sarif(document: Document) -> str:
+    """Return the findings of a document as a SARIF log with one run."""
+    findings = [finding for section in document.sections for finding in findings_of(section)]
+    rules = list(dict.fromkeys(finding.rule for finding in findings))
+    driver = {
+        "name": "mcp-bindgen",
+        "version": version("mcp-bindgen"),
+        "rules": [{"id": rule, "name": "".join(map(str.capitalize, rule.split("-")))} for rule in rules],
+    }
+    run = {
+        "tool": {"driver": driver},
+        "automationDetails": {"id": f"mcp-bindgen/{document.command}/"},
+        "columnKind": "unicodeCodePoints",
+        "results": [_result(finding, rules.index(finding.rule)) for finding in findings],
+    }
+    return json.dumps({"$schema": _SCHEMA, "version": "2.1.0", "runs": [run]}, indent=2, ensure_ascii=False) + "\n"
+
+
+def _result(finding: Finding, rule_index: int) -> dict[str, Any]:
+    result: dict[str, Any] = {
+        "ruleId": finding.rule,
+        "ruleIndex": rule_index,
+        "level": _LEVELS[finding.level],
+        "message": {"text": whole(finding)},
+    }
+    if finding.place.file:
+        result["locations"] = [_location(finding.place)]
+    if finding.fingerprint:
+        result["partialFingerprints"] = {"change/v1": finding.fingerprint}
+    return result
+
+
+def _location(place: Place) -> dict[str, Any]:
+    physical: dict[str, Any] = {"artifactLocation": {"uri": _uri(place.file)}}
+    region = {"startLine": place.line, "startColumn": place.column}
+    if place.line:
+        physical["region"] = {name: value for name, value in region.items() if value}
+    location: dict[str, Any] = {"physicalLocation": physical}
+    if place.pointer:
+        location["logicalLocations"] = [{"fullyQualifiedName": place.pointer, "kind": "object"}]
+    return location
+
+
+def _uri(file: str) -> str:
+    """Return a URI: the address itself, or a path relative to the root of the repository."""
+    return file if "://" in file else quote(Path(file).as_posix())
+
+
+def junit(document: Document) -> str:
+    """Return a document as JUnit XML: a suite for each section, a case for each finding.
+
+    Findings of level `ERROR` are failures. A section without findings is one case that passes; overviews are left out.
+    """
+    root = Element("testsuites", name=f"mcp-bindgen {document.command}")
+    judged = [one for one in document.sections if any(verdicts_of(one)) or any(findings_of(one))]
+    for section in judged or document.sections[:1]:
+        _suite(root, section)
+    indent(root)
+    return '<?xml version="1.0" encoding="UTF-8"?>\n' + tostring(root, encoding="unicode") + "\n"
+
+
+def _suite(root: Element, section: Section) -> None:
+    title, findings = _text(plain_title(section)), list(findings_of(section))
+    failures = sum(finding.level is Level.ERROR for finding in findings)
+    suite = SubElement(root, "testsuite", name=title, tests=str(max(1, len(findings))), failures=str(failures))
+    for finding in findings:
+        _case(suite, finding)
+    if not findings:
+        SubElement(suite, "testcase", classname=title, name="no findings")
+
+
+def _case(suite: Element, finding: Finding) -> None:
+    place = finding.place
+    case = SubElement(suite, "testcase", classname=finding.rule, name=_text(finding.message))
+    if place.file:
+        case.set("file", _text(place.file))
+    if place.line:
+        case.set("line", str(place.line))
+    if finding.level is Level.ERROR:
+        SubElement(case, "failure", type=finding.rule, message=_text(finding.message)).text = _text(whole(finding))
+    else:
+        SubElement(case, "system-out").text = _text(whole(finding))
+
+
+def _text(words: str) -> str:
+    """Return words without marks, and without characters that XML cannot hold."""
+    return "".join(char if char.isprintable() else " " for char in unmarked(words))
