@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from dataclasses import replace
 from datetime import date
 from enum import StrEnum
 from functools import partial
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any
+from typing import TYPE_CHECKING, Annotated
 
 import typer
 
@@ -33,17 +33,14 @@ from .options import (
     SOURCES,
     FailOn,
     Failure,
-    Folder,
     Json,
     JsonSchema,
     Only,
     Out,
     ReportFormat,
-    Semantics,
+    Schemas,
     SeveralSchemaFiles,
-    Strict,
     Witness,
-    facts,
     is_failure,
     names,
 )
@@ -92,13 +89,12 @@ def diff(
         Path | None, typer.Option("--accept", metavar="FILE", help="Leave out the changes that this file accepts.")
     ] = None,
     fail_on: Failure = FailOn.NEVER,
-    semantics: Semantics = None,
     every_commit: Annotated[
         bool, typer.Option("--every-commit", help="In a range, compare the commits of merged branches too.")
     ] = False,
-    folder: Folder = None,
-    strict: Strict = False,
     json_schema: JsonSchema = False,
+    *,
+    schemas: Schemas,
 ) -> None:
     """Report the changes between two revisions: effects on clients and servers, and fixes.
 
@@ -125,7 +121,6 @@ def diff(
 
         print_json(schema_of_report())
         return
-    store = Store(folder, strict=strict)
     selection = Selection(
         role=role.value if role is not None else None,
         methods=frozenset(method or ()),
@@ -136,13 +131,13 @@ def diff(
     )
     acceptances = read_acceptances(accepted) if accepted is not None else ()
     evidence = witness or format in (Format.JSON, Format.HTML)
-    whole, walked = _comparisons(revisions or [], store, facts(store, semantics), evidence, every_commit)
+    whole, walked = _comparisons(revisions or [], schemas, evidence, every_commit)
     sides = [side for comparison in whole for side in (comparison.old, comparison.new)]
     say_reading(*sides)
     selection.check(whole)
     found = accept([selection.of(comparison) for comparison in whole], acceptances, date.today(), whole)
     found = replace(found, walked=walked)
-    places = _places(found.comparisons, revisions or [], store) if format in LOCATED else without_lines
+    places = _places(found.comparisons, revisions or [], schemas.store) if format in LOCATED else without_lines
     print_report(comparison_report(found, witness=witness, places=places), format, out)
     for acceptance in found.expired:
         say(f"warning: {acceptance.fingerprint} was accepted until {acceptance.expires}: {acceptance.reason}", err=True)
@@ -159,9 +154,10 @@ def _places(comparisons: Sequence[Comparison], names: Sequence[str], store: Stor
 
 
 def _comparisons(
-    names: Sequence[str], store: Store, facts: Mapping[str, Any], evidence: bool, every_commit: bool
+    names: Sequence[str], schemas: Schemas, evidence: bool, every_commit: bool
 ) -> tuple[list[Comparison], Walked | None]:
     """Return the comparisons that the command line names, and the range of commits, if it is one."""
+    store, facts = schemas.store, schemas.facts
     if len(names) != 1 or not is_range(names[0]):
         if every_commit:
             raise BadInput("--every-commit needs a range of commits", fix="give git:REPO@A..B:PATH, or leave it out")
@@ -182,10 +178,9 @@ def history(
         str, typer.Argument(help="A method, a definition, a member of one, or an error code: Tool.annotations")
     ],
     schema: SeveralSchemaFiles = None,
-    semantics: Semantics = None,
-    folder: Folder = None,
-    strict: Strict = False,
     as_json: Json = False,
+    *,
+    schemas: Schemas,
 ) -> None:
     """Report when a name appeared, changed, was renamed and disappeared.
 
@@ -204,10 +199,9 @@ def history(
 
     `mcp-bindgen history CallToolResult --schema draft.json` includes a schema file.
     """
-    store = Store(folder, strict=strict)
-    protocols = timeline(store, schema or [], facts(store, semantics))
+    protocols = timeline(schemas.store, schema or [], schemas.facts)
     say_reading(*protocols)
-    versions = timelines(subject, store)
+    versions = timelines(subject, schemas.store)
     in_core = not versions or any(find(protocol, subject) is not None for protocol in protocols)
     found: list[tuple[str | None, History]] = [(None, trace(subject, protocols))] if in_core else []
     found += [(id, trace(subject, line)) for id, line in versions.items()]

@@ -29,15 +29,12 @@ from mcp_bindgen.spec.transaction import put, unified_diff
 from .options import (
     SOURCES,
     DryRun,
-    Folder,
     Force,
     Out,
     Package,
     ReportFormat,
-    Semantics,
-    Strict,
+    Schemas,
     complete_revisions,
-    facts,
 )
 from .output import page, print_report, say_reading
 from .terminal import say, write_patch
@@ -53,9 +50,8 @@ def migrate(
     out: Out = None,
     package: Package = None,
     rewrite: Annotated[bool, typer.Option("--write", help="Make the changes that need no decision.")] = False,
-    semantics: Semantics = None,
-    folder: Folder = None,
-    strict: Strict = False,
+    *,
+    schemas: Schemas,
 ) -> None:
     """List the changes that your code needs for another revision, or make them.
 
@@ -76,11 +72,10 @@ def migrate(
 
     `mcp-bindgen migrate 2025-11-25 draft.json src --package acme.mcp` reads code with bindings of your own.
     """
-    store = Store(folder, strict=strict)
-    ((before, after),) = load([old, new], store, facts(store, semantics))
+    ((before, after),) = load([old, new], schemas.store, schemas.facts)
     say_reading(before, after)
     found = read_project(
-        tell_moves(compare(lower(before), lower(after)), store), path, package=package, rewrite=rewrite
+        tell_moves(compare(lower(before), lower(after)), schemas.store), path, package=package, rewrite=rewrite
     )
     put(path if path.is_dir() else path.parent, found.edited, follow_links=True)
     print_report(Report(partial(document, found), partial(record, found)), format, out)

@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
+from dataclasses import dataclass
 from enum import StrEnum
+from functools import cached_property
 from pathlib import Path
 from typing import Annotated, Any
 
@@ -167,6 +169,27 @@ def names(value: str | None, option: str = "--only") -> tuple[str, ...]:
     return found
 
 
-def facts(store: Store, file: Path | None) -> Mapping[str, Any]:
-    """Return the facts about schema files: the built-in ones, and the file of `--semantics`."""
-    return merge_semantics(store.semantics, read_semantics(file)) if file else store.semantics
+@dataclass(frozen=True)
+class SchemaFolder:
+    """Folder of schemas, and how they are read."""
+
+    folder: Folder = None
+    strict: Strict = False
+
+    @cached_property
+    def store(self) -> Store:
+        """The folder of schemas."""
+        return Store(self.folder, strict=self.strict)
+
+
+@dataclass(frozen=True)
+class Schemas(SchemaFolder):
+    """Folder of schemas, and facts about schema files elsewhere."""
+
+    semantics: Semantics = None
+
+    @cached_property
+    def facts(self) -> Mapping[str, Any]:
+        """The facts about schema files: the built-in ones, and the file of `--semantics`."""
+        known = self.store.semantics
+        return merge_semantics(known, read_semantics(self.semantics)) if self.semantics else known

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from functools import cached_property
 from typing import Annotated, Any
 
 import typer
@@ -16,7 +15,7 @@ from mcp_bindgen.emit.python.lowering import lower
 from mcp_bindgen.protocol import Protocol
 from mcp_bindgen.protocol.model import Definition, Method, Object, references
 from mcp_bindgen.protocol.text import describe
-from mcp_bindgen.spec import BadInput, Store
+from mcp_bindgen.spec import BadInput
 from mcp_bindgen.spec.errors import suggestion
 
 from . import options
@@ -30,17 +29,10 @@ OptionalRevisionName = Annotated[str | None, _revision]
 
 
 @dataclass(frozen=True)
-class Reading:
+class Reading(options.SchemaFolder):
     """A revision with extensions, and the folder of its schema."""
 
     extension: options.Extension = None
-    folder: options.Folder = None
-    strict: options.Strict = False
-
-    @cached_property
-    def store(self) -> Store:
-        """The folder of schemas."""
-        return Store(self.folder, strict=self.strict)
 
     def protocol(self, revision: str) -> PythonProtocol:
         """Return the Python view of a revision, after a warning for each correction and decision."""
