@@ -12,8 +12,8 @@ from typing import Any
 import anyio
 import pytest
 
+from mcp_bindgen.cli.install import HOSTS, place_of
 from mcp_bindgen.host import Host
-from mcp_bindgen.install.hosts import HOSTS, place_of
 from mcp_bindgen.spec.jsonc import loads
 from mcp_bindgen.v2025_11_25 import Client
 from tests.support.commands import ROOT, answered, complaint, inside

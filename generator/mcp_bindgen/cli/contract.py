@@ -24,7 +24,7 @@ from mcp_bindgen.spec import BadInput
 
 from .groups import Commands
 from .live import Connection, offers
-from .options import SERVERS, Check, FailOn, Failure, Force, Json, Out, ReportFormat, Server, Witness, is_failure
+from .options import SERVERS, Check, Failure, Force, Json, Out, ReportFormat, Server, Witness, is_failure
 from .output import print_json, print_report
 from .servers import named
 from .terminal import say
@@ -163,7 +163,7 @@ def diff(
     format: ReportFormat = Format.TEXT,
     out: Out = None,
     witness: Witness = False,
-    fail_on: Failure = FailOn.BREAKING,
+    fail_on: Failure = "breaking",
     uses: Uses = None,
     *,
     connection: Connection,

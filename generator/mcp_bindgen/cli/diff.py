@@ -5,10 +5,9 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import replace
 from datetime import date
-from enum import StrEnum
 from functools import partial
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated
+from typing import TYPE_CHECKING, Annotated, Literal
 
 import typer
 
@@ -21,6 +20,7 @@ from mcp_bindgen.diff.history import history as trace
 from mcp_bindgen.diff.select import Selection
 from mcp_bindgen.diff.selectors import find
 from mcp_bindgen.diff.source import load, timeline
+from mcp_bindgen.protocol.model import Sender
 from mcp_bindgen.report import LOCATED, Format, Report
 from mcp_bindgen.report.comparison import Places, without_lines
 from mcp_bindgen.report.diff import comparison_report
@@ -31,7 +31,6 @@ from mcp_bindgen.spec.sources import git_place, is_range
 
 from .options import (
     SOURCES,
-    FailOn,
     Failure,
     Json,
     JsonSchema,
@@ -51,19 +50,7 @@ if TYPE_CHECKING:
     from mcp_bindgen.diff.commits import Walked
 
 
-class Role(StrEnum):
-    """Sender of a message."""
-
-    CLIENT = "client"
-    SERVER = "server"
-
-
-class Level(StrEnum):
-    """Severity of a finding."""
-
-    INFO = "info"
-    RISKY = "risky"
-    BREAKING = "breaking"
+Level = Literal["info", "risky", "breaking"]
 
 
 def diff(
@@ -78,17 +65,17 @@ def diff(
     format: ReportFormat = Format.TEXT,
     out: Out = None,
     witness: Witness = False,
-    role: Annotated[Role | None, typer.Option("--role", help="Only messages that this side sends.")] = None,
+    role: Annotated[Sender | None, typer.Option("--role", help="Only messages that this side sends.")] = None,
     method: Annotated[list[str] | None, typer.Option("--method", metavar="NAME", help="Only this method.")] = None,
     only: Only = None,
     plane: Annotated[list[Plane] | None, typer.Option("--plane", help="Only changes on this plane.")] = None,
     min_severity: Annotated[
         Level, typer.Option("--min-severity", help="Only changes that are at least as severe.")
-    ] = Level.INFO,
+    ] = "info",
     accepted: Annotated[
         Path | None, typer.Option("--accept", metavar="FILE", help="Leave out the changes that this file accepts.")
     ] = None,
-    fail_on: Failure = FailOn.NEVER,
+    fail_on: Failure = "never",
     every_commit: Annotated[
         bool, typer.Option("--every-commit", help="In a range, compare the commits of merged branches too.")
     ] = False,
@@ -122,11 +109,11 @@ def diff(
         print_json(schema_of_report())
         return
     selection = Selection(
-        role=role.value if role is not None else None,
+        role=role,
         methods=frozenset(method or ()),
         capabilities=frozenset(names(only)),
         planes=frozenset(plane or ()),
-        least=Severity[min_severity.name],
+        least=Severity[min_severity.upper()],
         ignored=frozenset(ignored_rules()),
     )
     acceptances = read_acceptances(accepted) if accepted is not None else ()

@@ -25,7 +25,7 @@ from mcp_bindgen.spec.transaction import save
 
 from .groups import Commands
 from .live import Connection, offers
-from .options import SERVERS, DryRun, FailOn, Failure, Out, ReportFormat, is_failure
+from .options import SERVERS, DryRun, Failure, Out, ReportFormat, is_failure
 from .output import print_report
 from .servers import named
 from .terminal import say
@@ -141,7 +141,7 @@ def check(
     ] = False,
     format: ReportFormat = Format.TEXT,
     out: Out = None,
-    fail_on: Failure = FailOn.RISKY,
+    fail_on: Failure = "risky",
     *,
     connection: Connection,
 ) -> None:

@@ -4,10 +4,9 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
-from enum import StrEnum
 from functools import cached_property
 from pathlib import Path
-from typing import Annotated, Any
+from typing import Annotated, Any, Literal
 
 import typer
 
@@ -20,13 +19,8 @@ SERVERS = "A server: URL, FILE.json#NAME, FILE.py, DIR of a project, MODULE:NAME
 REVISION_HELP = f"A revision such as 2025-11-25, an extension such as tasks, or a schema file: {SOURCES}."
 
 
-class FailOn(StrEnum):
-    """Least severe change for which a command ends with exit code 1."""
-
-    NEVER = "never"
-    ANY = "any"
-    RISKY = "risky"
-    BREAKING = "breaking"
+FailOn = Literal["never", "any", "risky", "breaking"]
+"""Least severe change for which a command ends with exit code 1."""
 
 
 def complete_revisions(incomplete: str) -> list[str]:
@@ -157,8 +151,8 @@ Port = Annotated[int, typer.Option("--port", metavar="N", min=0, max=65535, help
 
 def is_failure(fail_on: FailOn, found: Iterable[int], least: Iterable[int]) -> bool:
     """Return whether a command must fail; `least` has the least severity for `any`, `risky` and `breaking`."""
-    limits = dict(zip((FailOn.ANY, FailOn.RISKY, FailOn.BREAKING), least, strict=True))
-    return fail_on is not FailOn.NEVER and any(severity >= limits[fail_on] for severity in found)
+    limits = dict(zip(("any", "risky", "breaking"), least, strict=True))
+    return fail_on != "never" and any(severity >= limits[fail_on] for severity in found)
 
 
 def names(value: str | None, option: str = "--only") -> tuple[str, ...]:

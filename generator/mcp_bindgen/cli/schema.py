@@ -4,8 +4,7 @@ from __future__ import annotations
 
 from dataclasses import asdict
 from datetime import datetime
-from enum import StrEnum
-from typing import Annotated, Any
+from typing import Annotated, Any, Literal
 
 import typer
 
@@ -38,13 +37,6 @@ schema = Commands("List, import, remove, verify and check schemas.")
 
 Revision = Annotated[str, typer.Argument(help="A revision such as 2025-11-25, or an extension: tasks@2026-07-28.")]
 File = Annotated[str, typer.Argument(metavar="SOURCE", help=f"The schema.json that upstream publishes: {SOURCES}.")]
-
-
-class Status(StrEnum):
-    """Status of an imported revision."""
-
-    RELEASED = "released"
-    DRAFT = "draft"
 
 
 @schema.command("list")
@@ -92,7 +84,8 @@ def import_(
         str, typer.Option(metavar="COMMIT", help="Upstream commit of the file; a source git:... has its own.")
     ] = "",
     status: Annotated[
-        Status | None, typer.Option(help="Status of the revision; by default, a date as the name means released.")
+        Literal["released", "draft"] | None,
+        typer.Option(help="Status of the revision; by default, a date as the name means released."),
     ] = None,
     changed: Annotated[
         datetime | None,
@@ -129,7 +122,7 @@ def import_(
     given: dict[str, Any] = {
         "reading": reading,
         "source": commit or (source.commit.short if source.commit is not None else ""),
-        "status": status.value if status is not None else None,
+        "status": status,
         "changed": changed.date() if changed is not None else None,
         "semantics": semantics,
     }

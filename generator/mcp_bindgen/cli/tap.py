@@ -106,9 +106,6 @@ def _forward_stdio(entry: Entry, recorder: Recorder) -> int:
 
 
 def _forward_http(url: str, address: str, recorder: Recorder) -> int:
-    for package in ("httptools", "starlette", "uvicorn"):
-        if find_spec(package) is None:
-            raise BadInput(f"{package} is not installed", fix="run: pip install 'mcp-bindgen[http]'")
     from mcp_bindgen.http.server.serve import parse_address
     from mcp_bindgen.tap.http import serve
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import difflib
 from collections.abc import Mapping, Sequence
+from dataclasses import asdict
 from pathlib import Path
 from typing import Any
 
@@ -70,9 +71,7 @@ def record(servers: Servers) -> dict[str, Any]:
                         {"place": place, "old": list(old), "new": list(new), "hints": _hints(old, new)}
                         for place, old, new in one.texts
                     ],
-                    "witnesses": [
-                        {"part": shown.part, "value": shown.value, "problem": shown.problem} for shown in one.witnesses
-                    ],
+                    "witnesses": [asdict(shown) for shown in one.witnesses],
                 }
                 for one in found
             ]

@@ -242,10 +242,8 @@ class Response(_Body):
 
     def __init__(self, request: Request, head: Head) -> None:
         super().__init__("server")
-        self._request = request
-        self._head: Head | None = head
-        self._type = head.media_type
-        self._status = head.line["status"]
+        self._request, self._head = request, head
+        self._has_noted_head = False
 
     def read(self, data: bytes, seconds: float) -> None:
         """Record the messages of the events that the next bytes complete."""
@@ -260,12 +258,12 @@ class Response(_Body):
         """Record the message, or the response without one."""
         self._begin(seconds)
         request = self._request
-        is_message = self._type == JSON and request.sessions.has_messages(request.target)
+        is_message = self._head.media_type == JSON and request.sessions.has_messages(request.target)
         if is_message and self._text:
             self._record(bytes(self._text), seconds)
         elif self._packing not in ("identity", *_UNPACKED) and self._size:
             self._plain(seconds, f"a body with the content encoding {self._packing[:40]} is not checked")
-        elif self._head is not None:
+        elif not self._has_noted_head:
             self._plain(seconds)
         self._text.clear()
 
@@ -273,7 +271,6 @@ class Response(_Body):
         if self._is_seen:
             return
         self._is_seen = True
-        assert self._head is not None
         self._open(self._head)
         trace, request = self._request.trace, self._request
         if (session := self._head.headers.get(SESSION_ID)) is not None:
@@ -284,8 +281,9 @@ class Response(_Body):
             self._plain(seconds)  # the stream may stay silent
 
     def _record(self, text: bytes | Oversized, seconds: float) -> None:
-        first, self._head = self._head, None
-        more: dict[str, Any] = {"stream": self._request.number, "http": None if first is None else first.document()}
+        more: dict[str, Any] = {"stream": self._request.number}
+        more["http"] = None if self._has_noted_head else self._head.document()
+        self._has_noted_head = True
         if isinstance(text, Oversized):
             self._request.trace.oversized("server", seconds, **more)
             return
@@ -294,7 +292,7 @@ class Response(_Body):
 
     def _plain(self, seconds: float, reason: str = "") -> None:
         request, head = self._request, self._head
-        self._head = None
-        document = {"status": self._status} if head is None else head.document()
+        document = {"status": head.line["status"]} if self._has_noted_head else head.document()
+        self._has_noted_head = True
         elapsed = round((seconds - request.seconds) * 1000, 3)
         self._note(request, seconds, document, elapsed, reason)

@@ -24,6 +24,7 @@ Sender: TypeAlias = Literal["client", "server"]
 MAX_MESSAGE_BYTES = 8 * 1024 * 1024
 """Longest message that is read; longer ones are traced without their content."""
 
+_TOO_LONG = f"longer than {MAX_MESSAGE_BYTES} bytes; not checked"
 _MAX_PENDING = 10_000  # requests without a response
 _VERSION = "protocolVersion"
 _ANSWERED = (200, 202)
@@ -130,12 +131,11 @@ class Trace:
 
     def oversized(self, sender: Sender, seconds: float, **more: Any) -> None:
         """Write a message that is longer than `MAX_MESSAGE_BYTES` and of which only the beginning was kept."""
-        reason = f"longer than {MAX_MESSAGE_BYTES} bytes; not checked"
-        self.write(replace(self._unread(sender, MAX_MESSAGE_BYTES + 1, seconds, reason, ""), **more))
+        self.write(replace(self._unread(sender, MAX_MESSAGE_BYTES + 1, seconds, _TOO_LONG), **more))
 
     def _read(self, sender: Sender, text: bytes, seconds: float, is_repeated: bool) -> Iterator[TracedMessage]:
         if len(text) > MAX_MESSAGE_BYTES:
-            yield self._unread(sender, len(text), seconds, f"longer than {MAX_MESSAGE_BYTES} bytes; not checked", "")
+            yield self._unread(sender, len(text), seconds, _TOO_LONG)
             return
         try:
             value: Any = json.loads(text, parse_constant=_refuse_constant)
@@ -144,8 +144,7 @@ class Trace:
             yield self._unread(sender, len(text), seconds, f"not JSON: {error}", shown)
             return
         if text.count(b"[") + text.count(b"{") > MAX_DEPTH and is_too_deep(value):
-            reason = f"nested deeper than {MAX_DEPTH} levels; not checked"
-            yield self._unread(sender, len(text), seconds, reason, "")
+            yield self._unread(sender, len(text), seconds, f"nested deeper than {MAX_DEPTH} levels; not checked")
             return
         for one in value if is_array(value) and value else [value]:
             if is_object(one):
@@ -153,7 +152,7 @@ class Trace:
             else:
                 yield self._unread(sender, len(text), seconds, "a message is a JSON object", redacted(one))
 
-    def _unread(self, sender: Sender, size: int, seconds: float, reason: str, shown: Any) -> TracedMessage:
+    def _unread(self, sender: Sender, size: int, seconds: float, reason: str, shown: Any = "") -> TracedMessage:
         violations = (Violation("", "JSON-RPC", reason),)
         return TracedMessage(seconds, sender, size, "", "", None, self.revision, None, violations, shown)
 

@@ -1,1 +1,0 @@
-"""Add servers to the configuration files of hosts, and remove them; other content remains unchanged."""
