@@ -25,7 +25,7 @@ from mcp_bindgen.report import LOCATED, Format, Report
 from mcp_bindgen.report.comparison import Places, without_lines
 from mcp_bindgen.report.diff import comparison_report
 from mcp_bindgen.report.history import document, record
-from mcp_bindgen.spec import BadInput, Store
+from mcp_bindgen.spec import BadInput
 from mcp_bindgen.spec.project import ignored_rules
 from mcp_bindgen.spec.sources import git_place, is_range
 
@@ -124,7 +124,11 @@ def diff(
     selection.check(whole)
     found = accept([selection.of(comparison) for comparison in whole], acceptances, date.today(), whole)
     found = replace(found, walked=walked)
-    places = _places(found.comparisons, revisions or [], schemas.store) if format in LOCATED else without_lines
+    places: Places = without_lines
+    if format in LOCATED:
+        from mcp_bindgen.report.places import SchemaPlaces
+
+        places = SchemaPlaces(found.comparisons, revisions or [], schemas.store)
     print_report(comparison_report(found, witness=witness, places=places), format, out)
     for acceptance in found.expired:
         say(f"warning: {acceptance.fingerprint} was accepted until {acceptance.expires}: {acceptance.reason}", err=True)
@@ -132,12 +136,6 @@ def diff(
         say(f"warning: {acceptance.fingerprint} is accepted but not found: {acceptance.reason}", err=True)
     if is_failure(fail_on, (finding.severity for finding in found.findings), Severity):
         raise typer.Exit(1)
-
-
-def _places(comparisons: Sequence[Comparison], names: Sequence[str], store: Store) -> Places:
-    from mcp_bindgen.report.places import SchemaPlaces
-
-    return SchemaPlaces(comparisons, names, store)
 
 
 def _comparisons(

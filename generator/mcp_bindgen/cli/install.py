@@ -15,12 +15,13 @@ from urllib.parse import urlsplit
 
 import typer
 
+from mcp_bindgen.host.configuration import Entry
 from mcp_bindgen.spec import BadInput, jsonc, transaction
 from mcp_bindgen.spec.json import is_object
 from mcp_bindgen.spec.transaction import Change
 
 from .options import DryRun, Env, Force, Name, Server
-from .servers import named
+from .servers import Named, named
 from .terminal import say, write_patch
 
 BACKUP = ".bak"
@@ -68,27 +69,6 @@ FILE = Host("the file", "", variable="${%s}")
 """A plain `mcpServers` file, for any host."""
 
 
-@dataclass(frozen=True)
-class HostServer:
-    """A server to add.
-
-    Attributes:
-        name: Its name in the configuration.
-        command: The program; empty for one at a URL.
-        args: Its arguments.
-        env: Environment variables to write.
-        passed: Names of variables that the host takes from its own environment, so that no secret is written.
-        url: Its URL.
-    """
-
-    name: str
-    command: str = ""
-    args: Sequence[str] = ()
-    env: Mapping[str, str] | None = None
-    passed: Sequence[str] = ()
-    url: str = ""
-
-
 def place_of(name: str, *, project: bool, platform: str = sys.platform) -> Path:
     """Return the configuration file of a host.
 
@@ -118,38 +98,39 @@ def _host(name: str | None) -> Host:
     return HOSTS[name]
 
 
-def entry_for(name: str | None, server: HostServer) -> dict[str, Any]:
+def entry_for(name: str | None, server: Named) -> dict[str, Any]:
     """Return the entry of a server for a host; `None` is a plain file.
+
+    The host takes the variables of `server.references` from its own environment, so that no secret is written.
 
     Raises:
         BadInput: The host does not support the server.
     """
-    host = _host(name)
-    if server.url and not host.takes_urls:
+    host, entry, passed = _host(name), server.entry, list(server.references)
+    if entry.url and not host.takes_urls:
         raise BadInput(
             f"{host.title} takes no URL from its file", fix="add it as a connector in its settings, or give a command"
         )
     if name == "codex":
-        entry: dict[str, Any] = {"url": server.url} if server.url else _program(server, server.env or {})
-        return entry | ({"env_vars": list(server.passed)} if server.passed else {})
-    if server.passed and not host.variable:
+        found: dict[str, Any] = {"url": entry.url} if entry.url else _program(entry, entry.env)
+        return found | ({"env_vars": passed} if passed else {})
+    if passed and not host.variable:
         raise BadInput(
-            f"{host.title} fills in no variables, so {server.passed[0]} would have to be written down",
+            f"{host.title} fills in no variables, so {passed[0]} would have to be written down",
             fix="leave --env out and write it there yourself",
         )
-    if server.url:
-        return {"type": "http", "url": server.url}
-    passed = {one: host.variable % one for one in server.passed}
+    if entry.url:
+        return {"type": "http", "url": entry.url}
     kind = {"type": "stdio"} if host.states_type else {}
-    return kind | _program(server, {**(server.env or {}), **passed})
+    return kind | _program(entry, {**entry.env, **{one: host.variable % one for one in passed}})
 
 
-def _program(server: HostServer, env: Mapping[str, str]) -> dict[str, Any]:
-    found: dict[str, Any] = {"command": server.command, "args": list(server.args)}
+def _program(entry: Entry, env: Mapping[str, str]) -> dict[str, Any]:
+    found: dict[str, Any] = {"command": entry.command, "args": list(entry.args)}
     return found | ({"env": dict(env)} if env else {})
 
 
-def enter(file: Path, name: str | None, server: HostServer, *, force: bool = False) -> dict[str, Change]:
+def enter(file: Path, name: str | None, server: Named, *, force: bool = False) -> dict[str, Change]:
     """Return the changes that add a server.
 
     Args:
@@ -352,7 +333,7 @@ def put(place: Path, changes: Mapping[str, Change], done: str, *, dry_run: bool)
     say("Restart the host, or reload its configuration.")
 
 
-def _server(words: str, name: str | None, env: list[str]) -> HostServer:
+def _server(words: str, name: str | None, env: list[str]) -> Named:
     """Return the server that the command line names."""
     settings = dict(_setting(one) for one in env)
     found = named(words)
@@ -368,7 +349,7 @@ def _server(words: str, name: str | None, env: list[str]) -> HostServer:
             )
         if env:
             raise BadInput("--env needs a server that the host starts", fix="leave it out for URLs")
-        return HostServer(label, url=entry.url)
+        return Named(Entry(url=entry.url), label)
     for argument in entry.args:
         option, equals, value = argument.partition("=")
         if equals and value and option.startswith("-") and _SECRET.search(option):
@@ -382,8 +363,9 @@ def _server(words: str, name: str | None, env: list[str]) -> HostServer:
         _setting(f"{key}=")
     values = {key: value for key, value in settings.items() if value is not None}
     passed += [key for key, value in settings.items() if value is None]
-    near = [str(Path(argument).resolve()) if Path(argument).is_file() else argument for argument in entry.args]
-    return HostServer(label, str(Path(where).absolute()), near, {**written, **values}, passed)
+    near = (str(Path(argument).resolve()) if Path(argument).is_file() else argument for argument in entry.args)
+    program = Entry(str(Path(where).absolute()), tuple(near), {**written, **values})
+    return Named(program, label, references={key: key for key in passed})
 
 
 def _setting(text: str) -> tuple[str, str | None]:

@@ -2,13 +2,12 @@
 
 from __future__ import annotations
 
-import json
 import shlex
 import sys
-from collections.abc import Callable, Mapping
+from collections.abc import Callable
 from dataclasses import dataclass, replace
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any, TypeAlias, TypeVar
+from typing import TYPE_CHECKING, Annotated, TypeAlias, TypeVar
 
 import typer
 
@@ -131,8 +130,10 @@ def client(project: Project, from_: From = None, env: Env = None) -> None:
         project, _, _ = interview("client", project, None)
     known = _read(project.contract)
     if from_ is not None:
+        from mcp_bindgen.contract.text import write as text_of
+
         contract = offers(from_, Connection(env=env))
-        known = contract, Path("contract.json"), _text(contract.document)
+        known = contract, Path("contract.json"), text_of(contract.document)
     _start("client", project, known, server=_EVERYTHING if from_ is None or env else from_)
 
 
@@ -149,13 +150,10 @@ def _derived(module: str) -> _Known:
     """Return the contract of a module's functions."""
     from mcp_bindgen.contract.document import contract_of
     from mcp_bindgen.contract.functions import document_of_module
+    from mcp_bindgen.contract.text import write as text_of
 
     document = document_of_module(module)
-    return contract_of(document, Path(module)), Path("contract.json"), _text(document)
-
-
-def _text(document: Mapping[str, Any]) -> str:
-    return json.dumps(document, indent=2, ensure_ascii=False) + "\n"
+    return contract_of(document, Path(module)), Path("contract.json"), text_of(document)
 
 
 def _start(

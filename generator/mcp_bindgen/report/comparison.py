@@ -139,12 +139,9 @@ def _steps(comparisons: Sequence[Comparison]) -> Section:
     ]
     first, last = comparisons[0].old.revision, comparisons[-1].new.revision
     return Section(
-        f"Steps of {code(f'{first}..{last}')}", [Table(["step", "changes", *map(_old_and_new, (0, 1))], rows)]
+        f"Steps of {code(f'{first}..{last}')}",
+        [Table(["step", "changes", *(one.replace(" with", ",") for one in _PAIRINGS)], rows)],
     )
-
-
-def _old_and_new(pairing: int) -> str:
-    return _PAIRINGS[pairing].replace(" with", ",")
 
 
 def _walk(comparisons: Sequence[Comparison], walked: Walked) -> Section:

@@ -16,7 +16,7 @@ from typing import Any
 from jinja2 import Environment, FileSystemLoader, StrictUndefined
 from markupsafe import Markup
 
-from .document import Block, Document, Level, runs, unmarked
+from .document import Document, Level, runs, unmarked
 
 _TEMPLATES = Path(__file__).parent / "templates"
 _LEVELS = {Level.ERROR: "breaking", Level.WARNING: "risky", Level.NOTE: "info"}
@@ -25,7 +25,7 @@ _OUTCOMES = {Level.ERROR: "cannot_talk", Level.WARNING: "limited", Level.NOTE: "
 
 def html(document: Document) -> str:
     """Return a document as an HTML page."""
-    return page("document.html.jinja", document=document, levels=_LEVELS, outcomes=_OUTCOMES, kind=_kind)
+    return page("document.html.jinja", document=document, levels=_LEVELS, outcomes=_OUTCOMES)
 
 
 def page(template: str, **values: Any) -> str:
@@ -64,10 +64,6 @@ def _policy(script: str, style: str) -> str:
     hashes = [b64encode(sha256(source.encode()).digest()).decode() for source in (script, style)]
     rules = ("default-src 'none'", "script-src 'sha256-{}'", "style-src 'sha256-{}'", "img-src data:")
     return "; ".join((*rules, "base-uri 'none'", "form-action 'none'")).format(*hashes)
-
-
-def _kind(block: Block) -> str:
-    return type(block).__name__
 
 
 def _json(value: object) -> str:

@@ -46,7 +46,7 @@ class SchemaPlaces:
         if isinstance(finding, Decision):
             files = (self._file(side.revision) for side in (comparison.new, comparison.old))
             file = next((one for one in files if one is not None and one.argument == finding.file), None)
-            return Place(finding.file, finding.pointer, file.line(finding.pointer) if file is not None else 0)
+            return Place(finding.file, finding.pointer, file.located.line(finding.pointer) if file is not None else 0)
         sides = (
             (comparison.new.revision, finding.definition_new),
             (comparison.old.revision, finding.definition_old),
@@ -85,8 +85,8 @@ class _SchemaFile:
     def __init__(self, source: Source) -> None:
         self.argument = source.argument
         self.name = source.argument if source.commit is None else git_place(source.argument).path
-        self._located = Located(source.content.decode("utf-8-sig"))
-        self._schema = self._located.value
+        self.located = Located(source.content.decode("utf-8-sig"))
+        self._schema = self.located.value
         self._keyword = next((one for one in _DEFINITIONS if is_object(self._schema.get(one))), _DEFINITIONS[0])
         self.definitions: Mapping[str, Any] = self._schema.get(self._keyword, {})
 
@@ -94,11 +94,7 @@ class _SchemaFile:
         """Return the place of a subject below a definition, as deep as its steps lead."""
         steps = parse_steps(subject[len(name) :]) if root(subject) == name else None
         pointer = descend(self._schema, join("", self._keyword, name), steps or ())
-        return Place(self.name, pointer, self._located.line(pointer))
-
-    def line(self, pointer: str) -> int:
-        """Return the line of the value at a JSON Pointer."""
-        return self._located.line(pointer)
+        return Place(self.name, pointer, self.located.line(pointer))
 
 
 def descend(document: Any, pointer: str, steps: Sequence[Step]) -> str:
