@@ -14,7 +14,7 @@ from mcp_bindgen.runtime.protocol.methods import DISCOVER, INITIALIZE, LISTEN, u
 from mcp_bindgen.spec.json import is_object
 from mcp_bindgen.tap import TracedMessage
 from mcp_bindgen.tap.comparison import Compared, Comparison, Difference
-from mcp_bindgen.tap.recording import Exchange, Question, Recording, canonical, params_of, recording_of
+from mcp_bindgen.tap.recording import Exchange, Question, Recording, canonical, meta_of, params_of, recording_of
 from mcp_bindgen.tap.redaction import REDACTED
 from mcp_bindgen.tap.trace import meta_keys
 
@@ -88,10 +88,8 @@ class Replay:
 
 def _own_meta(request: Mapping[str, Any]) -> dict[str, Any]:
     """Return the metadata of a request that neither the protocol nor the recorded connection defines."""
-    params = request.get("params")
-    meta = params.get("_meta") if is_object(params) else None
     left_out = {*meta_keys().values(), "progressToken"}
-    return {key: value for key, value in meta.items() if key not in left_out} if is_object(meta) else {}
+    return {key: value for key, value in meta_of(request).items() if key not in left_out}
 
 
 class RecordedAnswers:

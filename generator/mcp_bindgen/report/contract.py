@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from pathlib import Path
-from typing import Any, Protocol
+from typing import Any
 
 from ruamel.yaml import YAML
 
@@ -137,14 +137,6 @@ def _evidence(finding: ContractFinding) -> Evidence | None:
 _SCHEMAS = {"argument": "inputSchema", "result": "outputSchema"}
 
 
-class HasLines(Protocol):
-    """Text that knows the lines of its values."""
-
-    def line(self, pointer: str) -> int:
-        """Return the line, from 1, of the value at a JSON Pointer."""
-        ...
-
-
 class ContractPlaces:
     """Places of the findings of `contract diff` in the new contract.
 
@@ -156,7 +148,7 @@ class ContractPlaces:
         self._path = path
         self._document = contents(read(path))
         text = path.read_text("utf-8-sig")
-        self._located: HasLines = Located(text) if path.suffix == ".json" else _LocatedYaml(text)
+        self._located: Located | _LocatedYaml = Located(text) if path.suffix == ".json" else _LocatedYaml(text)
 
     def __call__(self, finding: ContractFinding) -> Place:
         """Return the place of a finding, as deep as its words lead; the document itself for an entry that is gone."""

@@ -25,7 +25,7 @@ from mcp_bindgen.spec import Store
 from mcp_bindgen.spec.check import MAX_DEPTH, is_too_deep
 from mcp_bindgen.spec.json import is_array, is_object
 
-from .recording import Exchange, Matching, Question, Recording, params_of
+from .recording import Exchange, Matching, Question, Recording, meta_of, params_of
 from .trace import MAX_MESSAGE_BYTES, meta_keys
 
 _MAX_BATCH = 1000
@@ -107,9 +107,7 @@ class Player:
 
     def _check_revision(self, message: Mapping[str, Any]) -> None:
         """Raise the error of the protocol if a request states another revision in its metadata."""
-        params = message.get("params")
-        meta = params.get("_meta") if is_object(params) else None
-        stated = meta.get(meta_keys().get("protocolVersion", "")) if is_object(meta) else None
+        stated = meta_of(message).get(meta_keys().get("protocolVersion", ""))
         ours = self._recording.revision
         if stated is None or stated == ours:
             return

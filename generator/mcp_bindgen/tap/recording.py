@@ -82,7 +82,7 @@ class Exchange:
     @property
     def progress_token(self) -> Any:
         """Token of the request for progress notifications; `None` without one."""
-        return _meta(self.request).get("progressToken")
+        return meta_of(self.request).get("progressToken")
 
 
 @dataclass(frozen=True)
@@ -105,7 +105,7 @@ class Recording:
         found: set[str] = set()
         for exchange in self.exchanges:
             stated = params_of(exchange.request).get("capabilities") if exchange.method == INITIALIZE else None
-            for value in (stated, *(_meta(exchange.request).values())):
+            for value in (stated, *(meta_of(exchange.request).values())):
                 found |= set(value) if is_object(value) else set()
         return frozenset(found)
 
@@ -116,7 +116,8 @@ def params_of(request: Mapping[str, Any]) -> dict[str, Any]:
     return {key: value for key, value in params.items() if key != "_meta"} if is_object(params) else {}
 
 
-def _meta(request: Mapping[str, Any]) -> dict[str, Any]:
+def meta_of(request: Mapping[str, Any]) -> dict[str, Any]:
+    """Return the metadata of a request; empty if it has none."""
     params = request.get("params")
     meta = params.get("_meta") if is_object(params) else None
     return meta if is_object(meta) else {}
